@@ -1,0 +1,1 @@
+"""The pipeline: a PDF invoice becomes a payment in seven steps."""

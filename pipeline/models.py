@@ -1,0 +1,145 @@
+"""The tables: workspaces, runs, envelopes, effects owed, secrets, budgets.
+
+Hashed bytes are stored as those bytes. Every column beside them is an index for a query;
+what counts is recomputed from the bytes.
+"""
+
+from django.db import models
+
+
+class Workspace(models.Model):
+    """A visitor's own runs, log, vault and budgets. Its row is the log's lock."""
+
+    id = models.UUIDField(primary_key=True)
+    origin = models.CharField(max_length=80, unique=True)  # <host>/<workspace>, the log's name
+    size = models.BigIntegerField(default=0)  # envelopes in the log; the next seq
+    log_length = models.BigIntegerField(default=0)  # envelopes of the "log" run; the next n
+    log_head = models.CharField(max_length=64)
+    created_ms = models.BigIntegerField()
+
+
+class Run(models.Model):
+    """One execution. ``snapshot`` is its value; ``head`` and ``length`` seal its chain."""
+
+    id = models.UUIDField(primary_key=True)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="runs")
+    code = models.CharField(max_length=8, unique=True)
+    program_hash = models.CharField(max_length=64)
+    program_source = models.BinaryField()
+    policy_hash = models.CharField(max_length=64)
+    policy_source = models.BinaryField()
+    model = models.CharField(max_length=16)  # faithful, gullible, compromised
+    pace_ms = models.IntegerField(default=0)  # a pause for spectators before each effect
+    state = models.CharField(max_length=40)
+    step = models.CharField(max_length=40)
+    snapshot = models.BinaryField()
+    length = models.BigIntegerField(default=0)
+    head = models.CharField(max_length=64)
+    quarantined = models.BooleanField(default=False)
+    created_ms = models.BigIntegerField()
+    ended_ms = models.BigIntegerField(null=True)
+    erased_ms = models.BigIntegerField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["workspace", "-created_ms"])]
+
+
+class Envelope(models.Model):
+    """One audit record: the exact bytes, and the hash that is also its leaf."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="envelopes")
+    seq = models.BigIntegerField()
+    run = models.CharField(max_length=36)  # a run's UUID, or "log"
+    n = models.BigIntegerField()
+    bytes = models.BinaryField()
+    hash = models.CharField(max_length=64)
+    kind = models.CharField(max_length=24)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "seq"], name="envelope_seq"),
+            models.UniqueConstraint(fields=["workspace", "run", "n"], name="envelope_n"),
+        ]
+
+
+class Outbox(models.Model):
+    """An effect owed: written with its intent, gone through before its result."""
+
+    key = models.CharField(max_length=64, primary_key=True)
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="outbox")
+    step = models.CharField(max_length=40)
+    tool = models.CharField(max_length=64)
+    attempt = models.IntegerField()
+    args = models.BinaryField()  # canonical JSON: refs and clear facts
+    warrant_id = models.CharField(max_length=64, blank=True)
+    warrant_expires_ms = models.BigIntegerField(default=0)
+    intent_ms = models.BigIntegerField()
+    begun_ms = models.BigIntegerField(null=True)
+    done_ms = models.BigIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "step", "attempt"], name="outbox_attempt")
+        ]
+
+
+class Lease(models.Model):
+    """Who drives a run, and until when. A delivery that finds it taken is absorbed."""
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, primary_key=True)
+    holder = models.CharField(max_length=36, blank=True)
+    until_ms = models.BigIntegerField(default=0)
+    absorbed = models.BigIntegerField(default=0)
+
+
+class AdapterCall(models.Model):
+    """The adapter's own record: one row before each call to the outside."""
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="adapter_calls")
+    key = models.CharField(max_length=64)
+    tool = models.CharField(max_length=64)
+    at_ms = models.BigIntegerField()
+    outcome = models.CharField(max_length=24, default="begun")
+
+
+class Absorbed(models.Model):
+    """How often an event kind came again after it was sealed as ignored."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="absorbed")
+    kind = models.CharField(max_length=40)
+    count = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "kind"], name="absorbed_kind")]
+
+
+class Budget(models.Model):
+    """What a workspace may spend in one currency, in its minor units."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="budgets")
+    currency = models.CharField(max_length=3)
+    limit_minor = models.BigIntegerField()
+    reserved_minor = models.BigIntegerField(default=0)
+    spent_minor = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "currency"], name="budget_currency")
+        ]
+
+
+class Secret(models.Model):
+    """A value in the vault, encrypted under a key of its own that lives elsewhere.
+
+    A document lies in a file of the media folder, encrypted the same way; its row says so.
+    """
+
+    ref = models.CharField(max_length=60, primary_key=True)  # vault://secret/<uuid4>
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="secrets")
+    slot = models.CharField(max_length=40)
+    commitment = models.CharField(max_length=64)
+    ciphertext = models.BinaryField(null=True)
+    file = models.CharField(max_length=60, blank=True)
+    created_ms = models.BigIntegerField()
+    erased_ms = models.BigIntegerField(null=True)  # null: readable; set: a tombstone
+    staging = models.BooleanField(default=False)  # destroyed by the next step, not erased
