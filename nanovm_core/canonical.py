@@ -1,0 +1,170 @@
+"""The canonical JSON profile: one value, one sequence of bytes, one hash."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NoReturn, cast
+
+from nanovm_core.errors import CanonicalError
+
+Json = None | bool | int | str | list["Json"] | dict[str, "Json"]
+FrozenJson = None | bool | int | str | tuple["FrozenJson", ...] | Mapping[str, "FrozenJson"]
+
+INTEGER_MAX = 2**53 - 1  # what every JSON reader holds exactly (RFC 7493 §2.2)
+SIZE_BYTES_MAX = 1_048_576  # an envelope has kilobytes; bounds what one decode costs
+DEPTH_MAX = 64  # nested arrays and objects; far below what a reader's stack holds
+UNTRUSTED_DEPTH_MAX = 16  # a proposed tool call needs four
+
+_INTEGER_CHARS_MAX = 17  # INTEGER_MAX and a sign: longer digits are never converted
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# A string (also an unterminated one, so that the scan stays linear) or one bracket.
+_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+
+
+def encode(value: object) -> bytes:
+    """The only bytes for ``value``: RFC 8785 on the profile of the audit format.
+
+    Takes None, bool, int, str, list or tuple, dict or mapping proxy, of exactly these
+    types: a subclass (an enum member, a named tuple) is refused, so that no foreign
+    method decides what is hashed. What it returns, ``decode`` accepts.
+    """
+    text = json.dumps(thaw(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    data = text.encode("utf-8")
+    _require(len(data) <= SIZE_BYTES_MAX, "CAN-010", f"larger than {SIZE_BYTES_MAX} bytes")
+    return data
+
+
+def decode(data: bytes) -> Json:
+    """The value of canonical bytes; all others are refused with CanonicalError."""
+    value = parse_untrusted(data, size_max=SIZE_BYTES_MAX, depth_max=DEPTH_MAX)
+    _require(encode(value) == data, "CAN-014", "the bytes are not their value's canonical form")
+    return value
+
+
+def parse_untrusted(data: bytes, *, size_max: int, depth_max: int = UNTRUSTED_DEPTH_MAX) -> Json:
+    """The value of someone else's JSON, if it lies within the profile.
+
+    As strict as ``decode`` about values (each fault has its own code; nothing is
+    repaired), but white space, key order and escapes are free. No message quotes the
+    bytes: they may hold personal data. ``depth_max`` above DEPTH_MAX counts as DEPTH_MAX.
+    """
+    _require(len(data) <= size_max, "CAN-010", f"larger than {size_max} bytes")
+    _require(not data.startswith(b"\xef\xbb\xbf"), "CAN-012", "leave out the byte order mark")
+    try:
+        text = data.decode("utf-8")
+        _check_depth(text, min(depth_max, DEPTH_MAX))
+        value = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_float=_refuse_float,
+            parse_int=_integer,
+            parse_constant=_refuse_constant,
+        )
+    except UnicodeDecodeError as error:
+        raise CanonicalError("CAN-011", f"byte {error.start} is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise CanonicalError("CAN-013", f"not JSON: {error.msg} at {error.pos}") from None
+    return cast(Json, _copy(value, 0, [size_max], frozen=False))
+
+
+def freeze(value: object) -> FrozenJson:
+    """A deep copy that nobody can change: tuples and mapping proxies. As strict as ``encode``."""
+    return cast(FrozenJson, _copy(value, 0, [SIZE_BYTES_MAX], frozen=True))
+
+
+def thaw(value: object) -> Json:
+    """A deep copy in lists and dicts: the inverse of ``freeze``. As strict as ``encode``."""
+    return cast(Json, _copy(value, 0, [SIZE_BYTES_MAX], frozen=False))
+
+
+def digest(domain: bytes, data: bytes) -> str:
+    """SHA-256 of ``domain || data`` in lower-case hex. That no domain begins another is unchecked."""
+    return hashlib.sha256(domain + data).hexdigest()
+
+
+def _copy(value: object, depth: int, left: list[int], *, frozen: bool) -> object:
+    """A checked copy; recursion ends at DEPTH_MAX.
+
+    Each node and character is charged against ``left``: neither a cycle nor a small
+    value that shares its parts a million times can be unfolded.
+    """
+    _charge(left, 1)
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    if kind is int:
+        return _in_range(cast(int, value))
+    if kind is str:
+        return _string(cast(str, value), left)
+    _require(kind is not float, "CAN-002", "floats are refused: use an integer or a string")
+    known = kind in (list, tuple, dict, MappingProxyType)
+    _require(known, "CAN-001", f"a {kind.__name__} has no canonical form: convert it first")
+    _require(depth < DEPTH_MAX, "CAN-009", f"nested deeper than {DEPTH_MAX} levels")
+    if kind is list or kind is tuple:
+        elements = cast("list[object]", value)
+        items = [_copy(item, depth + 1, left, frozen=frozen) for item in elements]
+        return tuple(items) if frozen else items
+    pairs = cast("Mapping[object, object]", value).items()
+    copied = {_key(k, left): _copy(item, depth + 1, left, frozen=frozen) for k, item in pairs}
+    return MappingProxyType(copied) if frozen else copied
+
+
+def _require(holds: bool, code: str, text: str) -> None:
+    if not holds:
+        raise CanonicalError(code, text)
+
+
+def _charge(left: list[int], size: int) -> None:
+    left[0] -= size
+    _require(left[0] >= 0, "CAN-010", "larger than the limit")
+
+
+def _key(key: object, left: list[int]) -> str:
+    if type(key) is not str or not key.isascii():
+        raise CanonicalError("CAN-006", "an object's key is not an ASCII string")
+    _charge(left, len(key))
+    return key
+
+
+def _string(text: str, left: list[int]) -> str:
+    _charge(left, len(text))
+    half = not text.isascii() and _SURROGATE.search(text)
+    _require(not half, "CAN-008", "a string holds half of a surrogate pair")
+    return text
+
+
+def _check_depth(text: str, depth_max: int) -> None:
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        if match[0] in "[{":
+            depth += 1
+            _require(depth <= depth_max, "CAN-009", f"nested deeper than {depth_max} levels")
+        elif match[0] in "]}":
+            depth = max(0, depth - 1)  # never below what the reader may still enter
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    result = dict(pairs)
+    _require(len(result) == len(pairs), "CAN-007", "an object has the same key twice")
+    return result
+
+
+def _integer(text: str) -> int:
+    _require(text != "-0", "CAN-004", "minus zero is refused: write 0")
+    return _in_range(int(text) if len(text) <= _INTEGER_CHARS_MAX else INTEGER_MAX + 1)
+
+
+def _in_range(number: int) -> int:
+    inside = -INTEGER_MAX <= number <= INTEGER_MAX
+    _require(inside, "CAN-005", f"an integer lies outside ±{INTEGER_MAX}")
+    return number
+
+
+def _refuse_float(_: str) -> NoReturn:
+    raise CanonicalError("CAN-002", "floats are refused: use an integer or a string")
+
+
+def _refuse_constant(_: str) -> NoReturn:
+    raise CanonicalError("CAN-003", "NaN and Infinity are not JSON")
