@@ -1,0 +1,79 @@
+"""``GET /healthz``: does everything that the application needs answer?"""
+
+from http import HTTPStatus
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from config.celery import app
+
+ANSWER_SECONDS_MAX = 2
+OK = "ok"
+# Stripe's own test mode is not asked each time a monitor looks.
+NOT_ASKED = "not asked: Stripe's test mode is outside this machine"
+
+
+@require_safe
+@never_cache
+def healthz(_request: HttpRequest) -> JsonResponse:
+    """200 when all of them answer, else 503 and, for each that does not, why and what to do."""
+    queue = _queue()
+    parts = {
+        "database": _database(),
+        "queue": queue,
+        "worker": _worker() if queue == OK else "not asked: it is reached through the queue",
+        "stripe": _stripe(),
+    }
+    healthy = all(answer in (OK, NOT_ASKED) for answer in parts.values())
+    status = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
+    return JsonResponse({"ok": healthy, **parts}, status=status)
+
+
+def _database() -> str:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM django_migrations LIMIT 1")
+    except DatabaseError as error:
+        return f"no answer ({type(error).__name__}): run manage.py migrate, and see the log"
+    return OK
+
+
+def _queue() -> str:
+    if not settings.REDIS_URL:
+        return "no queue server: set REDIS_URL, or start everything with make demo"
+    try:
+        with redis.Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=ANSWER_SECONDS_MAX,
+            socket_connect_timeout=ANSWER_SECONDS_MAX,
+        ) as client:
+            client.ping()
+    except (redis.RedisError, OSError) as error:
+        return f"no answer ({type(error).__name__}): start the server that REDIS_URL names"
+    return OK
+
+
+def _worker() -> str:
+    if app.control.ping(timeout=ANSWER_SECONDS_MAX, limit=1):
+        return OK
+    return "no worker answers: start one with celery -A config.celery worker"
+
+
+def _stripe() -> str:
+    stripe = settings.STRIPE
+    if not stripe["local"]:
+        return NOT_ASKED
+    if stripe["api_base"] is None:
+        return "no counterpart: set STRIPE_API_BASE, or start everything with make demo"
+    try:
+        # The settings admit an address on this machine alone.
+        with urlopen(f"{stripe['api_base']}/healthz", timeout=ANSWER_SECONDS_MAX):  # noqa: S310
+            return OK
+    except (URLError, OSError) as error:
+        return f"no answer ({type(error).__name__}): start python -m stripe_sandbox again"

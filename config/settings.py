@@ -1,0 +1,119 @@
+"""The settings, strict by default; the environment names what differs between machines."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from config.environment import allowed_hosts, data_folder, secret_key, stripe_settings
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+NANOVM_DATA = data_folder(os.environ, BASE_DIR / "var")
+REDIS_URL = os.environ.get("REDIS_URL") or None
+STRIPE = stripe_settings(os.environ)
+
+DEBUG = False
+SECRET_KEY = secret_key(NANOVM_DATA)
+ALLOWED_HOSTS = allowed_hosts(os.environ)
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+
+INSTALLED_APPS = [
+    app
+    for app in ("django.contrib.staticfiles", "config", "dashboard", "sabotage", "pipeline")
+    if "." in app or (BASE_DIR / app / "__init__.py").exists()
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "config.middleware.content_security_policy",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+    }
+]
+
+
+def database() -> dict[str, Any]:
+    """SQLite, durable at every commit.
+
+    IMMEDIATE takes the write lock at BEGIN: a deferred read-then-write transaction would be
+    refused with "database is locked" instead of waiting its turn.
+    """
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": NANOVM_DATA / "app.sqlite3",
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+        },
+        # A file, as in the application: a database in memory locks by other rules.
+        "TEST": {"NAME": NANOVM_DATA / "test.sqlite3"},
+    }
+
+
+DATABASES = {"default": database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# An upload is a document full of personal data: it stays in memory until it is encrypted.
+UPLOAD_SIZE_BYTES_MAX = 11 * 1024 * 1024  # the largest PDF (10 MB) and its form around it
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
+FILE_UPLOAD_MAX_MEMORY_SIZE = UPLOAD_SIZE_BYTES_MAX
+DATA_UPLOAD_MAX_MEMORY_SIZE = UPLOAD_SIZE_BYTES_MAX
+MEDIA_ROOT = NANOVM_DATA / "media"
+
+# WhiteNoise reads the folders once, when the server starts: nothing to collect first.
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [folder for folder in (BASE_DIR / "static",) if folder.is_dir()]
+WHITENOISE_USE_FINDERS = True
+
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+LANGUAGE_CODE = "en"
+
+if REDIS_URL:
+    CHANNEL_LAYERS: dict[str, Any] = {
+        "default": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {"hosts": [REDIS_URL]},
+        }
+    }
+else:
+    CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+
+# Paths only: Django logs no query string and no body, and task arguments are logged nowhere.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+        "file": {
+            "class": "logging.handlers.WatchedFileHandler",
+            "filename": NANOVM_DATA / "logs" / "app.log",
+            "delay": True,
+            "formatter": "line",
+        },
+    },
+    "root": {"handlers": ["stderr", "file"], "level": "INFO"},
+    "loggers": {"django": {"handlers": [], "level": "WARNING", "propagate": True}},
+}
