@@ -1,0 +1,1 @@
+"""Black-box tests of the local Stripe counterpart, written from what Stripe publishes."""

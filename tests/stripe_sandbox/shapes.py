@@ -1,0 +1,111 @@
+"""Stripe's published OpenAPI document, turned into validators for what the counterpart answers."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator, FormatChecker
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
+
+from .door import INTENTS, Answer
+from .server import REPO_ROOT
+
+SPEC_PATH: Path = REPO_ROOT.parent / "shared" / "data" / "stripe" / "openapi.json"
+ROOT = "urn:stripe-openapi"
+
+
+def _is_currency(value: object) -> bool:
+    return not isinstance(value, str) or re.fullmatch("[a-z]{3}", value) is not None
+
+
+def _is_unix_time(value: object) -> bool:
+    return not isinstance(value, int) or value > 1_000_000_000
+
+
+formats = FormatChecker(formats=())
+formats.checks("currency")(_is_currency)
+formats.checks("unix-time")(_is_unix_time)
+
+
+def json_schema(node: Any) -> Any:
+    """Translate OpenAPI 3.0 to JSON Schema: ``nullable`` and the closed world.
+
+    ``nullable: true`` adds null to ``type``, ``enum`` and ``anyOf``. An object schema that lists
+    its properties and says nothing of others gets ``additionalProperties: false``: Stripe's
+    document lists every field that a 2xx body may hold, so a field that it lacks is an invention.
+    """
+    if isinstance(node, list):
+        return [json_schema(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    out = {name: json_schema(value) for name, value in node.items() if name != "properties"}
+    if "properties" in node:  # names of properties are not keywords: one may be called "nullable"
+        out["properties"] = {name: json_schema(sub) for name, sub in node["properties"].items()}
+        out.setdefault("additionalProperties", False)
+    return _with_null(out) if node.get("nullable") is True else out
+
+
+def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    out = {**schema, "type": [schema["type"], "null"]}
+    if "enum" in schema:
+        out["enum"] = [*schema["enum"], None]
+    return out
+
+
+class Shapes:
+    """Validators by the name of a schema in the document."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.resources = document["components"]["schemas"]
+        self._list = document["paths"][INTENTS]["get"]["responses"]["200"]["content"]
+        contents = {
+            "components": {"schemas": {n: json_schema(s) for n, s in self.resources.items()}},
+            "list": json_schema(self._list["application/json"]["schema"]),
+        }
+        resource = DRAFT202012.create_resource(contents)
+        self._registry: Registry[Any] = Registry().with_resource(ROOT, resource)
+
+    def faults(self, name: str, body: Any) -> list[str]:
+        """Say where ``body`` departs from schema ``name`` ("list" is the list of intents)."""
+        pointer = "/list" if name == "list" else f"/components/schemas/{name}"
+        validator = Draft202012Validator(
+            {"$ref": f"{ROOT}#{pointer}"}, registry=self._registry, format_checker=formats
+        )
+        return [
+            f"{error.json_path}: {error.message[:300]}" for error in validator.iter_errors(body)
+        ]
+
+    def expanded(self, name: str, body: dict[str, Any]) -> set[str]:
+        """Name the expandable fields of ``body`` that hold an object where an id is the default."""
+        properties = self.resources[name]["properties"]
+        return {
+            field
+            for field, value in body.items()
+            if isinstance(value, dict) and "x-expansionResources" in properties.get(field, {})
+        }
+
+    def check(self, path: str, answer: Answer) -> None:
+        """Raise AssertionError unless the answer has the shape that belongs to it."""
+        if not path.startswith("/v1/"):
+            return
+        body = answer.body
+        name = "error" if answer.status >= 400 else body["object"]
+        if name == "list":
+            assert path == INTENTS, path
+        found = self.faults(name, body)
+        assert not found, f"{path} answered {answer.status}, not a {name}: {found}"
+
+
+@functools.cache
+def published() -> Shapes | None:
+    """Return the published shapes, or None where the shared file is missing."""
+    if not SPEC_PATH.is_file():
+        return None
+    return Shapes(json.loads(SPEC_PATH.read_text(encoding="utf-8")))

@@ -1,0 +1,105 @@
+"""The command line: ready line, refusals, signals."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import ACCOUNTS, ALPHA
+from .door import INTENTS, Door
+from .server import Server, command, run_to_its_end, start
+
+ONE = {ALPHA: ACCOUNTS[ALPHA]}
+
+
+@pytest.fixture
+def server(database: Path, tmp_path: Path) -> Iterator[Server]:
+    """A counterpart of this test's own."""
+    running = start(database=database, accounts=ONE, log=tmp_path / "stderr.log")
+    yield running
+    running.terminate()
+
+
+def _one_sentence(text: str) -> None:
+    assert text.strip()
+    assert len(text.strip().splitlines()) == 1, text
+    assert "Traceback" not in text
+
+
+def test_it_listens_on_loopback_and_is_healthy(server: Server) -> None:
+    assert server.url == f"http://127.0.0.1:{server.port}"
+    answer = Door(url=server.url, key=ALPHA).send("GET", "/healthz", headers={})
+    assert answer.status == 200
+
+
+def test_sigterm_ends_it_with_zero(server: Server) -> None:
+    assert server.terminate() == 0
+    with pytest.raises(ConnectionError):
+        Door(url=server.url, key=ALPHA).get(INTENTS)
+
+
+def test_an_open_connection_does_not_hold_it_up(server: Server) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    with contextlib.closing(connection):
+        connection.request("GET", "/healthz")
+        connection.getresponse().read()
+        assert server.terminate() == 0
+
+
+def test_a_half_sent_request_does_not_hold_it_up(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as half:
+        half.sendall(
+            b"POST /v1/payment_intents HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\nam"
+        )
+        assert server.terminate() == 0
+
+
+@pytest.mark.parametrize("key", ["sk_live_51Real", "rk_live_51Real"])
+def test_a_live_key_is_refused(database: Path, key: str) -> None:
+    ended = run_to_its_end(command(database=database, accounts={**ONE, key: "acct_real"}))
+    assert ended.returncode == 2
+    _one_sentence(ended.stderr)
+    assert "live" in ended.stderr
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("key", ["pk_test_alpha", "alpha", ""])
+def test_what_is_no_secret_test_key_is_refused(database: Path, key: str) -> None:
+    ended = run_to_its_end(command(database=database, accounts={key: "acct_a"}))
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_a_taken_port_is_refused(server: Server, tmp_path: Path) -> None:
+    line = command(database=tmp_path / "second.sqlite3", accounts=ONE, port=server.port)
+    ended = run_to_its_end(line)
+    assert ended.returncode == 2
+    _one_sentence(ended.stderr)
+    assert str(server.port) in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_a_freed_port_can_be_taken_at_once(server: Server, tmp_path: Path) -> None:
+    Door(url=server.url, key=ALPHA).get(INTENTS)
+    assert server.terminate() == 0
+    again = start(
+        database=tmp_path / "second.sqlite3",
+        accounts=ONE,
+        log=tmp_path / "stderr.log",
+        port=server.port,
+    )
+    assert again.port == server.port
+    assert again.terminate() == 0
+
+
+def test_a_database_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
+    ended = run_to_its_end(command(database=tmp_path, accounts=ONE))  # a folder
+    assert ended.returncode != 0
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
