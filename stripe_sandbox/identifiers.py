@@ -1,0 +1,31 @@
+"""Ids in the form of Stripe's: a prefix and characters that nobody can guess."""
+
+import secrets
+import string
+
+_ALPHABET = string.ascii_letters + string.digits
+
+
+def random_text(length: int) -> str:
+    """Return ``length`` letters and digits from the system's source of randomness."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+def payment_intent_id() -> str:
+    return "pi_3" + random_text(23)
+
+
+def charge_id() -> str:
+    return "ch_3" + random_text(23)
+
+
+def payment_method_id() -> str:
+    return "pm_1" + random_text(23)
+
+
+def request_id() -> str:
+    return "req_" + random_text(14)
+
+
+def client_secret(intent_id: str) -> str:
+    return f"{intent_id}_secret_{random_text(25)}"

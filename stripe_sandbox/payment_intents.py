@@ -1,0 +1,287 @@
+"""PaymentIntents: what creating, updating, confirming and canceling one does."""
+
+from dataclasses import dataclass
+
+from stripe_sandbox import intent_requests as requests
+from stripe_sandbox.cards import (
+    AUTHENTICATION_NOT_HANDLED,
+    AUTHENTICATION_REQUIRED,
+    TEST_CARDS,
+    Decline,
+    TestCard,
+    decline_error,
+    new_payment_method,
+)
+from stripe_sandbox.charges import new_charge
+from stripe_sandbox.currencies import check_amount, currency_named
+from stripe_sandbox.errors import Answer, JsonObject, missing, unexpected_state
+from stripe_sandbox.expansion import expanded
+from stripe_sandbox.identifiers import client_secret, payment_intent_id, random_text
+from stripe_sandbox.parameters import merged_metadata
+from stripe_sandbox.store import Account
+
+_OPEN = ("requires_payment_method", "requires_confirmation", "requires_action")
+_CANCELABLE = (
+    *("requires_payment_method", "requires_capture", "requires_confirmation"),
+    *("requires_action", "processing"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """For whom and when something is executed."""
+
+    account: Account
+    now: int
+
+
+def create(context: Context, creation: requests.Creation) -> Answer:
+    """Make a PaymentIntent, and attempt the payment at once where ``confirm`` says so.
+
+    A decline is an answer, not an exception: the intent stays, to be tried again.
+    """
+    account = context.account
+    method = _method(context, creation.attempt.payment_method)
+    intent = _new_intent(context, creation, method)
+    if creation.confirm and method is None:
+        raise _without_method(None)
+    account.add(intent)
+    if creation.confirm:
+        return _attempted(context, intent, creation.attempt, creation.changes.expand)
+    return Answer(status=200, body=expanded(account, intent, creation.changes.expand))
+
+
+def update(context: Context, intent_id: str, change: requests.Update) -> Answer:
+    """Change a PaymentIntent; what it takes and from where only while it is open."""
+    intent = found(context.account, intent_id)
+    for name in ("amount", "currency", "payment_method"):
+        field = "amount_minor" if name == "amount" else name
+        if getattr(change, field) is not None and intent["status"] not in _OPEN:
+            raise _closed(intent, name)
+    intent = _described(intent, change.changes)
+    if change.amount_minor is not None or change.currency is not None:
+        intent = _repriced(intent, change)
+    if change.payment_method == "":
+        intent |= {"payment_method": None, "status": "requires_payment_method"}
+    elif change.payment_method is not None:
+        method = _method(context, change.payment_method)
+        intent |= {"payment_method": method, "status": "requires_confirmation"}
+    if intent["status"] != "requires_action":
+        intent["next_action"] = None
+    context.account.replace(intent)
+    return Answer(status=200, body=expanded(context.account, intent, change.changes.expand))
+
+
+def confirm(context: Context, intent_id: str, confirmation: requests.Confirmation) -> Answer:
+    """Attempt the payment of an open PaymentIntent."""
+    intent = found(context.account, intent_id)
+    attempt = confirmation.attempt
+    if intent["status"] == "succeeded":
+        raise unexpected_state(
+            "You cannot confirm this PaymentIntent because it has already succeeded after being "
+            "previously confirmed.",
+            intent,
+        )
+    if intent["status"] not in _OPEN:
+        raise _unconfirmable(intent, attempt)
+    method = _method(context, attempt.payment_method) or intent["payment_method"]
+    if method is None:
+        raise _without_method(intent)
+    requests.require_return_url(intent["automatic_payment_methods"], attempt)
+    intent["payment_method"] = method
+    if confirmation.receipt_email is not None:
+        intent["receipt_email"] = confirmation.receipt_email or None
+    return _attempted(context, intent, attempt, confirmation.expand)
+
+
+def cancel(context: Context, intent_id: str, cancellation: requests.Cancellation) -> Answer:
+    """Cancel a PaymentIntent that has taken no money."""
+    intent = found(context.account, intent_id)
+    if intent["status"] not in _CANCELABLE:
+        raise unexpected_state(
+            f"You cannot cancel this PaymentIntent because it has a status of {intent['status']}. "
+            "Only a PaymentIntent with one of the following statuses may be canceled: "
+            f"{', '.join(_CANCELABLE)}.",
+            intent,
+        )
+    intent |= {
+        "canceled_at": context.now,
+        "cancellation_reason": cancellation.reason,
+        "next_action": None,
+        "status": "canceled",
+    }
+    context.account.replace(intent)
+    return Answer(status=200, body=expanded(context.account, intent, cancellation.expand))
+
+
+def found(account: Account, intent_id: str) -> JsonObject:
+    """Return the PaymentIntent that a path names, or raise Stripe's 404."""
+    intent = account.find("payment_intent", intent_id)
+    if intent is None:
+        raise missing("payment_intent", intent_id, "intent", 404)
+    return intent
+
+
+def _attempted(
+    context: Context, intent: JsonObject, attempt: requests.Attempt, expand: tuple[str, ...]
+) -> Answer:
+    """Make one attempt on the intent's payment method and record what came of it."""
+    account, method_id = context.account, intent["payment_method"]
+    method = account.find("payment_method", method_id)
+    card = TEST_CARDS.get(account.link("payment_method", method_id) or "")
+    if method is None or card is None:
+        raise missing("PaymentMethod", str(method_id), "payment_method", 400)
+    decline = _decline(card, attempt)
+    if decline is None and card.needs_authentication:
+        intent |= {"next_action": _next_action(attempt), "status": "requires_action"}
+        account.replace(intent)
+        return Answer(status=200, body=expanded(account, intent, expand))
+    charge = new_charge(intent, method, card, decline, context.now)
+    account.add(charge, link=intent["id"])
+    intent |= {"latest_charge": charge["id"], "next_action": None}
+    if decline is not None:
+        error = decline_error(decline, charge["id"], method)
+        intent |= {
+            "last_payment_error": error,
+            "payment_method": None,
+            "status": "requires_payment_method",
+        }
+        account.replace(intent)
+        return Answer(
+            status=402, body={"error": dict(sorted({**error, "payment_intent": intent}.items()))}
+        )
+    intent |= {
+        "amount_received": intent["amount"],
+        "last_payment_error": None,
+        "status": "succeeded",
+    }
+    account.replace(intent)
+    return Answer(status=200, body=expanded(account, intent, expand))
+
+
+def _decline(card: TestCard, attempt: requests.Attempt) -> Decline | None:
+    if card.needs_authentication and attempt.off_session:
+        return AUTHENTICATION_REQUIRED
+    if card.needs_authentication and attempt.error_on_requires_action:
+        return AUTHENTICATION_NOT_HANDLED
+    return card.decline
+
+
+def _next_action(attempt: requests.Attempt) -> JsonObject:
+    source = "src_1" + random_text(23)
+    if attempt.return_url is None:
+        return {
+            "type": "use_stripe_sdk",
+            "use_stripe_sdk": {"source": source, "type": "three_d_secure_redirect"},
+        }
+    url = f"https://hooks.stripe.com/3d_secure_2/hosted?source={source}"
+    return {
+        "redirect_to_url": {"return_url": attempt.return_url, "url": url},
+        "type": "redirect_to_url",
+    }
+
+
+def _method(context: Context, name: str | None) -> str | None:
+    """Return the id of the PaymentMethod that ``name`` stands for, made new for a test card."""
+    if not name:
+        return None
+    card = TEST_CARDS.get(name)
+    if card is not None:
+        method = new_payment_method(card, context.now)
+        context.account.add(method, link=name)
+        return str(method["id"])
+    if context.account.find("payment_method", name) is None:
+        raise missing("PaymentMethod", name, "payment_method", 400)
+    return name
+
+
+def _new_intent(context: Context, creation: requests.Creation, method: str | None) -> JsonObject:
+    intent_id = payment_intent_id()
+    intent: JsonObject = {
+        "id": intent_id,
+        "object": "payment_intent",
+        "amount": creation.amount_minor,
+        "amount_capturable": 0,
+        "amount_details": {"tip": {}},
+        "amount_received": 0,
+        "automatic_payment_methods": creation.automatic_payment_methods,
+        "capture_method": creation.capture_method,
+        "client_secret": client_secret(intent_id),
+        "confirmation_method": creation.confirmation_method,
+        "created": context.now,
+        "currency": creation.currency.code,
+        "livemode": False,
+        "metadata": {},
+        "payment_method": method,
+        "payment_method_options": {
+            "card": {
+                **dict.fromkeys(("installments", "mandate_options", "network")),
+                "request_three_d_secure": "automatic",
+            }
+        },
+        "payment_method_types": list(creation.payment_method_types),
+        "status": "requires_payment_method" if method is None else "requires_confirmation",
+    }
+    return _described({**dict.fromkeys(_NULL_AT_FIRST), **intent}, creation.changes)
+
+
+_NULL_AT_FIRST = (
+    *("id", "object", "amount", "amount_capturable", "amount_details", "amount_received"),
+    *("application", "application_fee_amount", "automatic_payment_methods", "canceled_at"),
+    *("cancellation_reason", "capture_method", "client_secret", "confirmation_method", "created"),
+    *("currency", "customer", "customer_account", "description", "last_payment_error"),
+    *("latest_charge", "livemode", "metadata", "next_action", "on_behalf_of", "payment_method"),
+    *("payment_method_configuration_details", "payment_method_options", "payment_method_types"),
+    *("processing", "receipt_email", "review", "setup_future_usage", "shipping"),
+    *("statement_descriptor", "statement_descriptor_suffix", "status", "transfer_data"),
+    "transfer_group",
+)
+
+
+def _described(intent: JsonObject, changes: requests.Changes) -> JsonObject:
+    """Return the intent with the descriptive fields changed; an empty text unsets."""
+    texts = {
+        "description": changes.description,
+        "receipt_email": changes.receipt_email,
+        "statement_descriptor_suffix": changes.statement_descriptor_suffix,
+    }
+    told = {name: text or None for name, text in texts.items() if text is not None}
+    return {**intent, **told, "metadata": merged_metadata(intent["metadata"], changes.metadata)}
+
+
+def _repriced(intent: JsonObject, change: requests.Update) -> JsonObject:
+    currency = change.currency or currency_named(intent["currency"])
+    amount_minor = change.amount_minor or intent["amount"]
+    check_amount(amount_minor, currency)
+    status = "requires_confirmation" if intent["payment_method"] else "requires_payment_method"
+    return {**intent, "amount": amount_minor, "currency": currency.code, "status": status}
+
+
+def _without_method(intent: JsonObject | None) -> Exception:
+    return unexpected_state(
+        "You cannot confirm this PaymentIntent because it's missing a payment method. You can "
+        "either update the PaymentIntent with a payment method and then confirm it again, or "
+        "confirm it again directly with a payment method or ConfirmationToken.",
+        intent,
+    )
+
+
+def _unconfirmable(intent: JsonObject, attempt: requests.Attempt) -> Exception:
+    if attempt.payment_method is not None:
+        return _closed(intent, "payment_method")
+    return unexpected_state(
+        f"You cannot confirm this PaymentIntent because it has a status of {intent['status']}. "
+        "Only a PaymentIntent with one of the following statuses may be confirmed: "
+        "requires_confirmation, requires_action.",
+        intent,
+    )
+
+
+def _closed(intent: JsonObject, name: str) -> Exception:
+    return unexpected_state(
+        f"This PaymentIntent's {name} could not be updated because it has a status of "
+        f"{intent['status']}. You may only update the {name} of a PaymentIntent with one of the "
+        f"following statuses: {', '.join(_OPEN)}.",
+        intent,
+        param=name,
+    )

@@ -1,0 +1,166 @@
+"""One request from beginning to end: who asks, under which key, and what is answered."""
+
+import base64
+import binascii
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from stripe_sandbox import API_VERSION, idempotency
+from stripe_sandbox.api import endpoint_for
+from stripe_sandbox.errors import (
+    Answer,
+    ApiError,
+    invalid_api_key,
+    no_api_key,
+    server_error,
+    unrecognized_url,
+)
+from stripe_sandbox.forms import parse_form
+from stripe_sandbox.idempotency import Call, KeysInUse
+from stripe_sandbox.identifiers import request_id
+from stripe_sandbox.payment_intents import Context
+from stripe_sandbox.store import Account, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What came over the wire."""
+
+    method: str
+    path: str
+    query: str
+    body: str
+    authorization: str | None
+    idempotency_key: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What goes back: an answer and its headers."""
+
+    answer: Answer
+    headers: Mapping[str, str]
+
+
+class Sandbox:
+    """Answers requests as Stripe does, for the accounts whose keys it was given."""
+
+    def __init__(
+        self, store: Store, accounts: Mapping[str, str], clock: Callable[[], float] = time.time
+    ) -> None:
+        """``accounts`` maps secret keys to account names; ``clock`` tells Unix seconds."""
+        self._store = store
+        self._accounts = dict(accounts)
+        self._clock = clock
+        self._keys = KeysInUse()
+
+    def respond(self, request: Request) -> Response:
+        """Answer one request; never raises, a defect of ours is a 500 and a trace on stderr."""
+        reply = _Reply()
+        try:
+            return reply.made(self._answer(request, reply))
+        except ApiError as error:
+            if error.status == 401:
+                reply.headers["WWW-Authenticate"] = 'Basic realm="Stripe"'
+            return reply.made(error.answer())
+        except Exception:  # noqa: BLE001 - the caller gets an answer, the operator a trace
+            _trace()
+            return reply.made(server_error().answer())
+
+    def _answer(self, request: Request, reply: "_Reply") -> Answer:
+        if request.path == "/healthz" and request.method == "GET":
+            self._store.rows("SELECT 1", ())
+            return Answer(status=200, body={"ok": True})
+        if not request.path.startswith("/v1/"):
+            raise unrecognized_url(request.method, request.path)
+        account = Account(self._store, self._account_named(request.authorization))
+        if request.method == "POST":
+            return self._post(request, account, reply)
+        prepare, object_id = endpoint_for(request.method, request.path)
+        return prepare(object_id, parse_form(request.query))(self._context(account))
+
+    def _post(self, request: Request, account: Account, reply: "_Reply") -> Answer:
+        prepare, object_id = endpoint_for("POST", request.path)
+        form = parse_form("&".join(filter(None, (request.query, request.body))))
+        call = Call(
+            method="POST",
+            path=request.path,
+            form=form,
+            request_id=reply.request_id,
+            key=request.idempotency_key or None,
+        )
+
+        def executed() -> Answer:
+            execution = prepare(object_id, form)  # refuses here: nothing begun, nothing kept
+            context = self._context(account)
+            return idempotency.execute(
+                account, call, lambda: execution(context), self._clock(), _trace
+            )
+
+        if call.key is None:
+            return executed()
+        idempotency.check_key(call.key)
+        reply.headers |= {"Idempotency-Key": call.key, "Original-Request": reply.request_id}
+        with self._keys.held(account.name, call.key):
+            kept = idempotency.replayed(account, call, self._clock())
+            if kept is None:
+                return executed()
+        reply.headers |= {"Idempotent-Replayed": "true", "Original-Request": kept.request_id}
+        return kept.answer
+
+    def _context(self, account: Account) -> Context:
+        return Context(account=account, now=int(self._clock()))
+
+    def _account_named(self, authorization: str | None) -> str:
+        key = _presented_key(authorization)
+        if not key:
+            raise no_api_key()
+        if key not in self._accounts:
+            raise invalid_api_key(key)
+        return self._accounts[key]
+
+
+@dataclass(slots=True)
+class _Reply:
+    """The headers of one response, as they come together."""
+
+    request_id: str = field(default_factory=request_id)
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def made(self, answer: Answer) -> Response:
+        headers = {
+            "Content-Type": "application/json",
+            "Cache-Control": "no-cache, no-store",
+            "Request-Id": self.request_id,
+            "Stripe-Version": API_VERSION,
+            **self.headers,
+        }
+        if answer.status == 409:
+            headers["Stripe-Should-Retry"] = "true"
+        elif answer.status >= 500:
+            headers["Stripe-Should-Retry"] = "false"
+        return Response(answer=answer, headers=headers)
+
+
+def _presented_key(authorization: str | None) -> str:
+    """Return the key of a Bearer header or the user of a Basic one; "" where there is none."""
+    scheme, _, rest = (authorization or "").partition(" ")
+    rest = rest.strip()
+    if scheme.lower() == "bearer":
+        return rest
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return base64.b64decode(rest, validate=True).decode("utf-8").partition(":")[0]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+def _trace() -> None:
+    """Write where the exception at hand came from, without its message: it may quote a value."""
+    kind, _, place = sys.exc_info()
+    name = kind.__name__ if kind else "no exception"
+    print(f"stripe_sandbox: {name} at\n{''.join(traceback.format_tb(place))}", file=sys.stderr)
