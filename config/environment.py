@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+UPLOAD_SIZE_BYTES_MAX = 11 * 1024 * 1024  # the largest PDF (10 MB) and the form around it
 SANDBOX_KEY = "sk_test_nanovm_demo"
 TEST_KEY_PREFIXES = ("sk_test_", "rk_test_")
 LIVE_KEY_PREFIXES = ("sk_live_", "rk_live_")

