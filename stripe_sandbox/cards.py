@@ -20,7 +20,7 @@ class Decline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestCard:
+class Card:
     """A test card: ``decline`` None and no authentication means that its charges succeed."""
 
     last4: str
@@ -98,22 +98,22 @@ _DECLINES = {
     ),
 }
 
-TEST_CARDS: dict[str, TestCard] = {
-    "pm_card_visa": TestCard(last4="4242"),
-    "pm_card_visa_debit": TestCard(last4="5556", funding="debit"),
-    "pm_card_mastercard": TestCard(last4="4444", brand="mastercard"),
-    "pm_card_mastercard_debit": TestCard(last4="8210", brand="mastercard", funding="debit"),
-    "pm_card_mastercard_prepaid": TestCard(last4="5100", brand="mastercard", funding="prepaid"),
-    "pm_card_amex": TestCard(last4="8431", brand="amex"),
-    "pm_card_discover": TestCard(last4="9424", brand="discover"),
-    "pm_card_diners": TestCard(last4="0004", brand="diners"),
-    "pm_card_jcb": TestCard(last4="0505", brand="jcb"),
-    "pm_card_unionpay": TestCard(last4="0005", brand="unionpay"),
-    "pm_card_authenticationRequired": TestCard(last4="3184", needs_authentication=True),
-    "pm_card_authenticationRequiredOnSetup": TestCard(last4="3155", needs_authentication=True),
-    "pm_card_threeDSecure2Required": TestCard(last4="3220", needs_authentication=True),
+TEST_CARDS: dict[str, Card] = {
+    "pm_card_visa": Card(last4="4242"),
+    "pm_card_visa_debit": Card(last4="5556", funding="debit"),
+    "pm_card_mastercard": Card(last4="4444", brand="mastercard"),
+    "pm_card_mastercard_debit": Card(last4="8210", brand="mastercard", funding="debit"),
+    "pm_card_mastercard_prepaid": Card(last4="5100", brand="mastercard", funding="prepaid"),
+    "pm_card_amex": Card(last4="8431", brand="amex"),
+    "pm_card_discover": Card(last4="9424", brand="discover"),
+    "pm_card_diners": Card(last4="0004", brand="diners"),
+    "pm_card_jcb": Card(last4="0505", brand="jcb"),
+    "pm_card_unionpay": Card(last4="0005", brand="unionpay"),
+    "pm_card_authenticationRequired": Card(last4="3184", needs_authentication=True),
+    "pm_card_authenticationRequiredOnSetup": Card(last4="3155", needs_authentication=True),
+    "pm_card_threeDSecure2Required": Card(last4="3220", needs_authentication=True),
     **{
-        prefix + name: TestCard(last4=last4, decline=decline)
+        prefix + name: Card(last4=last4, decline=decline)
         for name, (last4, decline) in _DECLINES.items()
         for prefix in ("pm_card_", "pm_card_visa_")
     },
@@ -135,7 +135,7 @@ def decline_error(decline: Decline, charge_id: str, payment_method: JsonObject) 
     )
 
 
-def new_payment_method(card: TestCard, now: int) -> JsonObject:
+def new_payment_method(card: Card, now: int) -> JsonObject:
     """Return a PaymentMethod of its own for one use of a test card, as Stripe makes one."""
     return {
         "id": payment_method_id(),
@@ -158,7 +158,7 @@ def new_payment_method(card: TestCard, now: int) -> JsonObject:
     }
 
 
-def payment_method_details(card: TestCard, amount_minor: int, now: int) -> JsonObject:
+def payment_method_details(card: Card, amount_minor: int, now: int) -> JsonObject:
     """Return what a charge says about the card it was made on."""
     return {
         "card": {
@@ -186,7 +186,7 @@ def empty_billing_details() -> JsonObject:
     return {"address": address, "email": None, "name": None, "phone": None, "tax_id": None}
 
 
-def _card_facts(card: TestCard, now: int) -> JsonObject:
+def _card_facts(card: Card, now: int) -> JsonObject:
     checks = dict.fromkeys(("address_line1_check", "address_postal_code_check", "cvc_check"))
     return {
         "brand": card.brand,

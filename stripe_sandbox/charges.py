@@ -1,6 +1,6 @@
 """Charges: the record of one attempt to take money from a card."""
 
-from stripe_sandbox.cards import Decline, TestCard, empty_billing_details, payment_method_details
+from stripe_sandbox.cards import Card, Decline, empty_billing_details, payment_method_details
 from stripe_sandbox.errors import JsonObject
 from stripe_sandbox.identifiers import charge_id
 
@@ -8,7 +8,7 @@ from stripe_sandbox.identifiers import charge_id
 def new_charge(
     intent: JsonObject,
     payment_method: JsonObject,
-    card: TestCard,
+    card: Card,
     decline: Decline | None,
     now: int,
 ) -> JsonObject:

@@ -7,8 +7,8 @@ from stripe_sandbox.cards import (
     AUTHENTICATION_NOT_HANDLED,
     AUTHENTICATION_REQUIRED,
     TEST_CARDS,
+    Card,
     Decline,
-    TestCard,
     decline_error,
     new_payment_method,
 )
@@ -159,7 +159,7 @@ def _attempted(
     return Answer(status=200, body=expanded(account, intent, expand))
 
 
-def _decline(card: TestCard, attempt: requests.Attempt) -> Decline | None:
+def _decline(card: Card, attempt: requests.Attempt) -> Decline | None:
     if card.needs_authentication and attempt.off_session:
         return AUTHENTICATION_REQUIRED
     if card.needs_authentication and attempt.error_on_requires_action:

@@ -98,7 +98,8 @@ class Store:
                 yield
                 self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # a full disk has undone it already
+                    self._connection.execute("ROLLBACK")
                 raise
 
     @contextmanager
