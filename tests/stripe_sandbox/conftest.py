@@ -15,7 +15,7 @@ from .sdk import client_of
 from .server import Server, start
 from .shapes import Shapes, published
 
-SPARE_ACCOUNTS = 40
+SPARE_ACCOUNTS = 100
 ALPHA = "sk_test_alpha0001"
 BETA = "sk_test_beta0001"
 SPARES = [f"sk_test_spare{number:04d}" for number in range(SPARE_ACCOUNTS)]

@@ -36,6 +36,7 @@ def test_without_a_good_key_nothing_is_answered(door: Door, headers: dict[str, s
     answer = door.send("GET", INTENTS, headers=headers)
     assert answer.status == 401
     assert answer.body["error"]["type"] == "invalid_request_error"
+    assert "www-authenticate" in answer.headers  # RFC 9110 §15.5.2
 
 
 @pytest.mark.parametrize("headers", WRONG)

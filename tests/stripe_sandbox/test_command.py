@@ -59,6 +59,12 @@ def test_a_half_sent_request_does_not_hold_it_up(server: Server) -> None:
         assert server.terminate() == 0
 
 
+def test_a_slow_client_keeps_nobody_waiting(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as slow:
+        slow.sendall(b"POST /v1/payment_intents HTTP/1.1\r\nHost: x\r\nContent-Le")
+        assert Door(url=server.url, key=ALPHA).get(INTENTS).status == 200
+
+
 @pytest.mark.parametrize("key", ["sk_live_51Real", "rk_live_51Real"])
 def test_a_live_key_is_refused(database: Path, key: str) -> None:
     ended = run_to_its_end(command(database=database, accounts={**ONE, key: "acct_real"}))

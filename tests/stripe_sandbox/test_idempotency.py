@@ -106,6 +106,15 @@ def test_a_confirmation_is_replayed(door: Door) -> None:
     assert (second.status, second.replayed, second.body) == (200, True, first.body)
 
 
+def test_an_update_is_replayed_and_not_done_again(door: Door) -> None:
+    path = f"{INTENTS}/{created(door)['id']}"
+    first = door.post(path, {"description": "first"}, key="k-update")
+    door.post(path, {"description": "second"}, key="k-update-2")
+    again = door.post(path, {"description": "first"}, key="k-update")
+    assert (again.status, again.replayed, again.body) == (200, True, first.body)
+    assert door.get(path).body["description"] == "second"
+
+
 def test_a_decline_is_stored_and_replayed(empty_door: Door) -> None:
     # "saving the resulting status code and body ... regardless of whether it succeeds or fails"
     declined = payment(payment_method="pm_card_chargeDeclined")

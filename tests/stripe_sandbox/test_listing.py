@@ -153,6 +153,11 @@ def test_a_created_filter_takes_whole_seconds(door: Door, created_filter: object
     assert answer.body["error"]["param"].startswith("created")
 
 
+def test_created_is_the_time_of_creation(door: Door) -> None:
+    earliest = int(time.time())
+    assert earliest <= created(door)["created"] <= int(time.time())
+
+
 def test_a_list_shows_objects_as_retrieve_does(empty_door: Door) -> None:
     intent = paid(empty_door, metadata={"run": "r-1"})
     assert empty_door.get(INTENTS).body["data"] == [intent]

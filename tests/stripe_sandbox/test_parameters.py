@@ -5,10 +5,12 @@ Sources: docs.stripe.com/currencies, /error-codes, /api/errors, /metadata.
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 import stripe
 
-from .door import FORM, INTENTS, Answer, Door, created, draft, paid, refusal
+from .door import FORM, INTENTS, Answer, Door, created, draft, paid, payment, refusal
 from .sdk import pay
 
 # docs.stripe.com/currencies#minimum-and-maximum-charge-amounts
@@ -116,6 +118,37 @@ def test_confirm_is_a_boolean_or_nothing_happens(empty_door: Door, confirm: str)
         assert answer.body["error"]["param"] == "confirm"
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("description", "Invoice 7"),
+        ("receipt_email", "a@example.com"),
+        ("statement_descriptor_suffix", "NANOVM"),
+        ("transfer_group", "group-1"),
+        ("setup_future_usage", "off_session"),
+        ("application_fee_amount", 10),
+        ("on_behalf_of", "acct_other"),
+        ("customer", "cus_unknown"),
+        ("capture_method", "manual"),
+    ],
+)
+def test_a_parameter_is_kept_or_refused_but_never_dropped(
+    empty_door: Door, name: str, value: object
+) -> None:
+    answer = empty_door.post(INTENTS, draft(**{name: value}))
+    if answer.status == 200:
+        assert answer.body[name] == value
+    else:
+        assert refusal(answer)[:2] == (400, "invalid_request_error")
+        assert empty_door.ids() == []
+
+
+def test_a_field_that_cannot_be_expanded_is_refused(empty_door: Door) -> None:
+    answer = empty_door.post(INTENTS, payment(expand=["nonsense"]))
+    assert refusal(answer)[:2] == (400, "invalid_request_error")
+    assert empty_door.ids() == []
+
+
 def test_the_sdk_raises_with_the_parameter(sdk: stripe.StripeClient) -> None:
     with pytest.raises(stripe.InvalidRequestError) as caught:
         pay(sdk, amount=49)
@@ -157,6 +190,13 @@ def test_a_body_in_json_is_not_read_as_a_form(empty_door: Door) -> None:
     # docs.stripe.com/api: "accepts form-encoded request bodies"
     answer = _raw(empty_door, b'{"amount": 1099, "currency": "usd"}', "application/json")
     assert refusal(answer)[:2] == (400, "invalid_request_error")
+    assert empty_door.ids() == []
+
+
+def test_a_body_without_end_is_cut_off(empty_door: Door) -> None:
+    body = b"description=" + b"a" * 8_000_000
+    with contextlib.suppress(ConnectionError):  # it may hang up before the rest was sent
+        assert 400 <= _raw(empty_door, body).status < 500
     assert empty_door.ids() == []
 
 

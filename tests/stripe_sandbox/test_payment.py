@@ -18,6 +18,8 @@ DECLINES = [
     ("pm_card_visa_chargeDeclined", "card_declined", "generic_decline"),
     ("pm_card_chargeDeclinedInsufficientFunds", "card_declined", "insufficient_funds"),
     ("pm_card_visa_chargeDeclinedInsufficientFunds", "card_declined", "insufficient_funds"),
+    ("pm_card_visa_chargeDeclinedLostCard", "card_declined", "lost_card"),
+    ("pm_card_visa_chargeDeclinedStolenCard", "card_declined", "stolen_card"),
 ]
 
 
@@ -79,6 +81,20 @@ def test_a_declined_card_is_a_card_error(
     assert stored["last_payment_error"]["code"] == code
 
 
+@pytest.mark.parametrize(
+    ("method", "code"),
+    [
+        ("pm_card_chargeDeclinedExpiredCard", "expired_card"),
+        ("pm_card_chargeDeclinedIncorrectCvc", "incorrect_cvc"),
+        ("pm_card_chargeDeclinedProcessingError", "processing_error"),
+    ],
+)
+def test_a_card_with_a_fault_of_its_own_names_it(door: Door, method: str, code: str) -> None:
+    answer = door.post(INTENTS, payment(payment_method=method))
+    assert (answer.status, answer.body["error"]["type"]) == (402, "card_error")
+    assert answer.body["error"]["code"] == code
+
+
 def test_a_declined_card_leaves_a_failed_charge(door: Door) -> None:
     error = door.post(INTENTS, payment(payment_method="pm_card_chargeDeclined")).body["error"]
     charge = door.get(f"/v1/charges/{error['charge']}").body
@@ -117,8 +133,24 @@ def test_a_card_that_needs_authentication_waits_for_it(door: Door) -> None:
     assert stored["status"] == "requires_action"
 
 
-def test_a_card_that_needs_authentication_fails_off_session(door: Door) -> None:
+def test_authentication_returns_to_the_given_address(door: Door) -> None:
+    back = "https://example.com/back?run=1"
     answer = door.post(
+        INTENTS, payment(payment_method="pm_card_authenticationRequired", return_url=back)
+    )
+    assert (answer.status, answer.body["status"]) == (200, "requires_action")
+    assert answer.body["next_action"]["type"] == "redirect_to_url"
+    assert answer.body["next_action"]["redirect_to_url"]["return_url"] == back
+
+
+def test_an_unfinished_authentication_can_be_canceled(door: Door) -> None:
+    waiting = door.post(INTENTS, payment(payment_method="pm_card_authenticationRequired")).body
+    answer = door.post(f"{INTENTS}/{waiting['id']}/cancel")
+    assert (answer.status, answer.body["status"]) == (200, "canceled")
+
+
+def test_a_card_that_needs_authentication_fails_off_session(empty_door: Door) -> None:
+    answer = empty_door.post(
         INTENTS, payment(payment_method="pm_card_authenticationRequired", off_session=True)
     )
     error = answer.body["error"]
@@ -126,6 +158,35 @@ def test_a_card_that_needs_authentication_fails_off_session(door: Door) -> None:
     assert error["code"] == "authentication_required"
     assert error["decline_code"] == "authentication_required"
     assert error["payment_intent"]["status"] == "requires_payment_method"
+    assert empty_door.ids() == [error["payment_intent"]["id"]]
+
+
+def test_authentication_fails_where_it_was_said_that_nobody_can_act(door: Door) -> None:
+    answer = door.post(
+        INTENTS,
+        payment(payment_method="pm_card_authenticationRequired", error_on_requires_action=True),
+    )
+    error = answer.body["error"]
+    assert (answer.status, error["type"]) == (402, "card_error")
+    assert error["code"] == "authentication_required"
+    assert error["payment_intent"]["status"] == "requires_payment_method"
+
+
+def test_off_session_does_not_stop_a_good_card(door: Door) -> None:
+    assert paid(door, off_session=True)["status"] == "succeeded"
+
+
+def test_without_redirects_no_return_address_is_needed(empty_door: Door) -> None:
+    # Since 2023-08-16 automatic_payment_methods is the default, and may redirect.
+    bare = payment(payment_method_types=None)
+    refused = empty_door.post(INTENTS, bare)
+    assert refusal(refused)[:2] == (400, "invalid_request_error")
+    assert "return_url" in refused.body["error"]["message"]
+    assert empty_door.ids() == []
+    methods = {"automatic_payment_methods": {"enabled": True, "allow_redirects": "never"}}
+    for way in (methods, {"return_url": "https://example.com/back"}):
+        answer = empty_door.post(INTENTS, {**bare, **way})
+        assert (answer.status, answer.body["status"]) == (200, "succeeded")
 
 
 def test_an_intent_moves_through_its_states_step_by_step(door: Door) -> None:

@@ -138,6 +138,14 @@ def test_expandable_fields_hold_ids_until_expansion_is_asked_for(
     assert shapes.faults("payment_intent", full.body) == []
 
 
+def test_a_list_expands_what_its_objects_hold(shapes: Shapes, door: Door) -> None:
+    body = paid(door)
+    page = door.get(INTENTS, {"limit": 1, "expand": ["data.latest_charge"]})
+    assert page.status == 200, page.raw
+    assert page.body["data"][0]["latest_charge"]["id"] == body["latest_charge"]
+    assert shapes.faults("list", page.body) == []
+
+
 def test_nullable_becomes_null_and_only_there() -> None:
     translated = json_schema(
         {
