@@ -1,0 +1,33 @@
+"""The child's side: document on stdin, one JSON object on stdout."""
+
+import json
+import os
+import sys
+
+from pipeline.extract.reasons import ExtractionError
+
+
+def main(pages_max: int) -> None:
+    """Read one document and answer; every failure of the parser ends here as a code."""
+    data = sys.stdin.buffer.read()
+    try:
+        answer = _answer(data, pages_max)
+    except ExtractionError as error:
+        answer = _failure(error.code)
+    except MemoryError:
+        answer = _failure("DOC-008")
+    except Exception:  # pypdf raises far more than its own errors on hostile files
+        answer = _failure("DOC-009")
+    sys.stdout.buffer.write(answer)
+    sys.stdout.buffer.flush()
+    os._exit(0)  # nothing of a hostile document's objects is worth finalizing
+
+
+def _answer(data: bytes, pages_max: int) -> bytes:
+    from pipeline.extract.document import read  # imported under the limits
+
+    return read(data, pages_max=pages_max).to_json().encode()
+
+
+def _failure(code: str) -> bytes:
+    return json.dumps({"error": code}).encode()

@@ -1,0 +1,109 @@
+"""Dates as people print them, read without guessing day and month."""
+
+import re
+import unicodedata
+from datetime import date
+from typing import Final, Literal
+
+Order = Literal["dmy", "mdy", ""]
+
+_MONTHS: Final[tuple[str, ...]] = (
+    "january jan januar janvier janv januari gennaio gen enero ene ledna leden stycznia janeiro",
+    "february feb februar fevrier fevr februari febbraio febrero unora unor lutego fevereiro",
+    "march mar marz maerz mrz mars maart mrt marzo brezna brezen marca marco",
+    "april apr avril avr aprile abril abr dubna duben kwietnia",
+    "may mai mei maggio mag mayo kvetna kveten maja maio",
+    "june jun juni juin giugno giu junio cervna cerven czerwca junho",
+    "july jul juli juillet juil luglio lug julio cervence cervenec lipca julho",
+    "august aug aout augustus agosto ago srpna srpen sierpnia",
+    "september sep sept septembre settembre set septiembre zari wrzesnia setembro",
+    "october oct oktober okt octobre ottobre ott octubre rijna rijen pazdziernika outubro",
+    "november nov novembre noviembre listopadu listopad listopada novembro",
+    "december dec dezember dez decembre dicembre dic diciembre prosince prosinec grudnia dezembro",
+)
+_BY_NAME: Final = {
+    name: number for number, names in enumerate(_MONTHS, start=1) for name in names.split()
+}
+_NAME: Final = "|".join(sorted(_BY_NAME, key=len, reverse=True))
+_ISO: Final = re.compile(r"(?<![\d./-])(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d/-])")
+_NUMERIC: Final = re.compile(
+    r"(?<![\d./-])(\d{1,2})(\. ?|/|-)(\d{1,2})(?:\2)(\d{4}|\d{2})(?![\d/-]|\.\d)"
+)
+_DAY_NAME: Final = re.compile(
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|er|\.)?[ -](?:de |of )?({_NAME})\.?,?[ -](?:de |del )?(\d{{4}})(?!\d)"
+)
+_NAME_DAY: Final = re.compile(
+    rf"(?<![a-z])({_NAME})\.? (\d{{1,2}})(?:st|nd|rd|th)? ?,? ?(\d{{4}})(?!\d)"
+)
+
+
+def fold(text: str) -> str:
+    """Lower case, without accents, white space single: what labels are compared in."""
+    text = unicodedata.normalize("NFKD", text.casefold().replace("ł", "l"))
+    return " ".join("".join(c for c in text if not unicodedata.combining(c)).split())
+
+
+def day_month_order(text: str) -> Order:
+    """What the dates that can be read in one way only say about the others in a document."""
+    seen: set[Order] = set()
+    for first, mark, second, _ in _NUMERIC.findall(fold(text)):
+        if mark.startswith("."):
+            continue
+        if int(first) > 12 >= int(second):
+            seen.add("dmy")
+        if int(second) > 12 >= int(first):
+            seen.add("mdy")
+    return seen.pop() if len(seen) == 1 else ""
+
+
+def first_date(text: str, order: Order = "") -> str | None:
+    """The first date in the text as an ISO date; None where there is none or it is in doubt."""
+    text = fold(text)
+    found = [
+        (match.start(), value)
+        for pattern, read in _READERS
+        for match in pattern.finditer(text)
+        if (value := read(match, order)) is not None
+    ]
+    return min(found)[1] or None if found else None
+
+
+def _iso(match: re.Match[str], _: Order) -> str | None:
+    return _valid(match[1], match[3], match[4])
+
+
+def _numeric(match: re.Match[str], order: Order) -> str | None:
+    """Dots are day first everywhere; slashes and dashes are not, so they need evidence.
+
+    An empty string says that there is a date here which must not be guessed.
+    """
+    first, mark, second, year = match.groups()
+    year = year if len(year) == 4 else f"20{year}"
+    if mark.startswith(".") or int(first) > 12 or first == second or order == "dmy":
+        return _valid(year, second, first)
+    if int(second) > 12 or order == "mdy":
+        return _valid(year, first, second)
+    return ""
+
+
+def _day_name(match: re.Match[str], _: Order) -> str | None:
+    return _valid(match[3], str(_BY_NAME[match[2]]), match[1])
+
+
+def _name_day(match: re.Match[str], _: Order) -> str | None:
+    return _valid(match[3], str(_BY_NAME[match[1]]), match[2])
+
+
+def _valid(year: str, month: str, day: str) -> str | None:
+    try:
+        return date(int(year), int(month), int(day)).isoformat()
+    except ValueError:
+        return None
+
+
+_READERS: Final = (
+    (_ISO, _iso),
+    (_NUMERIC, _numeric),
+    (_DAY_NAME, _day_name),
+    (_NAME_DAY, _name_day),
+)

@@ -1,0 +1,111 @@
+"""What is read from a document: the typed fields, and where each was found."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal, get_args
+
+PayStatus = Literal[
+    "open",
+    "paid",
+    "direct_debit",
+    "self_billed",
+    "negative",
+    "correction",
+    "nothing_due",
+    "not_payable_info_only",
+    "hybrid_mismatch",
+    "ambiguous",
+]
+Source = Literal["xml", "text"]
+Warning_ = Literal["terms_say_paid", "terms_say_collected", "test_document"]
+NOTES_CHARS_MAX: Final = 8_000  # what a model may be shown of one document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Where a value was found, without the value: an XML path, or a page and a label."""
+
+    source: Source
+    path: str | None = None
+    page: int | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invoice:
+    """The fields of one invoice; None is what the document does not say for certain.
+
+    ``total_due`` is the amount to pay now, not the grand total. Only ``open``
+    may be paid; every other ``pay_status`` is the reason to hold it.
+    """
+
+    invoice_number: str | None = None
+    seller: str | None = None
+    seller_address: str | None = None
+    seller_email: str | None = None
+    buyer: str | None = None
+    buyer_address: str | None = None
+    payee: str | None = None
+    iban: str | None = None
+    iban_valid: bool | None = None
+    currency: str
+    total_due: str
+    amount_minor: int
+    issue_date: str | None = None
+    due_date: str | None = None
+    type_code: str | None = None
+    pay_status: PayStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """An invoice, the evidence for it, and the free text beside it.
+
+    ``notes`` is untrusted prose for a model to see. ``warnings`` name what the
+    free text says against the coded fields, which decide.
+    """
+
+    fields: Invoice
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    notes: str = ""
+    source: Source
+    pages: int
+    warnings: tuple[Warning_, ...] = ()
+
+    def to_json(self) -> str:
+        """One JSON object of strings, integers, booleans and nulls; see ``from_json``."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Extraction":
+        """The exact inverse of ``to_json``.
+
+        Raises:
+            ValueError: when the text is not such an object.
+        """
+        value = json.loads(text)
+        try:
+            fields = Invoice(**value.pop("fields"))
+            evidence = {name: Evidence(**item) for name, item in value.pop("evidence").items()}
+            warnings = tuple(value.pop("warnings"))
+            result = cls(fields=fields, evidence=evidence, warnings=warnings, **value)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError("not an extraction") from error
+        _check(result)
+        return result
+
+
+def _check(extraction: Extraction) -> None:
+    fields: dict[str, Any] = asdict(extraction.fields)
+    exact = {"amount_minor": int, "currency": str, "total_due": str, "pay_status": str}
+    for name, value in fields.items():
+        allowed = exact.get(name) or ((bool, type(None)) if name == "iban_valid" else None)
+        if not isinstance(value, allowed or (str, type(None))):
+            raise ValueError(f"not an extraction: {name}")
+    if isinstance(fields["amount_minor"], bool) or fields["pay_status"] not in get_args(PayStatus):
+        raise ValueError("not an extraction: amount_minor or pay_status")
+    if extraction.source not in get_args(Source) or not isinstance(extraction.notes, str):
+        raise ValueError("not an extraction: source or notes")
+    if not isinstance(extraction.pages, int) or len(extraction.notes) > NOTES_CHARS_MAX:
+        raise ValueError("not an extraction: pages or notes")

@@ -1,0 +1,51 @@
+"""Why a document cannot be read: stable codes, and a sentence for people."""
+
+from typing import Final
+
+REASONS: Final[dict[str, str]] = {
+    "DOC-001": "The file is empty, so there is nothing to read. Upload the invoice again.",
+    "DOC-002": "The file is larger than 10 MB, the most that is read. Send a smaller PDF.",
+    "DOC-003": "The file is not a PDF: its beginning does not say so. Save the invoice as a PDF"
+    " and upload that.",
+    "DOC-004": "The PDF is protected with a password or a scheme that cannot be opened. Save it"
+    " without protection and upload it again.",
+    "DOC-005": "The PDF has no pages, so there is no invoice to read. Check the file and upload it"
+    " again.",
+    "DOC-006": "The PDF has more than 50 pages, the most that is read. Upload the invoice without"
+    " its attachments.",
+    "DOC-007": "Reading the PDF took longer than 10 seconds and was stopped. Export the invoice to"
+    " a simpler PDF and upload that.",
+    "DOC-008": "Reading the PDF needed more memory than the 512 MB allowed and was stopped. Export"
+    " the invoice to a simpler PDF and upload that.",
+    "DOC-009": "The PDF is damaged and cannot be read. Ask the sender for the file again.",
+    "DOC-010": "The PDF holds no text: it is probably a scan or a photo. Ask the sender for the"
+    " original PDF.",
+    "DOC-011": "No amount to pay was found on the document. Check that it is an invoice, and pay"
+    " it by hand if it is.",
+    "DOC-012": "The amount has no currency that can be named with certainty. Ask the sender for an"
+    " invoice that states it.",
+    "DOC-013": "The PDF carries embedded invoice data that cannot be read, and the page alone is"
+    " not trusted in its place. Ask the sender for a correct file.",
+    "DOC-014": "The embedded invoice data declares a document type, which invoices never do and"
+    " attacks use. Ask the sender for a correct file.",
+    "DOC-015": "The embedded data is a business document, but not an invoice. Upload the invoice"
+    " itself.",
+    "DOC-016": "The amount to pay does not fit its currency: too many decimals, or too large. Ask"
+    " the sender for a correct invoice.",
+}
+
+
+class ExtractionError(Exception):
+    """A document that cannot be read, for a known and permanent reason.
+
+    ``text`` says what happened, why, and what to do next. Neither it nor
+    ``code`` ever holds anything that stands in the document.
+    """
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+        self.text = REASONS[code]
+        super().__init__(f"{code}: {self.text}")
+
+    def __reduce__(self) -> tuple[type["ExtractionError"], tuple[str]]:
+        return (type(self), (self.code,))

@@ -1,0 +1,114 @@
+"""The parent's side of the child process that touches hostile bytes."""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, Final
+
+from pipeline.extract.invoice import Extraction
+from pipeline.extract.reasons import REASONS, ExtractionError
+
+SECONDS_MAX: Final = 10  # from the call to the answer
+MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024  # address space of the child
+ANSWER_BYTES_MAX: Final = 256 * 1024  # an honest answer is under 64 KB
+_KILL_AFTER_SECONDS: Final = SECONDS_MAX - 1.0  # leaves time to start and to reap the child
+_CHUNK: Final = 65_536
+_ROOT: Final = str(Path(__file__).resolve().parents[2])
+_BOOT: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]);"
+    " from pipeline.extract.limits import confine; confine(*map(int, sys.argv[2:5]));"
+    " from pipeline.extract.child import main; main(int(sys.argv[5]))"
+)
+
+
+def run_child(data: bytes, *, pages_max: int) -> Extraction:
+    """Let a confined process read the document, and check what it answers.
+
+    The child is killed with everything it started when it takes too long or
+    says too much. What it writes to stderr is dropped: it may quote the document.
+
+    Raises:
+        ExtractionError: the child's reason, or DOC-007 to DOC-009 when it gave none.
+    """
+    deadline = time.monotonic() + _KILL_AFTER_SECONDS
+    limits = [str(SECONDS_MAX), str(MEMORY_BYTES_MAX), str(os.getpid()), str(pages_max)]
+    with subprocess.Popen(
+        [sys.executable, "-I", "-c", _BOOT, _ROOT, *limits],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"LC_ALL": "C.UTF-8"},
+        cwd="/",
+        start_new_session=True,
+    ) as child:
+        try:
+            answer = _talk(child, data, deadline)
+            child.wait(max(0.0, deadline - time.monotonic()))
+        except BaseException as error:
+            os.killpg(child.pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+            if isinstance(error, TimeoutError | subprocess.TimeoutExpired):
+                raise ExtractionError("DOC-007") from error
+            raise
+    return _understood(answer, child.returncode)
+
+
+def _talk(child: "subprocess.Popen[bytes]", data: bytes, deadline: float) -> bytes:
+    """Write the document and read the answer, whichever the child is ready for."""
+    assert child.stdin is not None and child.stdout is not None
+    left, answer = memoryview(data), bytearray()
+    for pipe in (child.stdin, child.stdout):
+        os.set_blocking(pipe.fileno(), False)
+    with selectors.DefaultSelector() as ready:
+        ready.register(child.stdin, selectors.EVENT_WRITE)
+        ready.register(child.stdout, selectors.EVENT_READ)
+        while True:
+            if time.monotonic() >= deadline:
+                raise TimeoutError
+            for key, _ in ready.select(max(0.0, deadline - time.monotonic())):
+                if key.fileobj is child.stdin:
+                    left = _written(child.stdin, left)
+                    if not left:
+                        ready.unregister(child.stdin)
+                        _close(child.stdin)
+                    continue
+                part = os.read(child.stdout.fileno(), _CHUNK)
+                answer += part
+                if not part:
+                    return bytes(answer)
+                if len(answer) > ANSWER_BYTES_MAX:
+                    raise ExtractionError("DOC-009")
+
+
+def _written(pipe: IO[bytes], left: memoryview) -> memoryview:
+    """What remains to be written; nothing, when the child no longer listens."""
+    try:
+        return left[os.write(pipe.fileno(), left[:_CHUNK]) :]
+    except BrokenPipeError:
+        return left[:0]
+
+
+def _close(pipe: IO[bytes]) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        pipe.close()
+
+
+def _understood(answer: bytes, returncode: int) -> Extraction:
+    if returncode == -signal.SIGXCPU:
+        raise ExtractionError("DOC-007")
+    try:
+        value = json.loads(answer)
+    except ValueError as error:
+        raise ExtractionError("DOC-009") from error
+    code = value.get("error") if isinstance(value, dict) else None
+    if code is not None:
+        raise ExtractionError(code if code in REASONS else "DOC-009")
+    try:
+        return Extraction.from_json(answer)
+    except ValueError as error:
+        raise ExtractionError("DOC-009") from error
