@@ -72,10 +72,12 @@ class Part:
 
 
 class _Node(NamedTuple):
+    """A token, or what the parser made of several."""
+
+    kind: str  # variable, literal, end; any other word or symbol is its own kind
     start: int
     end: int
     run: _Run
-    kind: str  # literal, variable or the operator
     children: tuple["_Node", ...] = ()
 
 
@@ -97,8 +99,8 @@ class Condition:
         them, and mappings. What ``and`` or ``or`` did not reach is not checked.
 
         Raises:
-            ConditionEvaluationError: missing, foreign or of the wrong type. Deny then, in
-                allow and in deny rules alike: ``not`` turns no error into a yes.
+            ConditionEvaluationError: something is missing, foreign or of the wrong type.
+                Deny then, in allow and in deny rules alike.
         """
         return self._root.run(context) is True
 
@@ -112,34 +114,36 @@ def parse(text: str) -> Condition:
     if len(text) > TEXT_CHARS_MAX:
         raise _error(1, text, TEXT_CHARS_MAX)
     tokens = _tokens(text)
-    names = dict.fromkeys(token.text[1:] for token in tokens if token.kind == "variable")
+    names = [text[each.start + 1 : each.end] for each in tokens if each.kind == "variable"]
     root = _Parser(text, tokens).root()
     root = root._replace(run=_logic((root,), stop=True, result=True))
-    return Condition(text=text, variables=tuple(names), _root=root)
+    return Condition(text=text, variables=tuple(dict.fromkeys(names)), _root=root)
 
 
-class _Token(NamedTuple):
-    kind: str  # space, variable, string, integer, end; any other word or symbol is its own
-    text: str
-    start: int
-    value: bool | int | str = False
-
-
-def _tokens(text: str) -> list[_Token]:
+def _tokens(text: str) -> list[_Node]:
     tokens, at, nodes = [], 0, 0
     while at < len(text):
         if (match := _TOKEN.match(text, at)) is None:
             raise _error(next(w for p, w in _UNREADABLE.items() if re.match(p, text[at])), text, at)
-        kind, found = str(match.lastgroup), match[0]
-        kind = " ".join(found.split()) if kind in ("word", "symbol") else kind
-        number = int(found) if kind == "integer" else 0
-        nodes += kind not in ("space", *"()[],")
-        if nodes > NODES_MAX or abs(number) > INTEGER_MAX:
+        token = _token(str(match.lastgroup), match[0], at)
+        nodes += token.kind not in ("space", *"()[],")
+        value = token.run({}) if token.kind == "literal" else None
+        if nodes > NODES_MAX or (type(value) is int and abs(value) > INTEGER_MAX):
             raise _error(1 if nodes > NODES_MAX else 5, text, at)
-        values = {"integer": number, "string": found[1:-1], "true": True}
-        tokens.append(_Token(kind, found, at, values.get(kind, False)))
+        tokens += [token] if token.kind != "space" else []
         at = match.end()
-    return [token for token in tokens if token.kind != "space"] + [_Token("end", "", at)]
+    return [*tokens, _token("end", "", at)]
+
+
+def _token(group: str, found: str, at: int) -> _Node:
+    end, word = at + len(found), " ".join(found.split())
+    if group == "variable":
+        return _Node(group, at, end, _reader(found, at))
+    if group in ("integer", "string") or word in ("true", "false"):
+        text = found[1:-1] if group == "string" else word == "true"
+        value = int(found) if group == "integer" else text
+        return _Node("literal", at, end, lambda _: value)
+    return _Node(word if group in ("word", "symbol") else group, at, end, lambda _: False)
 
 
 def _error(why: int, text: str, at: int) -> ConditionSyntaxError:
@@ -152,11 +156,11 @@ def _error(why: int, text: str, at: int) -> ConditionSyntaxError:
 class _Parser:
     """Precedence parsing on two stacks of its own: no input can exhaust Python's."""
 
-    def __init__(self, text: str, tokens: list[_Token]) -> None:
+    def __init__(self, text: str, tokens: list[_Node]) -> None:
         self._text = text
         self._tokens = iter(tokens)
         self._values: list[_Node] = []
-        self._operators: list[_Token] = []
+        self._operators: list[_Node] = []
 
     def root(self) -> _Node:
         while True:
@@ -177,51 +181,45 @@ class _Parser:
             self._reduce(precedence)
             self._operators.append(token)
 
-    def _require(self, holds: bool, why: int, token: _Token) -> None:
+    def _require(self, holds: bool, why: int, token: _Node) -> None:
         if not holds:
             raise _error(why, self._text, token.start)
 
     def _top(self) -> int:
         return _PRECEDENCE[self._operators[-1].kind] if self._operators else 0
 
-    def _close(self, token: _Token) -> None:
+    def _close(self, token: _Node) -> None:
         self._reduce(1)
         self._require(bool(self._operators), 8, token)
-        start, end = self._operators.pop().start, token.start + 1
-        self._values[-1] = self._values[-1]._replace(start=start, end=end)
+        start = self._operators.pop().start
+        self._values[-1] = self._values[-1]._replace(start=start, end=token.end)
 
     def _reduce(self, precedence: int) -> None:
         while self._top() >= precedence:
-            operator, children = self._operators.pop(), (self._values.pop(),)
-            start, end = operator.start, children[0].end
-            if operator.kind != "not":
-                left = self._values.pop()
-                start = left.start
-                merges = operator.kind in _LOGIC and left.kind == operator.kind
-                children = (*(left.children if merges else (left,)), *children)  # stays flat
+            operator, right = self._operators.pop(), self._values.pop()
+            left = operator if operator.kind == "not" else self._values.pop()
+            merges = operator.kind in ("and", "or") and left.kind == operator.kind
+            lefts = left.children if merges or left is operator else (left,)  # stays flat
+            children = (*lefts, right)
             run = _closure(operator, children)
-            self._values.append(_Node(start, end, run, operator.kind, children))
+            self._values.append(_Node(operator.kind, left.start, right.end, run, children))
 
-    def _operand(self, token: _Token) -> _Node:
-        start, end, value = token.start, token.start + len(token.text), token.value
-        if token.kind == "variable":
-            return _Node(start, end, _reader(token), token.kind)
+    def _operand(self, token: _Node) -> _Node:
         if token.kind == "[":
-            items, end = self._list()
-            return _Node(start, end, lambda _: items, "literal")
-        self._require(token.kind in _LITERALS, 7, token)
-        return _Node(start, end, lambda _: value, "literal")
+            return self._list(token)
+        self._require(token.kind in ("variable", "literal"), 7, token)
+        return token
 
-    def _list(self) -> tuple[Value, int]:
-        items: list[bool | int | str] = []
+    def _list(self, opening: _Node) -> _Node:
+        items: list[Value] = []
         while (token := next(self._tokens)).kind != "]":
             if items:
                 self._require(token.kind == ",", 10, token)
                 token = next(self._tokens)
-            items.append(token.value)
-            same = token.kind in _LITERALS and type(token.value) is type(items[0])
-            self._require(same, 10, token)
-        return tuple(items), token.start + 1
+            items.append(token.run({}) if token.kind == "literal" else ())
+            self._require(type(items[-1]) is type(items[0]) is not tuple, 10, token)
+        found = cast(Value, tuple(items))
+        return _Node("literal", opening.start, token.end, lambda _: found)
 
 
 def _parts(text: str, node: _Node, context: Context, *, reached: bool) -> list[Part]:
@@ -245,7 +243,7 @@ def _check(holds: bool, why: int, at: int, name: str = "value") -> None:
         raise ConditionEvaluationError(f"CON-{why:03}", f"{name} at {at}: {_WHY[why]}", at)
 
 
-def _closure(operator: _Token, children: tuple[_Node, ...]) -> _Run:
+def _closure(operator: _Node, children: tuple[_Node, ...]) -> _Run:
     if operator.kind in _LOGIC:
         stop, result = _LOGIC[operator.kind]
         return _logic(children, stop=stop, result=result)
@@ -269,17 +267,17 @@ def _logic(children: tuple[_Node, ...], *, stop: bool, result: bool) -> _Run:
     return run
 
 
-def _reader(variable: _Token) -> _Run:
-    path, at = variable.text[1:].split("."), variable.start
+def _reader(name: str, at: int) -> _Run:
+    path = name[1:].split(".")
 
     def read(context: Context) -> Value:
         found: Any = context
         for key in path:
-            _check(isinstance(found, Mapping) and key in found, 20, at, variable.text)
+            _check(isinstance(found, Mapping) and key in found, 20, at, name)
             found = found[key]
         found = tuple(found) if type(found) is list else found
         kinds = {type(item) for item in (found if type(found) is tuple else (found,))}
-        _check(kinds in (set(), {bool}, {int}, {str}), 21, at, variable.text)
+        _check(kinds in (set(), {bool}, {int}, {str}), 21, at, name)
         return cast(Value, found)
 
     return read
@@ -319,5 +317,4 @@ _COMPARISONS: dict[str, Callable[[Value, Value, int], bool]] = {
     "contains": lambda left, right, at: _member(right, left, at),
 }
 _COMPARISON = 4
-_LITERALS = ("integer", "string", "true", "false")
 _PRECEDENCE = {"(": 0, "or": 1, "and": 2, "not": 3, **dict.fromkeys(_COMPARISONS, _COMPARISON)}
