@@ -12,6 +12,11 @@ broker_transport_options = {
     "unacked_restore_interval": 1,
     "unacked_restore_throttle": 1,
     "socket_connect_timeout": 5,
+    # Without these, whoever queues while the server is away waits for ever instead of failing.
+    "max_retries": 3,
+    "interval_start": 0,
+    "interval_step": 0.2,
+    "interval_max": 0.5,
 }
 task_acks_late = True
 task_reject_on_worker_lost = True

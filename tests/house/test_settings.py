@@ -1,0 +1,153 @@
+"""What the settings take from the environment, and refuse."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
+from kombu.exceptions import OperationalError
+
+from config.celery import app
+from config.environment import (
+    SANDBOX_KEY,
+    allowed_hosts,
+    data_folder,
+    secret_key,
+    stripe_settings,
+)
+from tests.house.demo import ROOT, environment
+
+
+def mode(path: Path) -> int:
+    """The permission bits of a file."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_missing_data_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    folder = data_folder({"NANOVM_DATA": str(tmp_path / "new")}, tmp_path / "unused")
+    assert folder == tmp_path / "new"
+    assert mode(folder) == 0o700
+    assert not (tmp_path / "unused").exists()
+
+
+def test_without_a_setting_the_data_folder_is_the_default(tmp_path: Path) -> None:
+    assert data_folder({}, tmp_path / "var") == tmp_path / "var"
+
+
+def test_a_data_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ImproperlyConfigured, match="set NANOVM_DATA to a folder"):
+        data_folder({"NANOVM_DATA": str(tmp_path / "file" / "data")}, tmp_path)
+
+
+def test_the_secret_key_is_made_once_and_kept_secret(tmp_path: Path) -> None:
+    first = secret_key(tmp_path)
+    assert len(first) >= 50
+    assert secret_key(tmp_path) == first
+    assert mode(tmp_path / "secret_key") == 0o600
+    assert os.listdir(tmp_path) == ["secret_key"]
+
+
+def test_processes_that_start_at_once_agree_on_the_secret_key(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from config.environment import secret_key; "
+        "sys.stdin.read(); print(secret_key(Path(sys.argv[1])))"
+    )
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.close()  # all are up: now they race
+    keys = []
+    for process in started:
+        assert process.stdout is not None
+        keys.append(process.stdout.read())
+        process.stdout.close()
+        process.wait()
+    assert len(set(keys)) == 1
+    assert len(keys[0].strip()) >= 50
+
+
+@pytest.mark.parametrize("key", ["sk_live_0123456789", "rk_live_0123456789"])
+def test_a_live_key_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="is a live key") as refusal:
+        stripe_settings({"STRIPE_SECRET_KEY": key})
+    assert key not in str(refusal.value)
+
+
+def test_a_key_of_another_kind_is_refused() -> None:
+    with pytest.raises(ImproperlyConfigured, match="is not a Stripe test key"):
+        stripe_settings({"STRIPE_SECRET_KEY": "pk_test_0123456789"})
+
+
+def test_without_a_key_payments_go_to_the_counterpart() -> None:
+    assert stripe_settings({}) == {"key": SANDBOX_KEY, "api_base": None, "local": True}
+
+
+def test_a_test_key_means_stripes_own_test_mode() -> None:
+    chosen = stripe_settings({"STRIPE_SECRET_KEY": "sk_test_0123456789"})
+    assert chosen == {"key": "sk_test_0123456789", "api_base": None, "local": False}
+
+
+def test_the_counterpart_is_on_this_machine_or_refused() -> None:
+    base = "http://127.0.0.1:4711"
+    assert stripe_settings({"STRIPE_API_BASE": base}) == {
+        "key": SANDBOX_KEY,
+        "api_base": base,
+        "local": True,
+    }
+    with pytest.raises(ImproperlyConfigured, match="names another machine"):
+        stripe_settings({"STRIPE_API_BASE": "http://127.0.0.1.evil.example"})
+
+
+def test_hosts_are_the_loopback_names_and_those_that_are_named() -> None:
+    assert allowed_hosts({}) == ["127.0.0.1", "localhost", "[::1]"]
+    assert allowed_hosts({"NANOVM_HOSTS": " a.example ,b.example,"})[3:] == [
+        "a.example",
+        "b.example",
+    ]
+
+
+@pytest.mark.django_db
+def test_the_database_is_durable_and_takes_the_write_lock_first() -> None:
+    with connection.cursor() as cursor:
+        assert cursor.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert cursor.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert cursor.execute("PRAGMA foreign_keys").fetchone() == (1,)
+    assert connection.settings_dict["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+
+
+def test_the_tests_do_not_touch_the_data_of_an_installation() -> None:
+    assert ROOT not in settings.NANOVM_DATA.parents
+
+
+def test_without_a_queue_server_queueing_fails_in_words() -> None:
+    assert settings.REDIS_URL is None
+    with pytest.raises(OperationalError, match="refused"):
+        app.send_task("nobody.takes.it")
+
+
+def test_every_command_says_in_one_line_that_a_live_key_is_refused(tmp_path: Path) -> None:
+    refused = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env=environment(tmp_path, STRIPE_SECRET_KEY="sk_live_0123456789"),
+        capture_output=True,
+        text=True,
+    )
+    assert refused.returncode == 1
+    assert "STRIPE_SECRET_KEY is a live key" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1

@@ -1,0 +1,140 @@
+"""What the web server adds: bounded bodies that stay in memory, static files, strict headers."""
+
+import os
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+
+import pytest
+from django.contrib.staticfiles.finders import get_finders
+
+from config.environment import UPLOAD_SIZE_BYTES_MAX
+from config.web import DROPPED_SIZE_BYTES_MAX
+from pipeline.processes import free_port, start_daphne, stop
+
+CHUNK = b"%" * 65536
+
+
+class Web:
+    """A running web server and its process id."""
+
+    def __init__(self, url: str, pid: int) -> None:
+        self.url = url
+        self.pid = pid
+        self.port = int(url.rsplit(":", 1)[1])
+
+    def open_files(self) -> set[str]:
+        """What the process holds open, deleted files included."""
+        links = []
+        for link in Path(f"/proc/{self.pid}/fd").iterdir():
+            try:
+                links.append(os.readlink(link))
+            except FileNotFoundError:  # closed while we looked
+                continue
+        return {name for name in links if name.startswith("/") and not name.startswith("/dev/")}
+
+    def begin(self, length: int) -> HTTPConnection:
+        """Begin a POST of this many bytes."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.putrequest("POST", "/healthz")
+        connection.putheader("Content-Length", str(length))
+        connection.endheaders()
+        return connection
+
+    def get(self, path: str) -> HTTPResponse:
+        """GET whatever it answers."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    """The web server alone, on an empty data folder."""
+    data = tmp_path_factory.mktemp("web")
+    child = start_daphne({"NANOVM_DATA": str(data)}, free_port())
+    yield Web(child.url, child.popen.pid)
+    stop([child])
+
+
+def send(connection: HTTPConnection, size: int) -> None:
+    """Send ``size`` bytes of a body."""
+    whole, rest = divmod(size, len(CHUNK))
+    for _ in range(whole):
+        connection.send(CHUNK)
+    connection.send(CHUNK[:rest])
+
+
+def test_a_document_on_its_way_in_touches_no_file(web: Web) -> None:
+    size = 10_000_000
+    before = web.open_files()
+    connection = web.begin(size)
+    send(connection, size - 1)
+    web.get("/healthz")  # by its answer the server has read on, and holds the body half way
+    during = web.open_files()
+    send(connection, 1)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    assert answer.status == 405
+    assert {name for name in during - before if "/logs/" not in name} == set()
+
+
+@pytest.mark.parametrize("size", [UPLOAD_SIZE_BYTES_MAX, UPLOAD_SIZE_BYTES_MAX + 1])
+def test_a_body_at_the_bound_and_over_it_gets_an_answer(web: Web, size: int) -> None:
+    connection = web.begin(size)
+    send(connection, size)
+    assert connection.getresponse().status == 405
+    connection.close()
+
+
+def test_a_body_that_does_not_end_is_cut_off(web: Web) -> None:
+    connection = web.begin(2 * DROPPED_SIZE_BYTES_MAX)
+    with pytest.raises((ConnectionResetError, BrokenPipeError)):
+        send(connection, 2 * DROPPED_SIZE_BYTES_MAX)
+    connection.close()
+    assert web.get("/healthz").status == 503  # it goes on: nothing else runs here
+
+
+def test_a_static_file_is_served_under_the_strict_policy(web: Web) -> None:
+    paths = [path for finder in get_finders() for path, _ in finder.list([])]
+    scripts = [path for path in paths if path.endswith(".js")]
+    assert scripts
+    answer = web.get(f"/static/{scripts[0]}")
+    assert answer.status == 200
+    assert "javascript" in str(answer.headers["Content-Type"])
+    policy = str(answer.headers["Content-Security-Policy"])
+    assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
+    assert "unsafe" not in policy
+
+
+def test_every_answer_has_the_strict_headers(web: Web) -> None:
+    for path in ("/healthz", "/no-such-page", "/static/none.css"):
+        headers = web.get(path).headers
+        assert f"connect-src 'self' ws://127.0.0.1:{web.port};" in str(
+            headers["Content-Security-Policy"]
+        )
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "same-origin"
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["Server"] is None
+
+
+def test_a_foreign_host_name_is_refused(web: Web) -> None:
+    request = urllib.request.Request(f"{web.url}/healthz", headers={"Host": "evil.example"})
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        urllib.request.urlopen(request)
+
+
+def test_it_listens_on_the_loopback_interface_alone(web: Web) -> None:
+    own = socket.gethostbyname(socket.gethostname())
+    if own.startswith("127."):
+        pytest.skip("this machine has no other address")
+    with socket.socket() as probe:
+        assert probe.connect_ex((own, web.port)) != 0
