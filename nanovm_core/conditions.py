@@ -59,10 +59,7 @@ class ConditionEvaluationError(ConditionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One part of a condition and its value, or its error, or (both None) not evaluated.
-
-    ``value`` comes from the context: show it only where the context may be shown.
-    """
+    """One part and its value (as public as the context), or error, or neither: not evaluated."""
 
     start: int
     end: int
@@ -97,10 +94,7 @@ class Condition:
 
         A context holds str, bool, int (exactly these types), lists or tuples of one of
         them, and mappings. What ``and`` or ``or`` did not reach is not checked.
-
-        Raises:
-            ConditionEvaluationError: something is missing, foreign or of the wrong type.
-                Deny then, in allow and in deny rules alike.
+        Raises ConditionEvaluationError: deny then, in allow and in deny rules alike.
         """
         return self._root.run(context) is True
 
@@ -116,7 +110,7 @@ def parse(text: str) -> Condition:
     tokens = _tokens(text)
     names = [text[each.start + 1 : each.end] for each in tokens if each.kind == "variable"]
     root = _Parser(text, tokens).root()
-    root = root._replace(run=_logic((root,), stop=True, result=True))
+    root = root._replace(run=_logic((root,), True, True))
     return Condition(text=text, variables=tuple(dict.fromkeys(names)), _root=root)
 
 
@@ -149,8 +143,8 @@ def _token(group: str, found: str, at: int) -> _Node:
 def _error(why: int, text: str, at: int) -> ConditionSyntaxError:
     start = max(text.rfind("\n", 0, at) + 1, at - 60)
     line = re.sub(f"[{_HIDDEN}]", " ", text[start : at + 20].split("\n")[0])
-    shown = f"{_WHY[why]}\n  {line}\n  {' ' * (at - start)}^"
-    return ConditionSyntaxError(f"CON-{why:03}", shown, at)
+    caret = " " * (at - start) + "^"
+    return ConditionSyntaxError(f"CON-{why:03}", f"{_WHY[why]}\n  {line}\n  {caret}", at)
 
 
 class _Parser:
@@ -168,7 +162,8 @@ class _Parser:
                 self._require(token.kind == "(" or self._top() < _COMPARISON, 9, token)
                 self._operators.append(token)
             self._require(len(self._operators) <= DEPTH_MAX, 1, token)
-            self._values.append(self._operand(token))
+            self._values.append(self._list(token) if token.kind == "[" else token)
+            self._require(self._values[-1].kind in ("variable", "literal"), 7, token)
             while (token := next(self._tokens)).kind == ")":
                 self._close(token)
             if token.kind == "end":
@@ -200,15 +195,9 @@ class _Parser:
             left = operator if operator.kind == "not" else self._values.pop()
             merges = operator.kind in ("and", "or") and left.kind == operator.kind
             lefts = left.children if merges or left is operator else (left,)  # stays flat
-            children = (*lefts, right)
-            run = _closure(operator, children)
-            self._values.append(_Node(operator.kind, left.start, right.end, run, children))
-
-    def _operand(self, token: _Node) -> _Node:
-        if token.kind == "[":
-            return self._list(token)
-        self._require(token.kind in ("variable", "literal"), 7, token)
-        return token
+            parts, kind = (*lefts, right), operator.kind
+            run = _logic(parts, *_LOGIC[kind]) if kind in _LOGIC else _comparison(operator, *parts)
+            self._values.append(_Node(kind, left.start, right.end, run, parts))
 
     def _list(self, opening: _Node) -> _Node:
         items: list[Value] = []
@@ -243,17 +232,12 @@ def _check(holds: bool, why: int, at: int, name: str = "value") -> None:
         raise ConditionEvaluationError(f"CON-{why:03}", f"{name} at {at}: {_WHY[why]}", at)
 
 
-def _closure(operator: _Node, children: tuple[_Node, ...]) -> _Run:
-    if operator.kind in _LOGIC:
-        stop, result = _LOGIC[operator.kind]
-        return _logic(children, stop=stop, result=result)
-    compare, at = _COMPARISONS[operator.kind], operator.start
-    one, other = (child.run for child in children)
+def _comparison(operator: _Node, left: _Node, right: _Node) -> _Run:
+    compare, at, one, other = _COMPARISONS[operator.kind], operator.start, left.run, right.run
     return lambda context: compare(one(context), other(context), at)
 
 
-def _logic(children: tuple[_Node, ...], *, stop: bool, result: bool) -> _Run:
-    """``result`` once a part from the left is ``stop``, else its opposite."""
+def _logic(children: tuple[_Node, ...], stop: bool, result: bool) -> _Run:
     parts = tuple((child.run, child.start) for child in children)
 
     def run(context: Context) -> bool:

@@ -8,7 +8,10 @@ from typing import NewType
 RunId = NewType("RunId", str)
 Scalar = str | int | bool
 Args = Mapping[str, Scalar]
-EMPTY: Args = MappingProxyType({})
+
+
+def _empty() -> Args:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +28,15 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened, at ``at_ms`` (milliseconds UTC), said by ``actor``."""
+    """Something that happened, at ``at_ms`` (milliseconds UTC), said by ``actor``.
+
+    ``funds`` is what the workspace's budgets have left, by currency; the runtime fills it in
+    under the lock, whoever made the event.
+    """
 
     at_ms: int
     actor: str = "runtime"
+    funds: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +49,7 @@ class EffectDone(Event):
     """The effect owed under ``key`` succeeded and filled the slots in ``out``."""
 
     key: str
-    out: Args = EMPTY
+    out: Args = field(default_factory=_empty)
     secrets: tuple[Commitment, ...] = ()
     outcome: str = "done"
 
@@ -70,13 +78,11 @@ class ProposalReceived(Event):
     """Untrusted bytes that want a tool call; ``secret`` is where the vault keeps them.
 
     ``key`` is the model step's idempotency key where the bytes answer it, else empty.
-    ``funds`` is what the workspace's budgets have left, by currency, read under the lock.
     """
 
     raw: bytes
     secret: Commitment
     key: str = ""
-    funds: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +116,9 @@ class Declined(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillRequested(Event):
-    """Somebody stops the run for good."""
+    """Somebody stops the run for good. ``under_way``: an effect left and is not answered."""
+
+    under_way: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +133,11 @@ class ProgramRefused(Event):
     """The program stored beside the run is not the one its genesis names."""
 
     found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DamageFound(Event):
+    """The run's stored bytes do not verify."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +214,7 @@ class Snapshot:
     state: str
     step: str
     attempt: int = 1
-    slots: Args = EMPTY
+    slots: Args = field(default_factory=_empty)
     owed: Effect | None = None  # the intent that is sealed and not yet answered
     call: tuple[str, Args] | None = None  # the authorized tool call
     refused: int = 0  # refused answers of the model so far
@@ -209,6 +222,7 @@ class Snapshot:
     approved: tuple[str, ...] = ()  # the hold rules that a person has lifted
     held_by: str = ""  # the hold rule that the run waits for
     reserved: tuple[str, int] | None = None  # (currency, amount_minor) frozen for the charge
+    allowed_by: tuple[str, ...] = ()  # the policy rules that allowed the authorized call
     ignored: tuple[str, ...] = ()  # event kinds already sealed as ignored
     reason: tuple[str, str] | None = None  # (code, sentence) of why it stands or ended
 

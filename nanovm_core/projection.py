@@ -1,0 +1,48 @@
+"""Projections: what the model, a trace and a tool may see of a run's slots."""
+
+from collections.abc import Mapping
+
+from nanovm_core.messages import Args, Scalar
+from nanovm_core.vault import PREFIX
+
+HIDDEN, CLEAR, PLACEHOLDER, TEXT = "hidden", "clear", "placeholder", "text"
+MODES = (HIDDEN, CLEAR, PLACEHOLDER, TEXT)
+MASK_CHARS_MIN = 4  # shorter values (a country code, "12") would mask half the text
+
+
+def for_model(
+    modes: Mapping[str, str], slots: Args, opened: Mapping[str, str]
+) -> dict[str, Scalar]:
+    """What a model sees: only slots with a mode, and personal ones as ``{{slot}}``.
+
+    ``opened`` gives the values of refs by slot. A ``text`` slot is shown with every other opened
+    value replaced by its placeholder. A slot without a mode is hidden: closed by default.
+    """
+    view: dict[str, Scalar] = {}
+    for name in sorted(slots):
+        mode = modes.get(name, HIDDEN)
+        if mode == CLEAR and not _is_ref(slots[name]):
+            view[name] = slots[name]
+        elif mode == PLACEHOLDER:
+            view[name] = "{{" + name + "}}"
+        elif mode == TEXT and name in opened:
+            view[name] = masked(opened[name], {k: v for k, v in opened.items() if k != name})
+    return view
+
+
+def for_trace(slots: Args) -> dict[str, Scalar]:
+    """What a trace sees: clear facts and refs, which is what a snapshot holds."""
+    return dict(sorted(slots.items()))
+
+
+def masked(text: str, opened: Mapping[str, str]) -> str:
+    """The text with each known personal value replaced by ``{{slot}}``, longest first."""
+    by_length = sorted(opened.items(), key=lambda item: (-len(item[1]), item[0]))
+    for name, value in by_length:
+        if len(value) >= MASK_CHARS_MIN:
+            text = text.replace(value, "{{" + name + "}}")
+    return text
+
+
+def _is_ref(value: Scalar) -> bool:
+    return isinstance(value, str) and value.startswith(PREFIX)

@@ -1,0 +1,122 @@
+"""Driving a run: from one owed effect to the next, up to where it waits or ends."""
+
+import logging
+import traceback
+
+from nanovm_core.messages import Effect, EffectFailed, EffectUnknown
+from pipeline import effects, leases, records, runtime
+from pipeline.errors import OutcomeUnknownError, TransientError
+from pipeline.models import AdapterCall, Outbox, Run
+from pipeline.world import now_ms, sleep_ms
+
+log = logging.getLogger(__name__)
+
+TRIES_MAX = 6  # attempts at an outside that does not answer, before a person decides
+BACKOFF_MS = 250  # the first wait; each further one is twice as long
+
+
+def drive(run_id: str) -> bool:
+    """Do what a run owes until it waits or ends; False where another worker holds it.
+
+    Raises:
+        TransientError: the outside did not answer; the effect stays owed, come again later.
+    """
+    while True:
+        holder = leases.take(run_id)
+        if holder is None:
+            return False
+        try:
+            while leases.renew(run_id, holder) and _one_effect(run_id):
+                pass
+        finally:
+            leases.release(run_id, holder)
+        if not owes(run_id):  # else a wake-up found the lease still held: look again
+            return True
+
+
+def drive_patiently(run_id: str) -> None:
+    """Drive a run in this process, waiting out an outside that does not answer."""
+    for tried in range(TRIES_MAX):
+        try:
+            drive(run_id)
+            return
+        except TransientError as error:
+            if tried + 1 == TRIES_MAX:
+                give_up(run_id, error)
+                return
+            sleep_ms(BACKOFF_MS << tried)
+
+
+def owes(run_id: str) -> bool:
+    """Whether a running run has an effect that nobody has answered."""
+    owed = Outbox.objects.filter(run_id=run_id, done_ms=None)
+    return owed.filter(run__state="running.active").exists()
+
+
+def give_up(run_id: str, error: TransientError) -> None:
+    """Hand an effect whose outcome stays unknown to a person."""
+    owed = Outbox.objects.filter(run_id=run_id, done_ms=None).first()
+    if owed is not None:
+        text = f"{error.text} Tried {TRIES_MAX} times; look at the other side, then decide."
+        event = EffectUnknown(at_ms=now_ms(), key=owed.key, code=error.code, text=text)
+        runtime.submit(run_id, [event])
+
+
+def _one_effect(run_id: str) -> bool:
+    """Do one owed effect and feed its answer back; False where nothing is owed."""
+    if not owes(run_id):
+        return False
+    pace_ms = Run.objects.values_list("pace_ms", flat=True).get(id=run_id)
+    if pace_ms:
+        sleep_ms(pace_ms)
+    begun = runtime.begin_effect(run_id)
+    if begun is None:
+        return owes(run_id)
+    run, program, effect, before = begun
+    slots = records.verified(run).snapshot.slots
+    work = effects.Work(run=run, program=program, slots=slots, effect=effect, begun_before=before)
+    answer = _answer(work)
+    runtime.submit(run_id, [answer.event], secrets=answer.secrets)
+    _note(effect.key, type(answer.event).__name__)
+    return True
+
+
+def _answer(work: effects.Work) -> effects.Answer:
+    """What came of the effect. An error without a name ends the run, and says so."""
+    try:
+        return effects.perform(work)
+    except OutcomeUnknownError as error:
+        event = EffectUnknown(at_ms=now_ms(), key=work.effect.key, code=error.code, text=error.text)
+        return effects.Answer(event=event)
+    except TransientError:
+        _note(work.effect.key, "TransientError")
+        raise
+    except Exception as error:  # noqa: BLE001 - the barrier: one run ends, the worker goes on
+        return _broken(work.effect, error)
+
+
+def _broken(effect: Effect, error: Exception) -> effects.Answer:
+    """An error nobody named: known not to have happened inside; outside, a person looks."""
+    kind = type(error).__name__
+    log.error("effect %s broke: %s at %s", effect.tool, kind, _place(error))
+    if effect.warrant is None:
+        text = f"The step {effect.step} broke ({kind}); nothing was done outside."
+        failed = EffectFailed(at_ms=now_ms(), key=effect.key, code="RUN-001", text=text)
+        return effects.Answer(event=failed)
+    text = f"The step {effect.step} broke ({kind}) and may have acted; look, then decide."
+    unknown = EffectUnknown(at_ms=now_ms(), key=effect.key, code="RUN-001", text=text)
+    return effects.Answer(event=unknown)
+
+
+def _place(error: Exception) -> str:
+    """Where it broke. Its message may quote a document, so that is never logged."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
+
+
+def _note(key: str, outcome: str) -> None:
+    """Write the outcome into the adapter's own record."""
+    last = AdapterCall.objects.filter(key=key).order_by("-id").first()
+    if last is not None:
+        last.outcome = outcome
+        last.save(update_fields=["outcome"])

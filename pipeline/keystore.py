@@ -1,0 +1,142 @@
+"""The key store: one random key a secret, in a small database of its own.
+
+A secret's key is wrapped by its subject's key, that one by a key-encryption key in a file.
+None is derived: what can be derived again cannot be destroyed.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from django.conf import settings
+
+from nanovm_core.vault import KEY_BYTES, NONCE_BYTES, seal, unseal
+from pipeline.world import random_bytes
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS subject (id TEXT PRIMARY KEY, wrapped BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS secret (
+    ref TEXT PRIMARY KEY, subject TEXT NOT NULL REFERENCES subject (id), wrapped BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS secret_subject ON secret (subject);
+"""
+PRAGMAS = (
+    "PRAGMA journal_mode=DELETE",
+    "PRAGMA secure_delete=ON",
+    "PRAGMA synchronous=EXTRA",
+    "PRAGMA foreign_keys=ON",
+)
+
+
+class KeyStore:
+    """Makes, gives and destroys keys. Destroyed is destroyed: overwritten and synced."""
+
+    def __init__(self, folder: Path) -> None:
+        self._database = folder / "keys.sqlite3"
+        self._kek_file = folder / "kek"
+
+    def new_keys(self, subject: str, refs: Sequence[str]) -> dict[str, bytes]:
+        """A fresh random key for each ref, stored wrapped before this returns."""
+        with self._open() as connection:
+            subject_key = self._subject_key(connection, subject)
+            keys = {ref: random_bytes(KEY_BYTES) for ref in refs}
+            connection.executemany(
+                "INSERT INTO secret (ref, subject, wrapped) VALUES (?, ?, ?)",
+                [(ref, subject, _wrap(subject_key, key, ref)) for ref, key in keys.items()],
+            )
+        return keys
+
+    def keys(self, refs: Sequence[str]) -> dict[str, bytes]:
+        """The keys that still exist, by ref; a destroyed one is simply absent."""
+        marks = ",".join("?" * len(refs))
+        query = (
+            "SELECT secret.ref, subject.id, subject.wrapped, secret.wrapped FROM secret "  # noqa: S608
+            f"JOIN subject ON subject.id = secret.subject WHERE secret.ref IN ({marks})"
+        )
+        with self._open() as connection:
+            rows = connection.execute(query, list(refs)).fetchall()
+        kek = self._kek()
+        return {
+            ref: _unwrap(_unwrap(kek, wrapped_subject, subject), wrapped, ref)
+            for ref, subject, wrapped_subject, wrapped in rows
+        }
+
+    def destroy(self, refs: Sequence[str]) -> int:
+        """Destroy these keys; says how many there still were."""
+        with self._open() as connection:
+            rows = [(ref,) for ref in refs]
+            return connection.executemany("DELETE FROM secret WHERE ref = ?", rows).rowcount
+
+    def destroy_subject(self, subject: str) -> int:
+        """Destroy a subject's key and every key wrapped by it; says how many secrets' keys."""
+        with self._open() as connection:
+            gone = connection.execute("DELETE FROM secret WHERE subject = ?", [subject]).rowcount
+            connection.execute("DELETE FROM subject WHERE id = ?", [subject])
+        return gone
+
+    def refs(self) -> Mapping[str, str]:
+        """Every ref that has a key, with its subject: for fsck."""
+        with self._open() as connection:
+            return dict(connection.execute("SELECT ref, subject FROM secret").fetchall())
+
+    def _subject_key(self, connection: sqlite3.Connection, subject: str) -> bytes:
+        row = connection.execute("SELECT wrapped FROM subject WHERE id = ?", [subject]).fetchone()
+        if row is not None:
+            return _unwrap(self._kek(), row[0], subject)
+        key = random_bytes(KEY_BYTES)
+        wrapped = _wrap(self._kek(), key, subject)
+        connection.execute("INSERT INTO subject (id, wrapped) VALUES (?, ?)", [subject, wrapped])
+        return key
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """A connection in one immediate transaction, committed if nothing was raised."""
+        with closing(sqlite3.connect(self._database, timeout=20, isolation_level=None)) as opened:
+            for pragma in PRAGMAS:
+                opened.execute(pragma)
+            if not opened.execute("SELECT 1 FROM sqlite_master WHERE name='secret'").fetchone():
+                opened.executescript(SCHEMA)
+            opened.execute("BEGIN IMMEDIATE")
+            try:
+                yield opened
+            except BaseException:
+                opened.execute("ROLLBACK")
+                raise
+            opened.execute("COMMIT")
+
+    def _kek(self) -> bytes:
+        """The key-encryption key; made once, readable by the owner alone."""
+        try:
+            return self._kek_file.read_bytes()
+        except FileNotFoundError:
+            return self._made_kek()
+
+    def _made_kek(self) -> bytes:
+        draft = self._kek_file.with_suffix(f".{os.getpid()}-{random_bytes(4).hex()}")
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(random_bytes(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, self._kek_file)  # atomic, and never replaces an existing key
+        except FileExistsError:
+            return self._kek_file.read_bytes()
+        finally:
+            draft.unlink()
+        return self._kek_file.read_bytes()
+
+
+def _wrap(outer: bytes, key: bytes, name: str) -> bytes:
+    return seal(outer, random_bytes(NONCE_BYTES), key, bound_to=name)
+
+
+def _unwrap(outer: bytes, wrapped: bytes, name: str) -> bytes:
+    return unseal(outer, wrapped, bound_to=name)
+
+
+def keystore() -> KeyStore:
+    """The key store of this data folder."""
+    return KeyStore(settings.NANOVM_DATA)

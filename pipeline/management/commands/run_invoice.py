@@ -1,0 +1,60 @@
+"""``manage.py run_invoice FILE… --json``: each file through the whole pipeline, in this process."""
+
+import argparse
+from pathlib import Path
+
+from django.core.management.base import CommandError, CommandParser
+
+from pipeline import runtime, workspaces
+from pipeline.commands import PreparedCommand, stripe_in_reach
+from pipeline.drive import drive_patiently
+from pipeline.model_adapters import MODELS
+from pipeline.models import Run, Workspace
+from pipeline.reports import report
+
+
+class Command(PreparedCommand):
+    """Pays, holds or rejects each invoice, without a web server or a queue server."""
+
+    help = "Run PDF invoices through the whole pipeline and say what became of each."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """FILE…, and how to run them."""
+        parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
+        parser.add_argument("--json", action="store_true", help="one JSON object a line")
+        parser.add_argument("--same-workspace", action="store_true", help="one log for all files")
+        parser.add_argument(
+            "--no-limits",
+            action="store_true",
+            help="lift the policy's amount, currency and payee rules",
+        )
+        parser.add_argument("--model", choices=sorted(MODELS), default="faithful")
+
+    def perform(self, options: argparse.Namespace) -> None:
+        """Run every file; a file that cannot be opened is wrong use, not a bad invoice."""
+        for file in options.files:
+            if not file.is_file():
+                raise CommandError(f"{file} is no file; give the path of a PDF.", returncode=2)
+        shared = workspaces.create() if options.same_workspace else None
+        with stripe_in_reach():
+            for file in options.files:
+                run = self._run(file, shared or workspaces.create(), options)
+                self._say(report(run, str(file)), as_json=options.json)
+
+    def _run(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
+        policy = "no_limits" if options.no_limits else "default"
+        run = runtime.create_run(
+            workspace, file.read_bytes(), file.name, model=options.model, policy=policy
+        )
+        runtime.start(str(run.id), "operator")
+        drive_patiently(str(run.id))
+        run.refresh_from_db()
+        return run
+
+    def _say(self, line: dict[str, object], *, as_json: bool) -> None:
+        if as_json:
+            self.say_json(line)
+            return
+        reason = line["reason"]
+        because = f" ({reason['code']}: {reason['text']})" if isinstance(reason, dict) else ""
+        self.stdout.write(f"{line['file']}: {line['decision']}{because}, run {line['code']}")

@@ -1,0 +1,59 @@
+"""Every code that a step of the pipeline can fail with, in the shape of the kernel's rules."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from nanovm_core.rules import Rule, catalogue
+from pipeline.extract import REASONS as DOCUMENT_REASONS
+
+SHELL = catalogue(
+    (
+        "STR-001",
+        "The card was declined",
+        "Stripe's answer is final for this attempt; nothing was paid.",
+    ),
+    (
+        "STR-002",
+        "The card asks for its owner's authentication",
+        "No person sits at this card; a payment that needs one fails and nothing was paid.",
+    ),
+    (
+        "STR-003",
+        "Stripe refused the request",
+        "The request itself was not accepted; nothing was paid.",
+    ),
+    (
+        "STR-004",
+        "Nobody can tell whether the payment happened",
+        "Paying again under another key could pay twice; so a person decides.",
+    ),
+    (
+        "STR-005",
+        "Stripe's answer is not the payment that was authorized",
+        "Amount, currency and run must come back as they were sent; so a person decides.",
+    ),
+    (
+        "MDL-001",
+        "The model gave no answer",
+        "A model that cannot be asked has proposed nothing.",
+    ),
+    (
+        "RUN-001",
+        "A step of the pipeline broke",
+        "An error that the code does not know by name ends the run instead of being guessed at.",
+    ),
+)
+
+REASONS: Mapping[str, Rule] = MappingProxyType(
+    {
+        **SHELL,
+        **{
+            code: Rule(
+                code=code,
+                title=text.partition(". ")[0],
+                why=text.partition(". ")[2] or "What cannot be read with certainty is not paid.",
+            )
+            for code, text in DOCUMENT_REASONS.items()
+        },
+    }
+)

@@ -1,0 +1,251 @@
+"""The stored form of runs: lock, verify, record. Only ``runtime`` writes through here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import F
+
+from nanovm_core.canonical import decode, encode
+from nanovm_core.envelope import (
+    LOG_RUN,
+    ZERO,
+    Place,
+    Stored,
+    canonical_hash,
+    check_chain,
+    decode_snapshot,
+    encode_envelope,
+    encode_snapshot,
+    last_segment,
+    snapshot_hash,
+)
+from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.lifecycle import TERMINAL
+from nanovm_core.messages import Decision, Draft, Effect, Reservation, RunId, Snapshot
+from nanovm_core.program import Program
+from pipeline.models import Absorbed, Budget, Envelope, Outbox, Run, Secret, Workspace
+from pipeline.vaultstore import Sealed, rows
+from pipeline.world import now_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A run's value after its stored bytes were recomputed."""
+
+    snapshot: Snapshot
+    envelopes: int
+
+
+def lock(run_id: str) -> tuple[Workspace, Run]:
+    """Lock the log's row, then the run's: always in this order."""
+    workspace_id = Run.objects.values_list("workspace_id", flat=True).get(id=run_id)
+    workspace = Workspace.objects.select_for_update().get(id=workspace_id)
+    return workspace, Run.objects.select_for_update().get(id=run_id)
+
+
+def stored(run_id: str) -> list[Stored]:
+    """A run's envelopes as they lie there, in order of ``n``."""
+    found = Envelope.objects.filter(run=str(run_id)).order_by("n")
+    return [
+        Stored(n=n, data=bytes(data), hash=leaf)
+        for n, data, leaf in found.values_list("n", "bytes", "hash")
+    ]
+
+
+def verified(run: Run) -> Verified:
+    """Recompute the run's newest segment and its snapshot from what is stored.
+
+    Raises:
+        VerificationError: LOG-001 to LOG-004, at the first bad place.
+    """
+    envelopes = stored(str(run.id))
+    start = last_segment(envelopes)
+    segment = envelopes[start:]
+    first_n = segment[0].n if start else 0
+    check_chain(segment, run=str(run.id), first_n=first_n)
+    _check_head(run, segment)
+    return Verified(snapshot=_sealed_snapshot(run, segment[-1]), envelopes=len(envelopes))
+
+
+def trusted(run: Run) -> Snapshot:
+    """A damaged run's last value: its snapshot where that is still the sealed one.
+
+    Else the little that the run's row says: state and step, and no slots.
+    """
+    try:
+        return _sealed_snapshot(run, stored(str(run.id))[-1])
+    except (VerificationError, IndexError):
+        return Snapshot(
+            run=RunId(str(run.id)),
+            program=run.program_hash,
+            policy=run.policy_hash,
+            state=run.state,
+            step=run.step,
+        )
+
+
+def record(
+    workspace: Workspace, run: Run, decision: Decision, secrets: Sequence[Sealed] = ()
+) -> None:
+    """Store everything a decision says, or nothing: the caller's transaction holds it together."""
+    _seal(workspace, run, decision.drafts)
+    _keep(run, decision.snapshot)
+    _settle(workspace, decision.budgets)
+    _owe(run, decision)
+    _store_secrets(run, decision, secrets)
+    if decision.absorbed and not decision.drafts:
+        count, _ = Absorbed.objects.get_or_create(run=run, kind=decision.absorbed)
+        Absorbed.objects.filter(id=count.id).update(count=F("count") + 1)
+
+
+def funds(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[str, int]:
+    """What the workspace has left in the invoice's currency; its budget row is locked."""
+    currency = snapshot.slots.get("currency")
+    if not isinstance(currency, str):
+        return {}
+    Budget.objects.get_or_create(
+        workspace=workspace,
+        currency=currency,
+        defaults={"limit_minor": program.policy.budget_minor},
+    )
+    row = Budget.objects.select_for_update().get(workspace=workspace, currency=currency)
+    return {currency: row.limit_minor - row.reserved_minor - row.spent_minor}
+
+
+def under_way(run: Run) -> bool:
+    """Whether an effect of this run was begun and is not answered."""
+    return Outbox.objects.filter(run=run, done_ms=None, begun_ms__isnull=False).exists()
+
+
+def _check_head(run: Run, segment: Sequence[Stored]) -> None:
+    if not segment:
+        raise VerificationError("LOG-002", "The run has no envelopes.", at=0, expected=run.head)
+    last = segment[-1]
+    if last.n + 1 != run.length:
+        raise VerificationError(
+            "LOG-002", f"Envelope {last.n + 1} is missing.", at=last.n + 1, expected=run.head
+        )
+    if last.hash != run.head:
+        raise VerificationError(
+            "LOG-004",
+            "The run's head is not its last envelope.",
+            at=last.n,
+            expected=last.hash,
+            found=run.head,
+        )
+
+
+def _sealed_snapshot(run: Run, last: Stored) -> Snapshot:
+    """The run's snapshot, if it is the one that the last envelope seals."""
+    try:
+        envelope = decode(last.data)
+    except CanonicalError as error:
+        raise VerificationError("LOG-001", "The last envelope is unreadable.", at=last.n) from error
+    expected = str(envelope.get("snapshot", "")) if isinstance(envelope, dict) else ""
+    found = snapshot_hash(bytes(run.snapshot))
+    if expected != found:
+        raise VerificationError(
+            "LOG-003",
+            "The run's snapshot was changed.",
+            at=last.n,
+            expected=expected,
+            found=found,
+        )
+    snapshot = decode_snapshot(bytes(run.snapshot))
+    row = (str(run.id), run.state, run.step, run.program_hash, run.policy_hash)
+    value = (snapshot.run, snapshot.state, snapshot.step, snapshot.program, snapshot.policy)
+    if row != value:
+        raise VerificationError("LOG-003", "The run's row is not its snapshot's.", at=last.n)
+    return snapshot
+
+
+def _seal(workspace: Workspace, run: Run, drafts: Sequence[Draft]) -> None:
+    """Give each draft its seq, n and prev, and store the bytes with their hash."""
+    sealed: list[Envelope] = []
+    for draft in drafts:
+        prev = ZERO if draft.kind == "integrity" else (run.head or ZERO)
+        place = Place(
+            log=workspace.origin, seq=workspace.size, run=str(run.id), n=run.length, prev=prev
+        )
+        names = {
+            "program": run.program_hash,
+            "policy": run.policy_hash,
+            "snapshot": snapshot_hash(encode_snapshot(draft.after)),
+        }
+        data = encode_envelope(draft, place, names=names)
+        run.head, run.length = canonical_hash(data), run.length + 1
+        run.quarantined = run.quarantined or draft.kind == "integrity"
+        sealed.append(
+            Envelope(
+                workspace=workspace,
+                seq=place.seq,
+                run=place.run,
+                n=place.n,
+                bytes=data,
+                hash=run.head,
+                kind=draft.kind,
+            )
+        )
+        workspace.size += 1
+    Envelope.objects.bulk_create(sealed)
+    workspace.save(update_fields=["size"])
+
+
+def _keep(run: Run, snapshot: Snapshot) -> None:
+    """Store the run's new value; its columns repeat what a query needs."""
+    run.snapshot = encode_snapshot(snapshot)
+    run.state, run.step = snapshot.state, snapshot.step
+    if snapshot.state in TERMINAL and run.ended_ms is None:
+        run.ended_ms = now_ms()
+    run.save()
+
+
+def _settle(workspace: Workspace, budgets: Sequence[Reservation]) -> None:
+    for change in sorted(budgets, key=lambda each: each.currency):
+        Budget.objects.filter(workspace=workspace, currency=change.currency).update(
+            reserved_minor=F("reserved_minor") + change.reserved_minor,
+            spent_minor=F("spent_minor") + change.spent_minor,
+        )
+
+
+def _owe(run: Run, decision: Decision) -> None:
+    """Keep the outbox equal to what the snapshot owes."""
+    owed = decision.snapshot.owed
+    settled = Outbox.objects.filter(run=run, done_ms=None)
+    settled.exclude(key=owed.key if owed else "").update(done_ms=now_ms())
+    for effect in decision.effects:
+        Outbox.objects.update_or_create(key=effect.key, defaults=_outbox_row(run, effect))
+
+
+def _outbox_row(run: Run, effect: Effect) -> dict[str, object]:
+    return {
+        "run": run,
+        "step": effect.step,
+        "tool": effect.tool,
+        "attempt": effect.attempt,
+        "args": encode(dict(effect.args)),
+        "warrant_id": effect.warrant.id if effect.warrant else "",
+        "warrant_expires_ms": effect.warrant.expires_ms if effect.warrant else 0,
+        "intent_ms": effect.at_ms,
+    }
+
+
+def _store_secrets(run: Run, decision: Decision, secrets: Sequence[Sealed]) -> None:
+    """Store the secrets that an envelope of this decision commits to; drop a finished staging."""
+    named: set[str] = set()
+    for draft in decision.drafts:
+        listed = draft.body.get("secrets", ())
+        named |= {each["ref"] for each in listed if isinstance(each, dict)}  # type: ignore[attr-defined]
+    Secret.objects.bulk_create(rows(run, [each for each in secrets if each.ref in named]))
+    kept = {value for value in decision.snapshot.slots.values() if isinstance(value, str)}
+    finished = Secret.objects.filter(run=run, staging=True, erased_ms=None).exclude(ref__in=kept)
+    finished.update(erased_ms=now_ms(), ciphertext=None)
+
+
+def log_envelopes(workspace: Workspace) -> list[Stored]:
+    """The envelopes of the workspace's own "log" run, in order of ``n``."""
+    found = Envelope.objects.filter(workspace=workspace, run=LOG_RUN).order_by("n")
+    return [
+        Stored(n=n, data=bytes(data), hash=leaf)
+        for n, data, leaf in found.values_list("n", "bytes", "hash")
+    ]

@@ -1,0 +1,70 @@
+"""What is said of a run that stands still: decision, reason, invoice, payment."""
+
+from nanovm_core import lifecycle as life
+from nanovm_core.envelope import ZERO, decode_snapshot
+from nanovm_core.messages import Snapshot
+from pipeline.models import Run
+from pipeline.vaultstore import TOMBSTONE, read_all
+
+PERSONAL = ("invoice_number", "seller", "iban")
+CLEAR = ("currency", "total_due", "due_date")
+
+
+def shown_state(state: str) -> str:
+    """RUNNING, SUSPENDED, SUCCESS or FAILED; READY before the start."""
+    if state == life.COMPLETED:
+        return "SUCCESS"
+    if state in life.TERMINAL:
+        return "FAILED"
+    if state in life.SUSPENDED:
+        return "SUSPENDED"
+    return "READY" if state in (life.READY, life.NEGOTIATION) else "RUNNING"
+
+
+def decision(run: Run) -> str:
+    """paid, held or rejected; empty while it is open."""
+    shown = shown_state(run.state)
+    return {"SUCCESS": "paid", "SUSPENDED": "held", "FAILED": "rejected"}.get(shown, "")
+
+
+def displayed_head(run: Run) -> str:
+    """The head that people see: 64 zeros where the chain was found damaged."""
+    return ZERO if run.quarantined else run.head
+
+
+def report(run: Run, file: str) -> dict[str, object]:
+    """The JSON line of a run for ``run_invoice``."""
+    now = decode_snapshot(bytes(run.snapshot))
+    reason = {"code": now.reason[0], "text": now.reason[1]} if now.reason else None
+    return {
+        "file": file,
+        "run": str(run.id),
+        "code": run.code,
+        "state": shown_state(run.state),
+        "decision": decision(run),
+        "reason": reason,
+        "invoice": _invoice(now),
+        "paid": _paid(now),
+        "envelopes": run.length,
+        "head": displayed_head(run),
+    }
+
+
+def _invoice(now: Snapshot) -> dict[str, object]:
+    refs = {slot: str(now.slots[slot]) for slot in PERSONAL if slot in now.slots}
+    values = read_all(list(refs.values()))
+    fields: dict[str, object] = {slot: now.slots.get(slot) for slot in CLEAR}
+    fields |= {slot: values[refs[slot]] if slot in refs else None for slot in PERSONAL}
+    order = ("invoice_number", "seller", "currency", "total_due", "due_date", "iban")
+    return {name: fields[name] for name in order}
+
+
+def _paid(now: Snapshot) -> dict[str, object] | None:
+    if now.slots.get("payment_status") != "succeeded":
+        return None
+    ref = str(now.slots["payment"])
+    return {
+        "amount_minor": now.slots["amount_minor"],
+        "currency": now.slots["currency"],
+        "payment_intent": read_all([ref]).get(ref, TOMBSTONE),
+    }

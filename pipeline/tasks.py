@@ -1,0 +1,55 @@
+"""Celery's tasks: each a few lines around the functions that do the work."""
+
+from celery import Task, shared_task
+
+from nanovm_core.lifecycle import TERMINAL
+from nanovm_core.messages import DeliveryReceived
+from pipeline import drive as driving
+from pipeline import runtime
+from pipeline.errors import TransientError
+from pipeline.models import Outbox, Run
+from pipeline.world import now_ms
+
+SWEEP_AFTER_MS = 3_000  # an effect owed for this long without progress is looked for again
+
+
+@shared_task(bind=True, max_retries=driving.TRIES_MAX - 1)
+def drive(self: Task, run_id: str, program: str) -> None:
+    """Drive a run up to its next wait; ``program`` is the hash the sender believes it has."""
+    try:
+        deliver(run_id, program)
+    except TransientError as error:
+        if self.request.retries >= driving.TRIES_MAX - 1:
+            driving.give_up(run_id, error)
+            return
+        raise self.retry(exc=error, countdown=2**self.request.retries) from error
+
+
+@shared_task
+def sweep() -> None:
+    """Find effects that are owed and that nobody drives, and wake their runs."""
+    for run_id in stranded():
+        wake(run_id)
+
+
+def deliver(run_id: str, program: str) -> None:
+    """Take one queue message: drive the run, or have the kernel say why not."""
+    run = Run.objects.only("state", "program_hash").get(id=run_id)
+    if run.state in TERMINAL or program != run.program_hash:
+        runtime.submit(run_id, [DeliveryReceived(at_ms=now_ms(), actor="queue", program=program)])
+        return
+    driving.drive(run_id)
+
+
+def wake(run_id: str) -> None:
+    """Queue a message that makes a worker drive this run."""
+    program = Run.objects.values_list("program_hash", flat=True).get(id=run_id)
+    drive.delay(str(run_id), program)
+
+
+def stranded() -> list[str]:
+    """Running runs with an effect owed for a while and no living lease."""
+    before = now_ms() - SWEEP_AFTER_MS
+    owed = Outbox.objects.filter(done_ms=None, run__state="running.active", intent_ms__lt=before)
+    free = owed.exclude(run__lease__until_ms__gt=now_ms())
+    return sorted({str(run_id) for run_id in free.values_list("run_id", flat=True)})
