@@ -80,7 +80,7 @@ def thaw(value: object) -> Json:
 
 
 def digest(domain: bytes, data: bytes) -> str:
-    """SHA-256 of ``domain || data`` in lower-case hex. That no domain begins another is unchecked."""
+    """SHA-256 of ``domain || data`` in lower-case hex; no domain may be another's beginning."""
     return hashlib.sha256(domain + data).hexdigest()
 
 

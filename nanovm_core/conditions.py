@@ -80,10 +80,7 @@ class _Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A parsed condition: immutable, and equal to another with the same text.
-
-    ``variables`` are its dotted paths without ``$``, each once, in order of appearance.
-    """
+    """A parsed condition; ``variables`` are its dotted paths without ``$``, in order, each once."""
 
     text: str
     variables: tuple[str, ...]
@@ -92,8 +89,8 @@ class Condition:
     def holds(self, context: Context) -> bool:
         """Whether the condition is true of ``context``; items are read, attributes never.
 
-        A context holds str, bool, int (exactly these types), lists or tuples of one of
-        them, and mappings. What ``and`` or ``or`` did not reach is not checked.
+        It holds str, bool, int (exactly), lists or tuples of one of them, and mappings.
+        What ``and`` or ``or`` did not reach is not checked.
         Raises ConditionEvaluationError: deny then, in allow and in deny rules alike.
         """
         return self._root.run(context) is True
@@ -134,8 +131,8 @@ def _token(group: str, found: str, at: int) -> _Node:
     if group == "variable":
         return _Node(group, at, end, _reader(found, at))
     if group in ("integer", "string") or word in ("true", "false"):
-        text = found[1:-1] if group == "string" else word == "true"
-        value = int(found) if group == "integer" else text
+        other = found[1:-1] if group == "string" else word == "true"
+        value = int(found) if group == "integer" else other
         return _Node("literal", at, end, lambda _: value)
     return _Node(word if group in ("word", "symbol") else group, at, end, lambda _: False)
 
@@ -143,8 +140,8 @@ def _token(group: str, found: str, at: int) -> _Node:
 def _error(why: int, text: str, at: int) -> ConditionSyntaxError:
     start = max(text.rfind("\n", 0, at) + 1, at - 60)
     line = re.sub(f"[{_HIDDEN}]", " ", text[start : at + 20].split("\n")[0])
-    caret = " " * (at - start) + "^"
-    return ConditionSyntaxError(f"CON-{why:03}", f"{_WHY[why]}\n  {line}\n  {caret}", at)
+    shown = f"{_WHY[why]}\n  {line}\n  {'^':>{at - start + 1}}"
+    return ConditionSyntaxError(f"CON-{why:03}", shown, at)
 
 
 class _Parser:
@@ -186,8 +183,8 @@ class _Parser:
     def _close(self, token: _Node) -> None:
         self._reduce(1)
         self._require(bool(self._operators), 8, token)
-        start = self._operators.pop().start
-        self._values[-1] = self._values[-1]._replace(start=start, end=token.end)
+        opening, value = self._operators.pop(), self._values.pop()
+        self._values.append(value._replace(start=opening.start, end=token.end))
 
     def _reduce(self, precedence: int) -> None:
         while self._top() >= precedence:
@@ -212,13 +209,12 @@ class _Parser:
 
 
 def _parts(text: str, node: _Node, context: Context, *, reached: bool) -> list[Part]:
-    value, error = None, None
+    start, end, value, error = node.start, node.end, None, None
     try:
         value = node.run(context) if reached else None
     except ConditionEvaluationError as caught:
         error = caught
-    shown = text[node.start : node.end]
-    parts = [Part(start=node.start, end=node.end, text=shown, value=value, error=error)]
+    parts = [Part(start=start, end=end, text=text[start:end], value=value, error=error)]
     for child in node.children:
         below = _parts(text, child, context, reached=reached)
         value, stop = below[0].value, _LOGIC.get(node.kind, (None,))[0]
