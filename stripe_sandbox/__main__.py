@@ -15,6 +15,7 @@ from stripe_sandbox.server import HOST, SandboxServer
 from stripe_sandbox.store import Store, StoreError
 
 WRONG_USE = 2
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PR_SET_PDEATHSIG = 1
 
 
@@ -29,9 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.die_with_parent:
         _die_with_parent()
     accounts = _accounts(chosen.key)
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
+    # Blocked in every thread and taken by sigwait: a handler that runs just before the main thread
+    # blocks on a lock wakes nobody, and the stop is lost.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         store = Store(chosen.database)
     except StoreError as error:
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _stop(f"cannot listen on {HOST}:{chosen.port}: {error}; choose another --port, or 0")
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     print(json.dumps({"ready": True, "url": server.url}), flush=True)
-    stopped.wait()
+    signal.sigwait(STOP_SIGNALS)
     server.shutdown()
     server.server_close()
     store.close()
