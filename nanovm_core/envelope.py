@@ -69,9 +69,24 @@ def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0) -> N
     Raises:
         VerificationError: LOG-001 or LOG-002, at the first bad ``n``, expected and found.
     """
-    prev = ZERO
-    for n, stored in enumerate(envelopes, first_n):
-        prev = _checked(stored, run=run, n=n, prev=prev)
+    for fault in chain_faults(envelopes, run=run, first_n=first_n):
+        raise fault
+
+
+def chain_faults(
+    envelopes: Sequence[Stored], *, run: str, first_n: int = 0
+) -> Iterator[VerificationError]:
+    """Every fault of a segment, in order: what ``check_chain`` would raise, and what follows it."""
+    prev, n = ZERO, first_n
+    for stored in envelopes:
+        if stored.n != n:
+            yield VerificationError("LOG-002", f"Envelope {n} is missing.", at=n, expected=prev)
+            prev = ""
+        try:
+            _check(stored, run=run, prev=prev)
+        except VerificationError as fault:
+            yield fault
+        prev, n = stored.hash, stored.n + 1
 
 
 def last_segment(envelopes: Sequence[Stored]) -> int:
@@ -95,10 +110,9 @@ def starts_segment(stored: Stored) -> bool:
     )
 
 
-def _checked(stored: Stored, *, run: str, n: int, prev: str) -> str:
-    found = canonical_hash(stored.data)
-    if stored.n != n:
-        raise VerificationError("LOG-002", f"Envelope {n} is missing.", at=n, expected=prev)
+def _check(stored: Stored, *, run: str, prev: str) -> None:
+    """Check one envelope; an empty ``prev`` is a predecessor that is itself missing."""
+    n, found = stored.n, canonical_hash(stored.data)
     if found != stored.hash:
         raise VerificationError(
             "LOG-001", f"Envelope {n} was changed.", at=n, expected=stored.hash, found=found
@@ -111,7 +125,7 @@ def _checked(stored: Stored, *, run: str, n: int, prev: str) -> str:
         ) from error
     if not isinstance(value, dict) or (value.get("run"), value.get("n")) != (run, n):
         raise VerificationError("LOG-002", f"Envelope {n} belongs elsewhere.", at=n, found=found)
-    if value.get("prev") != prev:
+    if prev and value.get("prev") != prev:
         raise VerificationError(
             "LOG-002",
             f"Envelope {n} does not name its predecessor.",
@@ -119,7 +133,6 @@ def _checked(stored: Stored, *, run: str, n: int, prev: str) -> str:
             expected=prev,
             found=str(value.get("prev", "")),
         )
-    return found
 
 
 # --- snapshots -----------------------------------------------------------------------------

@@ -210,6 +210,21 @@ RULES = catalogue(
         "A value of a personal slot enters a snapshot as a vault ref or not at all.",
     ),
     (
+        "PII-003",
+        "A secret is missing, and no erasure explains it",
+        "What an envelope commits to is either there, or its erasure is sealed.",
+    ),
+    (
+        "PII-010",
+        "That is no reason for an erasure",
+        "An erasure names its ground in Art. 17(1), a to f, so that it can be accounted for.",
+    ),
+    (
+        "PII-011",
+        "The erasure is incomplete",
+        "Some place still holds what was to be erased; run it again when the cause is gone.",
+    ),
+    (
         "PII-002",
         "A secret cannot be opened",
         "Its key or its ciphertext is gone or changed.",

@@ -4,7 +4,7 @@ import logging
 import traceback
 
 from nanovm_core.messages import Effect, EffectFailed, EffectUnknown
-from pipeline import effects, leases, records, runtime
+from pipeline import effects, leases, runtime
 from pipeline.errors import OutcomeUnknownError, TransientError
 from pipeline.models import AdapterCall, Outbox, Run
 from pipeline.world import now_ms, sleep_ms
@@ -72,12 +72,16 @@ def _one_effect(run_id: str) -> bool:
     begun = runtime.begin_effect(run_id)
     if begun is None:
         return owes(run_id)
-    run, program, effect, before = begun
-    slots = records.verified(run).snapshot.slots
-    work = effects.Work(run=run, program=program, slots=slots, effect=effect, begun_before=before)
+    work = effects.Work(
+        run=begun.run,
+        program=begun.program,
+        slots=begun.slots,
+        effect=begun.effect,
+        begun_before=begun.before,
+    )
     answer = _answer(work)
     runtime.submit(run_id, [answer.event], secrets=answer.secrets)
-    _note(effect.key, type(answer.event).__name__)
+    _note(begun.effect.key, type(answer.event).__name__)
     return True
 
 

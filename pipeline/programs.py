@@ -37,6 +37,12 @@ def compiled_policy(source: bytes) -> Policy:
     return load_policy(source)
 
 
+def current() -> Program:
+    """The shipped program under the default policy: what new runs begin under."""
+    policy = compiled_policy(shipped_policy("default"))
+    return compiled(shipped_program()).under(policy)
+
+
 def found_hash(run: Run) -> str:
     """The hash of the program that lies beside the run now; empty where it is no program."""
     try:

@@ -1,16 +1,17 @@
 """The runtime: lock, read, decide, write, commit, then act. The only writer of runs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from django.db import IntegrityError, transaction
 
 from nanovm_core.errors import VerificationError
 from nanovm_core.fsm import begin, quarantine, transition
-from nanovm_core.lifecycle import ACTIVE
+from nanovm_core.lifecycle import ACTIVE, TERMINAL
 from nanovm_core.messages import (
     Approved,
+    Args,
     Decision,
     Declined,
     Effect,
@@ -26,13 +27,27 @@ from nanovm_core.messages import (
     StepRequested,
 )
 from nanovm_core.program import Program
-from pipeline import programs, records, vaultstore
+from pipeline import programs, queue, records, vaultstore
 from pipeline.models import AdapterCall, Outbox, Run, Workspace
 from pipeline.signals import run_changed
 from pipeline.vaultstore import Sealed
 from pipeline.world import now_ms, run_code, uuid7
 
 CODE_TRIES = 20  # a code is drawn from 81 million; a clash is drawn again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """An effect taken in hand: the sealed intent itself, not the outbox row that pointed to it.
+
+    ``before``: somebody had begun it already, so its outcome may be unknown.
+    """
+
+    run: Run
+    program: Program
+    slots: Args
+    effect: Effect
+    before: bool
 
 
 def create_run(
@@ -99,26 +114,14 @@ def check(run_id: str) -> Decision | None:
     return None
 
 
-def begin_effect(run_id: str) -> tuple[Run, Program, Effect, bool] | None:
-    """Take the effect that a running run owes; None where there is none, or damage was sealed.
-
-    What is handed out is the sealed intent itself, not the outbox row that pointed to it.
-    The last part says whether somebody had begun it before: its outcome may be unknown.
-    """
-    with transaction.atomic():
-        _, run = records.lock(run_id)
-        try:
-            snapshot = records.verified(run).snapshot
-            program = programs.program_of(run)
-        except VerificationError:
-            snapshot = None
-        if snapshot is not None:
-            effect = snapshot.owed
-            if effect is None or snapshot.state != ACTIVE:
-                return None
-            return run, program, effect, _begun(run, effect)
-    submit(run_id, ())
-    return None
+def begin_effect(run_id: str) -> Begun | None:
+    """Take the effect that a running run owes; None where there is none, or damage was sealed."""
+    try:
+        with transaction.atomic():
+            return _taken(run_id)
+    except VerificationError:  # nothing was begun
+        submit(run_id, ())
+        return None
 
 
 def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
@@ -136,44 +139,55 @@ def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
         secret=sealed["proposal"].commitment,
         key=owed.key if owed else "",
     )
-    return submit(run_id, [event], secrets=[sealed["proposal"]])
+    decision = submit(run_id, [event], secrets=[sealed["proposal"]])
+    if decision.effects:
+        queue.wake(run_id)
+    return decision
 
 
 def start(run_id: str, actor: str) -> Decision:
     """Begin a run."""
-    return submit(run_id, [RunStarted(at_ms=now_ms(), actor=actor)])
+    return _ask(run_id, RunStarted(at_ms=now_ms(), actor=actor))
 
 
 def pause(run_id: str, actor: str) -> Decision:
     """Hold a run still; an answer under way is still taken."""
-    return submit(run_id, [PauseRequested(at_ms=now_ms(), actor=actor)])
+    return _ask(run_id, PauseRequested(at_ms=now_ms(), actor=actor))
 
 
 def resume(run_id: str, actor: str, program: str | None = None) -> Decision:
     """Let a paused run go on, under the program it began with unless another is named."""
     named = program if program is not None else _program_hash(run_id)
-    return submit(run_id, [ResumeRequested(at_ms=now_ms(), actor=actor, program=named)])
+    return _ask(run_id, ResumeRequested(at_ms=now_ms(), actor=actor, program=named))
 
 
 def step(run_id: str, actor: str) -> Decision:
     """Let a paused run take one step."""
-    named = _program_hash(run_id)
-    return submit(run_id, [StepRequested(at_ms=now_ms(), actor=actor, program=named)])
+    event = StepRequested(at_ms=now_ms(), actor=actor, program=_program_hash(run_id))
+    return _ask(run_id, event)
 
 
 def approve(run_id: str, actor: str) -> Decision:
     """Lift the hold that a run waits for."""
-    return submit(run_id, [Approved(at_ms=now_ms(), actor=actor)])
+    return _ask(run_id, Approved(at_ms=now_ms(), actor=actor))
 
 
 def decline(run_id: str, actor: str) -> Decision:
     """Refuse a held payment for good."""
-    return submit(run_id, [Declined(at_ms=now_ms(), actor=actor)])
+    return _ask(run_id, Declined(at_ms=now_ms(), actor=actor))
 
 
 def kill(run_id: str, actor: str) -> Decision:
     """Stop a run for good, unless an effect that moves money is under way."""
-    return submit(run_id, [KillRequested(at_ms=now_ms(), actor=actor)])
+    return _ask(run_id, KillRequested(at_ms=now_ms(), actor=actor))
+
+
+def _ask(run_id: str, event: Event) -> Decision:
+    """Submit somebody's request, and wake the run where that makes it owe something."""
+    decision = submit(run_id, [event])
+    if decision.effects:
+        queue.wake(run_id)
+    return decision
 
 
 def _decided(
@@ -181,7 +195,8 @@ def _decided(
 ) -> Decision:
     """Decide the events one after the other, and record each decision."""
     snapshot = records.verified(run).snapshot
-    program = programs.program_of(run)
+    ended = snapshot.state in TERMINAL  # it absorbs, under whatever program
+    program = programs.current() if ended else programs.program_of(run)
     decision = Decision(snapshot=snapshot)
     for event in (*_exchanged(run), *events):
         event = replace(event, funds=records.funds(workspace, program, snapshot))
@@ -200,6 +215,16 @@ def _exchanged(run: Run) -> list[Event]:
         return []
     run.program_source = programs.shipped_program()
     return [ProgramRefused(at_ms=now_ms(), found=found)]
+
+
+def _taken(run_id: str) -> Begun | None:
+    _, run = records.lock(run_id)
+    snapshot = records.verified(run).snapshot
+    program, effect = programs.program_of(run), snapshot.owed
+    if effect is None or snapshot.state != ACTIVE:
+        return None
+    before = _begun(run, effect)
+    return Begun(run=run, program=program, slots=snapshot.slots, effect=effect, before=before)
 
 
 def _begun(run: Run, effect: Effect) -> bool:

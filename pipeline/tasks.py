@@ -8,12 +8,13 @@ from pipeline import drive as driving
 from pipeline import runtime
 from pipeline.errors import TransientError
 from pipeline.models import Outbox, Run
+from pipeline.queue import wake
 from pipeline.world import now_ms
 
 SWEEP_AFTER_MS = 3_000  # an effect owed for this long without progress is looked for again
 
 
-@shared_task(bind=True, max_retries=driving.TRIES_MAX - 1)
+@shared_task(bind=True, max_retries=driving.TRIES_MAX - 1)  # type: ignore[untyped-decorator]
 def drive(self: Task, run_id: str, program: str) -> None:
     """Drive a run up to its next wait; ``program`` is the hash the sender believes it has."""
     try:
@@ -25,7 +26,7 @@ def drive(self: Task, run_id: str, program: str) -> None:
         raise self.retry(exc=error, countdown=2**self.request.retries) from error
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator]
 def sweep() -> None:
     """Find effects that are owed and that nobody drives, and wake their runs."""
     for run_id in stranded():
@@ -39,12 +40,6 @@ def deliver(run_id: str, program: str) -> None:
         runtime.submit(run_id, [DeliveryReceived(at_ms=now_ms(), actor="queue", program=program)])
         return
     driving.drive(run_id)
-
-
-def wake(run_id: str) -> None:
-    """Queue a message that makes a worker drive this run."""
-    program = Run.objects.values_list("program_hash", flat=True).get(id=run_id)
-    drive.delay(str(run_id), program)
 
 
 def stranded() -> list[str]:

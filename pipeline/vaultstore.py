@@ -6,7 +6,6 @@ from pathlib import Path
 
 from django.conf import settings
 
-from nanovm_core.errors import VerificationError
 from nanovm_core.messages import Commitment
 from nanovm_core.vault import (
     NONCE_BYTES,
@@ -109,20 +108,9 @@ def openings(refs: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
     }
 
 
-def check_commitments(secrets: Sequence[Secret]) -> None:
-    """Recompute the commitment of every secret that can still be opened.
-
-    Raises:
-        VerificationError: PII-002, naming the slot, never the value.
-    """
-    opened = openings([secret.ref for secret in secrets])
-    for secret in secrets:
-        if secret.ref in opened:
-            r, value = opened[secret.ref]
-            if commit(r, secret.ref, value) != secret.commitment:
-                raise VerificationError(
-                    "PII-002", f"The commitment of {secret.slot} is not its value's.", at=-1
-                )
+def recomputed(refs: Sequence[str]) -> dict[str, str]:
+    """The commitment of each ref that can still be opened, recomputed from r and value."""
+    return {ref: commit(r, ref, value) for ref, (r, value) in openings(refs).items()}
 
 
 def media() -> Path:
@@ -157,10 +145,10 @@ def _sealed(origin: str, slot: str, ref: str, key: bytes, value: bytes, staging:
 __all__ = [
     "TOMBSTONE",
     "Sealed",
-    "check_commitments",
     "read",
     "read_all",
     "read_bytes",
+    "recomputed",
     "seal_document",
     "seal_values",
 ]

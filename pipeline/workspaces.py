@@ -14,8 +14,7 @@ ORIGIN_HOST = "nanovm.localhost"  # the first half of every log's name
 
 def create() -> Workspace:
     """Make a workspace: an empty log whose first envelope is its own genesis."""
-    program = programs.compiled(programs.shipped_program())
-    policy = programs.compiled_policy(programs.shipped_policy("default"))
+    program = programs.current()
     workspace_id, at_ms = uuid7(), now_ms()
     origin = f"{ORIGIN_HOST}/{workspace_id.hex[-12:]}"
     data = encode(
@@ -29,7 +28,7 @@ def create() -> Workspace:
             "at_ms": at_ms,
             "actor": "runtime",
             "program": program.hash,
-            "policy": policy.hash,
+            "policy": program.policy.hash,
             "capabilities": capabilities_hash(program),
             "prev": ZERO,
         }

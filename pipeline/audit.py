@@ -1,0 +1,219 @@
+"""The audit of everything that is stored: read, recompute, compare. It writes nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from nanovm_core.canonical import decode
+from nanovm_core.envelope import Stored, canonical_hash, chain_faults, starts_segment
+from nanovm_core.errors import CanonicalError, VerificationError
+from pipeline import records, vaultstore
+from pipeline.models import Envelope, Run, Secret, Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """One bad place. ``explained``: an ``integrity`` envelope of that run already names it."""
+
+    log: str
+    run: str
+    at: int
+    code: str
+    text: str
+    expected: str = ""
+    found: str = ""
+    explained: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was recomputed, and everything that was found bad."""
+
+    workspaces: int
+    runs: int
+    envelopes: int
+    secrets: int
+    damage: tuple[Damage, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """0 clean, 1 damage that nothing explains, 3 only damage that is already named."""
+        if not self.damage:
+            return 0
+        return 3 if all(each.explained for each in self.damage) else 1
+
+
+def audit() -> Report:
+    """Recompute every stored log, chain, snapshot and commitment."""
+    damage: list[Damage] = []
+    for workspace in Workspace.objects.order_by("id"):
+        damage += audit_workspace(workspace)
+    named = [each for each in damage if each.explained]
+    unexplained = [each for each in damage if not each.explained]
+    return Report(
+        workspaces=Workspace.objects.count(),
+        runs=Run.objects.count(),
+        envelopes=Envelope.objects.count(),
+        secrets=Secret.objects.count(),
+        damage=(*named, *reversed(unexplained)),
+    )
+
+
+def audit_workspace(workspace: Workspace) -> list[Damage]:
+    """Everything bad in one workspace."""
+    damage: list[Damage] = []
+    chain = records.log_envelopes(workspace)
+    damage += _chain_damage(workspace, "log", chain, {})
+    if not chain or chain[-1].hash != workspace.log_head or len(chain) != workspace.log_length:
+        text = "The workspace's own chain does not end where its row says."
+        damage.append(
+            Damage(log=workspace.origin, run="log", at=len(chain), code="LOG-004", text=text)
+        )
+    for run in Run.objects.filter(workspace=workspace).order_by("id"):
+        damage += _run_damage(workspace, run)
+    damage += _stray_damage(workspace)
+    return [*damage, *_log_damage(workspace, damage)]
+
+
+def _run_damage(workspace: Workspace, run: Run) -> Iterator[Damage]:
+    envelopes = records.stored(str(run.id))
+    named = _named_places(envelopes)
+    yield from _chain_damage(workspace, str(run.id), envelopes, named)
+    try:
+        records.verified(run)
+    except VerificationError as fault:
+        if fault.code in ("LOG-003", "LOG-004") or fault.at >= len(envelopes):
+            yield _damage(workspace, str(run.id), fault, {})
+    yield from _secret_damage(workspace, run, envelopes)
+
+
+def _chain_damage(
+    workspace: Workspace, run: str, envelopes: Sequence[Stored], named: Mapping[int, str]
+) -> Iterator[Damage]:
+    """The faults of every segment of a chain."""
+    starts = [i for i, each in enumerate(envelopes) if i and starts_segment(each)]
+    for start, end in zip([0, *starts], [*starts, len(envelopes)], strict=True):
+        first_n = envelopes[start].n if start else 0
+        for fault in chain_faults(envelopes[start:end], run=run, first_n=first_n):
+            yield _damage(workspace, run, fault, named)
+
+
+def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damage]:
+    """Gaps in the log, and rows whose columns are not what their bytes say."""
+    seqs: list[int] = []
+    for row in Envelope.objects.filter(workspace=workspace).order_by("seq").iterator():
+        seqs.append(row.seq)
+        if canonical_hash(bytes(row.bytes)) == row.hash and not _columns_hold(workspace, row):
+            text = f"Envelope {row.n} does not lie where its bytes say."
+            yield Damage(log=workspace.origin, run=row.run, at=row.n, code="LOG-002", text=text)
+    missing = sorted(set(range(workspace.size)) - set(seqs))
+    explained = sum(each.explained and "missing" in each.text for each in known)
+    for place, seq in enumerate(missing):
+        yield Damage(
+            log=workspace.origin,
+            run="log",
+            at=seq,
+            code="LOG-002",
+            text=f"The log has no envelope {seq}.",
+            explained=place < explained,
+        )
+
+
+def _columns_hold(workspace: Workspace, row: Envelope) -> bool:
+    try:
+        value = decode(bytes(row.bytes))
+    except CanonicalError:
+        return False
+    if not isinstance(value, dict):
+        return False
+    said = [value.get(name) for name in ("log", "seq", "run", "n", "kind")]
+    return said == [workspace.origin, row.seq, row.run, row.n, row.kind]
+
+
+def _stray_damage(workspace: Workspace) -> Iterator[Damage]:
+    """Envelopes of runs that do not exist."""
+    runs = {str(each) for each in workspace.runs.values_list("id", flat=True)} | {"log"}
+    rows = Envelope.objects.filter(workspace=workspace).exclude(run__in=runs)
+    for run, n in rows.values_list("run", "n"):
+        text = "An envelope belongs to a run that does not exist."
+        yield Damage(log=workspace.origin, run=run, at=n, code="LOG-002", text=text)
+
+
+def _secret_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> Iterator[Damage]:
+    """Commitments that do not open, and refs that are gone without an erasure to explain it."""
+    bodies = [body for body in (_body(each) for each in envelopes) if body]
+    committed, erased = _committed(bodies), _erased(bodies)
+    rows = {secret.ref: secret for secret in Secret.objects.filter(run=run)}
+    living = [each for each in rows.values() if each.erased_ms is None]
+    opened = _opened(living)
+    for ref, (n, c) in committed.items():
+        row = rows.get(ref)
+        gone = row is None or row.erased_ms is not None or ref not in opened
+        explained = ref in erased or (row is not None and row.staging)
+        if gone and not explained:
+            text = "MISSING-UNEXPLAINED: a secret is gone and no erasure is sealed for it."
+            yield Damage(log=workspace.origin, run=str(run.id), at=n, code="PII-003", text=text)
+        elif row is not None and (row.commitment != c or opened.get(ref, c) != c):
+            text = f"The commitment of {row.slot} is not its value's."
+            yield Damage(log=workspace.origin, run=str(run.id), at=n, code="PII-002", text=text)
+
+
+def _opened(living: Sequence[Secret]) -> dict[str, str]:
+    """The recomputed commitment of each secret that still opens."""
+    found: dict[str, str] = {}
+    for secret in living:
+        try:
+            found |= vaultstore.recomputed([secret.ref])
+        except (VerificationError, OSError):
+            found[secret.ref] = "does not open"
+    return found
+
+
+def _committed(bodies: Sequence[Mapping[str, object]]) -> dict[str, tuple[int, str]]:
+    found: dict[str, tuple[int, str]] = {}
+    for body in bodies:
+        listed = body.get("secrets", [])
+        for each in listed if isinstance(listed, list) else []:
+            found.setdefault(str(each["ref"]), (int(str(body["n"])), str(each["c"])))
+    return found
+
+
+def _erased(bodies: Sequence[Mapping[str, object]]) -> set[str]:
+    found: set[str] = set()
+    for body in bodies:
+        given = body.get("in")
+        if str(body.get("kind")).startswith("erasure_") and isinstance(given, dict):
+            found |= set(given["refs"])
+    return found
+
+
+def _named_places(envelopes: Sequence[Stored]) -> dict[int, str]:
+    """The places that ``integrity`` envelopes already name, with the rule they name."""
+    named: dict[int, str] = {}
+    for each in envelopes:
+        body = _body(each)
+        if body and body.get("kind") == "integrity" and starts_segment(each):
+            named[int(str(body["at"]))] = str(body["rule"])
+    return named
+
+
+def _body(stored: Stored) -> dict[str, object] | None:
+    try:
+        value = decode(stored.data)
+    except CanonicalError:
+        return None
+    return dict(value) if isinstance(value, dict) else None
+
+
+def _damage(
+    workspace: Workspace, run: str, fault: VerificationError, named: Mapping[int, str]
+) -> Damage:
+    return Damage(
+        log=workspace.origin,
+        run=run,
+        at=fault.at,
+        code=fault.code,
+        text=fault.text,
+        expected=fault.expected,
+        found=fault.found,
+        explained=named.get(fault.at) == fault.code,
+    )

@@ -1,0 +1,37 @@
+"""``manage.py erase (--ref REF | --run ID) --reason …``: erases, and prints the certificate."""
+
+import argparse
+import sys
+
+from django.core.management.base import CommandError, CommandParser
+
+from pipeline import erasure
+from pipeline.commands import PreparedCommand, named_run
+from pipeline.errors import ErasureRefusedError
+
+
+class Command(PreparedCommand):
+    """Exit 0 done (also before), 1 INCOMPLETE, 2 wrong use, 3 refused."""
+
+    help = "Erase a run's personal values, or one secret, and print the certificate as JSON."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """What to erase, and on which ground."""
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument("--ref", help="one secret: vault://secret/…")
+        what.add_argument("--run", help="everything of a run: its UUID or its short code")
+        parser.add_argument("--reason", required=True, choices=sorted(erasure.REASONS))
+
+    def perform(self, options: argparse.Namespace) -> None:
+        """Erase, and exit by the contract."""
+        try:
+            if options.ref:
+                certificate = erasure.erase_ref(options.ref, options.reason, "operator")
+            else:
+                run_id = str(named_run(options.run).id)
+                certificate = erasure.erase_run(run_id, options.reason, "operator")
+        except ErasureRefusedError as error:
+            raise CommandError(str(error), returncode=2) from error
+        self.say_json(certificate.to_json())
+        if certificate.state != "done":
+            sys.exit(1)
