@@ -12,7 +12,7 @@ import stripe
 
 from .door import Door, no_check
 from .sdk import client_of
-from .server import Server, start
+from .server import Server, command, start
 from .shapes import Shapes, published
 
 SPARE_ACCOUNTS = 100
@@ -39,7 +39,8 @@ class Sandbox:
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """The counterpart, one process and database for the module."""
     folder = tmp_path_factory.mktemp("stripe")
-    server = start(database=folder / "stripe.sqlite3", accounts=ACCOUNTS, log=folder / "stderr.log")
+    line = command(database=folder / "stripe.sqlite3", accounts=ACCOUNTS)
+    server = start(line, log=folder / "stderr.log")
     yield Sandbox(server=server)
     assert server.terminate() == 0
     assert "Traceback" not in (folder / "stderr.log").read_text()

@@ -19,9 +19,23 @@ READY_SECONDS_MAX = 20.0  # a loaded two-core machine imports slowly
 STOP_SECONDS_MAX = 5.0  # promised within one; a busy machine gets slack, a hang does not
 
 
-def command(*, database: Path, accounts: Mapping[str, str], port: int = 0) -> list[str]:
-    """Return the command line that serves ``accounts`` (secret key to account id)."""
-    line = [sys.executable, "-m", "stripe_sandbox", "--port", str(port)]
+_LATER = """
+import runpy, sys, time
+real, shift = time.time, float(sys.argv.pop(1))
+time.time = lambda: real() + shift
+runpy.run_module("stripe_sandbox", run_name="__main__")
+"""
+
+
+def command(
+    *, database: Path, accounts: Mapping[str, str], port: int = 0, later_seconds: int = 0
+) -> list[str]:
+    """Return the command line that serves ``accounts`` (secret key to account id).
+
+    With ``later_seconds`` the same module runs on a clock that is that far ahead.
+    """
+    program = ["-c", _LATER, str(later_seconds)] if later_seconds else ["-m", "stripe_sandbox"]
+    line = [sys.executable, *program, "--port", str(port)]
     line += ["--database", str(database)]
     for key, account in accounts.items():
         line += ["--key", f"{key}={account}"]
@@ -71,19 +85,14 @@ class Server:
             self.process.stdout.close()
 
 
-def start(*, database: Path, accounts: Mapping[str, str], log: Path, port: int = 0) -> Server:
-    """Start the counterpart (on a free port by default); return once it says that it is ready."""
+def start(line: list[str], *, log: Path) -> Server:
+    """Start a command line of the counterpart and return once it says that it is ready."""
     with log.open("ab") as errors:
-        process = subprocess.Popen(
-            command(database=database, accounts=accounts, port=port),
-            cwd=REPO_ROOT,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-        )
+        process = subprocess.Popen(line, cwd=REPO_ROOT, stdout=subprocess.PIPE, stderr=errors)
     assert process.stdout is not None
-    line = _first_line(process.stdout)
+    said = _first_line(process.stdout)
     try:
-        ready = json.loads(line)
+        ready = json.loads(said)
         assert ready["ready"] is True
         return Server(process=process, url=ready["url"])
     except (ValueError, KeyError, AssertionError):
@@ -91,7 +100,7 @@ def start(*, database: Path, accounts: Mapping[str, str], log: Path, port: int =
         process.wait()
         process.stdout.close()
         raise RuntimeError(
-            f"the counterpart did not become ready: it said {line!r}; its log: {log.read_text()}"
+            f"the counterpart did not become ready: it said {said!r}; its log: {log.read_text()}"
         ) from None
 
 

@@ -20,7 +20,7 @@ ONE = {ALPHA: ACCOUNTS[ALPHA]}
 @pytest.fixture
 def server(database: Path, tmp_path: Path) -> Iterator[Server]:
     """A counterpart of this test's own."""
-    running = start(database=database, accounts=ONE, log=tmp_path / "stderr.log")
+    running = start(command(database=database, accounts=ONE), log=tmp_path / "stderr.log")
     yield running
     running.terminate()
 
@@ -59,6 +59,15 @@ def test_a_half_sent_request_does_not_hold_it_up(server: Server) -> None:
         assert server.terminate() == 0
 
 
+def test_a_stop_right_after_the_start_is_not_lost(tmp_path: Path) -> None:
+    # A connection that arrives at the same moment keeps the process busy enough to miss it.
+    for number in range(6):
+        line = command(database=tmp_path / f"{number}.sqlite3", accounts=ONE)
+        hurried = start(line, log=tmp_path / "stderr.log")
+        with socket.create_connection(("127.0.0.1", hurried.port), timeout=10):
+            assert hurried.terminate() == 0
+
+
 def test_a_slow_client_keeps_nobody_waiting(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as slow:
         slow.sendall(b"POST /v1/payment_intents HTTP/1.1\r\nHost: x\r\nContent-Le")
@@ -94,12 +103,8 @@ def test_a_taken_port_is_refused(server: Server, tmp_path: Path) -> None:
 def test_a_freed_port_can_be_taken_at_once(server: Server, tmp_path: Path) -> None:
     Door(url=server.url, key=ALPHA).get(INTENTS)
     assert server.terminate() == 0
-    again = start(
-        database=tmp_path / "second.sqlite3",
-        accounts=ONE,
-        log=tmp_path / "stderr.log",
-        port=server.port,
-    )
+    line = command(database=tmp_path / "second.sqlite3", accounts=ONE, port=server.port)
+    again = start(line, log=tmp_path / "stderr.log")
     assert again.port == server.port
     assert again.terminate() == 0
 

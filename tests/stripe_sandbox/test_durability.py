@@ -13,13 +13,14 @@ import pytest
 
 from .conftest import ACCOUNTS, ALPHA, BETA
 from .door import INTENTS, Answer, Door, created, no_check, paid, payment
-from .server import Server, start
+from .server import Server, command, start
 from .shapes import published
 
 WORKERS = 8
 ANSWERS_BEFORE_THE_KILL = 40
+DAY_SECONDS = 24 * 60 * 60
 
-Starter = Callable[[], Server]
+Starter = Callable[..., Server]
 
 
 @pytest.fixture
@@ -27,8 +28,9 @@ def starter(database: Path, tmp_path: Path) -> Iterator[Starter]:
     """Start the counterpart on one database, as often as wanted; what still runs is stopped."""
     started: list[Server] = []
 
-    def run() -> Server:
-        started.append(start(database=database, accounts=ACCOUNTS, log=tmp_path / "stderr.log"))
+    def run(later_seconds: int = 0) -> Server:
+        line = command(database=database, accounts=ACCOUNTS, later_seconds=later_seconds)
+        started.append(start(line, log=tmp_path / "stderr.log"))
         return started[-1]
 
     yield run
@@ -106,3 +108,19 @@ def test_a_kill_under_load_loses_nothing_and_doubles_nothing(starter: Starter) -
         if answer is not None:  # what was acknowledged is the very same payment
             assert (again.replayed, again.body) == (True, answer.body)
     assert len(after.ids()) == len(sent) > ANSWERS_BEFORE_THE_KILL
+
+
+def test_a_key_lasts_a_day_and_no_longer(starter: Starter) -> None:
+    # "removed ... after they're at least 24 hours old. We generate a new request if a key is
+    # reused after the original is pruned."
+    server = starter()
+    first = _door(server).post(INTENTS, payment(), key="k-1")
+    server.terminate()
+    server = starter(later_seconds=DAY_SECONDS - 60)
+    within = _door(server).post(INTENTS, payment(), key="k-1")
+    assert (within.replayed, within.body) == (True, first.body)
+    server.terminate()
+    after = _door(starter(later_seconds=DAY_SECONDS + 60))
+    fresh = after.post(INTENTS, payment(amount=5000), key="k-1")
+    assert (fresh.status, fresh.replayed, fresh.body["amount"]) == (200, False, 5000)
+    assert after.ids() == [fresh.body["id"], first.body["id"]]

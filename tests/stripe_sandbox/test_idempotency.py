@@ -1,7 +1,7 @@
 """Idempotent requests, as docs.stripe.com/api/idempotent_requests and /error-low-level have them.
 
-Two promises need a clock or a fault that this door cannot reach and are not held here: that a key
-may be pruned after 24 hours, and that a stored 500 is replayed.
+That a key lasts 24 hours is held in test_durability. That a stored 500 is replayed is not held
+here: nothing that a client can send makes the counterpart fail.
 """
 
 from __future__ import annotations
