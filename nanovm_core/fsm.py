@@ -158,8 +158,8 @@ def _decided(program: Program, now: Snapshot, event: Event) -> Decision:  # noqa
             event.program != now.program
         ):
             raise RefusedError("PRG-010", "The message names another program than the genesis.")
-        case DeliveryReceived():
-            return Decision(snapshot=now)
+        case DeliveryReceived():  # a wake-up for a run that owes nothing now
+            return Decision(snapshot=now, absorbed="DeliveryReceived")
         case ProposalReceived():
             return steps.proposed(program, now, event)
         case EffectDone():

@@ -21,17 +21,19 @@ def drive(run_id: str) -> bool:
     Raises:
         TransientError: the outside did not answer; the effect stays owed, come again later.
     """
-    while True:
+    moved = True
+    while moved:  # again, where a wake-up found the lease still held and went away
         holder = leases.take(run_id)
         if holder is None:
             return False
+        moved = False
         try:
             while leases.renew(run_id, holder) and _one_effect(run_id):
-                pass
+                moved = True
         finally:
             leases.release(run_id, holder)
-        if not owes(run_id):  # else a wake-up found the lease still held: look again
-            return True
+        moved = moved and owes(run_id)
+    return True
 
 
 def drive_patiently(run_id: str) -> None:
@@ -71,7 +73,7 @@ def _one_effect(run_id: str) -> bool:
         sleep_ms(pace_ms)
     begun = runtime.begin_effect(run_id)
     if begun is None:
-        return owes(run_id)
+        return False
     work = effects.Work(
         run=begun.run,
         program=begun.program,

