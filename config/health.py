@@ -10,6 +10,8 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from config.celery import app
 
@@ -53,6 +55,7 @@ def _queue() -> str:
             settings.REDIS_URL,
             socket_timeout=ANSWER_SECONDS_MAX,
             socket_connect_timeout=ANSWER_SECONDS_MAX,
+            retry=Retry(NoBackoff(), 0),
         ) as client:
             client.ping()
     except (redis.RedisError, OSError) as error:

@@ -24,10 +24,11 @@ from pipeline.processes import (
     Child,
     ProcessError,
     free_port,
-    start_celery_worker,
-    start_daphne,
-    start_redis_server,
-    start_stripe_counterpart,
+    ready,
+    spawn_celery_worker,
+    spawn_daphne,
+    spawn_redis_server,
+    spawn_stripe_counterpart,
     stop,
 )
 
@@ -69,15 +70,16 @@ def _start(port: int, front: list[Child], back: list[Child], say: Callable[[str]
     if settings.REDIS_URL:
         env["REDIS_URL"] = settings.REDIS_URL
     else:
-        back.append(start_redis_server(data))
-        env["REDIS_URL"] = back[-1].url
+        back.append(spawn_redis_server(data))
+        env["REDIS_URL"] = ready(back[-1]).url
     if settings.STRIPE["local"] and settings.STRIPE["api_base"] is None:
-        back.append(start_stripe_counterpart(data))
-        env["STRIPE_API_BASE"] = back[-1].url
-    front.append(start_celery_worker(env))
-    front.append(start_daphne(env, port))
-    _await_health(front[-1].url, [*front, *back])
-    say(f"nanovm is running at {front[-1].url}/")
+        back.append(spawn_stripe_counterpart(data))
+        env["STRIPE_API_BASE"] = ready(back[-1]).url
+    front.append(spawn_celery_worker(env))
+    front.append(spawn_daphne(env, port))
+    url = [ready(child).url for child in front][-1]
+    _await_health(url, [*front, *back])
+    say(f"nanovm is running at {url}/")
     say(f"Payments go to {_stripe_in_words(env)}.")
     say(f"Everything it writes is in {data}. Ctrl-C stops it.")
 

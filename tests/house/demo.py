@@ -92,10 +92,12 @@ def processes_of(data: Path) -> list[tuple[int, str]]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             environ = (folder / "environ").read_bytes()
+            inside = (folder / "cwd").readlink().is_relative_to(data)
             command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:  # it ended while we looked, or it is not ours
             continue
-        if mark in environ and command:
+        # The queue server writes its title over its environment, but works inside the folder.
+        if command and (inside or mark in environ):
             found.append((int(folder.name), command))
     return found
 

@@ -72,7 +72,7 @@ def test_a_child_of_a_passing_thread_is_refused(tmp_path: Path) -> None:
 
     def start_there() -> None:
         try:
-            processes.start_redis_server(tmp_path)
+            processes.spawn_redis_server(tmp_path)
         except ProcessError as error:
             refused.append(error)
 
