@@ -1,6 +1,11 @@
 """Celery's tasks: each a few lines around the functions that do the work."""
 
+import logging
+import threading
+
 from celery import Task, shared_task
+from celery.signals import worker_ready
+from kombu.exceptions import OperationalError
 
 from nanovm_core.messages import DeliveryReceived
 from pipeline import drive as driving
@@ -8,8 +13,11 @@ from pipeline import runtime
 from pipeline.errors import TransientError
 from pipeline.models import Outbox, Run
 from pipeline.queue import wake
-from pipeline.world import now_ms
+from pipeline.world import now_ms, sleep_ms
 
+log = logging.getLogger(__name__)
+
+SWEEP_EVERY_MS = 2_000
 SWEEP_AFTER_MS = 3_000  # an effect owed for this long without progress is looked for again
 
 
@@ -47,3 +55,18 @@ def stranded() -> list[str]:
     owed = Outbox.objects.filter(done_ms=None, run__state="running.active", intent_ms__lt=before)
     free = owed.exclude(run__lease__until_ms__gt=now_ms())
     return sorted({str(run_id) for run_id in free.values_list("run_id", flat=True)})
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def start_sweeping(**_signal: object) -> None:
+    """Have every worker ask for a sweep now and then, for as long as it lives."""
+    threading.Thread(target=_sweep_forever, name="sweep", daemon=True).start()
+
+
+def _sweep_forever() -> None:
+    while True:
+        sleep_ms(SWEEP_EVERY_MS)
+        try:
+            sweep.apply_async(expires=SWEEP_EVERY_MS / 1000, retry=False)
+        except OperationalError:
+            log.warning("the queue does not answer; the next sweep is tried as usual")
