@@ -1,0 +1,1 @@
+"""The live page, audit browsing, verification and erasure."""

@@ -1,0 +1,122 @@
+"""Attacks as the pages show them: the cards to fire from, and verdicts with their evidence."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from pipeline.queries import personal
+from pipeline.queries.runs import RunHead
+from sabotage.base import INJECTORS, Injector, fire
+from sabotage.models import Attack
+
+__all__ = ["INJECTORS", "Card", "Shot", "attacked", "cards", "find", "fire", "ids_with", "of_run"]
+
+SHOWN_MAX = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shot:
+    """One attack that was fired, its verdict and what the verdict was computed from."""
+
+    id: str
+    injector: str
+    params: Mapping[str, Any]
+    verdict: str
+    rule: str
+    where: str
+    integrity: str
+    headline: str
+    evidence: Mapping[str, Any]
+    created_ms: int
+    when: str
+
+    @property
+    def breached(self) -> bool:
+        return self.integrity == "BREACHED"
+
+    @property
+    def expected(self) -> str:
+        return str(self.evidence.get("expected", ""))
+
+    @property
+    def found(self) -> str:
+        return str(self.evidence.get("found", ""))
+
+    @property
+    def rest(self) -> tuple[tuple[str, Any], ...]:
+        """The evidence that no field of the card shows by itself."""
+        return tuple((k, v) for k, v in self.evidence.items() if k not in SHOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One injector in the console: what it is, and how often it was fired at this run."""
+
+    injector: Injector
+    fired: int
+    last: Shot | None
+
+
+SHOWN = frozenset(
+    {"expected", "found", "proposed", "proposal", "granted", "before", "after", "calls", "payments", "event"}
+)
+
+
+def of_run(run: RunHead) -> tuple[Shot, ...]:
+    """The run's attacks, newest first."""
+    rows = Attack.objects.filter(run_id=run.id).order_by("-created_ms")[:SHOWN_MAX]
+    return tuple(_shot(row) for row in rows)
+
+
+def find(run: RunHead, attack_id: UUID) -> Shot | None:
+    row = Attack.objects.filter(run_id=run.id, pk=attack_id).first()
+    return _shot(row) if row else None
+
+
+def attacked(workspace: UUID | None) -> dict[str, int]:
+    """How many attacks each of a workspace's runs has seen, by run id."""
+    counts: dict[str, int] = {}
+    rows = Attack.objects.filter(run__workspace_id=workspace).values_list("run_id", flat=True)
+    for run_id in rows:
+        counts[str(run_id)] = counts.get(str(run_id), 0) + 1
+    return counts
+
+
+def ids_with(workspace: UUID | None, injector: str) -> list[str]:
+    """The workspace's runs that this injector was fired at."""
+    rows = Attack.objects.filter(run__workspace_id=workspace, injector=injector)
+    return [str(run_id) for run_id in rows.values_list("run_id", flat=True)]
+
+
+def cards(shots: Sequence[Shot]) -> tuple[Card, ...]:
+    return tuple(
+        Card(
+            injector=injector,
+            fired=sum(shot.injector == name for shot in shots),
+            last=next((shot for shot in shots if shot.injector == name), None),
+        )
+        for name, injector in INJECTORS.items()
+    )
+
+
+def _shot(row: Attack) -> Shot:
+    return Shot(
+        id=str(row.pk),
+        injector=row.injector,
+        params={k: _read(v) for k, v in row.params.items()},
+        verdict=row.verdict,
+        rule=row.rule,
+        where=row.where,
+        integrity=row.integrity,
+        headline=row.headline,
+        evidence={k: _read(v) for k, v in row.evidence.items()},
+        created_ms=row.created_ms,
+        when=row.when,
+    )
+
+
+def _read(value: Any) -> Any:
+    """Free text of an attack lies in the vault: its ref is read here, or is a tombstone."""
+    is_ref = isinstance(value, str) and value.startswith("vault://secret/")
+    return personal.opened(value) if is_ref else value

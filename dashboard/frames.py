@@ -1,0 +1,104 @@
+"""What a live page is made of: fragments of one run, and what changed since a cursor."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from dashboard import attacks, verdicts
+from dashboard.machine import machine_of
+from pipeline.queries import log, money, personal, runs
+from pipeline.queries.log import EventRow
+from pipeline.queries.runs import STEPS, RunHead
+
+# The parts that change while a run goes on: each is one file with one root element and id.
+FRAGMENTS = (
+    "alarm", "title", "rail", "verdict", "machine", "payment", "facts", "score", "shots", "tail", "bar",
+)  # fmt: skip
+ROWS_SHOWN = 200  # rows in the page; older ones are in the run's audit list
+ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """HTML for a viewer whose cursor was ``after``; ``upto`` is the cursor it leads to."""
+
+    html: str
+    upto: int
+    resync: bool = False
+    known: Mapping[str, str] = field(default_factory=dict)
+
+
+def context_of(run: RunHead) -> dict[str, Any]:
+    """Everything the run's page and its fragments show, read now."""
+    steps = runs.steps_of(run)
+    shots = attacks.of_run(run)
+    moved = log.last_of_kind(run, ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal"))
+    move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
+    return {
+        "run": run,
+        "steps": steps,
+        "attacks": shots,
+        "verdict": verdicts.latest(run, shots),
+        "breached": [shot for shot in shots if shot.breached],
+        "machine": machine_of(run.state, move),
+        "payment": money.payment_of(run),
+        "facts": personal.facts_of(run),
+        "file_name": personal.file_name_of(run.id),
+        "calls": runs.calls_made(run.id),
+        "injectors": attacks.cards(shots),
+    }
+
+
+def render(name: str, context: Mapping[str, Any], *, oob: bool) -> str:
+    return render_to_string(f"run/_{name}.html", {**context, "oob": oob})
+
+
+def baseline(run: RunHead) -> dict[str, str]:
+    """What a page that was rendered just now shows: a mark for each fragment."""
+    context = context_of(run)
+    return {name: _mark(render(name, context, oob=True)) for name in FRAGMENTS}
+
+
+def frame(run_id: str, after: int, known: Mapping[str, str]) -> Frame:
+    """What a viewer at ``after``, who has the fragments ``known``, has to be sent."""
+    run = runs.by_id(run_id)
+    if after > run.length or run.length - after > ROWS_MAX:
+        return Frame(html="", upto=run.length, resync=True)
+    rows = log.rows_after(run, after, ROWS_MAX)
+    upto = rows[-1].number if rows else after
+    context = {**context_of(run), "rows": rows}
+    parts = {name: render(name, context, oob=True) for name in FRAGMENTS}
+    marks = {name: _mark(html) for name, html in parts.items()}
+    html = [parts[name] for name in FRAGMENTS if marks[name] != known.get(name)]
+    if rows or html:
+        news = {"rows": rows, "run": run, "upto": upto, "after": after, "say": said(rows)}
+        html.append(render_to_string("run/_news.html", news))
+    return Frame(html="".join(html), upto=upto, known=marks)
+
+
+def said(rows: tuple[EventRow, ...]) -> str:
+    """The sentence for people who hear the page: step ends and verdicts, not every row."""
+    return " ".join(filter(None, (_sentence(row) for row in rows)))
+
+
+def _sentence(row: EventRow) -> str:
+    if row.kind == "result" and row.step in STEPS:
+        return f"Step {STEPS.index(row.step) + 1} of 7, {row.step}, is done."
+    if row.kind == "refused":
+        return f"Blocked by rule {row.rule}."
+    if row.kind == "ignored":
+        return "A repeated event was ignored."
+    if row.kind == "integrity":
+        return "Damage was detected and the record quarantined."
+    if row.kind == "suspended":
+        return "The run is holding still."
+    if row.kind == "terminal":
+        return "The run succeeded." if row.outcome == "completed" else f"The run {row.outcome}."
+    return "Personal data was erased." if row.kind == "erasure_done" else ""
+
+
+def _mark(html: str) -> str:
+    return hashlib.sha256(html.encode()).hexdigest()

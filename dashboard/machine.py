@@ -1,0 +1,184 @@
+"""The lifecycle's picture, drawn from its table: boxes and arrows with their coordinates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nanovm_core.lifecycle import COMPLETED, STATES, TABLE, TERMINAL
+
+NODE, TITLE, PAD, WIDTH = 38, 34, 10, 210
+GROUPS = ("initializing", "running", "suspended", "terminated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One state: a row in its group's box."""
+
+    name: str
+    x: int
+    y: int
+    width: int
+    height: int
+    mark: str  # current, current ended-ok, current ended-failed, or empty
+
+    @property
+    def text_x(self) -> int:
+        return self.x + 12
+
+    @property
+    def text_y(self) -> int:
+        return self.y + 21
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A compound state and the box around its states."""
+
+    name: str
+    x: int
+    y: int
+    width: int
+    height: int
+    nodes: tuple[Node, ...]
+
+    @property
+    def text_x(self) -> int:
+        return self.x + 12
+
+    @property
+    def text_y(self) -> int:
+        return self.y + 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """An arrow between two compound states that the table has a transition for."""
+
+    path: str
+    tip: str
+    mark: str  # last, or empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """One picture, wide or tall."""
+
+    shape: str
+    width: int
+    height: int
+    groups: tuple[Group, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Both pictures, and the same data as a table."""
+
+    state: str
+    last: str
+    drawings: tuple[Drawing, ...]
+    table: tuple[tuple[str, str, str], ...]
+
+
+# Where each compound state stands, and how the arrows between them run: (points, tip).
+PLACES: Mapping[str, Mapping[str, tuple[int, int]]] = {
+    "wide": {
+        "initializing": (2, 30),
+        "running": (264, 30),
+        "suspended": (264, 244),
+        "terminated": (526, 30),
+    },
+    "tall": {
+        "initializing": (2, 2),
+        "running": (2, 168),
+        "suspended": (2, 372),
+        "terminated": (2, 576),
+    },
+}
+SIZES = {"wide": (738, 406), "tall": (292, 738)}
+ROUTES: Mapping[str, Mapping[tuple[str, str], tuple[tuple[int, int], ...]]] = {
+    "wide": {
+        ("initializing", "running"): ((212, 78), (264, 78)),
+        ("running", "terminated"): ((474, 98), (526, 98)),
+        ("running", "suspended"): ((340, 188), (340, 244)),
+        ("suspended", "running"): ((398, 244), (398, 188)),
+        ("suspended", "terminated"): ((474, 323), (631, 323), (631, 188)),
+        ("initializing", "terminated"): ((107, 30), (107, 10), (631, 10), (631, 30)),
+    },
+    "tall": {
+        ("initializing", "running"): ((107, 122), (107, 168)),
+        ("running", "terminated"): ((212, 240), (250, 240), (250, 640), (212, 640)),
+        ("running", "suspended"): ((80, 326), (80, 372)),
+        ("suspended", "running"): ((134, 372), (134, 326)),
+        ("suspended", "terminated"): ((107, 530), (107, 576)),
+        ("initializing", "terminated"): ((212, 60), (280, 60), (280, 680), (212, 680)),
+    },
+}
+
+
+def machine_of(state: str, move: tuple[str, str, str]) -> Machine:
+    """The picture of a run in ``state`` whose last transition was ``move`` (from, event, to)."""
+    return Machine(
+        state=state,
+        last=f"{move[0]} — {move[1]} → {move[2]}" if move[1] else "none yet",
+        drawings=tuple(_drawing(shape, state, move) for shape in PLACES),
+        table=tuple((a, event, ", ".join(to)) for (a, event), to in TABLE.items()),
+    )
+
+
+def pairs() -> frozenset[tuple[str, str]]:
+    """Between which compound states the table moves."""
+    moves = {(_group(a), _group(b)) for (a, _), targets in TABLE.items() for b in targets}
+    return frozenset((a, b) for a, b in moves if a != b)
+
+
+def _drawing(shape: str, state: str, move: tuple[str, str, str]) -> Drawing:
+    width, height = SIZES[shape]
+    last = (_group(move[0]), _group(move[2]))
+    return Drawing(
+        shape=shape,
+        width=width,
+        height=height,
+        groups=tuple(_box(name, *PLACES[shape][name], state) for name in GROUPS),
+        edges=tuple(
+            _edge(points, "last" if pair == last else "")
+            for pair, points in ROUTES[shape].items()
+            if pair in pairs()
+        ),
+    )
+
+
+def _box(name: str, x: int, y: int, state: str) -> Group:
+    states = [s for s in STATES if _group(s) == name]
+    nodes = tuple(
+        Node(
+            name=s.partition(".")[2].replace("_", " "),
+            x=x + PAD,
+            y=y + TITLE + i * NODE,
+            width=WIDTH - 2 * PAD,
+            height=NODE - 6,
+            mark=_mark(s) if s == state else "",
+        )
+        for i, s in enumerate(states)
+    )
+    height = TITLE + len(states) * NODE + PAD
+    return Group(name=name, x=x, y=y, width=WIDTH, height=height, nodes=nodes)
+
+
+def _mark(state: str) -> str:
+    if state not in TERMINAL:
+        return "current"
+    return "current ended-ok" if state == COMPLETED else "current ended-failed"
+
+
+def _edge(points: tuple[tuple[int, int], ...], mark: str) -> Edge:
+    (ax, ay), (bx, by) = points[-2], points[-1]
+    dx, dy = (bx > ax) - (bx < ax), (by > ay) - (by < ay)
+    body = (*points[:-1], (bx - 8 * dx, by - 8 * dy))
+    path = "M" + " L".join(f"{x} {y}" for x, y in body)
+    left = (bx - 10 * dx + 6 * dy, by - 10 * dy + 6 * dx)
+    right = (bx - 10 * dx - 6 * dy, by - 10 * dy - 6 * dx)
+    return Edge(path=path, tip=f"{bx},{by} {left[0]},{left[1]} {right[0]},{right[1]}", mark=mark)
+
+
+def _group(state: str) -> str:
+    return state.partition(".")[0]

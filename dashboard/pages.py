@@ -1,0 +1,57 @@
+"""What every page has in common: headers, the cookie, one answer for a run that is not yours."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+
+from dashboard import workspace
+from pipeline.queries import runs
+from pipeline.queries.runs import RunHead
+
+View = Callable[..., HttpResponse]
+
+
+def page(view: View) -> View:
+    """A view that is never cached, never too large, and that remembers a new workspace."""
+
+    @functools.wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if _length(request) > settings.UPLOAD_SIZE_BYTES_MAX:
+            response = render(request, "413.html", status=413)
+        else:
+            response = view(request, *args, **kwargs)
+        response.setdefault("Cache-Control", "no-store")
+        patch_vary_headers(response, ("HX-Request", "Cookie"))
+        workspace.remember(request, response)
+        return response
+
+    return wrapped
+
+
+def own_run(request: HttpRequest, code: str) -> RunHead:
+    """The visitor's run of that code; anyone else's is as absent as one that never was."""
+    found = runs.by_code(workspace.current(request), code.upper())
+    if found is None:
+        raise Http404("no run of that code in your workspace")
+    return found
+
+
+def is_live(request: HttpRequest) -> bool:
+    """Whether htmx asks for fragments, and not the browser for a page."""
+    asked = request.headers.get("HX-Request") == "true"
+    return asked and request.headers.get("HX-History-Restore-Request") != "true"
+
+
+def _length(request: HttpRequest) -> int:
+    text = request.META.get("CONTENT_LENGTH") or "0"
+    return int(text) if text.isdecimal() else 0
+
+
+def see_other(url: str) -> HttpResponse:
+    """After a POST: look there (303), so that a reload sends nothing again."""
+    return HttpResponseRedirect(url, status=303)

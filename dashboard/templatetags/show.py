@@ -1,0 +1,192 @@
+"""How values look: time, money, hashes, icons, a form's key."""
+
+import json
+import secrets
+from datetime import UTC, datetime
+from typing import Any
+
+from django import template
+from django.conf import settings
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from dashboard.once import FIELD
+
+register = template.Library()
+
+EXPONENTS = {"JPY": 0, "KRW": 0, "VND": 0, "CLP": 0, "ISK": 0, "BHD": 3, "KWD": 3, "TND": 3}
+THEMES = ("light", "dark")
+VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
+CHIPS = {"RUNNING": "info", "SUCCESS": "ok", "FAILED": "failed", "PAUSED": "warn", "SUSPENDED": "warn"}
+STEP_ICONS = {"done": "check", "now": "play", "waiting": "wait", "failed": "cross"}
+KIND_ICONS = {"refused": "shield", "ignored": "ignored", "integrity": "detected", "failed": "cross",
+              "result": "check", "intent": "arrow", "suspended": "wait", "resumed": "play",
+              "terminal": "lock", "genesis": "file"}  # fmt: skip
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """An icon of the sprite; decoration, so that screen readers skip it."""
+    return format_html(
+        '<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>',
+        static("icons.svg"),
+        name,
+    )
+
+
+@register.simple_tag(takes_context=True)
+def theme(context: template.Context) -> str:
+    """light, dark, or empty: as the visitor chose, else as their system says."""
+    request = context.get("request")
+    chosen = request.COOKIES.get("theme", "") if request else ""
+    return chosen if chosen in THEMES else ""
+
+
+@register.simple_tag
+def once_key() -> SafeString:
+    """The hidden field that makes a form count once, however often it is sent."""
+    key = secrets.token_hex(16)
+    return format_html('<input type="hidden" name="{}" value="{}">', FIELD, key)
+
+
+@register.simple_tag
+def counterpart() -> str:
+    """What stands for Stripe here."""
+    local = settings.STRIPE["local"]
+    return "Stripe test counterpart on this machine" if local else "Stripe test mode"
+
+
+@register.filter
+def clock(at_ms: int | None) -> SafeString | str:
+    """A moment in UTC, machine-readable."""
+    if not at_ms:
+        return ""
+    moment = datetime.fromtimestamp(at_ms // 1000, UTC)
+    shown = f"{moment:%Y-%m-%d %H:%M:%S}"
+    return format_html(
+        '<time datetime="{}Z" title="{} UTC">{} UTC</time>', f"{moment:%Y-%m-%dT%H:%M:%S}", shown, shown
+    )
+
+
+@register.filter
+def hour(at_ms: int | None) -> SafeString | str:
+    """A moment within a run: the time of day with milliseconds, UTC."""
+    if not at_ms:
+        return ""
+    moment = datetime.fromtimestamp(at_ms // 1000, UTC)
+    return format_html(
+        '<time datetime="{}Z" title="{} UTC">{}.{}</time>',
+        f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03}",
+        f"{moment:%Y-%m-%d %H:%M:%S}",
+        f"{moment:%H:%M:%S}",
+        f"{at_ms % 1000:03}",
+    )
+
+
+@register.filter
+def took(duration_ms: int | None) -> str:
+    if duration_ms is None:
+        return ""
+    if duration_ms < 1000:
+        return f"{duration_ms} ms"
+    return f"{duration_ms // 1000}.{duration_ms % 1000 // 100} s"
+
+
+@register.filter
+def money(amount_minor: int | None, currency: str) -> str:
+    """An amount in minor units as people write it: 123456 EUR is 1,234.56 EUR."""
+    if amount_minor is None:
+        return ""
+    digits = EXPONENTS.get(currency, 2)
+    sign, whole = ("−" if amount_minor < 0 else ""), f"{abs(amount_minor):0{digits + 1}}"
+    major = f"{int(whole[: len(whole) - digits]):,}"
+    return f"{sign}{major}{'.' + whole[-digits:] if digits else ''} {currency}"
+
+
+@register.filter
+def brief(digest: str) -> SafeString | str:
+    """A hash shortened for a list; its whole is in the title and on its own page."""
+    if len(digest) < 20:
+        return digest
+    return format_html('<span class="hash" title="{}">{}…{}</span>', digest, digest[:8], digest[-8:])
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """JSON for reading; never for hashing."""
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+
+
+@register.filter
+def is_nested(value: Any) -> bool:
+    return isinstance(value, dict | list)
+
+
+@register.filter
+def words(name: str) -> str:
+    return name.replace("_", " ").replace("-", " ")
+
+
+@register.filter
+def chip_tone(label: str) -> str:
+    return CHIPS.get(label, "")
+
+
+@register.filter
+def step_icon(status: str) -> str:
+    return STEP_ICONS.get(status, "dot")
+
+
+@register.filter
+def kind_icon(kind: str) -> str:
+    return KIND_ICONS.get(kind, "dot")
+
+
+@register.filter
+def verdict_icon(verdict: str) -> str:
+    return VERDICTS.get(verdict, "held")
+
+
+@register.simple_tag
+def mark_difference(found: str, expected: str) -> SafeString:
+    """``found`` with the first character that differs from ``expected`` marked."""
+    places = (i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b)
+    at = next(places, None)
+    if at is None:
+        return format_html("{}", found)
+    return format_html("{}<mark>{}</mark>{}", found[:at], found[at], found[at + 1 :])
+
+
+@register.simple_tag(takes_context=True)
+def nav_link(context: template.Context, href: str, name: str) -> SafeString:
+    """An entry of the main navigation, marked where the visitor is."""
+    request = context.get("request")
+    here = bool(request) and request.path.startswith(href)
+    current = SafeString(' aria-current="page"') if here else ""
+    return format_html('<li><a href="{}"{}>{}</a></li>', href, current, name)
+
+
+def _command(run: Any, name: str, label: str, picture: str, kind: str, place: str) -> SafeString:
+    url = f"/runs/{run.code}/{name}/"
+    return format_html(
+        '<button class="btn {}" form="act" formaction="{}" hx-post="{}" hx-swap="none" '
+        'id="{}-{}" name="{}" value="{}-{}-{}" data-needs-server>{}{}</button>',
+        kind, url, url, place, name, FIELD, name, run.id, run.length,
+        icon(picture) if picture else "", label,
+    )  # fmt: skip
+
+
+@register.simple_tag
+def act(run: Any, name: str, label: str, picture: str, kind: str) -> SafeString:
+    """A button that posts a command for the run, by htmx where it is there.
+
+    Its key names the run's length: two clicks on one rendering are one command.
+    """
+    return _command(run, name, label, picture, kind, "act")
+
+
+@register.simple_tag
+def act_again(run: Any, name: str, label: str) -> SafeString:
+    """The same command in the phone's bottom bar: the same key, another id."""
+    return _command(run, name, label, "", "", "bar")

@@ -1,0 +1,147 @@
+"""The verdict that the run page shows: of the last attack, or of the record itself."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard import sources
+from dashboard.attacks import Shot
+from nanovm_core.rules import RULES, Rule
+from pipeline import programs
+from pipeline.queries import log, personal
+from pipeline.queries.log import EventRow
+from pipeline.queries.runs import RunHead, calls_made
+from pipeline.reasons import REASONS
+
+KINDS = {"refused": "BLOCKED", "ignored": "IGNORED", "integrity": "DETECTED"}
+BLAND = Rule(code="", title="", why="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One answer of the guard and everything that backs it."""
+
+    word: str
+    headline: str
+    rule: str
+    title: str
+    why: str
+    where: tuple[str, ...]
+    by: str
+    proposed: str
+    granted: str
+    expected: str
+    found: str
+    before: str
+    after: str
+    calls: int
+    payments: str
+    event: int | None
+    url: str
+    at_ms: int
+
+
+def rule_of(code: str) -> Rule:
+    """What a rule code means; an unknown one means nothing."""
+    return RULES.get(code) or REASONS.get(code) or BLAND
+
+
+def latest(run: RunHead, shots: tuple[Shot, ...]) -> Verdict | None:
+    """The newest verdict on this run, an attack's or the runtime's own."""
+    row = log.last_of_kind(run, KINDS)
+    if shots and (row is None or shots[0].created_ms >= row.at_ms):
+        return of_attack(run, shots[0])
+    return of_event(run, row) if row else None
+
+
+def of_attack(run: RunHead, shot: Shot) -> Verdict:
+    evidence = shot.evidence
+    rule = rule_of(shot.rule)
+    return Verdict(
+        word=shot.verdict,
+        headline=shot.headline,
+        rule=shot.rule,
+        title=rule.title,
+        why=rule.why,
+        where=(shot.where,) if shot.where else (),
+        by=shot.injector,
+        proposed=_text(evidence.get("proposal", evidence.get("proposed", ""))),
+        granted=_text(evidence["granted"]) if "granted" in evidence else granted(run),
+        expected=shot.expected,
+        found=shot.found,
+        before=str(evidence.get("before", shot.when)),
+        after=str(evidence.get("after", "")),
+        calls=_count(evidence.get("calls"), run),
+        payments=str(evidence.get("payments", "")),
+        event=_number(evidence.get("event")),
+        url=f"/runs/{run.code}/attacks/{shot.id}/",
+        at_ms=shot.created_ms,
+    )
+
+
+def of_event(run: RunHead, row: EventRow) -> Verdict:
+    """The verdict that an envelope records. The proposal is read from the vault, if it is there."""
+    view = log.event(run, row.number)
+    fields: Mapping[str, Any] = dict(view.fields) if view else {}
+    rule = rule_of(row.rule)
+    brought = fields.get("in") or {}
+    proposal = brought.get("proposal", "") if isinstance(brought, dict) else ""
+    return Verdict(
+        word=KINDS[row.kind],
+        headline=_headline(row, rule),
+        rule=row.rule,
+        title=rule.title,
+        why=rule.why,
+        where=sources.places(row.rule),
+        by=row.actor,
+        proposed=personal.opened(str(proposal)) if proposal else "",
+        granted=granted(run) if proposal else "",
+        expected=str(fields.get("expected", "")),
+        found=str(fields.get("found", "")),
+        before=row.state_from,
+        after=row.state_to,
+        calls=calls_made(run.id),
+        payments="",
+        event=row.number,
+        url=f"/runs/{run.code}/events/{row.number}/",
+        at_ms=row.at_ms,
+    )
+
+
+def granted(run: RunHead) -> str:
+    """The tools this run may call, as JSON for reading; empty if its program is not the shipped one."""
+    program = programs.compiled(programs.shipped_program())
+    if program.hash != run.program:
+        return ""
+    tools = {
+        name: {arg: spec.type for arg, spec in program.tools[name].args.items()}
+        for name in program.grants
+    }
+    return json.dumps(tools, indent=2)
+
+
+def _headline(row: EventRow, rule: Rule) -> str:
+    who = "The model's proposal" if row.actor == "model" else "What was submitted"
+    if row.kind == "refused":
+        return f"{who} was refused: {rule.title or row.rule}"
+    if row.kind == "ignored":
+        return f"{row.state_event} came again after the end and changed nothing"
+    return "Stored bytes were changed behind the runtime's back; the record is quarantined"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+    try:
+        return json.dumps(json.loads(value), indent=2, ensure_ascii=False)
+    except ValueError:
+        return value
+
+
+def _count(value: Any, run: RunHead) -> int:
+    return value if isinstance(value, int) else calls_made(run.id)
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) else None

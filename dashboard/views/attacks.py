@@ -1,0 +1,49 @@
+"""Firing an injector at a run, and the verdict's own page."""
+
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from dashboard import attacks, broadcast, frames, verdicts
+from dashboard.once import key_of, once
+from dashboard.pages import is_live, own_run, page, see_other
+from dashboard.views.run import answer
+from pipeline.queries.runs import RunHead
+
+
+@page
+@require_POST
+def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Fire an injector once for this form's key."""
+    run = own_run(request, code)
+    if name not in attacks.INJECTORS:
+        raise Http404("there is no such injector")
+    url = once(request, f"/runs/{run.code}/#verdict", lambda _: _fired(request, run, name))
+    if not is_live(request):
+        return see_other(url)
+    response = answer(request, run, "")
+    response.write(frames.render("key", {"name": name}, oob=True))
+    return response
+
+
+@page
+@require_GET
+def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
+    run = own_run(request, code)
+    shot = attacks.find(run, attack_id)
+    if shot is None:
+        raise Http404("there is no such attack on this run")
+    context = {"run": run, "shot": shot, "verdict": verdicts.of_attack(run, shot)}
+    return render(request, "run/attack.html", context)
+
+
+def _fired(request: HttpRequest, run: RunHead, name: str) -> str:
+    params = {
+        param.name: request.POST.get(param.name, str(param.default))
+        for param in attacks.INJECTORS[name].params
+    }
+    attack = attacks.fire(run.id, name, params, key_of(request))
+    broadcast.announce(run.id)
+    return f"/runs/{run.code}/attacks/{attack.pk}/"

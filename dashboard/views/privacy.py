@@ -1,0 +1,88 @@
+"""What a run holds of people, erasing it, and the certificate."""
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from dashboard.once import once
+from dashboard.pages import own_run, page, see_other
+from pipeline import erasure
+from pipeline.errors import ErasureRefusedError
+from pipeline.queries import personal
+from pipeline.queries.runs import RunHead
+
+
+@page
+def inventory(request: HttpRequest, code: str) -> HttpResponse:
+    """What is stored where (GET); erase it (POST, with the typed confirmation)."""
+    run = own_run(request, code)
+    if request.method == "POST":
+        return _erase(request, run)
+    return render(request, "privacy/inventory.html", _context(run, {}, {}))
+
+
+@page
+@require_GET
+def certificate(request: HttpRequest, code: str) -> HttpResponse:
+    run = own_run(request, code)
+    context = {"run": run, "certificate": _found(run), "reasons": erasure.REASONS}
+    response = render(request, "privacy/certificate.html", context)
+    response["Clear-Site-Data"] = '"cache"'  # page copies in this browser may hold values
+    return response
+
+
+@page
+@require_GET
+def certificate_json(request: HttpRequest, code: str) -> HttpResponse:
+    run = own_run(request, code)
+    response = JsonResponse(_found(run).to_json(), json_dumps_params={"indent": 2})
+    response["Content-Disposition"] = f'attachment; filename="erasure-{run.code}.json"'
+    return response
+
+
+def _erase(request: HttpRequest, run: RunHead) -> HttpResponse:
+    typed = {"reason": request.POST.get("reason", ""), "confirm": request.POST.get("confirm", "")}
+    errors = _errors(run, typed)
+    if errors:
+        return render(request, "privacy/inventory.html", _context(run, typed, errors), status=422)
+    there = f"/privacy/certificates/{run.code}/"
+    try:
+        return see_other(once(request, there, lambda _: _erased(run, typed["reason"], there)))
+    except ErasureRefusedError as refused:
+        errors = {"refused": f"{refused.text} ({refused.code})"}
+        return render(request, "privacy/inventory.html", _context(run, typed, errors), status=409)
+
+
+def _erased(run: RunHead, reason: str, there: str) -> str:
+    erasure.erase_run(run.id, reason, "visitor")
+    return there
+
+
+def _errors(run: RunHead, typed: dict[str, str]) -> dict[str, str]:
+    errors = {}
+    if typed["reason"] not in erasure.REASONS:
+        errors["reason"] = "Choose the ground on which the data is erased."
+    if typed["confirm"].strip() != f"ERASE {run.code}":
+        errors["confirm"] = f"Type ERASE {run.code}, exactly so. Nothing was erased."
+    return errors
+
+
+def _context(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> dict[str, Any]:
+    return {
+        "run": run,
+        "stored": personal.inventory(run),
+        "certificate": erasure.certificate(run.id),
+        "reasons": erasure.REASONS.items(),
+        "kept": erasure.KEPT,
+        "typed": typed,
+        "errors": errors,
+    }
+
+
+def _found(run: RunHead) -> erasure.Certificate:
+    found = erasure.certificate(run.id)
+    if found is None:
+        raise Http404("nothing of this run was erased")
+    return found

@@ -1,0 +1,112 @@
+"""One run: the live page, its commands, its news, its steps, events and calls."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from dashboard import frames, verdicts
+from dashboard.once import once
+from dashboard.pages import is_live, own_run, page, see_other
+from nanovm_core.messages import Decision
+from pipeline import runtime, tasks
+from pipeline.queries import log, money, runs
+from pipeline.queries.runs import RunHead
+
+COMMANDS: Mapping[str, Callable[[str, str], Decision]] = {
+    "start": runtime.start,
+    "pause": runtime.pause,
+    "resume": runtime.resume,
+    "step": runtime.step,
+    "approve": runtime.approve,
+    "decline": runtime.decline,
+    "kill": runtime.kill,
+}
+
+
+@page
+@require_GET
+def live(request: HttpRequest, code: str) -> HttpResponse:
+    run = own_run(request, code)
+    rows = log.last_rows(run, frames.ROWS_SHOWN)
+    upto = rows[-1].number if rows else 0
+    flash = verdicts.rule_of(request.GET.get("refused", "")[:20])
+    context = {**frames.context_of(run), "rows": rows, "upto": upto, "flash": flash.code and flash}
+    return render(request, "run/page.html", context)
+
+
+@page
+@require_POST
+def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Submit a command of the page. The answer shows the run as it is then."""
+    run = own_run(request, code)
+    here = f"/runs/{run.code}/"
+    url = once(request, here, lambda _: here + _refused(_commanded(run, name)))
+    return answer(request, run, url) if is_live(request) else see_other(url)
+
+
+@page
+@require_GET
+def news(request: HttpRequest, code: str) -> HttpResponse:
+    """What happened after a cursor, for a page that has no socket."""
+    run = own_run(request, code)
+    after = request.GET.get("after", "0")
+    found = frames.frame(run.id, int(after) if after.isdecimal() else 0, {})
+    response = HttpResponse(found.html)
+    if found.resync:
+        response["X-Resync"] = "1"
+    return response
+
+
+@page
+@require_GET
+def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    run = own_run(request, code)
+    if not 1 <= number <= len(runs.STEPS):
+        raise Http404("there are seven steps")
+    view = runs.steps_of(run)[number - 1]
+    context = {"run": run, "step": view, "events": log.of_step(run, view.name)}
+    calls = [call for call in money.calls_of(run) if call.key in {e.key for e in context["events"]}]
+    return render(request, "run/step.html", {**context, "calls": calls})
+
+
+@page
+@require_GET
+def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    run = own_run(request, code)
+    found = log.event(run, number)
+    if found is None:
+        raise Http404("the run has no such event")
+    rule = verdicts.rule_of(found.row.rule)
+    return render(request, "run/event.html", {"run": run, "event": found, "rule": rule})
+
+
+@page
+@require_GET
+def calls(request: HttpRequest, code: str) -> HttpResponse:
+    run = own_run(request, code)
+    context = {"run": run, "calls": money.calls_of(run), "payment": money.payment_of(run)}
+    return render(request, "run/calls.html", context)
+
+
+def answer(request: HttpRequest, run: RunHead, url: str) -> HttpResponse:
+    """The run's fragments as they are now, for htmx; rows come by the cursor alone."""
+    now = runs.by_id(run.id)
+    context: dict[str, Any] = frames.context_of(now)
+    parts = [frames.render(name, context, oob=True) for name in frames.FRAGMENTS]
+    refused = verdicts.rule_of(url.partition("?refused=")[2])
+    flash = frames.render("flash", {"flash": refused.code and refused}, oob=True)
+    return HttpResponse("".join((*parts, flash)))
+
+
+def _commanded(run: RunHead, name: str) -> Decision:
+    decision = COMMANDS[name](run.id, "visitor")
+    if decision.snapshot.state == "running.active":
+        tasks.wake(run.id)
+    return decision
+
+
+def _refused(decision: Decision) -> str:
+    return f"?refused={decision.refusal.code}" if decision.refusal else ""

@@ -1,0 +1,105 @@
+"""The start page, the list of runs, and making one."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET, require_POST
+
+import samples
+from dashboard import attacks, workspace
+from dashboard.forms import CARDS, MODELS, PACES, PLANTED, NewRun, NewRunForm, demo
+from dashboard.once import once
+from dashboard.pages import page, see_other
+from pipeline import runtime, tasks
+from pipeline.models import Workspace
+from pipeline.queries import personal, runs
+
+STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
+
+
+@page
+@require_GET
+def home(request: HttpRequest) -> HttpResponse:
+    mine = runs.listing(workspace.current(request), size=5)
+    return render(request, "start/home.html", {**_form(None), "rows": _rows(request, mine.runs)})
+
+
+@page
+@require_GET
+def new(request: HttpRequest) -> HttpResponse:
+    return render(request, "start/new.html", _form(None))
+
+
+@page
+def listing(request: HttpRequest) -> HttpResponse:
+    if request.method == "POST":
+        return _create(request)
+    asked = {name: request.GET.get(name, "")[:40] for name in ("state", "attack", "q", "cursor")}
+    owner = workspace.current(request)
+    ids = attacks.ids_with(owner, asked["attack"]) if asked["attack"] else None
+    found = runs.listing(
+        owner, state=asked["state"], code=asked["q"].strip(), ids=ids, cursor=asked["cursor"]
+    )
+    context = {"asked": asked, "page": found, "rows": _rows(request, found.runs)}
+    choices = {"states": STATES, "injectors": tuple(attacks.INJECTORS)}
+    return render(request, "start/runs.html", {**context, **choices})
+
+
+@page
+@require_POST
+def run_demo(request: HttpRequest) -> HttpResponse:
+    return see_other(once(request, "/runs/", lambda owner: _made(owner, demo())))
+
+
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    """Remember light or dark for this browser; anything else means as the system says."""
+    there = request.POST.get("next", "/")
+    safe = url_has_allowed_host_and_scheme(there, allowed_hosts=None) and there.startswith("/")
+    response = HttpResponseRedirect(there if safe else "/", status=303)
+    chosen = request.POST.get("theme", "")
+    value = chosen if chosen in ("light", "dark") else ""
+    response.set_cookie("theme", value, max_age=workspace.YEAR_S, httponly=True, samesite="Lax")
+    return response
+
+
+def _create(request: HttpRequest) -> HttpResponse:
+    form = NewRunForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return render(request, "start/new.html", _form(form), status=422)
+    return see_other(once(request, "/runs/", lambda owner: _made(owner, form.wanted())))
+
+
+def _made(owner: Workspace, wanted: NewRun) -> str:
+    """Make the run, begin it unless it is to be held, and say where it is."""
+    run = runtime.create_run(
+        owner,
+        wanted.document,
+        wanted.file_name,
+        model=wanted.model,
+        proposal=wanted.proposal,
+        payment_method=wanted.payment_method,
+        pace_ms=wanted.pace_ms,
+        stepping=wanted.stepping,
+    )
+    if not wanted.hold:
+        runtime.start(str(run.id), "visitor")
+        tasks.wake(str(run.id))
+    return f"/runs/{run.code}/"
+
+
+def _form(form: NewRunForm | None) -> dict[str, Any]:
+    """The form's choices and what was chosen before."""
+    chosen = form.data if form else {"sample": samples.SAMPLES[0].name, "proposal": PLANTED}
+    lists = {"samples": samples.SAMPLES, "models": MODELS, "cards": CARDS, "paces": PACES}
+    return {**lists, "form": form, "chosen": chosen, "errors": form.errors if form else {}}
+
+
+def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:
+    counts = attacks.attacked(workspace.current(request))
+    return [
+        {"run": run, "file": personal.file_name_of(run.id), "attacks": counts.get(run.id, 0)}
+        for run in found
+    ]

@@ -1,0 +1,221 @@
+"""Envelopes as the pages show them: rows after a cursor, one event, a recomputed chain."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from nanovm_core.envelope import ZERO, canonical_hash
+from pipeline.models import Envelope
+from pipeline.queries.runs import RunHead, body_of
+
+TONES = {
+    "refused": "held", "ignored": "held", "integrity": "held", "failed": "failed",
+    "suspended": "warn", "erasure_requested": "warn", "erasure_done": "warn",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """One envelope as a line. ``number`` is n + 1; ``seq`` its place in the workspace's log."""
+
+    run: str
+    number: int
+    seq: int
+    kind: str
+    at_ms: int
+    actor: str
+    step: str
+    tool: str
+    rule: str
+    verdict: str
+    outcome: str
+    state_from: str
+    state_event: str
+    state_to: str
+    hash: str
+    prev: str
+    key: str  # the idempotency key of an intent
+    tone: str
+
+    @property
+    def moved(self) -> bool:
+        return self.state_from != self.state_to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """One envelope in full, with its hash recomputed from the stored bytes just now."""
+
+    row: EventRow
+    text: str
+    size_bytes: int
+    fields: tuple[tuple[str, Any], ...]
+    recomputed: str
+    prev_number: int | None
+    next_number: int | None
+
+    @property
+    def whole(self) -> bool:
+        return self.recomputed == self.row.hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkView:
+    """What recomputing found at one place of the chain. ``fault`` is empty when it holds."""
+
+    row: EventRow
+    recomputed: str
+    prev_expected: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPage:
+    """A page of a workspace's log, newest first."""
+
+    rows: tuple[EventRow, ...]
+    cursor: str
+
+
+def rows_after(run: RunHead, after: int, limit: int) -> tuple[EventRow, ...]:
+    """The run's envelopes numbered above ``after``, oldest first."""
+    found = _of(run).filter(n__gte=after).order_by("n")[:limit]
+    return tuple(row_of(envelope) for envelope in found)
+
+
+def last_rows(run: RunHead, limit: int) -> tuple[EventRow, ...]:
+    """The run's newest envelopes, oldest of them first."""
+    found = list(_of(run).order_by("-n")[:limit])
+    return tuple(row_of(envelope) for envelope in reversed(found))
+
+
+def last_of_kind(run: RunHead, kinds: Iterable[str]) -> EventRow | None:
+    found = _of(run).filter(kind__in=tuple(kinds)).order_by("-n").first()
+    return row_of(found) if found else None
+
+
+def of_step(run: RunHead, step: str) -> tuple[EventRow, ...]:
+    """The run's envelopes at one step."""
+    rows = (row_of(envelope) for envelope in _of(run).order_by("n"))
+    return tuple(row for row in rows if row.step == step)
+
+
+def workspace_page(
+    workspace: UUID | str | None, *, kind: str = "", run: str = "", cursor: str = "", size: int = 50
+) -> LogPage:
+    """The whole workspace's log, newest first."""
+    if workspace is None:
+        return LogPage(rows=(), cursor="")
+    rows = Envelope.objects.filter(workspace_id=workspace)
+    rows = rows.filter(kind=kind) if kind else rows
+    rows = rows.filter(run=run) if run else rows
+    rows = rows.filter(seq__lt=int(cursor)) if cursor.isdecimal() else rows
+    found = list(rows.order_by("-seq")[: size + 1])
+    more = str(found[size - 1].seq) if len(found) > size else ""
+    return LogPage(rows=tuple(row_of(envelope) for envelope in found[:size]), cursor=more)
+
+
+def kinds_of(workspace: UUID | str | None) -> tuple[str, ...]:
+    rows = Envelope.objects.filter(workspace_id=workspace)
+    return tuple(rows.order_by("kind").values_list("kind", flat=True).distinct())
+
+
+def event(run: RunHead, number: int) -> EventView | None:
+    """The run's envelope ``number``, counted from 1."""
+    found = _of(run).filter(n=number - 1).first()
+    if found is None:
+        return None
+    data = bytes(found.bytes)
+    return EventView(
+        row=row_of(found),
+        text=data.decode("utf-8", "replace"),
+        size_bytes=len(data),
+        fields=tuple(body_of(data).items()),
+        recomputed=canonical_hash(data),
+        prev_number=number - 1 if number > 1 else None,
+        next_number=number + 1 if number < run.length else None,
+    )
+
+
+def chain(run: RunHead) -> tuple[LinkView, ...]:
+    """Recompute every stored envelope of the run and compare it with its neighbours and head."""
+    links, before = [], ZERO
+    for place, envelope in enumerate(_of(run).order_by("n")):
+        data = bytes(envelope.bytes)
+        row, found = row_of(envelope), canonical_hash(data)
+        expected = ZERO if row.kind == "integrity" else before
+        fault = _fault(place, row, found, expected, body_of(data))
+        links.append(LinkView(row=row, recomputed=found, prev_expected=expected, fault=fault))
+        before = found
+    return tuple(links)
+
+
+def head_fault(run: RunHead, links: Sequence[LinkView]) -> str:
+    """What is wrong between the chain's end and the head that the run's own row names."""
+    if len(links) != run.length:
+        return f"The run's row says {run.length} envelopes, {len(links)} are stored."
+    if run.quarantined or not links or links[-1].recomputed == run.head:
+        return ""
+    return "The last envelope does not hash to the head that the run's row names."
+
+
+def stored_bytes(run: RunHead, number: int) -> bytes | None:
+    """The exact bytes of the run's envelope ``number``, counted from 1."""
+    found = _of(run).filter(n=number - 1).first()
+    return bytes(found.bytes) if found else None
+
+
+def row_of(envelope: Envelope) -> EventRow:
+    body = body_of(envelope.bytes)
+    state, decision = _mapping(body.get("state")), _mapping(body.get("decision"))
+    outcome = str(body.get("outcome", ""))
+    return EventRow(
+        run=envelope.run,
+        number=envelope.n + 1,
+        seq=envelope.seq,
+        kind=str(body.get("kind", envelope.kind)),
+        at_ms=_integer(body.get("at_ms")),
+        actor=str(body.get("actor", "")),
+        step=str(body.get("step", "")),
+        tool=str(body.get("tool", "")),
+        rule=str(body.get("rule", "")),
+        verdict=str(decision.get("verdict", "")),
+        outcome=outcome,
+        state_from=str(state.get("from", "")),
+        state_event=str(state.get("event", "")),
+        state_to=str(state.get("to", "")),
+        hash=envelope.hash,
+        prev=str(body.get("prev", "")),
+        key=str(body.get("idempotency_key", "")),
+        tone=_tone(envelope.kind, outcome),
+    )
+
+
+def _of(run: RunHead) -> Any:
+    return Envelope.objects.filter(workspace_id=run.workspace, run=run.id)
+
+
+def _integer(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    """Stored bytes may be damaged: what is no object reads as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def _tone(kind: str, outcome: str) -> str:
+    if kind == "terminal":
+        return "ok" if outcome == "completed" else "failed"
+    return TONES.get(kind, "")
+
+
+def _fault(place: int, row: EventRow, found: str, expected: str, body: dict[str, Any]) -> str:
+    if found != row.hash:
+        return "The stored bytes no longer hash to the stored value."
+    if row.number != place + 1 or body.get("n") != place:
+        return f"An envelope is missing or out of order: number {place + 1} is not here."
+    if row.prev != expected:
+        return "Its prev is not the hash of the envelope before it."
+    return ""

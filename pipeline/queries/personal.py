@@ -1,0 +1,143 @@
+"""What a run holds of people: the facts as their owner sees them, and where each one lies."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nanovm_core.errors import VerificationError
+from nanovm_core.vault import TOMBSTONE
+from pipeline import vaultstore
+from pipeline.models import Secret
+from pipeline.queries.runs import RunHead, slots_of
+
+LABELS = {
+    "invoice_number": "Invoice number",
+    "seller": "Seller",
+    "seller_address": "Seller's address",
+    "seller_email": "Seller's e-mail",
+    "payee": "Payee",
+    "iban": "IBAN",
+    "buyer": "Buyer",
+    "buyer_address": "Buyer's address",
+    "memo": "Memo",
+    "notes": "Notes in the document",
+    "advice_to": "Advice goes to",
+    "advice_subject": "Advice subject",
+    "advice_body": "Advice text",
+    "file_name": "File name",
+    "document": "Uploaded document",
+    "proposal": "Model's proposal",
+    "payment": "Stripe object",
+    "staging": "Staging (between two steps)",
+}
+CLEAR = {
+    "total_due": "Total due",
+    "currency": "Currency",
+    "issue_date": "Issued",
+    "due_date": "Due",
+    "pay_status": "Says of itself",
+    "source": "Read from",
+    "pages": "Pages",
+    "size_bytes": "Size in bytes",
+    "payment_method": "Test card",
+}
+DAMAGED = "unreadable: the stored bytes were changed"
+SHOWN = tuple(LABELS)[:10]  # what the run page shows; the rest is on the privacy page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactView:
+    """One fact of the invoice. ``ref`` is empty where it is no secret."""
+
+    slot: str
+    label: str
+    value: str
+    ref: str
+    erased: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredView:
+    """One secret and the places it lies in."""
+
+    slot: str
+    label: str
+    ref: str
+    commitment: str
+    place: str
+    size_bytes: int
+    preview: str
+    erased_ms: int | None
+
+
+def facts_of(run: RunHead) -> tuple[FactView, ...]:
+    """The invoice as its owner may read it: secrets through the vault, the rest in the clear."""
+    slots = slots_of(run.id)
+    refs = {slot: str(slots[slot]) for slot in SHOWN if slots.get(slot)}
+    values = opened_all(tuple(refs.values()))
+    secret = [
+        FactView(slot=slot, label=LABELS[slot], value=values[ref], ref=ref, erased=values[ref] == TOMBSTONE)
+        for slot, ref in refs.items()
+    ]
+    clear = [
+        FactView(slot=slot, label=label, value=str(slots[slot]), ref="", erased=False)
+        for slot, label in CLEAR.items()
+        if slot in slots
+    ]
+    return (*clear[:4], *secret, *clear[4:])
+
+
+def opened(ref: str) -> str:
+    """One secret for its owner's page."""
+    return opened_all((ref,))[ref]
+
+
+def opened_all(refs: Sequence[str]) -> dict[str, str]:
+    """Secrets for their owner's page: the value, the tombstone, or that it was damaged."""
+    try:
+        return vaultstore.read_all(refs)
+    except VerificationError:
+        return {ref: _one(ref) for ref in refs}
+
+
+def _one(ref: str) -> str:
+    try:
+        return vaultstore.read(ref)
+    except VerificationError:
+        return DAMAGED
+
+
+def file_name_of(run_id: str) -> str:
+    """The uploaded file's name, or the tombstone."""
+    ref = slots_of(run_id).get("file_name")
+    return opened(str(ref)) if ref else ""
+
+
+def inventory(run: RunHead) -> tuple[StoredView, ...]:
+    """Every secret of the run, the destroyed ones too, in the order they were made."""
+    rows = Secret.objects.filter(run_id=run.id).order_by("created_ms", "ref")
+    return tuple(_stored(row) for row in rows)
+
+
+def _stored(row: Secret) -> StoredView:
+    size = len(row.ciphertext) if row.ciphertext is not None else 0
+    return StoredView(
+        slot=row.slot,
+        label=LABELS.get(row.slot, row.slot),
+        ref=row.ref,
+        commitment=row.commitment,
+        place="encrypted file and key store" if row.file else "database and key store",
+        size_bytes=size,
+        preview=_preview(row),
+        erased_ms=row.erased_ms,
+    )
+
+
+def _preview(row: Secret) -> str:
+    if row.erased_ms is not None:
+        return TOMBSTONE
+    if row.file or row.slot == "document":
+        return "the document itself"
+    if row.staging:
+        return "destroyed by the next step"
+    text = " ".join(opened(row.ref).split())
+    return text if len(text) <= 120 else text[:119] + "…"

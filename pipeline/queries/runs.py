@@ -1,0 +1,235 @@
+"""A run at a glance, its seven steps, and a workspace's list of runs."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from pipeline.models import AdapterCall, Envelope, Run
+
+STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")
+SHOWN = {"initializing": "READY", "running": "RUNNING", "suspended": "SUSPENDED"}
+ENDED = {"terminated.completed": "SUCCESS", "suspended.user_paused": "PAUSED"}
+FILTERS = {
+    "ready": "initializing.",
+    "running": "running.",
+    "paused": "suspended.user_paused",
+    "suspended": "suspended.",
+    "success": "terminated.completed",
+    "failed": "terminated.",
+}
+PAGE = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHead:
+    """A run as its title bar says it. ``label`` is the word for its state."""
+
+    id: str
+    code: str
+    workspace: str
+    state: str
+    label: str
+    step: str
+    number: int  # the step's place, 1 to 7
+    length: int
+    head: str
+    quarantined: bool
+    model: str
+    pace_ms: int
+    created_ms: int
+    ended_ms: int | None
+    erased_ms: int | None
+    reason: tuple[str, str] | None
+    held_by: str
+    stepping: bool
+    program: str
+    policy: str
+
+    @property
+    def ended(self) -> bool:
+        return self.state.startswith("terminated.")
+
+    @property
+    def paused(self) -> bool:
+        return self.state == "suspended.user_paused"
+
+    @property
+    def running(self) -> bool:
+        return self.state.startswith("running.")
+
+    @property
+    def ready(self) -> bool:
+        return self.state.startswith("initializing.")
+
+    @property
+    def suspended(self) -> bool:
+        return self.state.startswith("suspended.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """One of the seven steps: how far it came, how often it was tried, how long it took."""
+
+    number: int
+    name: str
+    status: str  # todo, now, waiting, done, failed
+    attempts: int
+    refusals: int
+    duration_ms: int | None
+    first: int | None  # n of its first and last envelope
+    last: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    """A page of a workspace's runs, newest first; ``cursor`` continues it."""
+
+    runs: tuple[RunHead, ...]
+    cursor: str
+
+
+def by_code(workspace: UUID | str | None, code: str) -> RunHead | None:
+    """The run of that code, if it is this workspace's own."""
+    found = Run.objects.filter(workspace_id=workspace, code=code).first() if workspace else None
+    return head_of(found) if found else None
+
+
+def by_id(run_id: str) -> RunHead:
+    return head_of(Run.objects.get(pk=run_id))
+
+
+def head_of(run: Run) -> RunHead:
+    snapshot = _snapshot(run)
+    reason = snapshot.get("reason")
+    return RunHead(
+        id=str(run.pk),
+        code=run.code,
+        workspace=str(run.workspace_id),
+        state=run.state,
+        label=label_of(run.state),
+        step=run.step,
+        number=STEPS.index(run.step) + 1 if run.step in STEPS else 1,
+        length=run.length,
+        head=run.head,
+        quarantined=run.quarantined,
+        model=run.model,
+        pace_ms=run.pace_ms,
+        created_ms=run.created_ms,
+        ended_ms=run.ended_ms,
+        erased_ms=run.erased_ms,
+        reason=(str(reason["code"]), str(reason["text"])) if reason else None,
+        held_by=str(snapshot.get("held_by") or ""),
+        stepping=bool(snapshot.get("stepping")),
+        program=run.program_hash,
+        policy=run.policy_hash,
+    )
+
+
+def label_of(state: str) -> str:
+    if state in ENDED:
+        return ENDED[state]
+    return SHOWN.get(state.partition(".")[0], "FAILED")
+
+
+def listing(
+    workspace: UUID | str | None, *, state: str = "", code: str = "", ids: Sequence[str] | None = None,
+    cursor: str = "", size: int = PAGE,
+) -> RunPage:
+    """A workspace's runs, newest first. ``ids`` narrows it to those; None does not."""
+    if workspace is None:
+        return RunPage(runs=(), cursor="")
+    rows = _of_state(Run.objects.filter(workspace_id=workspace), state)
+    if code:
+        rows = rows.filter(code__icontains=code)
+    if ids is not None:
+        rows = rows.filter(pk__in=ids)
+    if cursor.isdecimal():
+        rows = rows.filter(created_ms__lt=int(cursor))
+    found = list(rows.order_by("-created_ms", "-id")[: size + 1])
+    more = str(found[size - 1].created_ms) if len(found) > size else ""
+    return RunPage(runs=tuple(head_of(run) for run in found[:size]), cursor=more)
+
+
+def codes_of(workspace: UUID | str | None, ids: Iterable[str]) -> dict[str, str]:
+    """The short codes of a workspace's runs, by id; "log" is no run and has none."""
+    wanted = [run_id for run_id in ids if run_id != "log"]
+    rows = Run.objects.filter(workspace_id=workspace, pk__in=wanted).values_list("pk", "code")
+    return {str(pk): code for pk, code in rows}
+
+
+def steps_of(run: RunHead) -> tuple[StepView, ...]:
+    """The seven steps, from the sealed intents, results and failures alone."""
+    seen: dict[str, list[dict[str, Any]]] = {step: [] for step in STEPS}
+    kinds = ("intent", "result", "failed", "refused", "suspended")
+    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, kind__in=kinds)
+    for data in rows.order_by("n").values_list("bytes", flat=True):
+        body = body_of(data)
+        seen.get(str(body.get("step")), []).append(body)
+    return tuple(_step(run, number, name, seen[name]) for number, name in enumerate(STEPS, 1))
+
+
+def _step(run: RunHead, number: int, name: str, bodies: list[dict[str, Any]]) -> StepView:
+    of = {kind: [b for b in bodies if b["kind"] == kind] for kind in ("intent", "result", "refused")}
+    done = bool(of["result"])
+    took = of["result"][-1]["at_ms"] - (of["intent"] or of["result"])[0]["at_ms"] if done else None
+    return StepView(
+        number=number,
+        name=name,
+        status=_status(run, name, number, done),
+        attempts=max(len(of["intent"]), 1 if done else 0),
+        refusals=len(of["refused"]),
+        duration_ms=took,
+        first=bodies[0]["n"] if bodies else None,
+        last=bodies[-1]["n"] if bodies else None,
+    )
+
+
+def _status(run: RunHead, name: str, number: int, done: bool) -> str:
+    if run.state == "terminated.completed":
+        return "done"
+    if name == run.step:
+        if run.ended:
+            return "failed"
+        if run.running:
+            return "now"
+        return "waiting" if run.suspended else "todo"
+    return "done" if done and number < run.number else "todo"
+
+
+def calls_made(run_id: str, tool: str = "") -> int:
+    """How many calls the adapters wrote down before they made them."""
+    rows = AdapterCall.objects.filter(run_id=run_id)
+    return (rows.filter(tool=tool) if tool else rows).count()
+
+
+def body_of(data: bytes | memoryview) -> dict[str, Any]:
+    """The fields of stored envelope bytes; damaged ones read as nothing."""
+    try:
+        value = json.loads(bytes(data))
+    except ValueError:
+        return {"kind": "damaged"}
+    return value if isinstance(value, dict) else {"kind": "damaged"}
+
+
+def slots_of(run_id: str) -> Mapping[str, Any]:
+    """The clear facts and refs a run holds, as its stored snapshot has them."""
+    slots = _snapshot(Run.objects.get(pk=run_id)).get("slots")
+    return slots if isinstance(slots, dict) else {}
+
+
+def _snapshot(run: Run) -> dict[str, Any]:
+    return body_of(run.snapshot)
+
+
+def _of_state(rows: "QuerySet[Run]", state: str) -> "QuerySet[Run]":
+    prefix = FILTERS.get(state)
+    if prefix is None:
+        return rows
+    rows = rows.filter(state__startswith=prefix)
+    if state == "failed":
+        return rows.exclude(state="terminated.completed")
+    return rows.exclude(state="suspended.user_paused") if state == "suspended" else rows

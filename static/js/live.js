@@ -1,0 +1,206 @@
+// The live page: a cursor for the socket, polling when there is none, and what people are told.
+"use strict";
+(() => {
+  const STALE_MS = 35000;
+  const POLL_MS = 3000;
+  const FAILURES_MAX = 5;
+  const WORDS = {
+    live: "Live",
+    stale: "Stale: nothing heard for a while",
+    offline: "Offline: no connection to the server",
+    polling: "Live, by asking every 3 seconds",
+    off: "Connecting…",
+  };
+  const root = document.getElementById("live");
+  const byId = (id) => document.getElementById(id);
+  let last = Number(byId("cursor").dataset.seq);
+  let heard = Date.now();
+  let failures = 0;
+  let poll = 0;
+  let wrapper = null;
+  let unseen = 0;
+  let following = true;
+  let focused = "";
+
+  const here = (path) => `${path}${path.includes("?") ? "&" : "?"}after=${last}`;
+
+  // --- the link and its words ------------------------------------------------------------
+  function say(text) {
+    byId("say").textContent = text;
+  }
+
+  function setLink(state) {
+    const link = byId("link");
+    if (link.dataset.link === state) return;
+    const was = link.dataset.link;
+    link.dataset.link = state;
+    link.textContent = WORDS[state];
+    if (state === "offline" || (was === "offline" && state === "live")) say(WORDS[state]);
+    reflect();
+  }
+
+  function reflect() {
+    const off = byId("link").dataset.link === "offline" || byId("link").dataset.link === "stale";
+    for (const button of document.querySelectorAll("[data-needs-server]")) {
+      for (const [name, value] of [["aria-disabled", "true"], ["aria-describedby", "link"]]) {
+        if (off) button.setAttribute(name, value);
+        else button.removeAttribute(name);
+      }
+    }
+  }
+
+  function alive() {
+    heard = Date.now();
+    if (!poll) setLink("live");
+  }
+
+  // --- frames: old ones are dropped, gaps are asked for ------------------------------------
+  function accept(text) {
+    const found = /id="cursor"[^>]*data-seq="(\d+)" data-after="(\d+)"/.exec(text);
+    if (!found) return true;
+    const upto = Number(found[1]);
+    const after = Number(found[2]);
+    if (after === last) return true;
+    if (upto > last) ask();
+    return false;
+  }
+
+  function took() {
+    const rows = byId("rows");
+    const now = Number(byId("cursor").dataset.seq);
+    const fresh = now - last;
+    last = now;
+    // Rows come in a table of their own: alone, no parser would keep them.
+    for (const row of document.querySelectorAll("#incoming tr")) {
+      row.classList.add("is-new");
+      rows.append(row);
+    }
+    while (rows.rows.length > 200) rows.deleteRow(0);
+    if (following) toEnd();
+    else if (fresh > 0) unseen += fresh;
+    drawFollow();
+    reflect();
+    if (focused && document.activeElement === document.body) (byId(focused) || byId("live")).focus();
+  }
+
+  function ask() {
+    if (!navigator.onLine) return;
+    htmx.ajax("GET", here(`/runs/${root.dataset.run}/events`), { source: "#live", swap: "none" });
+  }
+
+  function control(message) {
+    const frame = JSON.parse(message);
+    if (frame.kind === "resync") refresh();
+    if (frame.kind === "hello" || frame.kind === "heartbeat") failures = 0;
+  }
+
+  function refresh() {
+    say("View refreshed");
+    location.reload();
+  }
+
+  // --- the socket ---------------------------------------------------------------------------
+  htmx.createWebSocket = (url) => {
+    const socket = new WebSocket(here(url), []);
+    socket.binaryType = htmx.config.wsBinaryType;
+    return socket;
+  };
+
+  document.addEventListener("htmx:wsOpen", (event) => {
+    wrapper = event.detail.socketWrapper;
+    clearInterval(poll);
+    poll = 0;
+    alive();
+  });
+
+  document.addEventListener("htmx:wsBeforeMessage", (event) => {
+    alive();
+    focused = document.activeElement ? document.activeElement.id : "";
+    const text = event.detail.message;
+    if (text.startsWith("{")) {
+      event.preventDefault();
+      control(text);
+    } else if (!accept(text)) event.preventDefault();
+  });
+
+  document.addEventListener("htmx:wsAfterMessage", took);
+
+  document.addEventListener("htmx:wsClose", (event) => {
+    wrapper = event.detail.socketWrapper || wrapper;
+    failures += 1;
+    if (event.detail.event.code === 4404) return setLink("offline");
+    setLink(failures > 1 ? "offline" : "stale");
+    if (failures >= FAILURES_MAX && !poll) poll = setInterval(ask, POLL_MS);
+    // The extension comes back by itself after these codes only.
+    if (![1006, 1011, 1012, 1013].includes(event.detail.event.code) && wrapper) {
+      setTimeout(() => wrapper.reconnect(), 500 + Math.random() * 1500 * failures);
+    }
+  });
+
+  // --- answers to posts and polls --------------------------------------------------------------
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    focused = document.activeElement ? document.activeElement.id : "";
+    if (event.detail.xhr.getResponseHeader("X-Resync")) refresh();
+    if (!accept(event.detail.serverResponse)) event.detail.shouldSwap = false;
+    if (poll) setLink("polling");
+  });
+  document.addEventListener("htmx:afterSettle", took);
+  document.addEventListener("htmx:sendError", () => setLink("offline"));
+  document.addEventListener("htmx:responseError", (event) => {
+    say(`The server answered ${event.detail.xhr.status}. Nothing was changed; reload the page.`);
+  });
+
+  // --- buttons -------------------------------------------------------------------------------------
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[aria-disabled='true']");
+    if (!button) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    say("No connection to the server: not sent.");
+  }, true);
+
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const form = event.detail.elt;
+    const button = form.matches("form") ? form.querySelector("[data-busy]") : null;
+    if (button) button.setAttribute("aria-busy", "true");
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    for (const busy of document.querySelectorAll("[aria-busy]")) busy.removeAttribute("aria-busy");
+    if (event.detail.successful) alive();
+  });
+
+  // --- follow -----------------------------------------------------------------------------------------
+  const box = byId("events-scroll");
+  const follow = byId("follow");
+
+  function toEnd() {
+    box.scrollTop = box.scrollHeight;
+    unseen = 0;
+  }
+
+  function drawFollow() {
+    follow.setAttribute("aria-pressed", String(following));
+    follow.textContent = following ? "Following" : unseen ? `${unseen} new events ↓` : "Follow";
+  }
+
+  box.addEventListener("scroll", () => {
+    following = box.scrollHeight - box.scrollTop - box.clientHeight < 8;
+    if (following) unseen = 0;
+    drawFollow();
+  });
+  follow.addEventListener("click", () => {
+    following = !following;
+    if (following) toEnd();
+    drawFollow();
+  });
+
+  follow.hidden = false;
+  setLink("off");
+  toEnd();
+  setInterval(() => {
+    if (!navigator.onLine) setLink("offline");
+    else if (!poll && Date.now() - heard > STALE_MS) setLink("stale");
+  }, 1000);
+  window.addEventListener("offline", () => setLink("offline"));
+  window.addEventListener("online", () => wrapper && wrapper.reconnect());
+})();
