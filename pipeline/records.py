@@ -227,6 +227,8 @@ def _outbox_row(run: Run, effect: Effect) -> dict[str, object]:
         "warrant_id": effect.warrant.id if effect.warrant else "",
         "warrant_expires_ms": effect.warrant.expires_ms if effect.warrant else 0,
         "intent_ms": effect.at_ms,
+        "due_ms": 0,
+        "tries": 0,
     }
 
 

@@ -3,14 +3,14 @@
 import logging
 import threading
 
-from celery import Task, shared_task
+from celery import shared_task
 from celery.signals import worker_ready
 from kombu.exceptions import OperationalError
 
+from nanovm_core.lifecycle import ACTIVE
 from nanovm_core.messages import DeliveryReceived
 from pipeline import drive as driving
 from pipeline import runtime
-from pipeline.errors import TransientError
 from pipeline.models import Outbox, Run
 from pipeline.queue import wake
 from pipeline.world import now_ms, sleep_ms
@@ -21,16 +21,10 @@ SWEEP_EVERY_MS = 2_000
 SWEEP_AFTER_MS = 3_000  # an effect owed for this long without progress is looked for again
 
 
-@shared_task(bind=True, max_retries=driving.TRIES_MAX - 1)  # type: ignore[untyped-decorator]
-def drive(self: Task, run_id: str, program: str) -> None:
+@shared_task  # type: ignore[untyped-decorator]
+def drive(run_id: str, program: str) -> None:
     """Drive a run up to its next wait; ``program`` is the hash the sender believes it has."""
-    try:
-        deliver(run_id, program)
-    except TransientError as error:
-        if self.request.retries >= driving.TRIES_MAX - 1:
-            driving.give_up(run_id, error)
-            return
-        raise self.retry(exc=error, countdown=2**self.request.retries) from error
+    deliver(run_id, program)
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -50,10 +44,15 @@ def deliver(run_id: str, program: str) -> None:
 
 
 def stranded() -> list[str]:
-    """Running runs with an effect owed for a while and no living lease."""
-    before = now_ms() - SWEEP_AFTER_MS
-    owed = Outbox.objects.filter(done_ms=None, run__state="running.active", intent_ms__lt=before)
-    free = owed.exclude(run__lease__until_ms__gt=now_ms())
+    """Running runs with an effect that has been due for a while, and no living lease."""
+    at_ms = now_ms()
+    owed = Outbox.objects.filter(
+        done_ms=None,
+        run__state=ACTIVE,
+        intent_ms__lt=at_ms - SWEEP_AFTER_MS,
+        due_ms__lte=at_ms,
+    )
+    free = owed.exclude(run__lease__until_ms__gt=at_ms)
     return sorted({str(run_id) for run_id in free.values_list("run_id", flat=True)})
 
 
