@@ -19,7 +19,9 @@ PLAIN: Final = Bill(
     currency="EUR",
     vat_percent=Decimal(19),
     lines=(
-        Line(text="Recycled paper A4, 80 g, box of 2,500 sheets", quantity=24, price=Decimal("19.90")),
+        Line(
+            text="Recycled paper A4, 80 g, box of 2,500 sheets", quantity=24, price=Decimal("19.90")
+        ),
         Line(text="Letterhead, two colours, per 1,000", quantity=4, price=Decimal("86.50")),
         Line(text="Business cards, per 250", quantity=6, price=Decimal("31.40")),
         Line(text="Delivery to the door", quantity=1, price=Decimal("67.41")),
@@ -47,7 +49,12 @@ OVER_LIMIT: Final = Bill(
     number="HW-88213",
     issued="2026-03-16",
     due="2026-04-15",
-    seller=("Hollandse Windtechniek B.V.", "Voorbeeldstraat 19", "3011 AA Rotterdam", "Netherlands"),
+    seller=(
+        "Hollandse Windtechniek B.V.",
+        "Voorbeeldstraat 19",
+        "3011 AA Rotterdam",
+        "Netherlands",
+    ),
     email="facturen@windtechniek.example",
     buyer=_BUYER,
     iban="NL91 ABNA 0417 1643 00",

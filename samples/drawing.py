@@ -5,16 +5,18 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
+from reportlab.lib import pagesizes
 from reportlab.lib.colors import HexColor, white
-from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 
 _INK: Final = HexColor("#1d2733")
 _SOFT: Final = HexColor("#5d6b7a")
 _LINE: Final = HexColor("#d5dbe2")
 _LEFT: Final = 56.0
-_RIGHT: Final = A4[0] - 56.0
-_TOP: Final = A4[1] - 64.0
+_WIDTH: Final = float(pagesizes.A4[0])
+_HEIGHT: Final = float(pagesizes.A4[1])
+_RIGHT: Final = _WIDTH - 56.0
+_TOP: Final = _HEIGHT - 64.0
 _ROW: Final = 20.0
 _CENT: Final = Decimal("0.01")
 
@@ -73,7 +75,7 @@ class Bill:
 def draw(bill: Bill) -> bytes:
     """The bill as a PDF; the same bill gives the same bytes."""
     buffer = io.BytesIO()
-    canvas = Canvas(buffer, pagesize=A4, invariant=1, pageCompression=1)
+    canvas = Canvas(buffer, pagesize=pagesizes.A4, invariant=1, pageCompression=1)
     canvas.setTitle(f"Invoice {bill.number}")
     canvas.setAuthor(bill.seller[0])
     pages = [
@@ -98,14 +100,22 @@ def money(amount: Decimal) -> str:
 
 
 def _text(
-    canvas: Canvas, x: float, y: float, text: str, size: float = 9.5, bold: bool = False, ink: Any = _INK
+    canvas: Canvas,
+    x: float,
+    y: float,
+    text: str,
+    size: float = 9.5,
+    bold: bool = False,
+    ink: Any = _INK,
 ) -> None:
     canvas.setFillColor(ink)
     canvas.setFont("Helvetica-Bold" if bold else "Helvetica", size)
     canvas.drawString(x, y, text)
 
 
-def _right(canvas: Canvas, x: float, y: float, text: str, size: float = 9.5, bold: bool = False) -> None:
+def _right(
+    canvas: Canvas, x: float, y: float, text: str, size: float = 9.5, bold: bool = False
+) -> None:
     canvas.setFillColor(_INK)
     canvas.setFont("Helvetica-Bold" if bold else "Helvetica", size)
     canvas.drawRightString(x, y, text)
@@ -113,7 +123,7 @@ def _right(canvas: Canvas, x: float, y: float, text: str, size: float = 9.5, bol
 
 def _head(canvas: Canvas, bill: Bill) -> float:
     canvas.setFillColor(HexColor(bill.accent))
-    canvas.rect(0, A4[1] - 14, A4[0], 14, stroke=0, fill=1)
+    canvas.rect(0, _HEIGHT - 14, _WIDTH, 14, stroke=0, fill=1)
     _text(canvas, _LEFT, _TOP, bill.seller[0], 15, bold=True, ink=HexColor(bill.accent))
     for index, line in enumerate((*bill.seller[1:], bill.email), start=1):
         _text(canvas, _LEFT, _TOP - 4 - 13 * index, line, 9, ink=_SOFT)

@@ -1,9 +1,10 @@
 """Puts EN 16931 XML (Cross Industry Invoice) into a drawn invoice, as Factur-X does."""
 
 import io
+from string import Template
 from typing import Final
+from xml.sax.saxutils import escape
 
-from lxml import etree
 from pypdf import PdfWriter
 from pypdf.generic import (
     ArrayObject,
@@ -14,15 +15,9 @@ from pypdf.generic import (
     TextStringObject,
 )
 
-from samples.drawing import Bill
+from samples.drawing import Bill, Line
 
 _FILE: Final = "factur-x.xml"
-_NAMES: Final = {
-    "rsm": "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100",
-    "ram": "urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100",
-    "udt": "urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100",
-}
-_Tree = tuple[str, "str | list[_Tree]"] | tuple[str, "str | list[_Tree]", dict[str, str]]
 
 
 def with_xml(pdf: bytes, bill: Bill) -> bytes:
@@ -56,163 +51,150 @@ def with_xml(pdf: bytes, bill: Bill) -> bytes:
     return out.getvalue()
 
 
+_INVOICE: Final = Template("""\
+<?xml version="1.0" encoding="UTF-8"?>
+<rsm:CrossIndustryInvoice
+    xmlns:rsm="urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100"
+    xmlns:ram="urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100"
+    xmlns:udt="urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100">
+  <rsm:ExchangedDocumentContext>
+    <ram:GuidelineSpecifiedDocumentContextParameter>
+      <ram:ID>urn:cen.eu:en16931:2017</ram:ID>
+    </ram:GuidelineSpecifiedDocumentContextParameter>
+  </rsm:ExchangedDocumentContext>
+  <rsm:ExchangedDocument>
+    <ram:ID>$number</ram:ID>
+    <ram:TypeCode>380</ram:TypeCode>
+    <ram:IssueDateTime>
+      <udt:DateTimeString format="102">$issued</udt:DateTimeString>
+    </ram:IssueDateTime>
+    <ram:IncludedNote>
+      <ram:Content>Thank you for your order. The deposit is deducted.</ram:Content>
+    </ram:IncludedNote>
+  </rsm:ExchangedDocument>
+  <rsm:SupplyChainTradeTransaction>
+$lines\
+    <ram:ApplicableHeaderTradeAgreement>
+      <ram:SellerTradeParty>
+        <ram:Name>$seller</ram:Name>
+        <ram:DefinedTradeContact>
+          <ram:EmailURIUniversalCommunication>
+            <ram:URIID>$email</ram:URIID>
+          </ram:EmailURIUniversalCommunication>
+        </ram:DefinedTradeContact>
+        <ram:PostalTradeAddress>
+          <ram:PostcodeCode>75001</ram:PostcodeCode>
+          <ram:LineOne>$street</ram:LineOne>
+          <ram:CityName>Paris</ram:CityName>
+          <ram:CountryID>FR</ram:CountryID>
+        </ram:PostalTradeAddress>
+        <ram:SpecifiedTaxRegistration>
+          <ram:ID schemeID="VA">FR32123456789</ram:ID>
+        </ram:SpecifiedTaxRegistration>
+      </ram:SellerTradeParty>
+      <ram:BuyerTradeParty>
+        <ram:Name>$buyer</ram:Name>
+        <ram:PostalTradeAddress>
+          <ram:PostcodeCode>EX1 2MP</ram:PostcodeCode>
+          <ram:LineOne>12 Quayside</ram:LineOne>
+          <ram:CityName>Exampletown</ram:CityName>
+          <ram:CountryID>GB</ram:CountryID>
+        </ram:PostalTradeAddress>
+      </ram:BuyerTradeParty>
+    </ram:ApplicableHeaderTradeAgreement>
+    <ram:ApplicableHeaderTradeDelivery/>
+    <ram:ApplicableHeaderTradeSettlement>
+      <ram:InvoiceCurrencyCode>$currency</ram:InvoiceCurrencyCode>
+      <ram:SpecifiedTradeSettlementPaymentMeans>
+        <ram:TypeCode>58</ram:TypeCode>
+        <ram:PayeePartyCreditorFinancialAccount>
+          <ram:IBANID>$iban</ram:IBANID>
+        </ram:PayeePartyCreditorFinancialAccount>
+      </ram:SpecifiedTradeSettlementPaymentMeans>
+      <ram:ApplicableTradeTax>
+        <ram:CalculatedAmount>$vat</ram:CalculatedAmount>
+        <ram:TypeCode>VAT</ram:TypeCode>
+        <ram:BasisAmount>$net</ram:BasisAmount>
+        <ram:CategoryCode>S</ram:CategoryCode>
+        <ram:RateApplicablePercent>$percent</ram:RateApplicablePercent>
+      </ram:ApplicableTradeTax>
+      <ram:SpecifiedTradePaymentTerms>
+        <ram:DueDateDateTime>
+          <udt:DateTimeString format="102">$due</udt:DateTimeString>
+        </ram:DueDateDateTime>
+      </ram:SpecifiedTradePaymentTerms>
+      <ram:SpecifiedTradeSettlementHeaderMonetarySummation>
+        <ram:LineTotalAmount>$net</ram:LineTotalAmount>
+        <ram:TaxBasisTotalAmount>$net</ram:TaxBasisTotalAmount>
+        <ram:TaxTotalAmount currencyID="$currency">$vat</ram:TaxTotalAmount>
+        <ram:GrandTotalAmount>$total</ram:GrandTotalAmount>
+        <ram:TotalPrepaidAmount>$prepaid</ram:TotalPrepaidAmount>
+        <ram:DuePayableAmount>$total_due</ram:DuePayableAmount>
+      </ram:SpecifiedTradeSettlementHeaderMonetarySummation>
+    </ram:ApplicableHeaderTradeSettlement>
+  </rsm:SupplyChainTradeTransaction>
+</rsm:CrossIndustryInvoice>
+""")
+_LINE: Final = Template("""\
+    <ram:IncludedSupplyChainTradeLineItem>
+      <ram:AssociatedDocumentLineDocument>
+        <ram:LineID>$position</ram:LineID>
+      </ram:AssociatedDocumentLineDocument>
+      <ram:SpecifiedTradeProduct>
+        <ram:Name>$text</ram:Name>
+      </ram:SpecifiedTradeProduct>
+      <ram:SpecifiedLineTradeAgreement>
+        <ram:NetPriceProductTradePrice>
+          <ram:ChargeAmount>$price</ram:ChargeAmount>
+        </ram:NetPriceProductTradePrice>
+      </ram:SpecifiedLineTradeAgreement>
+      <ram:SpecifiedLineTradeDelivery>
+        <ram:BilledQuantity unitCode="C62">$quantity</ram:BilledQuantity>
+      </ram:SpecifiedLineTradeDelivery>
+      <ram:SpecifiedLineTradeSettlement>
+        <ram:ApplicableTradeTax>
+          <ram:TypeCode>VAT</ram:TypeCode>
+          <ram:CategoryCode>S</ram:CategoryCode>
+          <ram:RateApplicablePercent>$percent</ram:RateApplicablePercent>
+        </ram:ApplicableTradeTax>
+        <ram:SpecifiedTradeSettlementLineMonetarySummation>
+          <ram:LineTotalAmount>$amount</ram:LineTotalAmount>
+        </ram:SpecifiedTradeSettlementLineMonetarySummation>
+      </ram:SpecifiedLineTradeSettlement>
+    </ram:IncludedSupplyChainTradeLineItem>
+""")
+
+
 def cross_industry_invoice(bill: Bill) -> bytes:
     """The bill in the EN 16931 profile of Factur-X."""
-    guideline = "urn:cen.eu:en16931:2017"
-    tree: _Tree = (
-        "rsm:CrossIndustryInvoice",
-        [
-            (
-                "rsm:ExchangedDocumentContext",
-                [
-                    (
-                        "ram:GuidelineSpecifiedDocumentContextParameter",
-                        [("ram:ID", guideline)],
-                    )
-                ],
-            ),
-            (
-                "rsm:ExchangedDocument",
-                [
-                    ("ram:ID", bill.number),
-                    ("ram:TypeCode", "380"),
-                    ("ram:IssueDateTime", [_day(bill.issued)]),
-                    (
-                        "ram:IncludedNote",
-                        [("ram:Content", "Thank you for your order. The deposit is deducted.")],
-                    ),
-                ],
-            ),
-            (
-                "rsm:SupplyChainTradeTransaction",
-                [
-                    *(_line(bill, index) for index in range(len(bill.lines))),
-                    _agreement(bill),
-                    ("ram:ApplicableHeaderTradeDelivery", []),
-                    _settlement(bill),
-                ],
-            ),
-        ],
-    )
-    root = _element(tree)
-    return etree.tostring(root, xml_declaration=True, encoding="UTF-8", pretty_print=True)
+    lines = (_line(bill, line, position) for position, line in enumerate(bill.lines, start=1))
+    values = {
+        "number": bill.number,
+        "issued": bill.issued.replace("-", ""),
+        "due": bill.due.replace("-", ""),
+        "seller": bill.seller[0],
+        "street": bill.seller[1],
+        "email": bill.email,
+        "buyer": bill.buyer[0],
+        "currency": bill.currency,
+        "iban": bill.iban.replace(" ", ""),
+        "percent": str(bill.vat_percent),
+        "net": str(bill.net),
+        "vat": str(bill.vat),
+        "total": str(bill.total),
+        "prepaid": str(bill.prepaid),
+        "total_due": str(bill.total_due),
+    }
+    escaped = {name: escape(value) for name, value in values.items()}
+    return _INVOICE.substitute(escaped, lines="".join(lines)).encode()
 
 
-def _element(tree: _Tree) -> etree._Element:
-    prefix, _, name = tree[0].partition(":")
-    element = etree.Element(
-        f"{{{_NAMES[prefix]}}}{name}", tree[2] if len(tree) == 3 else {}, nsmap=_NAMES
-    )
-    if isinstance(tree[1], str):
-        element.text = tree[1]
-    else:
-        element.extend([_element(child) for child in tree[1]])
-    return element
-
-
-def _day(day: str) -> _Tree:
-    return ("udt:DateTimeString", day.replace("-", ""), {"format": "102"})
-
-
-def _rate(bill: Bill) -> list[_Tree]:
-    return [
-        ("ram:CategoryCode", "S"),
-        ("ram:RateApplicablePercent", str(bill.vat_percent)),
-    ]
-
-
-def _line(bill: Bill, index: int) -> _Tree:
-    line = bill.lines[index]
-    return (
-        "ram:IncludedSupplyChainTradeLineItem",
-        [
-            ("ram:AssociatedDocumentLineDocument", [("ram:LineID", str(index + 1))]),
-            ("ram:SpecifiedTradeProduct", [("ram:Name", line.text)]),
-            (
-                "ram:SpecifiedLineTradeAgreement",
-                [("ram:NetPriceProductTradePrice", [("ram:ChargeAmount", str(line.price))])],
-            ),
-            (
-                "ram:SpecifiedLineTradeDelivery",
-                [("ram:BilledQuantity", str(line.quantity), {"unitCode": "C62"})],
-            ),
-            (
-                "ram:SpecifiedLineTradeSettlement",
-                [
-                    ("ram:ApplicableTradeTax", [("ram:TypeCode", "VAT"), *_rate(bill)]),
-                    (
-                        "ram:SpecifiedTradeSettlementLineMonetarySummation",
-                        [("ram:LineTotalAmount", str(line.amount))],
-                    ),
-                ],
-            ),
-        ],
-    )
-
-
-def _agreement(bill: Bill) -> _Tree:
-    seller: list[_Tree] = [
-        ("ram:Name", bill.seller[0]),
-        (
-            "ram:DefinedTradeContact",
-            [("ram:EmailURIUniversalCommunication", [("ram:URIID", bill.email)])],
-        ),
-        _address(*bill.seller[2].split(" ", 1), bill.seller[1], "FR"),
-        (
-            "ram:SpecifiedTaxRegistration",
-            [("ram:ID", "FR32123456789", {"schemeID": "VA"})],
-        ),
-    ]
-    buyer: list[_Tree] = [
-        ("ram:Name", bill.buyer[0]),
-        _address("EX1 2MP", "Exampletown", bill.buyer[2], "GB"),
-    ]
-    return (
-        "ram:ApplicableHeaderTradeAgreement",
-        [("ram:SellerTradeParty", seller), ("ram:BuyerTradeParty", buyer)],
-    )
-
-
-def _address(postcode: str, city: str, street: str, country: str) -> _Tree:
-    return (
-        "ram:PostalTradeAddress",
-        [
-            ("ram:PostcodeCode", postcode),
-            ("ram:LineOne", street),
-            ("ram:CityName", city),
-            ("ram:CountryID", country),
-        ],
-    )
-
-
-def _settlement(bill: Bill) -> _Tree:
-    sums: list[_Tree] = [
-        ("ram:LineTotalAmount", str(bill.net)),
-        ("ram:TaxBasisTotalAmount", str(bill.net)),
-        ("ram:TaxTotalAmount", str(bill.vat), {"currencyID": bill.currency}),
-        ("ram:GrandTotalAmount", str(bill.total)),
-        ("ram:TotalPrepaidAmount", str(bill.prepaid)),
-        ("ram:DuePayableAmount", str(bill.total_due)),
-    ]
-    account: _Tree = (
-        "ram:PayeePartyCreditorFinancialAccount",
-        [("ram:IBANID", bill.iban.replace(" ", ""))],
-    )
-    return (
-        "ram:ApplicableHeaderTradeSettlement",
-        [
-            ("ram:InvoiceCurrencyCode", bill.currency),
-            ("ram:SpecifiedTradeSettlementPaymentMeans", [("ram:TypeCode", "58"), account]),
-            (
-                "ram:ApplicableTradeTax",
-                [
-                    ("ram:CalculatedAmount", str(bill.vat)),
-                    ("ram:TypeCode", "VAT"),
-                    ("ram:BasisAmount", str(bill.net)),
-                    *_rate(bill),
-                ],
-            ),
-            ("ram:SpecifiedTradePaymentTerms", [("ram:DueDateDateTime", [_day(bill.due)])]),
-            ("ram:SpecifiedTradeSettlementHeaderMonetarySummation", sums),
-        ],
+def _line(bill: Bill, line: Line, position: int) -> str:
+    return _LINE.substitute(
+        position=position,
+        text=escape(line.text),
+        price=line.price,
+        quantity=line.quantity,
+        percent=bill.vat_percent,
+        amount=line.amount,
     )

@@ -24,7 +24,12 @@ def scan() -> bytes:
     sheet = Image.new("L", _SCAN_SIZE, 246)
     pen = ImageDraw.Draw(sheet)
     y = 130
-    title = ((bill.seller[0], 44), ("INVOICE", 60), (f"Number {bill.number}", 30), (bill.issued, 30))
+    title = (
+        (bill.seller[0], 44),
+        ("INVOICE", 60),
+        (f"Number {bill.number}", 30),
+        (bill.issued, 30),
+    )
     body = [(f"{line.text}   {money(line.amount)}", 26) for line in bill.lines]
     for text, size in (*title, *body, (f"Amount due   EUR {money(bill.total_due)}", 36)):
         pen.text((120, y), text, fill=52, font=ImageFont.load_default(size))

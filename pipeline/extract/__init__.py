@@ -1,4 +1,4 @@
-"""Step 2: PDF bytes in, typed invoice fields out; the parsing happens in a limited child process."""
+"""Step 2: PDF bytes in, typed invoice fields out; a limited child process does the parsing."""
 
 from typing import Final
 

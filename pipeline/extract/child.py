@@ -16,7 +16,7 @@ def main(pages_max: int) -> None:
         answer = _failure(error.code)
     except MemoryError:
         answer = _failure("DOC-008")
-    except Exception:  # pypdf raises far more than its own errors on hostile files
+    except Exception:  # noqa: BLE001 - pypdf raises far more than its own on hostile files
         answer = _failure("DOC-009")
     sys.stdout.buffer.write(answer)
     sys.stdout.buffer.flush()

@@ -30,7 +30,8 @@ _NUMERIC: Final = re.compile(
     r"(?<![\d./-])(\d{1,2})(\. ?|/|-)(\d{1,2})(?:\2)(\d{4}|\d{2})(?![\d/-]|\.\d)"
 )
 _DAY_NAME: Final = re.compile(
-    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|er|\.)?[ -](?:de |of )?({_NAME})\.?,?[ -](?:de |del )?(\d{{4}})(?!\d)"
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|er|\.)?[ -](?:de |of )?({_NAME})\.?,?"
+    r"[ -](?:de |del )?(\d{4})(?!\d)"
 )
 _NAME_DAY: Final = re.compile(
     rf"(?<![a-z])({_NAME})\.? (\d{{1,2}})(?:st|nd|rd|th)? ?,? ?(\d{{4}})(?!\d)"

@@ -7,7 +7,7 @@ from typing import Final
 
 from pipeline.extract.currencies import DECIMALS, decimal_text, minor_units
 from pipeline.extract.hybrid import contradicts
-from pipeline.extract.invoice import Evidence, Invoice, PayStatus, Warning_
+from pipeline.extract.invoice import Evidence, Invoice, PayStatus, WarningCode
 from pipeline.extract.labelled import iban_is_valid
 from pipeline.extract.reader import Page
 from pipeline.extract.reasons import ExtractionError
@@ -15,13 +15,14 @@ from pipeline.extract.structured import Coded
 from pipeline.extract.wording import says_collected, says_paid, sentences_of
 
 # UNTDID 1001, the subset that asks somebody to pay what it says
-_PAYABLE: Final = frozenset(
-    "71 80 82 84 102 211 218 219 295 326 331 380 382 383 385 386 387 388 390 393 394 395 456 457"
-    " 553 575 623 633 780 817 870 875 876 877 935".split()
+_ASKS_TO_PAY: Final = (
+    *(71, 80, 82, 84, 102, 211, 218, 219, 295, 326, 331, 380, 382, 383, 385, 386, 387, 388, 390),
+    *(393, 394, 395, 456, 457, 553, 575, 623, 633, 780, 817, 870, 875, 876, 877, 935),
 )
-_CREDIT: Final = frozenset("81 83 261 262 296 308 381 384 396 420 458 532".split())
-_SELF_BILLED: Final = frozenset("389 500 501 502 503 527".split())
-_INFO_ONLY: Final = frozenset("130 202 203 204 325 751".split())
+_PAYABLE: Final = frozenset(map(str, _ASKS_TO_PAY))
+_CREDIT: Final = frozenset(map(str, (81, 83, 261, 262, 296, 308, 381, 384, 396, 420, 458, 532)))
+_SELF_BILLED: Final = frozenset({"389", "500", "501", "502", "503", "527"})
+_INFO_ONLY: Final = frozenset({"130", "202", "203", "204", "325", "751"})
 _INFO_PROFILE: Final = re.compile(r":(?:minimum|basicwl|basic-wl)$", re.IGNORECASE)
 # UNTDID 4461
 _DIRECT_DEBIT: Final = frozenset({"49", "59"})
@@ -31,7 +32,7 @@ _CENT: Final = Decimal("0.01")
 
 def invoice_from_xml(
     coded: Coded, pages: Sequence[Page]
-) -> tuple[Invoice, dict[str, Evidence], tuple[Warning_, ...]]:
+) -> tuple[Invoice, dict[str, Evidence], tuple[WarningCode, ...]]:
     """The invoice that the XML codes; its pages may only confirm it or hold it.
 
     Raises:
@@ -112,10 +113,10 @@ def _unclear(coded: Coded, due: Decimal, currency: str) -> bool:
     return due - owed > _CENT
 
 
-def _warnings(coded: Coded) -> tuple[Warning_, ...]:
+def _warnings(coded: Coded) -> tuple[WarningCode, ...]:
     """What the free text says against the codes; the codes decide."""
     sentences = [part for text in (*coded.terms, *coded.notes) for part in sentences_of(text)]
-    flags: list[tuple[bool, Warning_]] = [
+    flags: list[tuple[bool, WarningCode]] = [
         (says_paid(sentences), "terms_say_paid"),
         (says_collected(sentences), "terms_say_collected"),
         (coded.test, "test_document"),
@@ -125,7 +126,5 @@ def _warnings(coded: Coded) -> tuple[Warning_, ...]:
 
 def _evidence(coded: Coded, invoice: Invoice) -> dict[str, Evidence]:
     return {
-        name: where
-        for name, where in coded.evidence.items()
-        if getattr(invoice, name) is not None
+        name: where for name, where in coded.evidence.items() if getattr(invoice, name) is not None
     }

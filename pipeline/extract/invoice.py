@@ -18,7 +18,7 @@ PayStatus = Literal[
     "ambiguous",
 ]
 Source = Literal["xml", "text"]
-Warning_ = Literal["terms_say_paid", "terms_say_collected", "test_document"]
+WarningCode = Literal["terms_say_paid", "terms_say_collected", "test_document"]
 NOTES_CHARS_MAX: Final = 8_000  # what a model may be shown of one document
 
 
@@ -71,7 +71,7 @@ class Extraction:
     notes: str = ""
     source: Source
     pages: int
-    warnings: tuple[Warning_, ...] = ()
+    warnings: tuple[WarningCode, ...] = ()
 
     def to_json(self) -> str:
         """One JSON object of strings, integers, booleans and nulls; see ``from_json``."""
@@ -96,16 +96,28 @@ class Extraction:
         return result
 
 
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "amount_minor": (int,),
+    "currency": (str,),
+    "iban_valid": (bool, type(None)),
+    "pay_status": (str,),
+    "total_due": (str,),
+}
+
+
 def _check(extraction: Extraction) -> None:
-    fields: dict[str, Any] = asdict(extraction.fields)
-    exact = {"amount_minor": int, "currency": str, "total_due": str, "pay_status": str}
-    for name, value in fields.items():
-        allowed = exact.get(name) or ((bool, type(None)) if name == "iban_valid" else None)
-        if not isinstance(value, allowed or (str, type(None))):
-            raise ValueError(f"not an extraction: {name}")
-    if isinstance(fields["amount_minor"], bool) or fields["pay_status"] not in get_args(PayStatus):
-        raise ValueError("not an extraction: amount_minor or pay_status")
-    if extraction.source not in get_args(Source) or not isinstance(extraction.notes, str):
-        raise ValueError("not an extraction: source or notes")
-    if not isinstance(extraction.pages, int) or len(extraction.notes) > NOTES_CHARS_MAX:
-        raise ValueError("not an extraction: pages or notes")
+    value: dict[str, Any] = asdict(extraction)
+    fields = value["fields"]
+    wrong = [
+        name
+        for name, item in fields.items()
+        if not isinstance(item, _TYPES.get(name, (str, type(None))))
+    ]
+    if wrong or fields["pay_status"] not in get_args(PayStatus):
+        raise ValueError(f"not an extraction: {wrong or 'pay_status'}")
+    if value["source"] not in get_args(Source) or not isinstance(value["pages"], int):
+        raise ValueError("not an extraction: source or pages")
+    if not isinstance(value["notes"], str) or len(value["notes"]) > NOTES_CHARS_MAX:
+        raise ValueError("not an extraction: notes")
+    if set(value["warnings"]) - set(get_args(WarningCode)):
+        raise ValueError("not an extraction: warnings")

@@ -24,33 +24,42 @@ _NUMBER_LABEL: Final = (
     r"invoice ?(?:no|number|num|nr|id|ref|reference)|invoice ?(?:#|№|n[°º])|inv\.? ?(?:no|#)"
     r"|rechnungs?-? ?(?:nr|nummer|no)|rechnung ?(?:#|nr|no)|beleg-? ?(?:nr|nummer)"
     r"|faktur[ay]? ?(?:invoice )?(?:c\.|cislo|nr|no|#)|cislo (?:faktury|dokladu)|danovy doklad c\."
-    r"|factuur-? ?(?:nummer|nr|no)|numero de (?:la )?factur[ae]|n[°ºo]\.? ?(?:de )?(?:la )?factur[ae]"
+    r"|factuur-? ?(?:nummer|nr|no)|numero de (?:la )?factur[ae]"
+    r"|n[°ºo]\.? ?(?:de )?(?:la )?factur[ae]"
     r"|factur[ae] ?(?:n[°ºo]|num(?:ero)?|no|#)|fattura ?(?:n[°ºro]?\.|num(?:ero)?|#)"
     r"|numero (?:fattura|documento)|bill (?:no|number|#)|document (?:no|number)|szamlaszam"
 )
-_TOKEN: Final = r"(?:(?=[\w./\-]*\d)[a-z0-9][\w./\-]*\w|\d)(?![\w,])"
-_NUMBER_AFTER: Final = re.compile(rf"(?<!\w)(?:{_NUMBER_LABEL})[.:#\s]*(?P<value>{_TOKEN})")
-_NUMBER_BEFORE: Final = re.compile(rf"^(?P<value>{_TOKEN})(?<!\d\.)(?={_NUMBER_LABEL})")
-_NUMBER_ALONE: Final = re.compile(rf"^(?:{_NUMBER_LABEL})[.:#\s]*$|^(?:invoice|rechnung|factuur|facture|factura|fattura|faktura)[:\s]*$")
+_VALUE: Final = r"(?:(?=[\w./\-]*\d)[a-z0-9][\w./\-]*\w|\d)(?![\w,])"
+_NUMBER_AFTER: Final = re.compile(rf"(?<!\w)(?:{_NUMBER_LABEL})[.:#\s]*(?P<value>{_VALUE})")
+_NUMBER_BEFORE: Final = re.compile(rf"^(?P<value>{_VALUE})(?<!\d\.)(?={_NUMBER_LABEL})")
+_NUMBER_ALONE: Final = re.compile(
+    rf"^(?:{_NUMBER_LABEL})[.:#\s]*$"
+    r"|^(?:invoice|rechnung|factuur|facture|factura|fattura|faktura)[:\s]*$"
+)
 _TITLED: Final = re.compile(
     r"(?:^|\s)(?:[a-z]*invoice|[a-z]*rechnung|faktura|factuur|facture|factura|fattura)(?!\w)"
     r"(?: \(\d+\))?[\s:]*(?:\S{8,10} )?(?:(?:#|nr\.?|no\.?|n[°º]\.?)\s*|(?=\S{5}))"
-    rf"(?P<value>{_TOKEN})"
+    rf"(?P<value>{_VALUE})"
 )
-_HASHED: Final = re.compile(rf"^#\s*(?P<value>{_TOKEN})$")
+_HASHED: Final = re.compile(rf"^#\s*(?P<value>{_VALUE})$")
 _DUE_LABEL: Final = re.compile(
-    r"\bdue (?:date|on|by)\b|\bdate due\b|\bpay(?:ment)? (?:is )?(?:due|by|until|before)\b|\bremit until\b"
-    r"|\bfallig(?:keit(?:sdatum|stag)?)?\b|\bzahlbar (?:ohne abzug )?bis\b|\bzahlungsziel\b|\bzu zahlen bis\b"
+    r"\bdue (?:date|on|by)\b|\bdate due\b|\bpay(?:ment)? (?:is )?(?:due|by|until|before)\b"
+    r"|\bremit until\b"
+    r"|\bfallig(?:keit(?:sdatum|stag)?)?\b|\bzahlbar (?:ohne abzug )?bis\b|\bzahlungsziel\b"
+    r"|\bzu zahlen bis\b"
     r"|\b(?:bis zum|bis spatestens)\b|\b(?:datum )?splatnosti?\b|\bsplatno\b"
     r"|\bvervaldatum\b|\bte betalen voor\b|\bbetalen voor\b|\becheance\b|\ba payer avant\b"
     r"|\bscadenza\b|\bvencimiento\b|\bvencimento\b|\btermin platnosci\b|\bamount due on\b"
     r"|\bforfallsdato\b|\bforfaldsdato\b|\bforfallodag\b|\berapaiva\b"
 )
 _ISSUE_LABEL: Final = re.compile(
-    r"\b(?:invoice|issue|bill|billing) date\b|\bdate of (?:issue|invoice)\b|\bissued?(?: (?:at|on))?\b|\bdate\b(?! of| due)"
-    r"|\brechnungsdatum\b|\bausstellungsdatum\b|\bbeleg-? ?datum\b|\b(?:rechnung|nr)\b.*\b(?:vom|von)\b|^datum\b"
+    r"\b(?:invoice|issue|bill|billing) date\b|\bdate of (?:issue|invoice)\b"
+    r"|\bissued?(?: (?:at|on))?\b|\bdate\b(?! of| due)"
+    r"|\brechnungsdatum\b|\bausstellungsdatum\b|\bbeleg-? ?datum\b"
+    r"|\b(?:rechnung|nr)\b.*\b(?:vom|von)\b|^datum\b"
     r"|\bdatum (?:vydani|vystaveni)\b|\bfactuur ?datum\b|\bdate (?:de (?:la )?facture|d.emission)\b"
-    r"|\bfecha (?:de )?(?:factura|emision|expedicion)?\b|\bdata (?:fattura|di emissione|documento|wystawienia)\b"
+    r"|\bfecha (?:de )?(?:factura|emision|expedicion)?\b"
+    r"|\bdata (?:fattura|di emissione|documento|wystawienia)\b"
 )
 _NOT_ISSUE: Final = re.compile(r"\bdue\b|delivery|liefer|leistung|order|bestel|ship|service|period")
 _IBAN: Final = re.compile(r"(?<![A-Z0-9])([A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30})(?![A-Z0-9])")
@@ -85,7 +94,7 @@ def _flat(text: str) -> str:
 
 
 def _as_token(text: str) -> str | None:
-    match = re.fullmatch(_TOKEN, _flat(text))
+    match = re.fullmatch(_VALUE, _flat(text))
     return text if match and first_date(text, "dmy") is None else None
 
 
@@ -143,9 +152,8 @@ def _dated(
     def below(text: str) -> str | None:
         return first_date(text, order)
 
-    if never:
-        return _beneath(rows, re.compile(rf"^(?!.*(?:{never.pattern})).*(?:{label.pattern})"), below, name)
-    return _beneath(rows, label, below, name)
+    shut_out = rf"(?!.*(?:{never.pattern}))" if never else ""
+    return _beneath(rows, re.compile(rf"^{shut_out}.*(?:{label.pattern})"), below, name)
 
 
 def ibans(rows: Sequence[Row]) -> list[Found]:

@@ -49,7 +49,7 @@ def currency_of(mark: str | None, row: Row, rows: Iterable[Row]) -> str | None:
     speaks for another dollar.
     """
     if mark is None:
-        codes = set(_CODE.findall(row.text))
+        codes = {match[0] for match in _CODE.finditer(row.text)}
         if len(codes) == 1:
             return codes.pop()
         return _of_document(list(rows))
@@ -61,7 +61,9 @@ def currency_of(mark: str | None, row: Row, rows: Iterable[Row]) -> str | None:
 def _of_document(rows: list[Row]) -> str | None:
     text = fold(" \n ".join(row.text for row in rows))
     stated = {
-        code for word in _STATED.findall(text) if (code := _WORDS.get(word, word.upper())) in DECIMALS
+        code
+        for word in _STATED.findall(text)
+        if (code := _WORDS.get(word, word.upper())) in DECIMALS
     }
     if stated:
         return stated.pop() if len(stated) == 1 else None

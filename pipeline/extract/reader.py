@@ -13,12 +13,22 @@ from pipeline.extract.reasons import ExtractionError
 
 _FILES_MAX: Final = 64  # embedded files looked at
 _TREE_DEPTH_MAX: Final = 16  # levels of a name tree
+_ANNOTATIONS_MAX: Final = 500  # of one page
+_ANNOTATION_CHARS_MAX: Final = 2_000
+_ANNOTATED: Final = {
+    "/FreeText": ("/Contents",),
+    "/Stamp": ("/Name", "/Subj", "/Contents"),
+    "/Widget": ("/V",),
+}
 _PAGE_CHARS_MAX: Final = 200_000  # a page of small print has 10,000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The text of one page twice: laid out in columns as seen, and in the order of the file."""
+    """The text of one page twice: laid out in columns as seen, and in the order of the file.
+
+    ``plain`` ends with what annotations and form fields add to the page.
+    """
 
     number: int
     laid_out: str
@@ -74,9 +84,27 @@ def _broken(error: Exception) -> ExtractionError:
 def pages(reader: PdfReader) -> list[Page]:
     """The text of every page; a page that cannot be read at all makes the document broken."""
     return [
-        Page(number=number, laid_out=_text(page, "layout"), plain=_text(page, "plain"))
+        Page(
+            number=number,
+            laid_out=_text(page, "layout"),
+            plain="\n".join((_text(page, "plain"), *_annotated(page))),
+        )
         for number, page in enumerate(reader.pages, start=1)
     ]
+
+
+def _annotated(page: Any) -> list[str]:
+    """The words of notes, stamps and filled-in fields, which no page content holds."""
+    listed = _resolved(page.get("/Annots"))
+    texts: list[str] = []
+    for item in listed[:_ANNOTATIONS_MAX] if isinstance(listed, ArrayObject) else []:
+        note = _resolved(item)
+        if isinstance(note, DictionaryObject):
+            for key in _ANNOTATED.get(str(_resolved(note.get("/Subtype"))), ()):
+                value = _resolved(note.get(key))
+                if isinstance(value, str):
+                    texts.append(clean(value.lstrip("/#"))[:_ANNOTATION_CHARS_MAX])
+    return texts
 
 
 def _text(page: Any, mode: str) -> str:
@@ -153,7 +181,7 @@ def _embedded(spec: DictionaryObject) -> EmbeddedFile:
         return EmbeddedFile(name=name, data=bytes(stream.get_data()))
     except MemoryError:
         raise
-    except Exception:  # an attachment that cannot be decoded; the caller decides what it means
+    except Exception:  # noqa: BLE001 - it cannot be decoded; the caller decides what that means
         return EmbeddedFile(name=name, data=None)
 
 

@@ -9,6 +9,8 @@ from pipeline.extract.dates import fold
 from pipeline.extract.reader import Page
 
 _CELL: Final = re.compile(r"\S+(?: \S+)*")
+_CONTINUED: Final = re.compile(r":$|\((?!\d)|(?:in|ex)[ck]l?\b\.?|(?:ohne|hors|sans|bez|zzgl\.?) ")
+_WORD: Final = re.compile(r"\w+")
 _ROWS_MAX: Final = 5_000  # 50 pages of 100 lines
 
 
@@ -43,14 +45,28 @@ class Row:
 
 
 def rows_of(pages: Iterable[Page]) -> list[Row]:
-    """The rows of all pages in order; a page without a layout gives its plain lines."""
+    """The rows of all pages in order, then the lines that the layout of a page left out.
+
+    A layout drops rotated text, such as a stamp, and knows no annotations.
+    """
     rows: list[Row] = []
     for page in pages:
-        for line in (page.laid_out if page.laid_out.strip() else page.plain).splitlines():
-            cells = tuple(
-                Cell(text=match[0], start=match.start(), end=match.end())
-                for match in _CELL.finditer(line.expandtabs(4))
-            )
+        seen = set(_WORD.findall(page.laid_out))
+        lost = [line for line in page.plain.splitlines() if set(_WORD.findall(line)) - seen]
+        for line in (*page.laid_out.splitlines(), *lost):
+            cells = _cells(line.expandtabs(4))
             if cells and len(rows) < _ROWS_MAX:
                 rows.append(Row(page=page.number, cells=cells))
     return rows
+
+
+def _cells(line: str) -> tuple[Cell, ...]:
+    """The pieces of a line; a colon or a remark such as "incl. VAT" belongs to its label."""
+    cells: list[Cell] = []
+    for match in _CELL.finditer(line):
+        start, text = match.start(), match[0]
+        if cells and _CONTINUED.match(text.casefold()) and not any(map(str.isdigit, text)):
+            last = cells.pop()
+            start, text = last.start, f"{last.text} {text}"
+        cells.append(Cell(text=text, start=start, end=match.end()))
+    return tuple(cells)

@@ -27,7 +27,7 @@ _BOOT: Final = (
 )
 
 
-def run_child(data: bytes, *, pages_max: int) -> Extraction:
+def run_child(data: bytes, *, pages_max: int, seconds: float = _KILL_AFTER_SECONDS) -> Extraction:
     """Let a confined process read the document, and check what it answers.
 
     The child is killed with everything it started when it takes too long or
@@ -36,9 +36,9 @@ def run_child(data: bytes, *, pages_max: int) -> Extraction:
     Raises:
         ExtractionError: the child's reason, or DOC-007 to DOC-009 when it gave none.
     """
-    deadline = time.monotonic() + _KILL_AFTER_SECONDS
+    deadline = time.monotonic() + seconds
     limits = [str(SECONDS_MAX), str(MEMORY_BYTES_MAX), str(os.getpid()), str(pages_max)]
-    with subprocess.Popen(
+    with subprocess.Popen(  # noqa: S603 - our own interpreter on our own code
         [sys.executable, "-I", "-c", _BOOT, _ROOT, *limits],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -48,7 +48,7 @@ def run_child(data: bytes, *, pages_max: int) -> Extraction:
         start_new_session=True,
     ) as child:
         try:
-            answer = _talk(child, data, deadline)
+            answer = _talk(_pipe(child.stdin), _pipe(child.stdout), data, deadline)
             child.wait(max(0.0, deadline - time.monotonic()))
         except BaseException as error:
             os.killpg(child.pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
@@ -58,31 +58,35 @@ def run_child(data: bytes, *, pages_max: int) -> Extraction:
     return _understood(answer, child.returncode)
 
 
-def _talk(child: "subprocess.Popen[bytes]", data: bytes, deadline: float) -> bytes:
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    """The pipe, which never blocks from here on."""
+    if pipe is None:
+        raise RuntimeError("the child was started without pipes")
+    os.set_blocking(pipe.fileno(), False)
+    return pipe
+
+
+def _talk(to: IO[bytes], back: IO[bytes], data: bytes, deadline: float) -> bytes:
     """Write the document and read the answer, whichever the child is ready for."""
-    assert child.stdin is not None and child.stdout is not None
     left, answer = memoryview(data), bytearray()
-    for pipe in (child.stdin, child.stdout):
-        os.set_blocking(pipe.fileno(), False)
     with selectors.DefaultSelector() as ready:
-        ready.register(child.stdin, selectors.EVENT_WRITE)
-        ready.register(child.stdout, selectors.EVENT_READ)
-        while True:
-            if time.monotonic() >= deadline:
-                raise TimeoutError
-            for key, _ in ready.select(max(0.0, deadline - time.monotonic())):
-                if key.fileobj is child.stdin:
-                    left = _written(child.stdin, left)
+        ready.register(to, selectors.EVENT_WRITE)
+        ready.register(back, selectors.EVENT_READ)
+        while (seconds := deadline - time.monotonic()) > 0:
+            for key, _ in ready.select(seconds):
+                if key.fileobj is to:
+                    left = _written(to, left)
                     if not left:
-                        ready.unregister(child.stdin)
-                        _close(child.stdin)
+                        ready.unregister(to)
+                        _close(to)
                     continue
-                part = os.read(child.stdout.fileno(), _CHUNK)
-                answer += part
+                part = os.read(back.fileno(), _CHUNK)
                 if not part:
                     return bytes(answer)
+                answer += part
                 if len(answer) > ANSWER_BYTES_MAX:
                     raise ExtractionError("DOC-009")
+    raise TimeoutError
 
 
 def _written(pipe: IO[bytes], left: memoryview) -> memoryview:

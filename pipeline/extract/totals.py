@@ -1,6 +1,6 @@
 """Which amount a page asks for: labelled candidates, and a verdict that never guesses."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import combinations
@@ -12,6 +12,7 @@ from pipeline.extract.rows import Cell, Row
 from pipeline.extract.vocabulary import (
     DUE,
     EARLIER,
+    EXCLUDING,
     GROSS,
     LABEL_LIKE,
     NET,
@@ -68,7 +69,7 @@ def kind_of(label: str) -> Kind | None:
     if EARLIER.search(label):
         return "earlier"
     if DUE.search(label):
-        return "due"
+        return "net" if EXCLUDING.search(label) else "due"
     if TAKEN_OFF.search(label):
         return "off"
     if GROSS.search(label) and TOTAL.search(label) and not NET.search(label):
@@ -93,15 +94,28 @@ def sums_of(rows: Sequence[Row], separator: Separator, decimals: int) -> Sums:
             kind = kind_of(label)
             if kind is None:
                 continue
-            found = _beside(row, position) or (
-                _below(rows, index, cell) if kind == "due" else []
-            )
+            found = _beside(row, position) or (_below(rows, index, cell) if kind == "due" else [])
             for amount in found:
                 value = _fitting(amount.value(separator, decimals), decimals)
-                sums.candidates.append(
-                    Candidate(kind=kind, value=value, amount=amount, row=row)
-                )
+                sums.candidates.append(Candidate(kind=kind, value=value, amount=amount, row=row))
+    if not sums.of("due") and not sums.of("total"):
+        sums.candidates += _in_tables(rows, separator, decimals)
     return sums
+
+
+def _in_tables(rows: Sequence[Row], separator: Separator, decimals: int) -> Iterator[Candidate]:
+    """Totals at the foot of a table's column, believed only where their row adds up to them."""
+    for index, header in enumerate(rows):
+        for cell in header.cells:
+            if amounts_in(header.text) or kind_of(_label(cell)) != "total":
+                continue
+            for row in rows[index + 1 : index + 4]:
+                firm = [amount for amount in amounts_in(row.text) if amount.firm]
+                under = [c for c in row.cells if c.overlaps(cell) and amounts_in(c.text)]
+                last = _last_of_sum(firm)
+                if len(firm) > 2 and len(last) == 1 and under and under[-1] is row.cells[-1]:
+                    value = _fitting(last[0].value(separator, decimals), decimals)
+                    yield Candidate(kind="total", value=value, amount=last[0], row=row)
 
 
 def _fitting(value: Decimal | None, decimals: int) -> Decimal | None:
@@ -130,7 +144,7 @@ def _beside(row: Row, position: int) -> list[Amount]:
     cell = row.cells[position]
     inside = [a for a in amounts_in(cell.text) if a.firm and _worded(cell.text[: a.start])]
     if inside:
-        return inside[:1]
+        return _last_of_sum(inside)
     right: list[Amount] = []
     for other in row.cells[position + 1 :]:
         here = amounts_in(other.text)
@@ -142,14 +156,15 @@ def _beside(row: Row, position: int) -> list[Amount]:
             break
         right.extend(here)
     firm = [amount for amount in right if amount.firm] or right
-    if len(firm) > 2 and _is_sum(firm):
-        return firm[-1:]
-    return firm
+    return _last_of_sum(firm)
 
 
-def _is_sum(amounts: Sequence[Amount]) -> bool:
-    last = amounts[-1].readings[0]
-    return any(a.readings[0] + b.readings[0] == last for a, b in combinations(amounts[:-1], 2))
+def _last_of_sum(amounts: list[Amount]) -> list[Amount]:
+    """The last amount alone where it is the sum of two before it; else all of them."""
+    *parts, last = (amount.readings[0] for amount in amounts) if amounts else (Decimal(0),)
+    if any(a + b == last for a, b in combinations(parts, 2)):
+        return amounts[-1:]
+    return amounts
 
 
 def _below(rows: Sequence[Row], index: int, label: Cell) -> list[Amount]:
@@ -220,7 +235,11 @@ def _is_net(value: Decimal, sums: Sums) -> bool:
 def _plain(candidate: Candidate, sums: Sums) -> bool:
     """Whether the amount is clearly money, and not a count followed by an amount."""
     tail = candidate.amount.tail
-    return candidate.amount.firm and (tail is None or tail not in sums.every)
+    if tail is None or tail not in sums.every:
+        return candidate.amount.firm
+    repeated = [item for item in sums.candidates if item.value == candidate.value]
+    added = {net + tax for net in sums.values("net") for tax in sums.values("tax") if net and tax}
+    return len(repeated) > 1 or candidate.value in added
 
 
 def _some(sums: Sums) -> Candidate | None:

@@ -9,24 +9,31 @@ def _any(*words: str) -> re.Pattern[str]:
 
 
 DUE: Final = _any(
-    r"\b(?:total |net )?(?:amount|balance|sum|total|payment)s? (?:now )?(?:due|payable|owed|owing)\b"
+    r"\b(?:total |net )?(?:amount|balance|sum|total|payment)s? (?:now )?(?:due|payable|owed"
+    r"|owing)\b"
     r"(?! date)",
     r"\bdue payable\b|\bpayable amount\b|\bamount to (?:pay|be paid)\b|\btotal to pay\b",
     r"\b(?:please pay|pay this amount|amount outstanding|outstanding (?:amount|balance))\b",
-    r"\bzahlbetrag\b|\bzu (?:be)?zahlen(?:der|de)?\b(?! bis)|\bzahlbarer betrag\b|\bzu uberweisen\b",
+    r"\bzahlbetrag\b|\bzu (?:be)?zahlen(?:der|de)?\b(?! bis)|\bzahlbarer betrag\b"
+    r"|\bzu uberweisen\b",
     r"\b(?:offener|falliger|ausstehender|restlicher) betrag\b|\brestbetrag\b|\brestzahlung\b",
     r"\bk uhrade\b|\bk zaplaceni\b|\bzbyva (?:k )?uhrad|\bna uhradu\b",
-    r"\bnet a payer\b|\bmontant (?:total )?(?:a payer|du)\b|\breste a payer\b|\bsolde (?:du|a payer)",
+    r"\bnet a payer\b|\bmontant (?:total )?(?:a payer|du)\b|\breste a payer\b"
+    r"|\bsolde (?:du|a payer)",
     r"\btotal a payer\b|\bte (?:betalen|voldoen)\b|\bopenstaand\b|\bverschuldigd bedrag\b",
     r"\b(?:totale|importo|netto|saldo) (?:da|a) pagare\b|\bimporto dovuto\b",
     r"\b(?:total|importe|liquido|saldo|valor|cantidad) a pagar\b|\bimporte adeudado\b",
     r"\bdo zaplaty\b|\bfizetendo\b|\batt betala\b|\b(?:a|at) betale\b|\bmaksettava\b",
 )
+EXCLUDING: Final = _any(
+    r"\bex(?:cl|kl|c\b)|\b(?:ohne|without|before|hors|bez|sans|sin|senza|esclus\w*|zzgl|plus)\b",
+)
 NET: Final = _any(
     r"\bsub-? ?totale?s?\b|\bsubtotaal\b|\bsous-? ?total\b|\bzwischensumme\b|\bmezisoucet\b",
     r"\bpositionssumme\b|\bwarenwert\b|\bnet+o?(?:betrag|summe|bedrag|preis)?\b(?! a p| pay)",
     r"\b(?:excl|exkl|ohne|without|before|hors|bez|sans|sin|senza|esclus|zzgl|plus|exclud)",
-    r"\bexc?\.? (?:vat|tax|gst|btw|ust|mwst)|\bht\b|\bimponibile\b|\bbase imponible\b|\bgrondslag\b",
+    r"\bexc?\.? (?:vat|tax|gst|btw|ust|mwst)|\bht\b|\bimponibile\b|\bbase imponible\b"
+    r"|\bgrondslag\b",
     r"\bzaklad dane\b|\btax(?:able)? (?:base|basis|amount)\b|\bsteuerbasis|\bbasisbetrag\b",
     r"\bcena bez\b|\bpretax\b|\bpre-tax\b|\bline total",
 )
@@ -49,7 +56,8 @@ OTHER: Final = _any(
 TOTAL: Final = _any(
     r"^(?:(?:grand|invoice|bill|final|overall|order) )?totals?\b",
     r"^(?:total )?invoice (?:amount|value|sum|total)\b|^amount (?:total|of invoice)\b|^sum total\b",
-    r"^(?:rechnungs|gesamt|end|brutto)[- ]?(?:betrag|summe|beitrag)\b|^gesamtpreis\b|^gesamt\b|^summe\b",
+    r"^(?:rechnungs|gesamt|end|brutto)[- ]?(?:betrag|summe|beitrag)\b|^gesamtpreis\b|^gesamt\b"
+    r"|^summe\b",
     r"^rechnungsbeitrag\b|^rechnung(?:s)?(?:summe|total)\b|^endsumme\b|^betrag (?:gesamt|brutto)\b",
     r"^celkem\b|^celkova (?:castka|cena)\b|^castka celkem\b|^spolu\b|^suma\b|^cena celkem\b",
     r"^(?:factuur ?)?totaal(?:bedrag)?\b|^totaal\b|^factuurbedrag\b|^eindtotaal\b",
@@ -66,6 +74,7 @@ TAKEN_OFF: Final = _any(
 )
 EARLIER: Final = _any(
     r"\b(?:previous|opening|prior|past due|brought forward|overdue|last) ?(?:balance|amount|bill)?",
+    r"\bminimum\b|\bnew balance\b|\baccount balance\b|\bkontostand\b",
     r"\bvortrag|\bsaldovortrag|\brestant|\bsolde precedent|\bvorige saldo|\bsaldo anterior",
 )
 INVOICE: Final = _any(
