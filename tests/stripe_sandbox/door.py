@@ -6,7 +6,7 @@ import base64
 import contextlib
 import http.client
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus, urlsplit
@@ -65,6 +65,15 @@ def _text(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """One POST of a volley; ``params`` hold at least one."""
+
+    path: str
+    params: Params
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
     """A client of one account that speaks plain HTTP and checks the shape of every answer."""
 
@@ -88,13 +97,39 @@ class Door:
         self, method: str, target: str, *, headers: Mapping[str, str], body: bytes | None = None
     ) -> Answer:
         """Send exactly this and return the answer, once its shape has been checked."""
-        host = urlsplit(self.url).netloc
-        connection = http.client.HTTPConnection(host, timeout=ANSWER_SECONDS_MAX)
-        with contextlib.closing(connection):
+        with contextlib.closing(self._connection()) as connection:
             connection.request(method, target, body=body, headers=dict(headers))
-            response = connection.getresponse()
-            names = {name.lower(): value for name, value in response.getheaders()}
-            answer = Answer(status=response.status, headers=names, raw=response.read())
+            return self._answer(connection, target)
+
+    def volley(self, posts: Sequence[Post]) -> list[Answer]:
+        """Let POSTs arrive together, each on a connection of its own, and return their answers.
+
+        Everything but the last byte of each body is sent first, so that the server has one
+        thread ready for each and the last bytes set them off within a millisecond.
+        """
+        with contextlib.ExitStack() as stack:
+            ready = []
+            for post in posts:
+                connection = stack.enter_context(contextlib.closing(self._connection()))
+                body = encoded(post.params).encode()
+                connection.putrequest("POST", post.path)
+                headers = {"Content-Type": FORM, "Idempotency-Key": post.key}
+                headers["Content-Length"] = str(len(body))
+                for name, value in self._headers(headers).items():
+                    connection.putheader(name, value)
+                connection.endheaders(body[:-1])
+                ready.append((connection, body[-1:], post.path))
+            for connection, last, _ in ready:
+                connection.send(last)
+            return [self._answer(connection, path) for connection, _, path in ready]
+
+    def _connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=ANSWER_SECONDS_MAX)
+
+    def _answer(self, connection: http.client.HTTPConnection, target: str) -> Answer:
+        response = connection.getresponse()
+        names = {name.lower(): value for name, value in response.getheaders()}
+        answer = Answer(status=response.status, headers=names, raw=response.read())
         self.check(target.partition("?")[0], answer)
         return answer
 

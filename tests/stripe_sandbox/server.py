@@ -19,22 +19,33 @@ READY_SECONDS_MAX = 20.0  # a loaded two-core machine imports slowly
 STOP_SECONDS_MAX = 5.0  # promised within one; a busy machine gets slack, a hang does not
 
 
-_LATER = """
+_WRAPPED = """
 import runpy, sys, time
 real, shift = time.time, float(sys.argv.pop(1))
 time.time = lambda: real() + shift
+sys.setswitchinterval(float(sys.argv.pop(1)))
 runpy.run_module("stripe_sandbox", run_name="__main__")
 """
+_RESTLESS_S = 0.000001  # threads take turns 5000 times as often as usual
 
 
 def command(
-    *, database: Path, accounts: Mapping[str, str], port: int = 0, later_seconds: int = 0
+    *,
+    database: Path,
+    accounts: Mapping[str, str],
+    port: int = 0,
+    later_seconds: int = 0,
+    restless: bool = False,
 ) -> list[str]:
     """Return the command line that serves ``accounts`` (secret key to account id).
 
-    With ``later_seconds`` the same module runs on a clock that is that far ahead.
+    With ``later_seconds`` the same module runs on a clock that is that far ahead; ``restless``
+    makes its threads interrupt each other wherever they can.
     """
-    program = ["-c", _LATER, str(later_seconds)] if later_seconds else ["-m", "stripe_sandbox"]
+    program = ["-m", "stripe_sandbox"]
+    if later_seconds or restless:
+        interval = _RESTLESS_S if restless else sys.getswitchinterval()
+        program = ["-c", _WRAPPED, str(later_seconds), f"{interval:f}"]
     line = [sys.executable, *program, "--port", str(port)]
     line += ["--database", str(database)]
     for key, account in accounts.items():

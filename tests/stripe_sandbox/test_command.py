@@ -60,11 +60,14 @@ def test_a_half_sent_request_does_not_hold_it_up(server: Server) -> None:
 
 
 def test_a_stop_right_after_the_start_is_not_lost(tmp_path: Path) -> None:
-    # A connection that arrives at the same moment keeps the process busy enough to miss it.
+    # Connections that arrive at the same moment keep the process busy enough to miss a signal.
     for number in range(6):
         line = command(database=tmp_path / f"{number}.sqlite3", accounts=ONE)
         hurried = start(line, log=tmp_path / "stderr.log")
-        with socket.create_connection(("127.0.0.1", hurried.port), timeout=10):
+        with contextlib.ExitStack() as crowd:
+            for _ in range(4):
+                address = ("127.0.0.1", hurried.port)
+                crowd.enter_context(socket.create_connection(address, timeout=10))
             assert hurried.terminate() == 0
 
 

@@ -1,25 +1,18 @@
 """Idempotent requests, as docs.stripe.com/api/idempotent_requests and /error-low-level have them.
 
-That a key lasts 24 hours is held in test_durability. That a stored 500 is replayed is not held
-here: nothing that a client can send makes the counterpart fail.
+That a key lasts 24 hours is held in test_durability, what a crowd does in test_concurrency. That a
+stored 500 is replayed is not held here: nothing that a client can send makes the counterpart fail.
 """
 
 from __future__ import annotations
 
-import http.client
-from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
-
 import pytest
 import stripe
 
-from .door import FORM, INTENTS, Answer, Door, created, draft, encoded, payment, refusal
+from .door import FORM, INTENTS, Door, created, draft, encoded, payment, refusal
 from .sdk import header, pay
 
 KEY_CHARACTERS_MAX = 255
-CROWD = 50
 
 
 def test_a_repeat_returns_the_first_answer_and_says_so(empty_door: Door) -> None:
@@ -194,79 +187,3 @@ def test_the_sdk_sees_the_replay_and_the_misuse(empty_sdk: stripe.StripeClient) 
     with pytest.raises(stripe.IdempotencyError) as caught:
         pay(empty_sdk, key="k-sdk", amount=1)
     assert caught.value.http_status == 400
-
-
-def _crowd(act: Callable[[int], Answer]) -> list[Answer]:
-    """Let 50 threads act at the same moment, and return their answers."""
-    gate = Barrier(CROWD)
-
-    def one(number: int) -> Answer:
-        gate.wait(timeout=20)
-        for _ in range(3):  # a full listen queue resets a connection before anything is read
-            try:
-                return act(number)
-            except (ConnectionResetError, http.client.RemoteDisconnected):
-                continue
-        return act(number)
-
-    with ThreadPoolExecutor(CROWD) as pool:
-        return list(pool.map(one, range(CROWD)))
-
-
-def _only_conflicts(answers: list[Answer]) -> None:
-    """Every answer given is a 409 that names the key as in use."""
-    for answer in answers:
-        assert answer.status == 409
-        assert answer.body["error"]["code"] == "idempotency_key_in_use"
-        assert not answer.replayed
-
-
-def test_fifty_at_once_make_one_payment(empty_door: Door) -> None:
-    answers = _crowd(lambda _: empty_door.post(INTENTS, payment(), key="k-crowd"))
-    good = [answer for answer in answers if answer.status == 200]
-    _only_conflicts([answer for answer in answers if answer.status != 200])
-    assert len({answer.body["id"] for answer in good}) == 1
-    assert len([answer for answer in good if not answer.replayed]) == 1
-    assert empty_door.ids() == [good[0].body["id"]]
-    later = empty_door.post(INTENTS, payment(), key="k-crowd")
-    assert (later.status, later.replayed, later.body) == (200, True, good[0].body)
-
-
-def test_fifty_declines_at_once_are_one_attempt(empty_door: Door) -> None:
-    declined = payment(payment_method="pm_card_chargeDeclined")
-    answers = _crowd(lambda _: empty_door.post(INTENTS, declined, key="k-crowd"))
-    seen = [answer for answer in answers if answer.status == 402]
-    _only_conflicts([answer for answer in answers if answer.status != 402])
-    assert len({answer.body["error"]["charge"] for answer in seen}) == 1
-    assert len(empty_door.ids()) == 1
-
-
-def test_fifty_different_requests_under_one_key_execute_one(empty_door: Door) -> None:
-    answers = _crowd(
-        lambda number: empty_door.post(INTENTS, payment(amount=1000 + number), key="k-crowd")
-    )
-    statuses = Counter(answer.status for answer in answers)
-    assert statuses[200] == 1
-    assert set(statuses) <= {200, 400, 409}
-    assert {a.body["error"]["type"] for a in answers if a.status == 400} <= {"idempotency_error"}
-    assert len(empty_door.ids()) == 1
-
-
-def test_fifty_confirmations_under_fifty_keys_charge_once(empty_door: Door) -> None:
-    intent = created(empty_door, payment_method="pm_card_visa")
-    path = f"{INTENTS}/{intent['id']}/confirm"
-    answers = _crowd(lambda number: empty_door.post(path, key=f"k-{number}"))
-    good = [answer for answer in answers if answer.status == 200]
-    assert len(good) == 1
-    codes = {answer.body["error"]["code"] for answer in answers if answer.status != 200}
-    # /error-codes: lock_timeout is the 429 of an object that another request holds
-    assert codes <= {"payment_intent_unexpected_state", "lock_timeout"}
-    assert empty_door.get(f"{INTENTS}/{intent['id']}").body == good[0].body
-
-
-def test_fifty_payments_at_once_are_all_kept(empty_door: Door) -> None:
-    answers = _crowd(lambda number: empty_door.post(INTENTS, payment(), key=f"k-{number}"))
-    assert {answer.status for answer in answers} == {200}
-    ids = empty_door.ids()
-    assert len(ids) == CROWD
-    assert set(ids) == {answer.body["id"] for answer in answers}
