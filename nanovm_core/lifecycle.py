@@ -32,8 +32,8 @@ TERMINAL = frozenset({COMPLETED, FAILED, KILLED})
 SUSPENDED = frozenset({PAUSED, EXHAUSTED, APPROVAL})
 
 _RESULT = (ACTIVE, PAUSED, APPROVAL, COMPLETED, FAILED)
-_ANSWER = (ACTIVE, PAUSED, APPROVAL, FAILED)
-_GO_ON = (ACTIVE, APPROVAL, FAILED)
+_ANSWER = (ACTIVE, PAUSED, APPROVAL, EXHAUSTED, FAILED)
+_GO_ON = (ACTIVE, APPROVAL, EXHAUSTED, FAILED)
 
 # (state, event) → the states it may lead to; a pair that is not here is refused (FSM-002).
 TABLE: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
@@ -50,11 +50,11 @@ TABLE: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
         (PAUSED, "EffectDone"): (PAUSED, COMPLETED),
         (PAUSED, "EffectFailed"): (PAUSED, FAILED),
         (PAUSED, "EffectUnknown"): (APPROVAL,),
-        (PAUSED, "ProposalReceived"): (PAUSED, APPROVAL, FAILED),
+        (PAUSED, "ProposalReceived"): (PAUSED, FAILED),
         (PAUSED, "ResumeRequested"): _GO_ON,
-        (PAUSED, "StepRequested"): (ACTIVE, PAUSED, APPROVAL, FAILED),
+        (PAUSED, "StepRequested"): (PAUSED, *_GO_ON),
         (PAUSED, "KillRequested"): (KILLED,),
-        (APPROVAL, "Approved"): (ACTIVE, PAUSED, APPROVAL, FAILED),
+        (APPROVAL, "Approved"): (PAUSED, *_GO_ON),
         (APPROVAL, "Declined"): (FAILED,),
         (APPROVAL, "KillRequested"): (KILLED,),
         (EXHAUSTED, "ResumeRequested"): _GO_ON,

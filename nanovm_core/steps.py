@@ -105,6 +105,7 @@ def failed(program: Program, now: Snapshot, event: EffectFailed) -> Decision:
 
 def unknown(now: Snapshot, event: EffectUnknown) -> Decision:
     """Nobody can tell what happened: wait for a person, with the effect still owed."""
+    _to(now, event, life.APPROVAL)
     if now.owed is None or now.owed.key != event.key:
         raise RefusedError("FSM-001", "Nothing is owed under this key.")
     return suspend(now, event, life.APPROVAL, event.code, event.text, held_by=UNKNOWN_OUTCOME)
@@ -146,6 +147,7 @@ def after_refusal(program: Program, now: Snapshot, event: Event) -> Decision:
 
 def paused(now: Snapshot, event: PauseRequested) -> Decision:
     """Hold still: nothing new is begun; an answer under way is still taken."""
+    _to(now, event, life.PAUSED)
     return suspend(now, event, life.PAUSED, "", "Paused.")
 
 
