@@ -200,7 +200,7 @@ def _absorbed(now: Snapshot, event: Event) -> Decision:
 def _refused(program: Program, now: Snapshot, event: Event, error: RefusedError) -> Decision:
     """Seal the refusal. A refused answer of the model counts against it; nothing else changes."""
     refusal = Refusal(code=error.code, text=error.text, where=_where(error.__traceback__))
-    answers = isinstance(event, ProposalReceived) and steps.answers(now, event)
+    answers = isinstance(event, ProposalReceived) and steps.answers(program, now, event)
     after = replace(now, refused=now.refused + 1, owed=None) if answers else now
     body = {
         **flow.moved(now, event, now.state),

@@ -50,9 +50,13 @@ from nanovm_core.messages import (
 from nanovm_core.program import SLOT_TYPES, Program, Step
 
 
-def answers(now: Snapshot, event: ProposalReceived) -> bool:
-    """Whether this proposal answers the model step's open intent."""
-    return now.owed is not None and now.owed.key == event.key and event.key != ""
+def answers(program: Program, now: Snapshot, event: ProposalReceived) -> bool:
+    """Whether this proposal answers the model step's open intent.
+
+    Under the key of another step it does not: it would take back what that step owes.
+    """
+    owed = now.owed
+    return owed is not None and (owed.step, owed.key) == (program.model_step.name, event.key)
 
 
 def started(program: Program, now: Snapshot, event: RunStarted) -> Decision:
@@ -118,7 +122,7 @@ def proposed(program: Program, now: Snapshot, event: ProposalReceived) -> Decisi
     if call.tool not in program.model_step.accepts:
         raise RefusedError("CAP-002", f"{call.tool} cannot be proposed; the program calls it.")
     args = check_schema(program.tools[call.tool], normalise(call.args, now.slots))
-    if not answers(now, event) or now.step != program.model_step.name:
+    if not answers(program, now, event):
         raise RefusedError("FSM-004", "No proposal is awaited at this point of the run.")
     check_grant(grant, args, now.slots)
     after = replace(now, owed=None, call=(call.tool, frozen(args)), step=program.model_step.next)
