@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,13 @@ LOOK_BACK_S = 300  # the two clocks may differ by this much (DESIGN.md, "Effects
 KEY_LIFE_MS = 24 * 3_600_000  # Stripe forgets an idempotency key after this
 TIMEOUT_S = 20
 API_VERSION = "2026-08-26.dahlia"  # the version whose shapes the counterpart answers with
+# Stripe counts these in other units than ISO 4217 does (its documentation, "Special cases").
+UNITS: Mapping[str, Fraction] = {
+    "ISK": Fraction(100),
+    "UGX": Fraction(100),
+    "MGA": Fraction(1, 100),
+}
+THREE_DECIMALS = ("BHD", "JOD", "KWD", "OMR", "TND")  # Stripe takes them rounded to ten
 CANNOT_TELL = "Stripe did not say whether the payment happened; look at its dashboard, then decide."
 
 
@@ -54,6 +62,19 @@ def configured() -> stripe.StripeClient:
     return client(settings.STRIPE["key"], settings.STRIPE["api_base"])
 
 
+def stripe_amount(amount_minor: int, currency: str) -> int:
+    """The amount as Stripe counts it, exactly.
+
+    Raises:
+        PermanentError: STR-003, where Stripe has no unit that small; nothing is rounded.
+    """
+    amount = amount_minor * UNITS.get(currency, Fraction(1))
+    if amount.denominator != 1 or (currency in THREE_DECIMALS and amount % 10):
+        text = f"Stripe cannot take this amount of {currency} exactly; nothing was paid."
+        raise PermanentError("STR-003", text)
+    return int(amount)
+
+
 def pay(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
     """Make the payment, or find it where an earlier try made it.
 
@@ -76,7 +97,7 @@ def pay(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
 
 def _post(charge: Charge) -> stripe.PaymentIntent:
     params = {
-        "amount": charge.amount_minor,
+        "amount": stripe_amount(charge.amount_minor, charge.currency),
         "currency": charge.currency.lower(),
         "confirm": True,
         "payment_method": charge.payment_method,
@@ -126,7 +147,8 @@ def _find(charge: Charge) -> stripe.PaymentIntent | None:
 
 def _checked(charge: Charge, intent: stripe.PaymentIntent) -> Payment:
     """A payment is one only if it came back as it was authorized."""
-    sent = (charge.amount_minor, charge.currency.lower(), charge.run)
+    amount = stripe_amount(charge.amount_minor, charge.currency)
+    sent = (amount, charge.currency.lower(), charge.run)
     got = (intent.amount, intent.currency, _metadata(intent).get("run"))
     if sent != got:
         text = "Stripe's answer is not the payment that was authorized; compare both, then decide."

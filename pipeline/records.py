@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import F
+from django.db.models import F, Max
 
 from nanovm_core.canonical import decode, encode
 from nanovm_core.envelope import (
@@ -39,8 +39,16 @@ class Verified:
 def lock(run_id: str) -> tuple[Workspace, Run]:
     """Lock the log's row, then the run's: always in this order."""
     workspace_id = Run.objects.values_list("workspace_id", flat=True).get(id=run_id)
-    workspace = Workspace.objects.select_for_update().get(id=workspace_id)
+    workspace = lock_log(str(workspace_id))
     return workspace, Run.objects.select_for_update().get(id=run_id)
+
+
+def lock_log(workspace_id: str) -> Workspace:
+    """Lock a log. Its size is counted from the envelopes; the column only repeats it."""
+    workspace = Workspace.objects.select_for_update().get(id=workspace_id)
+    last = Envelope.objects.filter(workspace=workspace).aggregate(seq=Max("seq"))["seq"]
+    workspace.size = 0 if last is None else last + 1
+    return workspace
 
 
 def stored(run_id: str) -> list[Stored]:
@@ -163,6 +171,8 @@ def _seal(workspace: Workspace, run: Run, drafts: Sequence[Draft]) -> None:
     """Give each draft its seq, n and prev, and store the bytes with their hash."""
     sealed: list[Envelope] = []
     for draft in drafts:
+        if draft.kind == "integrity":  # the row may lie: its place is behind all that is there
+            run.length = max(run.length, _next_n(run))
         prev = ZERO if draft.kind == "integrity" else (run.head or ZERO)
         place = Place(
             log=workspace.origin, seq=workspace.size, run=str(run.id), n=run.length, prev=prev
@@ -189,6 +199,11 @@ def _seal(workspace: Workspace, run: Run, drafts: Sequence[Draft]) -> None:
         workspace.size += 1
     Envelope.objects.bulk_create(sealed)
     workspace.save(update_fields=["size"])
+
+
+def _next_n(run: Run) -> int:
+    last = Envelope.objects.filter(run=str(run.id)).aggregate(n=Max("n"))["n"]
+    return 0 if last is None else int(last) + 1
 
 
 def _keep(run: Run, snapshot: Snapshot) -> None:

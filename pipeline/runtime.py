@@ -273,7 +273,7 @@ def _stored_run(run: Run, decision: Decision, sealed: Sequence[Sealed]) -> Run:
 def _store(run: Run, decision: Decision, sealed: Sequence[Sealed]) -> None:
     run.head, run.length = "", 0
     with transaction.atomic():
-        workspace = Workspace.objects.select_for_update().get(id=run.workspace_id)
+        workspace = records.lock_log(str(run.workspace_id))
         run.snapshot = b""
         run.save(force_insert=True)
         records.record(workspace, run, decision, sealed)
