@@ -120,5 +120,8 @@ LOGGING = {
         },
     },
     "root": {"handlers": ["stderr", "file"], "level": "INFO"},
-    "loggers": {"django": {"handlers": [], "level": "WARNING", "propagate": True}},
+    "loggers": {
+        "django": {"handlers": [], "level": "WARNING", "propagate": True},
+        "stripe": {"level": "WARNING"},  # below that it names payment objects
+    },
 }
