@@ -1,17 +1,18 @@
 """Policy: ordered rules over an invoice and a proposal; what no rule allows is denied."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nanovm_core.canonical import digest
+from nanovm_core.canonical import INTEGER_MAX, digest
 from nanovm_core.conditions import Condition, parse
 from nanovm_core.errors import ConditionError, ProgramError, RefusedError
+from nanovm_core.strict_toml import Table, document
 
 ADMISSION, AUTHORIZE = "admission", "authorize"
 STAGES = (ADMISSION, AUTHORIZE)
 OUTCOMES = ("allow", "hold", "deny")
 SOURCE_BYTES_MAX = 65_536
+KEY = "workspace_minor"
 RULE_KEYS = {"id", "at", "outcome", "when", "why", "approvable"}
 
 
@@ -56,19 +57,21 @@ def load_policy(source: bytes) -> Policy:
     Raises:
         ProgramError: PRG-003, with the rule and the reason, and a caret where a condition fails.
     """
-    document = _document(source)
-    rows = document.get("rules", [])
+    found = _document(source)
+    rows = found.get("rules", [])
     if not isinstance(rows, list):
         raise ProgramError("PRG-003", "rules must be a list of tables: [[rules]]")
     rules = tuple(_rule(row, place) for place, row in enumerate(rows, 1))
     if len({rule.id for rule in rules}) != len(rules):
         raise ProgramError("PRG-003", "two rules have the same id")
-    budget = document.get("budget", {})
-    limit = budget.get("workspace_minor") if isinstance(budget, Mapping) else None
-    if type(limit) is not int or limit < 0:
-        raise ProgramError("PRG-003", "[budget] workspace_minor must be an integer of 0 or more")
+    budget = found.get("budget", {})
+    limit = budget.get(KEY) if isinstance(budget, Mapping) else None
+    if type(limit) is not int or not 0 <= limit <= INTEGER_MAX or budget != {KEY: limit}:
+        raise ProgramError(
+            "PRG-003", f"[budget] holds {KEY}, an integer of 0 to {INTEGER_MAX}, and nothing else"
+        )
     return Policy(
-        name=str(document["name"]),
+        name=str(found["name"]),
         hash=digest(b"nanovm/policy/v1\0", source),
         rules=rules,
         budget_minor=limit,
@@ -107,19 +110,14 @@ def _fires(rule: PolicyRule, context: Mapping[str, object]) -> bool:
         ) from error
 
 
-def _document(source: bytes) -> dict[str, object]:
-    if len(source) > SOURCE_BYTES_MAX:
-        raise ProgramError("PRG-003", f"the policy is over {SOURCE_BYTES_MAX} bytes")
-    try:
-        document = tomllib.loads(source.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ProgramError("PRG-003", f"the policy is not TOML: {error}") from error
-    unknown = set(document) - {"v", "name", "rules", "budget"}
-    if document.get("v") != "nanovm-policy/1" or unknown or "name" not in document:
+def _document(source: bytes) -> Table:
+    found = document(source, code="PRG-003", what="policy", size_max=SOURCE_BYTES_MAX)
+    unknown = set(found) - {"v", "name", "rules", "budget"}
+    if found.get("v") != "nanovm-policy/1" or unknown or "name" not in found:
         raise ProgramError(
             "PRG-003", f'expected v = "nanovm-policy/1" and a name; unknown keys: {sorted(unknown)}'
         )
-    return document
+    return found
 
 
 def _rule(row: object, place: int) -> PolicyRule:

@@ -1,16 +1,16 @@
 """The program: TOML in, one immutable checked value out, named by its hash."""
 
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from nanovm_core.canonical import digest
+from nanovm_core.canonical import INTEGER_MAX, digest
 from nanovm_core.capabilities import ArgSpec, Constraint, Grant, Tool
 from nanovm_core.errors import ProgramError
 from nanovm_core.policy import DENY_ALL, Policy
 from nanovm_core.projection import HIDDEN, MODES
+from nanovm_core.strict_toml import Table, document, names, only, positive, rows, subtable, text
 
 COMPLETED = "completed"
 SOURCE_BYTES_MAX = 262_144
@@ -18,8 +18,20 @@ STEPS_MAX = 64
 SLOT_TYPES: Mapping[str, type] = MappingProxyType(
     {"ref": str, "string": str, "integer": int, "boolean": bool}
 )
+TABLES = ("slots", "tools", "grants", "steps")
 KINDS = ("effect", "model", "pure")
-Table = Mapping[str, object]
+AUTHORIZED = "authorized"
+BOUND_TYPES: Mapping[str, type] = MappingProxyType(
+    {
+        "type": str,
+        "min": int,
+        "max": int,
+        "length_max": int,
+        "one_of": tuple,
+        "prefix": str,
+        "equals_slot": str,
+    }
+)
 T = TypeVar("T")
 
 
@@ -78,20 +90,22 @@ def load_program(source: bytes) -> Program:
     Raises:
         ProgramError: PRG-001 not readable, PRG-002 inconsistent; the text names the place.
     """
-    document = _document(source)
-    limits = _table(document, "limits")
+    found = document(source, code="PRG-001", what="program", size_max=SOURCE_BYTES_MAX)
+    if found.get("v") != "nanovm-program/1":
+        raise ProgramError("PRG-001", 'expected v = "nanovm-program/1"')
+    only(found, {"v", "name", "first", "limits", *TABLES}, "program")
+    limits = subtable(found, "limits")
+    only(limits, {"proposals_max", "warrant_ttl_ms"}, "limits")
     program = Program(
-        name=_text(document, "name", "program"),
+        name=text(found, "name", "program"),
         hash=digest(b"nanovm/program/v1\0", source),
-        first=_text(document, "first", "program"),
-        steps=_named(_rows(document, "steps"), _step),
-        slots=_mapped(_table(document, "slots"), _slot),
-        tools=_mapped(_table(document, "tools"), _tool),
-        grants=MappingProxyType(
-            {grant.tool: grant for grant in map(_grant, _rows(document, "grants"))}
-        ),
-        proposals_max=_positive(limits, "proposals_max"),
-        warrant_ttl_ms=_positive(limits, "warrant_ttl_ms"),
+        first=text(found, "first", "program"),
+        steps=_indexed(((s.name, s) for s in map(_step, rows(found, "steps"))), "step"),
+        slots=_mapped(subtable(found, "slots"), _slot),
+        tools=_mapped(subtable(found, "tools"), _tool),
+        grants=_indexed(((g.tool, g) for g in map(_grant, rows(found, "grants"))), "grant"),
+        proposals_max=positive(limits, "proposals_max", "limits"),
+        warrant_ttl_ms=positive(limits, "warrant_ttl_ms", "limits"),
     )
     for fault in faults(program):
         raise ProgramError("PRG-002", fault)
@@ -140,6 +154,8 @@ def _path_faults(program: Program) -> Iterator[str]:
 def _step_faults(program: Program, step: Step) -> Iterator[str]:
     if step.kind not in KINDS:
         yield f"step {step.name}: kind {step.kind!r} is none of {KINDS}"
+    if step.call and (step.call != AUTHORIZED or not _is_authorized(program, step)):
+        yield f"step {step.name}: call = {step.call!r} takes the call that a pure step authorized"
     if step.kind != "pure" and not step.call and step.tool not in program.tools:
         yield f"step {step.name}: unknown tool {step.tool!r}"
     for slot in (*step.args.values(), *step.fills, *step.drops):
@@ -148,144 +164,109 @@ def _step_faults(program: Program, step: Step) -> Iterator[str]:
     for tool in step.accepts:
         if tool not in program.grants:
             yield f"step {step.name}: accepts {tool!r}, which is not granted"
-    if step.kind == "pure" and program.steps.get(step.next, step).call != "authorized":
+    if step.kind == "pure" and program.steps.get(step.next, step).call != AUTHORIZED:
         yield f"step {step.name}: a pure step authorizes the call of the step after it"
     if step.kind == "model" and program.steps.get(step.next, step).kind != "pure":
         yield f"step {step.name}: what a model proposes goes to a pure step first"
 
 
-def _document(source: bytes) -> Table:
-    if len(source) > SOURCE_BYTES_MAX:
-        raise ProgramError("PRG-001", f"the program is over {SOURCE_BYTES_MAX} bytes")
-    try:
-        document = tomllib.loads(source.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ProgramError("PRG-001", f"the program is not TOML: {error}") from error
-    if document.get("v") != "nanovm-program/1":
-        raise ProgramError("PRG-001", 'expected v = "nanovm-program/1"')
-    _only(
-        document, {"v", "name", "first", "limits", "slots", "tools", "grants", "steps"}, "program"
-    )
-    return document
+def _is_authorized(program: Program, step: Step) -> bool:
+    """Whether this is an effect that nothing but a pure step leads to."""
+    before = [each.kind for each in program.steps.values() if each.next == step.name]
+    return step.kind == "effect" and before == ["pure"] and program.first != step.name
 
 
 def _step(row: Table) -> Step:
-    name = _text(row, "name", "a step")
-    _only(row, set(Step.__slots__), f"step {name}")
-    attempts = row.get("attempts_max", 1)
-    if type(attempts) is not int or attempts < 1:
-        raise ProgramError("PRG-001", f"step {name}: attempts_max must be an integer of 1 or more")
+    name = text(row, "name", "a step")
+    place = f"step {name}"
+    only(row, set(Step.__slots__), place)
     return Step(
         name=name,
-        kind=_text(row, "kind", name),
-        next=_text(row, "next", name),
-        tool=str(row.get("tool", "")),
-        call=str(row.get("call", "")),
-        args=_strings(row.get("args", {}), f"step {name}: args"),
-        fills=_names(row, "fills"),
-        drops=_names(row, "drops"),
-        accepts=_names(row, "accepts"),
-        attempts_max=attempts,
+        kind=text(row, "kind", place),
+        next=text(row, "next", place),
+        tool=text(row, "tool", place, ""),
+        call=text(row, "call", place, ""),
+        args=_strings(row, "args", place),
+        fills=names(row, "fills", place),
+        drops=names(row, "drops", place),
+        accepts=names(row, "accepts", place),
+        attempts_max=positive(row, "attempts_max", place, 1),
     )
 
 
 def _slot(name: str, row: Table) -> Slot:
-    _only(row, {"type", "model"}, f"slot {name}")
-    slot = Slot(type=_text(row, "type", name), model=str(row.get("model", HIDDEN)))
+    place = f"slot {name}"
+    only(row, {"type", "model"}, place)
+    slot = Slot(type=text(row, "type", place), model=text(row, "model", place, HIDDEN))
     if slot.type not in SLOT_TYPES or slot.model not in MODES:
         raise ProgramError(
-            "PRG-001", f"slot {name}: type is one of {list(SLOT_TYPES)}, model one of {MODES}"
+            "PRG-001", f"{place}: type is one of {list(SLOT_TYPES)}, model one of {MODES}"
         )
     return slot
 
 
 def _tool(name: str, row: Table) -> Tool:
-    _only(row, {"args", "critical"}, f"tool {name}")
+    only(row, {"args", "critical"}, f"tool {name}")
     return Tool(
         name=name,
-        args=_mapped(_table(row, "args"), _arg),
-        critical=_strings(row.get("critical", {}), f"tool {name}: critical"),
+        args=_mapped(subtable(row, "args"), _arg),
+        critical=_strings(row, "critical", f"tool {name}"),
     )
 
 
 def _arg(name: str, row: Table) -> ArgSpec:
-    spec = _built(ArgSpec, row, f"argument {name}")
+    spec = _bounded(ArgSpec, row, f"argument {name}")
     if spec.type not in SLOT_TYPES:
         raise ProgramError("PRG-001", f"argument {name}: type is one of {list(SLOT_TYPES)}")
     return spec
 
 
 def _grant(row: Table) -> Grant:
-    _only(row, {"tool", "where"}, "a grant")
-    where = _mapped(_table(row, "where"), lambda name, table: _built(Constraint, table, name))
-    return Grant(tool=_text(row, "tool", "a grant"), where=where)
+    tool = text(row, "tool", "a grant")
+    place = f"the grant of {tool}"
+    only(row, {"tool", "where"}, place)
+
+    def constraint(name: str, table: Table) -> Constraint:
+        return _bounded(Constraint, table, f"{place}: {name}")
+
+    return Grant(tool=tool, where=_mapped(subtable(row, "where"), constraint))
 
 
-def _built(kind: Callable[..., T], row: Table, place: str) -> T:
+def _bounded(kind: Callable[..., T], row: Table, place: str) -> T:
     """Make a dataclass from a table whose keys are its fields; lists become tuples."""
     values = {key: tuple(v) if isinstance(v, list) else v for key, v in row.items()}
+    for key, value in values.items():
+        parts = value if isinstance(value, tuple) else (value,)
+        if type(value) is not BOUND_TYPES.get(key) or not all(map(_is_scalar, parts)):
+            raise ProgramError("PRG-001", f"{place}: {key} is unknown, or its value does not fit")
     try:
         return kind(**values)
     except TypeError as error:
         raise ProgramError("PRG-001", f"{place}: {error}") from error
 
 
+def _is_scalar(value: object) -> bool:
+    known = type(value) in (str, bool, int)
+    return known and (not isinstance(value, int) or abs(value) <= INTEGER_MAX)
+
+
 def _mapped(table: Table, make: Callable[[str, Table], T]) -> Mapping[str, T]:
-    for name, row in table.items():
-        if not isinstance(row, Mapping):
-            raise ProgramError("PRG-001", f"{name} must be a table")
-    return MappingProxyType({name: make(name, row) for name, row in table.items()})  # type: ignore[arg-type]
+    return MappingProxyType({name: make(name, subtable(table, name)) for name in table})
 
 
-def _named(rows: list[Table], make: Callable[[Table], Step]) -> Mapping[str, Step]:
-    steps = [make(row) for row in rows]
-    if len({step.name for step in steps}) != len(steps) or len(steps) > STEPS_MAX:
-        raise ProgramError("PRG-002", f"step names must differ, and {STEPS_MAX} steps are the most")
-    return MappingProxyType({step.name: step for step in steps})
+def _indexed(named: Iterable[tuple[str, T]], what: str) -> Mapping[str, T]:
+    """Index by name; none twice, and not too many."""
+    listed = list(named)
+    for place, (name, _) in enumerate(listed):
+        if name in [each for each, _ in listed[:place]]:
+            raise ProgramError("PRG-002", f"{what} {name!r} is there twice")
+    if len(listed) > STEPS_MAX:
+        raise ProgramError("PRG-002", f"there are over {STEPS_MAX} of {what}")
+    return MappingProxyType(dict(listed))
 
 
-def _rows(document: Table, key: str) -> list[Table]:
-    rows = document.get(key, [])
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise ProgramError("PRG-001", f"{key} must be a list of tables: [[{key}]]")
-    return rows
-
-
-def _table(document: Table, key: str) -> Table:
-    table = document.get(key, {})
-    if not isinstance(table, Mapping):
-        raise ProgramError("PRG-001", f"{key} must be a table")
-    return table
-
-
-def _text(row: Table, key: str, place: str) -> str:
-    value = row.get(key)
-    if not isinstance(value, str) or not value:
-        raise ProgramError("PRG-001", f"{place}: {key} must be a text")
-    return value
-
-
-def _positive(row: Table, key: str) -> int:
-    value = row.get(key)
-    if type(value) is not int or value < 1:
-        raise ProgramError("PRG-001", f"limits: {key} must be an integer of 1 or more")
-    return value
-
-
-def _names(row: Table, key: str) -> tuple[str, ...]:
-    value = row.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise ProgramError("PRG-001", f"{key} must be a list of names")
-    return tuple(value)
-
-
-def _strings(value: object, place: str) -> Mapping[str, str]:
-    if not isinstance(value, Mapping) or not all(isinstance(v, str) for v in value.values()):
-        raise ProgramError("PRG-001", f"{place} must map names to names")
-    return MappingProxyType(dict(value))
-
-
-def _only(row: Table, known: set[str], place: str) -> None:
-    unknown = sorted(set(row) - known)
-    if unknown:
-        raise ProgramError("PRG-001", f"{place}: unknown keys {unknown}")
+def _strings(row: Table, key: str, place: str) -> Mapping[str, str]:
+    found = subtable(row, key)
+    if not all(isinstance(value, str) for value in found.values()):
+        raise ProgramError("PRG-001", f"{place}: {key} must map names to names")
+    return MappingProxyType({name: str(value) for name, value in found.items()})
