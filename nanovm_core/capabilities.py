@@ -122,7 +122,7 @@ def check_provenance(tool: Tool, args: Args, slots: Args) -> None:
     """Demand that each critical argument equals the slot a deterministic step filled."""
     for name, slot in tool.critical.items():
         known = slots.get(slot)
-        if known is None or type(known) is not type(args[name]) or known != args[name]:
+        if not _same(known, args[name]):
             raise RefusedError(
                 "POL-010", f"The argument {name!r} is not what the document gave for {slot!r}."
             )
@@ -185,6 +185,11 @@ def _check_text(name: str, spec: ArgSpec, value: str) -> None:
         )
 
 
+def _same(known: Scalar | None, value: Scalar) -> bool:
+    """Equal and of one type: a boolean is no integer."""
+    return type(known) is type(value) and known == value
+
+
 def _within(constraint: Constraint, value: Scalar, slots: Args) -> bool:
     same = {type(option) for option in constraint.one_of or ()}
     checks: Sequence[bool] = (
@@ -193,7 +198,6 @@ def _within(constraint: Constraint, value: Scalar, slots: Args) -> bool:
         constraint.max is None or (type(value) is int and value <= constraint.max),
         constraint.prefix is None
         or (isinstance(value, str) and value.startswith(constraint.prefix)),
-        constraint.equals_slot is None
-        or (constraint.equals_slot in slots and slots[constraint.equals_slot] == value),
+        constraint.equals_slot is None or _same(slots.get(constraint.equals_slot), value),
     )
     return all(checks)

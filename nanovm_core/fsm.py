@@ -47,10 +47,17 @@ def begin(
     actor: str,
     stepping: bool = False,
 ) -> Decision:
-    """Decide the first value of a run: its genesis, under this program and its policy."""
+    """Decide the first value of a run: its genesis, under this program and its policy.
+
+    Raises:
+        ProgramError: PRG-002 where a slot is unknown.
+        RefusedError: FSM-007 or PII-001 where a value does not fit its slot.
+    """
     unknown = sorted(set(slots) - set(program.slots))
     if unknown:
         raise ProgramError("PRG-002", f"the program has no slots {unknown}")
+    for name, value in slots.items():
+        steps.check_slot(program, name, value, secrets)
     now = Snapshot(
         run=run,
         program=program.hash,
@@ -178,6 +185,8 @@ def _decided(program: Program, now: Snapshot, event: Event) -> Decision:  # noqa
             return steps.approved(program, now, event)
         case Declined() | KillRequested():
             return steps.stopped(now, event)
+        case DamageFound():
+            raise RefusedError("FSM-002", "Damage is found in stored bytes, not told in an event.")
     raise TypeError(f"{type(event).__name__} is no event of the kernel")
 
 

@@ -1,5 +1,6 @@
 """Projections: what the model, a trace and a tool may see of a run's slots."""
 
+import re
 from collections.abc import Mapping
 
 from nanovm_core.messages import Args, Scalar
@@ -37,11 +38,12 @@ def for_trace(slots: Args) -> dict[str, Scalar]:
 
 def masked(text: str, opened: Mapping[str, str]) -> str:
     """The text with each known personal value replaced by ``{{slot}}``, longest first."""
-    by_length = sorted(opened.items(), key=lambda item: (-len(item[1]), item[0]))
-    for name, value in by_length:
-        if len(value) >= MASK_CHARS_MIN:
-            text = text.replace(value, "{{" + name + "}}")
-    return text
+    slots = {value: name for name, value in sorted(opened.items(), reverse=True)}
+    values = sorted((each for each in slots if len(each) >= MASK_CHARS_MIN), key=len, reverse=True)
+    if not values:
+        return text
+    pattern = "|".join(map(re.escape, values))  # in one go: no placeholder is masked again
+    return re.sub(pattern, lambda match: "{{" + slots[match[0]] + "}}", text)
 
 
 def _is_ref(value: Scalar) -> bool:

@@ -1,9 +1,11 @@
 """What each kind of event does to a run."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nanovm_core import budget
 from nanovm_core import lifecycle as life
+from nanovm_core.canonical import encode
 from nanovm_core.capabilities import (
     REF,
     check_grant,
@@ -12,7 +14,7 @@ from nanovm_core.capabilities import (
     read_proposal,
     resolve,
 )
-from nanovm_core.errors import RefusedError
+from nanovm_core.errors import CanonicalError, RefusedError
 from nanovm_core.flow import (
     UNKNOWN_OUTCOME,
     again,
@@ -31,6 +33,7 @@ from nanovm_core.flow import (
 from nanovm_core.messages import (
     Approved,
     Args,
+    Commitment,
     Decision,
     Declined,
     Effect,
@@ -44,6 +47,7 @@ from nanovm_core.messages import (
     Reservation,
     ResumeRequested,
     RunStarted,
+    Scalar,
     Snapshot,
     StepRequested,
 )
@@ -57,6 +61,20 @@ def answers(program: Program, now: Snapshot, event: ProposalReceived) -> bool:
     """
     owed = now.owed
     return owed is not None and (owed.step, owed.key) == (program.model_step.name, event.key)
+
+
+def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Commitment]) -> None:
+    """Hold a value to its slot's type; a personal one is the ref of one of these secrets.
+
+    Raises:
+        RefusedError: FSM-007 or PII-001, naming the slot and never its value.
+    """
+    kind = program.slots[name].type
+    if type(value) is not SLOT_TYPES[kind] or not _sealable(value):
+        raise RefusedError("FSM-007", f"The slot {name!r} takes a value of type {kind}.")
+    committed = any((secret.slot, secret.ref) == (name, value) for secret in secrets)
+    if kind == "ref" and (not REF.fullmatch(str(value)) or not committed):
+        raise RefusedError("PII-001", f"The slot {name!r} takes a committed vault ref only.")
 
 
 def started(program: Program, now: Snapshot, event: RunStarted) -> Decision:
@@ -206,15 +224,21 @@ def _owed(program: Program, now: Snapshot, event: Event, key: str) -> tuple[Effe
 
 def _filled(program: Program, now: Snapshot, step: Step, event: EffectDone) -> Args:
     """The slots after a step: its own ones set, by type; personal ones by committed ref."""
-    committed = {(secret.slot, secret.ref) for secret in event.secrets}
     for name, value in event.out.items():
-        if name not in step.fills or type(value) is not SLOT_TYPES[program.slots[name].type]:
-            raise RefusedError("FSM-007", f"Step {step.name} may not fill the slot {name!r} so.")
-        personal = program.slots[name].type == "ref"
-        if personal and (not REF.fullmatch(str(value)) or (name, value) not in committed):
-            raise RefusedError("PII-001", f"The slot {name!r} takes a committed vault ref only.")
+        if name not in step.fills:
+            raise RefusedError("FSM-007", f"Step {step.name} may not fill the slot {name!r}.")
+        check_slot(program, name, value, event.secrets)
     kept = {name: value for name, value in now.slots.items() if name not in step.drops}
     return frozen({**kept, **event.out})
+
+
+def _sealable(value: Scalar) -> bool:
+    """Whether an envelope could hold it: what cannot be sealed must not be taken."""
+    try:
+        encode(value)
+    except CanonicalError:
+        return False
+    return True
 
 
 def _spent(now: Snapshot, step: Step) -> tuple[Reservation, ...]:
