@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-requirements.txt
-PACKAGES := nanovm_core stripe_sandbox pipeline sabotage dashboard config
+PACKAGES := nanovm_core stripe_sandbox pipeline sabotage dashboard config samples
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	command -v $$name && break; done 2>/dev/null)
 

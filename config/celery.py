@@ -1,11 +1,20 @@
 """The Celery application: at least once, one at a time, JSON, and no arguments in the logs."""
 
+import json
 import os
+from typing import Any
 
 from celery import Celery
+from celery.signals import worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("nanovm")
 app.config_from_object("config.queue_settings")
 app.autodiscover_tasks()
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator] # Celery ships no types
+def announce(sender: Any, **_: Any) -> None:
+    """Tell whoever started the worker that it takes orders now, in a line of JSON."""
+    print(json.dumps({"ready": True, "node": sender.hostname}), flush=True)

@@ -13,7 +13,7 @@ from config.environment import UPLOAD_SIZE_BYTES_MAX
 DROPPED_SIZE_BYTES_MAX = 100 * 1024 * 1024  # read and dropped, so that the sender gets an answer
 
 
-class BoundedRequest(WebRequest):  # type: ignore[misc] # Daphne ships no types
+class BoundedRequest(WebRequest):
     """A request whose body stays in memory, cut off at the bound.
 
     Twisted would spool a body of 100 kB to the disk of a shared folder, and would take any
@@ -43,7 +43,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc] # Daphne ships no types
         return super().process()
 
 
-class BoundedFactory(HTTPFactory):  # type: ignore[misc] # Daphne ships no types
+class BoundedFactory(HTTPFactory):
     """Makes bounded requests."""
 
     def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's name

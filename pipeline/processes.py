@@ -17,7 +17,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
-
 ROOT = Path(__file__).resolve().parent.parent
 TETHER = Path(__file__).with_name("tether.py")
 LOOPBACK = "127.0.0.1"

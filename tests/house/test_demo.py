@@ -29,7 +29,7 @@ def ended(demo: Demo) -> tuple[int, str]:
     return demo.popen.returncode, errors
 
 
-def test_it_starts_answers_and_ctrl_c_leaves_no_process(demo: Demo) -> None:
+def test_it_answers_refuses_a_second_one_and_ctrl_c_leaves_no_process(demo: Demo) -> None:
     with urllib.request.urlopen(f"{demo.url}/healthz") as answer:
         health = json.load(answer)
     assert health == {
@@ -41,6 +41,10 @@ def test_it_starts_answers_and_ctrl_c_leaves_no_process(demo: Demo) -> None:
     }
     assert any("local Stripe counterpart" in line for line in demo.said)
     assert len(processes_of(demo.data)) == 5  # supervisor, queue, counterpart, worker, web
+    status, errors = ended(launch(demo.data))
+    assert status == 1
+    assert "Another demo runs on the data folder" in errors
+    assert len(processes_of(demo.data)) == 5
     assert demo.signal(signal.SIGINT) == 0
     assert processes_of(demo.data) == []
 
@@ -63,14 +67,9 @@ def test_a_killed_supervisor_leaves_no_process(demo: Demo) -> None:
     assert wait_for_none(demo.data) == []
 
 
-@pytest.mark.parametrize("part", ["valkey-server", "stripe_sandbox", "celery", "config.web"])
+@pytest.mark.parametrize("part", ["valkey-server", "celery"])
 def test_a_component_that_dies_is_named_and_the_rest_is_stopped(demo: Demo, part: str) -> None:
-    title = {
-        "valkey-server": "the queue server",
-        "stripe_sandbox": "the local Stripe counterpart",
-        "celery": "the worker",
-        "config.web": "the web server",
-    }[part]
+    title = {"valkey-server": "the queue server", "celery": "the worker"}[part]
     victim = next(pid for pid, command in processes_of(demo.data) if part in command)
     os.kill(victim, signal.SIGKILL)
     status, errors = ended(demo)
@@ -97,13 +96,6 @@ def test_a_port_that_is_none_is_one_sentence(tmp_path: Path) -> None:
         status, errors = ended(launch(tmp_path, PORT=wrong))
         assert status == 1
         assert f"PORT={wrong} is no port" in errors
-
-
-def test_a_second_demo_on_the_same_data_is_refused(demo: Demo) -> None:
-    status, errors = ended(launch(demo.data))
-    assert status == 1
-    assert "Another demo runs on the data folder" in errors
-    assert len(processes_of(demo.data)) == 5
 
 
 def test_a_live_key_refuses_to_start(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ PORT_MAX = 65535
 class Command(BaseCommand):
     """Starts, watches and stops everything; ``PORT`` names the port."""
 
+    requires_system_checks = ()  # they load what only the children need
     help = "Start everything the application needs, print its address, stop it all on Ctrl-C."
 
     def handle(self, *_args: Any, **_options: Any) -> None:

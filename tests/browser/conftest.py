@@ -1,0 +1,114 @@
+"""The real application in real processes, and a real browser that forgives nothing."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, ConsoleMessage, Request, WebError
+
+from tests.house.demo import Demo, start
+
+# Playwright's event loop runs in the main thread, where Django would refuse its own database.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_OPTIONS = (
+    "--no-sandbox",  # root cannot have one
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="session")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """The application as ``manage.py demo`` starts it: ``url``, ``data`` and ``env``."""
+    running = start(tmp_path_factory.mktemp("app") / "data")
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def base_url(app: Demo) -> str:
+    """Where ``page.goto("/…")`` leads."""
+    return app.url
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    """The installed Chromium, or the one that ``CHROMIUM`` names; a missing one is a failure."""
+    named = os.environ.get("CHROMIUM")
+    found = named or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    if found is None or not os.access(found, os.X_OK):
+        pytest.fail(
+            "Chromium is needed and was not found: run make test, which installs it on Debian, "
+            "or name its executable in CHROMIUM."
+        )
+    return {
+        **browser_type_launch_args,
+        "executable_path": found,
+        "headless": True,
+        "args": [*CHROMIUM_OPTIONS],
+    }
+
+
+@dataclass(slots=True)
+class Complaints:
+    """What the browser complained about, in any tab of the context."""
+
+    origin: str
+    found: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def expect(self, pattern: str) -> None:
+        """Say that a complaint which matches ``pattern`` belongs to this test."""
+        self.expected.append(pattern)
+
+    def console(self, message: ConsoleMessage) -> None:
+        """An error or a warning in the console; a policy violation is one of them."""
+        if message.type in ("error", "warning"):
+            self.found.append(f"{message.type}: {message.text}")
+
+    def exception(self, error: WebError) -> None:
+        """A script that threw."""
+        self.found.append(f"exception: {error.error.message}")
+
+    def request(self, request: Request) -> None:
+        """Something fetched from another origin."""
+        if not request.url.startswith((self.origin, "data:", "blob:", "about:")):
+            self.found.append(f"foreign request: {request.url}")
+
+    def unexpected(self) -> list[str]:
+        """Those that no one said belong to the test."""
+        return [
+            text for text in self.found if not any(re.search(one, text) for one in self.expected)
+        ]
+
+
+def watch(context: BrowserContext, origin: str) -> Complaints:
+    """Listen to all tabs of a context, now and later."""
+    complaints = Complaints(f"{origin}/")
+    context.on("console", complaints.console)
+    context.on("weberror", complaints.exception)
+    context.on("request", complaints.request)
+    # A violation can be silent in the console; this one is not.
+    context.add_init_script(
+        "addEventListener('securitypolicyviolation', event => "
+        "console.error('policy violation: ' + event.violatedDirective + ' ' + event.blockedURI))"
+    )
+    return complaints
+
+
+@pytest.fixture(autouse=True)
+def complaints(context: BrowserContext, app: Demo) -> Iterator[Complaints]:
+    """Every test fails on a console error, an exception, a policy violation or a foreign host."""
+    heard = watch(context, app.url)
+    yield heard
+    assert heard.unexpected() == []
