@@ -35,6 +35,9 @@ def _other_amount(due: Decimal, currency: str, document: Printed) -> bool:
     labelled = {item.value for item in document.sums.candidates if item.value}
     if abs(due) not in every:
         return bool(labelled)
+    dues = document.sums.values("due") - {None}
+    if dues and due not in dues:
+        return True
     verdict = document.verdict
     if verdict.candidate is None or not verdict.certain:
         return False
