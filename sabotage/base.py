@@ -1,0 +1,124 @@
+"""Firing an injector at a run, once for each key, and computing what came of it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pipeline.models import Run
+from pipeline.world import now_ms, uuid4
+from sabotage import tool_injection
+from sabotage.evidence import Seen, find, see, told
+from sabotage.models import Attack
+from sabotage.shape import Fired, InjectionError, Injector, Param, Target, Value
+from sabotage.waiting import wait_until
+
+__all__ = ["INJECTORS", "InjectionError", "Injector", "Param", "fire", "look_again"]
+
+JUDGED_MS_MAX = 10_000  # how long a repeat waits for the verdict of the first
+LASTING = ("after", "payments", "far_side", "breaches", "length_after", "head_after")
+
+INJECTORS: Mapping[str, Injector] = MappingProxyType(
+    {injector.name: injector for injector in (tool_injection.INJECTOR,)}
+)
+
+
+def fire(run_id: str, name: str, params: Mapping[str, str], idempotency_key: str) -> Attack:
+    """Fire an injector at a run and judge what happened.
+
+    The same key in the same workspace returns the same attack and does nothing. An empty
+    key counts as one that was never used.
+
+    Raises:
+        InjectionError: the attack cannot be made so; nothing was done, the key stays free.
+    """
+    injector = INJECTORS.get(name)
+    if injector is None:
+        raise InjectionError(f"There is no injector {name!r}; there are {', '.join(INJECTORS)}.")
+    values = injector.read(params)
+    run = Run.objects.get(id=run_id)
+    attack, new = _claimed(run, injector, idempotency_key or str(uuid4()))
+    if not new:
+        wait_until(lambda: _is_judged(attack), JUDGED_MS_MAX)
+        attack.refresh_from_db()
+        return attack
+    try:
+        return _carried_out(attack, injector, values)
+    except BaseException:
+        attack.delete()
+        raise
+
+
+def look_again(attack: Attack) -> Attack:
+    """Gather an attack's lasting evidence once more, after the run went on.
+
+    The verdict stays what the runtime answered; what got out, and so the integrity, is
+    computed anew.
+    """
+    run_id = str(attack.run_id)
+    found = find(run_id, see(run_id))
+    fresh = told(found)
+    attack.evidence = {**attack.evidence, **{name: fresh[name] for name in LASTING}}
+    attack.integrity = "BREACHED" if found.breaches else "HELD"
+    attack.state_after = found.after.state
+    attack.save(update_fields=["evidence", "integrity", "state_after"])
+    return attack
+
+
+def _claimed(run: Run, injector: Injector, key: str) -> tuple[Attack, bool]:
+    """The attack of this key: ours to carry out where it is new."""
+    return Attack.objects.get_or_create(
+        workspace_id=run.workspace_id,
+        idempotency_key=key,
+        defaults={
+            "id": uuid4(),
+            "run": run,
+            "injector": injector.name,
+            "state_before": run.state,
+            "created_ms": now_ms(),
+        },
+    )
+
+
+def _carried_out(attack: Attack, injector: Injector, values: Mapping[str, Value]) -> Attack:
+    run_id = str(attack.run_id)
+    before = see(run_id)
+    target = Target(
+        run=Run.objects.get(id=run_id),
+        actor=f"attacker:{injector.name}",
+        values=values,
+        before=before,
+    )
+    fired = injector.inject(target)
+    _judge(attack, injector, fired, before)
+    attack.params = _params(injector, values, fired)
+    attack.proposal_ref = fired.proposal_ref
+    attack.created_ms = now_ms()
+    attack.save()
+    return attack
+
+
+def _judge(attack: Attack, injector: Injector, fired: Fired, before: Seen) -> None:
+    found = find(str(attack.run_id), before)
+    judgement = injector.judge(found, fired)
+    attack.state_before, attack.state_after = before.state, found.after.state
+    attack.verdict, attack.rule, attack.where = judgement.verdict, judgement.rule, judgement.where
+    attack.integrity = "BREACHED" if found.breaches else "HELD"
+    attack.evidence = {**told(found), **fired.facts, **judgement.facts}
+    if judgement.event is not None:
+        attack.evidence["event"] = judgement.event
+    if fired.proposal_ref:
+        attack.evidence["proposal"] = fired.proposal_ref
+
+
+def _params(injector: Injector, values: Mapping[str, Value], fired: Fired) -> dict[str, Value]:
+    """What was fired. Free text stands as its ref, and not at all where nothing kept it."""
+    kept: dict[str, Value] = {}
+    for param in injector.params:
+        value = values[param.name] if param.kind != "text" else fired.proposal_ref
+        if value != "":
+            kept[param.name] = value
+    return kept
+
+
+def _is_judged(attack: Attack) -> bool:
+    verdict = Attack.objects.filter(id=attack.id).values_list("verdict", flat=True).first()
+    return verdict != ""

@@ -1,0 +1,52 @@
+"""Where in the source a rule is decided: read from the code that runs, not written down."""
+
+import dis
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nanovm_core import capabilities, envelope, fsm, steps
+from nanovm_core.messages import Decision
+from pipeline import leases, records
+
+DECIDERS: Mapping[str, Callable[..., Any]] = {
+    "CAP-001": capabilities.resolve,
+    "FSM-001": steps._owed,
+    "FSM-002": steps._to,
+    "FSM-003": fsm._absorbed,
+    "FSM-008": leases.take,
+    "LOG-001": envelope._check,
+    "LOG-002": envelope._check,
+    "LOG-003": records._sealed_snapshot,
+    "LOG-004": records._check_head,
+    "PRG-010": fsm._decided,
+    "PRG-011": fsm._decided,
+}
+
+
+def where(rule: str, *decisions: Decision) -> str:
+    """``file.py:line function`` of what decided.
+
+    A refusal that was decided in this process says it itself; else it is the line of the
+    deciding function that names the rule, or that function's first line.
+    """
+    for decision in decisions:
+        if decision.refusal is not None and decision.refusal.code == rule:
+            return decision.refusal.where
+    function = DECIDERS.get(rule)
+    return _place(function, rule) if function is not None else ""
+
+
+def _place(function: Callable[..., Any], rule: str) -> str:
+    code = function.__code__
+    file = "/".join(code.co_filename.replace("\\", "/").split("/")[-2:])
+    return f"{file}:{_line(function, rule)} {code.co_name}"
+
+
+def _line(function: Callable[..., Any], rule: str) -> int:
+    first: int = function.__code__.co_firstlineno
+    lines = (
+        each.positions.lineno
+        for each in dis.get_instructions(function)
+        if each.argval == rule and each.positions is not None
+    )
+    return next((line for line in lines if line is not None), first)

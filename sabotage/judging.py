@@ -1,0 +1,43 @@
+"""What the evidence says of events that an attacker put before the runtime."""
+
+from collections.abc import Collection
+
+from sabotage.deciders import where
+from sabotage.evidence import Found, Sealed
+from sabotage.shape import Fired, InjectionError, Judgement
+
+TAKEN = frozenset({"result", "resumed"})  # kinds by which an event moves a run on
+
+
+def answer(found: Found, fired: Fired, *, events: Collection[str], actor: str) -> Judgement:
+    """The verdict on these events of this actor.
+
+    From the envelopes that bear them: a refusal is BLOCKED, an absorption IGNORED, damage that
+    was found on the way DETECTED, and what moved the run ACCEPTED.
+
+    Raises:
+        InjectionError: nothing was sealed and nothing counted: nobody has answered yet.
+    """
+    mine = [each for each in found.sealed if each.event in events and each.actor == actor]
+    if fired.proposal_ref:
+        mine = [each for each in mine if fired.proposal_ref in each.refs] or mine
+    for verdict, kinds in (("BLOCKED", {"refused"}), ("IGNORED", {"ignored"}), ("ACCEPTED", TAKEN)):
+        for each in mine:
+            if each.kind in kinds:
+                return _judged(verdict, each.rule, each, fired)
+    if found.absorbed(*events):
+        rule = "FSM-003" if found.after.ended else "FSM-011"
+        return _judged("IGNORED", rule, None, fired)
+    damage = next((each for each in found.sealed if each.kind == "integrity"), None)
+    if damage is not None:
+        return _judged("DETECTED", damage.rule, damage, fired)
+    raise InjectionError("Nobody answered the attack in time; look at the worker and fire again.")
+
+
+def _judged(verdict: str, rule: str, told_by: Sealed | None, fired: Fired) -> Judgement:
+    return Judgement(
+        verdict=verdict,
+        rule=rule,
+        where=where(rule, *fired.decisions),
+        event=told_by.number if told_by is not None else None,
+    )

@@ -1,0 +1,62 @@
+"""The attacks that were fired: what was done, what answered, and the evidence."""
+
+from django.db import models
+
+from nanovm_core.rules import RULES
+from pipeline.models import Run, Workspace
+from pipeline.queries.runs import label_of
+from pipeline.reasons import REASONS
+
+HEADLINES = {
+    "BLOCKED": "{injector} was refused",
+    "IGNORED": "{injector} changed nothing",
+    "DETECTED": "{injector} was found out",
+    "ACCEPTED": "{injector} was taken",
+    "": "{injector} was fired and is not judged yet",
+}
+
+
+class Attack(models.Model):
+    """One attack on one run. ``verdict`` is empty between its firing and its judgement.
+
+    Nothing in it is free text: what the visitor typed lies in the vault under ``proposal_ref``.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="attacks")
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="attacks")
+    injector = models.CharField(max_length=24)
+    params = models.JSONField(default=dict)
+    proposal_ref = models.CharField(max_length=60, blank=True)
+    state_before = models.CharField(max_length=40)
+    state_after = models.CharField(max_length=40, blank=True)
+    verdict = models.CharField(max_length=8, blank=True)  # BLOCKED, IGNORED, DETECTED, ACCEPTED
+    rule = models.CharField(max_length=16, blank=True)
+    where = models.CharField(max_length=160, blank=True)  # file.py:line function
+    integrity = models.CharField(max_length=8, default="HELD")  # HELD, BREACHED
+    evidence = models.JSONField(default=dict)
+    created_ms = models.BigIntegerField()
+    idempotency_key = models.CharField(max_length=80)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "idempotency_key"], name="attack_once")
+        ]
+        indexes = [models.Index(fields=["run", "-created_ms"], name="attack_of_run")]
+
+    @property
+    def when(self) -> str:
+        """The state the run was in when it was attacked, as people see it."""
+        return label_of(self.state_before)
+
+    @property
+    def got_through(self) -> bool:
+        """Whether the attack did what its attacker wanted, or worse."""
+        return self.verdict == "ACCEPTED" or self.integrity == "BREACHED"
+
+    @property
+    def headline(self) -> str:
+        """One sentence, from the verdict, the rule and the injector alone."""
+        rule = RULES.get(self.rule) or REASONS.get(self.rule)
+        sentence = HEADLINES[self.verdict].format(injector=self.injector)
+        return f"{sentence}: {rule.title}" if rule else sentence
