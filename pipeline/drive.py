@@ -79,9 +79,17 @@ def _one_effect(run_id: str) -> bool:
     except TransientError as error:
         _postpone(run_id, begun.effect, error)
         return False
-    runtime.submit(run_id, [answer.event], secrets=answer.secrets)
+    _submit(run_id, begun.effect, answer)
     _note(begun.effect.key, type(answer.event).__name__)
     return True
+
+
+def _submit(run_id: str, effect: Effect, answer: effects.Answer) -> None:
+    """Feed an answer back; one that the kernel does not take is as good as a broken step."""
+    decision = runtime.submit(run_id, [answer.event], secrets=answer.secrets)
+    owed = decision.snapshot.owed
+    if decision.refusal is not None and owed is not None and owed.key == effect.key:
+        runtime.submit(run_id, [_broken(effect, f"its answer: {decision.refusal.code}").event])
 
 
 def _postpone(run_id: str, effect: Effect, error: TransientError) -> None:
@@ -107,13 +115,12 @@ def _answer(work: effects.Work) -> effects.Answer:
     except TransientError:
         raise
     except Exception as error:  # noqa: BLE001 - the barrier: one run ends, the worker goes on
-        return _broken(work.effect, error)
+        _log_broken(work.effect, error)
+        return _broken(work.effect, type(error).__name__)
 
 
-def _broken(effect: Effect, error: Exception) -> effects.Answer:
+def _broken(effect: Effect, kind: str) -> effects.Answer:
     """An error nobody named: known not to have happened inside; outside, a person looks."""
-    kind = type(error).__name__
-    log.error("effect %s broke: %s at %s", effect.tool, kind, _place(error))
     if effect.warrant is None:
         text = f"The step {effect.step} broke ({kind}); nothing was done outside."
         failed = EffectFailed(at_ms=now_ms(), key=effect.key, code="RUN-001", text=text)
@@ -123,10 +130,11 @@ def _broken(effect: Effect, error: Exception) -> effects.Answer:
     return effects.Answer(event=unknown)
 
 
-def _place(error: Exception) -> str:
-    """Where it broke. Its message may quote a document, so that is never logged."""
+def _log_broken(effect: Effect, error: Exception) -> None:
+    """Log where it broke. Its message may quote a document, so that is never logged."""
     frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
+    log.error("effect %s broke: %s at %s", effect.tool, type(error).__name__, place)
 
 
 def _note(key: str, outcome: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from django.conf import settings
 
 from nanovm_core import capabilities
-from nanovm_core.errors import RefusedError
+from nanovm_core.errors import RefusedError, VerificationError
 from nanovm_core.flow import binding
 from nanovm_core.messages import (
     Effect,
@@ -21,7 +21,7 @@ from nanovm_core.messages import (
 from nanovm_core.program import Program
 from nanovm_core.projection import for_model
 from pipeline import gateway, model_adapters, vaultstore
-from pipeline.errors import PermanentError
+from pipeline.errors import OutcomeUnknownError, PermanentError
 from pipeline.extract import Extraction, ExtractionError, Invoice, check_document, extract
 from pipeline.models import Run
 from pipeline.vaultstore import Sealed
@@ -52,7 +52,10 @@ class Work:
     def opened(self, slot: str) -> bytes:
         """The value of a slot that the effect names, from the vault."""
         ref = str(self.effect.args[slot])
-        value = vaultstore.read_bytes([ref])[ref]
+        try:
+            value = vaultstore.read_bytes([ref])[ref]
+        except VerificationError as error:
+            raise PermanentError(error.code, f"The secret of {slot} does not open.") from error
         if value is None:
             raise PermanentError("PII-002", f"The secret of {slot} was erased or cannot be opened.")
         return value
@@ -87,6 +90,9 @@ def perform(work: Work) -> Answer:
     except (PermanentError, ExtractionError) as error:
         return _failed(work, error.code, error.text)
     except RefusedError as error:
+        if work.begun_before:  # an earlier try may have acted: a new attempt could pay twice
+            text = f"{error.text} An earlier try may have acted; look, then decide."
+            raise OutcomeUnknownError(error.code, text) from error
         return _failed(work, error.code, error.text, retry=True)
 
 
