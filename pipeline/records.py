@@ -78,18 +78,33 @@ def verified(run: Run) -> Verified:
 def trusted(run: Run) -> Snapshot:
     """A damaged run's last value: its snapshot where that is still the sealed one.
 
-    Else the little that the run's row says: state and step, and no slots.
+    Else the little that its newest readable envelope says: state and step, and no slots.
     """
+    envelopes = stored(str(run.id))
     try:
-        return _sealed_snapshot(run, stored(str(run.id))[-1])
+        return _own_snapshot(run, envelopes[-1])
     except (VerificationError, IndexError):
+        state, step = _last_said(envelopes) or (run.state, run.step)
         return Snapshot(
             run=RunId(str(run.id)),
             program=run.program_hash,
             policy=run.policy_hash,
-            state=run.state,
-            step=run.step,
+            state=state,
+            step=step,
         )
+
+
+def _last_said(envelopes: Sequence[Stored]) -> tuple[str, str] | None:
+    """State and step after the newest envelope that is whole: the run's row may lie."""
+    for each in reversed(envelopes):
+        try:
+            body = decode(each.data)
+        except CanonicalError:
+            continue
+        state = body.get("state") if isinstance(body, dict) else None
+        if isinstance(body, dict) and isinstance(state, dict) and "step" in body:
+            return str(state["to"]), str(body["step"])
+    return None
 
 
 def record(
@@ -144,6 +159,16 @@ def _check_head(run: Run, segment: Sequence[Stored]) -> None:
 
 
 def _sealed_snapshot(run: Run, last: Stored) -> Snapshot:
+    """The run's snapshot, if the last envelope seals it and the run's row repeats it."""
+    snapshot = _own_snapshot(run, last)
+    row = (str(run.id), run.state, run.step, run.program_hash, run.policy_hash)
+    value = (snapshot.run, snapshot.state, snapshot.step, snapshot.program, snapshot.policy)
+    if row != value:
+        raise VerificationError("LOG-003", "The run's row is not its snapshot's.", at=last.n)
+    return snapshot
+
+
+def _own_snapshot(run: Run, last: Stored) -> Snapshot:
     """The run's snapshot, if it is the one that the last envelope seals."""
     try:
         envelope = decode(last.data)
@@ -159,12 +184,7 @@ def _sealed_snapshot(run: Run, last: Stored) -> Snapshot:
             expected=expected,
             found=found,
         )
-    snapshot = decode_snapshot(bytes(run.snapshot))
-    row = (str(run.id), run.state, run.step, run.program_hash, run.policy_hash)
-    value = (snapshot.run, snapshot.state, snapshot.step, snapshot.program, snapshot.policy)
-    if row != value:
-        raise VerificationError("LOG-003", "The run's row is not its snapshot's.", at=last.n)
-    return snapshot
+    return decode_snapshot(bytes(run.snapshot))
 
 
 def _seal(workspace: Workspace, run: Run, drafts: Sequence[Draft]) -> None:
