@@ -59,7 +59,7 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
     }
 
 
-@dataclass(slots=True)
+@dataclass  # without slots: Playwright marks the objects whose methods it calls
 class Complaints:
     """What the browser complained about, in any tab of the context."""
 

@@ -1,0 +1,335 @@
+"""The rules of the house: sizes, bans, names, documents. Each check is seen to fail, too."""
+
+import ast
+import hashlib
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("config", "dashboard", "sabotage", "pipeline", "nanovm_core", "stripe_sandbox")
+
+LINES_MAX = 300
+TEST_LINES_MAX = 400
+VERIFIER_LINES_MAX = 700  # it must stand alone
+FUNCTION_LINES_MAX = 40
+FILE_BYTES_MAX = 300_000
+
+HOMELESS = {"utils", "helpers", "common", "services", "constants", "types", "misc"}
+KERNEL_IMPORTS = {
+    *("django", "celery", "channels", "stripe", "os", "io", "pathlib", "socket", "time"),
+    *("datetime", "random", "secrets", "uuid", "logging", "asyncio", "threading"),
+    *("importlib", "subprocess", "ctypes", "builtins"),
+}
+KERNEL_CALLS = {"open", "eval", "exec", "compile", "print", "input", "__import__", "breakpoint"}
+TEMPLATE_BANS = {
+    "an inline script": re.compile(
+        r"<script\b(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>", re.I
+    ),
+    "a script with a body": re.compile(r"<script\b[^>]*\bsrc=[^>]*>\s*[^\s<]", re.I),
+    "an inline style": re.compile(r"<style\b|\sstyle\s*=", re.I),
+    "an inline handler": re.compile(r"<[a-z][^>]*\son[a-z]+\s*=", re.I),
+    "unescaped text": re.compile(r"\|\s*safe\b|autoescape\s+off"),
+    "a javascript address": re.compile(r"javascript:", re.I),
+}
+FOREIGN_WORDS = {
+    "a machine's path": re.compile(r"(?<![\w.~}/-])/(?:home|root|work|tmp|Users)/\w"),
+    "a registry's host": re.compile(r"pypi[.]org|pythonhosted[.]|npmjs[.]|deb[.]debian[.]"),
+}
+
+
+def files(*suffixes: str) -> list[Path]:
+    """The files of the repository: those that git tracks or would."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    return [path for path in paths if path.is_file() and (not suffixes or path.suffix in suffixes)]
+
+
+def written(*suffixes: str) -> list[Path]:
+    """The files that someone here wrote: neither vendored nor generated."""
+    return [path for path in files(*suffixes) if not {"vendor", "migrations"} & {*path.parts}]
+
+
+def name_of(path: Path) -> str:
+    """A path as a person reads it."""
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+
+
+def too_long(path: Path) -> list[str]:
+    """A module over its limit."""
+    limit = TEST_LINES_MAX if "tests" in path.parts else LINES_MAX
+    if path.name == "verify.py" and path.parent.name == "nanovm_core":
+        limit = VERIFIER_LINES_MAX
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    return [f"{name_of(path)} has {lines} lines of at most {limit}"] if lines > limit else []
+
+
+def long_functions(source: str) -> list[str]:
+    """Functions over the limit, from ``def`` to their last line."""
+    return [
+        f"{node.name} has {node.end_lineno - node.lineno + 1} lines"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > FUNCTION_LINES_MAX
+    ]
+
+
+def kernel_sins(source: str) -> Iterator[str]:
+    """What a pure module must not do: reach outside, or count in floats."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                modules = [alias.name for alias in names]
+            case ast.ImportFrom(module=str(module)):
+                modules = [module]
+            case ast.Name(id=name) if name in KERNEL_CALLS:
+                yield f"line {node.lineno}: {name}"
+                continue
+            case ast.Constant(value=float() | complex() as number):
+                yield f"line {node.lineno}: {number}"
+                continue
+            case _:
+                continue
+        for module in modules:
+            if module.split(".")[0] in KERNEL_IMPORTS:
+                yield f"line {node.lineno}: import {module}"
+
+
+def undocumented(commands: set[str], settings: set[str], documents: str) -> list[str]:
+    """Commands and settings that no document names."""
+    missing = [
+        f"manage.py {name}"
+        for name in sorted(commands)
+        if not re.search(rf"(manage\.py|make) {name}\b", documents)
+    ]
+    return missing + [name for name in sorted(settings) if not re.search(rf"\b{name}\b", documents)]
+
+
+def environment_settings(source: str) -> set[str]:
+    """The names that a module reads from an ``environ``."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case (
+                ast.Call(
+                    func=ast.Attribute(value=target, attr="get" | "getenv"),
+                    args=[ast.Constant(value=str(name)), *_],
+                )
+                | ast.Subscript(value=target, slice=ast.Constant(value=str(name)))
+            ):
+                if ast.unparse(target) in ("os", "environ", "os.environ"):
+                    found.add(name)
+    return found
+
+
+def vendoring_gaps(folder: Path) -> list[str]:
+    """Third-party files that are not the recorded ones, or have no licence beside them."""
+    lines = (folder / "HASHES").read_text(encoding="utf-8").splitlines()
+    recorded = {name: digest for digest, name in (line.split() for line in lines if line)}
+    present = {path.name for path in folder.iterdir()} - {"HASHES"}
+    gaps = [f"{name} is not recorded" for name in sorted(present - {*recorded})]
+    for name, digest in recorded.items():
+        if name not in present:
+            gaps.append(f"{name} is missing")
+        elif hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
+            gaps.append(f"{name} is not the recorded file")
+    for name in sorted(present):
+        product = re.sub(r"(\.min)?\.(js|css)$", "", name)
+        if product != name and f"{product}.LICENSE" not in present:
+            gaps.append(f"{name} has no licence beside it")
+        if not re.search(r"\d+\.\d+", name):
+            gaps.append(f"{name} does not say its version")
+    return gaps
+
+
+def matches(bans: dict[str, re.Pattern[str]], text: str) -> list[str]:
+    """Which bans a text breaks, and where."""
+    return [
+        f"line {text.count(chr(10), 0, hit.start()) + 1}: {what} ({hit.group(0).strip()[:60]})"
+        for what, pattern in bans.items()
+        for hit in pattern.finditer(text)
+    ]
+
+
+def named(path: Path, problems: list[str]) -> list[str]:
+    """Problems with the file's name before them."""
+    return [f"{name_of(path)}: {problem}" for problem in problems]
+
+
+def source_of(path: Path) -> str:
+    """The text of a source file."""
+    return path.read_text(encoding="utf-8")
+
+
+def test_no_module_is_longer_than_its_limit(tmp_path: Path) -> None:
+    assert [problem for path in written(".py") for problem in too_long(path)] == []
+    long = tmp_path / "long.py"
+    long.write_text("x = 1\n" * LINES_MAX)
+    assert too_long(long) == []
+    long.write_text("x = 1\n" * (LINES_MAX + 1))
+    assert too_long(long) == ["long.py has 301 lines of at most 300"]
+
+
+def test_no_function_is_longer_than_the_limit() -> None:
+    assert [
+        problem
+        for path in written(".py")
+        for problem in named(path, long_functions(source_of(path)))
+    ] == []
+    fits = "async def f():\n" + "    pass\n" * (FUNCTION_LINES_MAX - 1)
+    assert long_functions(fits) == []
+    assert long_functions(fits + "    pass\n") == ["f has 41 lines"]
+
+
+def test_the_kernel_reaches_nothing_outside() -> None:
+    kernel = [path for path in written(".py") if path.parent == ROOT / "nanovm_core"]
+    assert len(kernel) >= 10
+    pure = [path for path in kernel if path.name != "verify.py"]
+    assert [
+        problem for path in pure for problem in named(path, list(kernel_sins(source_of(path))))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "sin",
+    [
+        *("import time", "from datetime import date", "import os.path", "from django import db"),
+        *("__import__('os')", "from importlib import import_module", "open('x')", "x = print"),
+        *("eval('1')", "exec('')", "input()", "rate = 0.5", "x = 1e3", "x = 2j"),
+    ],
+)
+def test_each_sin_of_a_kernel_module_is_seen(sin: str) -> None:
+    assert len(list(kernel_sins(sin))) == 1
+
+
+def test_the_documents_name_every_command_and_every_setting() -> None:
+    commands = {
+        path.stem
+        for path in files(".py")
+        if path.parent.name == "commands" and not path.stem.startswith("_")
+    }
+    settings = {"CHROMIUM"}
+    for path in written(".py"):
+        if name_of(path).split("/")[0] in PACKAGES:
+            settings |= environment_settings(source_of(path))
+    assert "demo" in commands
+    assert {"NANOVM_DATA", "REDIS_URL", "STRIPE_SECRET_KEY", "PORT"} <= settings
+    documents = "\n".join(
+        source_of(ROOT / name) for name in ("README.md", "ARCHITECTURE.md", "CAVEATS.md")
+    )
+    assert undocumented(commands, settings, documents) == []
+
+
+def test_an_unnamed_command_or_setting_is_seen() -> None:
+    assert undocumented({"erase"}, {"PORT"}, "`manage.py erase`, PORT") == []
+    assert undocumented({"erase"}, {"PORT"}, "we erase; PORTS") == ["manage.py erase", "PORT"]
+    source = "environ.get('A'); os.environ['B']; os.getenv('C', ''); other.get('D')"
+    assert environment_settings(source) == {"A", "B", "C"}
+
+
+def test_third_party_files_are_the_recorded_ones(tmp_path: Path) -> None:
+    assert vendoring_gaps(ROOT / "static" / "vendor") == []
+    (tmp_path / "HASHES").write_text(f"{'0' * 64}  lib-1.0.js\n{'0' * 64}  gone-2.0.js\n")
+    (tmp_path / "lib-1.0.js").write_text("")
+    (tmp_path / "other.css").write_text("")
+    assert vendoring_gaps(tmp_path) == [
+        "other.css is not recorded",
+        "lib-1.0.js is not the recorded file",
+        "gone-2.0.js is missing",
+        "lib-1.0.js has no licence beside it",
+        "other.css has no licence beside it",
+        "other.css does not say its version",
+    ]
+
+
+def test_templates_hold_nothing_that_the_policy_forbids() -> None:
+    templates = written(".html")
+    assert templates
+    assert [
+        problem
+        for path in templates
+        for problem in named(path, matches(TEMPLATE_BANS, source_of(path)))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *("<script>go()</script>", '<script src="x.js">go()</script>', '<p style="a">', "<style>"),
+        *('<a href="/" onclick="go()">', "{{ name|safe }}", "{% autoescape off %}"),
+        '<a href="javascript:go()">',
+    ],
+)
+def test_each_ban_on_templates_is_seen(bad: str) -> None:
+    assert matches(TEMPLATE_BANS, f"<p>\n{bad}\n")
+    assert not matches(
+        TEMPLATE_BANS, '<script src="x.js" defer></script> {{ safe }} <p class="on">'
+    )
+
+
+def test_only_webhooks_do_without_the_csrf_token() -> None:
+    exempt = "csrf" + "_exempt"
+    holders = {name_of(path) for path in written(".py") if exempt in source_of(path)}
+    assert {name for name in holders if "webhook" not in name} == set()
+
+
+def test_no_file_is_too_big_for_a_reader() -> None:
+    assert [name_of(path) for path in files() if path.stat().st_size > FILE_BYTES_MAX] == []
+
+
+def test_no_word_is_from_somewhere_else() -> None:
+    problems = []
+    for path in written():
+        try:
+            text = source_of(path)
+        except UnicodeDecodeError:  # a picture or a PDF
+            continue
+        here = {"this checkout's path": re.compile(re.escape(f"{ROOT}/"))}
+        problems += named(path, matches({**FOREIGN_WORDS, **here}, text))
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    "word", ["see /" + "tmp/x", "/" + "home/me", "https://pypi." + "org/simple"]
+)
+def test_each_word_from_somewhere_else_is_seen(word: str) -> None:
+    assert matches(FOREIGN_WORDS, word)
+
+
+def test_every_function_has_a_room_with_a_name() -> None:
+    assert [name_of(path) for path in written(".py") if path.stem in HOMELESS] == []
+    folders = {part for path in written(".py") for part in path.relative_to(ROOT).parts[:-1]}
+    assert folders & HOMELESS == set()
+
+
+def test_every_module_says_what_lives_in_it() -> None:
+    silent = [
+        name_of(path)
+        for path in written(".py")
+        if (source := source_of(path)).strip() and not ast.get_docstring(ast.parse(source))
+    ]
+    assert silent == []
+
+
+def test_the_licence_is_apache_2() -> None:
+    text = source_of(ROOT / "LICENSE")
+    assert "Apache License" in text
+    assert "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+
+
+def test_the_lock_file_is_complete_and_names_no_place() -> None:
+    text = source_of(ROOT / "requirements.txt")
+    entries = re.split(r"\n(?=[a-z])", text.split("make lock\n", 1)[1])
+    assert len(entries) > 50
+    assert [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+    assert not re.search(r"https?:|file:|--index|--find-links|--extra", text)
