@@ -7,10 +7,21 @@ from uuid import UUID
 
 from pipeline.queries import personal
 from pipeline.queries.runs import RunHead
-from sabotage.base import INJECTORS, Injector, fire
+from sabotage.base import INJECTORS, InjectionError, Injector, fire
 from sabotage.models import Attack
 
-__all__ = ["INJECTORS", "Card", "Shot", "attacked", "cards", "find", "fire", "ids_with", "of_run"]
+__all__ = [
+    "INJECTORS",
+    "Card",
+    "InjectionError",
+    "Shot",
+    "attacked",
+    "cards",
+    "find",
+    "fire",
+    "ids_with",
+    "of_run",
+]
 
 SHOWN_MAX = 50
 
@@ -65,7 +76,7 @@ SHOWN = frozenset(
 
 def of_run(run: RunHead) -> tuple[Shot, ...]:
     """The run's attacks, newest first."""
-    rows = Attack.objects.filter(run_id=run.id).order_by("-created_ms")[:SHOWN_MAX]
+    rows = Attack.objects.filter(run_id=run.id).exclude(verdict="").order_by("-created_ms")[:SHOWN_MAX]
     return tuple(_shot(row) for row in rows)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from typing import Any
+from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -34,7 +35,8 @@ class RunConsumer(AsyncWebsocketConsumer):
         if self.run is None:
             await self.close(code=NOT_YOURS)
             return
-        self.after, self.known = _cursor(self.scope["query_string"]), {}
+        self.after, self.mark = _cursor(self.scope["query_string"])
+        self.known: dict[str, str] = {}
         await self._join(group_of(self.run.id))
         await self._hello(self.run)
         self.beat = asyncio.create_task(self._beats())
@@ -59,8 +61,6 @@ class RunConsumer(AsyncWebsocketConsumer):
 
     async def _hello(self, run: RunHead) -> None:
         await self._say(kind="hello", run=run.code, seq=run.length, server_build=BUILD)
-        if self.after == run.length:
-            self.known = await database_sync_to_async(frames.baseline)(run)
         await self._catch_up()
 
     async def _catch_up(self) -> None:
@@ -70,12 +70,12 @@ class RunConsumer(AsyncWebsocketConsumer):
             await self._send_news(self.run)
 
     async def _send_news(self, run: RunHead) -> None:
-        news = await database_sync_to_async(frames.frame)(run.id, self.after, self.known)
+        news = await database_sync_to_async(frames.frame)(run.id, self.after, self.mark, self.known)
         if news.resync:
             self.after = news.upto
             await self._say(kind="resync", seq=news.upto)
             return
-        self.after, self.known = news.upto, dict(news.known)
+        self.after, self.mark, self.known = news.upto, news.mark, dict(news.known)
         if news.html:
             await self.send(text_data=news.html)
 
@@ -89,6 +89,6 @@ class RunConsumer(AsyncWebsocketConsumer):
         await self.send(text_data=encode(message).decode())
 
 
-def _cursor(query: bytes) -> int:
-    name, _, value = query.decode("latin-1").partition("=")
-    return int(value) if name == "after" and value.isdecimal() and len(value) < 16 else 0
+def _cursor(query: bytes) -> tuple[int, str]:
+    asked = parse_qs(query.decode("latin-1"))
+    return frames.cursor_of(asked.get("after", [""])[0], asked.get("mark", [""])[0])

@@ -27,6 +27,7 @@ class Frame:
 
     html: str
     upto: int
+    mark: str = ""  # of everything the viewer shows then
     resync: bool = False
     known: Mapping[str, str] = field(default_factory=dict)
 
@@ -56,27 +57,37 @@ def render(name: str, context: Mapping[str, Any], *, oob: bool) -> str:
     return render_to_string(f"run/_{name}.html", {**context, "oob": oob})
 
 
-def baseline(run: RunHead) -> dict[str, str]:
-    """What a page that was rendered just now shows: a mark for each fragment."""
+def seen(run: RunHead) -> str:
+    """The mark of everything a page shows that is rendered now; its cursor carries it."""
     context = context_of(run)
-    return {name: _mark(render(name, context, oob=True)) for name in FRAGMENTS}
+    return _whole({name: _mark(render(name, context, oob=True)) for name in FRAGMENTS})
 
 
-def frame(run_id: str, after: int, known: Mapping[str, str]) -> Frame:
-    """What a viewer at ``after``, who has the fragments ``known``, has to be sent."""
+def frame(run_id: str, after: int, mark: str, known: Mapping[str, str]) -> Frame:
+    """What a viewer has to be sent who has seen ``after`` rows and the state ``mark``.
+
+    ``known`` are the marks of the single fragments, where they are known: else all that
+    may differ are sent. The head is read first, and no row beyond it is shown: a page never
+    shows a row whose consequences it does not show.
+    """
     run = runs.by_id(run_id)
     if after > run.length or run.length - after > ROWS_MAX:
         return Frame(html="", upto=run.length, resync=True)
-    rows = log.rows_after(run, after, ROWS_MAX)
-    upto = rows[-1].number if rows else after
-    context = {**context_of(run), "rows": rows}
+    rows = log.rows_after(run, after, run.length - after)
+    context = context_of(run)
     parts = {name: render(name, context, oob=True) for name in FRAGMENTS}
     marks = {name: _mark(html) for name, html in parts.items()}
-    html = [parts[name] for name in FRAGMENTS if marks[name] != known.get(name)]
-    if rows or html:
-        news = {"rows": rows, "run": run, "upto": upto, "after": after, "say": said(rows)}
-        html.append(render_to_string("run/_news.html", news))
-    return Frame(html="".join(html), upto=upto, known=marks)
+    now = _whole(marks)
+    changed = [parts[name] for name in FRAGMENTS if now != mark and marks[name] != known.get(name)]
+    if rows or changed:
+        news = {"rows": rows, "run": run, "after": after, "mark": now, "say": said(rows)}
+        changed.append(render_to_string("run/_news.html", news))
+    return Frame(html="".join(changed), upto=run.length, mark=now, known=marks)
+
+
+def cursor_of(after: str, mark: str) -> tuple[int, str]:
+    """A viewer's cursor as it came in an address; nonsense reads as having seen nothing."""
+    return (int(after) if after.isdecimal() and len(after) < 16 else 0), mark[:16]
 
 
 def said(rows: tuple[EventRow, ...]) -> str:
@@ -102,3 +113,7 @@ def _sentence(row: EventRow) -> str:
 
 def _mark(html: str) -> str:
     return hashlib.sha256(html.encode()).hexdigest()
+
+
+def _whole(marks: Mapping[str, str]) -> str:
+    return _mark("".join(marks[name] for name in FRAGMENTS))[:16]

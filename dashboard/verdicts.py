@@ -11,6 +11,7 @@ from nanovm_core.rules import RULES, Rule
 from pipeline import programs
 from pipeline.queries import log, personal
 from pipeline.queries.log import EventRow
+from pipeline.queries.money import CHARGE
 from pipeline.queries.runs import RunHead, calls_made
 from pipeline.reasons import REASONS
 
@@ -36,6 +37,7 @@ class Verdict:
     before: str
     after: str
     calls: int
+    calls_said: str  # which calls these are
     payments: str
     event: int | None
     url: str
@@ -72,7 +74,8 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         found=shot.found,
         before=str(evidence.get("before", shot.when)),
         after=str(evidence.get("after", "")),
-        calls=_count(evidence.get("calls"), run),
+        calls=_count(evidence.get("calls")),
+        calls_said="calls that nothing authorized, in the adapters' own records",
         payments=str(evidence.get("payments", "")),
         event=_number(evidence.get("event")),
         url=f"/runs/{run.code}/attacks/{shot.id}/",
@@ -101,7 +104,8 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
         found=str(fields.get("found", "")),
         before=row.state_from,
         after=row.state_to,
-        calls=calls_made(run.id),
+        calls=calls_made(run.id, CHARGE),
+        calls_said="calls of this run to Stripe, in the adapters' own records",
         payments="",
         event=row.number,
         url=f"/runs/{run.code}/events/{row.number}/",
@@ -139,8 +143,8 @@ def _text(value: Any) -> str:
         return value
 
 
-def _count(value: Any, run: RunHead) -> int:
-    return value if isinstance(value, int) else calls_made(run.id)
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _number(value: Any) -> int | None:

@@ -20,11 +20,15 @@ def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
     run = own_run(request, code)
     if name not in attacks.INJECTORS:
         raise Http404("there is no such injector")
-    url = once(request, f"/runs/{run.code}/#verdict", lambda _: _fired(request, run, name))
+    try:
+        url = once(request, f"/runs/{run.code}/#verdict", lambda _: _fired(request, run, name))
+    except attacks.InjectionError as error:
+        return _not_fired(request, run, name, str(error))
     if not is_live(request):
         return see_other(url)
     response = answer(request, run, "")
     response.write(frames.render("key", {"name": name}, oob=True))
+    response.write(frames.render("injector_error", {"name": name}, oob=True))
     return response
 
 
@@ -37,6 +41,13 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
         raise Http404("there is no such attack on this run")
     context = {"run": run, "shot": shot, "verdict": verdicts.of_attack(run, shot)}
     return render(request, "run/attack.html", context)
+
+
+def _not_fired(request: HttpRequest, run: RunHead, name: str, why: str) -> HttpResponse:
+    """The attack cannot be made so: say what to change, beside its form."""
+    if is_live(request):
+        return HttpResponse(frames.render("injector_error", {"name": name, "why": why}, oob=True))
+    return render(request, "run/not_fired.html", {"run": run, "name": name, "why": why}, status=422)
 
 
 def _fired(request: HttpRequest, run: RunHead, name: str) -> str:

@@ -31,10 +31,9 @@ COMMANDS: Mapping[str, Callable[[str, str], Decision]] = {
 def live(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     rows = log.last_rows(run, frames.ROWS_SHOWN)
-    upto = rows[-1].number if rows else 0
     flash = verdicts.rule_of(request.GET.get("refused", "")[:20])
-    context = {**frames.context_of(run), "rows": rows, "upto": upto, "flash": flash.code and flash}
-    return render(request, "run/page.html", context)
+    extra = {"rows": rows, "mark": frames.seen(run), "flash": flash.code and flash}
+    return render(request, "run/page.html", {**frames.context_of(run), **extra})
 
 
 @page
@@ -52,8 +51,8 @@ def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
 def news(request: HttpRequest, code: str) -> HttpResponse:
     """What happened after a cursor, for a page that has no socket."""
     run = own_run(request, code)
-    after = request.GET.get("after", "0")
-    found = frames.frame(run.id, int(after) if after.isdecimal() else 0, {})
+    after, mark = frames.cursor_of(request.GET.get("after", ""), request.GET.get("mark", ""))
+    found = frames.frame(run.id, after, mark, {})
     response = HttpResponse(found.html)
     if found.resync:
         response["X-Resync"] = "1"

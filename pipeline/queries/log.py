@@ -85,8 +85,8 @@ def rows_after(run: RunHead, after: int, limit: int) -> tuple[EventRow, ...]:
 
 
 def last_rows(run: RunHead, limit: int) -> tuple[EventRow, ...]:
-    """The run's newest envelopes, oldest of them first."""
-    found = list(_of(run).order_by("-n")[:limit])
+    """The newest envelopes up to the head that ``run`` names, oldest of them first."""
+    found = list(_of(run).filter(n__lt=run.length).order_by("-n")[:limit])
     return tuple(row_of(envelope) for envelope in reversed(found))
 
 

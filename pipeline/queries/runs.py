@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from nanovm_core.envelope import ZERO
 from pipeline.models import AdapterCall, Envelope, Run
 
 STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")
@@ -104,7 +105,6 @@ def by_id(run_id: str) -> RunHead:
 
 def head_of(run: Run) -> RunHead:
     snapshot = _snapshot(run)
-    reason = snapshot.get("reason")
     return RunHead(
         id=str(run.pk),
         code=run.code,
@@ -114,14 +114,14 @@ def head_of(run: Run) -> RunHead:
         step=run.step,
         number=STEPS.index(run.step) + 1 if run.step in STEPS else 1,
         length=run.length,
-        head=run.head,
+        head=ZERO if run.quarantined else run.head,
         quarantined=run.quarantined,
         model=run.model,
         pace_ms=run.pace_ms,
         created_ms=run.created_ms,
         ended_ms=run.ended_ms,
         erased_ms=run.erased_ms,
-        reason=(str(reason["code"]), str(reason["text"])) if reason else None,
+        reason=_reason(snapshot.get("reason")),
         held_by=str(snapshot.get("held_by") or ""),
         stepping=bool(snapshot.get("stepping")),
         program=run.program_hash,
@@ -219,6 +219,13 @@ def slots_of(run_id: str) -> Mapping[str, Any]:
     """The clear facts and refs a run holds, as its stored snapshot has them."""
     slots = _snapshot(Run.objects.get(pk=run_id)).get("slots")
     return slots if isinstance(slots, dict) else {}
+
+
+def _reason(value: object) -> tuple[str, str] | None:
+    """A snapshot's (code, sentence); a damaged one gives none."""
+    if isinstance(value, list) and len(value) == 2:
+        return str(value[0]), str(value[1])
+    return None
 
 
 def _snapshot(run: Run) -> dict[str, Any]:

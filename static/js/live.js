@@ -22,7 +22,7 @@
   let following = true;
   let focused = "";
 
-  const here = (path) => `${path}${path.includes("?") ? "&" : "?"}after=${last}`;
+  const here = (path) => `${path}?after=${last}&mark=${byId("cursor").dataset.mark}`;
 
   // --- the link and its words ------------------------------------------------------------
   function say(text) {
