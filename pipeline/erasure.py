@@ -92,19 +92,24 @@ def _erase(run_id: str, ref: str | None, reason: str, actor: str) -> Certificate
     if reason not in REASONS:
         raise ErasureRefusedError("PII-010", f"A reason is one of {', '.join(REASONS)}.")
     _end_waiting(run_id, actor)
-    refs = _refs_to_erase(run_id, ref)
+    pending = _pending(run_id)
+    if pending is not None:  # an unfinished request goes first, with exactly its refs
+        given = tuple(str(each) for each in _refs(pending))
+        finished = _finish(run_id, given, str(pending["reason"]), actor)
+        if finished.state != "done":
+            return finished
+    refs = _living(run_id, ref)
     if not refs:
-        known = certificate(run_id)
-        if known is not None:
-            return known
-    if _pending(run_id) is None:
-        with transaction.atomic():
-            _seal(
-                run_id,
-                ErasureRequested(at_ms=now_ms(), actor=actor, refs=refs, reason=reason),
-            )
-            Secret.objects.filter(ref__in=refs).update(erased_ms=now_ms())
-    places, failed = _destroy(run_id, refs, whole=ref is None)
+        return _known(run_id, ref)
+    with transaction.atomic():
+        _seal(run_id, ErasureRequested(at_ms=now_ms(), actor=actor, refs=refs, reason=reason))
+        Secret.objects.filter(ref__in=refs).update(erased_ms=now_ms())
+    return _finish(run_id, refs, reason, actor)
+
+
+def _finish(run_id: str, refs: tuple[str, ...], reason: str, actor: str) -> Certificate:
+    """Destroy what a sealed request names, and seal that it is gone."""
+    places, failed = _destroy(run_id, refs)
     if failed:
         return _incomplete(run_id, refs, reason, {**places, **failed})
     _seal(
@@ -113,9 +118,17 @@ def _erase(run_id: str, ref: str | None, reason: str, actor: str) -> Certificate
             at_ms=now_ms(), actor=actor, refs=refs, reason=reason, destroyed=places, kept=KEPT
         ),
     )
+    return _known(run_id, None)
+
+
+def _known(run_id: str, ref: str | None) -> Certificate:
+    """The newest certificate that names the ref, or the newest at all."""
     if not Secret.objects.filter(run_id=run_id, erased_ms=None).exists():
         Run.objects.filter(id=run_id, erased_ms=None).update(erased_ms=now_ms())
-    return _certificate(Run.objects.get(id=run_id), _envelopes(run_id, "erasure_done")[-1])
+    for done in reversed(_envelopes(run_id, "erasure_done")):
+        if ref is None or ref in _refs(_body(done)["in"]):
+            return _certificate(Run.objects.get(id=run_id), done)
+    raise ErasureRefusedError("PII-003", "The run destroyed that secret itself; nothing is left.")
 
 
 def _end_waiting(run_id: str, actor: str) -> None:
@@ -131,18 +144,21 @@ def _end_waiting(run_id: str, actor: str) -> None:
         raise refused
 
 
-def _refs_to_erase(run_id: str, ref: str | None) -> tuple[str, ...]:
-    """What is left to erase: an unfinished request goes first, with exactly its refs."""
-    pending = _pending(run_id)
-    if pending is not None:
-        return tuple(sorted(str(each) for each in pending["refs"]))
+def _living(run_id: str, ref: str | None) -> tuple[str, ...]:
+    """What can still be read of the run, or of this one secret."""
     living = Secret.objects.filter(run_id=run_id, erased_ms=None)
     if ref is not None:
         living = living.filter(ref=ref)
     return tuple(sorted(living.values_list("ref", flat=True)))
 
 
-def _pending(run_id: str) -> Mapping[str, list[str]] | None:
+def _refs(given: object) -> list[object]:
+    """The refs in the ``in`` of an erasure's envelope."""
+    refs = given.get("refs") if isinstance(given, dict) else None
+    return refs if isinstance(refs, list) else []
+
+
+def _pending(run_id: str) -> Mapping[str, object] | None:
     """The request that is sealed and not yet done; None where there is none."""
     requested, done = _envelopes(run_id, "erasure_requested"), _envelopes(run_id, "erasure_done")
     if len(requested) <= len(done):
@@ -158,18 +174,18 @@ def _seal(run_id: str, event: Event) -> None:
         runtime.submit(run_id, [event])
 
 
-def _destroy(
-    run_id: str, refs: Sequence[str], *, whole: bool
-) -> tuple[dict[str, int], dict[str, str]]:
-    """Destroy keys, ciphertext and files: what went where, and what would not go."""
+def _destroy(run_id: str, refs: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
+    """Destroy keys, ciphertext and files: what went where, and what would not go.
+
+    The advice goes with any of them: it repeats several in the clear.
+    """
     store = keystore()
     keys = store.destroy(refs)
-    if whole:
+    if not _living(run_id, None):
         store.destroy_subject(run_id)
     rows = Secret.objects.filter(ref__in=refs)
     paths = [media() / name for name in rows.exclude(file="").values_list("file", flat=True)]
-    paths += [advice_file(run_id)] if whole else []
-    files, failed = _unlinked(paths)
+    files, failed = _unlinked([*paths, advice_file(run_id)])
     texts = rows.exclude(ciphertext=None).update(ciphertext=None)
     _truncate_wal()
     return {"keys": keys, "ciphertexts": texts, "files": files}, failed
@@ -179,13 +195,14 @@ def _unlinked(paths: Sequence[Path]) -> tuple[int, dict[str, str]]:
     """Remove files for good; a file that was gone already counts as nothing."""
     gone, failed = 0, {}
     for path in paths:
+        there = path.exists()
         try:
             path.unlink(missing_ok=True)
             _sync(path.parent)
         except OSError as error:
             failed[f"{path.parent.name} file"] = f"still there: {error.strerror}"
         else:
-            gone += 1
+            gone += there
     return gone, failed
 
 
