@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from django.db import transaction
 from django.db.models import F, Max
 
 from nanovm_core.canonical import decode, encode
@@ -23,6 +25,7 @@ from nanovm_core.errors import CanonicalError, VerificationError
 from nanovm_core.lifecycle import TERMINAL
 from nanovm_core.messages import Decision, Draft, Effect, Reservation, RunId, Snapshot
 from nanovm_core.program import Program
+from pipeline.keystore import keystore
 from pipeline.models import Absorbed, Budget, Envelope, Outbox, Run, Secret, Workspace
 from pipeline.vaultstore import Sealed, rows
 from pipeline.world import now_ms
@@ -276,7 +279,10 @@ def _store_secrets(run: Run, decision: Decision, secrets: Sequence[Sealed]) -> N
     Secret.objects.bulk_create(rows(run, [each for each in secrets if each.ref in named]))
     kept = {value for value in decision.snapshot.slots.values() if isinstance(value, str)}
     finished = Secret.objects.filter(run=run, staging=True, erased_ms=None).exclude(ref__in=kept)
-    finished.update(erased_ms=now_ms(), ciphertext=None)
+    gone = list(finished.values_list("ref", flat=True))
+    if gone:
+        finished.update(erased_ms=now_ms(), ciphertext=None)
+        transaction.on_commit(partial(keystore().destroy, gone))
 
 
 def log_envelopes(workspace: Workspace) -> list[Stored]:
