@@ -22,6 +22,7 @@ from nanovm_core.messages import (
     ErasureDone,
     ErasureRequested,
     Event,
+    ForeignIntent,
     KillRequested,
     PauseRequested,
     ProgramRefused,
@@ -161,6 +162,8 @@ def _decided(program: Program, now: Snapshot, event: Event) -> Decision:  # noqa
             return _erasing(now, event)
         case ProgramRefused():
             raise RefusedError("PRG-011", "The stored program is not the one the run began under.")
+        case ForeignIntent():
+            raise RefusedError("FSM-001", "The outbox held an effect that no sealed intent bears.")
         case DeliveryReceived() | ResumeRequested() | StepRequested() if (
             event.program != now.program
         ):
@@ -174,7 +177,7 @@ def _decided(program: Program, now: Snapshot, event: Event) -> Decision:  # noqa
         case EffectFailed():
             return steps.failed(program, now, event)
         case EffectUnknown():
-            return steps.unknown(now, event)
+            return steps.unknown(program, now, event)
         case RunStarted():
             return steps.started(program, now, event)
         case PauseRequested():

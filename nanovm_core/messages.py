@@ -30,13 +30,15 @@ class Commitment:
 class Event:
     """Something that happened, at ``at_ms`` (milliseconds UTC), said by ``actor``.
 
-    ``funds`` is what the workspace's budgets have left, by currency; the runtime fills it in
+    ``funds`` is what the workspace's budgets have left, by currency, and ``by_holder``
+    whether it comes from the worker that holds the run's lease; the runtime fills both in
     under the lock, whoever made the event.
     """
 
     at_ms: int
     actor: str = "runtime"
     funds: Mapping[str, int] = field(default_factory=dict)
+    by_holder: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,11 @@ class ProgramRefused(Event):
     """The program stored beside the run is not the one its genesis names."""
 
     found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignIntent(Event):
+    """The outbox held effects that no sealed intent bears; they were taken out of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,6 +99,16 @@ RULES = catalogue(
         "Erasing what a running program still needs would break it in the middle.",
     ),
     (
+        "FSM-011",
+        "The run owes nothing now; the message is only counted",
+        "A queue message is a wake-up and no command: with nothing owed there is nothing to do.",
+    ),
+    (
+        "FSM-012",
+        "The result does not come from the worker that holds the run",
+        "Only who took the effect in hand can say what came of it; another's word is forged.",
+    ),
+    (
         "CAP-001",
         "This tool was never granted",
         "A tool outside the capability snapshot does not resolve: there is nothing to call.",

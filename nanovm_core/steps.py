@@ -125,11 +125,10 @@ def failed(program: Program, now: Snapshot, event: EffectFailed) -> Decision:
     return join(sealed, intend(program, after, after, step, event))
 
 
-def unknown(now: Snapshot, event: EffectUnknown) -> Decision:
+def unknown(program: Program, now: Snapshot, event: EffectUnknown) -> Decision:
     """Nobody can tell what happened: wait for a person, with the effect still owed."""
     _to(now, event, life.APPROVAL)
-    if now.owed is None or now.owed.key != event.key:
-        raise RefusedError("FSM-001", "Nothing is owed under this key.")
+    _owed(program, now, event, event.key)
     return suspend(now, event, life.APPROVAL, event.code, event.text, held_by=UNKNOWN_OUTCOME)
 
 
@@ -216,9 +215,11 @@ def _to(now: Snapshot, event: Event, state: str) -> Snapshot:
 
 def _owed(program: Program, now: Snapshot, event: Event, key: str) -> tuple[Effect, Step]:
     """The effect that is owed under this key, and its step."""
-    _to(now, event, now.state)
+    _to(now, event, life.APPROVAL if isinstance(event, EffectUnknown) else now.state)
     if now.owed is None or now.owed.key != key:
         raise RefusedError("FSM-001", "No effect with a sealed intent is owed under this key.")
+    if not event.by_holder:
+        raise RefusedError("FSM-012", "The result does not come from the worker on this effect.")
     return now.owed, program.steps[now.owed.step]
 
 

@@ -31,10 +31,10 @@ def drive(run_id: str) -> bool:
             return False
         moved = False
         try:
-            while leases.renew(run_id, holder) and _one_effect(run_id):
+            while leases.renew(run_id, holder) and _one_effect(run_id, holder):
                 moved = True
         finally:
-            leases.release(run_id, holder)
+            leases.release(run_id, holder, idle=not moved)
         moved = moved and owes(run_id)
     return True
 
@@ -57,7 +57,7 @@ def _owed(run_id: str) -> QuerySet[Outbox]:
     return Outbox.objects.filter(run_id=run_id, done_ms=None, run__state=ACTIVE)
 
 
-def _one_effect(run_id: str) -> bool:
+def _one_effect(run_id: str, holder: str) -> bool:
     """Do one owed effect and feed its answer back; False where nothing is due."""
     if not owes(run_id):
         return False
@@ -77,29 +77,30 @@ def _one_effect(run_id: str) -> bool:
     try:
         answer = _answer(work)
     except TransientError as error:
-        _postpone(run_id, begun.effect, error)
-        return False
-    _submit(run_id, begun.effect, answer)
+        _postpone(run_id, begun.effect, error, holder)
+        return True
+    _submit(run_id, begun.effect, answer, holder)
     _note(begun.effect.key, type(answer.event).__name__)
     return True
 
 
-def _submit(run_id: str, effect: Effect, answer: effects.Answer) -> None:
+def _submit(run_id: str, effect: Effect, answer: effects.Answer, holder: str) -> None:
     """Feed an answer back; one that the kernel does not take is as good as a broken step."""
-    decision = runtime.submit(run_id, [answer.event], secrets=answer.secrets)
+    decision = runtime.submit(run_id, [answer.event], secrets=answer.secrets, holder=holder)
     owed = decision.snapshot.owed
     if decision.refusal is not None and owed is not None and owed.key == effect.key:
-        runtime.submit(run_id, [_broken(effect, f"its answer: {decision.refusal.code}").event])
+        broken = _broken(effect, f"its answer: {decision.refusal.code}").event
+        runtime.submit(run_id, [broken], holder=holder)
 
 
-def _postpone(run_id: str, effect: Effect, error: TransientError) -> None:
+def _postpone(run_id: str, effect: Effect, error: TransientError, holder: str) -> None:
     """Have the effect come due again later; after too many tries, ask a person."""
     _note(effect.key, "TransientError")
     row = Outbox.objects.get(key=effect.key)
     if row.tries + 1 >= TRIES_MAX:
         text = f"{error.text} Tried {TRIES_MAX} times; look at the other side, then decide."
         event = EffectUnknown(at_ms=now_ms(), key=effect.key, code=error.code, text=text)
-        runtime.submit(run_id, [event])
+        runtime.submit(run_id, [event], holder=holder)
         return
     due_ms = now_ms() + (BACKOFF_MS << row.tries)
     Outbox.objects.filter(key=effect.key).update(tries=row.tries + 1, due_ms=due_ms)

@@ -28,6 +28,12 @@ def renew(run_id: str, holder: str) -> bool:
     return bool(mine.update(until_ms=now_ms() + TTL_MS))
 
 
-def release(run_id: str, holder: str) -> None:
-    """Give the lease back, if it is still held."""
-    Lease.objects.filter(run_id=run_id, holder=holder).update(holder="", until_ms=0)
+def release(run_id: str, holder: str, *, idle: bool = False) -> None:
+    """Give the lease back, if it is still held; whoever did nothing under it was absorbed."""
+    mine = Lease.objects.filter(run_id=run_id, holder=holder)
+    mine.update(holder="", until_ms=0, absorbed=F("absorbed") + int(idle))
+
+
+def holds(run_id: str, holder: str) -> bool:
+    """Whether this holder has the lease: nobody else took it since."""
+    return holder != "" and Lease.objects.filter(run_id=run_id, holder=holder).exists()

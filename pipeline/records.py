@@ -7,7 +7,7 @@ from functools import partial
 from django.db import transaction
 from django.db.models import F, Max
 
-from nanovm_core.canonical import decode, encode
+from nanovm_core.canonical import decode
 from nanovm_core.envelope import (
     LOG_RUN,
     ZERO,
@@ -23,8 +23,9 @@ from nanovm_core.envelope import (
 )
 from nanovm_core.errors import CanonicalError, VerificationError
 from nanovm_core.lifecycle import TERMINAL
-from nanovm_core.messages import Decision, Draft, Effect, Reservation, RunId, Snapshot
+from nanovm_core.messages import Decision, Draft, Reservation, RunId, Snapshot
 from nanovm_core.program import Program
+from pipeline import outbox
 from pipeline.keystore import keystore
 from pipeline.models import Absorbed, Budget, Envelope, Outbox, Run, Secret, Workspace
 from pipeline.vaultstore import Sealed, rows
@@ -117,7 +118,7 @@ def record(
     _seal(workspace, run, decision.drafts)
     _keep(run, decision.snapshot)
     _settle(workspace, decision.budgets)
-    _owe(run, decision)
+    outbox.keep(run, decision)
     _store_secrets(run, decision, secrets)
     if decision.absorbed and not decision.drafts:
         count, _ = Absorbed.objects.get_or_create(run=run, kind=decision.absorbed)
@@ -244,30 +245,6 @@ def _settle(workspace: Workspace, budgets: Sequence[Reservation]) -> None:
             reserved_minor=F("reserved_minor") + change.reserved_minor,
             spent_minor=F("spent_minor") + change.spent_minor,
         )
-
-
-def _owe(run: Run, decision: Decision) -> None:
-    """Keep the outbox equal to what the snapshot owes."""
-    owed = decision.snapshot.owed
-    settled = Outbox.objects.filter(run=run, done_ms=None)
-    settled.exclude(key=owed.key if owed else "").update(done_ms=now_ms())
-    for effect in decision.effects:
-        Outbox.objects.update_or_create(key=effect.key, defaults=_outbox_row(run, effect))
-
-
-def _outbox_row(run: Run, effect: Effect) -> dict[str, object]:
-    return {
-        "run": run,
-        "step": effect.step,
-        "tool": effect.tool,
-        "attempt": effect.attempt,
-        "args": encode(dict(effect.args)),
-        "warrant_id": effect.warrant.id if effect.warrant else "",
-        "warrant_expires_ms": effect.warrant.expires_ms if effect.warrant else 0,
-        "intent_ms": effect.at_ms,
-        "due_ms": 0,
-        "tries": 0,
-    }
 
 
 def _store_secrets(run: Run, decision: Decision, secrets: Sequence[Sealed]) -> None:

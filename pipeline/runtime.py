@@ -27,7 +27,7 @@ from nanovm_core.messages import (
     StepRequested,
 )
 from nanovm_core.program import Program
-from pipeline import programs, queue, records, vaultstore
+from pipeline import leases, outbox, programs, queue, records, vaultstore
 from pipeline.models import AdapterCall, Outbox, Run, Workspace
 from pipeline.signals import run_changed
 from pipeline.vaultstore import Sealed
@@ -88,16 +88,21 @@ def create_run(
     return _stored_run(run, decision, list(sealed.values()))
 
 
-def submit(run_id: str, events: Sequence[Event], *, secrets: Sequence[Sealed] = ()) -> Decision:
+def submit(
+    run_id: str, events: Sequence[Event], *, secrets: Sequence[Sealed] = (), holder: str = ""
+) -> Decision:
     """Feed events to a run: the only way its state ever changes.
 
     The stored chain and snapshot are recomputed first; damage is sealed, fails a live run,
-    and the events are not looked at. Returns the last event's decision.
+    and the events are not looked at. The result of an effect is taken from the ``holder`` of
+    the run's lease alone. Returns the last event's decision.
     """
     with transaction.atomic():
         workspace, run = records.lock(run_id)
         try:
-            decision = _decided(workspace, run, events, secrets)
+            by_holder = leases.holds(run_id, holder)
+            given = [replace(event, by_holder=by_holder) for event in events]
+            decision = _decided(workspace, run, given, secrets)
         except VerificationError as damage:
             decision = quarantine(records.trusted(run), damage, at_ms=now_ms())
             records.record(workspace, run, decision)
@@ -203,7 +208,7 @@ def _decided(
     ended = snapshot.state in TERMINAL  # it absorbs, under whatever program
     program = programs.current() if ended else programs.program_of(run)
     decision = Decision(snapshot=snapshot)
-    for event in (*_exchanged(run), *events):
+    for event in (*_exchanged(run), *outbox.foreign(run, snapshot), *events):
         event = replace(event, funds=records.funds(workspace, program, snapshot))
         if isinstance(event, KillRequested):
             event = replace(event, under_way=records.under_way(run))
