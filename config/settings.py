@@ -23,11 +23,7 @@ ALLOWED_HOSTS = allowed_hosts(os.environ)
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
 
-INSTALLED_APPS = [
-    app
-    for app in ("django.contrib.staticfiles", "config", "dashboard", "sabotage", "pipeline")
-    if "." in app or (BASE_DIR / app / "__init__.py").exists()
-]
+INSTALLED_APPS = ["django.contrib.staticfiles", "config", "dashboard", "sabotage", "pipeline"]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -78,7 +74,7 @@ MEDIA_ROOT = NANOVM_DATA / "media"
 
 # WhiteNoise reads the folders once, when the server starts: nothing to collect first.
 STATIC_URL = "/static/"
-STATICFILES_DIRS = [folder for folder in (BASE_DIR / "static",) if folder.is_dir()]
+STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 
 SECURE_CONTENT_TYPE_NOSNIFF = True
