@@ -1,0 +1,64 @@
+"""Projections: closed by default, placeholders for what is personal, and masked text."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nanovm_core.messages import Scalar
+from nanovm_core.projection import for_model, for_trace, masked
+from tests.core.builders import ref
+
+SLOTS: dict[str, Scalar] = {"amount": 5, "seller": ref(1), "notes": ref(2), "iban": ref(3)}
+OPENED = {"seller": "Acme Tools", "notes": "Pay Acme Tools at DE89 3704", "iban": "DE89 3704"}
+
+
+def test_slot_without_a_mode_is_hidden() -> None:
+    assert for_model({}, SLOTS, OPENED) == {}
+    assert for_model({"amount": "unheard of"}, SLOTS, OPENED) == {}
+
+
+def test_each_mode_shows_what_it_says() -> None:
+    modes = {"amount": "clear", "seller": "placeholder", "notes": "text", "iban": "hidden"}
+    assert for_model(modes, SLOTS, OPENED) == {
+        "amount": 5,
+        "seller": "{{seller}}",
+        "notes": "Pay {{seller}} at {{iban}}",
+    }
+
+
+def test_ref_is_never_shown_as_a_clear_value() -> None:
+    assert for_model({"seller": "clear"}, SLOTS, OPENED) == {}
+
+
+def test_text_that_cannot_be_opened_is_not_shown() -> None:
+    assert for_model({"notes": "text"}, SLOTS, {}) == {}
+
+
+def test_trace_sees_refs_and_clear_facts() -> None:
+    assert for_trace(SLOTS) == SLOTS
+    assert list(for_trace(SLOTS)) == sorted(SLOTS)
+
+
+def test_longer_value_is_masked_first() -> None:
+    opened = {"seller": "Acme", "payee": "Acme Tools Ltd"}
+    assert masked("Acme Tools Ltd and Acme", opened) == "{{payee}} and {{seller}}"
+
+
+def test_placeholder_is_not_masked_again() -> None:
+    opened = {"seller_address": "Main Street 5", "buyer": "seller"}
+    assert masked("Main Street 5", opened) == "{{seller_address}}"
+
+
+def test_value_is_plain_text_and_no_pattern() -> None:
+    assert masked("a+b.c (x)", {"s": "b.c (x)"}) == "a+{{s}}"
+    assert masked("bxc", {"s": ".*.*"}) == "bxc"
+
+
+def test_short_values_would_mask_half_the_text_and_stay() -> None:
+    assert masked("DE 12 abc abcd", {"a": "DE", "b": "abc", "c": "abcd"}) == "DE 12 abc {{c}}"
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.text(min_size=4, max_size=9)), st.text())
+def test_masking_leaves_no_value_where_it_stood(opened: dict[str, str], text: str) -> None:
+    for value in opened.values():
+        left = masked(f"{text}\x00{value}\x00{text}", opened)
+        assert f"\x00{value}\x00" not in left
