@@ -3,13 +3,19 @@
 import json
 import os
 import sys
+from typing import Final
 
 from pipeline.extract.reasons import ExtractionError
+
+# pypdf uses them where they happen to be installed; without them every machine reads the same
+_LEFT_OUT: Final = ("PIL", "fontTools")
 
 
 def main(pages_max: int) -> None:
     """Read one document and answer; every failure of the parser ends here as a code."""
     data = sys.stdin.buffer.read()
+    for name in _LEFT_OUT:
+        sys.modules[name] = None  # type: ignore[assignment]
     try:
         answer = _answer(data, pages_max)
     except ExtractionError as error:

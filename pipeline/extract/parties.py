@@ -15,13 +15,13 @@ _SELLER: Final = re.compile(
     r"^(?:seller|vendor|supplier|provider|service provider|from|billed by|issued by|sold by|biller"
     r"|verkaufer|lieferant|rechnungs(?:steller|ersteller)|aussteller|prodejce|prodavajici|dodavatel"
     r"|verkoper|leverancier|vendeur|fournisseur|emetteur|vendedor|proveedor|emisor|fornitore"
-    r"|cedente|sprzedawca)(?: (?:provider|seller|supplier|vendor))?\s*:?(?:\s+|$)"
+    r"|cedente|sprzedawca)(?: (?:provider|seller|supplier|vendor))?(?:/\S+)?\s*(?::\s*|$)"
 )
 _BUYER: Final = re.compile(
     r"^(?:buyer|customer|client|purchaser|bill(?:ed)? to|invoice to|ship to|sold to|to"
     r"|bill to address|kaufer|kunde|rechnungsempfanger|kupujici|odberatel|kaeufer|klant|koper"
     r"|factuuradres|afleveradres|client|acheteur|destinataire|facture a|comprador|cliente"
-    r"|destinatario|nabywca)\b(?: (?:purchaser|buyer|customer|address))?\s*:?(?:\s+|$)"
+    r"|destinatario|nabywca)\b(?: (?:purchaser|buyer|customer|address))?(?:/\S+)?\s*(?::\s*|$)"
 )
 _COMPANY: Final = re.compile(
     r"(?<!\w)(?:gmbh|mbh|ag|kg|ohg|ug|e\.k\.|se|inc\.?|llc|ltd\.?|limited|corp\.?|plc|llp|b\.v\."
@@ -35,7 +35,7 @@ _SOLD_BY: Final = re.compile(r"\b(?:sold|provided|issued|billed) by (.{3,60})$",
 _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _NO_NAME: Final = re.compile(
     r"@|www\.|https?:"
-    r"|\b(?:tel|fax|phone|page|seite|strana|date|datum|nr|no|iban|bic|vat|ust|tax)\b|^\(|:$|^\d"
+    r"|\b(?:tel|fax|phone|page|seite|strana|number|nummer|gln|vom|date|datum|nr|no|iban|bic|vat|ust|tax)\b|^\(|:$|^\d"
 )
 _NO_ADDRESS: Final = re.compile(
     r"\b(?:iban|bic|swift|tel|fax|phone|date|datum|vat|ust|page|seite)\b|@|www\.|https?:"

@@ -3,13 +3,17 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from pipeline.extract.dates import fold
 from pipeline.extract.reader import Page
 
-_CELL: Final = re.compile(r"\S+(?: \S+)*")
+_CELL: Final = re.compile(r"[^ ]+(?: [^ ]+)*")
 _CONTINUED: Final = re.compile(r":$|\((?!\d)|(?:in|ex)[ck]l?\b\.?|(?:ohne|hors|sans|bez|zzgl\.?) ")
+_TORN_LEFT: Final = re.compile(r"(?<![\d.,])\d{1,3}(?:[.,'’]\d{3})*[.,'’]?$")
+_TORN_RIGHT: Final = re.compile(r"[.,'’]?\d{2,3}(?!\d)")
+_GAP_MAX: Final = 3  # columns that a wide space inside a number can take
 _WORD: Final = re.compile(r"\w+")
 _ROWS_MAX: Final = 5_000  # 50 pages of 100 lines
 
@@ -38,6 +42,16 @@ class Row:
 
     page: int
     cells: tuple[Cell, ...]
+
+    @property
+    def torn(self) -> bool:
+        """Whether a number may run over a gap, as in ``1  234,00``: then none is certain."""
+        return any(
+            right.start - left.end <= _GAP_MAX
+            and _TORN_LEFT.search(left.text)
+            and _TORN_RIGHT.match(right.text)
+            for left, right in pairwise(self.cells)
+        )
 
     @property
     def text(self) -> str:

@@ -96,7 +96,8 @@ def sums_of(rows: Sequence[Row], separator: Separator, decimals: int) -> Sums:
                 continue
             found = _beside(row, position) or (_below(rows, index, cell) if kind == "due" else [])
             for amount in found:
-                value = _fitting(amount.value(separator, decimals), decimals)
+                value = None if row.torn else amount.value(separator, decimals)
+                value = _fitting(value, decimals)
                 sums.candidates.append(Candidate(kind=kind, value=value, amount=amount, row=row))
     if not sums.of("due") and not sums.of("total"):
         sums.candidates += _in_tables(rows, separator, decimals)

@@ -15,16 +15,22 @@ from samples.facturx import cross_industry_invoice
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
 
 CII = cross_industry_invoice(EN16931).decode()
-UBL = """<Invoice xmlns="urn:oasis:names:specification:ubl:schema:xsd:Invoice-2"
- xmlns:cac="urn:a" xmlns:cbc="urn:b"><cbc:ID>A-2026-17</cbc:ID><cbc:IssueDate>2026-01-05</cbc:IssueDate>
- <cbc:InvoiceTypeCode>380</cbc:InvoiceTypeCode><cbc:DocumentCurrencyCode>EUR</cbc:DocumentCurrencyCode>
+UBL = """\
+<Invoice xmlns="urn:oasis:names:specification:ubl:schema:xsd:Invoice-2"
+ xmlns:cac="urn:a" xmlns:cbc="urn:b"><cbc:ID>A-2026-17</cbc:ID>
+ <cbc:IssueDate>2026-01-05</cbc:IssueDate>
+ <cbc:InvoiceTypeCode>380</cbc:InvoiceTypeCode>
+ <cbc:DocumentCurrencyCode>EUR</cbc:DocumentCurrencyCode>
  <cac:AccountingSupplierParty><cac:Party><cac:PartyLegalEntity>
  <cbc:RegistrationName>Acme Tools Ltd</cbc:RegistrationName></cac:PartyLegalEntity></cac:Party>
- </cac:AccountingSupplierParty><cac:PaymentMeans><cbc:PaymentMeansCode>30</cbc:PaymentMeansCode>
+ </cac:AccountingSupplierParty>
+ <cac:PaymentMeans><cbc:PaymentMeansCode>30</cbc:PaymentMeansCode>
  <cbc:PaymentDueDate>2026-02-04</cbc:PaymentDueDate><cac:PayeeFinancialAccount>
  <cbc:ID>DE89370400440532013000</cbc:ID></cac:PayeeFinancialAccount></cac:PaymentMeans>
- <cac:LegalMonetaryTotal><cbc:TaxInclusiveAmount currencyID="EUR">120.00</cbc:TaxInclusiveAmount>
- <cbc:PayableAmount currencyID="EUR">120.00</cbc:PayableAmount></cac:LegalMonetaryTotal></Invoice>"""
+ <cac:LegalMonetaryTotal>
+ <cbc:TaxInclusiveAmount currencyID="EUR">120.00</cbc:TaxInclusiveAmount>
+ <cbc:PayableAmount currencyID="EUR">120.00</cbc:PayableAmount>
+ </cac:LegalMonetaryTotal></Invoice>"""
 HOSTILE = {
     "laughs": '<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;">]><Invoice>&c;</Invoice>',
     "file": '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><Invoice>&b;</Invoice>',
