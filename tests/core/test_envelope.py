@@ -1,0 +1,224 @@
+"""Envelopes: canonical bytes, one hash, and what a recomputed chain sees and misses."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nanovm_core.canonical import encode
+from nanovm_core.envelope import (
+    ZERO,
+    Stored,
+    chain_faults,
+    check_chain,
+    decode_snapshot,
+    encode_snapshot,
+    last_segment,
+    snapshot_hash,
+)
+from nanovm_core.errors import VerificationError
+from nanovm_core.fsm import quarantine
+from tests.core.builders import RUN, Play, proposal
+from tests.core.chain import body, place_of, rehashed, sealed
+
+CHAIN = sealed(Play().to_end())
+LAST = len(CHAIN) - 1
+FLIPS = [(n, at) for n, each in enumerate(CHAIN) for at in range(len(each.data))]
+
+
+def fault(chain: Sequence[Stored]) -> tuple[str, int]:
+    """What is wrong with a chain, and where."""
+    with pytest.raises(VerificationError) as caught:
+        check_chain(chain, run=RUN)
+    return place_of(caught.value)
+
+
+def test_whole_chain_verifies() -> None:
+    check_chain(CHAIN, run=RUN)
+    assert list(chain_faults(CHAIN, run=RUN)) == []
+
+
+def test_bytes_are_canonical_json_and_the_hash_is_the_leaf_hash() -> None:
+    prev = ZERO
+    for n, each in enumerate(CHAIN):
+        value = json.loads(each.data)
+        again = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        assert again.encode() == each.data
+        assert hashlib.sha256(b"\x00" + each.data).hexdigest() == each.hash
+        assert (value["v"], value["n"], value["prev"]) == ("nanovm-envelope/1", n, prev)
+        prev = each.hash
+
+
+def test_absent_is_absent_and_only_the_terminal_names_the_length() -> None:
+    for each in CHAIN:
+        assert None not in body(each).values()
+        assert ("length" in body(each)) == (body(each)["kind"] == "terminal")
+    assert body(CHAIN[-1])["length"] == len(CHAIN)
+
+
+def test_snapshot_hash_is_that_of_the_value_after_each_envelope() -> None:
+    play = Play().to_end()
+    for draft, each in zip(play.drafts, sealed(play), strict=True):
+        data = encode_snapshot(draft.after)
+        expected = hashlib.sha256(b"nanovm/snapshot/v1\x00" + data).hexdigest()
+        assert body(each)["snapshot"] == expected == snapshot_hash(data)
+
+
+def test_every_flipped_byte_of_every_envelope_is_found_at_its_place() -> None:
+    for n, at in FLIPS:
+        data = bytearray(CHAIN[n].data)
+        data[at] ^= 1 + at % 255
+        damaged = replace(CHAIN[n], data=bytes(data))
+        assert place_of(next(chain_faults([damaged], run=RUN, first_n=n))) == ("LOG-001", n)
+        if at in (0, len(data) - 1):
+            assert fault([*CHAIN[:n], damaged, *CHAIN[n + 1 :]]) == ("LOG-001", n)
+
+
+@given(st.sampled_from(FLIPS[: -len(CHAIN[-1].data)]), st.integers(1, 255))
+def test_flipped_byte_with_its_own_new_hash_is_found_too(place: tuple[int, int], mask: int) -> None:
+    n, at = place
+    data = bytearray(CHAIN[n].data)
+    data[at] ^= mask
+    code, found = fault([*CHAIN[:n], rehashed(CHAIN[n], bytes(data)), *CHAIN[n + 1 :]])
+    assert code in ("LOG-001", "LOG-002")
+    assert found in (n, n + 1)
+
+
+@pytest.mark.parametrize("n", range(LAST))
+def test_removed_envelope_is_missed_at_its_place(n: int) -> None:
+    assert fault([*CHAIN[:n], *CHAIN[n + 1 :]]) == ("LOG-002", n)
+
+
+@pytest.mark.parametrize("n", range(LAST))
+def test_swapped_envelopes_are_found(n: int) -> None:
+    swapped = [*CHAIN[:n], CHAIN[n + 1], CHAIN[n], *CHAIN[n + 2 :]]
+    assert fault(swapped)[0] == "LOG-002"
+    renumbered = [replace(each, n=place) for place, each in enumerate(swapped)]
+    assert fault(renumbered) == ("LOG-002", n)
+
+
+@pytest.mark.parametrize("n", range(LAST + 1))
+def test_duplicated_envelope_is_found(n: int) -> None:
+    assert fault([*CHAIN[: n + 1], CHAIN[n], *CHAIN[n + 1 :]])[0] == "LOG-002"
+    inserted = [*CHAIN[: n + 1], CHAIN[n], *CHAIN[n + 1 :]]
+    assert fault([replace(each, n=place) for place, each in enumerate(inserted)])[1] == n + 1
+
+
+def test_envelope_of_another_run_is_found() -> None:
+    other = rehashed(CHAIN[3], CHAIN[3].data.replace(RUN.encode(), b"0" * len(RUN)))
+    assert fault([*CHAIN[:3], other, *CHAIN[4:]]) == ("LOG-002", 3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data + b" ",
+        lambda data: data.replace(b'{"', b'{ "', 1),
+        lambda data: b'{"zz":1,' + data[1:],
+        lambda data: data.replace(b'"n":', b'"n":1,"n":', 1),
+        lambda data: b"[" + data + b"]",
+        lambda data: b"",
+    ],
+)
+def test_bytes_outside_the_canonical_form_are_found(change: Callable[[bytes], bytes]) -> None:
+    damaged = rehashed(CHAIN[-1], change(CHAIN[-1].data))
+    code, at = fault([*CHAIN[:-1], damaged])
+    assert (code[:4], at) == ("LOG-", LAST)
+
+
+def test_every_fault_is_listed_and_the_rest_is_checked_on() -> None:
+    damaged = list(CHAIN)
+    for n in (2, 5):
+        damaged[n] = replace(damaged[n], data=damaged[n].data + b" ")
+    del damaged[8]
+    found = [place_of(each) for each in chain_faults(damaged, run=RUN)]
+    assert found == [("LOG-001", 2), ("LOG-001", 5), ("LOG-002", 8)]
+
+
+# --- what a bare chain misses, said rather than hidden ---------------------------------------
+
+
+def test_missed_rewriting_the_last_envelope_and_its_hash() -> None:
+    value = {**body(CHAIN[-1]), "outcome": "killed"}
+    check_chain([*CHAIN[:-1], rehashed(CHAIN[-1], encode(value))], run=RUN)
+
+
+def test_missed_rewriting_a_whole_suffix() -> None:
+    chain = list(CHAIN)
+    for n in range(5, len(chain)):
+        value = {**body(chain[n]), "at_ms": 1, "prev": chain[n - 1].hash}
+        chain[n] = rehashed(chain[n], encode(value))
+    check_chain(chain, run=RUN)
+
+
+def test_missed_truncated_tail() -> None:
+    check_chain(CHAIN[:-3], run=RUN)
+
+
+# --- segments --------------------------------------------------------------------------------
+
+
+def damaged_run() -> Play:
+    """A run whose damage at n = 2 was sealed."""
+    play = Play().to_propose()
+    damage = VerificationError("LOG-001", "changed", at=2, expected="a" * 64, found="b" * 64)
+    decision = quarantine(play.now, damage, at_ms=play.tick())
+    play.drafts += decision.drafts
+    play.now = decision.snapshot
+    return play
+
+
+def test_integrity_envelope_starts_a_segment_that_verifies_alone() -> None:
+    chain = sealed(damaged_run())
+    at = next(n for n, each in enumerate(chain) if body(each)["kind"] == "integrity")
+    value = {**body(chain[at]), "prev": ZERO}
+    chain[at] = rehashed(chain[at], encode(value))
+    terminal = {**body(chain[at + 1]), "prev": chain[at].hash}
+    chain[at + 1] = rehashed(chain[at + 1], encode(terminal))
+    assert last_segment(chain) == at
+    check_chain(chain[at:], run=RUN, first_n=at)
+    assert (value["at"], value["expected"], value["found"]) == (2, "a" * 64, "b" * 64)
+    assert [body(each)["kind"] for each in chain[at:]] == ["integrity", "terminal"]
+
+
+def test_text_that_only_looks_like_an_integrity_envelope_starts_nothing() -> None:
+    fake = Stored(n=2, data=b'{"kind":"integrity"', hash=ZERO)
+    unsealed = replace(CHAIN[2], data=CHAIN[2].data.replace(b'"kind":"', b'"kind":"integrity'))
+    assert last_segment([*CHAIN[:2], fake]) == 0
+    assert last_segment([*CHAIN[:2], unsealed]) == 0
+    assert last_segment([]) == 0
+
+
+# --- snapshots -------------------------------------------------------------------------------
+
+
+def test_every_snapshot_of_a_run_comes_back_from_its_bytes() -> None:
+    refused, held = Play().to_propose(), Play().to_propose(amount_minor=2_000_000)
+    refused.propose(proposal("wire_transfer"))
+    held.propose(proposal(amount_minor=2_000_000))
+    for play in (Play(stepping=True).to_propose(), Play().to_end(), refused, held, damaged_run()):
+        for draft in play.drafts:
+            assert decode_snapshot(encode_snapshot(draft.after)) == draft.after
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"v":"nanovm-snapshot/1"}',
+        b'{"v":"nanovm-snapshot/2","run":"r"}',
+        encode_snapshot(Play().now)[:-1],
+        encode_snapshot(Play().now).replace(b'"v":', b'"x":1,"v":'),
+        encode({**json.loads(encode_snapshot(Play().to_propose().now)), "owed": {"x": 1}}),
+        encode({**json.loads(encode_snapshot(Play().now)), "approved": 5}),
+    ],
+)
+def test_bytes_that_are_no_snapshot_are_refused(data: bytes) -> None:
+    with pytest.raises(VerificationError, match="LOG-003"):
+        decode_snapshot(data)
