@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from pipeline.models import Run
 from pipeline.world import now_ms, uuid4
-from sabotage import tool_injection
+from sabotage import corrupt_hash, double_exec, reorder_steps, skip_step, tool_injection
 from sabotage.evidence import Seen, find, see, told
 from sabotage.models import Attack
 from sabotage.shape import Fired, InjectionError, Injector, Param, Target, Value
@@ -17,7 +17,10 @@ JUDGED_MS_MAX = 10_000  # how long a repeat waits for the verdict of the first
 LASTING = ("after", "payments", "far_side", "breaches", "length_after", "head_after")
 
 INJECTORS: Mapping[str, Injector] = MappingProxyType(
-    {injector.name: injector for injector in (tool_injection.INJECTOR,)}
+    {
+        module.INJECTOR.name: module.INJECTOR
+        for module in (tool_injection, double_exec, corrupt_hash, skip_step, reorder_steps)
+    }
 )
 
 

@@ -14,6 +14,8 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
     "FSM-002": steps._to,
     "FSM-003": fsm._absorbed,
     "FSM-008": leases.take,
+    "FSM-011": fsm._decided,
+    "FSM-012": steps._owed,
     "LOG-001": envelope._check,
     "LOG-002": envelope._check,
     "LOG-003": records._sealed_snapshot,
@@ -21,6 +23,10 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
     "PRG-010": fsm._decided,
     "PRG-011": fsm._decided,
 }
+
+
+# Where the deciding line does not name the rule, this is what it names.
+MARKS: Mapping[str, str] = {"FSM-008": "absorbed", "FSM-011": "DeliveryReceived"}
 
 
 def where(rule: str, *decisions: Decision) -> str:
@@ -33,20 +39,25 @@ def where(rule: str, *decisions: Decision) -> str:
         if decision.refusal is not None and decision.refusal.code == rule:
             return decision.refusal.where
     function = DECIDERS.get(rule)
-    return _place(function, rule) if function is not None else ""
+    return place(function, MARKS.get(rule, rule)) if function is not None else ""
 
 
-def _place(function: Callable[..., Any], rule: str) -> str:
+def place(function: Callable[..., Any], mark: str) -> str:
+    """Where this function names ``mark``; its first line, where it does not."""
     code = function.__code__
     file = "/".join(code.co_filename.replace("\\", "/").split("/")[-2:])
-    return f"{file}:{_line(function, rule)} {code.co_name}"
+    return f"{file}:{_line(function, mark)} {code.co_name}"
 
 
-def _line(function: Callable[..., Any], rule: str) -> int:
+def _line(function: Callable[..., Any], mark: str) -> int:
     first: int = function.__code__.co_firstlineno
     lines = (
         each.positions.lineno
         for each in dis.get_instructions(function)
-        if each.argval == rule and each.positions is not None
+        if _names(each.argval, mark) and each.positions is not None
     )
     return next((line for line in lines if line is not None), first)
+
+
+def _names(value: object, mark: str) -> bool:
+    return value == mark or (isinstance(value, tuple) and mark in value)
