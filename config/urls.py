@@ -1,10 +1,14 @@
 """The addresses of the project."""
 
+from django.templatetags.static import static
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from config.health import healthz
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
+    # Asked for by browsers wherever an answer is no page and cannot name its icon.
+    path("favicon.ico", RedirectView.as_view(url=static("favicon.svg"))),
     path("", include("dashboard.urls")),
 ]

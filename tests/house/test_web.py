@@ -149,3 +149,9 @@ def test_it_listens_on_the_loopback_interface_alone(web: Web) -> None:
         if row[3] == listening and int(row[1].split(":")[1], 16) == web.port
     ]
     assert addresses == ["0100007F"]  # 127.0.0.1, in the machine's byte order
+
+
+def test_an_answer_that_is_no_page_has_an_icon_too(web: Web) -> None:
+    answer = web.get("/favicon.ico")
+    assert answer.status == 302
+    assert web.get(str(answer.headers["Location"])).status == 200
