@@ -70,13 +70,26 @@ class Card:
 
 
 SHOWN = frozenset(
-    {"expected", "found", "proposed", "proposal", "granted", "before", "after", "calls", "payments", "event"}
+    {
+        "expected",
+        "found",
+        "proposed",
+        "proposal",
+        "granted",
+        "before",
+        "after",
+        "calls",
+        "payments",
+        "event",
+    }
 )
 
 
 def of_run(run: RunHead) -> tuple[Shot, ...]:
     """The run's attacks, newest first."""
-    rows = Attack.objects.filter(run_id=run.id).exclude(verdict="").order_by("-created_ms")[:SHOWN_MAX]
+    rows = (
+        Attack.objects.filter(run_id=run.id).exclude(verdict="").order_by("-created_ms")[:SHOWN_MAX]
+    )
     return tuple(_shot(row) for row in rows)
 
 
@@ -87,6 +100,8 @@ def find(run: RunHead, attack_id: UUID) -> Shot | None:
 
 def attacked(workspace: UUID | None) -> dict[str, int]:
     """How many attacks each of a workspace's runs has seen, by run id."""
+    if workspace is None:
+        return {}
     counts: dict[str, int] = {}
     rows = Attack.objects.filter(run__workspace_id=workspace).values_list("run_id", flat=True)
     for run_id in rows:
@@ -96,6 +111,8 @@ def attacked(workspace: UUID | None) -> dict[str, int]:
 
 def ids_with(workspace: UUID | None, injector: str) -> list[str]:
     """The workspace's runs that this injector was fired at."""
+    if workspace is None:
+        return []
     rows = Attack.objects.filter(run__workspace_id=workspace, injector=injector)
     return [str(run_id) for run_id in rows.values_list("run_id", flat=True)]
 

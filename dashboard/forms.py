@@ -101,7 +101,7 @@ def demo() -> NewRun:
     )
 
 
-def _document(upload: UploadedFile | None, sample: str) -> tuple[bytes, str]:
+def _document(upload: "UploadedFile[bytes] | None", sample: str) -> tuple[bytes, str]:
     if upload is not None:
         return upload.read(), upload.name or "document.pdf"
     chosen = next(s for s in samples.SAMPLES if s.name == sample)

@@ -15,8 +15,9 @@ from pipeline.queries.runs import STEPS, RunHead
 
 # The parts that change while a run goes on: each is one file with one root element and id.
 FRAGMENTS = (
-    "alarm", "title", "rail", "verdict", "machine", "payment", "facts", "score", "shots", "tail", "bar",
-)  # fmt: skip
+    *("alarm", "title", "rail", "verdict", "machine", "payment", "facts"),
+    *("score", "shots", "tail", "bar"),
+)
 ROWS_SHOWN = 200  # rows in the page; older ones are in the run's audit list
 ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
 
@@ -36,7 +37,9 @@ def context_of(run: RunHead) -> dict[str, Any]:
     """Everything the run's page and its fragments show, read now."""
     steps = runs.steps_of(run)
     shots = attacks.of_run(run)
-    moved = log.last_of_kind(run, ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal"))
+    moved = log.last_of_kind(
+        run, ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal")
+    )
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
     return {
         "run": run,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nanovm_core.lifecycle import COMPLETED, STATES, TABLE, TERMINAL
 
-NODE, TITLE, PAD, WIDTH = 38, 34, 10, 210
+NODE, TITLE, PAD, WIDTH = 38, 34, 8, 204
 GROUPS = ("initializing", "running", "suspended", "terminated")
 
 
@@ -22,11 +22,11 @@ class Node:
 
     @property
     def text_x(self) -> int:
-        return self.x + 12
+        return self.x + 10
 
     @property
     def text_y(self) -> int:
-        return self.y + 21
+        return self.y + 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,15 @@ class Group:
 
     @property
     def text_y(self) -> int:
-        return self.y + 22
+        return self.y + 23
+
+    @property
+    def end_x(self) -> int:
+        return self.x + self.width - 12
+
+    @property
+    def current(self) -> bool:
+        return any(node.mark for node in self.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +91,9 @@ class Machine:
 PLACES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "wide": {
         "initializing": (2, 30),
-        "running": (264, 30),
-        "suspended": (264, 244),
-        "terminated": (526, 30),
+        "running": (242, 30),
+        "suspended": (242, 244),
+        "terminated": (482, 30),
     },
     "tall": {
         "initializing": (2, 2),
@@ -94,23 +102,23 @@ PLACES: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "terminated": (2, 576),
     },
 }
-SIZES = {"wide": (738, 406), "tall": (292, 738)}
+SIZES = {"wide": (688, 406), "tall": (270, 738)}
 ROUTES: Mapping[str, Mapping[tuple[str, str], tuple[tuple[int, int], ...]]] = {
     "wide": {
-        ("initializing", "running"): ((212, 78), (264, 78)),
-        ("running", "terminated"): ((474, 98), (526, 98)),
-        ("running", "suspended"): ((340, 188), (340, 244)),
-        ("suspended", "running"): ((398, 244), (398, 188)),
-        ("suspended", "terminated"): ((474, 323), (631, 323), (631, 188)),
-        ("initializing", "terminated"): ((107, 30), (107, 10), (631, 10), (631, 30)),
+        ("initializing", "running"): ((206, 78), (242, 78)),
+        ("running", "terminated"): ((446, 98), (482, 98)),
+        ("running", "suspended"): ((314, 186), (314, 244)),
+        ("suspended", "running"): ((374, 244), (374, 186)),
+        ("suspended", "terminated"): ((446, 323), (584, 323), (584, 186)),
+        ("initializing", "terminated"): ((104, 30), (104, 10), (584, 10), (584, 30)),
     },
     "tall": {
-        ("initializing", "running"): ((107, 122), (107, 168)),
-        ("running", "terminated"): ((212, 240), (250, 240), (250, 640), (212, 640)),
-        ("running", "suspended"): ((80, 326), (80, 372)),
-        ("suspended", "running"): ((134, 372), (134, 326)),
-        ("suspended", "terminated"): ((107, 530), (107, 576)),
-        ("initializing", "terminated"): ((212, 60), (280, 60), (280, 680), (212, 680)),
+        ("initializing", "running"): ((104, 120), (104, 168)),
+        ("running", "terminated"): ((206, 240), (236, 240), (236, 640), (206, 640)),
+        ("running", "suspended"): ((80, 324), (80, 372)),
+        ("suspended", "running"): ((134, 372), (134, 324)),
+        ("suspended", "terminated"): ((104, 528), (104, 576)),
+        ("initializing", "terminated"): ((206, 60), (262, 60), (262, 680), (206, 680)),
     },
 }
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 
 from dashboard import workspace
@@ -35,7 +35,8 @@ def once(request: HttpRequest, fallback: str, act: Callable[[Workspace], str]) -
     if not key:
         return act(owner)
     try:
-        sent = Sent.objects.create(key=key, workspace=owner, created_ms=_now_ms())
+        with transaction.atomic():
+            sent = Sent.objects.create(key=key, workspace=owner, created_ms=_now_ms())
     except IntegrityError:
         return fallback
     return _done(sent, act, owner)

@@ -28,7 +28,9 @@ urlpatterns = [
     path("audit/", audit.everything, name="audit"),
     path("privacy/<code:code>/", privacy.inventory, name="privacy"),
     path("privacy/certificates/<code:code>/", privacy.certificate, name="certificate"),
-    path("privacy/certificates/<code:code>.json", privacy.certificate_json, name="certificate_json"),
+    path(
+        "privacy/certificates/<code:code>.json", privacy.certificate_json, name="certificate_json"
+    ),
     path("policy/", docs.policy, name="policy"),
     path("docs/", docs.index, name="docs"),
     path("docs/rules/<slug:code>/", docs.rule, name="rule"),

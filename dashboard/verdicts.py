@@ -114,7 +114,7 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
 
 
 def granted(run: RunHead) -> str:
-    """The tools this run may call, as JSON for reading; empty if its program is not the shipped one."""
+    """The tools this run may call, as JSON; empty if its program is not the shipped one."""
     program = programs.compiled(programs.shipped_program())
     if program.hash != run.program:
         return ""

@@ -18,7 +18,13 @@ register = template.Library()
 EXPONENTS = {"JPY": 0, "KRW": 0, "VND": 0, "CLP": 0, "ISK": 0, "BHD": 3, "KWD": 3, "TND": 3}
 THEMES = ("light", "dark")
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
-CHIPS = {"RUNNING": "info", "SUCCESS": "ok", "FAILED": "failed", "PAUSED": "warn", "SUSPENDED": "warn"}
+CHIPS = {
+    "RUNNING": "info",
+    "SUCCESS": "ok",
+    "FAILED": "failed",
+    "PAUSED": "warn",
+    "SUSPENDED": "warn",
+}
 STEP_ICONS = {"done": "check", "now": "play", "waiting": "wait", "failed": "cross"}
 KIND_ICONS = {"refused": "shield", "ignored": "ignored", "integrity": "detected", "failed": "cross",
               "result": "check", "intent": "arrow", "suspended": "wait", "resumed": "play",
@@ -65,7 +71,10 @@ def clock(at_ms: int | None) -> SafeString | str:
     moment = datetime.fromtimestamp(at_ms // 1000, UTC)
     shown = f"{moment:%Y-%m-%d %H:%M:%S}"
     return format_html(
-        '<time datetime="{}Z" title="{} UTC">{} UTC</time>', f"{moment:%Y-%m-%dT%H:%M:%S}", shown, shown
+        '<time datetime="{}Z" title="{} UTC">{} UTC</time>',
+        f"{moment:%Y-%m-%dT%H:%M:%S}",
+        shown,
+        shown,
     )
 
 
@@ -109,7 +118,9 @@ def brief(digest: str) -> SafeString | str:
     """A hash shortened for a list; its whole is in the title and on its own page."""
     if len(digest) < 20:
         return digest
-    return format_html('<span class="hash" title="{}">{}…{}</span>', digest, digest[:8], digest[-8:])
+    return format_html(
+        '<span class="hash" title="{}">{}…{}</span>', digest, digest[:8], digest[-8:]
+    )
 
 
 @register.filter
@@ -162,7 +173,7 @@ def mark_difference(found: str, expected: str) -> SafeString:
 def nav_link(context: template.Context, href: str, name: str) -> SafeString:
     """An entry of the main navigation, marked where the visitor is."""
     request = context.get("request")
-    here = bool(request) and request.path.startswith(href)
+    here = request is not None and request.path.startswith(href)
     current = SafeString(' aria-current="page"') if here else ""
     return format_html('<li><a href="{}"{}>{}</a></li>', href, current, name)
 

@@ -45,7 +45,11 @@ def verify(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     links = log.chain(run)
     decision = runtime.check(run.id)
-    sealed = verdicts.rule_of(decision.snapshot.reason[0]) if decision and decision.snapshot.reason else None
+    sealed = (
+        verdicts.rule_of(decision.snapshot.reason[0])
+        if decision and decision.snapshot.reason
+        else None
+    )
     context = {
         "run": runs.by_id(run.id),
         "links": links,

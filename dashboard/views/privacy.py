@@ -6,12 +6,21 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from dashboard import broadcast
 from dashboard.once import once
 from dashboard.pages import own_run, page, see_other
 from pipeline import erasure
 from pipeline.errors import ErasureRefusedError
 from pipeline.queries import personal
 from pipeline.queries.runs import RunHead
+
+
+class IncompleteError(Exception):
+    """Some place still holds something: there is no certificate, and erasing goes on from here."""
+
+    def __init__(self, made: erasure.Certificate) -> None:
+        self.text = "; ".join(f"{place}: {outcome}" for place, outcome in made.places.items())
+        super().__init__(self.text)
 
 
 @page
@@ -53,10 +62,16 @@ def _erase(request: HttpRequest, run: RunHead) -> HttpResponse:
     except ErasureRefusedError as refused:
         errors = {"refused": f"{refused.text} ({refused.code})"}
         return render(request, "privacy/inventory.html", _context(run, typed, errors), status=409)
+    except IncompleteError as incomplete:
+        errors = {"incomplete": incomplete.text}
+        return render(request, "privacy/inventory.html", _context(run, typed, errors), status=500)
 
 
 def _erased(run: RunHead, reason: str, there: str) -> str:
-    erasure.erase_run(run.id, reason, "visitor")
+    made = erasure.erase_run(run.id, reason, "visitor")
+    broadcast.announce(run.id)
+    if made.state != "done":
+        raise IncompleteError(made)
     return there
 
 

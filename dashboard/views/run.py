@@ -11,7 +11,7 @@ from dashboard import frames, verdicts
 from dashboard.once import once
 from dashboard.pages import is_live, own_run, page, see_other
 from nanovm_core.messages import Decision
-from pipeline import runtime, tasks
+from pipeline import runtime
 from pipeline.queries import log, money, runs
 from pipeline.queries.runs import RunHead
 
@@ -42,7 +42,7 @@ def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Submit a command of the page. The answer shows the run as it is then."""
     run = own_run(request, code)
     here = f"/runs/{run.code}/"
-    url = once(request, here, lambda _: here + _refused(_commanded(run, name)))
+    url = once(request, here, lambda _: here + _refused(COMMANDS[name](run.id, "visitor")))
     return answer(request, run, url) if is_live(request) else see_other(url)
 
 
@@ -66,9 +66,11 @@ def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
     if not 1 <= number <= len(runs.STEPS):
         raise Http404("there are seven steps")
     view = runs.steps_of(run)[number - 1]
-    context = {"run": run, "step": view, "events": log.of_step(run, view.name)}
-    calls = [call for call in money.calls_of(run) if call.key in {e.key for e in context["events"]}]
-    return render(request, "run/step.html", {**context, "calls": calls})
+    events = log.of_step(run, view.name)
+    keys = {row.key for row in events}
+    calls = [call for call in money.calls_of(run) if call.key in keys]
+    context = {"run": run, "step": view, "events": events, "calls": calls}
+    return render(request, "run/step.html", context)
 
 
 @page
@@ -98,13 +100,6 @@ def answer(request: HttpRequest, run: RunHead, url: str) -> HttpResponse:
     refused = verdicts.rule_of(url.partition("?refused=")[2])
     flash = frames.render("flash", {"flash": refused.code and refused}, oob=True)
     return HttpResponse("".join((*parts, flash)))
-
-
-def _commanded(run: RunHead, name: str) -> Decision:
-    decision = COMMANDS[name](run.id, "visitor")
-    if decision.snapshot.state == "running.active":
-        tasks.wake(run.id)
-    return decision
 
 
 def _refused(decision: Decision) -> str:

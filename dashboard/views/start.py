@@ -12,7 +12,7 @@ from dashboard import attacks, workspace
 from dashboard.forms import CARDS, MODELS, PACES, PLANTED, NewRun, NewRunForm, demo
 from dashboard.once import once
 from dashboard.pages import page, see_other
-from pipeline import runtime, tasks
+from pipeline import runtime
 from pipeline.models import Workspace
 from pipeline.queries import personal, runs
 
@@ -86,7 +86,6 @@ def _made(owner: Workspace, wanted: NewRun) -> str:
     )
     if not wanted.hold:
         runtime.start(str(run.id), "visitor")
-        tasks.wake(str(run.id))
     return f"/runs/{run.code}/"
 
 

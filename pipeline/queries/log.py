@@ -117,6 +117,8 @@ def workspace_page(
 
 
 def kinds_of(workspace: UUID | str | None) -> tuple[str, ...]:
+    if workspace is None:
+        return ()
     rows = Envelope.objects.filter(workspace_id=workspace)
     return tuple(rows.order_by("kind").values_list("kind", flat=True).distinct())
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from nanovm_core.vault import TOMBSTONE
 from pipeline.models import AdapterCall, Envelope
-from pipeline.queries.personal import TOMBSTONE, opened
+from pipeline.queries.personal import opened
 from pipeline.queries.runs import RunHead, body_of, slots_of
 
 CHARGE = "stripe.create_payment_intent"

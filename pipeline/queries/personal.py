@@ -75,7 +75,13 @@ def facts_of(run: RunHead) -> tuple[FactView, ...]:
     refs = {slot: str(slots[slot]) for slot in SHOWN if slots.get(slot)}
     values = opened_all(tuple(refs.values()))
     secret = [
-        FactView(slot=slot, label=LABELS[slot], value=values[ref], ref=ref, erased=values[ref] == TOMBSTONE)
+        FactView(
+            slot=slot,
+            label=LABELS[slot],
+            value=values[ref],
+            ref=ref,
+            erased=values[ref] == TOMBSTONE,
+        )
         for slot, ref in refs.items()
     ]
     clear = [

@@ -136,8 +136,13 @@ def label_of(state: str) -> str:
 
 
 def listing(
-    workspace: UUID | str | None, *, state: str = "", code: str = "", ids: Sequence[str] | None = None,
-    cursor: str = "", size: int = PAGE,
+    workspace: UUID | str | None,
+    *,
+    state: str = "",
+    code: str = "",
+    ids: Sequence[str] | None = None,
+    cursor: str = "",
+    size: int = PAGE,
 ) -> RunPage:
     """A workspace's runs, newest first. ``ids`` narrows it to those; None does not."""
     if workspace is None:
@@ -154,8 +159,10 @@ def listing(
     return RunPage(runs=tuple(head_of(run) for run in found[:size]), cursor=more)
 
 
-def codes_of(workspace: UUID | str | None, ids: Iterable[str]) -> dict[str, str]:
+def codes_of(workspace: UUID | None, ids: Iterable[str]) -> dict[str, str]:
     """The short codes of a workspace's runs, by id; "log" is no run and has none."""
+    if workspace is None:
+        return {}
     wanted = [run_id for run_id in ids if run_id != "log"]
     rows = Run.objects.filter(workspace_id=workspace, pk__in=wanted).values_list("pk", "code")
     return {str(pk): code for pk, code in rows}
@@ -173,7 +180,9 @@ def steps_of(run: RunHead) -> tuple[StepView, ...]:
 
 
 def _step(run: RunHead, number: int, name: str, bodies: list[dict[str, Any]]) -> StepView:
-    of = {kind: [b for b in bodies if b["kind"] == kind] for kind in ("intent", "result", "refused")}
+    of = {
+        kind: [b for b in bodies if b["kind"] == kind] for kind in ("intent", "result", "refused")
+    }
     done = bool(of["result"])
     took = of["result"][-1]["at_ms"] - (of["intent"] or of["result"])[0]["at_ms"] if done else None
     return StepView(

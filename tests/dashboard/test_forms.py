@@ -1,0 +1,142 @@
+"""Making runs: what the form takes, what it refuses, and that it does everything once."""
+
+import uuid
+
+import pytest
+
+from dashboard.models import Sent
+from pipeline.models import Run, Workspace
+from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
+
+KEY = "0123456789abcdef0123456789abcdef"
+HOSTILE = "<img src=x onerror=alert(1)>.pdf"
+
+
+def test_a_double_click_makes_one_run(visitor: Visitor) -> None:
+    form = {**FORM, "sample": "plain", "hold": "on", "Idempotency-Key": KEY}
+    first, second = visitor.post("/runs/", form), visitor.post("/runs/", form)
+    assert first["Location"] == second["Location"]
+    assert Run.objects.count() == 1
+
+
+def test_a_first_double_click_makes_one_workspace(visitor: Visitor) -> None:
+    first = Visitor().post("/runs/demo/", {"Idempotency-Key": KEY})
+    second = Visitor().post("/runs/demo/", {"Idempotency-Key": KEY})
+    assert first["Location"] == second["Location"]
+    assert Workspace.objects.count() == 1
+
+
+def test_an_old_key_gives_nobody_else_its_workspace(visitor: Visitor) -> None:
+    visitor.post("/runs/demo/", {"Idempotency-Key": KEY})
+    Sent.objects.update(created_ms=0)
+    other = Visitor()
+    other.post("/runs/demo/", {"Idempotency-Key": KEY})
+    assert Run.objects.get().code not in other.read("/runs/")
+
+
+def test_a_foreign_key_leads_to_nobody_elses_run(visitor: Visitor) -> None:
+    visitor.post("/runs/demo/", {"Idempotency-Key": KEY})
+    other = Visitor()
+    other.make(hold=True)
+    mine = Run.objects.order_by("created_ms").first()
+    response = other.post("/runs/demo/", {"Idempotency-Key": KEY})
+    assert mine is not None
+    assert mine.code not in response["Location"]
+
+
+def test_a_double_click_on_a_command_submits_it_once(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    key = {"Idempotency-Key": f"start-{run.id}-{run.length}"}
+    visitor.command(run, "start", **key)
+    length = by_code(run.code).length
+    visitor.command(run, "start", **key)
+    assert by_code(run.code).length == length
+
+
+def test_a_refused_command_says_which_rule(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    response = visitor.command(run, "approve")
+    assert response["Location"] == f"/runs/{run.code}/?refused=FSM-002"
+    assert "FSM-002" in visitor.read(response["Location"])
+
+
+def test_a_run_is_started_stepped_paused_and_stopped_by_forms(visitor: Visitor) -> None:
+    run = visitor.make(hold=True, pace="step")
+    visitor.command(run, "start")
+    run = visitor.driven(run.code)
+    assert (run.label, run.step) == ("PAUSED", "extract")
+    visitor.command(run, "step")
+    run = visitor.driven(run.code)
+    assert (run.label, run.step) == ("PAUSED", "vault")
+    visitor.command(run, "kill")
+    assert by_code(run.code).label == "FAILED"
+
+
+def test_a_held_payment_is_approved_by_a_form(visitor: Visitor) -> None:
+    run = visitor.make("over_limit")
+    assert "Approve payment" in visitor.read(f"/runs/{run.code}/")
+    visitor.command(run, "approve")
+    assert visitor.driven(run.code).label == "SUCCESS"
+
+
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ({"sample": ""}, "Choose a sample or upload a PDF"),
+        ({"sample": "../../etc/passwd"}, "Choose a sample or upload a PDF"),
+        ({"model": "honest"}, "Select a valid choice"),
+        ({"model": "compromised", "proposal": " "}, "Type what the compromised model proposes"),
+        ({"model": "compromised", "proposal": "x" * 20_000}, "may have up to 16,384 bytes"),
+        ({"payment_method": "pm_mine"}, "Select a valid choice"),
+    ],
+)
+def test_a_wrong_form_comes_back_with_its_errors(
+    visitor: Visitor, form: dict[str, str], says: str
+) -> None:
+    response = visitor.post("/runs/", {**FORM, "sample": "plain", **form})
+    assert response.status_code == 422
+    assert says in words(response.content.decode())
+    assert not Run.objects.exists()
+
+
+def test_a_bad_document_is_a_failed_run_with_a_reason(visitor: Visitor) -> None:
+    for content in (b"", b"not a pdf", b"%PDF-1.7\n"):
+        run = visitor.upload("bad.pdf", content)
+        assert run.label == "FAILED"
+        assert run.reason is not None
+        assert run.reason[0].startswith("DOC-")
+
+
+def test_a_hostile_file_name_is_text(visitor: Visitor) -> None:
+    run = visitor.upload(HOSTILE, b"not a pdf")
+    for path in (f"/runs/{run.code}/", "/runs/", "/", f"/privacy/{run.code}/"):
+        page = visitor.read(path)
+        assert "<img" not in page
+        assert "onerror=alert" in page  # it is shown, as text
+
+
+def test_a_hostile_proposal_is_text(visitor: Visitor) -> None:
+    proposal = TRANSFER.replace("wire_transfer", "<img src=x onerror=alert(1)>")
+    run = visitor.make("plain", model="compromised", proposal=proposal)
+    page = visitor.read(f"/runs/{run.code}/")
+    assert "<img" not in page
+    assert "&lt;img src=x" in page
+    verdict = visitor.read(visitor.fire(run, "tool_injection", proposal=proposal))
+    assert "<img" not in verdict
+
+
+def test_a_key_of_nonsense_is_no_key(visitor: Visitor) -> None:
+    for key in ("x" * 500, "\x00", "ü"):
+        response = visitor.post(
+            "/runs/", {**FORM, "sample": "plain", "hold": "on", "Idempotency-Key": key}
+        )
+        assert response.status_code == 303
+    assert Run.objects.count() == 3
+
+
+def test_a_forged_cookie_opens_nothing(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    for forged in (str(uuid.uuid4()), run.workspace, f'"{run.workspace}":x:y'):
+        other = Visitor()
+        other.cookies["nanovm_workspace"] = forged
+        other.read(f"/runs/{run.code}/", 404)

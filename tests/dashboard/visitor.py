@@ -1,0 +1,89 @@
+"""Somebody with a browser: a client, the runs it made, and what it can read on a page."""
+
+import html
+import re
+from typing import Any
+
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import HttpResponse
+from django.test import Client
+
+from pipeline import drive
+from pipeline.queries import runs
+from pipeline.queries.runs import RunHead
+
+FORM = {"model": "faithful", "payment_method": "pm_card_visa", "pace": "real", "proposal": ""}
+TRANSFER = '{"tool": "wire_transfer", "args": {"amount": 50000, "currency": "USD"}}'
+
+
+class Visitor(Client):
+    """A client that makes runs through the form and drives them to where they wait."""
+
+    def make(self, sample: str = "plain", *, hold: bool = False, **form: Any) -> RunHead:
+        """A new run. It is driven as far as it goes, unless it is held before the start."""
+        held = {"hold": "on"} if hold else {}
+        response = self.post("/runs/", {**FORM, "sample": sample, **held, **form})
+        assert response.status_code == 303, response.content.decode()
+        code = response["Location"].split("/")[2]
+        return self.driven(code)
+
+    def upload(self, name: str, content: bytes) -> RunHead:
+        document = SimpleUploadedFile(name, content, content_type="application/pdf")
+        return self.make(sample="", document=document)
+
+    def driven(self, code: str) -> RunHead:
+        """What a worker would do, done here."""
+        found = by_code(code)
+        if found.running:
+            drive.drive_patiently(found.id)
+        return by_code(code)
+
+    def read(self, path: str, status: int = 200) -> str:
+        """The text of a page, as HTML."""
+        response = self.get(path)
+        assert response.status_code == status, f"{path}: {response.status_code}"
+        return response.content.decode()
+
+    def command(self, run: RunHead, name: str, **form: Any) -> HttpResponse:
+        answer: HttpResponse = self.post(f"/runs/{run.code}/{name}/", form)
+        return answer
+
+    def fire(self, run: RunHead, name: str, **form: Any) -> str:
+        """Fire an injector; the address of its verdict."""
+        response = self.post(f"/runs/{run.code}/attacks/{name}/", form)
+        assert response.status_code == 303, response.content.decode()
+        return response["Location"]
+
+    def erase(self, run: RunHead, **form: Any) -> HttpResponse:
+        given = {"reason": "art17-1-a", "confirm": f"ERASE {run.code}", **form}
+        answer: HttpResponse = self.post(f"/privacy/{run.code}/", given)
+        return answer
+
+
+def by_code(code: str) -> RunHead:
+    """A run whoever it belongs to."""
+    from pipeline.models import Run
+
+    return runs.head_of(Run.objects.get(code=code))
+
+
+def words(page: str) -> str:
+    """What a page says, without its tags."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def numbers(page: str) -> list[int]:
+    """The events a page lists, in its order."""
+    return [int(n) for n in re.findall(r'data-seq="(\d+)" data-tone', page)]
+
+
+PAGES = (
+    "/runs/{code}/",
+    "/runs/{code}/events/1/",
+    "/runs/{code}/events/1/bytes/",
+    "/runs/{code}/events?after=0",
+    "/runs/{code}/steps/1/",
+    "/runs/{code}/calls/",
+    "/runs/{code}/audit/",
+    "/privacy/{code}/",
+)
