@@ -139,7 +139,8 @@ class Play:
     def to_charge(self, **facts: Scalar) -> "Play":
         """Go up to the payment."""
         self.to_propose(**facts)
-        self.propose(proposal(**{k: v for k, v in facts.items() if k in ("amount_minor",)}))
+        amount = facts.get("amount_minor", FACTS["amount_minor"])
+        self.propose(proposal(amount_minor=amount))
         return self
 
     def pay(self) -> Decision:

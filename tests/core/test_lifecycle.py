@@ -21,9 +21,9 @@ def test_no_move_leads_out_of_a_terminal_state(state: str) -> None:
 
 def test_every_state_but_the_reserved_ones_can_be_reached_and_left_for_an_end() -> None:
     reserved = {life.IDLE, life.WAITING}
-    reached, before = {life.NEGOTIATION}, set()
-    while reached != before:
-        before = set(reached)
+    reached, size = {life.NEGOTIATION}, 0
+    while len(reached) != size:
+        size = len(reached)
         reached |= {to for (at, _), tos in life.TABLE.items() if at in reached for to in tos}
     assert reached == set(life.STATES) - reserved
     for state in reached - life.TERMINAL - {life.NEGOTIATION}:
