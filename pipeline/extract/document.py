@@ -9,7 +9,7 @@ from pypdf import PdfReader
 from pipeline.extract.cii import is_cii, read_cii
 from pipeline.extract.decide import invoice_from_xml
 from pipeline.extract.invoice import NOTES_CHARS_MAX, Extraction
-from pipeline.extract.reader import Page, embedded_files, open_pdf, pages
+from pipeline.extract.reader import Page, check_sound, embedded_files, open_pdf, pages
 from pipeline.extract.reasons import ExtractionError
 from pipeline.extract.structured import Coded
 from pipeline.extract.text import invoice_from_text
@@ -41,7 +41,12 @@ def read(data: bytes, *, pages_max: int) -> Extraction:
     Raises:
         ExtractionError: for every reason but time and memory.
     """
-    reader = open_pdf(data, pages_max=pages_max)
+    extraction = _read(open_pdf(data, pages_max=pages_max))
+    check_sound(data)
+    return extraction
+
+
+def _read(reader: PdfReader) -> Extraction:
     invoices = _coded(reader)
     if not invoices:
         shown = pages(reader)

@@ -32,6 +32,8 @@ REASONS: Final[dict[str, str]] = {
     " itself.",
     "DOC-016": "The amount to pay does not fit its currency: too many decimals, or too large. Ask"
     " the sender for a correct invoice.",
+    "DOC-017": "The PDF is damaged and can be read only by repairing it, so what you see may not be"
+    " what was read. Ask the sender for the file again.",
 }
 
 
