@@ -3,12 +3,13 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Request, WebError
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, WebError
+from pytest_playwright.pytest_playwright import CreateContextCallback
 
 from tests.house.demo import Demo, start
 
@@ -92,9 +93,8 @@ class Complaints:
         ]
 
 
-def watch(context: BrowserContext, origin: str) -> Complaints:
+def listen(context: BrowserContext, complaints: Complaints) -> None:
     """Listen to all tabs of a context, now and later."""
-    complaints = Complaints(f"{origin}/")
     context.on("console", complaints.console)
     context.on("weberror", complaints.exception)
     context.on("request", complaints.request)
@@ -103,12 +103,24 @@ def watch(context: BrowserContext, origin: str) -> Complaints:
         "addEventListener('securitypolicyviolation', event => "
         "console.error('policy violation: ' + event.violatedDirective + ' ' + event.blockedURI))"
     )
-    return complaints
 
 
 @pytest.fixture(autouse=True)
 def complaints(context: BrowserContext, app: Demo) -> Iterator[Complaints]:
     """Every test fails on a console error, an exception, a policy violation or a foreign host."""
-    heard = watch(context, app.url)
+    heard = Complaints(f"{app.url}/")
+    listen(context, heard)
     yield heard
     assert heard.unexpected() == []
+
+
+@pytest.fixture
+def arrive(new_context: CreateContextCallback, complaints: Complaints) -> Callable[..., Page]:
+    """Lets another browser arrive, watched like the first; takes the options of a context."""
+
+    def arrived(**options: Any) -> Page:
+        context = new_context(**options)
+        listen(context, complaints)
+        return context.new_page()
+
+    return arrived

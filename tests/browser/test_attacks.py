@@ -1,0 +1,151 @@
+"""Attacks fired from the page of a run: the card says what was tried, what held, and why."""
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import far_side, visitor
+from tests.house.demo import Demo
+
+AMOUNT = (128450, "eur", "succeeded")
+FILE_AND_LINE = re.compile(r"[\w/]+\.py:\d+ \w+")
+# On a paused run, in this order: the run can still be paid after each of them.
+PAUSED = {
+    "double_exec": "IGNORED",
+    "skip_step": "BLOCKED",
+    "reorder_steps": "BLOCKED",
+    "tool_injection": "BLOCKED",
+}
+# After the end, in this order: the last one damages the record.
+ENDED = {
+    "tool_injection": "IGNORED",
+    "double_exec": "IGNORED",
+    "skip_step": "IGNORED",
+    "reorder_steps": "IGNORED",
+    "corrupt_hash": "DETECTED",
+}
+
+
+def resolves(page: Page, link: Locator, says: str) -> None:
+    """The link leads to a page that says this."""
+    status, text = visitor.get(page, link.get_attribute("href") or "")
+    assert status == 200
+    assert says in text
+
+
+def has_its_evidence(page: Page, card: Locator, injector: str) -> str:
+    """The card names a rule, the deciding line, and a page of evidence; returns the rule."""
+    rule = card.locator('a[href^="/docs/rules/"]')
+    code = rule.inner_text()
+    resolves(page, rule, code)
+    expect(card).to_contain_text(FILE_AND_LINE)
+    resolves(page, card.locator("text=Open the evidence"), injector)
+    return code
+
+
+def test_a_tool_injected_in_the_middle_is_blocked_and_explained(page: Page, app: Demo) -> None:
+    code = visitor.paused_before(page, "propose")
+    went: list[str] = []
+    page.on("framenavigated", lambda frame: went.append(frame.url))
+    visitor.fire(page, "tool_injection")
+    card = visitor.verdict(page, "BLOCKED")
+    assert has_its_evidence(page, card, "tool_injection") == "CAP-001"
+    expect(card).to_contain_text("capabilities.py:")
+    expect(card).to_contain_text('"tool": "wire_transfer"')
+    expect(card.locator("#stripe-calls")).to_have_text("0")
+    resolves(page, card.locator("text=/^Audit event #/"), "CAP-001")
+    assert "wire_transfer" not in visitor.get(page, f"/runs/{code}/calls/")[1]
+    assert far_side.payments(app, code) == []
+    expect(page.locator("#integrity")).to_contain_text("HELD")
+    page.click("#act-resume")
+    visitor.shows(page, "SUCCESS")
+    assert went == []
+    assert far_side.payments(app, code) == [AMOUNT]
+    assert visitor.verify(page, code).startswith("Verified ")
+
+
+def fire_and_read(page: Page, injector: str, word: str) -> None:
+    """Fire; the card then bears this word and all of its evidence."""
+    visitor.fire(page, injector)
+    chip = page.locator(f"#shot-{injector}")
+    expect(chip).to_contain_text(word, timeout=visitor.END_MS)
+    has_its_evidence(page, visitor.verdict(page, word), injector)
+    expect(page.locator("#integrity")).to_contain_text("HELD")
+
+
+def test_each_is_held_on_a_paused_run_and_after_the_end(page: Page, app: Demo) -> None:
+    code = visitor.paused_before(page, "propose")
+    for injector, word in PAUSED.items():
+        fire_and_read(page, injector, word)
+        visitor.shows(page, "PAUSED")
+    assert far_side.payments(app, code) == []
+    page.click("#act-resume")
+    visitor.shows(page, "SUCCESS")
+    assert far_side.payments(app, code) == [AMOUNT]
+    for injector, word in ENDED.items():
+        fire_and_read(page, injector, word)
+        visitor.shows(page, "SUCCESS")
+    expect(page.locator("#score")).to_contain_text("9 fired · 0 got through")
+    assert far_side.payments(app, code) == [AMOUNT]
+
+
+def test_corruption_shows_where_the_hashes_part_and_touches_no_other_run(
+    page: Page, app: Demo
+) -> None:
+    spared = visitor.paused_before(page, "propose")
+    visitor.paused_before(page, "propose")
+    visitor.fire(page, "corrupt_hash")
+    card = visitor.verdict(page, "DETECTED")
+    expected, found = card.locator(".hash-pair .hash").all_inner_texts()
+    assert [len(digest) for digest in (expected, found)] == [64, 64]
+    first = next(i for i, (a, b) in enumerate(zip(expected, found, strict=True)) if a != b)
+    expect(card.locator("mark")).to_have_text(found[first])
+    before = card.locator(".hash-pair .hash:has(mark)").evaluate("it => it.firstChild.textContent")
+    assert before == (found[:first] if first else found[0])
+    visitor.shows(page, "FAILED")
+    expect(page.locator("#title")).to_contain_text("QUARANTINED")
+    assert visitor.head(page) == "0" * 64
+    page.goto(f"/runs/{spared}/")
+    visitor.be_live(page)
+    page.click("#act-resume")
+    visitor.shows(page, "SUCCESS")
+    assert far_side.payments(app, spared) == [AMOUNT]
+    assert visitor.verify(page, spared).startswith("Verified ")
+
+
+def test_two_clicks_are_one_attack(page: Page) -> None:
+    visitor.paused_before(page, "extract")
+    sent, answered = [], []
+    page.on("request", lambda one: sent.append(one) if "/attacks/" in one.url else None)
+    page.on("requestfinished", lambda one: answered.append(one) if one in sent else None)
+    page.dblclick("#fire-tool_injection")
+    visitor.verdict(page, "BLOCKED")
+    while len(answered) < len(sent):
+        page.wait_for_event("requestfinished")
+    page.reload()
+    expect(page.locator("#score")).to_contain_text("1 fired")
+
+
+def test_the_same_form_sent_twice_at_once_is_one_attack(page: Page) -> None:
+    visitor.paused_before(page, "extract")
+    statuses = page.locator('form.injector[action$="/tool_injection/"]').evaluate(
+        """form => {
+          const send = () => fetch(form.action, {method: "POST", body: new FormData(form)});
+          return Promise.all([send(), send()]).then(them => them.map(one => one.status));
+        }"""
+    )
+    assert statuses == [200, 200]
+    page.reload()
+    expect(page.locator("#score")).to_contain_text("1 fired")
+    assert page.locator("#rows tr", has_text="refused").count() == 1
+
+
+def test_attacks_before_the_start_change_nothing(page: Page, app: Demo) -> None:
+    code = visitor.begin(page, hold=True)
+    visitor.be_live(page)
+    visitor.fire(page, "tool_injection")
+    has_its_evidence(page, visitor.verdict(page, "BLOCKED"), "tool_injection")
+    visitor.shows(page, "READY")
+    page.click("#act-start")
+    visitor.shows(page, "SUCCESS")
+    assert far_side.payments(app, code) == [AMOUNT]

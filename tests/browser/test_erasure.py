@@ -1,0 +1,141 @@
+"""Erasing what a run holds of people, watched from a second tab, and looked for everywhere."""
+
+import json
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser import invoices, visitor
+from tests.browser.conftest import Complaints
+from tests.house.demo import Demo
+
+TOMBSTONE = "[REDACTED_TOMBSTONE]"
+TYPED = "Waldemar Thistlewick-Orsolya"  # what the attacker types, nowhere else
+PERSONAL = (*invoices.personal(invoices.UNIQUE), invoices.FILE_NAME, TYPED)
+STORED = "() => JSON.stringify([{...localStorage}, {...sessionStorage}])"
+
+
+def attacked_and_paid(page: Page) -> str:
+    """A paid run of an invoice with names of its own, attacked with more such text."""
+    document = visitor.upload(invoices.FILE_NAME, invoices.document())
+    code = visitor.begin(page, document=document, hold=True)
+    visitor.be_live(page)
+    page.fill("#tool_injection-proposal", json.dumps({"tool": "wire_transfer", "to": TYPED}))
+    page.click("#fire-tool_injection")
+    visitor.verdict(page, "BLOCKED")
+    page.click("#act-start")
+    visitor.shows(page, "SUCCESS")
+    return code
+
+
+def erase(page: Page, code: str) -> None:
+    """Go through the form of the erasure, as a person who means it."""
+    page.goto(f"/runs/{code}/")
+    page.click("#facts a[href^='/privacy/']")
+    page.select_option("#reason", "art17-1-a")
+    page.fill("#confirm", f"ERASE {code}")
+    page.click("form button.danger")
+    page.wait_for_url(f"**/privacy/certificates/{code}/")
+
+
+def everywhere(page: Page, code: str) -> dict[str, str]:
+    """The text of every page and download that tells of the run."""
+    run = f"/runs/{code}/"
+    paths = {run, f"{run}audit/", f"{run}calls/", f"{run}events?after=0", "/", "/runs/", "/audit/"}
+    paths |= {f"/privacy/{code}/"} | {f"{run}steps/{number}/" for number in range(1, 8)}
+    text = visitor.get(page, run)[1]
+    numbers = re.findall(r'data-seq="(\d+)" data-tone', text)
+    paths |= {f"{run}events/{n}/{part}" for n in numbers for part in ("", "bytes/")}
+    paths |= set(re.findall(rf'href="({run}attacks/[0-9a-f-]+/)"', text))
+    found = {path: visitor.get(page, path) for path in sorted(paths)}
+    assert {status for status, _ in found.values()} == {200}
+    return {path: text for path, (_, text) in found.items()}
+
+
+def named_in(pages: dict[str, str]) -> set[str]:
+    """Which personal texts stand in these pages."""
+    return {text for text in PERSONAL for page in pages.values() if text in page}
+
+
+def test_a_wrong_confirmation_is_not_sent(page: Page, complaints: Complaints) -> None:
+    code = visitor.begin(page, hold=True)
+    posted: list[str] = []
+    page.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
+    page.goto(f"/privacy/{code}/")
+    page.select_option("#reason", "art17-1-a")
+    for wrong in ("", "ERASE", f"erase {code}", "ERASE AAAA-00"):
+        page.fill("#confirm", wrong)
+        page.press("#confirm", "Enter")
+        expect(page.locator("#confirm:invalid")).to_be_focused()
+    assert posted == []
+    # The server does not rely on the browser.
+    complaints.expect("422")
+    page.locator("form:has(#confirm)").evaluate("form => { form.noValidate = true }")
+    page.press("#confirm", "Enter")
+    expect(page.locator("#confirm-error")).to_contain_text("Nothing was erased")
+    assert TOMBSTONE not in visitor.get(page, f"/runs/{code}/")[1]
+    page.click("text=Cancel")
+    page.wait_for_url(f"**/runs/{code}/")
+
+
+def test_an_erasure_reaches_the_other_tab_and_every_page(page: Page) -> None:
+    code = attacked_and_paid(page)
+    certificates = f"/privacy/certificates/{code}"
+    watching = page.context.new_page()
+    watching.goto(f"/runs/{code}/")
+    visitor.be_live(watching)
+    expect(watching.locator("#facts")).to_contain_text("Zwyrn Quillfeather GmbH")
+    assert named_in(everywhere(page, code)) >= {*PERSONAL[:1], invoices.FILE_NAME, TYPED}
+    went: list[str] = []
+    watching.on("framenavigated", lambda frame: went.append(frame.url))
+    erase(page, code)
+    expect(watching.locator("#title")).to_contain_text("ERASED", timeout=visitor.END_MS)
+    expect(watching.locator("#facts dd[data-ref] .tombstone").first).to_have_text(TOMBSTONE)
+    refs = watching.locator("#facts dd[data-ref]")
+    assert set(refs.all_inner_texts()) == {TOMBSTONE}
+    assert went == []
+    shown = {"watching": watching.content(), "certificate": page.content()}
+    told = {path: visitor.get(page, path)[1] for path in (f"{certificates}/", f"{certificates}.json")}
+    assert named_in({**everywhere(page, code), **shown, **told}) == set()
+    assert named_in({str(tab): tab.evaluate(STORED) for tab in (page, watching)}) == set()
+    assert visitor.verify(page, code).startswith("Verified ")
+
+
+def test_the_certificate_stays_the_same(page: Page) -> None:
+    code = visitor.paid(page)
+    erase(page, code)
+    path = f"/privacy/certificates/{code}.json"
+    certificate = json.loads(visitor.get(page, path)[1])
+    assert certificate["state"] == "done"
+    assert certificate["places"]
+    assert certificate["refs"]
+    expect(page.locator("main")).to_contain_text(certificate["id"])
+    page.goto(f"/runs/{code}/")
+    assert visitor.head(page) == certificate["head_after"]
+    page.goto(f"/privacy/{code}/")
+    expect(page.locator("#confirm")).to_have_count(0)
+    page.click(f"main a[href='/privacy/certificates/{code}/'] >> nth=0")
+    expect(page.locator("main")).to_contain_text(certificate["id"])
+    assert json.loads(visitor.get(page, path)[1]) == certificate
+
+
+def test_no_file_holds_what_was_erased(page: Page, app: Demo) -> None:
+    code = attacked_and_paid(page)
+    erase(page, code)
+    assert invoices.traces(app.data, (code,)), "the search finds what is there"
+    assert invoices.traces(app.data, PERSONAL) == []
+
+
+def test_a_waiting_run_is_stopped_and_erased_and_a_running_one_is_refused(page: Page) -> None:
+    code = visitor.begin(page, pace="slow")
+    page.goto(f"/privacy/{code}/")
+    expect(page.locator("#erase-why")).to_contain_text("stop it first")
+    expect(page.locator("#confirm")).to_have_count(0)
+    page.goto(f"/runs/{code}/")
+    visitor.be_live(page)
+    page.click("#act-pause")
+    visitor.shows(page, "PAUSED")
+    erase(page, code)
+    page.goto(f"/runs/{code}/")
+    visitor.shows(page, "FAILED")
+    expect(page.locator("#title")).to_contain_text("ERASED")

@@ -1,0 +1,154 @@
+"""What a visitor does on the pages, and what the pages then show."""
+
+import re
+import time
+from pathlib import Path
+
+from playwright.sync_api import FilePayload, Locator, Page, Response, expect
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PLAIN = ROOT / "samples" / "plain.pdf"
+STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")
+INJECTORS = ("tool_injection", "double_exec", "corrupt_hash", "skip_step", "reorder_steps")
+RUN_URL = re.compile(r"/runs/([A-Z0-9]{4}-\d{2})/$")
+HERE = "#rail-short summary strong"  # "3 of 7 · vault", also where it is not drawn
+END_MS = 20_000  # what a run may take on a busy machine
+
+
+def begin(
+    page: Page,
+    *,
+    sample: str = "plain",
+    document: Path | FilePayload | None = None,
+    pace: str = "real",
+    model: str = "faithful",
+    proposal: str = "",
+    card: str = "pm_card_visa",
+    hold: bool = False,
+) -> str:
+    """Fill in the form for a new run and send it; returns the code of the run."""
+    page.goto("/runs/new/")
+    page.check(f'[name=sample][value="{sample}"]')
+    if document is not None:
+        page.set_input_files("#document", document)
+    page.check(f'[name=pace][value="{pace}"]')
+    page.check(f'[name=model][value="{model}"]')
+    page.select_option("#payment_method", card)
+    page.set_checked("[name=hold]", hold)
+    if proposal:
+        page.fill("#proposal", proposal)
+    page.click("text=Start this run")
+    page.wait_for_url(RUN_URL)
+    return code_of(page)
+
+
+def code_of(page: Page) -> str:
+    """The code of the run whose page this is."""
+    found = RUN_URL.search(page.url)
+    assert found is not None
+    return found[1]
+
+
+def upload(name: str, content: bytes, kind: str = "application/pdf") -> FilePayload:
+    """A file for the upload field that lies on no disk."""
+    return FilePayload(name=name, mimeType=kind, buffer=content)
+
+
+def be_live(page: Page) -> None:
+    """Wait until the page hears of news by its socket."""
+    expect(page.locator("#link")).to_have_attribute("data-link", "live", timeout=END_MS)
+
+
+def shows(page: Page, state: str) -> None:
+    """Wait until the page, of itself, shows the run in this state."""
+    expect(page.locator("#run-state")).to_contain_text(state, timeout=END_MS)
+
+
+def reload_until(page: Page, state: str) -> None:
+    """Reload the page, as people without JavaScript do, until it shows this state."""
+    deadline = time.monotonic() + END_MS / 1000
+    while state not in page.locator("#run-state").inner_text():
+        assert time.monotonic() < deadline, f"not {state}: {page.locator('#title').inner_text()}"
+        page.reload()
+
+
+def pause_before(page: Page, step: str) -> None:
+    """Press "Next step" until the run, which goes step by step, is paused before this one."""
+    shows(page, "PAUSED")
+    for coming in range(number(page) + 1, STEPS.index(step) + 2):
+        page.click("#act-step")
+        at_step(page, coming)
+        shows(page, "PAUSED")
+
+
+def number(page: Page) -> int:
+    """The number of the step that the run is at."""
+    text = page.locator(HERE).text_content() or ""
+    return int(text.split(maxsplit=1)[0])
+
+
+def at_step(page: Page, wanted: int) -> None:
+    """Wait until the page, of itself, shows the run at this step."""
+    expect(page.locator(HERE)).to_contain_text(f"{wanted} of 7", timeout=END_MS)
+
+
+def paused_before(page: Page, step: str, **wanted: str) -> str:
+    """Begin a run of the plain invoice and hold it before a step; returns its code."""
+    code = begin(page, pace="step", **wanted)
+    be_live(page)
+    pause_before(page, step)
+    return code
+
+
+def paid(page: Page, sample: str = "plain") -> str:
+    """Begin a run, wait until it is paid; returns its code."""
+    code = begin(page, sample=sample)
+    be_live(page)
+    shows(page, "SUCCESS")
+    return code
+
+
+def fire(page: Page, injector: str, **params: str) -> None:
+    """Fire an injector from the console of the run's page."""
+    for name, text in params.items():
+        page.fill(f"#{injector}-{name}", text)
+    page.click(f"#fire-{injector}")
+
+
+def verdict(page: Page, word: str) -> Locator:
+    """The card with the latest verdict, once it bears this word."""
+    card = page.locator("#verdict")
+    expect(card).to_have_attribute("data-verdict", word, timeout=END_MS)
+    return card
+
+
+def seqs(page: Page) -> list[int]:
+    """The numbers of the envelopes in the page's list, in their order."""
+    rows = page.locator("#rows tr[data-seq]")
+    return [int(text) for text in rows.evaluate_all("rows => rows.map(row => row.dataset.seq)")]
+
+
+def head(page: Page) -> str:
+    """The head of the run's chain as its page shows it, in full."""
+    return page.locator("#tail .hash [title], #tail .hash[title]").first.get_attribute("title") or ""
+
+
+def get(page: Page, path: str) -> tuple[int, str]:
+    """Status and text of an address, fetched with this visitor's cookies."""
+    answer = page.context.request.get(path)
+    return answer.status, answer.text()
+
+
+def open_page(page: Page, path: str) -> Response:
+    """Open an address in this tab."""
+    response = page.goto(path)
+    assert response is not None
+    return response
+
+
+def verify(page: Page, code: str) -> str:
+    """Let the audit list recompute the chain; returns the heading of its answer."""
+    page.goto(f"/runs/{code}/audit/")
+    page.click("text=/^Verify all/")
+    page.wait_for_url("**/audit/verify/")
+    return page.locator("h1").inner_text()
