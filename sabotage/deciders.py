@@ -28,6 +28,8 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
 # Where the deciding line does not name the rule, this is what it names.
 MARKS: Mapping[str, str] = {"FSM-008": "absorbed", "FSM-011": "DeliveryReceived"}
 
+CONSTANTS = frozenset({"LOAD_CONST", "RETURN_CONST", "KW_NAMES"})
+
 
 def where(rule: str, *decisions: Decision) -> str:
     """``file.py:line function`` of what decided.
@@ -54,7 +56,7 @@ def _line(function: Callable[..., Any], mark: str) -> int:
     lines = (
         each.positions.lineno
         for each in dis.get_instructions(function)
-        if _names(each.argval, mark) and each.positions is not None
+        if each.opname in CONSTANTS and _names(each.argval, mark) and each.positions is not None
     )
     return next((line for line in lines if line is not None), first)
 

@@ -9,14 +9,17 @@ from sabotage.shape import Fired, InjectionError, Judgement
 TAKEN = frozenset({"result", "resumed"})  # kinds by which an event moves a run on
 
 
-def answer(found: Found, fired: Fired, *, events: Collection[str], actor: str) -> Judgement:
+def answer(
+    found: Found, fired: Fired, *, events: Collection[str], actor: str, queued: bool = False
+) -> Judgement:
     """The verdict on these events of this actor.
 
     From the envelopes that bear them: a refusal is BLOCKED, an absorption IGNORED, damage that
-    was found on the way DETECTED, and what moved the run ACCEPTED.
+    was found on the way DETECTED, and what moved the run ACCEPTED. So is what left no trace:
+    an attack that nobody wrote down was stopped by nobody.
 
     Raises:
-        InjectionError: nothing was sealed and nothing counted: nobody has answered yet.
+        InjectionError: the attack is ``queued`` and no worker has answered it yet.
     """
     mine = [each for each in found.sealed if each.event in events and each.actor == actor]
     if fired.proposal_ref:
@@ -31,7 +34,9 @@ def answer(found: Found, fired: Fired, *, events: Collection[str], actor: str) -
     damage = next((each for each in found.sealed if each.kind == "integrity"), None)
     if damage is not None:
         return _judged("DETECTED", damage.rule, damage, fired)
-    raise InjectionError("Nobody answered the attack in time; look at the worker and fire again.")
+    if queued:
+        raise InjectionError("No worker answered the attack in time; look at it and fire again.")
+    return _judged("ACCEPTED", "", None, fired)
 
 
 def _judged(verdict: str, rule: str, told_by: Sealed | None, fired: Fired) -> Judgement:

@@ -44,7 +44,8 @@ def inject(target: Target) -> Fired:
 def judge(found: Found, fired: Fired) -> Judgement:
     """BLOCKED by the program's hash, IGNORED after the end."""
     event, actor = ANSWERS[str(fired.facts["how"])]
-    judged = answer(found, fired, events={event}, actor=actor)
+    queued = fired.facts.get("door") == "queue"
+    judged = answer(found, fired, events={event}, actor=actor, queued=queued)
     current = digest(b"nanovm/program/v1\0", bytes(found.run.program_source))
     facts = {"goes_on_under_its_own": current == fired.facts["expected"]}
     return Judgement(

@@ -34,7 +34,8 @@ def judge(found: Found, fired: Fired) -> Judgement:
     if "forged_key" not in fired.facts:
         return answer(found, fired, events={"EffectDone"}, actor=ACTOR)
     acted = any(call.key == fired.facts["forged_key"] for call in found.calls_since)
-    judged = answer(found, fired, events={FORGED}, actor="runtime")
+    queued = fired.facts["door"] == "queue"
+    judged = answer(found, fired, events={FORGED}, actor="runtime", queued=queued)
     if acted and found.breaches:
         return Judgement(verdict="ACCEPTED", rule="", where="", event=judged.event)
     at = place(fsm._decided, judged.rule) if judged.verdict == "BLOCKED" else judged.where

@@ -1,0 +1,166 @@
+"""A campaign: injectors fired at fresh runs, with a real queue, worker and Stripe counterpart."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from celery import Celery
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+import samples
+from nanovm_core import lifecycle as life
+from pipeline import runtime, workspaces
+from pipeline.commands import stripe_in_reach
+from pipeline.models import Run
+from pipeline.processes import ProcessError, celery_worker, redis_server
+from pipeline.reports import decision
+from sabotage.base import fire, look_again
+from sabotage.evidence import see
+from sabotage.models import Attack
+from sabotage.waiting import wait_until
+
+OPERATOR = "operator"
+SAMPLE = "plain"
+PACE_MS = 250  # slow enough for fifty messages to meet a run that is being driven
+STANDS_MS_MAX = 60_000  # a loaded machine's worker may take its time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one injector."""
+
+    injector: str
+    verdict: str
+    rule: str
+    integrity: str
+    evidence: Mapping[str, object]
+
+    @property
+    def got_through(self) -> bool:
+        return self.verdict == "ACCEPTED" or self.integrity == "BREACHED"
+
+
+@contextmanager
+def laboratory() -> Iterator[None]:
+    """Everything that a campaign needs, for the length of the block; nothing is left behind."""
+    with stripe_in_reach(), _queue() as url, celery_worker(_worker_environment(url)):
+        yield
+
+
+def attack(name: str) -> Outcome:
+    """Fire one injector at a fresh run in a fresh workspace, and let the run come to its end."""
+    return TWICE[name]() if name in TWICE else _mid_run(name)
+
+
+def _mid_run(name: str) -> Outcome:
+    """At a run that is paused before its model is asked."""
+    run_id = _fresh_run(stepping=True)
+    runtime.start(run_id, OPERATOR)
+    _stand(run_id, life.PAUSED)
+    while _run(run_id).step != "propose":
+        runtime.step(run_id, OPERATOR)
+        _stand(run_id, life.PAUSED)
+    shot = fire(run_id, name, {}, "mid-run")
+    if _run(run_id).state == life.PAUSED:
+        runtime.resume(run_id, OPERATOR)
+    _stand(run_id, *life.TERMINAL)
+    return _outcome(look_again(shot))
+
+
+def _while_driven_and_after() -> Outcome:
+    """At a run that a worker drives, and once more after its end."""
+    run_id = _fresh_run(pace_ms=PACE_MS)
+    runtime.start(run_id, OPERATOR)
+    _wait(lambda: bool(see(run_id).holder), "no worker took the run")
+    first = fire(run_id, "double_exec", {}, "while-driven")
+    _stand(run_id, *life.TERMINAL)
+    second = fire(run_id, "double_exec", {}, "after-the-end")
+    return _outcome(look_again(first), after_the_end=second)
+
+
+TWICE: Mapping[str, Callable[[], Outcome]] = {"double_exec": _while_driven_and_after}
+
+
+def _outcome(shot: Attack, *, after_the_end: Attack | None = None) -> Outcome:
+    run = _run(str(shot.run_id))
+    evidence: dict[str, object] = {"run": run.code, **_told(shot), "end": decision(run)}
+    worst = shot
+    if after_the_end is not None:
+        evidence["after_the_end"] = _told(after_the_end)
+        worst = after_the_end if after_the_end.got_through else shot
+    return Outcome(
+        injector=shot.injector,
+        verdict=worst.verdict,
+        rule=worst.rule,
+        integrity=worst.integrity,
+        evidence=evidence,
+    )
+
+
+def _told(shot: Attack) -> dict[str, object]:
+    return {
+        "headline": shot.headline,
+        "verdict": shot.verdict,
+        "rule": shot.rule,
+        "where": shot.where,
+        "when": shot.when,
+        **shot.evidence,
+    }
+
+
+def _fresh_run(*, stepping: bool = False, pace_ms: int = 0) -> str:
+    path = samples.path(SAMPLE)
+    run = runtime.create_run(
+        workspaces.create(), path.read_bytes(), path.name, stepping=stepping, pace_ms=pace_ms
+    )
+    return str(run.id)
+
+
+def _stand(run_id: str, *states: str) -> None:
+    """Wait until the run stands still in one of these states, or has ended."""
+    wanted = {*states, *life.TERMINAL}
+    _wait(lambda: _run(run_id).state in wanted, f"the run did not come to {sorted(states)[0]}")
+
+
+def _wait(holds: Callable[[], bool], otherwise: str) -> None:
+    if not wait_until(holds, STANDS_MS_MAX):
+        seconds = STANDS_MS_MAX // 1000
+        log = settings.NANOVM_DATA / "logs" / "worker.log"
+        raise ProcessError(f"In {seconds} s {otherwise}; see {log}, mend it and start again.")
+
+
+def _run(run_id: str) -> Run:
+    return Run.objects.get(id=run_id)
+
+
+@contextmanager
+def _queue() -> Iterator[str]:
+    """A queue server of our own, where the settings name none."""
+    if settings.REDIS_URL:
+        _send_to(settings.REDIS_URL)
+        yield settings.REDIS_URL
+        return
+    with redis_server(settings.NANOVM_DATA) as url:
+        settings.REDIS_URL = url
+        _send_to(url)
+        try:
+            yield url
+        finally:
+            settings.REDIS_URL = None
+
+
+def _send_to(url: str) -> None:
+    """Make this process's messages go there."""
+    app: Celery = import_string("config.celery.app")  # by name: the project is above this app
+    app.conf.broker_url = url
+
+
+def _worker_environment(queue_url: str) -> dict[str, str]:
+    env = {
+        "NANOVM_DATA": str(settings.NANOVM_DATA),
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "REDIS_URL": queue_url,
+    }
+    api_base = settings.STRIPE["api_base"]
+    return env | ({"STRIPE_API_BASE": api_base} if api_base else {})

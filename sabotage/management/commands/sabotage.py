@@ -1,0 +1,64 @@
+"""``manage.py sabotage [NAME…] --json``: fires injectors at fresh runs; the exit status counts."""
+
+import argparse
+import sys
+
+from django.core.management.base import CommandError, CommandParser
+
+from pipeline.commands import PreparedCommand
+from sabotage.base import INJECTORS
+from sabotage.campaign import Outcome, attack, laboratory
+from sabotage.shape import InjectionError
+
+
+class Command(PreparedCommand):
+    """Exit status: how many injectors got through; 2 also for an unknown name."""
+
+    help = "Attack fresh runs with the real queue, worker and Stripe counterpart."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """NAME…, and how to say what became of them."""
+        parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(INJECTORS))
+        parser.add_argument("--json", action="store_true", help="one JSON object a line")
+
+    def perform(self, options: argparse.Namespace) -> None:
+        """Fire, say, count."""
+        for name in options.names:
+            if name not in INJECTORS:
+                known = ", ".join(INJECTORS)
+                raise CommandError(
+                    f"There is no injector {name!r}; there are {known}.", returncode=2
+                )
+        through = 0
+        with laboratory():
+            for name in options.names or INJECTORS:
+                outcome = _fired(name)
+                through += outcome.got_through
+                self._say(outcome, as_json=options.json)
+        sys.exit(through)
+
+    def _say(self, outcome: Outcome, *, as_json: bool) -> None:
+        if as_json:
+            self.say_json(
+                {
+                    "injector": outcome.injector,
+                    "verdict": outcome.verdict,
+                    "rule": outcome.rule,
+                    "integrity": outcome.integrity,
+                    "evidence": outcome.evidence,
+                    "control": {},
+                }
+            )
+            return
+        said = outcome.evidence
+        self.stdout.write(
+            f"{outcome.verdict} {outcome.rule} {said['headline']} [{said['where']}]; integrity "
+            f"{outcome.integrity}, {said['payments']}, the run ended {said['end']}"
+        )
+
+
+def _fired(name: str) -> Outcome:
+    try:
+        return attack(name)
+    except InjectionError as error:
+        raise CommandError(f"{name} could not be fired: {error}") from error

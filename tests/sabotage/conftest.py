@@ -1,0 +1,52 @@
+"""A database file of its own, kept between tests, and the real Stripe counterpart."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection, connections
+from pytest_django import DjangoDbBlocker
+
+from pipeline.processes import stripe_counterpart
+
+
+@pytest.fixture(scope="package")
+def stripe_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The local Stripe counterpart, a process of its own."""
+    with stripe_counterpart(tmp_path_factory.mktemp("stripe")) as url:
+        yield url
+
+
+@pytest.fixture(scope="package")
+def database(
+    tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """A real file with real transactions: threads see what was committed, and locks count.
+
+    It is never emptied: every test makes workspaces of its own, and envelopes cannot be deleted.
+    """
+    before = connection.settings_dict["NAME"]
+    with django_db_blocker.unblock():
+        connections.close_all()
+        connection.settings_dict["NAME"] = tmp_path_factory.mktemp("database") / "app.sqlite3"
+        call_command("migrate", verbosity=0, interactive=False)
+        yield
+        connections.close_all()
+        connection.settings_dict["NAME"] = before
+
+
+@pytest.fixture
+def no_stripe(database: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The database alone: nothing answers for Stripe."""
+    with django_db_blocker.unblock():
+        before = settings.STRIPE["api_base"]
+        settings.STRIPE["api_base"] = None
+        yield
+        settings.STRIPE["api_base"] = before
+
+
+@pytest.fixture
+def runtime_here(no_stripe: None, stripe_url: str) -> None:
+    """The runtime, driven by the test itself, and a Stripe counterpart in reach."""
+    settings.STRIPE["api_base"] = stripe_url

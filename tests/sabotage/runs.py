@@ -1,0 +1,102 @@
+"""Runs at the moments at which a test attacks them."""
+
+from hashlib import sha256
+
+from django.db import connection
+from django.db.models import Model
+
+import samples
+from nanovm_core import lifecycle as life
+from pipeline import runtime, workspaces
+from pipeline.drive import drive_patiently
+from pipeline.models import (
+    Absorbed,
+    AdapterCall,
+    Budget,
+    Envelope,
+    Lease,
+    Outbox,
+    Run,
+    Secret,
+    Workspace,
+)
+from sabotage.base import fire
+from sabotage.models import Attack
+
+VISITOR = "visitor"
+PAUSED_BEFORE = ("extract", "propose", "charge", "seal")
+MOMENTS = ("ready", "running", *PAUSED_BEFORE, "held", "succeeded", "failed")
+SAMPLE_OF = {"held": "over_limit", "failed": "scan"}
+_shots = iter(range(1_000_000))
+
+
+def at(moment: str, workspace: Workspace | None = None) -> Run:
+    """A fresh run, brought to this moment."""
+    path = samples.path(SAMPLE_OF.get(moment, "plain"))
+    stepping = moment in PAUSED_BEFORE
+    run = runtime.create_run(
+        workspace or workspaces.create(), path.read_bytes(), path.name, stepping=stepping
+    )
+    run_id = str(run.id)
+    if moment != "ready":
+        runtime.start(run_id, VISITOR)
+    if moment not in ("ready", "running"):
+        drive_patiently(run_id)
+    while stepping and now(run).step != moment:
+        runtime.step(run_id, VISITOR)
+        drive_patiently(run_id)
+    return now(run)
+
+
+def owing(step: str) -> Run:
+    """A run that owes this step's effect, which nobody has begun."""
+    run = at(step)
+    runtime.resume(str(run.id), VISITOR)
+    return now(run)
+
+
+def let_go(run: Run) -> Run:
+    """Let the run go on to its end, as whoever owns it would."""
+    run_id = str(run.id)
+    go_on = {
+        life.READY: runtime.start,
+        life.PAUSED: runtime.resume,
+        life.APPROVAL: runtime.approve,
+    }
+    command = go_on.get(now(run).state)
+    if command is not None:
+        command(run_id, VISITOR)
+    drive_patiently(run_id)
+    return now(run)
+
+
+def now(run: Run) -> Run:
+    """The run as it is now."""
+    return Run.objects.get(id=run.id)
+
+
+def shoot(run: Run, injector: str, **params: str) -> Attack:
+    """Fire an injector once."""
+    return fire(str(run.id), injector, params, f"shot-{next(_shots)}")
+
+
+def rows_hash(workspace: Workspace) -> str:
+    """One hash over every row that belongs to a workspace, as the database file holds it."""
+    runs = [run.hex for run in workspace.runs.values_list("id", flat=True)]
+    owned: tuple[tuple[type[Model], str], ...] = (
+        (Workspace, "id"),
+        (Envelope, "workspace_id"),
+        (Run, "workspace_id"),
+        (Budget, "workspace_id"),
+        (Attack, "workspace_id"),
+    )
+    by_run: tuple[type[Model], ...] = (Outbox, Lease, AdapterCall, Absorbed, Secret)
+    digest = sha256()
+    for model, column in (*owned, *((model, "run_id") for model in by_run)):
+        values = [workspace.id.hex] if (model, column) in owned else runs
+        marks = ",".join(["%s"] * len(values))
+        with connection.cursor() as cursor:
+            table = model._meta.db_table
+            cursor.execute(f"SELECT * FROM {table} WHERE {column} IN ({marks}) ORDER BY 1", values)
+            digest.update(repr(cursor.fetchall()).encode())
+    return digest.hexdigest()

@@ -1,0 +1,152 @@
+"""Firing: once for a key, with checked parameters, and honest about what cannot be known."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connections
+
+from pipeline import vaultstore, workspaces
+from pipeline.erasure import erase_run
+from pipeline.models import Envelope, Run
+from sabotage.base import INJECTORS, fire, look_again
+from sabotage.far_side import UNREACHABLE
+from sabotage.models import Attack
+from sabotage.shape import TEXT_BYTES_MAX, InjectionError
+from tests.sabotage.runs import at, let_go, now, owing, rows_hash, shoot
+
+
+@pytest.mark.usefixtures("runtime_here")
+class TestOnce:
+    def test_the_same_key_returns_the_same_attack_and_does_nothing(self) -> None:
+        run = at("ready")
+        first = fire(str(run.id), "tool_injection", {}, "key")
+        length = now(run).length
+        again = fire(str(run.id), "skip_step", {}, "key")
+        assert (again.id, again.injector) == (first.id, "tool_injection")
+        assert now(run).length == length
+
+    def test_the_same_key_in_another_workspace_is_another_attack(self) -> None:
+        mine, theirs = at("ready"), at("ready")
+        first = fire(str(mine.id), "tool_injection", {}, "same")
+        assert fire(str(theirs.id), "tool_injection", {}, "same").id != first.id
+
+    def test_eight_clicks_at_once_are_one_attack(self) -> None:
+        run = at("ready")
+
+        def click(_: int) -> Attack:
+            try:
+                return fire(str(run.id), "tool_injection", {}, "click")
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            attacks = list(pool.map(click, range(8)))
+        assert {each.id for each in attacks} == {attacks[0].id}
+        assert {each.verdict for each in attacks} == {"BLOCKED"}
+        refused = Envelope.objects.filter(run=str(run.id), kind="refused")
+        assert refused.count() == 1
+
+    def test_an_attack_that_could_not_be_made_leaves_its_key_free(self) -> None:
+        run = at("ready")
+        with pytest.raises(InjectionError):
+            fire(str(run.id), "corrupt_hash", {"envelope": "7"}, "free")
+        assert not Attack.objects.filter(run=run).exists()
+        assert fire(str(run.id), "tool_injection", {}, "free").verdict == "BLOCKED"
+
+
+@pytest.mark.usefixtures("no_stripe")
+class TestParameters:
+    @pytest.mark.parametrize(
+        ("injector", "params", "says"),
+        [
+            ("nonsense", {}, "There is no injector 'nonsense'"),
+            ("skip_step", {"skip": "everything"}, "is one of: seal without charge"),
+            ("skip_step", {"speed": "9"}, "has no parameter 'speed'"),
+            ("double_exec", {"redeliveries": "0"}, "a number from 1 to 500"),
+            ("double_exec", {"redeliveries": "501"}, "a number from 1 to 500"),
+            ("double_exec", {"redeliveries": "½"}, "a number from 1 to 500"),
+            ("double_exec", {"redeliveries": ""}, "a number from 1 to 500"),
+            ("corrupt_hash", {"envelope": "-1"}, "is a number from 0"),
+            ("tool_injection", {"proposal": "x" * (TEXT_BYTES_MAX + 1)}, "up to 65,536 bytes"),
+        ],
+    )
+    def test_what_cannot_be_fired_is_said(
+        self, injector: str, params: dict[str, str], says: str
+    ) -> None:
+        run = at("ready")
+        with pytest.raises(InjectionError, match=says):
+            shoot(run, injector, **params)
+        assert now(run).length == run.length
+
+    def test_the_limits_themselves_are_allowed(self) -> None:
+        read = INJECTORS["double_exec"].read
+        assert [read({"redeliveries": str(n)})["redeliveries"] for n in (1, 500)] == [1, 500]
+        text = "x" * TEXT_BYTES_MAX
+        assert INJECTORS["tool_injection"].read({"proposal": text})["proposal"] == text
+
+    def test_a_default_is_one_of_its_choices(self) -> None:
+        for injector in INJECTORS.values():
+            values = injector.read({})
+            assert all(not p.choices or values[p.name] in p.choices for p in injector.params)
+            assert injector.wants
+            assert injector.stopped_by
+            assert injector.claim
+
+    def test_an_unreachable_far_side_is_never_counted_as_zero(self) -> None:
+        attack = shoot(at("ready"), "tool_injection")
+        assert attack.evidence["payments"] == UNREACHABLE
+        assert attack.evidence["far_side"] == {"reachable": False}
+
+
+@pytest.mark.usefixtures("runtime_here")
+class TestWhatIsKept:
+    TYPED = '{"tool": "wire_transfer", "args": {"to": "Zyxomma Petiolatum"}}'
+
+    def test_what_was_typed_lies_in_the_vault_alone_until_it_is_erased(self) -> None:
+        run = at("ready")
+        attack = shoot(run, "tool_injection", proposal=self.TYPED)
+        stored = json.dumps([attack.evidence, attack.params, attack.headline])
+        assert "Zyxomma" not in stored
+        assert vaultstore.read(attack.proposal_ref) == self.TYPED
+        erase_run(str(let_go(run).id), "art17-1-a", "visitor")
+        assert vaultstore.read(attack.proposal_ref) == vaultstore.TOMBSTONE
+
+    def test_no_value_of_the_invoice_enters_the_evidence(self) -> None:
+        run = at("succeeded")
+        attacks = [shoot(run, name) for name in INJECTORS]
+        kept = json.dumps([[each.evidence, each.params, each.where] for each in attacks])
+        refs = run.secrets.exclude(slot="document").values_list("ref", flat=True)
+        values = {text for text in vaultstore.read_all(list(refs)).values() if len(text) > 5}
+        assert values
+        assert [text for text in values if text in kept] == []
+
+    def test_looking_again_tells_what_got_out_since(self) -> None:
+        run = at("ready")
+        attack = shoot(run, "tool_injection")
+        assert attack.evidence["payments"] == "0 succeeded"
+        let_go(run)
+        assert look_again(attack).evidence["payments"] == "1 succeeded (128450 minor EUR)"
+        assert (attack.verdict, attack.integrity) == ("BLOCKED", "HELD")
+
+    def test_a_call_that_equals_the_invoice_is_accepted_and_no_breach(self) -> None:
+        run = owing("propose")
+        honest = (
+            '{"tool": "stripe.create_payment_intent", "args": {"amount_minor": 128450, '
+            '"currency": "EUR", "payee": "{{payee}}", "memo": "{{memo}}"}}'
+        )
+        attack = shoot(run, "tool_injection", proposal=honest)
+        assert (attack.verdict, attack.integrity) == ("ACCEPTED", "HELD")
+        let_go(run)
+        assert look_again(attack).integrity == "HELD"
+        assert attack.evidence["far_side"]["succeeded"] == 1
+
+
+@pytest.mark.usefixtures("runtime_here")
+def test_only_the_runs_own_workspace_is_reached() -> None:
+    other = at("succeeded").workspace
+    untouched = rows_hash(other)
+    workspace = workspaces.create()
+    for name in INJECTORS:
+        shoot(Run.objects.get(id=at("propose", workspace).id), name)
+    assert rows_hash(other) == untouched
