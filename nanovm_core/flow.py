@@ -191,10 +191,16 @@ def _owe(
         "idempotency_key": owed.key,
         "in": dict(owed.args),
         **authority,
+        **issued(owed),
     }
-    if owed.warrant is not None:
-        body["warrant"] = {"id": owed.warrant.id, "expires_ms": owed.warrant.expires_ms}
     return Decision(snapshot=after, drafts=(draft("intent", event, after, body),), effects=(owed,))
+
+
+def issued(owed: Effect) -> dict[str, object]:
+    """The ``warrant`` field of an envelope."""
+    if owed.warrant is None:
+        return {}
+    return {"warrant": {"id": owed.warrant.id, "expires_ms": owed.warrant.expires_ms}}
 
 
 def judged(program: Program, now: Snapshot) -> policy.Outcome:
@@ -242,7 +248,9 @@ def draft(kind: str, event: Event, after: Snapshot, body: Mapping[str, object]) 
 
 
 def join(first: Draft, then: Decision, *, budgets: tuple[Reservation, ...] = ()) -> Decision:
-    """A decision with one more draft before its own."""
+    """A decision with one more draft before its own; the last draft seals its snapshot."""
+    if not then.drafts:
+        first = replace(first, after=then.snapshot)
     return replace(then, drafts=(first, *then.drafts), budgets=(*budgets, *then.budgets))
 
 

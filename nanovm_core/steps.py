@@ -24,6 +24,7 @@ from nanovm_core.flow import (
     frozen,
     go_on,
     intend,
+    issued,
     join,
     judged,
     listed,
@@ -177,8 +178,7 @@ def resumed(program: Program, now: Snapshot, event: ResumeRequested | StepReques
     after = replace(
         _to(now, event, life.ACTIVE), stepping=isinstance(event, StepRequested), reason=None
     )
-    sealed = draft("resumed", event, after, moved(now, event, life.ACTIVE))
-    return join(sealed, again(program, after, event))
+    return _resume(program, now, after, event)
 
 
 def approved(program: Program, now: Snapshot, event: Approved) -> Decision:
@@ -190,8 +190,7 @@ def approved(program: Program, now: Snapshot, event: Approved) -> Decision:
     after = replace(
         to, approved=tuple(sorted({*now.approved, now.held_by})), held_by="", reason=None
     )
-    sealed = draft("resumed", event, after, moved(now, event, life.ACTIVE))
-    return join(sealed, again(program, after, event))
+    return _resume(program, now, after, event)
 
 
 def stopped(now: Snapshot, event: Declined | KillRequested) -> Decision:
@@ -203,6 +202,15 @@ def stopped(now: Snapshot, event: Declined | KillRequested) -> Decision:
     if event.under_way and now.owed is not None and now.owed.warrant is not None:
         raise RefusedError("FSM-009", "A payment is under way; wait for its answer, then stop.")
     return end(now, event, life.KILLED, "FSM-006", "Stopped by a person.")
+
+
+def _resume(program: Program, now: Snapshot, after: Snapshot, event: Event) -> Decision:
+    """Seal that the run goes on, with the new warrant of what is owed again."""
+    then = again(program, after, event)
+    body = moved(now, event, life.ACTIVE)
+    for effect in then.effects if not then.drafts else ():
+        body |= {"tool": effect.tool, "idempotency_key": effect.key, **issued(effect)}
+    return join(draft("resumed", event, after, body), then)
 
 
 def _to(now: Snapshot, event: Event, state: str) -> Snapshot:

@@ -183,6 +183,7 @@ class Runs(RuleBasedStateMachine):
         self.play.funds = {"EUR": left}
         decision = self.play.feed(replace(event, at_ms=self.now_ms))
         after = decision.snapshot
+        assert decision.snapshot == (decision.drafts[-1].after if decision.drafts else before)
         self.check_move(before.state, type(event).__name__, after.state, decision)
         for change in decision.budgets:
             self.reserved += change.reserved_minor
@@ -222,6 +223,9 @@ class Runs(RuleBasedStateMachine):
             assert effect.warrant is None
             return
         authorize(effect.warrant, binding(RUN, PROGRAM.hash, effect), at_ms=self.now_ms)
+        assert effect.warrant is not None
+        said = {"id": effect.warrant.id, "expires_ms": effect.warrant.expires_ms}
+        assert decision.drafts[-1].body["warrant"] == said
         if effect.step == "charge":
             self.check_charge(effect)
 
