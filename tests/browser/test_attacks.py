@@ -66,9 +66,11 @@ def test_a_tool_injected_in_the_middle_is_blocked_and_explained(page: Page, app:
 
 def fire_and_read(page: Page, injector: str, word: str) -> None:
     """Fire; the card then bears this word and all of its evidence."""
+    score = page.locator("#score")
+    fired = int((score.text_content() or "").split()[0])
     visitor.fire(page, injector)
-    chip = page.locator(f"#shot-{injector}")
-    expect(chip).to_contain_text(word, timeout=visitor.END_MS)
+    expect(score).to_contain_text(f"{fired + 1} fired · 0 got through", timeout=visitor.END_MS)
+    expect(page.locator(f"#shot-{injector}")).to_contain_text(word)
     has_its_evidence(page, visitor.verdict(page, word), injector)
     expect(page.locator("#integrity")).to_contain_text("HELD")
 
@@ -85,7 +87,6 @@ def test_each_is_held_on_a_paused_run_and_after_the_end(page: Page, app: Demo) -
     for injector, word in ENDED.items():
         fire_and_read(page, injector, word)
         visitor.shows(page, "SUCCESS")
-    expect(page.locator("#score")).to_contain_text("9 fired · 0 got through")
     assert far_side.payments(app, code) == [AMOUNT]
 
 

@@ -1,0 +1,145 @@
+"""The page keeps up when the connection does not: nothing is lost, doubled or shown as old."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import APIResponse, Page, Route, WebSocketRoute, expect
+
+from tests.browser import visitor
+from tests.browser.conftest import Complaints
+
+SOCKET = re.compile(r"/ws/runs/")
+NO_NETWORK = "ERR_INTERNET_DISCONNECTED|WebSocket connection|ERR_FAILED"
+COUNT = """
+  window.heard = 0;
+  for (const name of ["htmx:wsBeforeMessage", "htmx:afterOnLoad"])
+    addEventListener(name, () => { window.heard += 1 }, true);
+"""
+
+
+class Relay:
+    """Stands between the page's sockets and the server, and remembers what passed."""
+
+    def __init__(self, page: Page) -> None:
+        self.sockets: list[WebSocketRoute] = []
+        self.frames: list[str] = []
+        page.route_web_socket(SOCKET, self.opened)
+
+    def opened(self, socket: WebSocketRoute) -> None:
+        self.sockets.append(socket)
+        server = socket.connect_to_server()
+        server.on_message(lambda message: self.heard(socket, str(message)))
+
+    def heard(self, socket: WebSocketRoute, message: str) -> None:
+        self.frames.append(message)
+        socket.send(message)
+
+
+def is_gapless(page: Page) -> bool:
+    """The list holds each number from 1, once and in order."""
+    return visitor.seqs(page) == list(range(1, len(visitor.seqs(page)) + 1))
+
+
+def elsewhere_step(page: Page, arrive: Callable[..., Page], code: str, step: str) -> list[int]:
+    """The same visitor, at another screen, lets the run go on; returns what is sealed then."""
+    other = arrive(storage_state=page.context.storage_state())
+    other.goto(f"/runs/{code}/")
+    visitor.be_live(other)
+    visitor.pause_before(other, step)
+    seen = visitor.seqs(other)
+    other.context.close()
+    return seen
+
+
+def test_what_is_missed_offline_comes_when_the_network_is_back(
+    page: Page, arrive: Callable[..., Page], complaints: Complaints
+) -> None:
+    complaints.expect(NO_NETWORK)
+    code = visitor.paused_before(page, "extract")
+    page.context.set_offline(True)
+    expect(page.locator("#link")).to_have_attribute("data-link", "offline")
+    expect(page.locator("#link")).to_contain_text("Offline")
+    start = page.locator("#act-step")
+    expect(start).to_have_attribute("aria-disabled", "true")
+    expect(start).to_have_attribute("aria-describedby", "link")
+    posted: list[str] = []
+    page.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
+    page.click("#fire-tool_injection", force=True)
+    expect(page.locator("#say")).to_contain_text("not sent")
+    sealed = elsewhere_step(page, arrive, code, "vault")
+    page.context.set_offline(False)
+    visitor.be_live(page)
+    expect(page.locator("#rows tr")).to_have_count(len(sealed))
+    assert visitor.seqs(page) == sealed
+    assert is_gapless(page)
+    expect(page.locator("#score")).to_contain_text("0 fired")
+    assert posted == []  # what was pressed offline is not sent later
+
+
+@pytest.mark.parametrize("code", [1012, 1001, 4000])
+def test_a_closed_socket_is_opened_again(page: Page, code: int) -> None:
+    relay = Relay(page)
+    visitor.paused_before(page, "receive")
+    relay.sockets[-1].close(code=code)
+    expect(page.locator("#link")).not_to_have_attribute("data-link", "live")
+    expect(page.locator("#link")).to_have_attribute("data-link", "live", timeout=10_000)
+    assert len(relay.sockets) == 2
+    visitor.pause_before(page, "extract")
+    assert is_gapless(page)
+
+
+def test_without_a_socket_the_page_asks(page: Page) -> None:
+    page.route_web_socket(SOCKET, lambda socket: socket.close(code=1011))
+    visitor.begin(page, hold=True)
+    link = page.locator("#link")
+    expect(link).to_have_attribute("data-link", "polling", timeout=30_000)
+    page.click("#act-start")
+    visitor.shows(page, "SUCCESS")
+    expect(page.locator("#rows tr").last).to_contain_text("completed")
+    assert is_gapless(page)
+
+
+def heard(page: Page) -> int:
+    """How many frames and answers the page has taken or dropped."""
+    return int(page.evaluate("() => window.heard"))
+
+
+def wait_for(page: Page, wanted: int) -> None:
+    """Wait until the page has heard so much; each look is a round trip to it."""
+    while heard(page) < wanted:
+        expect(page.locator("#live")).to_be_attached()
+
+
+def test_an_old_frame_changes_nothing(page: Page) -> None:
+    page.add_init_script(COUNT)
+    relay = Relay(page)
+    visitor.paused_before(page, "extract")
+    old = [frame for frame in relay.frames if 'id="cursor"' in frame]
+    visitor.pause_before(page, "vault")
+    before, shown = visitor.seqs(page), page.locator("#live").inner_text()
+    already = heard(page)
+    for frame in old:
+        relay.sockets[-1].send(frame)
+    wait_for(page, already + len(old))
+    assert old
+    assert (visitor.seqs(page), page.locator("#live").inner_text()) == (before, shown)
+
+
+def test_a_late_answer_does_not_turn_the_page_back(page: Page) -> None:
+    page.add_init_script(COUNT)
+    visitor.paused_before(page, "extract")
+    held: list[tuple[Route, APIResponse]] = []
+    page.route("**/step/", lambda route: held.append((route, route.fetch())))
+    page.click("#act-step")
+    visitor.at_step(page, 3)
+    visitor.shows(page, "PAUSED")
+    seen, already = visitor.seqs(page), heard(page)
+    route, answer = held[0]
+    route.fulfill(response=answer)
+    wait_for(page, already + 1)
+    assert visitor.seqs(page) == seen
+    assert visitor.number(page) == 3
+    assert "PAUSED" in page.locator("#run-state").inner_text()
+    page.unroute("**/step/")
+    visitor.pause_before(page, "propose")
