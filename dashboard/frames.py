@@ -15,7 +15,7 @@ from pipeline.queries.runs import STEPS, RunHead
 
 # The parts that change while a run goes on: each is one file with one root element and id.
 FRAGMENTS = (
-    *("alarm", "title", "rail", "verdict", "machine", "payment", "facts"),
+    *("alarm", "title", "controls", "rail", "verdict", "machine", "payment", "facts"),
     *("score", "shots", "tail", "bar"),
 )
 ROWS_SHOWN = 200  # rows in the page; older ones are in the run's audit list
@@ -37,9 +37,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
     """Everything the run's page and its fragments show, read now."""
     steps = runs.steps_of(run)
     shots = attacks.of_run(run)
-    moved = log.last_of_kind(
-        run, ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal")
-    )
+    moved = log.last_move(run)
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
     return {
         "run": run,
@@ -47,6 +45,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "attacks": shots,
         "verdict": verdicts.latest(run, shots),
         "breached": [shot for shot in shots if shot.breached],
+        "epoch": moved.number if moved else 0,
         "machine": machine_of(run.state, move),
         "payment": money.payment_of(run),
         "facts": personal.facts_of(run),

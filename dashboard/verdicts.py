@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard import sources
-from dashboard.attacks import Shot
+from dashboard.attacks import INJECTORS, Shot
 from nanovm_core.rules import RULES, Rule
 from pipeline import programs
 from pipeline.queries import log, personal
@@ -25,6 +25,7 @@ class Verdict:
 
     word: str
     headline: str
+    tried: str  # what was attempted, in a sentence
     rule: str
     title: str
     why: str
@@ -63,6 +64,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
     return Verdict(
         word=shot.verdict,
         headline=shot.headline,
+        tried=INJECTORS[shot.injector].wants if shot.injector in INJECTORS else "",
         rule=shot.rule,
         title=rule.title,
         why=rule.why,
@@ -75,7 +77,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         before=str(evidence.get("before", shot.when)),
         after=str(evidence.get("after", "")),
         calls=_count(evidence.get("calls")),
-        calls_said="calls that nothing authorized, in the adapters' own records",
+        calls_said="unauthorized calls in the adapters' own records",
         payments=str(evidence.get("payments", "")),
         event=_number(evidence.get("event")),
         url=f"/runs/{run.code}/attacks/{shot.id}/",
@@ -93,6 +95,7 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
     return Verdict(
         word=KINDS[row.kind],
         headline=_headline(row, rule),
+        tried="",
         rule=row.rule,
         title=rule.title,
         why=rule.why,
@@ -105,7 +108,7 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
         before=row.state_from,
         after=row.state_to,
         calls=calls_made(run.id, CHARGE),
-        calls_said="calls of this run to Stripe, in the adapters' own records",
+        calls_said="calls of this run to Stripe in the adapters' own records",
         payments="",
         event=row.number,
         url=f"/runs/{run.code}/events/{row.number}/",

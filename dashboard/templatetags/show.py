@@ -135,6 +135,12 @@ def is_nested(value: Any) -> bool:
 
 
 @register.filter
+def destroyed(outcome: object) -> str:
+    """What an erasure did in one place: a count of what went, or why it did not go."""
+    return f"{outcome} destroyed" if isinstance(outcome, int) else str(outcome)
+
+
+@register.filter
 def words(name: str) -> str:
     return name.replace("_", " ").replace("-", " ")
 
@@ -178,26 +184,31 @@ def nav_link(context: template.Context, href: str, name: str) -> SafeString:
     return format_html('<li><a href="{}"{}>{}</a></li>', href, current, name)
 
 
-def _command(run: Any, name: str, label: str, picture: str, kind: str, place: str) -> SafeString:
-    url = f"/runs/{run.code}/{name}/"
+def _command(
+    context: template.Context, name: str, label: str, *, picture: str, kind: str, place: str
+) -> SafeString:
+    run, url = context["run"], f"/runs/{context['run'].code}/{name}/"
     return format_html(
         '<button class="btn {}" form="act" formaction="{}" hx-post="{}" hx-swap="none" '
-        'id="{}-{}" name="{}" value="{}-{}-{}" data-needs-server>{}{}</button>',
-        kind, url, url, place, name, FIELD, name, run.id, run.length,
-        icon(picture) if picture else "", label,
-    )  # fmt: skip
+        'hx-sync="this:drop" id="{}-{}" name="{}" value="{}-{}-{}" data-needs-server>{}{}</button>',
+        *(kind, url, url, place, name, FIELD, name, run.id, context["epoch"]),
+        *(icon(picture) if picture else "", label),
+    )
 
 
-@register.simple_tag
-def act(run: Any, name: str, label: str, picture: str, kind: str) -> SafeString:
+@register.simple_tag(takes_context=True)
+def act(
+    context: template.Context, name: str, label: str, picture: str = "", kind: str = ""
+) -> SafeString:
     """A button that posts a command for the run, by htmx where it is there.
 
-    Its key names the run's length: two clicks on one rendering are one command.
+    Its key names the run's last change of state: two clicks between two changes are one
+    command, and the button stays the same element while the run does its steps.
     """
-    return _command(run, name, label, picture, kind, "act")
+    return _command(context, name, label, picture=picture, kind=kind, place="act")
 
 
-@register.simple_tag
-def act_again(run: Any, name: str, label: str) -> SafeString:
+@register.simple_tag(takes_context=True)
+def act_again(context: template.Context, name: str, label: str) -> SafeString:
     """The same command in the phone's bottom bar: the same key, another id."""
-    return _command(run, name, label, "", "", "bar")
+    return _command(context, name, label, picture="", kind="", place="bar")

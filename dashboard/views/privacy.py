@@ -36,7 +36,8 @@ def inventory(request: HttpRequest, code: str) -> HttpResponse:
 @require_GET
 def certificate(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    context = {"run": run, "certificate": _found(run), "reasons": erasure.REASONS}
+    found = _found(run)
+    context = {"run": run, "certificate": found, "ground": erasure.REASONS.get(found.reason, "")}
     response = render(request, "privacy/certificate.html", context)
     response["Clear-Site-Data"] = '"cache"'  # page copies in this browser may hold values
     return response

@@ -9,6 +9,8 @@ from nanovm_core.envelope import ZERO, canonical_hash
 from pipeline.models import Envelope
 from pipeline.queries.runs import RunHead, body_of
 
+MOVERS = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal")
+HALTS = ("suspended", "resumed")
 TONES = {
     "refused": "held", "ignored": "held", "integrity": "held", "failed": "failed",
     "suspended": "warn", "erasure_requested": "warn", "erasure_done": "warn",
@@ -93,6 +95,13 @@ def last_rows(run: RunHead, limit: int) -> tuple[EventRow, ...]:
 def last_of_kind(run: RunHead, kinds: Iterable[str]) -> EventRow | None:
     found = _of(run).filter(kind__in=tuple(kinds)).order_by("-n").first()
     return row_of(found) if found else None
+
+
+def last_move(run: RunHead) -> EventRow | None:
+    """The newest envelope that changed the run's state, or suspended or resumed it anew."""
+    rows = _of(run).filter(n__lt=run.length, kind__in=MOVERS).order_by("-n").iterator(50)
+    found = (row_of(envelope) for envelope in rows)
+    return next((row for row in found if row.moved or row.kind in HALTS), None)
 
 
 def of_step(run: RunHead, step: str) -> tuple[EventRow, ...]:

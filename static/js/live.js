@@ -18,9 +18,9 @@
   let failures = 0;
   let poll = 0;
   let wrapper = null;
-  let unseen = 0;
-  let following = true;
+  let unfolded = [];
   let focused = "";
+  let focusedAt = 0;
 
   const here = (path) => `${path}?after=${last}&mark=${byId("cursor").dataset.mark}`;
 
@@ -65,6 +65,15 @@
     return false;
   }
 
+  // A swap may take the focused button away: its namesake, or the first command, gets the focus;
+  // and what the visitor unfolded stays so.
+  function remember() {
+    const now = document.activeElement;
+    unfolded = [...document.querySelectorAll("details[id][open]")].map((each) => each.id);
+    if (now && now !== document.body) [focused, focusedAt] = [now.id, Date.now()];
+    else if (Date.now() - focusedAt > 500) focused = "";
+  }
+
   function took() {
     const rows = byId("rows");
     const now = Number(byId("cursor").dataset.seq);
@@ -76,11 +85,12 @@
       rows.append(row);
     }
     while (rows.rows.length > 200) rows.deleteRow(0);
-    if (following) toEnd();
-    else if (fresh > 0) unseen += fresh;
-    drawFollow();
+    document.dispatchEvent(new CustomEvent("nanovm:rows", { detail: fresh }));
+    for (const id of unfolded) if (byId(id)) byId(id).open = true;
+    unfolded = [];
     reflect();
-    if (focused && document.activeElement === document.body) (byId(focused) || byId("live")).focus();
+    const lost = focused && document.activeElement === document.body;
+    if (lost) (byId(focused) || document.querySelector("#controls .btn")).focus();
   }
 
   function ask() {
@@ -115,7 +125,7 @@
 
   document.addEventListener("htmx:wsBeforeMessage", (event) => {
     alive();
-    focused = document.activeElement ? document.activeElement.id : "";
+    remember();
     const text = event.detail.message;
     if (text.startsWith("{")) {
       event.preventDefault();
@@ -139,7 +149,7 @@
 
   // --- answers to posts and polls --------------------------------------------------------------
   document.addEventListener("htmx:beforeSwap", (event) => {
-    focused = document.activeElement ? document.activeElement.id : "";
+    remember();
     if (event.detail.xhr.getResponseHeader("X-Resync")) refresh();
     if (!accept(event.detail.serverResponse)) event.detail.shouldSwap = false;
     if (poll) setLink("polling");
@@ -169,34 +179,7 @@
     if (event.detail.successful) alive();
   });
 
-  // --- follow -----------------------------------------------------------------------------------------
-  const box = byId("events-scroll");
-  const follow = byId("follow");
-
-  function toEnd() {
-    box.scrollTop = box.scrollHeight;
-    unseen = 0;
-  }
-
-  function drawFollow() {
-    follow.setAttribute("aria-pressed", String(following));
-    follow.textContent = following ? "Following" : unseen ? `${unseen} new events ↓` : "Follow";
-  }
-
-  box.addEventListener("scroll", () => {
-    following = box.scrollHeight - box.scrollTop - box.clientHeight < 8;
-    if (following) unseen = 0;
-    drawFollow();
-  });
-  follow.addEventListener("click", () => {
-    following = !following;
-    if (following) toEnd();
-    drawFollow();
-  });
-
-  follow.hidden = false;
   setLink("off");
-  toEnd();
   setInterval(() => {
     if (!navigator.onLine) setLink("offline");
     else if (!poll && Date.now() - heard > STALE_MS) setLink("stale");

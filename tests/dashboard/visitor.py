@@ -5,7 +5,6 @@ import re
 from typing import Any
 
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.http import HttpResponse
 from django.test import Client
 
 from pipeline import drive
@@ -44,9 +43,8 @@ class Visitor(Client):
         assert response.status_code == status, f"{path}: {response.status_code}"
         return response.content.decode()
 
-    def command(self, run: RunHead, name: str, **form: Any) -> HttpResponse:
-        answer: HttpResponse = self.post(f"/runs/{run.code}/{name}/", form)
-        return answer
+    def command(self, run: RunHead, name: str, **form: Any) -> Any:
+        return self.post(f"/runs/{run.code}/{name}/", form)
 
     def fire(self, run: RunHead, name: str, **form: Any) -> str:
         """Fire an injector; the address of its verdict."""
@@ -54,10 +52,9 @@ class Visitor(Client):
         assert response.status_code == 303, response.content.decode()
         return response["Location"]
 
-    def erase(self, run: RunHead, **form: Any) -> HttpResponse:
+    def erase(self, run: RunHead, **form: Any) -> Any:
         given = {"reason": "art17-1-a", "confirm": f"ERASE {run.code}", **form}
-        answer: HttpResponse = self.post(f"/privacy/{run.code}/", given)
-        return answer
+        return self.post(f"/privacy/{run.code}/", given)
 
 
 def by_code(code: str) -> RunHead:
