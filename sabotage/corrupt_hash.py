@@ -5,7 +5,7 @@ from pipeline import records, runtime
 from pipeline.models import Run
 from sabotage import raw
 from sabotage.deciders import where
-from sabotage.evidence import Found, sealed_since
+from sabotage.evidence import Found, is_driven, sealed_since
 from sabotage.shape import Fired, InjectionError, Injector, Judgement, Param, Target
 from sabotage.waiting import wait_until
 
@@ -22,7 +22,8 @@ def inject(target: Target) -> Fired:
         facts = _snapshot_changed(target.run)
     else:
         facts = _envelope_changed(target, what, aimed)
-    if not (target.before.holder and wait_until(lambda: _found_by_itself(target))):
+    wait_until(lambda: _found_by_itself(target) or not is_driven(target.run_id))
+    if not _found_by_itself(target):
         runtime.check(target.run_id)
     return Fired(facts={"what": what, **facts, "others_quarantined_before": others})
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nanovm_core.canonical import decode
 from nanovm_core.envelope import canonical_hash
 from nanovm_core.errors import CanonicalError
-from nanovm_core.lifecycle import TERMINAL
+from nanovm_core.lifecycle import ACTIVE, TERMINAL
 from pipeline.models import Absorbed, AdapterCall, Envelope, Lease, Run
 from pipeline.queries.runs import label_of
 from pipeline.reports import displayed_head
@@ -100,6 +100,12 @@ def see(run_id: str) -> Seen:
         absorbed=dict(Absorbed.objects.filter(run=run).values_list("kind", "count")),
         calls=tuple(AdapterCall.objects.filter(run=run).values_list("id", flat=True)),
     )
+
+
+def is_driven(run_id: str) -> bool:
+    """Whether a worker is at work on the run: it will meet by itself whatever was changed."""
+    now = see(run_id)
+    return bool(now.holder) and now.state == ACTIVE
 
 
 def find(run_id: str, before: Seen) -> Found:

@@ -11,7 +11,7 @@ from pipeline import runtime
 from pipeline.models import Run
 from sabotage import raw
 from sabotage.deliveries import delivering
-from sabotage.evidence import Found, sealed_since, see
+from sabotage.evidence import Found, is_driven, sealed_since, see
 from sabotage.judging import answer
 from sabotage.shape import Fired, InjectionError, Injector, Judgement, Param, Target
 from sabotage.waiting import wait_until
@@ -96,9 +96,9 @@ def _fault(source: bytes) -> str:
 
 def _swap(target: Target, source: bytes, _found: str) -> Fired:
     raw.change_run(target.run, "program_source", source)
-    if not (target.before.holder and wait_until(lambda: _answered(target, "ProgramRefused"))):
-        decision = runtime.check(target.run_id)
-        return Fired(decisions=(decision,) if decision is not None else ())
+    wait_until(lambda: _answered(target, "ProgramRefused") or not is_driven(target.run_id))
+    if not _answered(target, "ProgramRefused"):
+        runtime.check(target.run_id)
     return Fired()
 
 

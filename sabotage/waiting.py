@@ -8,9 +8,9 @@ LOOK_EVERY_MS = 20
 WAIT_MS_MAX = 5_000
 
 
-def wait_until(holds: Callable[[], bool], limit_ms: int = WAIT_MS_MAX) -> bool:
+def wait_until(holds: Callable[[], bool], limit_ms: int | None = None) -> bool:
     """Look until it holds; False where it does not within the limit."""
-    deadline_ms = now_ms() + limit_ms
+    deadline_ms = now_ms() + (WAIT_MS_MAX if limit_ms is None else limit_ms)
     while not holds():
         if now_ms() > deadline_ms:
             return False
