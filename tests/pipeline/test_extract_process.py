@@ -101,7 +101,8 @@ def test_slow_document_is_stopped_with_everything_it_started() -> None:
 
 
 def test_greedy_document_runs_into_the_memory_limit_and_not_into_ours() -> None:
-    assert code_of(operators_pdf(GREEDY)) == "DOC-008"
+    with pytest.raises(ExtractionError, match="DOC-008"):  # time enough on a busy machine
+        run_child(operators_pdf(GREEDY), pages_max=PAGES_MAX, seconds=120)
 
 
 def test_limits_are_set_in_the_child() -> None:
