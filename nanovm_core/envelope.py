@@ -82,11 +82,12 @@ def chain_faults(
         if stored.n != n:
             yield VerificationError("LOG-002", f"Envelope {n} is missing.", at=n, expected=prev)
             prev = ""
+        prev, n, before = stored.hash, stored.n + 1, prev
         try:
-            _check(stored, run=run, prev=prev)
+            _check(stored, run=run, prev=before)
         except VerificationError as fault:
             yield fault
-        prev, n = stored.hash, stored.n + 1
+            prev = ""  # what the next one names says nothing more: one change is one fault
 
 
 def last_segment(envelopes: Sequence[Stored]) -> int:

@@ -20,6 +20,7 @@ from nanovm_core.envelope import (
     encode_snapshot,
     last_segment,
     snapshot_hash,
+    starts_segment,
 )
 from nanovm_core.errors import CanonicalError, VerificationError
 from nanovm_core.lifecycle import TERMINAL
@@ -73,7 +74,7 @@ def verified(run: Run) -> Verified:
     envelopes = stored(str(run.id))
     start = last_segment(envelopes)
     segment = envelopes[start:]
-    first_n = segment[0].n if start else 0
+    first_n = segment[0].n if segment and starts_segment(segment[0]) else 0
     check_chain(segment, run=str(run.id), first_n=first_n)
     _check_head(run, segment)
     return Verified(snapshot=_sealed_snapshot(run, segment[-1]), envelopes=len(envelopes))
@@ -202,8 +203,8 @@ def _seal(workspace: Workspace, run: Run, drafts: Sequence[Draft]) -> None:
             log=workspace.origin, seq=workspace.size, run=str(run.id), n=run.length, prev=prev
         )
         names = {
-            "program": run.program_hash,
-            "policy": run.policy_hash,
+            "program": draft.after.program,
+            "policy": draft.after.policy,
             "snapshot": snapshot_hash(encode_snapshot(draft.after)),
         }
         data = encode_envelope(draft, place, names=names)
@@ -234,6 +235,7 @@ def _keep(run: Run, snapshot: Snapshot) -> None:
     """Store the run's new value; its columns repeat what a query needs."""
     run.snapshot = encode_snapshot(snapshot)
     run.state, run.step = snapshot.state, snapshot.step
+    run.program_hash, run.policy_hash = snapshot.program, snapshot.policy
     if snapshot.state in TERMINAL and run.ended_ms is None:
         run.ended_ms = now_ms()
     run.save()
