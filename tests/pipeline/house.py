@@ -1,0 +1,156 @@
+"""The pipeline as a test drives it, and what it reads of what lies there."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.db import connection
+
+from nanovm_core.canonical import decode
+from nanovm_core.envelope import decode_snapshot
+from nanovm_core.messages import Snapshot
+from pipeline import gateway, runtime, workspaces
+from pipeline.drive import drive_patiently
+from pipeline.models import Envelope, Run, Workspace
+from tests.pipeline.pdf_builder import invoice_lines, text_pdf
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared" / "data"
+
+
+def invoice(total: str = "Total  EUR 120.00", *extra: str) -> bytes:
+    """A small open invoice of one page."""
+    return text_pdf(invoice_lines(*extra, total=total))
+
+
+def snapshot(run: Run) -> Snapshot:
+    """The run's value now."""
+    run.refresh_from_db()
+    return decode_snapshot(bytes(run.snapshot))
+
+
+def bodies(run: Run | str) -> list[dict[str, Any]]:
+    """The envelopes of a run (or of "log"), decoded."""
+    name = run if isinstance(run, str) else str(run.id)
+    found = Envelope.objects.filter(run=name).order_by("workspace", "n")
+    return [dict(body) for each in found if isinstance(body := decode(bytes(each.bytes)), dict)]
+
+
+def kinds(run: Run) -> list[str]:
+    """The kinds of a run's envelopes."""
+    return [str(body.get("kind")) for body in bodies(run)]
+
+
+def reason(run: Run) -> str:
+    """The code of why the run stands or ended; empty without one."""
+    said = snapshot(run).reason
+    return said[0] if said else ""
+
+
+def payments(run: Run) -> list[Any]:
+    """What the far side's own records hold of this run, whatever became of it."""
+    listed = gateway.configured().v1.payment_intents.list({"limit": 100})
+    return [
+        intent
+        for intent in listed.auto_paging_iter()
+        if intent.metadata and intent.metadata.to_dict().get("run") == str(run.id)
+    ]
+
+
+def succeeded(run: Run) -> list[tuple[int, str]]:
+    """Amount and currency of every payment of this run that succeeded."""
+    return [(each.amount, each.currency) for each in payments(run) if each.status == "succeeded"]
+
+
+def sql(*statements: tuple[str, Sequence[object]]) -> None:
+    """Raw SQL behind the application's back: triggers away, change, triggers back."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+        triggers = cursor.fetchall()
+        for name, _ in triggers:
+            cursor.execute(f"DROP TRIGGER {name}")
+        for statement, values in statements:
+            cursor.execute(statement, values)
+        for _, text in triggers:
+            cursor.execute(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """A data folder with everything in it."""
+
+    folder: Path
+    stripe_url: str
+    sandbox: Path
+
+    def new(self, document: bytes = b"", **options: Any) -> Run:
+        """A run that is READY."""
+        workspace: Workspace = options.pop("workspace", None) or workspaces.create()
+        name = options.pop("file_name", "invoice.pdf")
+        return runtime.create_run(workspace, document or invoice(), name, **options)
+
+    def run(self, document: bytes = b"", **options: Any) -> Run:
+        """A run that was driven up to where it waits or ends."""
+        run = self.new(document, **options)
+        runtime.start(str(run.id), "visitor")
+        return self.drive(run)
+
+    def drive(self, run: Run) -> Run:
+        """Do what the run owes."""
+        drive_patiently(str(run.id))
+        run.refresh_from_db()
+        return run
+
+    def files(self) -> Iterator[tuple[Path, bytes]]:
+        """The raw bytes of every file that the application owns."""
+        for path in sorted(self.folder.rglob("*")):
+            if path.is_file():
+                yield path, path.read_bytes()
+
+    def command(self, *words: str, stripe: bool = True) -> subprocess.CompletedProcess[str]:
+        """A management command as a person runs it, in a process of its own."""
+        env = {**os.environ, "NANOVM_DATA": str(self.folder)}
+        if stripe:
+            env["STRIPE_API_BASE"] = self.stripe_url
+        return subprocess.run(
+            [sys.executable, "manage.py", *words],
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def far_side(self) -> bytes:
+        """The raw bytes of the counterpart's database."""
+        return b"".join(path.read_bytes() for path in self.sandbox.glob("*.sqlite3*"))
+
+    def wrapped_keys(self) -> dict[str, bytes]:
+        """The wrapped keys that the key store holds, by ref."""
+        with closing(sqlite3.connect(self.folder / "keys.sqlite3")) as store:
+            return dict(store.execute("SELECT ref, wrapped FROM secret").fetchall())
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """The JSON lines that a command printed."""
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def failing_once(call: Callable[..., Any], error: Exception) -> Callable[..., Any]:
+    """The same call, which raises the first time."""
+    left = [error]
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if left:
+            raise left.pop()
+        return call(*args, **kwargs)
+
+    return wrapped

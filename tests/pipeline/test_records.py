@@ -1,0 +1,227 @@
+"""What is stored: envelopes by the format page, append-only, gapless, whoever writes at once."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, connections, transaction
+
+from nanovm_core.canonical import decode
+from nanovm_core.envelope import ZERO, canonical_hash, snapshot_hash
+from nanovm_core.vault import commit
+from pipeline import leases, programs, runtime, vaultstore, workspaces
+from pipeline.audit import audit
+from pipeline.models import Envelope, Outbox, Run, Secret, Workspace
+from pipeline.vaultstore import openings
+from samples import path
+from tests.pipeline.house import House, bodies, kinds
+
+HASH, REF = re.compile(r"[0-9a-f]{64}"), re.compile(r"vault://secret/[0-9a-f-]{36}")
+FIELDS = {
+    *("v", "log", "seq", "run", "n", "kind", "at_ms", "step", "state", "program", "policy"),
+    *("actor", "tool", "snapshot", "idempotency_key", "decision", "warrant", "budget", "rule"),
+    *("outcome", "in", "out", "secrets", "prev", "length", "capabilities"),
+}
+KINDS = {
+    *("genesis", "intent", "result", "refused", "ignored", "failed", "suspended", "resumed"),
+    *("terminal", "integrity", "erasure_requested", "erasure_done"),
+}
+ALWAYS = {"v", "log", "seq", "run", "n", "kind", "at_ms", "program", "policy", "actor", "prev"}
+
+
+def check_fields(body: dict[str, Any]) -> None:
+    """One envelope against the field list of the format page."""
+    assert set(body) >= ALWAYS
+    assert set(body) <= FIELDS
+    assert body["kind"] in KINDS
+    assert body["actor"] in ("runtime", "model", "visitor", "operator", "queue")
+    assert all(HASH.fullmatch(body[name]) for name in ("program", "policy", "prev"))
+    assert None not in body.values()
+    for each in body.get("secrets", ()):
+        assert set(each) == {"slot", "ref", "c"}
+        assert REF.fullmatch(each["ref"])
+        assert HASH.fullmatch(each["c"])
+    if "state" in body:
+        assert set(body["state"]) == {"from", "event", "to"}
+    if "warrant" in body:
+        assert set(body["warrant"]) == {"id", "expires_ms"}
+    if "decision" in body:
+        assert set(body["decision"]) == {"verdict", "rules"}
+    if body["kind"] in ("intent", "failed"):
+        assert HASH.fullmatch(body["idempotency_key"])
+
+
+def check_log(workspace: Workspace) -> None:
+    """A workspace's log: gapless, in order, each hash the one of its bytes."""
+    rows = list(Envelope.objects.filter(workspace=workspace).order_by("seq"))
+    workspace.refresh_from_db()
+    assert [row.seq for row in rows] == list(range(workspace.size))
+    prevs: dict[str, str] = {}
+    for row in rows:
+        body = decode(bytes(row.bytes))
+        assert isinstance(body, dict)
+        assert (body["log"], body["seq"], body["run"], body["n"], body["kind"]) == (
+            workspace.origin,
+            row.seq,
+            row.run,
+            row.n,
+            row.kind,
+        )
+        assert canonical_hash(bytes(row.bytes)) == row.hash
+        assert body["prev"] == prevs.get(row.run, ZERO)
+        prevs[row.run] = row.hash
+
+
+def test_every_envelope_has_the_fields_of_the_format(house: House) -> None:
+    paid, held = house.run(), house.run(path("over_limit").read_bytes())
+    refused = house.run(model="compromised")
+    runtime.start(str(paid.id), "visitor")
+    for run in (paid, held, refused):
+        for body in (*bodies(run), *bodies("log")):
+            check_fields(body)
+        check_log(run.workspace)
+
+
+def test_last_envelope_seals_the_stored_snapshot_and_the_head(house: House) -> None:
+    run = house.run()
+    last = bodies(run)[-1]
+    assert last["snapshot"] == snapshot_hash(bytes(run.snapshot))
+    assert (last["length"], last["n"] + 1) == (run.length, run.length)
+    assert run.head == Envelope.objects.get(run=str(run.id), n=last["n"]).hash
+
+
+def test_genesis_names_program_policy_capabilities_and_inputs(house: House) -> None:
+    run = house.new()
+    (genesis,) = bodies(run)
+    assert genesis["program"] == programs.current().hash == run.program_hash
+    assert genesis["policy"] == run.policy_hash
+    assert HASH.fullmatch(genesis["capabilities"])
+    assert {each["slot"] for each in genesis["secrets"]} == {"document", "file_name"}
+
+
+def test_commitments_open_to_what_is_stored(house: House) -> None:
+    run = house.run()
+    committed = {each["ref"]: each["c"] for body in bodies(run) for each in body.get("secrets", ())}
+    living = Secret.objects.filter(run=run, erased_ms=None)
+    opened = openings([secret.ref for secret in living])
+    assert len(opened) == living.count() > 10
+    for ref, (r, value) in opened.items():
+        assert commit(r, ref, value) == committed[ref]
+
+
+@pytest.mark.parametrize("statement", ["UPDATE {} SET hash = 'x'", "DELETE FROM {}"])
+def test_triggers_refuse_to_change_or_delete_an_envelope(house: House, statement: str) -> None:
+    house.new()
+    with connection.cursor() as cursor, pytest.raises(IntegrityError, match="append-only"):
+        cursor.execute(statement.format("pipeline_envelope"))
+
+
+@pytest.mark.parametrize("change", [{"seq": 99}, {"n": 99}, {"seq": 99, "run": "other"}])
+def test_place_in_log_and_run_is_taken_once(house: House, change: dict[str, Any]) -> None:
+    run = house.new()
+    first = Envelope.objects.get(run=str(run.id))
+    first.pk = None
+    for name, value in change.items():
+        setattr(first, name, value)
+    if len(change) == 2:
+        first.save(force_insert=True)
+        return
+    with pytest.raises(IntegrityError), transaction.atomic():
+        first.save(force_insert=True)
+
+
+def test_one_outbox_row_a_step_and_attempt(house: House) -> None:
+    run = house.run()
+    row = Outbox.objects.filter(run=run).first()
+    assert row is not None
+    row.key = "0" * 64
+    with pytest.raises(IntegrityError), transaction.atomic():
+        row.save(force_insert=True)
+
+
+def test_stored_refs_never_hold_values(house: House) -> None:
+    run = house.run(path("plain").read_bytes(), file_name="Nordlicht.pdf")
+    for text in ("Nordlicht", "DE89", "NP-2026", "Harbour", "billing@"):
+        assert text not in bytes(run.snapshot).decode()
+        assert all(text not in bytes(row.args).decode() for row in Outbox.objects.all())
+        assert all(text not in bytes(row.bytes).decode() for row in Envelope.objects.all())
+
+
+def test_staging_secret_is_destroyed_with_its_key(house: House) -> None:
+    run = house.run()
+    staging = Secret.objects.get(run=run, slot="staging")
+    assert staging.erased_ms is not None
+    assert staging.ciphertext is None
+    assert staging.ref not in house.wrapped_keys()
+    assert audit().damage == ()
+
+
+def test_secret_of_one_workspace_does_not_open_in_another(house: House) -> None:
+    run, other = house.run(), house.new()
+    secret = Secret.objects.get(run=run, slot="seller")
+    Secret.objects.filter(ref=secret.ref).update(run=other)
+    with pytest.raises(Exception, match="PII-002"):
+        vaultstore.read(secret.ref)
+
+
+def test_two_workspaces_have_logs_of_their_own(house: House) -> None:
+    one, two = workspaces.create(), workspaces.create()
+    runs = [house.run(workspace=each) for each in (one, two, one)]
+    assert one.origin != two.origin
+    for each in (one, two):
+        check_log(each)
+    assert one.size - 1 == 2 * (two.size - 1) == runs[0].length * 2
+    assert audit().damage == ()
+
+
+def on_threads(count: int, *calls: Any) -> None:
+    """Make the calls at once, each in a thread with a connection of its own."""
+
+    def closed(call: Any) -> None:
+        try:
+            call()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(count) as pool:
+        for done in [pool.submit(closed, call) for call in calls]:
+            done.result()
+
+
+def test_eight_threads_on_one_run_lose_no_update(house: House) -> None:
+    run = house.new()
+    runtime.start(str(run.id), "visitor")
+    raw = b'{"tool": "wire_transfer", "args": {}}'
+    on_threads(8, *[lambda: runtime.propose(str(run.id), raw) for _ in range(24)])
+    assert kinds(run).count("refused") == 24
+    run.refresh_from_db()
+    assert run.length == 2 + 24
+    check_log(run.workspace)
+    assert runtime.check(str(run.id)) is None
+
+
+def test_eight_threads_on_runs_of_one_workspace_keep_the_log_gapless(house: House) -> None:
+    workspace = workspaces.create()
+    runs = [house.new(workspace=workspace) for _ in range(8)]
+
+    def work(run: Run) -> None:
+        runtime.start(str(run.id), "visitor")
+        runtime.pause(str(run.id), "visitor")
+        runtime.resume(str(run.id), "visitor")
+        runtime.kill(str(run.id), "visitor")
+
+    on_threads(8, *[lambda run=run: work(run) for run in runs])
+    check_log(workspace)
+    assert {len(kinds(run)) for run in runs} == {6 - 1}
+    assert audit().damage == ()
+
+
+def test_eight_workers_on_one_run_pay_once(house: House) -> None:
+    run = house.new()
+    runtime.start(str(run.id), "visitor")
+    on_threads(8, *[lambda: house.drive(Run.objects.get(id=run.id)) for _ in range(8)])
+    house.drive(run)
+    assert kinds(run).count("terminal") == 1
+    assert leases.take(str(run.id)) is not None
+    check_log(run.workspace)
