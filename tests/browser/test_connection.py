@@ -80,12 +80,12 @@ def test_what_is_missed_offline_comes_when_the_network_is_back(
 @pytest.mark.parametrize("code", [1012, 1001, 4000])
 def test_a_closed_socket_is_opened_again(page: Page, code: int) -> None:
     relay = Relay(page)
-    visitor.paused_before(page, "receive")
+    visitor.paused_before(page, "extract")
     relay.sockets[-1].close(code=code)
     expect(page.locator("#link")).not_to_have_attribute("data-link", "live")
     expect(page.locator("#link")).to_have_attribute("data-link", "live", timeout=10_000)
     assert len(relay.sockets) == 2
-    visitor.pause_before(page, "extract")
+    visitor.pause_before(page, "vault")
     assert is_gapless(page)
 
 

@@ -20,22 +20,12 @@ def attacked_and_paid(page: Page) -> str:
     document = visitor.upload(invoices.FILE_NAME, invoices.document())
     code = visitor.begin(page, document=document, hold=True)
     visitor.be_live(page)
-    page.fill("#tool_injection-proposal", json.dumps({"tool": "wire_transfer", "to": TYPED}))
-    page.click("#fire-tool_injection")
+    hostile = json.dumps({"tool": "wire_transfer", "to": TYPED})
+    visitor.fire(page, "tool_injection", proposal=hostile)
     visitor.verdict(page, "BLOCKED")
     page.click("#act-start")
     visitor.shows(page, "SUCCESS")
     return code
-
-
-def erase(page: Page, code: str) -> None:
-    """Go through the form of the erasure, as a person who means it."""
-    page.goto(f"/runs/{code}/")
-    page.click("#facts a[href^='/privacy/']")
-    page.select_option("#reason", "art17-1-a")
-    page.fill("#confirm", f"ERASE {code}")
-    page.click("form button.danger")
-    page.wait_for_url(f"**/privacy/certificates/{code}/")
 
 
 def everywhere(page: Page, code: str) -> dict[str, str]:
@@ -88,7 +78,7 @@ def test_an_erasure_reaches_the_other_tab_and_every_page(page: Page) -> None:
     assert named_in(everywhere(page, code)) >= {*PERSONAL[:1], invoices.FILE_NAME, TYPED}
     went: list[str] = []
     watching.on("framenavigated", lambda frame: went.append(frame.url))
-    erase(page, code)
+    visitor.erase(page, code)
     expect(watching.locator("#title")).to_contain_text("ERASED", timeout=visitor.END_MS)
     expect(watching.locator("#facts dd[data-ref] .tombstone").first).to_have_text(TOMBSTONE)
     refs = watching.locator("#facts dd[data-ref]")
@@ -103,7 +93,7 @@ def test_an_erasure_reaches_the_other_tab_and_every_page(page: Page) -> None:
 
 def test_the_certificate_stays_the_same(page: Page) -> None:
     code = visitor.paid(page)
-    erase(page, code)
+    visitor.erase(page, code)
     path = f"/privacy/certificates/{code}.json"
     certificate = json.loads(visitor.get(page, path)[1])
     assert certificate["state"] == "done"
@@ -121,7 +111,7 @@ def test_the_certificate_stays_the_same(page: Page) -> None:
 
 def test_no_file_holds_what_was_erased(page: Page, app: Demo) -> None:
     code = attacked_and_paid(page)
-    erase(page, code)
+    visitor.erase(page, code)
     assert invoices.traces(app.data, (code,)), "the search finds what is there"
     assert invoices.traces(app.data, PERSONAL) == []
 
@@ -135,7 +125,7 @@ def test_a_waiting_run_is_stopped_and_erased_and_a_running_one_is_refused(page: 
     visitor.be_live(page)
     page.click("#act-pause")
     visitor.shows(page, "PAUSED")
-    erase(page, code)
+    visitor.erase(page, code)
     page.goto(f"/runs/{code}/")
     visitor.shows(page, "FAILED")
     expect(page.locator("#title")).to_contain_text("ERASED")

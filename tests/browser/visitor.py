@@ -109,10 +109,13 @@ def paid(page: Page, sample: str = "plain") -> str:
 
 
 def fire(page: Page, injector: str, **params: str) -> None:
-    """Fire an injector from the console of the run's page."""
+    """Fire an injector from the console of the run's page, and wait until it is judged."""
+    score = page.locator("#score")
+    fired = int((score.text_content() or "").split(maxsplit=1)[0])
     for name, text in params.items():
         page.fill(f"#{injector}-{name}", text)
     page.click(f"#fire-{injector}")
+    expect(score).to_contain_text(f"{fired + 1} fired", timeout=END_MS)
 
 
 def verdict(page: Page, word: str) -> Locator:
@@ -152,3 +155,13 @@ def verify(page: Page, code: str) -> str:
     page.click("text=/^Verify all/")
     page.wait_for_url("**/audit/verify/")
     return page.locator("h1").inner_text()
+
+
+def erase(page: Page, code: str) -> None:
+    """Go through the form of the erasure, as a person who means it."""
+    page.goto(f"/runs/{code}/")
+    page.click("#facts a[href^='/privacy/']")
+    page.select_option("#reason", "art17-1-a")
+    page.fill("#confirm", f"ERASE {code}")
+    page.click("form button.danger")
+    page.wait_for_url(f"**/privacy/certificates/{code}/")

@@ -1,0 +1,67 @@
+"""One visitor with a run in each state that looks different, and the pages that show them."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from playwright.sync_api import Page
+
+from tests.browser import visitor
+
+PLACES = {
+    "start": "/",
+    "runs": "/runs/",
+    "new": "/runs/new/",
+    "audit": "/audit/",
+    "policy": "/policy/",
+    "docs": "/docs/",
+    "rule": "/docs/rules/CAP-001/",
+    "threat model": "/docs/threat-model/",
+    "run, ready": "/runs/{ready}/",
+    "run, blocked": "/runs/{blocked}/",
+    "run, held": "/runs/{held}/",
+    "run, failed": "/runs/{failed}/",
+    "run, paid": "/runs/{paid}/",
+    "run, quarantined": "/runs/{damaged}/",
+    "run, erased": "/runs/{erased}/",
+    "step": "/runs/{paid}/steps/6/",
+    "event": "/runs/{paid}/events/3/",
+    "calls": "/runs/{paid}/calls/",
+    "attack": "{attack}",
+    "audit of a run": "/runs/{paid}/audit/",
+    "privacy": "/privacy/{paid}/",
+    "privacy, erased": "/privacy/{erased}/",
+    "certificate": "/privacy/certificates/{erased}/",
+}
+
+
+@dataclass(kw_only=True)
+class Gallery:
+    """The cookies of the visitor, and the codes of the runs by what they show."""
+
+    state: Any
+    codes: dict[str, str] = field(default_factory=dict)
+
+    def path(self, place: str) -> str:
+        """The address of one of the places."""
+        return PLACES[place].format(**self.codes)
+
+
+def furnished(page: Page) -> Gallery:
+    """Make a run in each state."""
+    codes = {"ready": visitor.begin(page, hold=True)}
+    codes["blocked"] = visitor.paused_before(page, "propose")
+    visitor.fire(page, "tool_injection")
+    found = re.search(r'href="(/runs/[^"]+/attacks/[^"]+/)"', page.content())
+    assert found is not None
+    codes["attack"] = found[1]
+    codes["held"] = visitor.begin(page, sample="over_limit")
+    codes["failed"] = visitor.begin(page, sample="broken")
+    codes["paid"] = visitor.paid(page)
+    codes["damaged"] = visitor.paid(page)
+    visitor.fire(page, "corrupt_hash")
+    codes["erased"] = visitor.paid(page)
+    visitor.erase(page, codes["erased"])
+    page.goto(f"/runs/{codes['held']}/")
+    visitor.reload_until(page, "SUSPENDED")
+    return Gallery(state=page.context.storage_state(), codes=codes)

@@ -1,0 +1,87 @@
+"""Invoices that are held, declined or cannot be read: a clear word on the page each time."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import far_side, visitor
+from tests.browser.conftest import Complaints
+from tests.house.demo import Demo
+
+MEGABYTE = 1024 * 1024
+STACK_TRACE = re.compile(r"Traceback|File \"|\.py\", line|Exception")
+BAD = {
+    "scan": visitor.ROOT / "samples" / "scan.pdf",
+    "broken": visitor.ROOT / "samples" / "broken.pdf",
+    "empty": visitor.upload("empty.pdf", b""),
+    "text": visitor.upload("notes.txt", b"Invoice 17, EUR 12.00\n", "text/plain"),
+}
+SAYS = {"scan": "no text", "broken": "damaged", "empty": "empty", "text": "not a PDF"}
+
+
+def test_an_invoice_over_the_limit_waits_for_a_person_who_approves(page: Page, app: Demo) -> None:
+    code = visitor.begin(page, sample="over_limit")
+    visitor.be_live(page)
+    visitor.shows(page, "SUSPENDED")
+    expect(page.locator("#title")).to_contain_text("Waiting:")
+    rule = page.locator("#title a[href^='/docs/rules/']")
+    assert visitor.get(page, rule.get_attribute("href") or "")[0] == 200
+    assert far_side.payments(app, code) == []
+    page.click("#act-approve")
+    visitor.shows(page, "SUCCESS")
+    assert far_side.payments(app, code) == [(1840000, "eur", "succeeded")]
+
+
+def test_an_invoice_over_the_limit_waits_for_a_person_who_declines(page: Page, app: Demo) -> None:
+    code = visitor.begin(page, sample="over_limit")
+    visitor.be_live(page)
+    visitor.shows(page, "SUSPENDED")
+    page.click("#act-decline")
+    visitor.shows(page, "FAILED")
+    expect(page.locator("#title")).to_contain_text("Why:")
+    assert far_side.payments(app, code) == []
+
+
+def test_a_declined_card_fails_the_run_with_its_reason(page: Page, app: Demo) -> None:
+    code = visitor.begin(page, card="pm_card_chargeDeclined")
+    visitor.be_live(page)
+    visitor.shows(page, "FAILED")
+    expect(page.locator("#title")).to_contain_text("declined")
+    assert [status for _, _, status in far_side.payments(app, code)] != ["succeeded"]
+
+
+def test_a_fooled_model_is_refused(page: Page, app: Demo) -> None:
+    code = visitor.begin(page, sample="injected", model="gullible")
+    visitor.be_live(page)
+    expect(visitor.verdict(page, "BLOCKED")).to_contain_text("wire_transfer")
+    visitor.shows(page, "FAILED")
+    assert far_side.payments(app, code) == []
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_file_is_answered_in_words(page: Page, app: Demo, kind: str) -> None:
+    code = visitor.begin(page, document=BAD[kind])
+    visitor.be_live(page)
+    visitor.shows(page, "FAILED")
+    title = page.locator("#title")
+    expect(title).to_contain_text(re.compile(SAYS[kind], re.I))
+    assert not STACK_TRACE.search(page.locator("main").inner_text())
+    rule = title.locator("a[href^='/docs/rules/DOC-']")
+    assert visitor.get(page, rule.get_attribute("href") or "")[0] == 200
+    assert far_side.payments(app, code) == []
+
+
+def test_a_file_that_is_too_large_is_answered_and_the_next_is_paid(
+    page: Page, app: Demo, complaints: Complaints
+) -> None:
+    complaints.expect("413|422")
+    large = visitor.upload("large.pdf", b"%PDF-1.7\n" + b"0" * (11 * MEGABYTE))
+    page.goto("/runs/new/")
+    page.set_input_files("#document", large)
+    page.click("text=Start this run")
+    expect(page.locator("main")).to_contain_text("10 MB")
+    expect(page.locator("h1")).to_have_count(1)
+    assert not STACK_TRACE.search(page.locator("main").inner_text())
+    code = visitor.paid(page)
+    assert far_side.payments(app, code) == [(128450, "eur", "succeeded")]

@@ -1,0 +1,81 @@
+"""Text that would be a script stays text, wherever a visitor can put it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import Dialog, Page, expect
+
+from samples import bills
+from tests.browser import invoices, visitor
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(autouse=True)
+def dialogs(page: Page) -> Iterator[list[str]]:
+    """No test here may open a dialog."""
+    opened: list[str] = []
+
+    def dismiss(dialog: Dialog) -> None:
+        opened.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
+    yield opened
+    assert opened == []
+
+
+def nothing_came_alive(page: Page) -> None:
+    """No element was made of the text, and none of it ran."""
+    expect(page.locator("img, [onerror]")).to_have_count(0)
+    expect(page.locator("main")).to_contain_text("onerror=alert(1)")
+
+
+def test_a_file_name_and_the_fields_of_a_pdf(page: Page) -> None:
+    bill = replace(bills.PLAIN, seller=(f"{HOSTILE} GmbH", *bills.PLAIN.seller[1:]))
+    document = visitor.upload(f"{HOSTILE}.pdf", invoices.document(bill))
+    code = visitor.begin(page, document=document, hold=True)
+    visitor.be_live(page)
+    page.click("#act-start")
+    visitor.shows(page, "SUCCESS")
+    expect(page.locator("#title")).to_contain_text(HOSTILE)
+    expect(page.locator("#facts")).to_contain_text(f"{HOSTILE} GmbH")
+    nothing_came_alive(page)
+    for path in (f"/privacy/{code}/", "/runs/", "/"):
+        page.goto(path)
+        nothing_came_alive(page)
+
+
+def test_what_a_compromised_model_proposes(page: Page) -> None:
+    proposal = json.dumps({"tool": HOSTILE, "args": {HOSTILE: HOSTILE}})
+    visitor.begin(page, model="compromised", proposal=proposal, pace="real")
+    visitor.be_live(page)
+    card = visitor.verdict(page, "BLOCKED")
+    expect(card).to_contain_text(HOSTILE)
+    nothing_came_alive(page)
+    visitor.shows(page, "FAILED")
+    card.locator("a.btn").first.click()
+    page.wait_for_url("**/events/*/")
+    expect(page.locator("img, [onerror]")).to_have_count(0)
+
+
+@pytest.mark.parametrize("text", [HOSTILE, f'{{"tool": "{HOSTILE}"}}', '{"a": 1e400, "a": [[', "\0"])
+def test_what_an_attacker_types(page: Page, text: str) -> None:
+    visitor.begin(page, hold=True)
+    visitor.be_live(page)
+    visitor.fire(page, "tool_injection", proposal=text)
+    card = visitor.verdict(page, "BLOCKED")
+    card.locator("text=Open the evidence").click()
+    page.wait_for_url("**/attacks/*/")
+    expect(page.locator("h1")).to_contain_text("BLOCKED")
+    expect(page.locator("img, [onerror]")).to_have_count(0)
+
+
+def test_an_address_that_is_no_rule_or_filter(page: Page) -> None:
+    code = visitor.begin(page, hold=True)
+    for path in (f"/runs/{code}/?refused={HOSTILE}", f"/runs/?q={HOSTILE}", f"/audit/?run={HOSTILE}"):
+        page.goto(path)
+        expect(page.locator("img, [onerror]")).to_have_count(0)
+        expect(page.locator("h1")).to_have_count(1)
