@@ -44,6 +44,23 @@ class Verdict:
     url: str
     at_ms: int
 
+    @property
+    def offending(self) -> str:
+        """The part of the proposal, as it is written there, that no grant covers; or nothing."""
+        try:
+            proposed, granted = json.loads(self.proposed), json.loads(self.granted)
+        except (ValueError, RecursionError):
+            return ""
+        if not isinstance(proposed, dict) or not isinstance(granted, dict):
+            return ""
+        tool, args = proposed.get("tool"), proposed.get("args")
+        if not isinstance(tool, str) or tool not in granted:
+            return json.dumps(tool, ensure_ascii=False)
+        names = (
+            [name for name in args if name not in granted[tool]] if isinstance(args, dict) else []
+        )
+        return json.dumps(names[0], ensure_ascii=False) if names else ""
+
 
 def rule_of(code: str) -> Rule:
     """What a rule code means; an unknown one means nothing."""
@@ -141,8 +158,10 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
     try:
-        return json.dumps(json.loads(value), indent=2, ensure_ascii=False)
-    except ValueError:
+        laid_out = json.dumps(json.loads(value), indent=2, ensure_ascii=False)
+        laid_out.encode()  # half a surrogate pair, spelled as an escape, is no text to show
+        return laid_out
+    except (ValueError, RecursionError):
         return value
 
 

@@ -184,6 +184,17 @@ def nav_link(context: template.Context, href: str, name: str) -> SafeString:
     return format_html('<li><a href="{}"{}>{}</a></li>', href, current, name)
 
 
+@register.simple_tag
+def mark_part(text: str, part: str) -> SafeString:
+    """``text`` with the first occurrence of ``part`` marked."""
+    before, found, after = text.partition(part) if part else (text, "", "")
+    return (
+        format_html("{}<mark>{}</mark>{}", before, found, after)
+        if found
+        else format_html("{}", text)
+    )
+
+
 def _command(
     context: template.Context, name: str, label: str, *, picture: str, kind: str, place: str
 ) -> SafeString:

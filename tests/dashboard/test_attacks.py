@@ -24,7 +24,7 @@ def test_a_verdict_names_rule_line_proposal_calls_and_event(visitor: Visitor) ->
     assert "BLOCKED" in said
     assert 'href="/docs/rules/CAP-001/"' in page
     assert re.search(r"capabilities\.py:\d+ resolve", said)
-    assert '"tool": "wire_transfer"' in said
+    assert "<mark>&quot;wire_transfer&quot;</mark>" in page
     assert "stripe.create_payment_intent" in said
     event = re.search(rf'href="(/runs/{run.code}/events/\d+/)"', page)
     assert event
@@ -54,6 +54,24 @@ def test_an_attack_after_the_end_is_ignored(visitor: Visitor) -> None:
     page = words(visitor.read(visitor.fire(run, "tool_injection", proposal=TRANSFER)))
     assert "IGNORED" in page
     assert by_code(run.code).label == "SUCCESS"
+
+
+@pytest.mark.parametrize(
+    "proposal",
+    [
+        *("", "{", "[]", "7", '{"tool": 7}', '{"tool": "<mark>"}', '{"args": [1]}', "[" * 15_000),
+        '{"tool": "notify.send_email", "args": {"bcc": "x"}}',
+        '{"tool": "notify.send_email", "args": 1}',
+        '{"a":1e400,"a":NaN}',
+        '{"tool": "\\ud800", "args": {}}',
+        '{"tool": "\u202e", "args": {}}',
+    ],
+)
+def test_no_proposal_breaks_the_verdict(visitor: Visitor, proposal: str) -> None:
+    run = visitor.make(hold=True)
+    page = visitor.read(visitor.fire(run, "tool_injection", proposal=proposal))
+    assert "BLOCKED" in page
+    visitor.read(f"/runs/{run.code}/")
 
 
 def test_a_double_click_fires_once(visitor: Visitor) -> None:
