@@ -25,7 +25,7 @@ from sabotage.models import Attack
 
 VISITOR = "visitor"
 PAUSED_BEFORE = ("extract", "propose", "charge", "seal")
-MOMENTS = ("ready", "running", *PAUSED_BEFORE, "held", "succeeded", "failed")
+MOMENTS = ("ready", "running", *PAUSED_BEFORE[1:], "held", "succeeded", "failed")
 SAMPLE_OF = {"held": "over_limit", "failed": "scan"}
 _shots = iter(range(1_000_000))
 

@@ -8,12 +8,14 @@ from django.db import connections
 
 from pipeline import vaultstore, workspaces
 from pipeline.erasure import erase_run
-from pipeline.models import Envelope, Run
+from pipeline.models import Envelope
 from sabotage.base import INJECTORS, fire, look_again
 from sabotage.far_side import UNREACHABLE
 from sabotage.models import Attack
 from sabotage.shape import TEXT_BYTES_MAX, InjectionError
 from tests.sabotage.runs import at, let_go, now, owing, rows_hash, shoot
+
+FEW = {"double_exec": {"redeliveries": "4"}}
 
 
 @pytest.mark.usefixtures("runtime_here")
@@ -114,7 +116,7 @@ class TestWhatIsKept:
 
     def test_no_value_of_the_invoice_enters_the_evidence(self) -> None:
         run = at("succeeded")
-        attacks = [shoot(run, name) for name in INJECTORS]
+        attacks = [shoot(run, name, **FEW.get(name, {})) for name in INJECTORS]
         kept = json.dumps([[each.evidence, each.params, each.where] for each in attacks])
         refs = run.secrets.exclude(slot="document").values_list("ref", flat=True)
         values = {text for text in vaultstore.read_all(list(refs)).values() if len(text) > 5}
@@ -148,5 +150,5 @@ def test_only_the_runs_own_workspace_is_reached() -> None:
     untouched = rows_hash(other)
     workspace = workspaces.create()
     for name in INJECTORS:
-        shoot(Run.objects.get(id=at("propose", workspace).id), name)
+        shoot(at("propose", workspace), name, **FEW.get(name, {}))
     assert rows_hash(other) == untouched

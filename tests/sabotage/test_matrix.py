@@ -6,6 +6,7 @@ from nanovm_core import lifecycle as life
 from pipeline import runtime
 from pipeline.models import Run
 from pipeline.reports import displayed_head
+from sabotage.base import look_again
 from sabotage.models import Attack
 from tests.sabotage.runs import MOMENTS, PAUSED_BEFORE, at, let_go, now, shoot
 
@@ -70,8 +71,10 @@ TABLE: dict[tuple[str, str, str], tuple[str, str, str, str, str]] = {
         "IGNORED FSM-003",
     ),
 }
+TOOL = ("tool_injection", "", "")
 COLUMNS = {"ready": 0, "running": 1, "held": 3, "succeeded": 4, "failed": 4}
 COLUMNS |= dict.fromkeys(PAUSED_BEFORE, 2)
+DRIVING = [shot for shot in TABLE if "redeliveries" in shot or "forged" in shot[2]]
 CORRUPTED = {"bytes": "LOG-001", "hash": "LOG-001", "snapshot": "LOG-003"}
 
 
@@ -95,20 +98,22 @@ def test_all_that_change_nothing_are_held_one_after_the_other(moment: str) -> No
     ended = let_go(run)
     assert runtime.check(str(run.id)) is None
     assert ended.state == (life.FAILED if moment == "failed" else life.COMPLETED)
-    last = fired(ended, ("tool_injection", "", ""))
+    last = look_again(shots[TOOL])
     assert last.evidence["far_side"]["succeeded"] == (0 if moment == "failed" else 1)
     assert last.integrity == "HELD"
 
 
-@pytest.mark.parametrize("shot", TABLE, ids=lambda shot: f"{shot[0]} {shot[2]}".strip())
-def test_a_run_that_owes_an_effect_holds(shot: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize(
+    "shots", [[each for each in TABLE if each not in DRIVING], *([each] for each in DRIVING)]
+)
+def test_a_run_that_owes_an_effect_holds(shots: list[tuple[str, str, str]]) -> None:
     run = at("running")
-    attack = fired(run, shot)
-    assert f"{attack.verdict} {attack.rule}" == TABLE[shot][COLUMNS["running"]]
-    assert attack.integrity == "HELD"
+    attacks = {shot: fired(run, shot) for shot in shots}
+    for shot, attack in attacks.items():
+        assert f"{attack.verdict} {attack.rule}" == TABLE[shot][COLUMNS["running"]]
+        assert attack.integrity == "HELD"
     assert let_go(run).state == life.COMPLETED
-    after = fired(run, ("tool_injection", "", ""))
-    assert after.evidence["far_side"]["succeeded"] == 1
+    assert look_again(attacks[shots[-1]]).evidence["far_side"]["succeeded"] == 1
 
 
 @pytest.mark.parametrize(
@@ -116,7 +121,7 @@ def test_a_run_that_owes_an_effect_holds(shot: tuple[str, str, str]) -> None:
     [
         (moment, what)
         for what in CORRUPTED
-        for moment in (MOMENTS if what == "bytes" else ("running", "charge", "succeeded"))
+        for moment in (MOMENTS if what == "bytes" else ("charge", "succeeded"))
     ],
 )
 def test_damage_is_found_at_every_moment(moment: str, what: str) -> None:
