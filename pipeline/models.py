@@ -4,7 +4,23 @@ Hashed bytes are stored as those bytes. Every column beside them is an index for
 what counts is recomputed from the bytes.
 """
 
+from typing import Any
+
 from django.db import models
+
+
+class BytesField(models.BinaryField):  # type: ignore[type-arg]
+    """Bytes as they lie there: SQLite keeps even text in a BLOB column, if somebody puts it."""
+
+    def from_db_value(self, value: Any, *_: Any) -> Any:
+        """The bytes of whatever was stored."""
+        kept = value is None or isinstance(value, bytes | memoryview)
+        return value if kept else str(value).encode()
+
+    def deconstruct(self) -> Any:
+        """The same column as Django's own, so that migrations know nothing of this."""
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.BinaryField", args, kwargs
 
 
 class Workspace(models.Model):
@@ -25,14 +41,14 @@ class Run(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="runs")
     code = models.CharField(max_length=8, unique=True)
     program_hash = models.CharField(max_length=64)
-    program_source = models.BinaryField()
+    program_source = BytesField()
     policy_hash = models.CharField(max_length=64)
-    policy_source = models.BinaryField()
+    policy_source = BytesField()
     model = models.CharField(max_length=16)  # faithful, gullible, compromised
     pace_ms = models.IntegerField(default=0)  # a pause for spectators before each effect
     state = models.CharField(max_length=40)
     step = models.CharField(max_length=40)
-    snapshot = models.BinaryField()
+    snapshot = BytesField()
     length = models.BigIntegerField(default=0)
     head = models.CharField(max_length=64)
     quarantined = models.BooleanField(default=False)
@@ -51,7 +67,7 @@ class Envelope(models.Model):
     seq = models.BigIntegerField()
     run = models.CharField(max_length=36)  # a run's UUID, or "log"
     n = models.BigIntegerField()
-    bytes = models.BinaryField()
+    bytes = BytesField()
     hash = models.CharField(max_length=64)
     kind = models.CharField(max_length=24)
 
@@ -70,7 +86,7 @@ class Outbox(models.Model):
     step = models.CharField(max_length=40)
     tool = models.CharField(max_length=64)
     attempt = models.IntegerField()
-    args = models.BinaryField()  # canonical JSON: refs and clear facts
+    args = BytesField()  # canonical JSON: refs and clear facts
     warrant_id = models.CharField(max_length=64, blank=True)
     warrant_expires_ms = models.BigIntegerField(default=0)
     intent_ms = models.BigIntegerField()
@@ -140,7 +156,7 @@ class Secret(models.Model):
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="secrets")
     slot = models.CharField(max_length=40)
     commitment = models.CharField(max_length=64)
-    ciphertext = models.BinaryField(null=True)
+    ciphertext = BytesField(null=True)
     file = models.CharField(max_length=60, blank=True)
     created_ms = models.BigIntegerField()
     erased_ms = models.BigIntegerField(null=True)  # null: readable; set: a tombstone

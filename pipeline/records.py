@@ -60,7 +60,7 @@ def stored(run_id: str) -> list[Stored]:
     """A run's envelopes as they lie there, in order of ``n``."""
     found = Envelope.objects.filter(run=str(run_id)).order_by("n")
     return [
-        Stored(n=n, data=bytes(data), hash=leaf)
+        Stored(n=n, data=bytes(data), hash=str(leaf))
         for n, data, leaf in found.values_list("n", "bytes", "hash")
     ]
 
@@ -159,7 +159,7 @@ def _check_head(run: Run, segment: Sequence[Stored]) -> None:
             "The run's head is not its last envelope.",
             at=last.n,
             expected=last.hash,
-            found=run.head,
+            found=str(run.head),
         )
 
 
@@ -197,7 +197,8 @@ def _seal(workspace: Workspace, run: Run, drafts: Sequence[Draft]) -> None:
     sealed: list[Envelope] = []
     for draft in drafts:
         if draft.kind == "integrity":  # the row may lie: its place is behind all that is there
-            run.length = max(run.length, _next_n(run))
+            said: object = run.length
+            run.length = max(said if isinstance(said, int) else 0, _next_n(run))
         prev = ZERO if draft.kind == "integrity" else (run.head or ZERO)
         place = Place(
             log=workspace.origin, seq=workspace.size, run=str(run.id), n=run.length, prev=prev
