@@ -48,20 +48,24 @@ class Gallery:
 
 
 def furnished(page: Page) -> Gallery:
-    """Make a run in each state."""
-    codes = {"ready": visitor.begin(page, hold=True)}
-    codes["blocked"] = visitor.paused_before(page, "propose")
+    """Make a run in each state: all are begun before the first is waited for."""
+    codes = {
+        "ready": visitor.begin(page, hold=True),
+        "held": visitor.begin(page, sample="over_limit"),
+        "failed": visitor.begin(page, sample="broken"),
+        "paid": visitor.begin(page),
+        "damaged": visitor.begin(page),
+        "erased": visitor.begin(page),
+        "blocked": visitor.paused_before(page, "propose"),
+    }
     visitor.fire(page, "tool_injection")
     found = re.search(r'href="(/runs/[^"]+/attacks/[^"]+/)"', page.content())
     assert found is not None
     codes["attack"] = found[1]
-    codes["held"] = visitor.begin(page, sample="over_limit")
-    codes["failed"] = visitor.begin(page, sample="broken")
-    codes["paid"] = visitor.paid(page)
-    codes["damaged"] = visitor.paid(page)
+    finished = {"paid": "SUCCESS", "failed": "FAILED", "held": "SUSPENDED"}
+    for name, state in {**finished, "erased": "SUCCESS", "damaged": "SUCCESS"}.items():
+        page.goto(f"/runs/{codes[name]}/")
+        visitor.reload_until(page, state)
     visitor.fire(page, "corrupt_hash")
-    codes["erased"] = visitor.paid(page)
     visitor.erase(page, codes["erased"])
-    page.goto(f"/runs/{codes['held']}/")
-    visitor.reload_until(page, "SUSPENDED")
     return Gallery(state=page.context.storage_state(), codes=codes)

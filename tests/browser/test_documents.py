@@ -1,9 +1,10 @@
 """Invoices that are held, declined or cannot be read: a clear word on the page each time."""
 
 import re
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser import far_side, visitor
 from tests.browser.conftest import Complaints
@@ -11,7 +12,7 @@ from tests.house.demo import Demo
 
 MEGABYTE = 1024 * 1024
 STACK_TRACE = re.compile(r"Traceback|File \"|\.py\", line|Exception")
-BAD = {
+BAD: dict[str, Path | FilePayload] = {
     "scan": visitor.ROOT / "samples" / "scan.pdf",
     "broken": visitor.ROOT / "samples" / "broken.pdf",
     "empty": visitor.upload("empty.pdf", b""),
@@ -73,10 +74,11 @@ def test_a_bad_file_is_answered_in_words(page: Page, app: Demo, kind: str) -> No
 
 
 def test_a_file_that_is_too_large_is_answered_and_the_next_is_paid(
-    page: Page, app: Demo, complaints: Complaints
+    page: Page, app: Demo, complaints: Complaints, tmp_path: Path
 ) -> None:
     complaints.expect("413|422")
-    large = visitor.upload("large.pdf", b"%PDF-1.7\n" + b"0" * (11 * MEGABYTE))
+    large = tmp_path / "large.pdf"
+    large.write_bytes(b"%PDF-1.7\n" + b"0" * (11 * MEGABYTE))
     page.goto("/runs/new/")
     page.set_input_files("#document", large)
     page.click("text=Start this run")

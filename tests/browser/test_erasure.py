@@ -1,7 +1,9 @@
 """Erasing what a run holds of people, watched from a second tab, and looked for everywhere."""
 
+import base64
 import json
 import re
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
@@ -68,14 +70,14 @@ def test_a_wrong_confirmation_is_not_sent(page: Page, complaints: Complaints) ->
     page.wait_for_url(f"**/runs/{code}/")
 
 
-def test_an_erasure_reaches_the_other_tab_and_every_page(page: Page) -> None:
+def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> None:
     code = attacked_and_paid(page)
     certificates = f"/privacy/certificates/{code}"
     watching = page.context.new_page()
     watching.goto(f"/runs/{code}/")
     visitor.be_live(watching)
     expect(watching.locator("#facts")).to_contain_text("Zwyrn Quillfeather GmbH")
-    assert named_in(everywhere(page, code)) >= {*PERSONAL[:1], invoices.FILE_NAME, TYPED}
+    assert named_in({"run": page.content()}) >= {*PERSONAL[:1], invoices.FILE_NAME, TYPED}
     went: list[str] = []
     watching.on("framenavigated", lambda frame: went.append(frame.url))
     visitor.erase(page, code)
@@ -85,10 +87,14 @@ def test_an_erasure_reaches_the_other_tab_and_every_page(page: Page) -> None:
     assert set(refs.all_inner_texts()) == {TOMBSTONE}
     assert went == []
     shown = {"watching": watching.content(), "certificate": page.content()}
-    told = {path: visitor.get(page, path)[1] for path in (f"{certificates}/", f"{certificates}.json")}
+    told = {
+        path: visitor.get(page, path)[1] for path in (f"{certificates}/", f"{certificates}.json")
+    }
     assert named_in({**everywhere(page, code), **shown, **told}) == set()
     assert named_in({str(tab): tab.evaluate(STORED) for tab in (page, watching)}) == set()
     assert visitor.verify(page, code).startswith("Verified ")
+    assert invoices.traces(app.data, (code,)), "the search finds what is there"
+    assert invoices.traces(app.data, PERSONAL) == []
 
 
 def test_the_certificate_stays_the_same(page: Page) -> None:
@@ -109,11 +115,20 @@ def test_the_certificate_stays_the_same(page: Page) -> None:
     assert json.loads(visitor.get(page, path)[1]) == certificate
 
 
-def test_no_file_holds_what_was_erased(page: Page, app: Demo) -> None:
-    code = attacked_and_paid(page)
-    visitor.erase(page, code)
-    assert invoices.traces(app.data, (code,)), "the search finds what is there"
-    assert invoices.traces(app.data, PERSONAL) == []
+def test_the_search_for_traces_knows_the_usual_codings(tmp_path: Path) -> None:
+    name = PERSONAL[0].encode()
+    codings = {
+        "plain": name.upper(),
+        "wide": name.decode().encode("utf-16-le"),
+        "hex": name.hex().upper().encode(),
+        "base64": base64.b64encode(b"<x>" + name + b"</x>"),
+        "later base64": base64.b64encode(b"<xyz>" + name + b"</xyz>"),
+    }
+    for coding, content in codings.items():
+        (tmp_path / coding).write_bytes(b"lead" + content + b"tail")
+    (tmp_path / "clean").write_bytes(name[1:] + name[:1])
+    found = invoices.traces(tmp_path, PERSONAL[:1])
+    assert found == [f"{PERSONAL[0]} in {coding}" for coding in sorted(codings)]
 
 
 def test_a_waiting_run_is_stopped_and_erased_and_a_running_one_is_refused(page: Page) -> None:

@@ -61,21 +61,26 @@ def test_what_a_compromised_model_proposes(page: Page) -> None:
     expect(page.locator("img, [onerror]")).to_have_count(0)
 
 
-@pytest.mark.parametrize("text", [HOSTILE, f'{{"tool": "{HOSTILE}"}}', '{"a": 1e400, "a": [[', "\0"])
-def test_what_an_attacker_types(page: Page, text: str) -> None:
-    visitor.begin(page, hold=True)
-    visitor.be_live(page)
-    visitor.fire(page, "tool_injection", proposal=text)
-    card = visitor.verdict(page, "BLOCKED")
-    card.locator("text=Open the evidence").click()
-    page.wait_for_url("**/attacks/*/")
-    expect(page.locator("h1")).to_contain_text("BLOCKED")
-    expect(page.locator("img, [onerror]")).to_have_count(0)
+def test_what_an_attacker_types(page: Page) -> None:
+    code = visitor.begin(page, hold=True)
+    for text in (HOSTILE, f'{{"tool": "{HOSTILE}"}}', '{"a": 1e400, "a": [[', "\0"):
+        visitor.be_live(page)
+        visitor.fire(page, "tool_injection", proposal=text)
+        expect(page.locator("img, [onerror]")).to_have_count(0)
+        visitor.verdict(page, "BLOCKED").locator("text=Open the evidence").click()
+        page.wait_for_url("**/attacks/*/")
+        expect(page.locator("h1")).to_contain_text("BLOCKED")
+        expect(page.locator("img, [onerror]")).to_have_count(0)
+        page.goto(f"/runs/{code}/")
 
 
 def test_an_address_that_is_no_rule_or_filter(page: Page) -> None:
     code = visitor.begin(page, hold=True)
-    for path in (f"/runs/{code}/?refused={HOSTILE}", f"/runs/?q={HOSTILE}", f"/audit/?run={HOSTILE}"):
+    for path in (
+        f"/runs/{code}/?refused={HOSTILE}",
+        f"/runs/?q={HOSTILE}",
+        f"/audit/?run={HOSTILE}",
+    ):
         page.goto(path)
         expect(page.locator("img, [onerror]")).to_have_count(0)
         expect(page.locator("h1")).to_have_count(1)

@@ -54,9 +54,7 @@ def test_a_reload_in_the_middle_loses_nothing_and_goes_on(page: Page, app: Demo)
     assert far_side.payments(app, code) == [AMOUNT]
 
 
-def test_the_same_visitor_elsewhere_sees_the_same(
-    page: Page, arrive: Callable[..., Page]
-) -> None:
+def test_the_same_visitor_elsewhere_sees_the_same(page: Page, arrive: Callable[..., Page]) -> None:
     code = visitor.paused_before(page, "extract")
     elsewhere = arrive(storage_state=page.context.storage_state())
     elsewhere.goto(f"/runs/{code}/")

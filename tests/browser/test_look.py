@@ -1,7 +1,7 @@
 """Every page is accessible, readable and in its frame: light and dark, wide and narrow."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -35,7 +35,8 @@ SMALL_DRAWN_TEXT = """
 """
 # A link within a sentence may be as low as its line (WCAG 2.5.8, the exception "inline").
 SMALL_TARGETS = """
-  () => [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")]
+  () => [...document.querySelectorAll(
+      "a[href], button, input:not([type=hidden]), select, textarea, summary")]
     .filter(it => it.checkVisibility() && !it.closest(".visually-hidden") && !it.matches(".skip"))
     .filter(it => !(it.matches("a") && getComputedStyle(it).display === "inline"))
     .map(it => it.closest("label") || it)
@@ -49,7 +50,17 @@ OVERFLOW = """
       .filter(it => it.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)
       .map(it => it.outerHTML.slice(0, 120)).slice(0, 5)
 """
-FACE = "() => [document.title, document.querySelectorAll('h1').length, document.querySelectorAll('main').length]"
+FACE = """
+  () => [document.title, ...["h1", "main"].map(one => document.querySelectorAll(one).length)]
+"""
+COUNT_MOVES = """
+  () => {
+    window.moved = 0;
+    for (const name of ["animationstart", "transitionrun"])
+      document.addEventListener(name, () => { window.moved += 1 }, true);
+  }
+"""
+Wish = Literal["reduce", "no-preference"]
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +101,16 @@ def test_it_is_accessible_and_fits(opened: Page) -> None:
             assert opened.evaluate(question) == [], (width, question)
 
 
+@pytest.mark.parametrize("wish", ["reduce", "no-preference"])
 @pytest.mark.parametrize("opened", ["run, blocked"], indirect=True)
-def test_nothing_moves_for_those_who_asked_for_it(opened: Page) -> None:
-    opened.emulate_media(reduced_motion="reduce")
+def test_nothing_moves_for_those_who_asked_for_it(opened: Page, wish: Wish) -> None:
+    opened.emulate_media(reduced_motion=wish)
+    opened.evaluate(COUNT_MOVES)
+    now = visitor.number(opened)
     opened.click("#act-step")
-    visitor.at_step(opened, 5)
-    assert opened.evaluate("() => document.getAnimations().length") == 0
+    visitor.at_step(opened, now + 1)
+    moving = opened.evaluate("() => window.moved + document.getAnimations().length")
+    assert (moving == 0) is (wish == "reduce")
 
 
 @pytest.mark.parametrize("opened", ["run, ready"], indirect=True)
@@ -110,3 +125,27 @@ def test_a_run_is_driven_by_the_keyboard(opened: Page) -> None:
     opened.keyboard.press("Enter")
     visitor.verdict(opened, "IGNORED")
     expect(fire).to_be_focused()
+
+
+# Each makes a good page bad in one way, and one of the questions has to see it.
+SPOILT = {
+    SMALL_TEXT: "document.querySelector('main p').style.fontSize = '13.5px'",
+    SMALL_TARGETS: "Object.assign(document.querySelector('.theme button').style, "
+    "{minHeight: '0', height: '23px'})",
+    OVERFLOW: "document.querySelector('main').style.minWidth = '101vw'",
+}
+
+
+@pytest.mark.parametrize("question", SPOILT)
+def test_the_questions_find_what_is_wrong(page: Page, question: str) -> None:
+    page.goto("/docs/")
+    assert page.evaluate(question) == []
+    page.evaluate(f"() => {{ {SPOILT[question]} }}")
+    assert page.evaluate(question) != []
+
+
+def test_axe_finds_what_is_wrong(page: Page) -> None:
+    page.goto("/docs/")
+    page.evaluate("() => { document.querySelector('main p').style.color = '#999' }")
+    page.evaluate("() => document.querySelector('html').removeAttribute('lang')")
+    assert {rule for rule, _ in violations(page)} == {"color-contrast", "html-has-lang"}

@@ -92,9 +92,9 @@ def at_step(page: Page, wanted: int) -> None:
     expect(page.locator(HERE)).to_contain_text(f"{wanted} of 7", timeout=END_MS)
 
 
-def paused_before(page: Page, step: str, **wanted: str) -> str:
+def paused_before(page: Page, step: str) -> str:
     """Begin a run of the plain invoice and hold it before a step; returns its code."""
-    code = begin(page, pace="step", **wanted)
+    code = begin(page, pace="step")
     be_live(page)
     pause_before(page, step)
     return code
@@ -133,7 +133,9 @@ def seqs(page: Page) -> list[int]:
 
 def head(page: Page) -> str:
     """The head of the run's chain as its page shows it, in full."""
-    return page.locator("#tail .hash [title], #tail .hash[title]").first.get_attribute("title") or ""
+    return (
+        page.locator("#tail .hash [title], #tail .hash[title]").first.get_attribute("title") or ""
+    )
 
 
 def get(page: Page, path: str) -> tuple[int, str]:
