@@ -15,6 +15,7 @@ from django.db import connection
 
 from nanovm_core.canonical import decode
 from nanovm_core.envelope import decode_snapshot
+from nanovm_core.errors import CanonicalError
 from nanovm_core.messages import Snapshot
 from pipeline import gateway, runtime, workspaces
 from pipeline.drive import drive_patiently
@@ -40,12 +41,22 @@ def bodies(run: Run | str) -> list[dict[str, Any]]:
     """The envelopes of a run (or of "log"), decoded."""
     name = run if isinstance(run, str) else str(run.id)
     found = Envelope.objects.filter(run=name).order_by("workspace", "n")
-    return [dict(body) for each in found if isinstance(body := decode(bytes(each.bytes)), dict)]
+    return [_body(bytes(each.bytes)) for each in found]
+
+
+def _body(data: bytes) -> dict[str, Any]:
+    """An envelope's fields; none where its bytes were damaged."""
+    try:
+        value = decode(data)
+    except CanonicalError:
+        return {}
+    return dict(value) if isinstance(value, dict) else {}
 
 
 def kinds(run: Run) -> list[str]:
     """The kinds of a run's envelopes."""
-    return [str(body.get("kind")) for body in bodies(run)]
+    found = Envelope.objects.filter(run=str(run.id)).order_by("n")
+    return list(found.values_list("kind", flat=True))
 
 
 def reason(run: Run) -> str:
@@ -69,7 +80,7 @@ def succeeded(run: Run) -> list[tuple[int, str]]:
     return [(each.amount, each.currency) for each in payments(run) if each.status == "succeeded"]
 
 
-def sql(*statements: tuple[str, Sequence[object]]) -> None:
+def sql(*statements: tuple[str, Sequence[Any]]) -> None:
     """Raw SQL behind the application's back: triggers away, change, triggers back."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
@@ -144,7 +155,7 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def failing_once(call: Callable[..., Any], error: Exception) -> Callable[..., Any]:
+def failing_once(call: Callable[..., Any], error: BaseException) -> Callable[..., Any]:
     """The same call, which raises the first time."""
     left = [error]
 

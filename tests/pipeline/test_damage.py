@@ -1,6 +1,7 @@
 """Damage behind the application's back: found, named, contained; other runs go on."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -52,13 +53,17 @@ DAMAGE: dict[str, tuple[Callable[[Run], Statement], str]] = {
     "step": (lambda run: row(run, "step", "seal"), "LOG-003"),
     "policy": (lambda run: row(run, "policy_hash", "0" * 64), "LOG-003"),
     "program": (lambda run: row(run, "program_hash", "0" * 64), "LOG-003"),
+    "text for bytes": (lambda run: envelope(run, "SET bytes = 'x'"), "LOG-001"),
+    "bytes for text": (lambda run: envelope(run, "SET hash = x'00'"), "LOG-001"),
+    "text for a snapshot": (lambda run: row(run, "snapshot", "{}"), "LOG-003"),
+    "text for a length": (lambda run: row(run, "length", "many"), "LOG-002"),
     "head": (lambda run: row(run, "head", "0" * 64), "LOG-004"),
     "length up": (lambda run: row(run, "length", 99), "LOG-002"),
     "length down": (lambda run: row(run, "length", 1), "LOG-002"),
 }
 
 
-def live(house: House, **options: object) -> Run:
+def live(house: House, **options: Any) -> Run:
     """A run that stands paused before its payment."""
     run = house.new(stepping=True, **options)
     runtime.start(str(run.id), "visitor")

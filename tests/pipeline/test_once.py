@@ -113,9 +113,8 @@ def test_warrant_that_ran_out_before_the_call_takes_another_attempt(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = to_charge(house)
-    real = effects.now_ms
     late = [3_600_000]
-    monkeypatch.setattr(effects, "now_ms", lambda: real() + (late.pop() if late else 0))
+    monkeypatch.setattr(effects, "now_ms", lambda: now_ms() + (late.pop() if late else 0))
     house.drive(run)
     assert run.state == life.COMPLETED
     assert succeeded(run) == ONE
