@@ -25,6 +25,7 @@ from nanovm_core.messages import (
     ErasureDone,
     ErasureRequested,
     Event,
+    ForeignIntent,
     KillRequested,
     PauseRequested,
     ProgramRefused,
@@ -131,7 +132,7 @@ class Runs(RuleBasedStateMachine):
         key = self.any_key(data)
         self.submit(EffectUnknown(at_ms=self.now_ms, key=key, code="STR-004", text="?"))
 
-    @rule(kind=st.sampled_from([RunStarted, PauseRequested, Declined, DamageFound]))
+    @rule(kind=st.sampled_from([RunStarted, PauseRequested, Declined, DamageFound, ForeignIntent]))
     def plain_request(self, kind: type[Event]) -> None:
         self.submit(kind(at_ms=self.now_ms))
 

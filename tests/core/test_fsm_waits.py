@@ -5,6 +5,7 @@ import pytest
 from nanovm_core import lifecycle as life
 from nanovm_core.messages import (
     Approved,
+    DamageFound,
     Decision,
     Declined,
     DeliveryReceived,
@@ -12,6 +13,7 @@ from nanovm_core.messages import (
     EffectFailed,
     EffectUnknown,
     Event,
+    ForeignIntent,
     KillRequested,
     PauseRequested,
     ProgramRefused,
@@ -243,6 +245,22 @@ def test_answer_after_a_kill_is_absorbed() -> None:
     assert (decision.absorbed, decision.effects) == ("EffectDone", ())
 
 
+@pytest.mark.parametrize("kind", [EffectDone, EffectFailed, EffectUnknown])
+def test_result_that_no_holder_of_the_lease_says_is_refused(kind: type[Event]) -> None:
+    play = Play().to_charge()
+    said = {} if kind is EffectDone else {"code": "STR-001", "text": "no"}
+    before = play.now
+    decision = play.feed(kind(at_ms=play.tick(), key=play.key, by_holder=False, **said))  # type: ignore[call-arg,arg-type]
+    assert (code(decision), play.now) == ("FSM-012", before)
+
+
+def test_effect_that_no_intent_bears_is_refused_and_changes_nothing() -> None:
+    play = Play().to_charge()
+    before = play.now
+    assert code(play.feed(ForeignIntent(at_ms=play.tick()))) == "FSM-001"
+    assert play.now == before
+
+
 # --- absorption ------------------------------------------------------------------------------
 
 EVENTS: tuple[Event, ...] = (
@@ -258,6 +276,8 @@ EVENTS: tuple[Event, ...] = (
     Declined(at_ms=1),
     KillRequested(at_ms=1, under_way=False),
     DeliveryReceived(at_ms=1, program="0" * 64),
+    DamageFound(at_ms=1),
+    ForeignIntent(at_ms=1),
     ProgramRefused(at_ms=1, found="0" * 64),
 )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from nanovm_core import lifecycle as life
-from nanovm_core.messages import EffectUnknown
+from nanovm_core.messages import EffectDone, EffectUnknown
 from pipeline import drive, effects, gateway, leases, runtime, tasks
 from pipeline.errors import OutcomeUnknownError, TransientError
 from pipeline.models import AdapterCall, Envelope, Lease, Outbox, Run
@@ -220,10 +220,37 @@ def test_answer_that_the_kernel_refuses_ends_the_run_instead_of_looping(
     assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["FSM-007"]
 
 
+def test_forged_result_is_refused_and_the_payment_still_made(house: House) -> None:
+    run = to_charge(house)
+    key = Outbox.objects.get(run=run, done_ms=None).key
+    forged = EffectDone(at_ms=now_ms(), key=key, out={"payment_status": "succeeded"})
+    for holder in ("", "somebody"):
+        decision = runtime.submit(str(run.id), [forged], holder=holder)
+        assert decision.refusal is not None
+        assert decision.refusal.code == "FSM-012"
+    assert succeeded(run) == []
+    house.drive(run)
+    assert succeeded(run) == ONE
+
+
+def test_forged_outbox_row_is_taken_out_and_never_done(house: House) -> None:
+    run = to_charge(house)
+    forged = Outbox.objects.get(run=run, done_ms=None)
+    forged.key, forged.attempt = "f" * 64, 9
+    forged.save(force_insert=True)
+    house.drive(run)
+    assert succeeded(run) == ONE
+    assert not AdapterCall.objects.filter(key="f" * 64).exists()
+    assert not Outbox.objects.filter(key="f" * 64).exists()
+
+
 def test_unknown_outcome_that_is_declined_keeps_the_money_reserved(house: House) -> None:
     run = to_charge(house)
     key = Outbox.objects.get(run=run, done_ms=None).key
-    runtime.submit(str(run.id), [EffectUnknown(at_ms=now_ms(), key=key, code="STR-004", text="?")])
-    runtime.decline(str(run.id), "operator")
+    holder = leases.take(str(run.id))
+    assert holder is not None
+    unknown = EffectUnknown(at_ms=now_ms(), key=key, code="STR-004", text="?")
+    runtime.submit(str(run.id), [unknown], holder=holder)
+    assert runtime.decline(str(run.id), "operator").snapshot.state == life.FAILED
     budget = run.workspace.budgets.get(currency="EUR")
     assert (budget.reserved_minor, budget.spent_minor) == (12_000, 0)
