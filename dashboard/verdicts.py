@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard import sources
-from dashboard.attacks import INJECTORS, Shot
+from dashboard import sources, stories
+from dashboard.attacks import Shot
 from nanovm_core.rules import RULES, Rule
 from pipeline import programs
 from pipeline.queries import log, personal
@@ -25,7 +25,7 @@ class Verdict:
 
     word: str
     headline: str
-    tried: str  # what was attempted, in a sentence
+    tried: str  # what was attempted, with its values
     rule: str
     title: str
     why: str
@@ -35,11 +35,10 @@ class Verdict:
     granted: str
     expected: str
     found: str
-    before: str
-    after: str
+    afterwards: str  # the state before and after
     calls: int
     calls_said: str  # which calls these are
-    payments: str
+    payments: str  # what the far side's own list says
     event: int | None
     url: str
     at_ms: int
@@ -80,8 +79,8 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
     rule = rule_of(shot.rule)
     return Verdict(
         word=shot.verdict,
-        headline=shot.headline,
-        tried=INJECTORS[shot.injector].wants if shot.injector in INJECTORS else "",
+        headline=stories.outcome(shot),
+        tried=stories.attempt(shot),
         rule=shot.rule,
         title=rule.title,
         why=rule.why,
@@ -91,11 +90,10 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         granted=_text(evidence["granted"]) if "granted" in evidence else granted(run),
         expected=shot.expected,
         found=shot.found,
-        before=str(evidence.get("before", shot.when)),
-        after=str(evidence.get("after", "")),
+        afterwards=stories.afterwards(shot),
         calls=_count(evidence.get("calls")),
-        calls_said="unauthorized calls in the adapters' own records",
-        payments=str(evidence.get("payments", "")),
+        calls_said="unauthorized, by the adapters' own records",
+        payments=stories.payments(shot),
         event=_number(evidence.get("event")),
         url=f"/runs/{run.code}/attacks/{shot.id}/",
         at_ms=shot.created_ms,
@@ -122,10 +120,9 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
         granted=granted(run) if proposal else "",
         expected=str(fields.get("expected", "")),
         found=str(fields.get("found", "")),
-        before=row.state_from,
-        after=row.state_to,
+        afterwards=_moved(row),
         calls=calls_made(run.id, CHARGE),
-        calls_said="calls of this run to Stripe in the adapters' own records",
+        calls_said="to Stripe in all, by the adapters' own records",
         payments="",
         event=row.number,
         url=f"/runs/{run.code}/events/{row.number}/",
@@ -143,6 +140,12 @@ def granted(run: RunHead) -> str:
         for name in program.grants
     }
     return json.dumps(tools, indent=2)
+
+
+def _moved(row: EventRow) -> str:
+    if row.moved:
+        return f"{row.state_from} → {row.state_to}"
+    return f"{row.state_to}, as before"
 
 
 def _headline(row: EventRow, rule: Rule) -> str:

@@ -99,7 +99,7 @@ INJECTOR = Injector(
     wants="Rewrite the record of a run without anybody noticing.",
     stopped_by="The chain: stored bytes are hashed again at each transition and verification.",
     params=(
-        Param(name="envelope", label="Envelope (n, from 0)", kind="int", default=1),
+        Param(name="envelope", label="Envelope n (event #n+1)", kind="int", default=0),
         Param(name="what", label="Change its", kind="choice", default="bytes", choices=WHAT),
     ),
     inject=inject,

@@ -12,10 +12,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.once import FIELD
+from pipeline.extract.currencies import DECIMALS
 
 register = template.Library()
 
-EXPONENTS = {"JPY": 0, "KRW": 0, "VND": 0, "CLP": 0, "ISK": 0, "BHD": 3, "KWD": 3, "TND": 3}
 THEMES = ("light", "dark")
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
 CHIPS = {
@@ -107,7 +107,7 @@ def money(amount_minor: int | None, currency: str) -> str:
     """An amount in minor units as people write it: 123456 EUR is 1,234.56 EUR."""
     if amount_minor is None:
         return ""
-    digits = EXPONENTS.get(currency, 2)
+    digits = DECIMALS.get(currency, 2)
     sign, whole = ("−" if amount_minor < 0 else ""), f"{abs(amount_minor):0{digits + 1}}"
     major = f"{int(whole[: len(whole) - digits]):,}"
     return f"{sign}{major}{'.' + whole[-digits:] if digits else ''} {currency}"

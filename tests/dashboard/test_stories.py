@@ -1,0 +1,106 @@
+"""What a card tells of an attack: the attempt with its values, the outcome, the payments."""
+
+import pytest
+
+from dashboard import attacks, stories
+from dashboard.attacks import Shot
+from pipeline import erasure
+from pipeline.queries.runs import RunHead
+from tests.dashboard.visitor import TRANSFER, Visitor, by_code
+
+
+def shot_at(visitor: Visitor, run: RunHead, injector: str, **params: object) -> Shot:
+    visitor.fire(run, injector, **params)
+    return attacks.of_run(by_code(run.code))[0]
+
+
+def test_an_injected_call_is_told_by_its_tool_until_it_is_erased(visitor: Visitor) -> None:
+    run = visitor.make()
+    shot = shot_at(visitor, run, "tool_injection", proposal=TRANSFER)
+    assert stories.attempt(shot) == "Have the model call wire_transfer."
+    assert stories.outcome(shot) == "No effect: the run has ended and takes nothing more."
+    erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert "wire_transfer" not in stories.attempt(attacks.of_run(by_code(run.code))[0])
+
+
+def test_an_injected_call_that_is_none_is_told_so(visitor: Visitor) -> None:
+    shot = shot_at(visitor, visitor.make(hold=True), "tool_injection", proposal="[1, 2")
+    assert stories.attempt(shot) == "Have the model answer with bytes that are no tool call."
+    assert stories.outcome(shot) == "Refused: the call was never made."
+    assert stories.afterwards(shot) == "READY, as before: the run can go on"
+
+
+def test_redeliveries_are_told_by_their_number() -> None:
+    shot = told(
+        verdict="IGNORED",
+        injector="double_exec",
+        redeliveries=7,
+        commands_again=3,
+        drove_the_run=1,
+        unaccounted=2,
+    )
+    assert "7 more times, and start and resume it again" in stories.attempt(shot)
+    assert stories.outcome(shot) == (
+        "No effect: 4 of 7 copies were discarded; 1 did the run's own next step; "
+        "2 were not answered in time."
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "attempt"),
+    [
+        ("bytes", "Change the stored bytes of event #2"),
+        ("hash", "Change the stored hash of event #2"),
+        ("snapshot", "Change the run's stored value"),
+    ],
+)
+def test_damage_is_told_by_its_place(visitor: Visitor, what: str, attempt: str) -> None:
+    run = visitor.make("over_limit")
+    shot = shot_at(visitor, run, "corrupt_hash", envelope="1", what=what)
+    assert stories.attempt(shot).startswith(attempt)
+    assert stories.outcome(shot).startswith("Noticed: ")
+    assert stories.outcome(shot).endswith("the run was stopped.")
+    assert stories.afterwards(shot) == "SUSPENDED → FAILED"
+
+
+def test_a_swapped_program_is_told_to_be_back_in_place(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    shot = shot_at(visitor, run, "reorder_steps", how="swap the stored program")
+    assert stories.attempt(shot).startswith("Swap the stored program")
+    assert stories.outcome(shot).endswith("its own program is in place.")
+
+
+def test_a_payment_is_told_in_its_currency() -> None:
+    paid = {"amount_minor": 128450, "currency": "EUR", "status": "succeeded"}
+    yen = {"amount_minor": 900, "currency": "JPY", "status": "succeeded"}
+    failed = {"amount_minor": 1, "currency": "EUR", "status": "requires_payment_method"}
+    far = {"reachable": True, "payments": [paid, failed, yen]}
+    assert stories.payments(told(far_side=far)) == "2 (1284.50 EUR, 900 JPY)"
+    assert stories.payments(told(far_side={"reachable": True, "payments": []})) == "none"
+    assert stories.payments(told(far_side={"reachable": False})).startswith("not known")
+
+
+def test_what_got_through_is_never_called_refused() -> None:
+    assert stories.outcome(told(verdict="BLOCKED", integrity="BREACHED")) == "It got through."
+    assert stories.outcome(told(verdict="ACCEPTED")).startswith("Taken")
+
+
+def told(
+    verdict: str = "BLOCKED",
+    integrity: str = "HELD",
+    injector: str = "tool_injection",
+    **evidence: object,
+) -> Shot:
+    return Shot(
+        id="1",
+        injector=injector,
+        params={},
+        verdict=verdict,
+        rule="CAP-001",
+        where="",
+        integrity=integrity,
+        headline="",
+        evidence=evidence,
+        created_ms=1,
+        when="READY",
+    )
