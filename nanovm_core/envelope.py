@@ -80,7 +80,9 @@ def chain_faults(
     prev, n = ZERO, first_n
     for stored in envelopes:
         if stored.n != n:
-            yield VerificationError("LOG-002", f"Envelope {n} is missing.", at=n, expected=prev)
+            yield VerificationError(
+                "LOG-002", f"Envelope n = {n} (event #{n + 1}) is missing.", at=n, expected=prev
+            )
             prev = ""
         prev, n, before = stored.hash, stored.n + 1, prev
         try:
@@ -116,20 +118,29 @@ def _check(stored: Stored, *, run: str, prev: str) -> None:
     n, found = stored.n, canonical_hash(stored.data)
     if found != stored.hash:
         raise VerificationError(
-            "LOG-001", f"Envelope {n} was changed.", at=n, expected=stored.hash, found=found
+            "LOG-001",
+            f"Envelope n = {n} (event #{n + 1}) was changed.",
+            at=n,
+            expected=stored.hash,
+            found=found,
         )
     try:
         value = decode(stored.data)
     except CanonicalError as error:
         raise VerificationError(
-            "LOG-001", f"Envelope {n} is not canonical: {error.text}", at=n, found=found
+            "LOG-001",
+            f"Envelope n = {n} (event #{n + 1}) is not canonical: {error.text}",
+            at=n,
+            found=found,
         ) from error
     if not isinstance(value, dict) or (value.get("run"), value.get("n")) != (run, n):
-        raise VerificationError("LOG-002", f"Envelope {n} belongs elsewhere.", at=n, found=found)
+        raise VerificationError(
+            "LOG-002", f"Envelope n = {n} (event #{n + 1}) belongs elsewhere.", at=n, found=found
+        )
     if prev and value.get("prev") != prev:
         raise VerificationError(
             "LOG-002",
-            f"Envelope {n} does not name its predecessor.",
+            f"Envelope n = {n} (event #{n + 1}) does not name its predecessor.",
             at=n,
             expected=prev,
             found=str(value.get("prev", "")),

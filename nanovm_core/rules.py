@@ -100,8 +100,8 @@ RULES = catalogue(
     ),
     (
         "FSM-011",
-        "The run owes nothing now; the message is only counted",
-        "A queue message is a wake-up and no command: with nothing owed there is nothing to do.",
+        "The run waits for no message now; it is only counted",
+        "A queue message is a wake-up and no command: what a run does next it knows by itself.",
     ),
     (
         "FSM-012",

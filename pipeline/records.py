@@ -151,7 +151,10 @@ def _check_head(run: Run, segment: Sequence[Stored]) -> None:
     last = segment[-1]
     if last.n + 1 != run.length:
         raise VerificationError(
-            "LOG-002", f"Envelope {last.n + 1} is missing.", at=last.n + 1, expected=run.head
+            "LOG-002",
+            f"Envelope n = {last.n + 1} (event #{last.n + 2}) is missing.",
+            at=last.n + 1,
+            expected=run.head,
         )
     if last.hash != run.head:
         raise VerificationError(
