@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,12 @@ from django.core.management import call_command
 from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
+from pipeline import effects
+from pipeline.extract import extract
 from pipeline.processes import stripe_counterpart
 from tests.pipeline.house import House
+
+READ = lru_cache(maxsize=64)(extract)
 
 
 @pytest.fixture(scope="session")
@@ -40,11 +45,15 @@ def house(
     migrated: Path,
     django_db_blocker: DjangoDbBlocker,
 ) -> Iterator[House]:
-    """The pipeline on a data folder of its own, committing for real: no test transaction."""
+    """The pipeline on a data folder of its own, committing for real: no test transaction.
+
+    Reading is a pure function in a child process: the same bytes are read once a session.
+    """
     url, sandbox = counterpart
     shutil.copy(migrated, tmp_path / "app.sqlite3")
     monkeypatch.setattr(settings, "NANOVM_DATA", tmp_path)
     monkeypatch.setitem(settings.STRIPE, "api_base", url)
+    monkeypatch.setattr(effects, "extract", READ)
     with django_db_blocker.unblock(), _database(tmp_path / "app.sqlite3"):
         yield House(folder=tmp_path, stripe_url=url, sandbox=sandbox)
 

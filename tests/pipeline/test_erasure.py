@@ -264,6 +264,8 @@ def test_one_secret_is_erased_and_the_others_stay(house: House) -> None:
     email = Secret.objects.get(run=run, slot="advice_to").ref
     seller = Secret.objects.get(run=run, slot="seller").ref
     first = erasure.erase_ref(email, "art17-1-a", "visitor")
+    assert email not in house.wrapped_keys()
+    assert seller in house.wrapped_keys()
     assert (vaultstore.read(email), vaultstore.read(seller)) == (TOMBSTONE, CANARIES["seller"])
     assert not list((house.folder / "mail").iterdir())
     second = erasure.erase_ref(seller, "art17-1-a", "visitor")
