@@ -95,14 +95,15 @@ def calls(request: HttpRequest, code: str) -> HttpResponse:
 def answer(request: HttpRequest, run: RunHead, url: str) -> HttpResponse:
     """The run's fragments as they are now, for htmx; rows come by the cursor alone.
 
-    ``X-Seq`` says how much was sealed then: a page that has seen more does not go back.
+    First comes how much was sealed then: a page that has seen more does not go back.
     """
     now = runs.by_id(run.id)
     context: dict[str, Any] = frames.context_of(now)
-    parts = [frames.render(name, context, oob=True) for name in frames.FRAGMENTS]
+    names = ("answered", *frames.FRAGMENTS)
+    parts = [frames.render(name, context, oob=True) for name in names]
     refused = verdicts.rule_of(url.partition("?refused=")[2])
     flash = frames.render("flash", {"flash": refused.code and refused}, oob=True)
-    return HttpResponse("".join((*parts, flash)), headers={"X-Seq": str(now.length)})
+    return HttpResponse("".join((*parts, flash)))
 
 
 def _refused(decision: Decision) -> str:

@@ -21,6 +21,7 @@
   let unfolded = [];
   let focused = "";
   let focusedAt = 0;
+  let late = false;
 
   const here = (path) => `${path}?after=${last}&mark=${byId("cursor").dataset.mark}`;
 
@@ -153,6 +154,16 @@
     if (event.detail.xhr.getResponseHeader("X-Resync")) refresh();
     if (!accept(event.detail.serverResponse)) event.detail.shouldSwap = false;
     if (poll) setLink("polling");
+  });
+  // An answer that the socket overtook shows the run as it was: of it, only what belongs to
+  // the form that was sent is taken. It is seen here, part by part: the button that was
+  // pressed may be gone by now, and then no other event of its request reaches the document.
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    const { target, fragment } = event.detail;
+    if (target.id === "answered") {
+      late = Number(fragment.firstElementChild.dataset.seq) < last;
+      setTimeout(() => { late = false; });
+    } else if (late && !/^(key|error|flash)\b/.test(target.id)) event.detail.shouldSwap = false;
   });
   document.addEventListener("htmx:afterSettle", took);
   document.addEventListener("htmx:sendError", () => setLink("offline"));
