@@ -74,7 +74,9 @@ def test_charge_is_owed_with_all_its_authority_in_the_intent() -> None:
         "reserved": {"currency": "EUR", "amount_minor": 128_450},
         "left": 100_000_000 - 128_450,
     }
-    authorize(owed.warrant, binding(RUN, play.program.hash, owed), at_ms=intent.at_ms)
+    bound = binding(RUN, play.program.hash, owed)
+    assert bound["args"] == dict(owed.args)
+    authorize(owed.warrant, bound, at_ms=intent.at_ms)
 
 
 def test_budget_is_reserved_once_and_spent_by_the_result() -> None:
@@ -274,7 +276,7 @@ def test_retry_takes_a_new_key_each_time_and_ends_after_the_last() -> None:
     play = Play().to_charge()
     keys = [play.key]
     for _ in range(2):
-        failed(play, retry=True)
+        assert failed(play, retry=True).budgets == ()
         keys.append(play.key)
     assert len(set(keys)) == 3
     assert failed(play, retry=True).snapshot.state == life.FAILED
