@@ -119,5 +119,8 @@ LOGGING = {
     "loggers": {
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
         "stripe": {"level": "WARNING"},  # below that it names payment objects
+        "django.dispatch": {"level": "CRITICAL"},  # it quotes errors; pipeline.signals names them
+        "celery.app.trace": {"level": "WARNING"},  # a line a task, and there is one each sweep
+        "celery.worker.strategy": {"level": "WARNING"},
     },
 }

@@ -22,8 +22,6 @@ from nanovm_core.messages import (
 )
 from nanovm_core.program import COMPLETED, Program, Step
 
-UNKNOWN_OUTCOME = "unknown-outcome"
-
 
 def frozen(slots: Mapping[str, Scalar]) -> Args:
     """A copy of the slots that nobody can change."""
@@ -233,7 +231,7 @@ def suspend(
 def end(now: Snapshot, event: Event, to: str, code: str, text: str) -> Decision:
     """End the run. What was reserved is given back, unless nobody knows whether it was spent."""
     given_back: tuple[Reservation, ...] = ()
-    if now.reserved is not None and now.held_by != UNKNOWN_OUTCOME:
+    if now.reserved is not None and now.held_by != policy.UNKNOWN_OUTCOME:
         given_back = (budget.release(*now.reserved),)
     reason = (code, text) if code else None
     after = replace(now, state=to, owed=None, held_by="", reserved=None, reason=reason)

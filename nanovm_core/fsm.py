@@ -96,7 +96,7 @@ def transition(program: Program, now: Snapshot, event: Event) -> Decision:
     """
     erasing = isinstance(event, ErasureRequested | ErasureDone)
     if now.state in life.TERMINAL and not erasing:
-        return _absorbed(now, event)
+        return _absorbed(program, now, event)
     try:
         return _decided(program, now, event)
     except RefusedError as error:
@@ -193,9 +193,14 @@ def _decided(program: Program, now: Snapshot, event: Event) -> Decision:  # noqa
     raise TypeError(f"{type(event).__name__} is no event of the kernel")
 
 
-def _absorbed(now: Snapshot, event: Event) -> Decision:
-    """δ(terminal, anything): no change, no effect; sealed once a kind."""
-    kind = type(event).__name__
+def _absorbed(program: Program, now: Snapshot, event: Event) -> Decision:
+    """δ(terminal, anything): no change, no effect; sealed once a kind.
+
+    A result from the run's own worker is a kind of its own, so that nobody's forged one can
+    use up its place.
+    """
+    from_worker = isinstance(event, EffectDone) and event.by_holder
+    kind = type(event).__name__ + ("FromWorker" if from_worker else "")
     if kind in now.ignored:
         return Decision(snapshot=now, absorbed=kind)
     after = replace(now, ignored=tuple(sorted({*now.ignored, kind})))
@@ -203,7 +208,7 @@ def _absorbed(now: Snapshot, event: Event) -> Decision:
         **flow.moved(now, event, now.state),
         "rule": "FSM-003",
         "decision": {"verdict": "IGNORED", "rules": ["FSM-003"]},
-        **_carried(event),
+        **_late(program, event),
     }
     draft = Draft(kind="ignored", at_ms=event.at_ms, actor=event.actor, after=after, body=body)
     return Decision(snapshot=after, drafts=(draft,), absorbed=kind)
@@ -226,13 +231,33 @@ def _refused(program: Program, now: Snapshot, event: Event, error: RefusedError)
 
 
 def _carried(event: Event) -> dict[str, object]:
-    """What a refused or ignored event brought along, by ref."""
-    if not isinstance(event, ProposalReceived):
+    """What a refused event brought along, by ref."""
+    if not isinstance(event, ProposalReceived) or event.secret is None:
         return {}
     return {
         "in": {event.secret.slot: event.secret.ref},
         "secrets": flow.listed((event.secret,)),
     }
+
+
+def _late(program: Program, event: Event) -> dict[str, object]:
+    """The clear part of a worker's result that came after the end: what happened outside, happened.
+
+    Refs are left out, for nothing enters the vault of a run that has ended; so is whatever no
+    step could have filled in.
+    """
+    if not isinstance(event, EffectDone) or not event.by_holder:
+        return {}
+    clear: dict[str, object] = {}
+    for name, value in event.out.items():
+        slot = program.slots.get(name)
+        if slot is not None and slot.type != "ref":
+            try:
+                steps.check_slot(program, name, value, ())
+            except RefusedError:
+                continue  # it says nothing that could be sealed
+            clear[name] = value
+    return {"out": clear}
 
 
 def _erasing(now: Snapshot, event: ErasureRequested | ErasureDone) -> Decision:

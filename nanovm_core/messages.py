@@ -77,13 +77,13 @@ class EffectUnknown(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalReceived(Event):
-    """Untrusted bytes that want a tool call; ``secret`` is where the vault keeps them.
+    """Untrusted bytes that want a tool call; ``secret`` is where the vault keeps them, if it does.
 
     ``key`` is the model step's idempotency key where the bytes answer it, else empty.
     """
 
     raw: bytes
-    secret: Commitment
+    secret: Commitment | None = None
     key: str = ""
 
 

@@ -46,6 +46,8 @@ class Outcome:
     hold: PolicyRule | None = None
 
 
+UNKNOWN_OUTCOME = "unknown-outcome"  # the runtime's own hold; no rule may bear its name
+
 DENY_ALL = Policy(
     name="deny-all", hash=digest(b"nanovm/policy/v1\0", b""), rules=(), budget_minor=0
 )
@@ -64,6 +66,8 @@ def load_policy(source: bytes) -> Policy:
     rules = tuple(_rule(row, place) for place, row in enumerate(rows, 1))
     if len({rule.id for rule in rules}) != len(rules):
         raise ProgramError("PRG-003", "two rules have the same id")
+    if UNKNOWN_OUTCOME in {rule.id for rule in rules}:
+        raise ProgramError("PRG-003", f"the id {UNKNOWN_OUTCOME!r} is the runtime's own")
     budget = found.get("budget", {})
     limit = budget.get(KEY) if isinstance(budget, Mapping) else None
     if type(limit) is not int or not 0 <= limit <= INTEGER_MAX or budget != {KEY: limit}:

@@ -190,6 +190,11 @@ RULES = catalogue(
         "Whoever owns the run refused the held payment.",
     ),
     (
+        "POL-023",
+        "A person gave up on a payment that may have been made",
+        "Nobody could tell whether it happened; the far side's own records say so.",
+    ),
+    (
         "BUD-001",
         "The workspace's budget does not cover it",
         "Money is reserved before the call; a call that does not fit is not made.",

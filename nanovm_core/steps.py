@@ -16,7 +16,6 @@ from nanovm_core.capabilities import (
 )
 from nanovm_core.errors import CanonicalError, RefusedError
 from nanovm_core.flow import (
-    UNKNOWN_OUTCOME,
     again,
     draft,
     end,
@@ -52,6 +51,7 @@ from nanovm_core.messages import (
     Snapshot,
     StepRequested,
 )
+from nanovm_core.policy import UNKNOWN_OUTCOME
 from nanovm_core.program import SLOT_TYPES, Program, Step
 
 
@@ -150,8 +150,8 @@ def proposed(program: Program, now: Snapshot, event: ProposalReceived) -> Decisi
         "tool": "model.propose",
         "idempotency_key": event.key,
         "outcome": "proposed",
-        "out": {event.secret.slot: event.secret.ref},
-        "secrets": listed((event.secret,)),
+        "out": {event.secret.slot: event.secret.ref} if event.secret else {},
+        "secrets": listed((event.secret,)) if event.secret else [],
     }
     sealed = draft("result", event, after, body)
     return join(sealed, go_on(program, after, program.model_step.next, event))
@@ -197,6 +197,9 @@ def stopped(now: Snapshot, event: Declined | KillRequested) -> Decision:
     """End a run by a person's word, unless a payment is under way."""
     if isinstance(event, Declined):
         _to(now, event, life.FAILED)
+        if now.held_by == UNKNOWN_OUTCOME:
+            text = "A person gave up on a payment that may have been made: look at the far side."
+            return end(now, event, life.FAILED, "POL-023", text)
         return end(now, event, life.FAILED, "POL-022", "A person declined the held payment.")
     _to(now, event, life.KILLED)
     if event.under_way and now.owed is not None and now.owed.warrant is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nanovm_core.canonical import decode
 from nanovm_core.envelope import Stored, canonical_hash, chain_faults, starts_segment
 from nanovm_core.errors import CanonicalError, VerificationError
-from pipeline import records, vaultstore
+from pipeline import programs, records, vaultstore
 from pipeline.models import Envelope, Run, Secret, Workspace
 
 
@@ -77,13 +77,39 @@ def audit_workspace(workspace: Workspace) -> list[Damage]:
 def _run_damage(workspace: Workspace, run: Run) -> Iterator[Damage]:
     envelopes = records.stored(str(run.id))
     named = _named_places(envelopes)
-    yield from _chain_damage(workspace, str(run.id), envelopes, named)
+    found = [*_chain_damage(workspace, str(run.id), envelopes, named)]
     try:
         records.verified(run)
     except VerificationError as fault:
         if fault.code in ("LOG-003", "LOG-004") or fault.at >= len(envelopes):
-            yield _damage(workspace, str(run.id), fault, {})
+            found.append(_damage(workspace, str(run.id), fault, {}))
+    yield from found
+    yield from _contained(workspace, str(run.id), named, found)
+    yield from _row_damage(workspace, run, sealed_damage=bool(named))
     yield from _secret_damage(workspace, run, envelopes)
+
+
+def _contained(
+    workspace: Workspace, run: str, named: Mapping[int, str], found: Sequence[Damage]
+) -> Iterator[Damage]:
+    """Damage that an ``integrity`` envelope names and that left nothing bad behind."""
+    there = {each.at for each in found}
+    for at, code in named.items():
+        if at not in there:
+            text = f"The run was damaged at n = {at}; it was contained."
+            yield Damage(log=workspace.origin, run=run, at=at, code=code, text=text, explained=True)
+
+
+def _row_damage(workspace: Workspace, run: Run, *, sealed_damage: bool) -> Iterator[Damage]:
+    """What the run's row holds beside its chain: program, policy, the mark of quarantine."""
+    checks = (
+        (programs.found_hash(run) == run.program_hash, "PRG-011", "The stored program is another."),
+        (programs.found_policy(run) == run.policy_hash, "PRG-011", "The stored policy is another."),
+        (run.quarantined == sealed_damage, "LOG-003", "The mark of quarantine was changed."),
+    )
+    for holds, code, text in checks:
+        if not holds:
+            yield Damage(log=workspace.origin, run=str(run.id), at=0, code=code, text=text)
 
 
 def _chain_damage(
@@ -99,23 +125,26 @@ def _chain_damage(
 
 def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damage]:
     """Gaps in the log, and rows whose columns are not what their bytes say."""
-    seqs: list[int] = []
+    explained = sum(each.explained and "missing" in each.text for each in known)
+    due = 0
     for row in Envelope.objects.filter(workspace=workspace).order_by("seq").iterator():
-        seqs.append(row.seq)
         if canonical_hash(bytes(row.bytes)) == row.hash and not _columns_hold(workspace, row):
             text = f"Envelope {row.n} does not lie where its bytes say."
             yield Damage(log=workspace.origin, run=row.run, at=row.n, code="LOG-002", text=text)
-    missing = sorted(set(range(workspace.size)) - set(seqs))
-    explained = sum(each.explained and "missing" in each.text for each in known)
-    for place, seq in enumerate(missing):
-        yield Damage(
-            log=workspace.origin,
-            run="log",
-            at=seq,
-            code="LOG-002",
-            text=f"The log has no envelope {seq}.",
-            explained=place < explained,
-        )
+        if row.seq != due:
+            yield _gap(workspace, due, row.seq, explained=row.seq - due <= explained)
+            explained -= row.seq - due
+        due = row.seq + 1
+    if due != workspace.size:
+        missing = workspace.size - due
+        yield _gap(workspace, due, workspace.size, explained=0 < missing <= explained)
+
+
+def _gap(workspace: Workspace, due: int, found: int, *, explained: bool) -> Damage:
+    text = f"The log goes on at seq {found}, but seq {due} was due."
+    return Damage(
+        log=workspace.origin, run="log", at=due, code="LOG-002", text=text, explained=explained
+    )
 
 
 def _columns_hold(workspace: Workspace, row: Envelope) -> bool:
@@ -140,15 +169,14 @@ def _stray_damage(workspace: Workspace) -> Iterator[Damage]:
 
 def _secret_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> Iterator[Damage]:
     """Commitments that do not open, and refs that are gone without an erasure to explain it."""
-    bodies = [body for body in (_body(each) for each in envelopes) if body]
-    committed, erased = _committed(bodies), _erased(bodies)
+    committed, erased = _committed(envelopes), _erased(envelopes)
     rows = {secret.ref: secret for secret in Secret.objects.filter(run=run)}
     living = [each for each in rows.values() if each.erased_ms is None]
     opened = _opened(living)
     for ref, (n, c) in committed.items():
         row = rows.get(ref)
         gone = row is None or row.erased_ms is not None or ref not in opened
-        explained = ref in erased or (row is not None and row.staging)
+        explained = ref in erased or (row is not None and row.staging and row.slot == "staging")
         if gone and not explained:
             text = "MISSING-UNEXPLAINED: a secret is gone and no erasure is sealed for it."
             yield Damage(log=workspace.origin, run=str(run.id), at=n, code="PII-003", text=text)
@@ -168,21 +196,24 @@ def _opened(living: Sequence[Secret]) -> dict[str, str]:
     return found
 
 
-def _committed(bodies: Sequence[Mapping[str, object]]) -> dict[str, tuple[int, str]]:
+def _committed(envelopes: Sequence[Stored]) -> dict[str, tuple[int, str]]:
+    """Each ref that an envelope commits to: the first place, and the commitment."""
     found: dict[str, tuple[int, str]] = {}
-    for body in bodies:
-        listed = body.get("secrets", [])
-        for each in listed if isinstance(listed, list) else []:
-            found.setdefault(str(each["ref"]), (int(str(body["n"])), str(each["c"])))
+    for each in envelopes:
+        listed = records.body_of(each).get("secrets")
+        for secret in listed if isinstance(listed, list) else []:
+            if isinstance(secret, dict) and "ref" in secret:
+                found.setdefault(str(secret["ref"]), (each.n, str(secret.get("c"))))
     return found
 
 
-def _erased(bodies: Sequence[Mapping[str, object]]) -> set[str]:
+def _erased(envelopes: Sequence[Stored]) -> set[str]:
     found: set[str] = set()
-    for body in bodies:
+    for body in map(records.body_of, envelopes):
         given = body.get("in")
-        if str(body.get("kind")).startswith("erasure_") and isinstance(given, dict):
-            found |= set(given["refs"])
+        refs = given.get("refs") if isinstance(given, dict) else None
+        if str(body.get("kind")).startswith("erasure_") and isinstance(refs, list):
+            found |= {str(ref) for ref in refs}
     return found
 
 
@@ -190,18 +221,11 @@ def _named_places(envelopes: Sequence[Stored]) -> dict[int, str]:
     """The places that ``integrity`` envelopes already name, with the rule they name."""
     named: dict[int, str] = {}
     for each in envelopes:
-        body = _body(each)
-        if body and body.get("kind") == "integrity" and starts_segment(each):
-            named[int(str(body["at"]))] = str(body["rule"])
+        body = records.body_of(each)
+        at = body.get("at")
+        if starts_segment(each) and isinstance(at, int):
+            named[at] = str(body.get("rule"))
     return named
-
-
-def _body(stored: Stored) -> dict[str, object] | None:
-    try:
-        value = decode(stored.data)
-    except CanonicalError:
-        return None
-    return dict(value) if isinstance(value, dict) else None
 
 
 def _damage(

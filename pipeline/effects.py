@@ -89,11 +89,9 @@ def perform(work: Work) -> Answer:
         return ADAPTERS[work.effect.tool](work)
     except (PermanentError, ExtractionError) as error:
         return _failed(work, error.code, error.text)
-    except RefusedError as error:
-        if work.begun_before:  # an earlier try may have acted: a new attempt could pay twice
-            text = f"{error.text} An earlier try may have acted; look, then decide."
-            raise OutcomeUnknownError(error.code, text) from error
-        return _failed(work, error.code, error.text, retry=True)
+    except RefusedError as error:  # another attempt would have another key, and might pay twice
+        text = f"{error.text} Approve it to authorize the same call again, under the same key."
+        raise OutcomeUnknownError(error.code, text) from error
 
 
 def receive(work: Work) -> Answer:
@@ -224,8 +222,8 @@ def _done(
     return Answer(event=event, secrets=tuple(sealed.values()))
 
 
-def _failed(work: Work, code: str, text: str, *, retry: bool = False) -> Answer:
-    event = EffectFailed(at_ms=now_ms(), key=work.effect.key, code=code, text=text, retry=retry)
+def _failed(work: Work, code: str, text: str) -> Answer:
+    event = EffectFailed(at_ms=now_ms(), key=work.effect.key, code=code, text=text)
     return Answer(event=event)
 
 

@@ -3,9 +3,11 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from pathlib import Path
 
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from nanovm_core import lifecycle as life
 from nanovm_core.canonical import decode
@@ -27,7 +29,8 @@ REASONS: Mapping[str, str] = {
     "art17-1-f": "collected from a child",
 }
 KEPT = ("envelopes", "amounts, dates and rule codes", "the payment record at Stripe")
-WAL_TRIES = 20  # readers hold the write-ahead log for milliseconds
+WAL_WAIT_MS = 50
+WAL_TRIES = 60  # readers hold the write-ahead log for milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +103,7 @@ def _erase(run_id: str, ref: str | None, reason: str, actor: str) -> Certificate
             return finished
     refs = _living(run_id, ref)
     if not refs:
+        _unlinked([advice_file(run_id)] if ref is None else [])  # written while it was erased
         return _known(run_id, ref)
     with transaction.atomic():
         _seal(run_id, ErasureRequested(at_ms=now_ms(), actor=actor, refs=refs, reason=reason))
@@ -187,7 +191,8 @@ def _destroy(run_id: str, refs: Sequence[str]) -> tuple[dict[str, int], dict[str
     paths = [media() / name for name in rows.exclude(file="").values_list("file", flat=True)]
     files, failed = _unlinked([*paths, advice_file(run_id)])
     texts = rows.exclude(ciphertext=None).update(ciphertext=None)
-    _truncate_wal()
+    if not _wal_truncated():
+        failed["write-ahead log"] = "busy: readers hold it; erase again to finish"
     return {"keys": keys, "ciphertexts": texts, "files": files}, failed
 
 
@@ -214,16 +219,25 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _truncate_wal() -> bool:
-    """Empty SQLite's write-ahead log; False where readers kept it busy (it holds no key)."""
+def _wal_truncated() -> bool:
+    """Empty SQLite's write-ahead log; False where readers keep it busy for a while."""
     if connection.vendor != "sqlite" or connection.in_atomic_block:
-        return False
-    for _ in range(WAL_TRIES):
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            if cursor.fetchone()[0] == 0:
-                return True
-        sleep_ms(50)
+        return True  # another database has none, and a transaction's caller empties it later
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout")
+        patience_ms = int(cursor.fetchone()[0])
+        cursor.execute("PRAGMA busy_timeout = 0")  # it would wait for readers, try after try
+        try:
+            return any(map(_truncated, repeat(cursor, WAL_TRIES)))
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {patience_ms}")
+
+
+def _truncated(cursor: CursorWrapper) -> bool:
+    cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if cursor.fetchone()[0] == 0:  # its first column: 1 is busy
+        return True
+    sleep_ms(WAL_WAIT_MS)
     return False
 
 

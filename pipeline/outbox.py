@@ -2,7 +2,7 @@
 
 from nanovm_core.canonical import encode
 from nanovm_core.messages import Decision, Effect, Event, ForeignIntent, Snapshot
-from pipeline.models import Outbox, Run
+from pipeline.models import AdapterCall, Outbox, Run
 from pipeline.world import now_ms
 
 
@@ -15,11 +15,30 @@ def keep(run: Run, decision: Decision) -> None:
         Outbox.objects.update_or_create(key=effect.key, defaults=_row(run, effect))
 
 
-def foreign(run: Run, now: Snapshot) -> list[Event]:
-    """The event that forged rows are: no sealed intent bears them, and they are taken out."""
+def reconcile(run: Run, now: Snapshot) -> list[Event]:
+    """Make the rows what the snapshot owes again, and say so where somebody forged one.
+
+    A row that no sealed intent bears is taken out; one that is missing is put back.
+    """
     owed = Outbox.objects.filter(run=run, done_ms=None)
     dropped, _ = owed.exclude(key=now.owed.key if now.owed else "").delete()
+    if now.owed is not None:
+        row = _row(run, now.owed)
+        Outbox.objects.get_or_create(key=now.owed.key, defaults=row)
+        Outbox.objects.filter(key=now.owed.key).exclude(done_ms=None).update(done_ms=None)
     return [ForeignIntent(at_ms=now_ms())] if dropped else []
+
+
+def begun(effect: Effect) -> bool:
+    """Whether somebody began this effect: by its row or by the adapters' own record."""
+    rows = Outbox.objects.filter(key=effect.key, begun_ms__isnull=False)
+    return rows.exists() or AdapterCall.objects.filter(key=effect.key).exists()
+
+
+def begin(run: Run, effect: Effect) -> None:
+    """Mark an effect as begun, with the adapters' own record beside it."""
+    Outbox.objects.filter(key=effect.key, begun_ms=None).update(begun_ms=now_ms())
+    AdapterCall.objects.create(run=run, key=effect.key, tool=effect.tool, at_ms=now_ms())
 
 
 def _row(run: Run, effect: Effect) -> dict[str, object]:

@@ -51,6 +51,14 @@ def found_hash(run: Run) -> str:
         return ""
 
 
+def found_policy(run: Run) -> str:
+    """The hash of the policy that lies beside the run now; empty where it is no policy."""
+    try:
+        return compiled_policy(bytes(run.policy_source)).hash
+    except ProgramError:
+        return ""
+
+
 def program_of(run: Run) -> Program:
     """The program of a run, under its policy: by the hashes the run began with, or not at all.
 

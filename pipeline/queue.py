@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 DRIVE = "pipeline.tasks.drive"
 
 
-def wake(run_id: str) -> None:
+def wake(run_id: str, in_ms: int = 0) -> None:
     """Queue a message that makes a worker drive this run: its id and its program's hash.
 
     Without a queue (a command that drives runs itself) nothing is sent. Where the queue does
@@ -23,6 +23,8 @@ def wake(run_id: str) -> None:
         return
     program = Run.objects.values_list("program_hash", flat=True).get(id=run_id)
     try:
-        current_app.send_task(DRIVE, args=[str(run_id), program], retry=False)
+        current_app.send_task(
+            DRIVE, args=[str(run_id), program], countdown=in_ms / 1000, retry=False
+        )
     except OperationalError:
         log.warning("the queue does not answer; the sweep will find run %s", run_id)

@@ -7,6 +7,7 @@ from functools import partial
 from django.db import transaction
 from django.db.models import F, Max
 
+from nanovm_core import lifecycle as life
 from nanovm_core.canonical import decode
 from nanovm_core.envelope import (
     LOG_RUN,
@@ -14,6 +15,7 @@ from nanovm_core.envelope import (
     Place,
     Stored,
     canonical_hash,
+    chain_faults,
     check_chain,
     decode_snapshot,
     encode_envelope,
@@ -23,14 +25,15 @@ from nanovm_core.envelope import (
     starts_segment,
 )
 from nanovm_core.errors import CanonicalError, VerificationError
-from nanovm_core.lifecycle import TERMINAL
 from nanovm_core.messages import Decision, Draft, Reservation, RunId, Snapshot
 from nanovm_core.program import Program
-from pipeline import outbox
+from pipeline import outbox, programs
 from pipeline.keystore import keystore
-from pipeline.models import Absorbed, Budget, Envelope, Outbox, Run, Secret, Workspace
+from pipeline.models import Absorbed, Budget, Envelope, Run, Secret, Workspace
 from pipeline.vaultstore import Sealed, rows
 from pipeline.world import now_ms
+
+SEQ_DRIFT_MAX = 1_000_000  # a row this far beyond its log's size is no envelope of ours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,8 @@ def lock(run_id: str) -> tuple[Workspace, Run]:
 def lock_log(workspace_id: str) -> Workspace:
     """Lock a log. Its size is counted from the envelopes; the column only repeats it."""
     workspace = Workspace.objects.select_for_update().get(id=workspace_id)
-    last = Envelope.objects.filter(workspace=workspace).aggregate(seq=Max("seq"))["seq"]
+    near = Envelope.objects.filter(workspace=workspace, seq__lt=workspace.size + SEQ_DRIFT_MAX)
+    last = near.aggregate(seq=Max("seq"))["seq"]
     workspace.size = 0 if last is None else last + 1
     return workspace
 
@@ -81,35 +85,58 @@ def verified(run: Run) -> Verified:
 
 
 def trusted(run: Run) -> Snapshot:
-    """A damaged run's last value: its snapshot where that is still the sealed one.
+    """A damaged run's last value: its snapshot where a whole last envelope seals it.
 
-    Else the little that its newest readable envelope says: state and step, and no slots.
+    Else the little that its newest whole envelope says: state and step, and no slots. An
+    envelope behind the first fault of its segment is not believed, whatever it says.
     """
     envelopes = stored(str(run.id))
-    try:
-        return _own_snapshot(run, envelopes[-1])
-    except (VerificationError, IndexError):
-        state, step = _last_said(envelopes) or (run.state, run.step)
-        return Snapshot(
-            run=RunId(str(run.id)),
-            program=run.program_hash,
-            policy=run.policy_hash,
-            state=state,
-            step=step,
-        )
+    segment = envelopes[last_segment(envelopes) :]
+    first_n = segment[0].n if segment and starts_segment(segment[0]) else 0
+    faults = {fault.at for fault in chain_faults(segment, run=str(run.id), first_n=first_n)}
+    if segment and segment[-1].n not in faults:
+        try:
+            return _own_snapshot(run, segment[-1])
+        except VerificationError:
+            pass  # the snapshot is the damage: the envelopes are asked instead
+    whole = [each for each in segment if not any(at <= each.n for at in faults)]
+    state, step = _last_said(whole) or (life.READY, run.step)
+    if run.state in life.TERMINAL and (run.state != life.COMPLETED or _at_the_end(whole)):
+        state = run.state  # a finished run keeps its state; none is finished by its row alone
+    return Snapshot(
+        run=RunId(str(run.id)),
+        program=run.program_hash,
+        policy=run.policy_hash,
+        state=state,
+        step=step,
+    )
 
 
 def _last_said(envelopes: Sequence[Stored]) -> tuple[str, str] | None:
-    """State and step after the newest envelope that is whole: the run's row may lie."""
+    """State and step after the newest of these envelopes that says so."""
     for each in reversed(envelopes):
-        try:
-            body = decode(each.data)
-        except CanonicalError:
-            continue
-        state = body.get("state") if isinstance(body, dict) else None
-        if isinstance(body, dict) and isinstance(state, dict) and "step" in body:
-            return str(state["to"]), str(body["step"])
+        body = body_of(each)
+        state = body.get("state")
+        to = state.get("to") if isinstance(state, dict) else None
+        if to in life.STATES:
+            return str(to), str(body.get("step", ""))
     return None
+
+
+def _at_the_end(envelopes: Sequence[Stored]) -> bool:
+    """Whether the chain itself holds the last step's result, after which a run is completed."""
+    body = body_of(envelopes[-1]) if envelopes else {}
+    step = programs.current().steps.get(str(body.get("step")))
+    return body.get("kind") == "result" and step is not None and step.next == "completed"
+
+
+def body_of(stored: Stored) -> dict[str, object]:
+    """What an envelope's bytes say; damaged bytes say nothing."""
+    try:
+        value = decode(stored.data)
+    except CanonicalError:
+        return {}
+    return dict(value) if isinstance(value, dict) else {}
 
 
 def record(
@@ -138,11 +165,6 @@ def funds(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[st
     )
     row = Budget.objects.select_for_update().get(workspace=workspace, currency=currency)
     return {currency: row.limit_minor - row.reserved_minor - row.spent_minor}
-
-
-def under_way(run: Run) -> bool:
-    """Whether an effect of this run was begun and is not answered."""
-    return Outbox.objects.filter(run=run, done_ms=None, begun_ms__isnull=False).exists()
 
 
 def _check_head(run: Run, segment: Sequence[Stored]) -> None:
@@ -178,11 +200,7 @@ def _sealed_snapshot(run: Run, last: Stored) -> Snapshot:
 
 def _own_snapshot(run: Run, last: Stored) -> Snapshot:
     """The run's snapshot, if it is the one that the last envelope seals."""
-    try:
-        envelope = decode(last.data)
-    except CanonicalError as error:
-        raise VerificationError("LOG-001", "The last envelope is unreadable.", at=last.n) from error
-    expected = str(envelope.get("snapshot", "")) if isinstance(envelope, dict) else ""
+    expected = str(body_of(last).get("snapshot", ""))
     found = snapshot_hash(bytes(run.snapshot))
     if expected != found:
         raise VerificationError(
@@ -240,7 +258,7 @@ def _keep(run: Run, snapshot: Snapshot) -> None:
     run.snapshot = encode_snapshot(snapshot)
     run.state, run.step = snapshot.state, snapshot.step
     run.program_hash, run.policy_hash = snapshot.program, snapshot.policy
-    if snapshot.state in TERMINAL and run.ended_ms is None:
+    if snapshot.state in life.TERMINAL and run.ended_ms is None:
         run.ended_ms = now_ms()
     run.save()
 

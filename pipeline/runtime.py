@@ -28,8 +28,8 @@ from nanovm_core.messages import (
 )
 from nanovm_core.program import Program
 from pipeline import leases, outbox, programs, queue, records, vaultstore
-from pipeline.models import AdapterCall, Outbox, Run, Workspace
-from pipeline.signals import run_changed
+from pipeline.models import Outbox, Run, Workspace
+from pipeline.signals import announce
 from pipeline.vaultstore import Sealed
 from pipeline.world import now_ms, run_code, uuid7
 
@@ -106,7 +106,7 @@ def submit(
         except VerificationError as damage:
             decision = quarantine(records.trusted(run), damage, at_ms=now_ms())
             records.record(workspace, run, decision)
-        transaction.on_commit(partial(_announce, run))
+        transaction.on_commit(partial(announce, run))
     return decision
 
 
@@ -137,19 +137,24 @@ def begin_effect(run_id: str) -> Begun | None:
 def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
     """Put a tool call before the kernel, through the door that the model's answer takes.
 
-    Where the run waits for its model, this is its answer; elsewhere it is out of turn.
+    Where the run waits for its model, this is its answer; elsewhere it is out of turn. A run
+    that has ended keeps no words of it: nothing comes into the vault that an erasure missed.
     """
     run = Run.objects.select_related("workspace").get(id=run_id)
     owed = Outbox.objects.filter(run=run, done_ms=None, tool="model.propose").first()
-    sealed = vaultstore.seal_values(str(run.id), run.workspace.origin, {"proposal": raw})
+    sealed: list[Sealed] = []
+    if run.state not in TERMINAL:
+        sealed.extend(
+            vaultstore.seal_values(str(run.id), run.workspace.origin, {"proposal": raw}).values()
+        )
     event = ProposalReceived(
         at_ms=now_ms(),
         actor=actor,
         raw=raw,
-        secret=sealed["proposal"].commitment,
+        secret=sealed[0].commitment if sealed else None,
         key=owed.key if owed else "",
     )
-    decision = submit(run_id, [event], secrets=[sealed["proposal"]])
+    decision = submit(run_id, [event], secrets=sealed)
     if decision.effects:
         queue.wake(run_id)
     return decision
@@ -208,10 +213,11 @@ def _decided(
     ended = snapshot.state in TERMINAL  # it absorbs, under whatever program
     program = programs.current() if ended else programs.program_of(run)
     decision = Decision(snapshot=snapshot)
-    for event in (*_exchanged(run), *outbox.foreign(run, snapshot), *events):
+    for event in (*_exchanged(run), *outbox.reconcile(run, snapshot), *events):
         event = replace(event, funds=records.funds(workspace, program, snapshot))
         if isinstance(event, KillRequested):
-            event = replace(event, under_way=records.under_way(run))
+            owed = snapshot.owed
+            event = replace(event, under_way=owed is not None and outbox.begun(owed))
         decision = transition(program, snapshot, event)
         records.record(workspace, run, decision, secrets)
         snapshot = decision.snapshot
@@ -233,16 +239,9 @@ def _taken(run_id: str) -> Begun | None:
     program, effect = programs.program_of(run), snapshot.owed
     if effect is None or snapshot.state != ACTIVE:
         return None
-    before = _begun(run, effect)
+    before = outbox.begun(effect)
+    outbox.begin(run, effect)
     return Begun(run=run, program=program, slots=snapshot.slots, effect=effect, before=before)
-
-
-def _begun(run: Run, effect: Effect) -> bool:
-    """Mark the effect as begun, with the adapter's own record; was it begun before?"""
-    before = Outbox.objects.filter(key=effect.key, begun_ms__isnull=False).exists()
-    Outbox.objects.filter(key=effect.key, begun_ms=None).update(begun_ms=now_ms())
-    AdapterCall.objects.create(run=run, key=effect.key, tool=effect.tool, at_ms=now_ms())
-    return before
 
 
 def _new_run(workspace: Workspace, model: str, pace_ms: int, policy: str) -> Run:
@@ -282,14 +281,8 @@ def _store(run: Run, decision: Decision, sealed: Sequence[Sealed]) -> None:
         run.snapshot = b""
         run.save(force_insert=True)
         records.record(workspace, run, decision, sealed)
-        transaction.on_commit(partial(_announce, run))
+        transaction.on_commit(partial(announce, run))
 
 
 def _program_hash(run_id: str) -> str:
     return Run.objects.values_list("program_hash", flat=True).get(id=run_id)
-
-
-def _announce(run: Run) -> None:
-    run_changed.send(
-        sender=Run, run_id=str(run.id), workspace_id=str(run.workspace_id), length=run.length
-    )

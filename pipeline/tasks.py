@@ -5,6 +5,7 @@ import threading
 
 from celery import shared_task
 from celery.signals import worker_ready
+from django.db.models import Exists, OuterRef
 from kombu.exceptions import OperationalError
 
 from nanovm_core.lifecycle import ACTIVE
@@ -44,7 +45,7 @@ def deliver(run_id: str, program: str) -> None:
 
 
 def stranded() -> list[str]:
-    """Running runs with an effect that has been due for a while, and no living lease."""
+    """Running runs that nobody drives: an effect has been due for a while, or its row is gone."""
     at_ms = now_ms()
     owed = Outbox.objects.filter(
         done_ms=None,
@@ -53,7 +54,10 @@ def stranded() -> list[str]:
         due_ms__lte=at_ms,
     )
     free = owed.exclude(run__lease__until_ms__gt=at_ms)
-    return sorted({str(run_id) for run_id in free.values_list("run_id", flat=True)})
+    rows = Outbox.objects.filter(run=OuterRef("pk"), done_ms=None)
+    lost = Run.objects.filter(~Exists(rows), state=ACTIVE).exclude(lease__until_ms__gt=at_ms)
+    ids = {*free.values_list("run_id", flat=True), *lost.values_list("id", flat=True)}
+    return sorted(map(str, ids))
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

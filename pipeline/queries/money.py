@@ -1,21 +1,28 @@
 """What reached the outside: the payment, and the adapters' own records of their calls."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from nanovm_core.envelope import canonical_hash
 from nanovm_core.vault import TOMBSTONE
 from pipeline.models import AdapterCall, Envelope
 from pipeline.queries.personal import opened
 from pipeline.queries.runs import RunHead, body_of, slots_of
 
 CHARGE = "stripe.create_payment_intent"
+MADE, NOT_MADE = "EffectDone", "EffectFailed"  # what an adapter notes where it knows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentView:
-    """The run's payment as far as it came. ``object_id`` is read from the vault."""
+    """The run's payment as far as it came. ``object_id`` is read from the vault.
+
+    ``status`` is empty where no payment is known; ``unknown`` says that there may be one.
+    """
 
     status: str
+    unknown: bool
     amount_minor: int | None
     currency: str
     object_ref: str
@@ -42,22 +49,25 @@ class CallView:
 def payment_of(run: RunHead) -> PaymentView:
     slots = slots_of(run.id)
     bodies = _charge_bodies(run)
+    calls = list(AdapterCall.objects.filter(run_id=run.id, tool=CHARGE).order_by("id"))
     intent, result = _last(bodies, "intent"), _last(bodies, "result")
     ref = str(slots.get("payment", ""))
     value = opened(ref) if ref else ""
     amount = slots.get("amount_minor")
+    status = str(slots.get("payment_status", "")) or _answered(bodies, calls)
     return PaymentView(
-        status=str(slots.get("payment_status", "")),
+        status=status,
+        unknown=not status and bool(_open_keys(bodies, calls)),
         amount_minor=amount if isinstance(amount, int) else None,
         currency=str(slots.get("currency", "")),
         object_ref=ref,
         object_id=value,
         erased=value == TOMBSTONE,
         key=str(intent.get("idempotency_key", "")),
-        warrant=str((intent.get("warrant") or {}).get("id", "")),
-        calls=AdapterCall.objects.filter(run_id=run.id, tool=CHARGE).count(),
-        intent=intent["n"] + 1 if intent else None,
-        result=result["n"] + 1 if result else None,
+        warrant=str(_mapping(intent.get("warrant")).get("id", "")),
+        calls=len(calls),
+        intent=intent.get("number"),
+        result=result.get("number"),
     )
 
 
@@ -69,13 +79,52 @@ def calls_of(run: RunHead) -> tuple[CallView, ...]:
     )
 
 
+def _answered(bodies: list[dict[str, Any]], calls: list[AdapterCall]) -> str:
+    """The status that an answer to the charge gave, also one that came after the run's end."""
+    keys = _charge_keys(bodies, calls)
+    for body in reversed(bodies):
+        status = _mapping(body.get("out")).get("payment_status")
+        sealed = body.get("kind") in ("result", "ignored") and body.get("whole")
+        if status and sealed and body.get("idempotency_key") in keys:
+            return str(status)
+    return "made" if any(call.outcome == MADE for call in calls) else ""
+
+
+def _open_keys(bodies: list[dict[str, Any]], calls: list[AdapterCall]) -> set[str]:
+    """The charges that were sealed or begun and whose answer is not known."""
+    failed = {body.get("idempotency_key") for body in bodies if _is_failed(body)}
+    failed |= {call.key for call in calls if call.outcome == NOT_MADE}
+    return {key for key in _charge_keys(bodies, calls) if key not in failed}
+
+
+def _is_failed(body: dict[str, Any]) -> bool:
+    return bool(body.get("kind") == "failed" and body.get("whole"))
+
+
+def _charge_keys(bodies: list[dict[str, Any]], calls: Iterable[AdapterCall]) -> set[str]:
+    sealed = {str(b.get("idempotency_key", "")) for b in bodies if b.get("kind") == "intent"}
+    return sealed | {call.key for call in calls}
+
+
 def _charge_bodies(run: RunHead) -> list[dict[str, Any]]:
-    rows = Envelope.objects.filter(
-        workspace_id=run.workspace, run=run.id, kind__in=("intent", "result")
-    )
-    bodies = [body_of(data) for data in rows.order_by("n").values_list("bytes", flat=True)]
-    return [body for body in bodies if body.get("step") == "charge"]
+    """What the envelopes about the charge say, each with its number and whether it is whole."""
+    kinds = ("intent", "result", "failed", "ignored")
+    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, kind__in=kinds)
+    bodies = [
+        {
+            **body_of(row.bytes),
+            "number": row.n + 1,
+            "whole": canonical_hash(bytes(row.bytes)) == row.hash,
+        }
+        for row in rows.order_by("n")
+    ]
+    return [b for b in bodies if b.get("step") == "charge" or b.get("kind") == "ignored"]
 
 
 def _last(bodies: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     return next((body for body in reversed(bodies) if body.get("kind") == kind), {})
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    """Stored bytes may be damaged: what is no object reads as an empty one."""
+    return value if isinstance(value, dict) else {}

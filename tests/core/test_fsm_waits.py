@@ -242,7 +242,19 @@ def test_answer_after_a_kill_is_absorbed() -> None:
     key = play.key
     kill(play, under_way=True)
     decision = play.feed(EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 1}))
-    assert (decision.absorbed, decision.effects) == ("EffectDone", ())
+    assert (decision.absorbed, decision.effects) == ("EffectDoneFromWorker", ())
+    assert decision.drafts[0].body["out"] == {"size_bytes": 1}
+
+
+def test_forged_late_result_takes_no_place_from_the_workers_own_and_seals_nothing_it_says() -> None:
+    play = Play()
+    play.start()
+    key = play.key
+    kill(play, under_way=True)
+    forged = EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 9}, by_holder=False)
+    assert "out" not in play.feed(forged).drafts[0].body
+    own = EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 1, "document": "x", "no": 1})
+    assert play.feed(own).drafts[0].body["out"] == {"size_bytes": 1}
 
 
 @pytest.mark.parametrize("kind", [EffectDone, EffectFailed, EffectUnknown])
@@ -289,11 +301,11 @@ def test_ended_run_seals_an_event_kind_once_and_counts_its_repeats(event: Event)
     first = play.feed(event)
     assert [draft.kind for draft in first.drafts] == ["ignored"]
     assert first.drafts[0].body["rule"] == "FSM-003"
-    assert first.absorbed == type(event).__name__
+    assert first.absorbed.removesuffix("FromWorker") == type(event).__name__
     for _ in range(3):
         again = play.feed(event)
         assert (again.drafts, again.effects, again.budgets) == ((), (), ())
-        assert again.absorbed == type(event).__name__
+        assert again.absorbed == first.absorbed
     assert (play.now.state, play.now.slots) == (before.state, before.slots)
     assert play.now.ignored == (type(event).__name__,)
 

@@ -136,6 +136,7 @@ def test_shipped_policy_holds_what_is_not_open_and_nobody_can_lift_it(status: st
         (HEAD + rule("a", "allow", extra='approvable = "yes"'), "'a'"),
         (HEAD + rule("a", "allow", "$slots.n = 1"), "'a'"),
         (HEAD + rule("a", "allow") + rule("a", "deny"), "same id"),
+        (HEAD + rule("unknown-outcome", "hold"), "runtime's own"),
         (HEAD + '[[rules]]\nid = "a"\n', "rule 1 needs"),
         (HEAD.replace("[budget]", "rules = 5\n[budget]"), "rules must be"),
         (HEAD + "#" * SOURCE_BYTES_MAX, "over 65536 bytes"),

@@ -1,7 +1,9 @@
 """Erasure: unique values are planted, paid for, erased, and looked for in raw bytes."""
 
 import base64
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -153,7 +155,10 @@ def test_queue_message_holds_ids_only(house: House, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(current_app, "send_task", lambda *args, **more: sent.append((args, more)))
     queue.wake(str(run.id))
     assert sent == [
-        (("pipeline.tasks.drive",), {"args": [str(run.id), run.program_hash], "retry": False})
+        (
+            ("pipeline.tasks.drive",),
+            {"args": [str(run.id), run.program_hash], "countdown": 0, "retry": False},
+        )
     ]
 
 
@@ -242,6 +247,21 @@ def test_file_that_will_not_go_leaves_the_erasure_incomplete_until_it_does(
     assert (again.state, again.refs) == ("done", first.refs)
     assert kinds(run)[-2:] == ["erasure_requested", "erasure_done"]
     assert sightings(house) == []
+
+
+def test_reader_that_holds_the_write_ahead_log_leaves_the_erasure_incomplete(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasure, "WAL_TRIES", 2)
+    run = paid(house)
+    with closing(sqlite3.connect(house.folder / "app.sqlite3")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM pipeline_envelope").fetchone()
+        first = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+        assert (first.state, kinds(run)[-1]) == ("incomplete", "erasure_requested")
+        assert "busy" in str(first.places["write-ahead log"])
+        reader.execute("ROLLBACK")
+    assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
 
 
 def test_interrupted_erasure_of_one_secret_does_not_stand_for_the_rest(

@@ -8,7 +8,16 @@ from pipeline import drive, effects, gateway, leases, runtime, tasks
 from pipeline.errors import OutcomeUnknownError, TransientError
 from pipeline.models import AdapterCall, Envelope, Lease, Outbox, Run
 from pipeline.world import now_ms
-from tests.pipeline.house import House, bodies, failing_once, payments, reason, snapshot, succeeded
+from tests.pipeline.house import (
+    House,
+    bodies,
+    failing_once,
+    payments,
+    reason,
+    snapshot,
+    sql,
+    succeeded,
+)
 
 PAY = "stripe.create_payment_intent"
 ONE = [(12_000, "eur")]
@@ -109,16 +118,48 @@ def test_warrant_that_ran_out_over_a_crash_asks_a_person_and_never_pays_twice(
     assert len(keys - {None}) == 1
 
 
-def test_warrant_that_ran_out_before_the_call_takes_another_attempt(
+def test_warrant_that_ran_out_before_the_call_waits_for_a_person_and_keeps_its_key(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = to_charge(house)
     late = [3_600_000]
     monkeypatch.setattr(effects, "now_ms", lambda: now_ms() + (late.pop() if late else 0))
     house.drive(run)
-    assert run.state == life.COMPLETED
+    assert (run.state, reason(run)) == (life.APPROVAL, "CAP-021")
+    assert succeeded(run) == []
+    runtime.approve(str(run.id), "visitor")
+    assert house.drive(run).state == life.COMPLETED
     assert succeeded(run) == ONE
-    assert [body["rule"] for body in bodies(run) if body["kind"] == "failed"] == ["CAP-021"]
+    keys = {b["idempotency_key"] for b in bodies(run) if b.get("tool") == PAY}
+    assert len(keys) == 1
+
+
+def test_lost_mark_of_a_begun_charge_never_pays_twice(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database writer hides that the charge was begun; its warrant has run out meanwhile."""
+    run = crash_after_payment(house, monkeypatch)
+    Lease.objects.all().delete()
+    sql(
+        ("UPDATE pipeline_outbox SET begun_ms = NULL WHERE run_id = %s", [run.id.hex]),
+        ("DELETE FROM pipeline_adaptercall WHERE run_id = %s", [run.id.hex]),
+    )
+    late = [3_600_000]
+    monkeypatch.setattr(effects, "now_ms", lambda: now_ms() + (late.pop() if late else 0))
+    house.drive(run)
+    assert run.state == life.APPROVAL
+    runtime.approve(str(run.id), "visitor")
+    assert house.drive(run).state == life.COMPLETED
+    assert succeeded(run) == ONE
+
+
+def test_outbox_row_that_was_deleted_is_put_back(house: House) -> None:
+    run = to_charge(house)
+    sql(("DELETE FROM pipeline_outbox WHERE run_id = %s AND done_ms IS NULL", [run.id.hex]))
+    assert tasks.stranded() == [str(run.id)]
+    tasks.deliver(str(run.id), run.program_hash)
+    assert house.drive(run).state == life.COMPLETED
+    assert succeeded(run) == ONE
 
 
 def test_key_older_than_stripe_remembers_is_never_sent_again(

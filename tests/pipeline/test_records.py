@@ -13,6 +13,7 @@ from nanovm_core.vault import commit
 from pipeline import leases, programs, runtime, vaultstore, workspaces
 from pipeline.audit import audit
 from pipeline.models import Envelope, Outbox, Run, Secret, Workspace
+from pipeline.signals import run_changed
 from pipeline.vaultstore import openings
 from samples import path
 from tests.pipeline.house import House, bodies, kinds
@@ -225,3 +226,19 @@ def test_eight_workers_on_one_run_pay_once(house: House) -> None:
     assert kinds(run).count("terminal") == 1
     assert leases.take(str(run.id)) is not None
     check_log(run.workspace)
+
+
+def test_listener_that_fails_does_not_undo_a_commit(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(**_said: object) -> None:
+        raise RuntimeError("a value that must not be logged")
+
+    run_changed.connect(broken)
+    try:
+        run = house.run()
+    finally:
+        run_changed.disconnect(broken)
+    assert kinds(run)[-1] == "terminal"
+    assert "RuntimeError" in caplog.text
+    assert "must not be logged" not in caplog.text
