@@ -1,13 +1,20 @@
 """Damage behind the application's back: found, named, contained; other runs go on."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from nanovm_core import lifecycle as life
 from nanovm_core.canonical import encode
-from nanovm_core.envelope import ZERO, canonical_hash
+from nanovm_core.envelope import (
+    ZERO,
+    canonical_hash,
+    decode_snapshot,
+    encode_snapshot,
+    snapshot_hash,
+)
 from pipeline import programs, runtime
 from pipeline.audit import audit
 from pipeline.models import Envelope, Run
@@ -175,3 +182,79 @@ def test_changed_ciphertext_fails_the_step_that_needs_it(house: House) -> None:
     report_ = audit()
     assert [each.code for each in report_.damage] == ["PII-002"]
     assert report_.exit_status == 1
+
+
+def forged_last(run: Run, body: dict[str, object]) -> Statement:
+    """Other bytes in the last envelope, with the hash that they have."""
+    data = encode(body)
+    change = "SET bytes = %s, hash = %s"
+    return envelope(run, change, data, canonical_hash(data), n=run.length - 1)
+
+
+MALFORMED = [
+    {"kind": "result", "state": {}, "step": "x"},
+    {"kind": "result", "secrets": [{}], "n": "three"},
+    {"kind": "erasure_done", "in": {}},
+    {"kind": "erasure_done", "in": {"refs": 7}},
+    {"kind": "integrity", "at": "here"},
+    {"kind": "result", "state": [], "secrets": {"ref": 1}},
+    {},
+]
+
+
+@pytest.mark.parametrize("body", MALFORMED, ids=str)
+def test_bytes_of_any_shape_are_damage_and_never_an_accident(
+    house: House, body: dict[str, object]
+) -> None:
+    run = live(house)
+    other = live(house, workspace=run.workspace)
+    sql(forged_last(run, body))
+    assert audit().exit_status == 1
+    runtime.check(str(run.id))
+    run.refresh_from_db()
+    assert (run.state, run.quarantined) == (life.FAILED, True)
+    assert audit().exit_status == 3
+    runtime.resume(str(other.id), "visitor")
+    assert house.drive(other).state == life.COMPLETED
+
+
+def test_live_run_is_not_made_paid_by_a_forged_last_envelope(house: House) -> None:
+    run = live(house)
+    forged = replace(
+        decode_snapshot(bytes(run.snapshot)),
+        state=life.COMPLETED,
+        owed=None,
+        slots={"payment_status": "succeeded", "amount_minor": 12_345, "currency": "EUR"},
+    )
+    data = encode_snapshot(forged)
+    body = {**bodies(run)[-1], "snapshot": snapshot_hash(data)}
+    sql(
+        envelope(run, "SET bytes = %s", encode(body), n=run.length - 1),
+        row(run, "snapshot", data),
+        row(run, "state", life.COMPLETED),
+    )
+    runtime.check(str(run.id))
+    run.refresh_from_db()
+    assert (run.state, report(run, "x")["decision"]) == (life.FAILED, "rejected")
+
+
+def test_row_far_beyond_the_log_stops_no_other_run(house: House) -> None:
+    run = live(house)
+    sql(
+        (
+            "INSERT INTO pipeline_envelope (workspace_id, seq, run, n, bytes, hash, kind) "
+            "VALUES (%s, %s, 'x', 0, %s, '', 'x')",
+            [run.workspace_id.hex, 2**63 - 1, b"{}"],
+        )
+    )
+    runtime.resume(str(run.id), "visitor")
+    assert house.drive(run).state == life.COMPLETED
+    assert audit().exit_status == 1
+
+
+def test_exchanged_policy_and_mark_of_quarantine_are_damage(house: House) -> None:
+    run = house.run()
+    sql(row(run, "policy_source", b"v = 1"))
+    assert audit().exit_status == 1
+    sql(row(run, "policy_source", bytes(run.policy_source)), row(run, "quarantined", True))
+    assert audit().exit_status == 1
