@@ -81,6 +81,11 @@ class KeyStore:
         with self._open() as connection:
             return dict(connection.execute("SELECT ref, subject FROM secret").fetchall())
 
+    def subjects(self) -> list[str]:
+        """Every subject that has a key."""
+        with self._open() as connection:
+            return [row[0] for row in connection.execute("SELECT id FROM subject ORDER BY id")]
+
     def _subject_key(self, connection: sqlite3.Connection, subject: str) -> bytes:
         row = connection.execute("SELECT wrapped FROM subject WHERE id = ?", [subject]).fetchone()
         if row is not None:

@@ -3,7 +3,7 @@
 import logging
 import threading
 
-from celery import shared_task
+from celery import Task, shared_task
 from celery.signals import worker_ready
 from django.db.models import Exists, OuterRef
 from kombu.exceptions import OperationalError
@@ -13,6 +13,7 @@ from nanovm_core.messages import DeliveryReceived
 from pipeline import drive as driving
 from pipeline import runtime
 from pipeline.models import Outbox, Run
+from pipeline.orphans import destroy_orphans
 from pipeline.queue import wake
 from pipeline.world import now_ms, sleep_ms
 
@@ -33,6 +34,12 @@ def sweep() -> None:
     """Find effects that are owed and that nobody drives, and wake their runs."""
     for run_id in stranded():
         wake(run_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def tidy() -> None:
+    """Destroy what crashes left of runs that were never stored."""
+    destroy_orphans()
 
 
 def deliver(run_id: str, program: str) -> None:
@@ -63,13 +70,18 @@ def stranded() -> list[str]:
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def start_sweeping(**_signal: object) -> None:
     """Have every worker ask for a sweep now and then, for as long as it lives."""
+    _ask_for(tidy)
     threading.Thread(target=_sweep_forever, name="sweep", daemon=True).start()
 
 
 def _sweep_forever() -> None:
     while True:
         sleep_ms(SWEEP_EVERY_MS)
-        try:
-            sweep.apply_async(expires=SWEEP_EVERY_MS / 1000, retry=False)
-        except OperationalError:
-            log.warning("the queue does not answer; the next sweep is tried as usual")
+        _ask_for(sweep)
+
+
+def _ask_for(task: Task) -> None:
+    try:
+        task.apply_async(expires=SWEEP_EVERY_MS / 1000, retry=False)
+    except OperationalError:
+        log.warning("the queue does not answer; the next sweep is tried as usual")
