@@ -37,11 +37,15 @@ def of_headers(headers: list[tuple[bytes, bytes]]) -> UUID | None:
     return opened(jar[COOKIE].value) if COOKIE in jar else None
 
 
+def existing(request: HttpRequest) -> Workspace | None:
+    """The visitor's workspace, if it is there."""
+    known = current(request)
+    return Workspace.objects.filter(pk=known).first() if known else None
+
+
 def ensure(request: HttpRequest) -> Workspace:
     """The visitor's workspace, made now if there is none. Only a POST may call this."""
-    known = current(request)
-    found = Workspace.objects.filter(pk=known).first() if known else None
-    return found or adopt(request, workspaces.create())
+    return existing(request) or adopt(request, workspaces.create())
 
 
 def adopt(request: HttpRequest, workspace: Workspace) -> Workspace:

@@ -4,8 +4,7 @@ import uuid
 
 import pytest
 
-from dashboard.models import Sent
-from pipeline.models import Run, Workspace
+from pipeline.models import Run
 from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -17,21 +16,6 @@ def test_a_double_click_makes_one_run(visitor: Visitor) -> None:
     first, second = visitor.post("/runs/", form), visitor.post("/runs/", form)
     assert first["Location"] == second["Location"]
     assert Run.objects.count() == 1
-
-
-def test_a_first_double_click_makes_one_workspace(visitor: Visitor) -> None:
-    first = Visitor().post("/runs/demo/", {"Idempotency-Key": KEY})
-    second = Visitor().post("/runs/demo/", {"Idempotency-Key": KEY})
-    assert first["Location"] == second["Location"]
-    assert Workspace.objects.count() == 1
-
-
-def test_an_old_key_gives_nobody_else_its_workspace(visitor: Visitor) -> None:
-    visitor.post("/runs/demo/", {"Idempotency-Key": KEY})
-    Sent.objects.update(created_ms=0)
-    other = Visitor()
-    other.post("/runs/demo/", {"Idempotency-Key": KEY})
-    assert Run.objects.get().code not in other.read("/runs/")
 
 
 def test_a_foreign_key_leads_to_nobody_elses_run(visitor: Visitor) -> None:
