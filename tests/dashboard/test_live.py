@@ -119,6 +119,55 @@ async def test_a_foreign_origin_is_not_let_in(committed: Visitor) -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        (b"http://127.0.0.1:1", b"127.0.0.1:8000"),
+        (b"http://127.0.0.1:8001", b"127.0.0.1:8000"),
+        (b"http://127.0.0.1", b"127.0.0.1:8000"),
+        (b"http://127.0.0.1:8000", b"localhost:8000"),
+        (b"https://localhost", b"localhost:80"),
+        (b"http://localhost:8000/", b"localhost:8000"),
+        (b"http://localhost:no", b"localhost:no"),
+        (b"ftp://localhost", b"localhost"),
+        (b"null", b"localhost"),
+        (b"", b"localhost"),
+        (None, b"localhost"),
+        (b"http://evil.example", b"evil.example"),
+    ],
+)
+async def test_an_origin_of_another_port_or_none_is_not_let_in(
+    origin: bytes | None, host: bytes
+) -> None:
+    named = [(b"origin", origin)] if origin is not None else []
+    link = WebsocketCommunicator(
+        application, "/ws/runs/AAAA-01/", headers=[*named, (b"host", host)]
+    )
+    assert await link.connect() == (False, 1000)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        (b"http://127.0.0.1:8000", b"127.0.0.1:8000"),
+        (b"http://localhost", b"localhost:80"),
+        (b"https://LOCALHOST:443", b"localhost"),
+        (b"http://[::1]:8000", b"[::1]:8000"),
+    ],
+)
+async def test_the_servers_own_origin_is_let_in(
+    committed: Visitor, origin: bytes, host: bytes
+) -> None:
+    run = await sync_to_async(committed.make)(hold=True)
+    link = socket(committed, run.code, "after=0")
+    link.scope["headers"] = [(b"origin", origin), (b"host", host), *link.scope["headers"][:1]]
+    assert (await link.connect())[0]
+    assert await heard(link)
+    await link.disconnect()
+
+
+@pytest.mark.asyncio
 async def test_another_tab_is_redacted_when_the_run_is_erased(committed: Visitor) -> None:
     run = await sync_to_async(committed.make)()
     link = socket(committed, run.code, f"after={run.length}")
