@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Count, QuerySet
+
 from pipeline.queries import personal
 from pipeline.queries.runs import RunHead
 from sabotage.base import INJECTORS, InjectionError, Injector, fire
@@ -16,14 +18,17 @@ __all__ = [
     "InjectionError",
     "Shot",
     "attacked",
+    "breached",
     "cards",
     "find",
     "fire",
+    "fired",
     "ids_with",
     "of_run",
 ]
 
 SHOWN_MAX = 50
+BREACHED = "BREACHED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +49,7 @@ class Shot:
 
     @property
     def breached(self) -> bool:
-        return self.integrity == "BREACHED"
+        return self.integrity == BREACHED
 
     @property
     def expected(self) -> str:
@@ -86,11 +91,20 @@ SHOWN = frozenset(
 
 
 def of_run(run: RunHead) -> tuple[Shot, ...]:
-    """The run's attacks, newest first."""
-    rows = (
-        Attack.objects.filter(run_id=run.id).exclude(verdict="").order_by("-created_ms")[:SHOWN_MAX]
-    )
-    return tuple(_shot(row) for row in rows)
+    """The run's newest attacks, newest first."""
+    return tuple(_shot(row) for row in _judged(run)[:SHOWN_MAX])
+
+
+def breached(run: RunHead) -> tuple[Shot, ...]:
+    """The newest of those that got through, however long ago."""
+    rows = Attack.objects.filter(run_id=run.id, integrity=BREACHED).order_by("-created_ms")
+    return tuple(_shot(row) for row in rows[:SHOWN_MAX])
+
+
+def fired(run: RunHead) -> Mapping[str, int]:
+    """How often each injector was fired at the run, by its name: all of them are counted."""
+    counted = _judged(run).order_by().values_list("injector").annotate(Count("pk"))
+    return dict(counted)
 
 
 def find(run: RunHead, attack_id: UUID) -> Shot | None:
@@ -117,15 +131,29 @@ def ids_with(workspace: UUID | None, injector: str) -> list[str]:
     return [str(run_id) for run_id in rows.values_list("run_id", flat=True)]
 
 
-def cards(shots: Sequence[Shot]) -> tuple[Card, ...]:
+def cards(run: RunHead, shots: Sequence[Shot]) -> tuple[Card, ...]:
+    """Each injector with its last attack, which may be older than all of ``shots``."""
+    counts = fired(run)
     return tuple(
         Card(
             injector=injector,
-            fired=sum(shot.injector == name for shot in shots),
-            last=next((shot for shot in shots if shot.injector == name), None),
+            fired=counts.get(name, 0),
+            last=_last(run, name, shots) if name in counts else None,
         )
         for name, injector in INJECTORS.items()
     )
+
+
+def _last(run: RunHead, injector: str, shots: Sequence[Shot]) -> Shot | None:
+    newest = next((shot for shot in shots if shot.injector == injector), None)
+    if newest is not None:
+        return newest
+    row = _judged(run).filter(injector=injector).first()
+    return _shot(row) if row else None
+
+
+def _judged(run: RunHead) -> "QuerySet[Attack]":
+    return Attack.objects.filter(run_id=run.id).exclude(verdict="").order_by("-created_ms")
 
 
 def _shot(row: Attack) -> Shot:

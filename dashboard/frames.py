@@ -7,7 +7,7 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from dashboard import attacks, verdicts
+from dashboard import attacks, integrity, steps, verdicts
 from dashboard.machine import machine_of
 from pipeline.queries import log, money, personal, runs
 from pipeline.queries.log import EventRow
@@ -35,23 +35,23 @@ class Frame:
 
 def context_of(run: RunHead) -> dict[str, Any]:
     """Everything the run's page and its fragments show, read now."""
-    steps = runs.steps_of(run)
     shots = attacks.of_run(run)
     moved = log.last_move(run)
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
     return {
         "run": run,
-        "steps": steps,
-        "attacks": shots,
+        "steps": steps.of_run(run),
+        "fired": sum(attacks.fired(run).values()),
         "verdict": verdicts.latest(run, shots),
-        "breached": [shot for shot in shots if shot.breached],
+        "breached": attacks.breached(run),
+        "integrity": integrity.of_run(run),
         "epoch": moved.number if moved else 0,
         "machine": machine_of(run.state, move),
         "payment": money.payment_of(run),
         "facts": personal.facts_of(run),
         "file_name": personal.file_name_of(run.id),
         "calls": runs.calls_made(run.id),
-        "injectors": attacks.cards(shots),
+        "injectors": attacks.cards(run, shots),
     }
 
 

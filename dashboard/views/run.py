@@ -5,9 +5,9 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
-from dashboard import frames, verdicts
+from dashboard import frames, steps, verdicts
 from dashboard.once import once
 from dashboard.pages import is_live, own_run, page, see_other
 from nanovm_core.messages import Decision
@@ -27,7 +27,7 @@ COMMANDS: Mapping[str, Callable[[str, str], Decision]] = {
 
 
 @page
-@require_GET
+@require_safe
 def live(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     rows = log.last_rows(run, frames.ROWS_SHOWN)
@@ -47,7 +47,7 @@ def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def news(request: HttpRequest, code: str) -> HttpResponse:
     """What happened after a cursor, for a page that has no socket."""
     run = own_run(request, code)
@@ -60,12 +60,12 @@ def news(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
     run = own_run(request, code)
     if not 1 <= number <= len(runs.STEPS):
         raise Http404("there are seven steps")
-    view = runs.steps_of(run)[number - 1]
+    view = steps.of_run(run)[number - 1]
     events = log.of_step(run, view.name)
     keys = {row.key for row in events}
     calls = [call for call in money.calls_of(run) if call.key in keys]
@@ -74,7 +74,7 @@ def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
     run = own_run(request, code)
     found = log.event(run, number)
@@ -85,7 +85,7 @@ def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def calls(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     context = {"run": run, "calls": money.calls_of(run), "payment": money.payment_of(run)}
