@@ -11,12 +11,13 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.once import FIELD
+from dashboard.once import FIELD, command_key
 from pipeline.extract.currencies import DECIMALS
 
 register = template.Library()
 
 THEMES = ("light", "dark")
+NO_TIME = "not a time"
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
 CHIPS = {
     "RUNNING": "info",
@@ -68,7 +69,9 @@ def clock(at_ms: int | None) -> SafeString | str:
     """A moment in UTC, machine-readable."""
     if not at_ms:
         return ""
-    moment = datetime.fromtimestamp(at_ms // 1000, UTC)
+    moment = _moment(at_ms)
+    if moment is None:
+        return NO_TIME
     shown = f"{moment:%Y-%m-%d %H:%M:%S}"
     return format_html(
         '<time datetime="{}Z" title="{} UTC">{} UTC</time>',
@@ -83,7 +86,9 @@ def hour(at_ms: int | None) -> SafeString | str:
     """A moment within a run: the time of day with milliseconds, UTC."""
     if not at_ms:
         return ""
-    moment = datetime.fromtimestamp(at_ms // 1000, UTC)
+    moment = _moment(at_ms)
+    if moment is None:
+        return NO_TIME
     return format_html(
         '<time datetime="{}Z" title="{} UTC">{}.{}</time>',
         f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03}",
@@ -91,6 +96,14 @@ def hour(at_ms: int | None) -> SafeString | str:
         f"{moment:%H:%M:%S}",
         f"{at_ms % 1000:03}",
     )
+
+
+def _moment(at_ms: int) -> datetime | None:
+    """The moment; None where a number, out of a damaged row maybe, lies outside all years."""
+    try:
+        return datetime.fromtimestamp(at_ms // 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 @register.filter
@@ -199,10 +212,11 @@ def _command(
     context: template.Context, name: str, label: str, *, picture: str, kind: str, place: str
 ) -> SafeString:
     run, url = context["run"], f"/runs/{context['run'].code}/{name}/"
+    key = command_key(run, name, context["epoch"])
     return format_html(
         '<button class="btn {}" form="act" formaction="{}" hx-post="{}" hx-swap="none" '
-        'hx-sync="this:drop" id="{}-{}" name="{}" value="{}-{}-{}" data-needs-server>{}{}</button>',
-        *(kind, url, url, place, name, FIELD, name, run.id, context["epoch"]),
+        'hx-sync="this:drop" id="{}-{}" name="{}" value="{}" data-needs-server>{}{}</button>',
+        *(kind, url, url, place, name, FIELD, key),
         *(icon(picture) if picture else "", label),
     )
 
@@ -213,7 +227,7 @@ def act(
 ) -> SafeString:
     """A button that posts a command for the run, by htmx where it is there.
 
-    Its key names the run's last change of state: two clicks between two changes are one
+    Its key stands for the run's last change of state: two clicks between two changes are one
     command, and the button stays the same element while the run does its steps.
     """
     return _command(context, name, label, picture=picture, kind=kind, place="act")
