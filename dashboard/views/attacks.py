@@ -4,7 +4,7 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import attacks, broadcast, frames, verdicts
 from dashboard.once import key_of, once
@@ -33,7 +33,7 @@ def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     run = own_run(request, code)
     shot = attacks.find(run, attack_id)

@@ -2,7 +2,7 @@
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import verdicts, workspace
 from dashboard.pages import own_run, page
@@ -11,7 +11,7 @@ from pipeline.queries import log, runs
 
 
 @page
-@require_GET
+@require_safe
 def everything(request: HttpRequest) -> HttpResponse:
     """The whole workspace's log, newest first."""
     owner = workspace.current(request)
@@ -31,7 +31,7 @@ def everything(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def of_run(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     context = {"run": run, "rows": log.rows_after(run, 0, run.length)}
@@ -62,7 +62,7 @@ def verify(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def event_bytes(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """The exact stored bytes of one envelope."""
     found = log.stored_bytes(own_run(request, code), number)

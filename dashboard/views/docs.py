@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from dashboard import sources, verdicts
 from dashboard.pages import page
@@ -30,7 +30,7 @@ FAMILIES = {
 
 
 @page
-@require_GET
+@require_safe
 def policy(request: HttpRequest) -> HttpResponse:
     program = programs.compiled(programs.shipped_program())
     rules = programs.compiled_policy(programs.shipped_policy("default"))
@@ -46,7 +46,7 @@ def policy(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def index(request: HttpRequest) -> HttpResponse:
     rules = {**RULES, **REASONS}
     families: dict[str, list[Any]] = {}
@@ -56,7 +56,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def rule(request: HttpRequest, code: str) -> HttpResponse:
     found = verdicts.rule_of(code)
     if not found.code:
@@ -67,7 +67,7 @@ def rule(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def threat_model(request: HttpRequest) -> HttpResponse:
     return render(request, "docs/threat_model.html")
 

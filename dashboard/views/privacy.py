@@ -4,7 +4,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard import broadcast
 from dashboard.once import once
@@ -24,6 +24,7 @@ class IncompleteError(Exception):
 
 
 @page
+@require_http_methods(["GET", "HEAD", "POST"])
 def inventory(request: HttpRequest, code: str) -> HttpResponse:
     """What is stored where (GET); erase it (POST, with the typed confirmation)."""
     run = own_run(request, code)
@@ -33,7 +34,7 @@ def inventory(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def certificate(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     found = _found(run)
@@ -44,7 +45,7 @@ def certificate(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def certificate_json(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     response = JsonResponse(_found(run).to_json(), json_dumps_params={"indent": 2})
@@ -86,9 +87,11 @@ def _errors(run: RunHead, typed: dict[str, str]) -> dict[str, str]:
 
 
 def _context(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> dict[str, Any]:
+    stored = personal.inventory(run)
     return {
         "run": run,
-        "stored": personal.inventory(run),
+        "stored": stored,
+        "living": sum(item.erased_ms is None for item in stored),
         "certificate": erasure.certificate(run.id),
         "reasons": erasure.REASONS.items(),
         "kept": erasure.KEPT,

@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 import samples
 from dashboard import attacks, workspace
@@ -20,19 +20,20 @@ STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
 
 
 @page
-@require_GET
+@require_safe
 def home(request: HttpRequest) -> HttpResponse:
     mine = runs.listing(workspace.current(request), size=5)
     return render(request, "start/home.html", {**_form(None), "rows": _rows(request, mine.runs)})
 
 
 @page
-@require_GET
+@require_safe
 def new(request: HttpRequest) -> HttpResponse:
     return render(request, "start/new.html", _form(None))
 
 
 @page
+@require_http_methods(["GET", "HEAD", "POST"])
 def listing(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _create(request)

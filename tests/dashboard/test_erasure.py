@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from pipeline import runtime
-from pipeline.models import Run
+from pipeline import runtime, vaultstore
+from pipeline.models import Run, Secret
 from tests.dashboard.visitor import PAGES, TRANSFER, Visitor, by_code, words
 
 PERSONAL = (
@@ -26,7 +26,7 @@ def test_the_inventory_lists_every_secret_of_a_run(visitor: Visitor) -> None:
 
 
 def test_nothing_personal_is_on_any_page_after_erasure(visitor: Visitor) -> None:
-    run = visitor.make()
+    run = visitor.make("over_limit")
     attack = visitor.fire(run, "tool_injection", proposal=TRANSFER.replace("USD", CANARY))
     assert CANARY in visitor.read(attack)
     assert visitor.erase(run)["Location"] == f"/privacy/certificates/{run.code}/"
@@ -68,6 +68,23 @@ def test_erasing_twice_shows_the_same_certificate(visitor: Visitor) -> None:
     first = visitor.read(f"/privacy/certificates/{run.code}.json")
     visitor.erase(run)
     assert visitor.read(f"/privacy/certificates/{run.code}.json") == first
+
+
+def test_what_came_after_an_erasure_can_be_erased_too(visitor: Visitor) -> None:
+    run = visitor.make()
+    visitor.erase(run)
+    assert "Nothing is left to erase" in visitor.read(f"/privacy/{run.code}/")
+    origin = Run.objects.get(code=run.code).workspace.origin
+    sealed = vaultstore.seal_values(run.id, origin, {"proposal": b"a late word"})
+    Secret.objects.bulk_create(vaultstore.rows(Run.objects.get(code=run.code), sealed.values()))
+    page = visitor.read(f"/privacy/{run.code}/")
+    assert "a late word" in page
+    assert "1 value can still be read" in words(page)
+    assert f'action="/privacy/{run.code}/"' in page
+    visitor.erase(run)
+    page = visitor.read(f"/privacy/{run.code}/")
+    assert "a late word" not in page
+    assert "Nothing is left to erase" in page
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,22 @@ def test_every_page_of_a_run_answers_with_the_headers(visitor: Visitor) -> None:
         assert "unsafe" not in policy
 
 
+def test_a_head_request_is_answered_like_a_get(visitor: Visitor) -> None:
+    run = visitor.make()
+    visitor.erase(run)
+    certificates = [f"/privacy/certificates/{run.code}{end}" for end in ("/", ".json")]
+    own = [path.format(code=run.code) for path in PAGES]
+    for path in [*PUBLIC, *own, *certificates, "/docs/rules/CAP-001/"]:
+        response = visitor.head(path)
+        assert (response.status_code, response.content) == (200, b""), path
+
+
+@pytest.mark.parametrize("path", ["/runs/", "/privacy/{code}/"])
+def test_a_page_with_a_form_takes_no_other_method(visitor: Visitor, path: str) -> None:
+    run = visitor.make(hold=True)
+    assert visitor.put(path.format(code=run.code)).status_code == 405
+
+
 def test_nothing_inline_is_in_a_page(visitor: Visitor) -> None:
     run = visitor.make()
     visitor.fire(run, "tool_injection")
