@@ -67,7 +67,9 @@ def _sum(payment: Mapping[str, Any]) -> str:
 
 
 def _tool_wanted(shot: Shot) -> str:
-    proposal = shot.evidence.get("proposal", "")
+    if "proposal" not in shot.evidence:
+        return "Have the model call a tool (a run that has ended keeps no words)."
+    proposal = shot.evidence["proposal"]
     if proposal == TOMBSTONE:
         return "Have the model call a tool; its words were erased."
     try:

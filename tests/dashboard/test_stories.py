@@ -8,6 +8,8 @@ from pipeline import erasure
 from pipeline.queries.runs import RunHead
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code
 
+KEPT_NOTHING = "Have the model call a tool (a run that has ended keeps no words)."
+
 
 def shot_at(visitor: Visitor, run: RunHead, injector: str, **params: object) -> Shot:
     visitor.fire(run, injector, **params)
@@ -15,12 +17,23 @@ def shot_at(visitor: Visitor, run: RunHead, injector: str, **params: object) -> 
 
 
 def test_an_injected_call_is_told_by_its_tool_until_it_is_erased(visitor: Visitor) -> None:
-    run = visitor.make()
+    run = visitor.make("over_limit")
     shot = shot_at(visitor, run, "tool_injection", proposal=TRANSFER)
     assert stories.attempt(shot) == "Have the model call wire_transfer."
-    assert stories.outcome(shot) == "No effect: the run has ended and takes nothing more."
     erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     assert "wire_transfer" not in stories.attempt(attacks.of_run(by_code(run.code))[0])
+
+
+def test_an_injected_call_after_the_end_is_told_without_its_words(visitor: Visitor) -> None:
+    run = visitor.make()
+    shot = shot_at(visitor, run, "tool_injection", proposal=TRANSFER)
+    assert stories.outcome(shot) == "No effect: the run has ended and takes nothing more."
+    assert stories.attempt(shot) == KEPT_NOTHING
+    assert "What was proposed" not in visitor.read(f"/runs/{run.code}/attacks/{shot.id}/")
+
+
+def test_an_attack_without_kept_words_is_not_called_bytes_that_are_no_call() -> None:
+    assert stories.attempt(told(verdict="IGNORED")) == KEPT_NOTHING
 
 
 def test_an_injected_call_that_is_none_is_told_so(visitor: Visitor) -> None:
