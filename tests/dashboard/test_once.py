@@ -47,6 +47,12 @@ def test_a_known_key_gives_no_other_browser_its_workspace(visitor: Visitor) -> N
         other.read(f"/runs/{mine}/", 404)
 
 
+def test_without_any_cookie_a_key_says_nothing(visitor: Visitor) -> None:
+    one, two = (Visitor().post("/runs/demo/", {"Idempotency-Key": KEY}) for _ in range(2))
+    assert one["Location"] != two["Location"]
+    assert Workspace.objects.count() == 2
+
+
 def test_a_commands_key_gives_nobody_the_workspace(visitor: Visitor) -> None:
     run = visitor.make(hold=True)
     key = button(visitor, run.code, "start")
