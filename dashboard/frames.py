@@ -7,9 +7,9 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from dashboard import attacks, integrity, steps, verdicts
+from dashboard import attacks, integrity, verdicts
 from dashboard.machine import machine_of
-from pipeline.queries import log, money, personal, runs
+from pipeline.queries import log, money, personal, runs, steps
 from pipeline.queries.log import EventRow
 from pipeline.queries.runs import STEPS, RunHead
 

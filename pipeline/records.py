@@ -88,7 +88,7 @@ def trusted(run: Run) -> Snapshot:
     """A damaged run's last value: its snapshot where a whole last envelope seals it.
 
     Else the little that its newest whole envelope says: state and step, and no slots. An
-    envelope behind the first fault of its segment is not believed, whatever it says.
+    envelope that is itself at fault is not believed, whatever it says.
     """
     envelopes = stored(str(run.id))
     segment = envelopes[last_segment(envelopes) :]
@@ -99,7 +99,7 @@ def trusted(run: Run) -> Snapshot:
             return _own_snapshot(run, segment[-1])
         except VerificationError:
             pass  # the snapshot is the damage: the envelopes are asked instead
-    whole = [each for each in segment if not any(at <= each.n for at in faults)]
+    whole = [each for each in segment if each.n not in faults]
     state, step = _last_said(whole) or (life.READY, run.step)
     if run.state in life.TERMINAL and (run.state != life.COMPLETED or _at_the_end(whole)):
         state = run.state  # a finished run keeps its state; none is finished by its row alone

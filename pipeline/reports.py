@@ -21,9 +21,10 @@ def shown_state(state: str) -> str:
     return "READY" if state in (life.READY, life.NEGOTIATION) else "RUNNING"
 
 
-def decision(run: Run, now: Snapshot) -> str:
+def decision(run: Run) -> str:
     """paid, held or rejected; empty while it is open. What was paid is paid, however it ended."""
     shown = shown_state(run.state)
+    now = decode_snapshot(bytes(run.snapshot))
     if run.state in life.TERMINAL and now.slots.get("payment_status") == "succeeded":
         return "paid"
     return {"SUCCESS": "paid", "SUSPENDED": "held", "FAILED": "rejected"}.get(shown, "")
@@ -43,7 +44,7 @@ def report(run: Run, file: str) -> dict[str, object]:
         "run": str(run.id),
         "code": run.code,
         "state": shown_state(run.state),
-        "decision": decision(run, now),
+        "decision": decision(run),
         "reason": reason,
         "invoice": _invoice(now),
         "paid": _paid(now),

@@ -7,12 +7,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard import frames, steps, verdicts
+from dashboard import frames, verdicts
 from dashboard.once import once
 from dashboard.pages import is_live, own_run, page, see_other
 from nanovm_core.messages import Decision
 from pipeline import runtime
-from pipeline.queries import log, money, runs
+from pipeline.queries import log, money, runs, steps
 from pipeline.queries.runs import RunHead
 
 COMMANDS: Mapping[str, Callable[[str, str], Decision]] = {

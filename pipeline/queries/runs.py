@@ -1,6 +1,7 @@
 """A run at a glance, its seven steps, and a workspace's list of runs."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from nanovm_core.envelope import ZERO
-from pipeline.models import AdapterCall, Envelope, Run
+from pipeline.models import AdapterCall, Run
 
 STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")
 SHOWN = {"initializing": "READY", "running": "RUNNING", "suspended": "SUSPENDED"}
@@ -23,6 +24,7 @@ FILTERS = {
     "failed": "terminated.",
 }
 PAGE = 50
+UUID_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,50 +165,9 @@ def codes_of(workspace: UUID | None, ids: Iterable[str]) -> dict[str, str]:
     """The short codes of a workspace's runs, by id; "log" is no run and has none."""
     if workspace is None:
         return {}
-    wanted = [run_id for run_id in ids if run_id != "log"]
+    wanted = [run_id for run_id in ids if UUID_FORM.fullmatch(run_id)]
     rows = Run.objects.filter(workspace_id=workspace, pk__in=wanted).values_list("pk", "code")
     return {str(pk): code for pk, code in rows}
-
-
-def steps_of(run: RunHead) -> tuple[StepView, ...]:
-    """The seven steps, from the sealed intents, results and failures alone."""
-    seen: dict[str, list[dict[str, Any]]] = {step: [] for step in STEPS}
-    kinds = ("intent", "result", "failed", "refused", "suspended")
-    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, kind__in=kinds)
-    for data in rows.order_by("n").values_list("bytes", flat=True):
-        body = body_of(data)
-        seen.get(str(body.get("step")), []).append(body)
-    return tuple(_step(run, number, name, seen[name]) for number, name in enumerate(STEPS, 1))
-
-
-def _step(run: RunHead, number: int, name: str, bodies: list[dict[str, Any]]) -> StepView:
-    of = {
-        kind: [b for b in bodies if b["kind"] == kind] for kind in ("intent", "result", "refused")
-    }
-    done = bool(of["result"])
-    took = of["result"][-1]["at_ms"] - (of["intent"] or of["result"])[0]["at_ms"] if done else None
-    return StepView(
-        number=number,
-        name=name,
-        status=_status(run, name, number, done),
-        attempts=max(len(of["intent"]), 1 if done else 0),
-        refusals=len(of["refused"]),
-        duration_ms=took,
-        first=bodies[0]["n"] if bodies else None,
-        last=bodies[-1]["n"] if bodies else None,
-    )
-
-
-def _status(run: RunHead, name: str, number: int, done: bool) -> str:
-    if run.state == "terminated.completed":
-        return "done"
-    if name == run.step:
-        if run.ended:
-            return "failed"
-        if run.running:
-            return "now"
-        return "waiting" if run.suspended else "todo"
-    return "done" if done and number < run.number else "todo"
 
 
 def calls_made(run_id: str, tool: str = "") -> int:
@@ -219,7 +180,8 @@ def body_of(data: bytes | memoryview) -> dict[str, Any]:
     """The fields of stored envelope bytes; damaged ones read as nothing."""
     try:
         value = json.loads(bytes(data))
-    except ValueError:
+        json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no text
+    except (ValueError, RecursionError):
         return {"kind": "damaged"}
     return value if isinstance(value, dict) else {"kind": "damaged"}
 

@@ -109,7 +109,7 @@ class TestDoubleExec:
         shoot(run, "double_exec", redeliveries="3")
         program = programs.current()
 
-        def judged_again(snapshot: Snapshot, event: KernelEvent) -> Decision:
+        def judged_again(_: Program, snapshot: Snapshot, event: KernelEvent) -> Decision:
             refused = replace(snapshot, ignored=())
             return fsm._refused(program, refused, event, RefusedError("FSM-002", "no"))
 
@@ -177,7 +177,7 @@ class TestSkipStep:
     def test_without_the_outbox_check_a_forged_row_leaves_no_trace(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(outbox, "foreign", lambda run, snapshot: [])
+        monkeypatch.setattr(outbox, "reconcile", lambda run, snapshot: [])
         attack = shoot(at("charge"), "skip_step", skip=FORGED_ROW)
         assert (attack.verdict, attack.integrity) == ("ACCEPTED", "HELD")
         assert attack.evidence["sealed_since"] == []
@@ -252,7 +252,7 @@ def _begun(run: Run, row: Outbox) -> runtime.Begun:
         args=MappingProxyType(args),
         at_ms=row.intent_ms,
     )
-    runtime._begun(run, effect)
+    outbox.begin(run, effect)
     return runtime.Begun(
         run=run,
         program=programs.program_of(run),
