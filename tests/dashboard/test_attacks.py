@@ -187,7 +187,7 @@ def test_every_move_of_the_table_has_an_arrow_and_no_other(shape: str) -> None:
 def test_the_granted_tools_are_the_programs_own(visitor: Visitor) -> None:
     run = visitor.make(hold=True)
     page = visitor.read(visitor.fire(run, "tool_injection", proposal=TRANSFER))
-    granted = re.search(r"<h3>All that is granted</h3><pre[^>]*>(.*?)</pre>", page, re.S)
+    granted = re.search(r"<h[23]>All that is granted</h[23]><pre[^>]*>(.*?)</pre>", page, re.S)
     assert granted
     tools = json.loads(granted[1].replace("&quot;", '"'))
     assert set(tools) == {"stripe.create_payment_intent", "notify.send_email"}
