@@ -35,7 +35,8 @@ demo: install ## start everything and print the address (PORT=8000); Ctrl-C stop
 	@exec $(BIN)/python manage.py demo
 
 test: install browser lint ## every check and every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not soak"
+	$(BIN)/python -m pytest -m browser
 
 soak: install browser ## the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak
