@@ -1,0 +1,1 @@
+"""The long runs that ``make soak`` does and ``make test`` leaves out."""
