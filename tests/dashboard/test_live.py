@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
+from asgiref.sync import SyncToAsync, sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.core.management import call_command
+from django.db import connection, connections
 
 from config.asgi import application
 from dashboard import broadcast, frames
@@ -19,10 +20,29 @@ from tests.dashboard.visitor import Visitor, by_code, numbers
 WAIT_S = 5
 
 
+@pytest.fixture(scope="module")
+def real_file(
+    tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: Any
+) -> Iterator[None]:
+    """A database file of this module's own: what is committed here, no other test counts."""
+    before = connection.settings_dict["NAME"]
+    with django_db_blocker.unblock():
+        _hang_up()
+        connection.settings_dict["NAME"] = tmp_path_factory.mktemp("live") / "app.sqlite3"
+        call_command("migrate", verbosity=0, interactive=False)
+        yield
+        _hang_up()
+        connection.settings_dict["NAME"] = before
+
+
+def _hang_up() -> None:
+    """Close this thread's connections, and those of the thread that async tests read in."""
+    connections.close_all()
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
 @pytest.fixture
-def committed(
-    django_db_setup: None, django_db_blocker: Any, counterpart: None
-) -> Iterator[Visitor]:
+def committed(real_file: None, django_db_blocker: Any, counterpart: None) -> Iterator[Visitor]:
     """A visitor whose rows are really committed: a socket reads on another connection."""
     with django_db_blocker.unblock():
         yield Visitor()
