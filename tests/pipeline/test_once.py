@@ -292,6 +292,7 @@ def test_unknown_outcome_that_is_declined_keeps_the_money_reserved(house: House)
     assert holder is not None
     unknown = EffectUnknown(at_ms=now_ms(), key=key, code="STR-004", text="?")
     runtime.submit(str(run.id), [unknown], holder=holder)
-    assert runtime.decline(str(run.id), "operator").snapshot.state == life.FAILED
+    ended = runtime.decline(str(run.id), "operator").snapshot
+    assert (ended.state, ended.reason and ended.reason[0]) == (life.FAILED, "POL-023")
     budget = run.workspace.budgets.get(currency="EUR")
     assert (budget.reserved_minor, budget.spent_minor) == (12_000, 0)

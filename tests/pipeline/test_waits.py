@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from nanovm_core import lifecycle as life
-from pipeline import effects, runtime
+from pipeline import drive, effects, queue, runtime
 from pipeline.models import Budget, Outbox
+from pipeline.reports import decision
 from pipeline.world import now_ms
 from samples import path
 from tests.pipeline.house import (
@@ -182,3 +183,32 @@ def test_visitors_proposal_takes_the_models_place_and_is_judged_the_same(house: 
     runtime.resume(str(run.id), "visitor")
     house.drive(run)
     assert "terminal" in kinds(run) or run.state in life.SUSPENDED
+
+
+def test_run_that_is_stopped_after_its_payment_is_still_told_as_paid(house: House) -> None:
+    run = house.new(stepping=True)
+    runtime.start(str(run.id), "visitor")
+    while house.drive(run).step != "seal":
+        runtime.step(str(run.id), "visitor")
+    runtime.kill(str(run.id), "visitor")
+    run.refresh_from_db()
+    assert (run.state, decision(run)) == (life.KILLED, "paid")
+    assert len(succeeded(run)) == 1
+
+
+def test_paced_run_puts_its_effects_off_and_keeps_no_worker_waiting(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[int] = []
+    monkeypatch.setattr(queue, "wake", lambda _, in_ms=0: woken.append(in_ms))
+    run = house.new(pace_ms=3_600_000)
+    runtime.start(str(run.id), "visitor")
+    assert drive.drive(str(run.id))
+    run.refresh_from_db()
+    assert (run.state, run.step) == (life.ACTIVE, "receive")
+    assert not run.adapter_calls.exists()
+    assert woken == [0, 3_600_000]
+    Outbox.objects.filter(run=run).update(due_ms=1)
+    drive.drive(str(run.id))
+    run.refresh_from_db()
+    assert run.step == "extract"
