@@ -1,21 +1,18 @@
-"""What goes into and comes out of a transition: events, effects, drafts, snapshots."""
+"""What a run is and what a transition answers: snapshots, effects, drafts, decisions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NewType
+from typing import NamedTuple, NewType
 
 RunId = NewType("RunId", str)
 Scalar = str | int | bool
 Args = Mapping[str, Scalar]
+NOTHING: Args = MappingProxyType({})
+
+# All are tuples with names: nothing can be set on them, not even behind their own back.
 
 
-def _empty() -> Args:
-    return MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commitment:
+class Commitment(NamedTuple):
     """What an envelope may say of a secret: where it belongs, its name, and c = HMAC(r, value)."""
 
     slot: str
@@ -23,166 +20,34 @@ class Commitment:
     c: str
 
 
-# --- events: what happened -----------------------------------------------------------------
+class Recorded(NamedTuple):
+    """One call that the log remembers, for rules over a window of time.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something that happened, at ``at_ms`` (milliseconds UTC), said by ``actor``.
-
-    ``funds`` is what the workspace's budgets have left, by currency, and ``by_holder``
-    whether it comes from the worker that holds the run's lease; the runtime fills both in
-    under the lock, whoever made the event.
+    ``outcome``: called, done, failed or refused. ``at_ms`` is the event's time.
     """
 
     at_ms: int
-    actor: str = "runtime"
-    funds: Mapping[str, int] = field(default_factory=dict)
-    by_holder: bool = True
+    tool: str
+    outcome: str
+    agent: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStarted(Event):
-    """Somebody asked the run to begin."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectDone(Event):
-    """The effect owed under ``key`` succeeded and filled the slots in ``out``."""
-
-    key: str
-    out: Args = field(default_factory=_empty)
-    secrets: tuple[Commitment, ...] = ()
-    outcome: str = "done"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectFailed(Event):
-    """The effect owed under ``key`` is known not to have happened."""
-
-    key: str
-    code: str
-    text: str
-    retry: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectUnknown(Event):
-    """Nobody can tell whether the effect owed under ``key`` happened: a person decides."""
-
-    key: str
-    code: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposalReceived(Event):
-    """Untrusted bytes that want a tool call; ``secret`` is where the vault keeps them, if it does.
-
-    ``key`` is the model step's idempotency key where the bytes answer it, else empty.
-    """
-
-    raw: bytes
-    secret: Commitment | None = None
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PauseRequested(Event):
-    """Somebody wants the run to hold still."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeRequested(Event):
-    """Somebody wants the run to go on, under the program whose hash they name."""
-
-    program: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepRequested(Event):
-    """Somebody wants one more step of a paused run, and then another pause."""
-
-    program: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approved(Event):
-    """A person let a held payment go on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declined(Event):
-    """A person refused a held payment."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KillRequested(Event):
-    """Somebody stops the run for good. ``under_way``: an effect left and is not answered."""
-
-    under_way: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryReceived(Event):
-    """A queue message arrived that has no owed effect to show for itself."""
-
-    program: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramRefused(Event):
-    """The program stored beside the run is not the one its genesis names."""
-
-    found: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignIntent(Event):
-    """The outbox held effects that no sealed intent bears; they were taken out of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DamageFound(Event):
-    """The run's stored bytes do not verify."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasureRequested(Event):
-    """A person asked, on the ground ``reason``, to erase these refs."""
-
-    refs: tuple[str, ...]
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasureDone(Event):
-    """These refs are gone; ``destroyed`` and ``kept`` count places, never values."""
-
-    refs: tuple[str, ...]
-    reason: str
-    destroyed: Mapping[str, int]
-    kept: tuple[str, ...] = ()
-
-
-# --- what a transition answers -------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warrant:
+class Warrant(NamedTuple):
     """A capability for exactly one call, until ``expires_ms``.
 
-    ``id`` is the hash of everything it is bound to, so an adapter recomputes it from the
-    call in its hands; it is not signed yet (CAVEATS.md).
+    ``id`` is the hash of everything it is bound to, so an adapter recomputes it from the call
+    in its hands; the runtime signs it when it hands the effect out (``warrants.sign``).
     """
 
     id: str
     expires_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """A request to the outside, owed until its result is fed back under ``key``."""
+class Effect(NamedTuple):
+    """A request to the outside, owed until its result is fed back under ``key``.
+
+    Not before ``due_ms``; after ``deadline_ms`` nobody waits for it (0: no such time).
+    """
 
     step: str
     tool: str
@@ -191,19 +56,19 @@ class Effect:
     args: Args
     at_ms: int
     warrant: Warrant | None = None
+    due_ms: int = 0
+    deadline_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
-    """A change of the workspace's budget in one currency: what is reserved, spent, released."""
+class Reservation(NamedTuple):
+    """A change of a shared account ("workspace/EUR"): what is reserved, and what is spent."""
 
-    currency: str
-    reserved_minor: int = 0
-    spent_minor: int = 0
+    account: str
+    reserved: int = 0
+    spent: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(NamedTuple):
     """The kernel's audited no. ``where`` is the file, line and function that decided."""
 
     code: str
@@ -211,8 +76,7 @@ class Refusal:
     where: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """The immutable value of a run. It holds refs and clear facts, never a personal value."""
 
     run: RunId
@@ -220,22 +84,26 @@ class Snapshot:
     policy: str
     state: str
     step: str
+    agent: str = ""
     attempt: int = 1
-    slots: Args = field(default_factory=_empty)
+    slots: Args = NOTHING
     owed: Effect | None = None  # the intent that is sealed and not yet answered
+    awaits: str = ""  # the key whose answer the run waits for
     call: tuple[str, Args] | None = None  # the authorized tool call
-    refused: int = 0  # refused answers of the model so far
+    refused: int = 0  # refused answers of the model step so far
     stepping: bool = False  # pause again after the next step
     approved: tuple[str, ...] = ()  # the hold rules that a person has lifted
     held_by: str = ""  # the hold rule that the run waits for
-    reserved: tuple[str, int] | None = None  # (currency, amount_minor) frozen for the charge
+    reserved: tuple[Reservation, ...] = ()  # frozen for what is owed; "run/…" is the run's own
+    used: Mapping[str, int] = MappingProxyType({})  # what the run's own limits have counted
     allowed_by: tuple[str, ...] = ()  # the policy rules that allowed the authorized call
     ignored: tuple[str, ...] = ()  # event kinds already sealed as ignored
     reason: tuple[str, str] | None = None  # (code, sentence) of why it stands or ended
+    started_ms: int = 0  # moved on by each suspension, so that the clock stands still in it
+    suspended_ms: int = 0  # when the suspension began; 0 while it runs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(NamedTuple):
     """An envelope without its place: ``record`` gives it seq, n and prev.
 
     ``after`` is the snapshot that its ``snapshot`` hash stands for; ``body`` holds the
@@ -246,11 +114,10 @@ class Draft:
     at_ms: int
     actor: str
     after: Snapshot
-    body: Mapping[str, object] = field(default_factory=dict)
+    body: Mapping[str, object] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(NamedTuple):
     """What an event does to a run. Nothing of it has happened yet."""
 
     snapshot: Snapshot
