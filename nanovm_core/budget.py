@@ -1,28 +1,31 @@
-"""Budgets: integers in minor units, reserved before an effect and settled after it."""
+"""Budgets: integers, reserved before an effect, settled after it, given back when it failed."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
-from nanovm_core.errors import RefusedError
-from nanovm_core.messages import Reservation
-
-
-def reserve(funds: Mapping[str, int], currency: str, amount_minor: int) -> Reservation:
-    """Reserve an amount where the workspace's funds in that currency cover it.
-
-    Raises:
-        RefusedError: BUD-001; a refused call consumes nothing.
-    """
-    left = funds.get(currency, 0)
-    if amount_minor <= 0 or amount_minor > left:
-        raise RefusedError("BUD-001", f"{left} minor units of {currency} are left; it needs more.")
-    return Reservation(currency=currency, reserved_minor=amount_minor)
+MONEY, CALLS, STEPS, TOKENS = "money", "calls", "steps", "tokens"
+UNITS = (MONEY, CALLS, STEPS, TOKENS)
+RUN, AGENT, WORKSPACE, GLOBAL = "run", "agent", "workspace", "global"
+SCOPES = (AGENT, WORKSPACE, GLOBAL)  # the shared ones; a run's own limits are in ``Limits``
 
 
-def settle(currency: str, amount_minor: int) -> Reservation:
-    """Turn a reservation into money spent."""
-    return Reservation(currency=currency, reserved_minor=-amount_minor, spent_minor=amount_minor)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A shared account: ``max`` of a unit; money in minor units, each currency apart."""
+
+    scope: str
+    unit: str
+    max: int
+    currency: str = ""  # money only; empty is every currency
 
 
-def release(currency: str, amount_minor: int) -> Reservation:
-    """Give a reservation back after a failure that is known."""
-    return Reservation(currency=currency, reserved_minor=-amount_minor)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one run may use at most. Money is per currency, and nothing unless it is given."""
+
+    proposals_max: int = 0
+    warrant_ttl_ms: int = 900_000
+    calls_max: int = 16
+    steps_max: int = 1_000
+    tokens_max: int = 100_000
+    wall_ms_max: int = 86_400_000
+    money_minor_max: int = 0

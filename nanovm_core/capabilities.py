@@ -1,84 +1,69 @@
-"""Tools, grants and warrants: what may be called, with what, and the proof that it may."""
+"""Tools and grants: what may be called, with which arguments, and where they must come from."""
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
-from nanovm_core.canonical import Json, digest, encode, parse_untrusted
-from nanovm_core.errors import CanonicalError, RefusedError
-from nanovm_core.messages import Args, Scalar, Warrant
-
-PROPOSAL_BYTES_MAX = 16_384  # what one screen of JSON holds; the page shows the same limit
-REF = re.compile(
-    r"vault://secret/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-)
-PLACEHOLDER = re.compile(r"\{\{([a-z][a-z0-9_]*)\}\}")
+from nanovm_core.arguments import REF as REF
+from nanovm_core.arguments import ArgSpec as ArgSpec
+from nanovm_core.arguments import Constraint as Constraint
+from nanovm_core.arguments import Holds, Reader, holds_to, reader, same, within
+from nanovm_core.arguments import normalise as normalise
+from nanovm_core.canonical import Json, digest, encode
+from nanovm_core.errors import RefusedError
+from nanovm_core.messages import Args, Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArgSpec:
-    """The type of one argument, and its bounds (integers) or length in characters (strings)."""
+class Source:
+    """Where a critical argument must come from: a slot, or a constant of the program's own."""
 
-    type: str  # integer, string, boolean, ref
-    min: int | None = None
-    max: int | None = None
-    length_max: int = 256
+    slot: str = ""
+    constant: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Money:
+    """Which arguments say how much a call costs; ``currency_is`` where none says the currency."""
+
+    amount: str
+    currency: str = ""
+    currency_is: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool's argument schema. ``critical`` maps an argument to the slot it must equal."""
+    """A tool's argument schema. ``critical`` maps an argument to what it must equal."""
 
     name: str
     args: Mapping[str, ArgSpec] = field(default_factory=dict)
-    critical: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constraint:
-    """What a grant lets one argument be; an absent bound does not bind."""
-
-    one_of: tuple[Scalar, ...] | None = None
-    min: int | None = None
-    max: int | None = None
-    prefix: str | None = None
-    equals_slot: str | None = None
+    critical: Mapping[str, Source] = field(default_factory=dict)
+    free: tuple[str, ...] = ()
+    money: Money | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """The right to call one tool, its arguments held to ``where``."""
+    """The right to call one tool, its arguments held to ``where``, until ``expires_ms``.
+
+    ``expires_ms`` is absolute; 0 is never. ``narrowed_from`` holds the ids of the grants that
+    this one was narrowed from, so that it falls with each of them; ``attenuate`` sets it.
+    """
 
     tool: str
     where: Mapping[str, Constraint] = field(default_factory=dict)
+    expires_ms: int = 0
+    narrowed_from: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A tool call that was read strictly; nothing is said of whether it is allowed."""
-
-    tool: str
-    args: Mapping[str, Json]
+# --- grants ----------------------------------------------------------------------------------
 
 
-def read_proposal(raw: bytes) -> Call:
-    """Read a model's bytes as exactly one ``{"tool": …, "args": {…}}``.
-
-    Raises:
-        RefusedError: CAP-010, whatever is wrong; the text names the first fault.
-    """
-    try:
-        value = parse_untrusted(raw, size_max=PROPOSAL_BYTES_MAX)
-    except CanonicalError as error:
-        raise RefusedError("CAP-010", f"The proposal is refused as JSON: {error.text}") from error
-    if not isinstance(value, Mapping) or set(value) != {"tool", "args"}:
-        raise RefusedError(
-            "CAP-010", 'A proposal is an object with the two keys "tool" and "args", no others.'
-        )
-    tool, args = value["tool"], value["args"]
-    if not isinstance(tool, str) or not isinstance(args, Mapping):
-        raise RefusedError("CAP-010", '"tool" must be a string and "args" an object.')
-    return Call(tool=tool, args=args)
+def grant_id(grant: Grant) -> str:
+    """The name by which a grant is revoked: the hash of what it allows, 64 hex digits."""
+    where = {name: _bounds(limit) for name, limit in grant.where.items()}
+    body = {"tool": grant.tool, "where": where, "expires_ms": grant.expires_ms}
+    return digest(b"nanovm/grant/v1\0", encode(body))
 
 
 def resolve(grants: Mapping[str, Grant], tool: str) -> Grant:
@@ -89,22 +74,105 @@ def resolve(grants: Mapping[str, Grant], tool: str) -> Grant:
     return grant
 
 
-def normalise(args: Mapping[str, Json], slots: Args) -> dict[str, Json]:
-    """Replace each whole-string ``{{slot}}`` by that slot's value; leave the rest as it is."""
-    return {name: _filled(value, slots) for name, value in args.items()}
+def narrower(inner: Grant, outer: Grant) -> bool:
+    """Whether whatever ``inner`` allows, at any time and over any slots, ``outer`` allows too."""
+    lives = not outer.expires_ms or 0 < inner.expires_ms <= outer.expires_ms
+    free = Constraint()
+    return (
+        inner.tool == outer.tool
+        and lives
+        and all(_implies(inner.where.get(name, free), c) for name, c in outer.where.items())
+    )
 
 
-def check_schema(tool: Tool, args: Mapping[str, Json]) -> dict[str, Scalar]:
-    """Hold arguments to the tool's schema and return them typed; unknown and missing deny."""
-    for name in args:
-        if name not in tool.args:
-            raise RefusedError(
-                "CAP-003", f"The call has an argument that {tool.name} does not know."
-            )
+def attenuate(grants: Mapping[str, Grant], wanted: Iterable[Grant]) -> Mapping[str, Grant]:
+    """The wanted grants by tool, each narrower than the one it comes from.
+
+    Raises:
+        RefusedError: CAP-030 where one would widen, names a tool that is not granted, or comes
+            twice.
+    """
+    narrowed: dict[str, Grant] = {}
+    for inner in wanted:
+        outer = grants.get(inner.tool)
+        if outer is None or inner.tool in narrowed or not narrower(inner, outer):
+            raise RefusedError("CAP-030", "A grant can only be narrowed, and once per tool.")
+        lineage = (*outer.narrowed_from, grant_id(outer))
+        narrowed[inner.tool] = replace(inner, narrowed_from=lineage)
+    return MappingProxyType(narrowed)
+
+
+def _bounds(limit: Constraint) -> dict[str, Json]:
+    """A constraint in its canonical form: the bounds that bind."""
+    found: dict[str, Json] = {
+        "min": limit.min,
+        "max": limit.max,
+        "prefix": limit.prefix,
+        "equals_slot": limit.equals_slot,
+    }
+    if limit.one_of is not None:
+        found["one_of"] = list(limit.one_of)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _implies(inner: Constraint, outer: Constraint) -> bool:
+    """Whether every value within ``inner`` lies within ``outer``.
+
+    Each bound of one sort is compared with bounds of that sort, and a finite set is tried out;
+    so the answer may be a no too many, and never a yes.
+    """
+    if inner.one_of is not None:
+        options = [each for each in inner.one_of if within(inner, each)]
+        fits = all(within(outer, each) for each in options)
+        empty = not options
+    else:
+        fits, empty = _range_implies(inner, outer)
+    return empty or (fits and outer.equals_slot in (None, inner.equals_slot))
+
+
+def _range_implies(inner: Constraint, outer: Constraint) -> tuple[bool, bool]:
+    """Whether a constraint without a set lies within another one, and whether it is empty."""
+    low, high = inner.min, inner.max
+    numbers = low is not None or high is not None
+    empty = numbers and inner.prefix is not None
+    if low is not None and high is not None and low > high:
+        empty = True
+    fits = (
+        outer.one_of is None
+        and (outer.min is None or (low is not None and low >= outer.min))
+        and (outer.max is None or (high is not None and high <= outer.max))
+        and (
+            outer.prefix is None
+            or (inner.prefix is not None and inner.prefix.startswith(outer.prefix))
+        )
+    )
+    return fits, empty
+
+
+# --- arguments -------------------------------------------------------------------------------
+
+
+def check_names(tool: Tool, args: Mapping[str, object]) -> None:
+    """Hold the names of a call's arguments to the tool's: unknown and missing deny.
+
+    Raises:
+        RefusedError: CAP-003 unknown, CAP-004 missing.
+    """
+    if not args.keys() <= tool.args.keys():
+        raise RefusedError("CAP-003", f"The call has an argument that {tool.name} does not know.")
     for name in tool.args:
         if name not in args:
             raise RefusedError("CAP-004", f"{tool.name} needs the argument {name!r}.")
-    return {name: _typed(name, spec, args[name]) for name, spec in tool.args.items()}
+
+
+def check_schema(tool: Tool, args: Mapping[str, Json], slots: Args) -> dict[str, Scalar]:
+    """Hold arguments to the tool's schema and return them typed; nothing is converted.
+
+    Raises:
+        RefusedError: CAP-003 unknown, CAP-004 missing, CAP-005 type, CAP-006 bounds.
+    """
+    check_names(tool, args)
+    return {name: read(args[name], slots) for name, read in readers(tool)}
 
 
 def check_grant(grant: Grant, args: Args, slots: Args) -> None:
@@ -113,91 +181,45 @@ def check_grant(grant: Grant, args: Args, slots: Args) -> None:
     Raises:
         RefusedError: CAP-006, naming the argument and never its value.
     """
-    for name, constraint in grant.where.items():
-        if not _within(constraint, args[name], slots):
-            raise RefusedError("CAP-006", f"The argument {name!r} lies outside the grant.")
+    for name, holds in constraints(grant):
+        if not holds(args[name], slots):
+            raise outside(name)
+
+
+def outside(name: str) -> RefusedError:
+    """What an argument outside its grant is refused with."""
+    return RefusedError("CAP-006", f"The argument {name!r} lies outside the grant.")
 
 
 def check_provenance(tool: Tool, args: Args, slots: Args) -> None:
-    """Demand that each critical argument equals the slot a deterministic step filled."""
-    for name, slot in tool.critical.items():
-        known = slots.get(slot)
-        if not _same(known, args[name]):
-            raise RefusedError(
-                "POL-010", f"The argument {name!r} is not what the document gave for {slot!r}."
-            )
-
-
-def mint(binding: Mapping[str, Json], *, at_ms: int, ttl_ms: int) -> Warrant:
-    """Make the warrant for one call: run, program, step, tool, key and exact arguments."""
-    expires_ms = at_ms + ttl_ms
-    return Warrant(id=_warrant_id(binding, expires_ms), expires_ms=expires_ms)
-
-
-def authorize(warrant: Warrant | None, binding: Mapping[str, Json], *, at_ms: int) -> None:
-    """Return if this warrant covers exactly this call now.
+    """Demand that each critical argument is what its slot, or its constant, says.
 
     Raises:
-        RefusedError: CAP-020 where it is absent or for another call, CAP-021 where it is late.
+        RefusedError: POL-010, naming argument and slot and never a value.
     """
-    if warrant is None or warrant.id != _warrant_id(binding, warrant.expires_ms):
-        raise RefusedError("CAP-020", "The call in hand is not the one the warrant was made for.")
-    if at_ms >= warrant.expires_ms:
-        raise RefusedError("CAP-021", "The warrant ran out before the call was made.")
+    for name, source in tool.critical.items():
+        known = slots.get(source.slot) if source.slot else source.constant
+        if not same(known, args[name]):
+            raise foreign(name, source)
 
 
-def _warrant_id(binding: Mapping[str, Json], expires_ms: int) -> str:
-    return digest(b"nanovm/warrant/v1\0", encode({**binding, "expires_ms": expires_ms}))
+def foreign(name: str, source: Source) -> RefusedError:
+    """What an argument from elsewhere is refused with."""
+    origin = f"the slot {source.slot!r} holds" if source.slot else "the program lays down"
+    return RefusedError("POL-010", f"The argument {name!r} is not what {origin}.")
 
 
-def _filled(value: Json, slots: Args) -> Json:
-    match = PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
-    return slots.get(match.group(1), value) if match else value
+# --- compiled: made once for a program, so that a decision looks nothing up -------------------
 
 
-def _typed(name: str, spec: ArgSpec, value: Json) -> Scalar:
-    kinds: dict[str, type] = {"integer": int, "boolean": bool, "string": str, "ref": str}
-    if type(value) is not kinds[spec.type]:
-        raise RefusedError("CAP-005", f"The argument {name!r} must be of type {spec.type}.")
-    if isinstance(value, str):
-        _check_text(name, spec, value)
-        return value
-    if isinstance(value, int):
-        _check_range(name, spec, value)
-        return value
-    raise RefusedError("CAP-005", f"The argument {name!r} must be of type {spec.type}.")
-
-
-def _check_range(name: str, spec: ArgSpec, value: int) -> None:
-    low, high = spec.min, spec.max
-    if (low is not None and value < low) or (high is not None and value > high):
-        raise RefusedError("CAP-006", f"The argument {name!r} must lie in {low}…{high}.")
-
-
-def _check_text(name: str, spec: ArgSpec, value: str) -> None:
-    if spec.type == "ref" and not REF.fullmatch(value):
-        raise RefusedError(
-            "CAP-005", f"The argument {name!r} must be a vault ref or a {{{{slot}}}} placeholder."
-        )
-    if len(value) > spec.length_max:
-        raise RefusedError(
-            "CAP-006", f"The argument {name!r} is over {spec.length_max} characters."
-        )
-
-
-def _same(known: Scalar | None, value: Scalar) -> bool:
-    """Equal and of one type: a boolean is no integer."""
-    return type(known) is type(value) and known == value
-
-
-def _within(constraint: Constraint, value: Scalar, slots: Args) -> bool:
-    same = {type(option) for option in constraint.one_of or ()}
-    checks: Sequence[bool] = (
-        constraint.one_of is None or (type(value) in same and value in constraint.one_of),
-        constraint.min is None or (type(value) is int and value >= constraint.min),
-        constraint.max is None or (type(value) is int and value <= constraint.max),
-        constraint.prefix is None
-        or (isinstance(value, str) and value.startswith(constraint.prefix)),
-        constraint.equals_slot is None or _same(slots.get(constraint.equals_slot), value),
+def readers(tool: Tool) -> tuple[tuple[str, Reader], ...]:
+    """For each argument, in the schema's order, what holds it to the schema and returns it."""
+    return tuple(
+        (name, reader(name, spec, tool.critical.get(name, Source()).slot))
+        for name, spec in tool.args.items()
     )
-    return all(checks)
+
+
+def constraints(grant: Grant) -> tuple[tuple[str, Holds], ...]:
+    """For each argument that a grant binds, whether a value of it is allowed."""
+    return tuple((name, holds_to(limit)) for name, limit in grant.where.items())
