@@ -1,0 +1,165 @@
+"""Blocks: what one link of a delegation says, written in one way only and read strictly."""
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from nanovm_core import signed
+from nanovm_core.canonical import Json, digest
+from nanovm_core.capabilities import Constraint, Grant
+from nanovm_core.errors import RefusedError
+from nanovm_core.messages import Scalar
+
+VERSION = "nanovm-delegation/1"
+BROKEN = "CAP-031"
+
+_DOMAIN = b"nanovm/delegation/v1\0"
+_KEY = re.compile(r"[0-9a-f]{64}")
+_FIELDS = {"v", "program", "prev", "holder", "grants", "expires_ms"}
+_GRANT_FIELDS = {"where", "expires_ms"}
+
+
+class Block(NamedTuple):
+    """The grants that one holder gives to the key of the next, until ``expires_ms``.
+
+    ``prev`` is the id of the block before; each grant ends with the block at the latest.
+    """
+
+    prev: str
+    program: str
+    grants: Mapping[str, Grant]
+    holder: Ed25519PublicKey
+    expires_ms: int
+
+
+def write(block: Block, key: Ed25519PrivateKey) -> bytes:
+    """The signed bytes of a block; ``read`` with the key's public half gives it back."""
+    grants: dict[str, Json] = {grant.tool: _grant_form(grant) for grant in block.grants.values()}
+    value: dict[str, Json] = {
+        "v": VERSION,
+        "program": block.program,
+        "prev": block.prev,
+        "holder": block.holder.public_bytes_raw().hex(),
+        "grants": grants,
+        "expires_ms": block.expires_ms,
+    }
+    return signed.sign(_DOMAIN, value, key)
+
+
+def read(data: bytes, public_key: Ed25519PublicKey) -> Block:
+    """The block that this key's holder signed.
+
+    Raises:
+        RefusedError: CAP-031, where the key did not sign it or a word of it is not understood.
+    """
+    value = signed.opened(_DOMAIN, data, public_key, code=BROKEN)
+    _expect(value.keys() == _FIELDS and value["v"] == VERSION, f"is not of the version {VERSION}")
+    holder, expires_ms = _text(value["holder"]), _time(value["expires_ms"])
+    _expect(_KEY.fullmatch(holder) is not None, "names no key as its holder")
+    grants = {
+        tool: _grant(tool, given, expires_ms) for tool, given in _object(value["grants"]).items()
+    }
+    return Block(
+        prev=_text(value["prev"]),
+        program=_text(value["program"]),
+        grants=MappingProxyType(grants),
+        holder=Ed25519PublicKey.from_public_bytes(bytes.fromhex(holder)),
+        expires_ms=expires_ms,
+    )
+
+
+def block_id(data: bytes) -> str:
+    """The hash of what a block says.
+
+    Its signature is no part of it: one key can sign the same words in many ways, and all of
+    them are revoked together.
+    """
+    return digest(_DOMAIN, data[signed.SIGNATURE_BYTES :])
+
+
+def _grant_form(grant: Grant) -> Json:
+    where = {name: _constraint_form(constraint) for name, constraint in grant.where.items()}
+    return {"where": {**where}, "expires_ms": grant.expires_ms}
+
+
+def _constraint_form(constraint: Constraint) -> Json:
+    """The bounds that bind; an absent one is absent."""
+    options = constraint.one_of
+    bounds: dict[str, Json] = {
+        "one_of": None if options is None else [*options],
+        "min": constraint.min,
+        "max": constraint.max,
+        "prefix": constraint.prefix,
+        "equals_slot": constraint.equals_slot,
+    }
+    return {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+def _grant(tool: str, value: Json, until_ms: int) -> Grant:
+    fields = _object(value)
+    _expect(fields.keys() == _GRANT_FIELDS, "has a grant with other fields than it must have")
+    where = {name: _constraint(bounds) for name, bounds in _object(fields["where"]).items()}
+    ends_ms = _time(fields["expires_ms"]) or until_ms
+    return Grant(tool=tool, where=MappingProxyType(where), expires_ms=min(ends_ms, until_ms))
+
+
+def _constraint(value: Json) -> Constraint:
+    bounds = _object(value)
+    _expect(bounds.keys() <= _READERS.keys(), "has a bound that nobody knows")
+    read: dict[str, Any] = {name: _READERS[name](bound) for name, bound in bounds.items()}
+    return Constraint(**read)
+
+
+def _object(value: Json) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise _misread("has something else where an object belongs")
+    return value
+
+
+def _text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise _misread("has something else where a string belongs")
+    return value
+
+
+def _integer(value: Json) -> int:
+    if type(value) is not int:
+        raise _misread("has something else where an integer belongs")
+    return value
+
+
+def _time(value: Json) -> int:
+    time_ms = _integer(value)
+    _expect(time_ms >= 0, "has a time before all times")
+    return time_ms
+
+
+def _options(value: Json) -> tuple[Scalar, ...]:
+    if not isinstance(value, list):
+        raise _misread("has something else where a list belongs")
+    options = tuple(each for each in value if isinstance(each, str | int))
+    _expect(len(options) == len(value), "has an option that is neither text nor number")
+    return options
+
+
+def _expect(holds: bool, fault: str) -> None:
+    if not holds:
+        raise _misread(fault)
+
+
+def _misread(fault: str) -> RefusedError:
+    return RefusedError(BROKEN, f"A block of the chain {fault}.")
+
+
+_READERS: Mapping[str, Callable[[Json], Scalar | tuple[Scalar, ...]]] = MappingProxyType(
+    {
+        "one_of": _options,
+        "min": _integer,
+        "max": _integer,
+        "prefix": _text,
+        "equals_slot": _text,
+    }
+)
