@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from nanovm_core.canonical import SIZE_BYTES_MAX, Json, decode, digest, encode
+from nanovm_core.canonical import Json, decode, digest, encode
 from nanovm_core.errors import CanonicalError, RefusedError
 
 SIGNATURE_BYTES = 64
-# As much as the intent that it speaks of may hold: what could be sealed can be signed.
-SIGNED_BYTES_MAX = SIGNATURE_BYTES + SIZE_BYTES_MAX
 
 
 def key_id(public_key: Ed25519PublicKey) -> str:
@@ -38,8 +36,6 @@ def opened(
     Raises:
         RefusedError: under ``code``, where anything of this does not hold.
     """
-    if len(data) > SIGNED_BYTES_MAX:
-        raise RefusedError(code, f"What is signed is larger than {SIGNED_BYTES_MAX} bytes.")
     signature, body = data[:SIGNATURE_BYTES], data[SIGNATURE_BYTES:]
     check_signature(domain + body, signature, public_key, code=code)
     value = _decoded(body, code)
