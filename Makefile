@@ -41,6 +41,10 @@ test: install browser lint ## every check and every test
 soak: install browser ## the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak
 
+.PHONY: mutate
+mutate: install ## remove every guard once, and see a test fail each time
+	$(BIN)/python -m mutations.survey
+
 lint: install ## format, style, strict types, import contracts, Django's own checks
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check

@@ -1,0 +1,180 @@
+"""The list of mutations, and a process in which one module is compiled without its guard."""
+
+import re
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import cast
+
+ROOT = Path(__file__).resolve().parent.parent
+LISTS = Path(__file__).resolve().parent
+DEATHS = ("test", "collection", "timeout")
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_CODE = re.compile(r"([A-Z]{3}-\d{3})?")
+
+
+class MutationError(Exception):
+    """The list is wrong, or does not fit the source any more: mend the list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    """One guard, and the change of source text that removes it.
+
+    ``find`` occurs exactly once in ``file``. ``tests`` are test files (or single tests of one),
+    at least one of which fails without the guard. ``dies`` says how: by a failing test; by a
+    test module that cannot be collected; or by a time-out, where the guard bounds the work.
+    """
+
+    id: str
+    file: str
+    guard: str
+    code: str
+    find: str
+    replace: str
+    tests: tuple[str, ...]
+    dies: str = "test"
+
+    @property
+    def module(self) -> str:
+        """The dotted name under which Python imports ``file``."""
+        return self.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def load(folder: Path = LISTS) -> tuple[Mutation, ...]:
+    """Every mutation of the lists in ``folder``, in the order of the files and their entries.
+
+    Raises:
+        MutationError: where an entry is incomplete, names what is not there, or is there twice.
+    """
+    found: dict[str, Mutation] = {}
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            entries = tomllib.loads(path.read_text(encoding="utf-8"))["mutation"]
+        except (tomllib.TOMLDecodeError, KeyError) as error:
+            raise MutationError(f"{path.name} is no list of [[mutation]] tables: {error}") from None
+        for entry in entries:
+            mutation = _read(path.name, entry)
+            if mutation.id in found:
+                raise MutationError(f"{path.name}: {mutation.id} is listed twice; rename one.")
+            found[mutation.id] = mutation
+    return tuple(found.values())
+
+
+def named(mutation_id: str, folder: Path = LISTS) -> Mutation:
+    """The mutation of that id."""
+    for mutation in load(folder):
+        if mutation.id == mutation_id:
+            return mutation
+    raise MutationError(f"No mutation is called {mutation_id!r}; `python -m mutations` lists them.")
+
+
+def apply(source: str, mutation: Mutation) -> str:
+    """The source without the guard, every other line at its old number.
+
+    Line numbers stay, because the runtime tells which line decided.
+
+    Raises:
+        MutationError: where ``find`` does not occur exactly once.
+    """
+    count = source.count(mutation.find)
+    if count != 1:
+        raise MutationError(
+            f"{mutation.id}: its `find` occurs {count} times in {mutation.file}, not once; "
+            "write the guard as it stands there now."
+        )
+    before, _, after = source.partition(mutation.find)
+    line, end, rest = after.partition("\n")
+    gap = "\n" * (mutation.find.count("\n") - mutation.replace.count("\n"))
+    return before + mutation.replace + line + end + gap + rest
+
+
+def install(mutation: Mutation) -> None:
+    """Compile the mutation's module without its guard when this process imports it.
+
+    There is no way back: start a process for it. Processes that this one starts are whole
+    again, unless they are forks that imported the module before.
+
+    Raises:
+        MutationError: where the module was imported before, or ``find`` is not there once.
+    """
+    if mutation.module in sys.modules:
+        raise MutationError(f"{mutation.module} is imported already: start a fresh process.")
+    apply((ROOT / mutation.file).read_text(encoding="utf-8"), mutation)
+    sys.meta_path.insert(0, _Finder(mutation))
+
+
+class _Finder(MetaPathFinder):
+    """Finds the one module, where it always is, and has it loaded without its guard."""
+
+    def __init__(self, mutation: Mutation) -> None:
+        self.mutation = mutation
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self.mutation.module:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None or Path(spec.origin) != ROOT / self.mutation.file:
+            raise MutationError(f"{fullname} is imported from elsewhere than {ROOT}.")
+        spec.loader = _Loader(fullname, spec.origin, self.mutation)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    """Loads a module from its mutated source; byte code is neither read nor written."""
+
+    def __init__(self, fullname: str, path: str, mutation: Mutation) -> None:
+        super().__init__(fullname, path)
+        self.mutation = mutation
+
+    def get_source(self, fullname: str) -> str:
+        return apply(Path(self.path).read_text(encoding="utf-8"), self.mutation)
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_source(fullname), self.path)
+
+
+def _read(name: str, entry: Mapping[str, object]) -> Mutation:
+    known = {field.name for field in fields(Mutation)}
+    wrong = sorted((known - {"dies"} - entry.keys()) | (entry.keys() - known))
+    where = f"{name}: {entry.get('id', 'an entry without id')}"
+    if wrong:
+        raise MutationError(f"{where}: these keys are missing or unknown: {', '.join(wrong)}.")
+    tests = entry["tests"]
+    texts = {key: value for key, value in entry.items() if key != "tests"}
+    if not isinstance(tests, list) or not all(
+        isinstance(v, str) for v in [*texts.values(), *tests]
+    ):
+        raise MutationError(f"{where}: `tests` is a list of strings, the rest are strings.")
+    mutation = Mutation(**cast("dict[str, str]", texts), tests=tuple(tests))
+    fault = _fault(mutation)
+    if fault:
+        raise MutationError(f"{where}: {fault}")
+    return mutation
+
+
+def _fault(mutation: Mutation) -> str:
+    """What is wrong with an entry, apart from the source it speaks of."""
+    files = [mutation.file, *(test.partition("::")[0] for test in mutation.tests)]
+    missing = [file for file in files if not (file.endswith(".py") and (ROOT / file).is_file())]
+    faults = {
+        "an id is lower-case words with hyphens between them.": not _ID.fullmatch(mutation.id),
+        "a code looks like CAP-001, or is empty.": not _CODE.fullmatch(mutation.code),
+        "say in a sentence what the guard stops.": not mutation.guard.endswith("."),
+        "name the tests that fail without it.": not mutation.tests,
+        f"there are no such Python files: {missing}.": bool(missing),
+        f"`dies` is one of {DEATHS}.": mutation.dies not in DEATHS,
+        "`replace` must differ from `find`.": mutation.replace == mutation.find,
+        "`replace` may not have more lines than `find`.": (
+            mutation.replace.count("\n") > mutation.find.count("\n")
+        ),
+    }
+    return next((text for text, wrong in faults.items() if wrong), "")

@@ -1,0 +1,1 @@
+"""Tests of the list of mutations and of what runs with it."""
