@@ -1,0 +1,1 @@
+"""What the kernel costs, measured beside the field, in paired ratios from one run."""

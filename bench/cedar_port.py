@@ -1,0 +1,125 @@
+"""Cedar behind the kernel's port for foreign policy engines: any error, any doubt, denies."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import cedarpy
+
+from nanovm_core.canonical import digest
+from nanovm_core.conditions import parse
+from nanovm_core.errors import ProgramError, RefusedError
+from nanovm_core.policy import HOLD, Outcome, PolicyRule
+
+_ALWAYS = parse("1 == 1")  # a hold that Cedar found has no condition of ours to show
+
+
+class Decider(Protocol):
+    """A foreign policy engine, asked after the program's hard rules and beside the soft ones.
+
+    Its answer is a function of ``hash``, stage and context alone: no clock, no network, no
+    order that changes from call to call. A run's genesis names ``hash``.
+    """
+
+    @property
+    def hash(self) -> str:
+        """The hash of the exact policy text (64 hex digits)."""
+
+    def judge(self, at: str, context: Mapping[str, object], approved: tuple[str, ...]) -> Outcome:
+        """What the engine says of a stage where it does not deny.
+
+        A rule in ``approved`` was lifted by a person and counts as an allow.
+
+        Raises:
+            RefusedError: POL-001 nothing allows, POL-002 anything at all could not be
+                evaluated, POL-003 denied.
+        """
+
+
+class CedarDecider:
+    """Cedar policies as a Decider; a ``forbid`` with ``@outcome("hold")`` holds.
+
+    Every policy bears ``@id`` and ``@why``, and every one fits the schema, else it does not
+    load. Cedar skips a policy that errs; here its error denies.
+    """
+
+    def __init__(self, source: str, schema: str) -> None:
+        """Load, or say why not.
+
+        Raises:
+            ProgramError: PRG-003, with what Cedar says of the policies or the schema.
+        """
+        try:
+            found = cedarpy.validate_policies(source, schema)
+            if not found.validation_passed:
+                raise ProgramError("PRG-003", "; ".join(str(each) for each in found.errors))
+            self._policies = cedarpy.PolicySet.from_str(source)
+            self._schema = cedarpy.Schema.from_str(schema)
+        except ValueError as error:
+            raise ProgramError("PRG-003", f"Cedar cannot read this: {error}") from error
+        self._entities = cedarpy.Entities.from_json_str("[]")
+        self._rules = _rules(json.loads(cedarpy.policies_to_json_str(source))["staticPolicies"])
+        parts = (json.dumps(text).encode() for text in (source, schema))
+        self.hash = digest(b"nanovm/cedar/v1\0", b"\0".join(parts))
+
+    def judge(self, at: str, context: Mapping[str, object], approved: tuple[str, ...]) -> Outcome:
+        """Ask Cedar, believe only a whole answer, and put its reasons in the order of the text."""
+        request = {
+            "principal": {"type": "Agent", "id": "self"},
+            "action": {"type": "Action", "id": at},
+            "resource": {"type": "Workspace", "id": "own"},
+            "context": _plain(context),
+        }
+        answer = cedarpy.is_authorized(request, self._policies, self._entities, self._schema)
+        if answer.diagnostics.errors or answer.decision is cedarpy.Decision.NoDecision:
+            raise RefusedError("POL-002", "Cedar could not evaluate every policy; an error denies.")
+        reasons = set(answer.diagnostics.reasons)
+        fired = [rule for name, rule in self._rules.items() if name in reasons]
+        return _outcome(fired, approved)
+
+
+def _outcome(fired: list[PolicyRule], approved: tuple[str, ...]) -> Outcome:
+    """Deny over hold over allow, as the kernel's own rules have it."""
+    for rule in fired:
+        if rule.outcome == "deny":
+            raise RefusedError("POL-003", f"{rule.why} (rule {rule.id})")
+    for rule in fired:
+        if rule.outcome == HOLD and rule.id not in approved:
+            return Outcome(rules=(rule.id,), hold=rule)
+    if not fired:
+        raise RefusedError("POL-001", "No rule of the policy allows it.")
+    return Outcome(rules=tuple(rule.id for rule in fired))
+
+
+def _rules(policies: Mapping[str, Mapping[str, Any]]) -> dict[str, PolicyRule]:
+    """Cedar's names for its policies, in the order of the text, and what each is to the kernel."""
+    return {name: _rule(name, policies[name]) for name in sorted(policies, key=_place)}
+
+
+def _rule(name: str, policy: Mapping[str, Any]) -> PolicyRule:
+    notes = policy.get("annotations", {})
+    if not notes.get("id") or not notes.get("why"):
+        raise ProgramError("PRG-003", f"Cedar's {name} needs an @id and a @why.")
+    effect = "allow" if policy["effect"] == "permit" else notes.get("outcome", "deny")
+    if effect not in ("allow", "hold", "deny"):
+        raise ProgramError("PRG-003", f'{notes["id"]}: @outcome is "hold" or "deny".')
+    return PolicyRule(
+        id=notes["id"],
+        at="authorize",
+        outcome=effect,
+        when=_ALWAYS,
+        why=notes["why"],
+        approvable=notes.get("approvable") == "true",
+    )
+
+
+def _place(name: str) -> int:
+    """Cedar numbers policies without a name of their own in the order of the text."""
+    return int(name.removeprefix("policy"))
+
+
+def _plain(value: object) -> Any:
+    """A context as JSON has it; a value that Cedar cannot hold makes it answer nothing."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
