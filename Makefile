@@ -2,13 +2,14 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH := .venv-bench
 STAMP := $(VENV)/.installed-requirements.txt
 PACKAGES := nanovm_core stripe_sandbox pipeline sabotage dashboard config samples
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	command -v $$name && break; done 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak lint lock clean browser python
+.PHONY: help install demo test soak lint lock clean browser python bench
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -62,6 +63,16 @@ browser: # the browser tests drive Chromium; a developer may name another one wi
 		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core </dev/null; \
 	else \
 		echo "Chromium is needed for the browser tests and was not found; install it (on Debian: sudo apt-get install chromium) or name its executable in CHROMIUM." >&2; exit 1; fi
+
+bench: $(BENCH)/.installed-requirements.txt ## measure the kernel beside its peers (some minutes); writes bench/results.md
+	@$(BENCH)/bin/python -m bench
+
+$(BENCH)/.installed-requirements.txt: bench/requirements.txt | python
+	@echo "Making $(BENCH) with $(PYTHON) ..."
+	@"$(PYTHON)" -m venv --clear $(BENCH)
+	@$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-input \
+		-r bench/requirements.txt
+	@cp bench/requirements.txt $@
 
 lock: install ## resolve the dependencies of pyproject.toml into requirements.txt again
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
