@@ -1,10 +1,13 @@
 """The kernel's error families, sorted by what the catcher must do."""
 
+from typing import NamedTuple
+
 
 class NanovmError(Exception):
     """An error with a stable ``code`` for the audit log and a ``text`` for people.
 
-    Neither ever carries a secret: both may be shown, logged and sealed.
+    Neither ever carries a secret: both may be shown, logged and sealed. It survives a pickle,
+    so that a worker's error reaches whoever asked as what it was.
     """
 
     def __init__(self, code: str, text: str) -> None:
@@ -12,9 +15,49 @@ class NanovmError(Exception):
         self.code = code
         self.text = text
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _revived, (type(self), self.args, dict(self.__dict__))
+
+
+def _revived(
+    kind: type[NanovmError], args: tuple[object, ...], state: dict[str, object]
+) -> NanovmError:
+    """The error that was pickled, without telling it its own text a second time."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong in a file. ``line`` and ``column`` count from 1, where known."""
+
+    code: str
+    text: str
+    line: int | None = None
+    column: int | None = None
+
 
 class ProgramError(NanovmError):
-    """The program or the policy is wrong: mend the file. Raised at load time only."""
+    """The program or the policy is wrong: mend the file. Raised at load time only.
+
+    The text begins with ``line 12, column 3: `` where the place is known. ``faults`` are all
+    that were found, by their places, this one first.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        text: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        faults: tuple[Fault, ...] = (),
+    ) -> None:
+        place = "" if line is None else f"line {line}, column {column}: "
+        super().__init__(code, place + text)
+        self.line = line
+        self.column = column
+        self.faults = faults or (Fault(code, text, line, column),)
 
 
 class ConditionError(NanovmError):
