@@ -20,7 +20,10 @@ AUTHORIZED = "authorized"
 SLOT_TYPES: Mapping[str, type] = MappingProxyType(
     {"ref": str, "string": str, "integer": int, "boolean": bool}
 )
-_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def _nothing() -> Mapping[str, str]:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +65,13 @@ class Step:
     on_error: str = FAILED
     tool: str = ""
     call: str = ""  # "authorized": the tool and arguments come from the judged proposal
-    args: Mapping[str, str] = _NONE
+    args: Mapping[str, str] = field(default_factory=_nothing)
     fills: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()  # slots that end with this step
     accepts: tuple[str, ...] = ()  # tools that may be proposed here
     authorizes: str = ""  # the model step whose call this pure step judges
     timeout_ms: int = 0  # 0: nobody waits for it
-    retry: Retry = Retry()
+    retry: Retry = field(default_factory=Retry)
     tokens_max: int = 0
     then: str = field(init=False, repr=False, compare=False, default="")
 
