@@ -9,7 +9,7 @@ TEXT_CHARS_MAX = 4_096  # a guard that a person can still read
 DEPTH_MAX = 32  # parentheses and operators open at one place; bounds the closures' stack too
 NODES_MAX = 512  # values, list elements and operators; bounds the cost of one evaluation
 _NAMES_SHOWN_MAX = 6  # of the variables that there are, where one is not
-_LINE_CHARS_MAX = 60  # of the condition's own line, before the fault
+_LINE_CHARS_MAX = (60, 40)  # of the condition's own line, before the fault and from there
 
 # Control, line and direction marks and what has no width: what a person reads must be what
 # is compared.
@@ -84,6 +84,7 @@ def _code(why: int) -> str:
 
 
 def _pointed(text: str, at: int) -> str:
-    start = max(text.rfind("\n", 0, at) + 1, at - _LINE_CHARS_MAX)
-    line = re.sub(f"[{HIDDEN}]", " ", text[start : at + 20].split("\n")[0])
+    before, after = _LINE_CHARS_MAX
+    start = max(text.rfind("\n", 0, at) + 1, at - before)
+    line = re.sub(f"[{HIDDEN}]", " ", text[start : at + after].split("\n")[0])
     return f"  {line}\n  {'^':>{at - start + 1}}"

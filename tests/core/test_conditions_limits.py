@@ -1,6 +1,8 @@
 """The condition language: its limits, what a context may hold, and what an error tells."""
 
+import sys
 from collections import defaultdict
+from types import FrameType
 
 import pytest
 
@@ -11,6 +13,7 @@ from nanovm_core.conditions import (
     TEXT_CHARS_MAX,
     ConditionEvaluationError,
     ConditionSyntaxError,
+    ConditionTypeError,
     parse,
 )
 from nanovm_core.errors import ConditionError
@@ -51,6 +54,90 @@ def test_a_long_chain_needs_no_stack() -> None:
         parse("(" * TEXT_CHARS_MAX)
     with pytest.raises(ConditionSyntaxError):
         parse("not " * (TEXT_CHARS_MAX // 4))
+
+
+HALF = DEPTH_MAX // 2
+HOSTILE = {
+    "openings": "(" * TEXT_CHARS_MAX,
+    "closings": ")" * TEXT_CHARS_MAX,
+    "pairs": "()" * (TEXT_CHARS_MAX // 2),
+    "lists": "[" * TEXT_CHARS_MAX,
+    "negations": "not " * (TEXT_CHARS_MAX // 4),
+    "a negation far from its in": "$a not" + " " * 4_000 + "x",
+    "not in not in": "not in " * 585,
+    "a nest": "(" * 2_000 + "true" + ")" * 2_000,
+    "a nest within bounds": "(" * DEPTH_MAX + "true" + ")" * DEPTH_MAX,
+    "a nest of comparisons": "(" * 31 + "true" + " == true)" * 31,
+    "a nest to the right": "true == (" * HALF + "true" + ")" * HALF,
+    "a nest of logic": "true and (false or (" * 8 + "true" + "))" * 8,
+    "and": " and ".join(["$a.b"] * 256),
+    "and, or": " or ".join(["$a.b and $c"] * 128),
+    "or, as long as fits": " or ".join(["false"] * 256),
+    "nests in a chain": " or ".join(["(" * 31 + "false" + ")" * 31] * 57),
+    "negations in a chain": " and ".join(["not " * 20 + "true"] * 23),
+    "a comparison of lists": " == ".join(["[" + ",".join(["1"] * 255) + "]"] * 2),
+    "a list": "1 in [" + ",".join(["1"] * 510) + "]",
+    "lists in a chain": " or ".join(["1 in [" + ",".join(["2"] * 20) + "]"] * 22),
+    "a name": "$" + "a" * 4_095,
+    "a path": "$" + ".".join(["a"] * 2_048),
+    "paths": " == ".join(["$" + ".".join(["a"] * 1_000)] * 2),
+    "a string": "'" + "a" * 4_094 + "'",
+    "an open string": "'" + "a" * 4_095,
+    "quotes": "'\"" * 2_048,
+    "an integer": "9" * TEXT_CHARS_MAX,
+    "minus signs": "-" * TEXT_CHARS_MAX,
+    "dots": "." * TEXT_CHARS_MAX,
+    "dollars": "$" * TEXT_CHARS_MAX,
+    "spaces": " " * TEXT_CHARS_MAX,
+    "lines": "\n" * 4_000 + "!",
+    "comparisons": "1 < " * 1_023 + "1",
+    "half a sign": "=" * TEXT_CHARS_MAX,
+    "nothing to see": "\u200b" * TEXT_CHARS_MAX,
+    "surrogates": "\ud800" * TEXT_CHARS_MAX,
+}
+CALLS_MAX = 100_000  # Python and built-in functions entered; the worst here takes half of it
+FRAMES_MAX = DEPTH_MAX + 30
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_text_costs_much_or_goes_deep(text: str) -> None:
+    """Everything that can be done with a text, its calls and its frames counted."""
+    calls = depth = deepest = 0
+
+    def watch(_: FrameType, event: str, __: object) -> None:
+        nonlocal calls, depth, deepest
+        calls += event in ("call", "c_call")
+        depth += {"call": 1, "return": -1}.get(event, 0)
+        deepest = max(deepest, depth)
+
+    sys.setprofile(watch)
+    try:
+        done = everything(text)
+    finally:
+        sys.setprofile(None)
+    assert done in ("refused", "no answer", "does not check", "done")
+    assert deepest <= FRAMES_MAX
+    assert calls <= CALLS_MAX
+
+
+def everything(text: str) -> str:
+    """Parse, hold, explain and check, whatever the first of them says."""
+    try:
+        condition = parse(text)
+    except ConditionSyntaxError:
+        return "refused"
+    done = "done"
+    context = {"a": {"b": True}, "c": False}
+    assert condition.explain(context)
+    try:
+        condition.holds(context)
+    except ConditionEvaluationError:
+        done = "no answer"
+    try:
+        condition.check({"a.b": "boolean", "c": "boolean"})
+    except ConditionTypeError:
+        done = "does not check"
+    return done
 
 
 def test_variables_are_named_once_in_order() -> None:
