@@ -1,16 +1,17 @@
 """Envelopes and snapshots as bytes: encoding, hashing, and checking a stored chain."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from nanovm_core.canonical import decode, digest, encode
 from nanovm_core.errors import CanonicalError, VerificationError
-from nanovm_core.messages import Draft, Effect, RunId, Snapshot, Warrant
+from nanovm_core.messages import Draft, Effect, Reservation, Snapshot, Warrant
 
 ZERO = "0" * 64
 LOG_RUN = "log"
 VERSION = "nanovm-envelope/1"
-SNAPSHOT_VERSION = "nanovm-snapshot/1"
+SNAPSHOT_VERSION = "nanovm-snapshot/2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +158,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 def snapshot_hash(data: bytes) -> str:
     """What an envelope's ``snapshot`` field holds for these bytes."""
-    return digest(b"nanovm/snapshot/v1\0", data)
+    return digest(b"nanovm/snapshot/v2\0", data)
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
@@ -176,19 +177,18 @@ def decode_snapshot(data: bytes) -> Snapshot:
 
 
 def _said(snapshot: Snapshot) -> Iterator[tuple[str, object]]:
-    for name in (field.name for field in fields(snapshot)):
-        value = getattr(snapshot, name)
-        if value in (None, "", (), False) or value == {}:
+    for name, value in zip(snapshot._fields, snapshot, strict=True):
+        if value in (None, "", (), False, 0) or value == {}:
             continue
         yield name, _plain(value)
 
 
 def _plain(value: object) -> object:
     if isinstance(value, Effect):
-        pairs = ((field.name, getattr(value, field.name)) for field in fields(value))
+        pairs = zip(value._fields, value, strict=True)
         return {name: _plain(part) for name, part in pairs if part is not None}
     if isinstance(value, Warrant):
-        return {"id": value.id, "expires_ms": value.expires_ms}
+        return value._asdict()
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, tuple):
@@ -198,20 +198,33 @@ def _plain(value: object) -> object:
 
 def _snapshot(value: Mapping[str, object]) -> Snapshot:
     given = dict(value)
-    for name in ("approved", "ignored", "allowed_by", "reason", "reserved", "call"):
+    for name in ("approved", "ignored", "allowed_by", "reason"):
         if name in given:
             given[name] = tuple(_list(given[name]))
+    for name in ("slots", "used"):
+        given[name] = MappingProxyType(_dict(given.get(name, {})))
     if "owed" in given:
         given["owed"] = _effect(given["owed"])
-    run = RunId(str(given.pop("run")))
-    return Snapshot(run=run, **given)  # type: ignore[arg-type]
+    if "call" in given:
+        tool, args = _list(given["call"])
+        given["call"] = (tool, MappingProxyType(_dict(args)))
+    reserved = (_list(each) for each in _list(given.get("reserved", [])))
+    given["reserved"] = tuple(Reservation(*each) for each in reserved)  # type: ignore[arg-type]
+    return Snapshot(**given)  # type: ignore[arg-type]
 
 
 def _effect(value: object) -> Effect:
+    given = dict(_dict(value))
+    warrant = given.pop("warrant", None)
+    given["args"] = MappingProxyType(_dict(given["args"]))
+    found = Warrant(**_dict(warrant)) if warrant is not None else None  # type: ignore[arg-type]
+    return Effect(**given, warrant=found)  # type: ignore[arg-type]
+
+
+def _dict(value: object) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise TypeError("an owed effect is an object")
-    warrant = value.pop("warrant", None)
-    return Effect(**value, warrant=Warrant(**warrant) if warrant else None)
+        raise TypeError("expected an object")
+    return value
 
 
 def _list(value: object) -> list[object]:

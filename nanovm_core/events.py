@@ -78,7 +78,10 @@ class EffectWaiting(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerArrived(Event):
-    """What a waiting run waits for. It names run, program and the awaited key, and works once."""
+    """What a waiting run waits for. It names run, program and the awaited key, and works once.
+
+    With a ``code`` it is the answer that what was awaited is known not to have happened.
+    """
 
     run: str
     program: str
@@ -86,6 +89,8 @@ class AnswerArrived(Event):
     out: Args = field(default_factory=_nothing)
     secrets: tuple[Commitment, ...] = ()
     outcome: str = "done"
+    code: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

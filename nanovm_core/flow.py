@@ -1,36 +1,19 @@
-"""From step to step: entering, intending, authorizing, suspending, ending."""
+"""From step to step: entering, intending, authorizing, suspending, failing, ending."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
-from nanovm_core import budget, policy
+from nanovm_core import budget
 from nanovm_core import lifecycle as life
-from nanovm_core.canonical import Json, digest
-from nanovm_core.capabilities import check_grant, check_provenance, check_schema, mint
-from nanovm_core.errors import RefusedError
-from nanovm_core.messages import (
-    Args,
-    Commitment,
-    Decision,
-    Draft,
-    Effect,
-    Event,
-    Reservation,
-    Scalar,
-    Snapshot,
-)
-from nanovm_core.program import COMPLETED, Program, Step
-
-
-def frozen(slots: Mapping[str, Scalar]) -> Args:
-    """A copy of the slots that nobody can change."""
-    return MappingProxyType(dict(slots))
-
-
-def listed(secrets: tuple[Commitment, ...]) -> list[dict[str, str]]:
-    """Commitments as an envelope holds them."""
-    return [{"slot": each.slot, "ref": each.ref, "c": each.c} for each in secrets]
+from nanovm_core.canonical import digest
+from nanovm_core.errors import ConditionError, RefusedError
+from nanovm_core.events import Event
+from nanovm_core.messages import Args, Decision, Effect, Reservation, Snapshot
+from nanovm_core.moves import OWN, draft, end, facts, issued, join, moved, release, suspend
+from nanovm_core.policy import PolicyRule
+from nanovm_core.program import COMPLETED, FAILED, Program, Step
+from nanovm_core.proposals import Call
+from nanovm_core.warrants import binding, mint
 
 
 def effect_key(now: Snapshot, step: str, tool: str, attempt: int) -> str:
@@ -39,235 +22,207 @@ def effect_key(now: Snapshot, step: str, tool: str, attempt: int) -> str:
     return digest(b"nanovm/effect/v1\0", parts.encode())
 
 
-def binding(run: str, program: str, effect: Effect) -> dict[str, Json]:
-    """Everything a warrant is bound to; an adapter builds it from the call in its hands."""
-    return {
-        "run": run,
-        "program": program,
-        "step": effect.step,
-        "tool": effect.tool,
-        "key": effect.key,
-        "args": dict(effect.args),
-    }
+# --- between the steps ---------------------------------------------------------------------
 
 
-def moved(now: Snapshot, event: Event, to: str) -> dict[str, object]:
-    """The ``step`` and ``state`` fields of an envelope."""
-    return {
-        "step": now.step,
-        "state": {"from": now.state, "event": type(event).__name__, "to": to},
-    }
+def follow(program: Program, now: Snapshot, step: Step, event: Event) -> Decision:
+    """After a step: the branch whose guard holds; without an answer the run fails."""
+    try:
+        name = step.then or _branch(program, now, step, event)
+    except ConditionError as error:
+        text = f"A guard after {step.name} could not be evaluated ({error.code}); an error denies."
+        return end(now, event, life.FAILED, "FSM-013", text)
+    return go_on(program, now, name, event)
 
 
 def go_on(program: Program, now: Snapshot, name: str, event: Event) -> Decision:
-    """After a step: the next one, or a pause before it where somebody asked for one."""
-    now = replace(now, step=name if name != COMPLETED else now.step, attempt=1)
-    if name != COMPLETED and now.state == life.ACTIVE and now.stepping:
+    """To a step, or to a pause before it where somebody asked for one."""
+    if name == COMPLETED:
+        return end(now, event, life.COMPLETED, "", "")
+    now = now._replace(step=name, attempt=1, refused=0)
+    if now.state in life.SUSPENDED:
+        return Decision(now)
+    if now.stepping:
         return suspend(now, event, life.PAUSED, "", "Paused before the next step.")
-    if name != COMPLETED and now.state in life.SUSPENDED:
-        return Decision(snapshot=now)
-    return enter(program, now, now, name, event)
+    return enter(program, now, now, event)
 
 
 def again(program: Program, now: Snapshot, event: Event) -> Decision:
-    """After a suspension: what is still owed is owed again, else the step begins."""
-    if now.owed is None:
-        return enter(program, now, now, now.step, event)
+    """After a suspension: what is owed is owed again, what was awaited is awaited, or it begins."""
+    if now.awaits:
+        return Decision(now._replace(state=life.WAITING))
     owed = now.owed
-    if owed.warrant is not None:
-        owed = _warranted(program, now, replace(owed, warrant=None), event)
-    return Decision(snapshot=replace(now, owed=owed), effects=(owed,))
+    if owed is None:
+        return enter(program, now, now, event)
+    if owed.tool in program.grants:
+        owed = _warranted(program, now, owed, event)
+    return Decision(now._replace(owed=owed), (), (owed,))
 
 
-def enter(program: Program, before: Snapshot, now: Snapshot, name: str, event: Event) -> Decision:
-    """Begin a step, or end the run where there is none."""
-    if name == COMPLETED:
-        return end(now, event, life.COMPLETED, "", "")
-    step = program.steps[name]
-    now = replace(now, step=name)
-    if step.kind == "pure":
-        return _authorize(program, now, step, event)
+def enter(program: Program, before: Snapshot, now: Snapshot, event: Event) -> Decision:
+    """Begin the step the run stands at."""
+    step = program.steps[now.step]
+    if step.kind == "effect":
+        return intend(program, before, now, step, event)
     if step.kind == "model":
-        now = replace(now, attempt=now.refused + 1)
-        return _admit(program, before, now, step, event)
-    return intend(program, before, now, step, event)
+        return _admit(program, before, now._replace(attempt=now.refused + 1), step, event)
+    if step.kind == "wait":
+        return _wait(before, now, step, event)
+    return _authorize(program, now, step, event) if step.authorizes else _pass(now, program, event)
+
+
+def give_up(program: Program, now: Snapshot, event: Event, code: str, text: str) -> Decision:
+    """The step failed for good: its ``on_error`` path, with all that was frozen for it released."""
+    step = program.steps[now.step]
+    if step.on_error == FAILED:
+        return end(now, event, life.FAILED, code, text)
+    after, released = release(now)
+    after = after._replace(owed=None, awaits="", deadline_ms=0, call=None, reason=(code, text))
+    then = go_on(program, after, step.on_error, event)
+    return then._replace(budgets=(*released, *then.budgets))
+
+
+def _branch(program: Program, now: Snapshot, step: Step, event: Event) -> str:
+    context = program.gate.context(facts(now, event))
+    for branch in step.next:
+        if branch.when is None or branch.when.run(context):
+            return branch.to
+    raise ConditionError("CON-023", "no branch holds, and none is without a guard")
+
+
+def _pass(now: Snapshot, program: Program, event: Event) -> Decision:
+    """A pure step that only branches: where it led is sealed."""
+    step = program.steps[now.step]
+    sealed = draft("result", event, now, {**moved(now, event, now.state), "outcome": "passed"})
+    return join(sealed, follow(program, now, step, event))
+
+
+def _wait(before: Snapshot, now: Snapshot, step: Step, event: Event) -> Decision:
+    """Wait for an answer under a key that is derived, until the step's time is out."""
+    key = effect_key(now, step.name, "", now.attempt)
+    until_ms = event.at_ms + step.timeout_ms
+    after = now._replace(state=life.WAITING, awaits=key, deadline_ms=until_ms)
+    body = {**moved(before, event, life.WAITING), "step": step.name, "idempotency_key": key}
+    sealed = draft("intent", event, after, body | {"outcome": "waiting"})
+    return Decision(after, (sealed,))
 
 
 def _admit(program: Program, before: Snapshot, now: Snapshot, step: Step, event: Event) -> Decision:
-    """Ask the model only about what the policy would let anybody pay."""
+    """Ask the model only about what the policy would let anybody do."""
     try:
-        context = {"slots": now.slots}
-        outcome = policy.judge(program.policy, policy.ADMISSION, context, now.approved)
+        outcome = program.gate.admit(facts(now, event))
     except RefusedError as error:
-        return end(now, event, life.FAILED, error.code, error.text)
-    held = _held(event, now, outcome)
-    return held if held is not None else intend(program, before, now, step, event)
+        return give_up(program, now, event, error.code, error.text)
+    return _held(event, now, outcome.hold) or intend(program, before, now, step, event)
 
 
 def _authorize(program: Program, now: Snapshot, step: Step, event: Event) -> Decision:
     """Judge the call once more, at the moment that counts, and seal why it may be done."""
     try:
-        outcome = judged(program, now)
+        allowed = program.gate.permit(_call(now), facts(now, event))
     except RefusedError as error:
-        return end(now, event, life.FAILED, error.code, error.text)
-    held = _held(event, now, outcome)
+        return give_up(program, now, event, error.code, error.text)
+    held = _held(event, now, allowed.hold)
     if held is not None:
         return held
-    after = replace(now, allowed_by=outcome.rules)
+    after = now._replace(allowed_by=allowed.rules)
     body = {
         **moved(now, event, now.state),
         "outcome": "authorized",
-        "decision": {"verdict": "ACCEPTED", "rules": list(outcome.rules)},
+        "decision": {"verdict": "ACCEPTED", "rules": list(allowed.rules)},
     }
-    sealed = draft("result", event, after, body)
-    return join(sealed, go_on(program, after, step.next, event))
+    return join(draft("result", event, after, body), follow(program, after, step, event))
+
+
+# --- intents -------------------------------------------------------------------------------
 
 
 def intend(program: Program, before: Snapshot, now: Snapshot, step: Step, event: Event) -> Decision:
-    """Seal the intent of an effect, with the authority it needs, and owe it."""
+    """Seal the intent of an effect, with the authority and the budget it needs, and owe it."""
     tool, args = step.tool, {name: now.slots[s] for name, s in step.args.items() if s in now.slots}
     if step.call:
-        tool, args = _call(now)[0], {**_call(now)[1], **args}
-    owed = Effect(
-        step=step.name,
-        tool=tool,
-        attempt=now.attempt,
-        key=effect_key(now, step.name, tool, now.attempt),
-        args=frozen(args),
-        at_ms=event.at_ms,
-    )
-    if tool not in program.grants:
-        return _owe(before, now, event, owed)
-    try:
-        _check_granted(program, now, step, owed)
-    except RefusedError as error:
-        return end(now, event, life.FAILED, error.code, error.text)
-    owed = _warranted(program, now, owed, event)
-    return _reserved(before, now, event, owed) if step.call else _owe(before, now, event, owed)
-
-
-def _check_granted(program: Program, now: Snapshot, step: Step, owed: Effect) -> None:
-    """Hold the program's own use of a granted tool to the same schema, grant and provenance."""
-    tool = program.tools[owed.tool]
-    given = {name: value for name, value in owed.args.items() if name in tool.args or not step.call}
-    args = check_schema(tool, given)
-    check_grant(program.grants[owed.tool], args, now.slots)
-    check_provenance(tool, args, now.slots)
-
-
-def _reserved(before: Snapshot, now: Snapshot, event: Event, owed: Effect) -> Decision:
-    """Owe a payment: the money is reserved and the decision sealed before it is made."""
-    currency, amount = str(owed.args["currency"]), int(owed.args["amount_minor"])
-    taken: tuple[Reservation, ...] = ()
-    if now.reserved is None:
+        call = _call(now)
+        tool, args = call.tool, {**call.args, **args}  # type: ignore[dict-item]
+    granted = tool in program.grants
+    judged = {name: args[name] for name in args if name in program.tools[tool].args}
+    if granted:
         try:
-            taken = (budget.reserve(event.funds, currency, amount),)
+            program.gate.permit_own(Call(tool, judged), facts(now, event))
         except RefusedError as error:
-            return suspend(now, event, life.EXHAUSTED, error.code, error.text)
-    left = event.funds.get(currency, 0) - (amount if taken else 0)
-    authority = {
-        "decision": {"verdict": "ACCEPTED", "rules": list(now.allowed_by)},
-        "budget": {"reserved": {"currency": currency, "amount_minor": amount}, "left": left},
-    }
-    owing = _owe(before, replace(now, reserved=(currency, amount)), event, owed, authority)
-    return replace(owing, budgets=taken)
-
-
-def _owe(
-    before: Snapshot,
-    now: Snapshot,
-    event: Event,
-    owed: Effect,
-    authority: Mapping[str, object] = MappingProxyType({}),
-) -> Decision:
-    """Seal the intent and hand the effect out."""
-    after = replace(now, owed=owed)
+            return give_up(program, now, event, error.code, error.text)
+    try:
+        after, taken = _reserve(program, now, step, tool if granted else "", judged, event)
+    except RefusedError as error:
+        return suspend(now, event, life.EXHAUSTED, error.code, error.text)
+    key = effect_key(now, step.name, tool, now.attempt)
+    owed = Effect(step.name, tool, now.attempt, key, MappingProxyType(args), event.at_ms)
+    authority: Mapping[str, object] = {}
+    if granted:
+        owed = _warranted(program, now, owed, event)
+        authority = _authority(now, taken, owed, event)
+    after = after._replace(owed=owed, deadline_ms=event.at_ms + step.timeout_ms)
     body = {
-        **moved(before, event, now.state),
+        **moved(before, event, after.state),
         "step": owed.step,
-        "tool": owed.tool,
-        "idempotency_key": owed.key,
-        "in": dict(owed.args),
+        "tool": tool,
+        "idempotency_key": key,
+        "in": args,
         **authority,
+    }
+    shared = tuple(each for each in taken if not each.account.startswith(OWN))
+    return Decision(after, (draft("intent", event, after, body),), (owed,), shared)
+
+
+def _reserve(
+    program: Program, now: Snapshot, step: Step, granted: str, args: Args, event: Event
+) -> tuple[Snapshot, tuple[Reservation, ...]]:
+    """Freeze what the step needs; another attempt keeps what the first one froze."""
+    need: dict[str, int] = {"steps": 1}
+    if not now.reserved:
+        if step.kind == "model":
+            need["tokens"] = step.tokens_max
+        if granted:
+            need.update(program.gate.need(granted, args))
+    taken = program.gate.reserve(need, facts(now, event))
+    used = budget.own_use(now.used, taken)
+    return now._replace(reserved=(*now.reserved, *taken), used=used), taken
+
+
+def _authority(
+    now: Snapshot, taken: tuple[Reservation, ...], owed: Effect, event: Event
+) -> Mapping[str, object]:
+    """The decision, the reservation and the warrant that a granted call is sealed with."""
+    left = event.ledger
+    shared = {each.account: each.reserved for each in taken if each.account in left}
+    return {
+        "decision": {"verdict": "ACCEPTED", "rules": list(now.allowed_by)},
+        "budget": {
+            "reserved": {each.account: each.reserved for each in taken},
+            "left": {name: left[name] - amount for name, amount in shared.items()},
+        },
         **issued(owed),
     }
-    return Decision(snapshot=after, drafts=(draft("intent", event, after, body),), effects=(owed,))
-
-
-def issued(owed: Effect) -> dict[str, object]:
-    """The ``warrant`` field of an envelope."""
-    if owed.warrant is None:
-        return {}
-    return {"warrant": {"id": owed.warrant.id, "expires_ms": owed.warrant.expires_ms}}
-
-
-def judged(program: Program, now: Snapshot) -> policy.Outcome:
-    """What the policy says of the run's call, and proof that its arguments are the invoice's.
-
-    Raises:
-        RefusedError: POL-…; an approval that is still missing is an Outcome, not an error.
-    """
-    tool, args = _call(now)
-    context = {"slots": now.slots, "proposal": args}
-    outcome = policy.judge(program.policy, policy.AUTHORIZE, context, now.approved)
-    check_provenance(program.tools[tool], args, now.slots)
-    return outcome
-
-
-def suspend(
-    now: Snapshot, event: Event, to: str, code: str, text: str, *, held_by: str = ""
-) -> Decision:
-    """Suspend the run, saying what it waits for."""
-    after = replace(now, state=to, held_by=held_by, reason=(code, text))
-    body = {
-        **moved(now, event, to),
-        "rule": code,
-        "outcome": to.partition(".")[2],
-        "decision": {"verdict": "HELD", "rules": [held_by]} if held_by else None,
-    }
-    return Decision(snapshot=after, drafts=(draft("suspended", event, after, body),))
-
-
-def end(now: Snapshot, event: Event, to: str, code: str, text: str) -> Decision:
-    """End the run. What was reserved is given back, unless nobody knows whether it was spent."""
-    given_back: tuple[Reservation, ...] = ()
-    if now.reserved is not None and now.held_by != policy.UNKNOWN_OUTCOME:
-        given_back = (budget.release(*now.reserved),)
-    reason = (code, text) if code else None
-    after = replace(now, state=to, owed=None, held_by="", reserved=None, reason=reason)
-    body = {**moved(now, event, to), "rule": code, "outcome": to.partition(".")[2]}
-    sealed = draft("terminal", event, after, body)
-    return Decision(snapshot=after, drafts=(sealed,), budgets=given_back)
-
-
-def draft(kind: str, event: Event, after: Snapshot, body: Mapping[str, object]) -> Draft:
-    """An envelope's draft at the event's time, in its actor's name."""
-    return Draft(kind=kind, at_ms=event.at_ms, actor=event.actor, after=after, body=body)
-
-
-def join(first: Draft, then: Decision, *, budgets: tuple[Reservation, ...] = ()) -> Decision:
-    """A decision with one more draft before its own; the last draft seals its snapshot."""
-    if not then.drafts:
-        first = replace(first, after=then.snapshot)
-    return replace(then, drafts=(first, *then.drafts), budgets=(*budgets, *then.budgets))
-
-
-def _call(now: Snapshot) -> tuple[str, Args]:
-    """The judged call; a run that has none is charged for nothing."""
-    if now.call is None:
-        raise RefusedError("FSM-004", "There is no judged call at this point of the run.")
-    return now.call
-
-
-def _held(event: Event, now: Snapshot, outcome: policy.Outcome) -> Decision | None:
-    if outcome.hold is None:
-        return None
-    rule = outcome.hold
-    text = f"{rule.why} (rule {rule.id})"
-    return suspend(now, event, life.APPROVAL, "POL-020", text, held_by=rule.id)
 
 
 def _warranted(program: Program, now: Snapshot, owed: Effect, event: Event) -> Effect:
+    """The effect under a new warrant: for exactly this call, and no longer than the grant."""
     bound = binding(now.run, program.hash, owed)
-    warrant = mint(bound, at_ms=event.at_ms, ttl_ms=program.warrant_ttl_ms)
-    return replace(owed, warrant=warrant)
+    ttl_ms = program.limits.warrant_ttl_ms
+    expires_ms = program.grants[owed.tool].expires_ms
+    if expires_ms:
+        ttl_ms = min(ttl_ms, expires_ms - event.at_ms)
+    return owed._replace(warrant=mint(bound, at_ms=event.at_ms, ttl_ms=ttl_ms))
+
+
+def _call(now: Snapshot) -> Call:
+    """The judged call; a run that has none is charged for nothing."""
+    if now.call is None:
+        raise RefusedError("FSM-004", "There is no judged call at this point of the run.")
+    return Call(*now.call)
+
+
+def _held(event: Event, now: Snapshot, rule: PolicyRule | None) -> Decision | None:
+    if rule is None:
+        return None
+    text = f"{rule.why} (rule {rule.id})"
+    return suspend(now, event, life.APPROVAL, "POL-020", text, held_by=rule.id)

@@ -1,24 +1,24 @@
 """The transition function: what an event does to a run, decided and not done."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from types import TracebackType
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType, TracebackType
+from typing import Any
 
-from nanovm_core import flow, steps
 from nanovm_core import lifecycle as life
+from nanovm_core import moves, requests, steps
 from nanovm_core.canonical import digest, encode
+from nanovm_core.capabilities import grant_id
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
-from nanovm_core.messages import (
+from nanovm_core.events import (
+    AnswerArrived,
     Approved,
-    Commitment,
     DamageFound,
-    Decision,
     Declined,
     DeliveryReceived,
-    Draft,
     EffectDone,
     EffectFailed,
     EffectUnknown,
+    EffectWaiting,
     ErasureDone,
     ErasureRequested,
     Event,
@@ -27,15 +27,24 @@ from nanovm_core.messages import (
     PauseRequested,
     ProgramRefused,
     ProposalReceived,
-    Refusal,
     ResumeRequested,
-    RunId,
     RunStarted,
+    StepRequested,
+    TimePassed,
+)
+from nanovm_core.messages import (
+    Commitment,
+    Decision,
+    Draft,
+    Refusal,
+    Reservation,
+    RunId,
     Scalar,
     Snapshot,
-    StepRequested,
 )
 from nanovm_core.program import Program
+
+Rule = Callable[[Program, Snapshot, Any], Decision]  # Any: each takes its own kind of event
 
 
 def begin(
@@ -46,9 +55,13 @@ def begin(
     *,
     at_ms: int,
     actor: str,
+    agent: str = "",
     stepping: bool = False,
 ) -> Decision:
     """Decide the first value of a run: its genesis, under this program and its policy.
+
+    ``agent`` is whose shared budgets and windows the run counts against; the program's
+    own unless another is named.
 
     Raises:
         ProgramError: PRG-002 where a slot is unknown.
@@ -65,19 +78,17 @@ def begin(
         policy=program.policy.hash,
         state=life.READY,
         step=program.first,
-        slots=flow.frozen(slots),
+        agent=agent or program.agent,
+        slots=moves.frozen(slots),
         stepping=stepping,
     )
     body = {
         "state": {"from": life.NEGOTIATION, "event": "RunCreated", "to": life.READY},
         "capabilities": capabilities_hash(program),
         "in": dict(slots),
-        "secrets": flow.listed(tuple(secrets)),
+        "secrets": moves.listed(tuple(secrets)),
     }
-    return Decision(
-        snapshot=now,
-        drafts=(Draft(kind="genesis", at_ms=at_ms, actor=actor, after=now, body=body),),
-    )
+    return Decision(now, (Draft("genesis", at_ms, actor, now, MappingProxyType(body)),))
 
 
 def transition(program: Program, now: Snapshot, event: Event) -> Decision:
@@ -94,11 +105,11 @@ def transition(program: Program, now: Snapshot, event: Event) -> Decision:
         A Decision whose drafts are to be sealed in order. Its effects are requests: none
         has happened yet, and each may happen more than once under one key.
     """
-    erasing = isinstance(event, ErasureRequested | ErasureDone)
-    if now.state in life.TERMINAL and not erasing:
+    rule = RULES[type(event)]  # every kind of event is there: a test holds it
+    if now.state in life.TERMINAL and rule is not _erasing:
         return _absorbed(program, now, event)
     try:
-        return _decided(program, now, event)
+        return rule(program, now, event)
     except RefusedError as error:
         return _refused(program, now, event, error)
 
@@ -111,20 +122,20 @@ def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decis
     """
     live = now.state not in life.TERMINAL
     event = DamageFound(at_ms=at_ms)
-    after = replace(now, reason=(damage.code, damage.text))
+    after = now._replace(reason=(damage.code, damage.text))
     body = {
-        **flow.moved(now, event, now.state),
+        **moves.moved(now, event, now.state),
         "rule": damage.code,
         "at": damage.at,
         "expected": damage.expected,
         "found": damage.found,
     }
-    sealed = flow.draft("integrity", event, after, body)
+    sealed = moves.draft("integrity", event, after, body)
     if not live:
         return Decision(snapshot=after, drafts=(sealed,))
     if after.owed is not None and after.owed.warrant is not None:
-        after = replace(after, reserved=None)
-    return flow.join(sealed, flow.end(after, event, life.FAILED, damage.code, damage.text))
+        after = after._replace(reserved=())
+    return moves.join(sealed, moves.end(after, event, life.FAILED, damage.code, damage.text))
 
 
 def replay(program: Program, now: Snapshot, events: Sequence[Event]) -> Snapshot:
@@ -135,62 +146,30 @@ def replay(program: Program, now: Snapshot, events: Sequence[Event]) -> Snapshot
 
 
 def capabilities_hash(program: Program) -> str:
-    """The hash of the capability snapshot: every grant with its constraints."""
-    grants = [
-        {
-            "tool": grant.tool,
-            "where": {
-                name: {
-                    "one_of": list(limit.one_of or ()),
-                    "min": limit.min,
-                    "max": limit.max,
-                    "prefix": limit.prefix,
-                    "equals_slot": limit.equals_slot,
-                }
-                for name, limit in grant.where.items()
-            },
-        }
-        for grant in program.grants.values()
-    ]
-    return digest(b"nanovm/capabilities/v1\0", encode(grants))
+    """The hash of the capability snapshot: every grant with its constraints and its expiry."""
+    grants = {grant.tool: grant_id(grant) for grant in program.grants.values()}
+    return digest(b"nanovm/capabilities/v2\0", encode(grants))
 
 
-def _decided(program: Program, now: Snapshot, event: Event) -> Decision:  # noqa: C901
-    """Hand the event to the step rules; every kind of event is named here."""
-    match event:
-        case ErasureRequested() | ErasureDone():
-            return _erasing(now, event)
-        case ProgramRefused():
-            raise RefusedError("PRG-011", "The stored program is not the one the run began under.")
-        case ForeignIntent():
-            raise RefusedError("FSM-001", "The outbox held an effect that no sealed intent bears.")
-        case DeliveryReceived() | ResumeRequested() | StepRequested() if (
-            event.program != now.program
-        ):
-            raise RefusedError("PRG-010", "The message names another program than the genesis.")
-        case DeliveryReceived():  # a wake-up for a run that owes nothing now
-            return Decision(snapshot=now, absorbed="DeliveryReceived")
-        case ProposalReceived():
-            return steps.proposed(program, now, event)
-        case EffectDone():
-            return steps.done(program, now, event)
-        case EffectFailed():
-            return steps.failed(program, now, event)
-        case EffectUnknown():
-            return steps.unknown(program, now, event)
-        case RunStarted():
-            return steps.started(program, now, event)
-        case PauseRequested():
-            return steps.paused(now, event)
-        case ResumeRequested() | StepRequested():
-            return steps.resumed(program, now, event)
-        case Approved():
-            return steps.approved(program, now, event)
-        case Declined() | KillRequested():
-            return steps.stopped(now, event)
-        case DamageFound():
-            raise RefusedError("FSM-002", "Damage is found in stored bytes, not told in an event.")
-    raise TypeError(f"{type(event).__name__} is no event of the kernel")
+# --- events that are about no step -----------------------------------------------------------
+
+
+def _delivered(_: Program, now: Snapshot, event: DeliveryReceived) -> Decision:
+    """A queue message: a wake-up for a run that owes nothing now."""
+    moves.expect_program(now, event.program)
+    return Decision(now, absorbed="DeliveryReceived")
+
+
+def _exchanged(*_: object) -> Decision:
+    raise RefusedError("PRG-011", "The stored program is not the one the run began under.")
+
+
+def _foreign(*_: object) -> Decision:
+    raise RefusedError("FSM-001", "The outbox held an effect that no sealed intent bears.")
+
+
+def _told_damage(*_: object) -> Decision:
+    raise RefusedError("FSM-002", "Damage is found in stored bytes, not told in an event.")
 
 
 def _absorbed(program: Program, now: Snapshot, event: Event) -> Decision:
@@ -203,31 +182,35 @@ def _absorbed(program: Program, now: Snapshot, event: Event) -> Decision:
     kind = type(event).__name__ + ("FromWorker" if from_worker else "")
     if kind in now.ignored:
         return Decision(snapshot=now, absorbed=kind)
-    after = replace(now, ignored=tuple(sorted({*now.ignored, kind})))
+    after = now._replace(ignored=tuple(sorted({*now.ignored, kind})))
     body = {
-        **flow.moved(now, event, now.state),
+        **moves.moved(now, event, now.state),
         "rule": "FSM-003",
         "decision": {"verdict": "IGNORED", "rules": ["FSM-003"]},
         **_late(program, event),
     }
-    draft = Draft(kind="ignored", at_ms=event.at_ms, actor=event.actor, after=after, body=body)
-    return Decision(snapshot=after, drafts=(draft,), absorbed=kind)
+    return Decision(after, (moves.draft("ignored", event, after, body),), absorbed=kind)
 
 
 def _refused(program: Program, now: Snapshot, event: Event, error: RefusedError) -> Decision:
     """Seal the refusal. A refused answer of the model counts against it; nothing else changes."""
     refusal = Refusal(code=error.code, text=error.text, where=_where(error.__traceback__))
-    answers = isinstance(event, ProposalReceived) and steps.answers(program, now, event)
-    after = replace(now, refused=now.refused + 1, owed=None) if answers else now
+    answers, after = False, now
+    spent: tuple[Reservation, ...] = ()
+    if isinstance(event, ProposalReceived) and steps.answers(program, now, event):
+        answers = True
+        after, spent = steps.refused_answer(now, event)
     body = {
-        **flow.moved(now, event, now.state),
+        **moves.moved(now, event, now.state),
         "rule": error.code,
         "decision": {"verdict": "BLOCKED", "rules": [error.code]},
         **_carried(event),
     }
-    sealed = Draft(kind="refused", at_ms=event.at_ms, actor=event.actor, after=after, body=body)
-    then = steps.after_refusal(program, after, event) if answers else Decision(snapshot=after)
-    return replace(then, drafts=(sealed, *then.drafts), refusal=refusal)
+    sealed = moves.draft("refused", event, after, body)
+    then = steps.after_refusal(program, after, event) if answers else Decision(after)
+    return then._replace(
+        drafts=(sealed, *then.drafts), budgets=(*spent, *then.budgets), refusal=refusal
+    )
 
 
 def _carried(event: Event) -> dict[str, object]:
@@ -236,7 +219,7 @@ def _carried(event: Event) -> dict[str, object]:
         return {}
     return {
         "in": {event.secret.slot: event.secret.ref},
-        "secrets": flow.listed((event.secret,)),
+        "secrets": moves.listed((event.secret,)),
     }
 
 
@@ -260,7 +243,7 @@ def _late(program: Program, event: Event) -> dict[str, object]:
     return {"out": clear}
 
 
-def _erasing(now: Snapshot, event: ErasureRequested | ErasureDone) -> Decision:
+def _erasing(_: Program, now: Snapshot, event: ErasureRequested | ErasureDone) -> Decision:
     """Erasure changes no state; it is sealed in a run that has ended."""
     if now.state not in life.TERMINAL:
         raise RefusedError("FSM-010", "The run has not ended; stop it first.")
@@ -269,8 +252,7 @@ def _erasing(now: Snapshot, event: ErasureRequested | ErasureDone) -> Decision:
     if isinstance(event, ErasureDone):
         kind = "erasure_done"
         body["out"] = {"destroyed": dict(event.destroyed), "kept": list(event.kept)}
-    draft = Draft(kind=kind, at_ms=event.at_ms, actor=event.actor, after=now, body=body)
-    return Decision(snapshot=now, drafts=(draft,))
+    return Decision(now, (moves.draft(kind, event, now, body),))
 
 
 def _where(trace: TracebackType | None) -> str:
@@ -282,3 +264,29 @@ def _where(trace: TracebackType | None) -> str:
     code = trace.tb_frame.f_code
     file = "/".join(code.co_filename.replace("\\", "/").split("/")[-2:])
     return f"{file}:{trace.tb_lineno} {code.co_name}"
+
+
+RULES: Mapping[type[Event], Rule] = MappingProxyType(
+    {
+        RunStarted: requests.started,
+        EffectDone: steps.done,
+        EffectFailed: steps.failed,
+        EffectUnknown: steps.unknown,
+        EffectWaiting: steps.waiting,
+        AnswerArrived: steps.answered,
+        TimePassed: steps.time_passed,
+        ProposalReceived: steps.proposed,
+        PauseRequested: requests.paused,
+        ResumeRequested: requests.resumed,
+        StepRequested: requests.resumed,
+        Approved: requests.approved,
+        Declined: requests.declined,
+        KillRequested: requests.stopped,
+        DeliveryReceived: _delivered,
+        ProgramRefused: _exchanged,
+        ForeignIntent: _foreign,
+        DamageFound: _told_damage,
+        ErasureRequested: _erasing,
+        ErasureDone: _erasing,
+    }
+)

@@ -30,34 +30,62 @@ STATES = (
 )
 TERMINAL = frozenset({COMPLETED, FAILED, KILLED})
 SUSPENDED = frozenset({PAUSED, EXHAUSTED, APPROVAL})
+GROUP: Mapping[str, str] = MappingProxyType({state: state.partition(".")[0] for state in STATES})
 
-_RESULT = (ACTIVE, PAUSED, APPROVAL, COMPLETED, FAILED)
-_ANSWER = (ACTIVE, PAUSED, APPROVAL, EXHAUSTED, FAILED)
-_GO_ON = (ACTIVE, APPROVAL, EXHAUSTED, FAILED)
+# What happens whenever a group of states is entered or left, by whatever event. The names are
+# those of functions in ``moves``; a test holds the two together.
+ENTRY: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "suspended": ("stop_clock",),
+        "terminated": ("revoke_authority", "release_budgets"),
+    }
+)
+EXIT: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "initializing": ("start_clock",),
+        "suspended": ("go_on_with_clock", "drop_warrant"),
+    }
+)
+
+# Where a step's end may lead: to the next step, whatever that is, or to the end of the run.
+_ON = (ACTIVE, IDLE, WAITING, APPROVAL, EXHAUSTED, COMPLETED, FAILED)
+_RESULT = (*_ON, PAUSED)
+_HELD_STILL = (PAUSED, COMPLETED, FAILED)
 
 # (state, event) → the states it may lead to; a pair that is not here is refused (FSM-002).
 TABLE: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
     {
         (NEGOTIATION, "RunCreated"): (READY,),
-        (READY, "RunStarted"): (ACTIVE,),
+        (READY, "RunStarted"): _ON,
         (READY, "KillRequested"): (KILLED,),
         (ACTIVE, "EffectDone"): _RESULT,
-        (ACTIVE, "EffectFailed"): (ACTIVE, PAUSED, FAILED),
+        (ACTIVE, "EffectFailed"): _RESULT,
         (ACTIVE, "EffectUnknown"): (APPROVAL,),
-        (ACTIVE, "ProposalReceived"): _ANSWER,
+        (ACTIVE, "EffectWaiting"): (WAITING,),
+        (ACTIVE, "ProposalReceived"): _RESULT,
+        (ACTIVE, "TimePassed"): _RESULT,
         (ACTIVE, "PauseRequested"): (PAUSED,),
         (ACTIVE, "KillRequested"): (KILLED,),
-        (PAUSED, "EffectDone"): (PAUSED, COMPLETED),
-        (PAUSED, "EffectFailed"): (PAUSED, FAILED),
+        (IDLE, "TimePassed"): _RESULT,
+        (IDLE, "PauseRequested"): (PAUSED,),
+        (IDLE, "KillRequested"): (KILLED,),
+        (WAITING, "AnswerArrived"): _RESULT,
+        (WAITING, "TimePassed"): _RESULT,
+        (WAITING, "PauseRequested"): (PAUSED,),
+        (WAITING, "KillRequested"): (KILLED,),
+        (PAUSED, "EffectDone"): _HELD_STILL,
+        (PAUSED, "EffectFailed"): _HELD_STILL,
         (PAUSED, "EffectUnknown"): (APPROVAL,),
-        (PAUSED, "ProposalReceived"): (PAUSED, FAILED),
-        (PAUSED, "ResumeRequested"): _GO_ON,
-        (PAUSED, "StepRequested"): (PAUSED, *_GO_ON),
+        (PAUSED, "EffectWaiting"): (PAUSED,),
+        (PAUSED, "ProposalReceived"): _HELD_STILL,
+        (PAUSED, "AnswerArrived"): _HELD_STILL,
+        (PAUSED, "ResumeRequested"): _ON,
+        (PAUSED, "StepRequested"): (PAUSED, *_ON),
         (PAUSED, "KillRequested"): (KILLED,),
-        (APPROVAL, "Approved"): (PAUSED, *_GO_ON),
+        (APPROVAL, "Approved"): (PAUSED, *_ON),
         (APPROVAL, "Declined"): (FAILED,),
         (APPROVAL, "KillRequested"): (KILLED,),
-        (EXHAUSTED, "ResumeRequested"): _GO_ON,
+        (EXHAUSTED, "ResumeRequested"): _ON,
         (EXHAUSTED, "KillRequested"): (KILLED,),
     }
 )

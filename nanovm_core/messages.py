@@ -44,10 +44,7 @@ class Warrant(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """A request to the outside, owed until its result is fed back under ``key``.
-
-    Not before ``due_ms``; after ``deadline_ms`` nobody waits for it (0: no such time).
-    """
+    """A request to the outside, owed until its result is fed back under ``key``."""
 
     step: str
     tool: str
@@ -56,8 +53,6 @@ class Effect(NamedTuple):
     args: Args
     at_ms: int
     warrant: Warrant | None = None
-    due_ms: int = 0
-    deadline_ms: int = 0
 
 
 class Reservation(NamedTuple):
@@ -101,6 +96,7 @@ class Snapshot(NamedTuple):
     reason: tuple[str, str] | None = None  # (code, sentence) of why it stands or ended
     started_ms: int = 0  # moved on by each suspension, so that the clock stands still in it
     suspended_ms: int = 0  # when the suspension began; 0 while it runs
+    deadline_ms: int = 0  # when nobody waits any more for what is owed or awaited; 0: no such time
 
 
 class Draft(NamedTuple):

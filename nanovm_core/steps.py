@@ -1,67 +1,47 @@
-"""What each kind of event does to a run."""
+"""What the answers of effects and of models do to a run."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from nanovm_core import budget
 from nanovm_core import lifecycle as life
 from nanovm_core.canonical import encode
-from nanovm_core.capabilities import (
-    REF,
-    check_grant,
-    check_schema,
-    normalise,
-    read_proposal,
-    resolve,
-)
+from nanovm_core.capabilities import REF, check_schema, normalise, resolve
 from nanovm_core.errors import CanonicalError, RefusedError
-from nanovm_core.flow import (
-    again,
-    draft,
-    end,
-    enter,
-    frozen,
-    go_on,
-    intend,
-    issued,
-    join,
-    judged,
-    listed,
-    moved,
-    suspend,
-)
-from nanovm_core.messages import (
-    Approved,
-    Args,
-    Commitment,
-    Decision,
-    Declined,
-    Effect,
+from nanovm_core.events import (
+    AnswerArrived,
     EffectDone,
     EffectFailed,
     EffectUnknown,
+    EffectWaiting,
     Event,
-    KillRequested,
-    PauseRequested,
     ProposalReceived,
-    Reservation,
-    ResumeRequested,
-    RunStarted,
-    Scalar,
-    Snapshot,
-    StepRequested,
+    TimePassed,
+)
+from nanovm_core.flow import effect_key, enter, follow, give_up, intend
+from nanovm_core.messages import Args, Commitment, Decision, Effect, Reservation, Scalar, Snapshot
+from nanovm_core.moves import (
+    draft,
+    expect,
+    expect_program,
+    facts,
+    frozen,
+    join,
+    listed,
+    moved,
+    settle,
+    suspend,
 )
 from nanovm_core.policy import UNKNOWN_OUTCOME
 from nanovm_core.program import SLOT_TYPES, Program, Step
+from nanovm_core.proposals import Call, read_proposal
 
 
 def answers(program: Program, now: Snapshot, event: ProposalReceived) -> bool:
-    """Whether this proposal answers the model step's open intent.
+    """Whether this proposal answers the open intent of the model step the run stands at.
 
     Under the key of another step it does not: it would take back what that step owes.
     """
     owed = now.owed
-    return owed is not None and (owed.step, owed.key) == (program.model_step.name, event.key)
+    return owed is not None and owed.key == event.key and _step(program, now).kind == "model"
 
 
 def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Commitment]) -> None:
@@ -73,169 +53,203 @@ def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Com
     kind = program.slots[name].type
     if type(value) is not SLOT_TYPES[kind] or not _sealable(value):
         raise RefusedError("FSM-007", f"The slot {name!r} takes a value of type {kind}.")
-    committed = any((secret.slot, secret.ref) == (name, value) for secret in secrets)
-    if kind == "ref" and (not REF.fullmatch(str(value)) or not committed):
-        raise RefusedError("PII-001", f"The slot {name!r} takes a committed vault ref only.")
-
-
-def started(program: Program, now: Snapshot, event: RunStarted) -> Decision:
-    """Allocate, go to running, and owe the first step."""
-    after = _to(now, event, life.ACTIVE)
-    return enter(program, now, after, program.first, event)
+    if kind == "ref":
+        committed = any((secret.slot, secret.ref) == (name, value) for secret in secrets)
+        if not committed or not REF.fullmatch(str(value)):
+            raise RefusedError("PII-001", f"The slot {name!r} takes a committed vault ref only.")
 
 
 def done(program: Program, now: Snapshot, event: EffectDone) -> Decision:
     """Take the result of the one effect that is owed, and go on."""
-    owed, step = _owed(program, now, event, event.key)
+    owed = _owed(now, event, event.key)
+    if now.awaits:
+        raise RefusedError("FSM-015", "This effect waits for an answer from elsewhere by now.")
+    return _taken(program, now, event, owed.tool)
+
+
+def waiting(program: Program, now: Snapshot, event: EffectWaiting) -> Decision:
+    """The effect is under way and its answer comes later: wait for it under the effect's key."""
+    owed = _owed(now, event, event.key)
+    step = _step(program, now)
+    if step.kind == "model" or now.awaits:
+        raise RefusedError("FSM-015", "Only an effect can be under way, and it says so once.")
+    state = life.WAITING if now.state == life.ACTIVE else now.state
+    until_ms = min(filter(None, (event.until_ms, event.at_ms + step.timeout_ms)))
+    after = now._replace(state=state, awaits=owed.key, deadline_ms=until_ms)
+    body = {**moved(now, event, state), "tool": owed.tool, "idempotency_key": owed.key}
+    sealed = draft("result", event, after, body | {"outcome": "waiting"})
+    return Decision(after, (sealed,))
+
+
+def answered(program: Program, now: Snapshot, event: AnswerArrived) -> Decision:
+    """Take what the run waits for, once, if it names run, program and awaited key."""
+    expect_program(now, event.program)
+    if event.run != now.run:
+        raise RefusedError("FSM-015", "The answer names another run.")
+    if not now.awaits or event.key != now.awaits:
+        raise RefusedError("FSM-015", "No answer is awaited under this key, or it came before.")
+    expect(now, event)
+    at = now._replace(state=life.ACTIVE) if now.state == life.WAITING else now
+    if event.code:
+        return _failed(program, now, at._replace(awaits=""), event, event.code, event.text)
+    return _taken(program, now, event, now.owed.tool if now.owed else "")
+
+
+def _taken(
+    program: Program, now: Snapshot, event: EffectDone | AnswerArrived, tool: str
+) -> Decision:
+    """Fill the step's slots, settle what was frozen for it, seal the result, and go on."""
+    step = _step(program, now)
     if step.kind == "model":
         raise RefusedError("FSM-004", "A model step is answered by a proposal, not by a result.")
     slots = _filled(program, now, step, event)
-    spent = _spent(now, step)
-    after = replace(now, slots=slots, owed=None, reserved=None if spent else now.reserved)
+    after, spent = settle(now)
+    state = life.ACTIVE if now.state == life.WAITING else now.state
+    call = None if step.call else now.call
+    after = after._replace(state=state, slots=slots, owed=None, awaits="", deadline_ms=0, call=call)
     body = {
-        **moved(now, event, now.state),
-        "tool": owed.tool,
-        "idempotency_key": owed.key,
+        **moved(now, event, state),
+        "tool": tool,
+        "idempotency_key": event.key,
         "outcome": event.outcome,
         "out": dict(event.out),
         "secrets": listed(event.secrets),
     }
     sealed = draft("result", event, after, body)
-    return join(sealed, go_on(program, after, step.next, event), budgets=spent)
+    return join(sealed, follow(program, after, step, event), spent)
 
 
 def failed(program: Program, now: Snapshot, event: EffectFailed) -> Decision:
-    """Take a known failure: the next attempt where the program has one, else the end."""
-    owed, step = _owed(program, now, event, event.key)
-    body = {
-        **moved(now, event, now.state),
-        "tool": owed.tool,
-        "idempotency_key": owed.key,
-        "rule": event.code,
-        "outcome": "failed",
-    }
-    again = event.retry and owed.attempt < step.attempts_max
-    if not again:
-        after = replace(now, owed=None)
-        sealed = draft("failed", event, after, body)
-        return join(sealed, end(after, event, life.FAILED, event.code, event.text))
-    after = replace(now, owed=None, attempt=owed.attempt + 1)
+    """Take a known failure: the next attempt where the program has one, else its error path."""
+    _owed(now, event, event.key)
+    return _failed(program, now, now, event, event.code, event.text, retry=event.retry)
+
+
+def _failed(
+    program: Program,
+    now: Snapshot,
+    at: Snapshot,
+    event: Event,
+    code: str,
+    text: str,
+    *,
+    retry: bool = False,
+) -> Decision:
+    """Seal that the step is known to have failed, and what comes of it."""
+    step = _step(program, now)
+    after = at._replace(owed=None, deadline_ms=0)
+    retry = retry and now.attempt < step.retry.attempts_max
+    body = {**moved(now, event, at.state), "rule": code, "outcome": "failed"}
+    if now.owed is not None:
+        body |= {"tool": now.owed.tool, "idempotency_key": now.owed.key}
+    if not retry:
+        return join(draft("failed", event, after, body), give_up(program, after, event, code, text))
+    after = after._replace(attempt=now.attempt + 1)
+    delay_ms = backoff_ms(now, step)
+    if delay_ms and after.state == life.ACTIVE:
+        after = after._replace(state=life.IDLE, deadline_ms=event.at_ms + delay_ms)
+        body["state"] = moved(now, event, life.IDLE)["state"]
     sealed = draft("failed", event, after, body)
-    if now.state in life.SUSPENDED:
-        return Decision(snapshot=after, drafts=(sealed,))
+    if after.state != life.ACTIVE:
+        return Decision(after, (sealed,))
     return join(sealed, intend(program, after, after, step, event))
 
 
-def unknown(program: Program, now: Snapshot, event: EffectUnknown) -> Decision:
+def backoff_ms(now: Snapshot, step: Step) -> int:
+    """How long the next attempt waits: doubled each time, and up to a quarter more by its key."""
+    retry = step.retry
+    delay_ms = min(retry.backoff_max_ms, retry.backoff_ms << min(now.attempt - 1, 32))
+    spread = int(effect_key(now, step.name, "backoff", now.attempt)[:8], 16)
+    return delay_ms + delay_ms * spread // (4 << 32)
+
+
+def time_passed(program: Program, now: Snapshot, event: TimePassed) -> Decision:
+    """Nothing, unless the deadline is over: then the wait, the attempt or the pause before one."""
+    expect(now, event)
+    if not now.deadline_ms or event.at_ms < now.deadline_ms:
+        return Decision(now)
+    step = _step(program, now)
+    if now.state == life.IDLE:
+        after = now._replace(state=life.ACTIVE, deadline_ms=0)
+        return intend(program, now, after, step, event)
+    text = f"Nobody answered the step {step.name} in time."
+    if now.owed is not None and now.owed.tool in program.grants:
+        return suspend(now, event, life.APPROVAL, "FSM-014", text, held_by=UNKNOWN_OUTCOME)
+    at = now._replace(state=life.ACTIVE, awaits="")
+    return _failed(program, now, at, event, "FSM-014", text, retry=step.kind == "effect")
+
+
+def unknown(_: Program, now: Snapshot, event: EffectUnknown) -> Decision:
     """Nobody can tell what happened: wait for a person, with the effect still owed."""
-    _to(now, event, life.APPROVAL)
-    _owed(program, now, event, event.key)
+    _owed(now, event, event.key)
     return suspend(now, event, life.APPROVAL, event.code, event.text, held_by=UNKNOWN_OUTCOME)
 
 
 def proposed(program: Program, now: Snapshot, event: ProposalReceived) -> Decision:
     """Judge a proposal whole: what it is, whether it belongs here, whether it may be done."""
     call = read_proposal(event.raw)
-    grant = resolve(program.grants, call.tool)
-    if call.tool not in program.model_step.accepts:
-        raise RefusedError("CAP-002", f"{call.tool} cannot be proposed; the program calls it.")
-    args = check_schema(program.tools[call.tool], normalise(call.args, now.slots))
     if not answers(program, now, event):
-        raise RefusedError("FSM-004", "No proposal is awaited at this point of the run.")
-    check_grant(grant, args, now.slots)
-    after = replace(now, owed=None, call=(call.tool, frozen(args)), step=program.model_step.next)
-    judged(program, after)
+        _out_of_turn(program, now, call)
+    expect(now, event)
+    step = _step(program, now)
+    allowed = program.gate.permit(call, facts(now, event), step.accepts)
+    after, spent = settle(now, {"tokens": event.tokens})
+    after = after._replace(owed=None, deadline_ms=0, call=(call.tool, allowed.args))
     body = {
         **moved(now, event, now.state),
-        "tool": "model.propose",
+        "tool": step.tool,
         "idempotency_key": event.key,
         "outcome": "proposed",
         "out": {event.secret.slot: event.secret.ref} if event.secret else {},
         "secrets": listed((event.secret,)) if event.secret else [],
     }
-    sealed = draft("result", event, after, body)
-    return join(sealed, go_on(program, after, program.model_step.next, event))
+    return join(draft("result", event, after, body), follow(program, after, step, event), spent)
+
+
+def _out_of_turn(program: Program, now: Snapshot, call: Call) -> None:
+    """Refuse a proposal that nobody asked for, by the first thing that is wrong with it."""
+    resolve(program.grants, call.tool)
+    if not any(call.tool in step.accepts for step in program.steps.values()):
+        raise RefusedError("CAP-002", f"{call.tool} cannot be proposed; the program calls it.")
+    check_schema(program.tools[call.tool], normalise(call.args, now.slots), now.slots)
+    raise RefusedError("FSM-004", "No proposal is awaited at this point of the run.")
+
+
+def refused_answer(
+    now: Snapshot, event: ProposalReceived
+) -> tuple[Snapshot, tuple[Reservation, ...]]:
+    """The snapshot after a refused answer: one more counted, and what the model used is spent."""
+    after, spent = settle(now, {"tokens": event.tokens})
+    return after._replace(refused=now.refused + 1, owed=None, deadline_ms=0), spent
 
 
 def after_refusal(program: Program, now: Snapshot, event: Event) -> Decision:
-    """Ask the model again, or end the run where it was refused too often."""
-    if now.refused >= program.proposals_max:
-        text = f"The model's proposals were refused {now.refused} times; nothing was paid."
-        return end(now, event, life.FAILED, "FSM-005", text)
-    if now.state != life.ACTIVE:
-        return Decision(snapshot=now)
-    return enter(program, now, now, program.model_step.name, event)
+    """Ask the model again, or give the step up where it was refused too often."""
+    if now.refused >= program.limits.proposals_max:
+        text = f"The model's proposals were refused {now.refused} times; nothing was done."
+        return give_up(program, now, event, "FSM-005", text)
+    return Decision(now) if now.state != life.ACTIVE else enter(program, now, now, event)
 
 
-def paused(now: Snapshot, event: PauseRequested) -> Decision:
-    """Hold still: nothing new is begun; an answer under way is still taken."""
-    _to(now, event, life.PAUSED)
-    return suspend(now, event, life.PAUSED, "", "Paused.")
+def _step(program: Program, now: Snapshot) -> Step:
+    return program.steps[now.step]
 
 
-def resumed(program: Program, now: Snapshot, event: ResumeRequested | StepRequested) -> Decision:
-    """Go on where the run stands; with StepRequested, for one step."""
-    after = replace(
-        _to(now, event, life.ACTIVE), stepping=isinstance(event, StepRequested), reason=None
-    )
-    return _resume(program, now, after, event)
-
-
-def approved(program: Program, now: Snapshot, event: Approved) -> Decision:
-    """Lift the hold that the run waits for, where its rule lets a person lift it."""
-    liftable = {rule.id for rule in program.policy.rules if rule.approvable} | {UNKNOWN_OUTCOME}
-    to = _to(now, event, life.ACTIVE)
-    if now.held_by not in liftable:
-        raise RefusedError("POL-021", "This hold cannot be approved away; the run can be stopped.")
-    after = replace(
-        to, approved=tuple(sorted({*now.approved, now.held_by})), held_by="", reason=None
-    )
-    return _resume(program, now, after, event)
-
-
-def stopped(now: Snapshot, event: Declined | KillRequested) -> Decision:
-    """End a run by a person's word, unless a payment is under way."""
-    if isinstance(event, Declined):
-        _to(now, event, life.FAILED)
-        if now.held_by == UNKNOWN_OUTCOME:
-            text = "A person gave up on a payment that may have been made: look at the far side."
-            return end(now, event, life.FAILED, "POL-023", text)
-        return end(now, event, life.FAILED, "POL-022", "A person declined the held payment.")
-    _to(now, event, life.KILLED)
-    if event.under_way and now.owed is not None and now.owed.warrant is not None:
-        raise RefusedError("FSM-009", "A payment is under way; wait for its answer, then stop.")
-    return end(now, event, life.KILLED, "FSM-006", "Stopped by a person.")
-
-
-def _resume(program: Program, now: Snapshot, after: Snapshot, event: Event) -> Decision:
-    """Seal that the run goes on, with the new warrant of what is owed again."""
-    then = again(program, after, event)
-    body = moved(now, event, life.ACTIVE)
-    for effect in then.effects if not then.drafts else ():
-        body |= {"tool": effect.tool, "idempotency_key": effect.key, **issued(effect)}
-    return join(draft("resumed", event, after, body), then)
-
-
-def _to(now: Snapshot, event: Event, state: str) -> Snapshot:
-    """The snapshot in ``state``, if the table lets this event lead there (FSM-002)."""
-    name = type(event).__name__
-    if state not in life.TABLE.get((now.state, name), ()):
-        raise RefusedError("FSM-002", f"From {now.state}, {name} leads nowhere.")
-    return replace(now, state=state)
-
-
-def _owed(program: Program, now: Snapshot, event: Event, key: str) -> tuple[Effect, Step]:
-    """The effect that is owed under this key, and its step."""
-    _to(now, event, life.APPROVAL if isinstance(event, EffectUnknown) else now.state)
-    if now.owed is None or now.owed.key != key:
+def _owed(now: Snapshot, event: Event, key: str) -> Effect:
+    """The effect that is owed under this key, if its own worker says what came of it."""
+    expect(now, event)
+    owed = now.owed
+    if owed is None or owed.key != key:
         raise RefusedError("FSM-001", "No effect with a sealed intent is owed under this key.")
     if not event.by_holder:
         raise RefusedError("FSM-012", "The result does not come from the worker on this effect.")
-    return now.owed, program.steps[now.owed.step]
+    return owed
 
 
-def _filled(program: Program, now: Snapshot, step: Step, event: EffectDone) -> Args:
+def _filled(program: Program, now: Snapshot, step: Step, event: EffectDone | AnswerArrived) -> Args:
     """The slots after a step: its own ones set, by type; personal ones by committed ref."""
+    if not event.out and not step.drops:
+        return now.slots
     for name, value in event.out.items():
         if name not in step.fills:
             raise RefusedError("FSM-007", f"Step {step.name} may not fill the slot {name!r}.")
@@ -251,10 +265,3 @@ def _sealable(value: Scalar) -> bool:
     except CanonicalError:
         return False
     return True
-
-
-def _spent(now: Snapshot, step: Step) -> tuple[Reservation, ...]:
-    """The reservation of a payment that was made, turned into money spent."""
-    if not step.call or now.reserved is None:
-        return ()
-    return (budget.settle(*now.reserved),)
