@@ -3,9 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from nanovm_core.errors import CanonicalError
 
@@ -30,16 +30,13 @@ def encode(value: object) -> bytes:
     types: a subclass (an enum member, a named tuple) is refused, so that no foreign
     method decides what is hashed. What it returns, ``decode`` accepts.
     """
-    text = json.dumps(thaw(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    data = text.encode("utf-8")
-    _require(len(data) <= SIZE_BYTES_MAX, "CAN-010", f"larger than {SIZE_BYTES_MAX} bytes")
-    return data
+    return _bytes(thaw(value))
 
 
 def decode(data: bytes) -> Json:
     """The value of canonical bytes; all others are refused with CanonicalError."""
     value = parse_untrusted(data, size_max=SIZE_BYTES_MAX, depth_max=DEPTH_MAX)
-    _require(encode(value) == data, "CAN-014", "the bytes are not their value's canonical form")
+    _require(_bytes(value) == data, "CAN-014", "the bytes are not their value's canonical form")
     return value
 
 
@@ -55,28 +52,22 @@ def parse_untrusted(data: bytes, *, size_max: int, depth_max: int = UNTRUSTED_DE
     try:
         text = data.decode("utf-8")
         _check_depth(text, min(depth_max, DEPTH_MAX))
-        value = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_float=_refuse_float,
-            parse_int=_integer,
-            parse_constant=_refuse_constant,
-        )
+        value = _READER.decode(text)
     except UnicodeDecodeError as error:
         raise CanonicalError("CAN-011", f"byte {error.start} is not UTF-8") from None
     except json.JSONDecodeError as error:
         raise CanonicalError("CAN-013", f"not JSON: {error.msg} at {error.pos}") from None
-    return cast(Json, _copy(value, 0, [size_max], frozen=False))
+    return cast(Json, _copy(value, [size_max], frozen=False))
 
 
 def freeze(value: object) -> FrozenJson:
     """A deep copy that nobody can change: tuples and mapping proxies. As strict as ``encode``."""
-    return cast(FrozenJson, _copy(value, 0, [SIZE_BYTES_MAX], frozen=True))
+    return cast(FrozenJson, _copy(value, [SIZE_BYTES_MAX], frozen=True))
 
 
 def thaw(value: object) -> Json:
     """A deep copy in lists and dicts: the inverse of ``freeze``. As strict as ``encode``."""
-    return cast(Json, _copy(value, 0, [SIZE_BYTES_MAX], frozen=False))
+    return cast(Json, _copy(value, [SIZE_BYTES_MAX], frozen=False))
 
 
 def digest(domain: bytes, data: bytes) -> str:
@@ -84,31 +75,70 @@ def digest(domain: bytes, data: bytes) -> str:
     return hashlib.sha256(domain + data).hexdigest()
 
 
-def _copy(value: object, depth: int, left: list[int], *, frozen: bool) -> object:
-    """A checked copy; recursion ends at DEPTH_MAX.
+def _bytes(checked: Json) -> bytes:
+    """The bytes of a value that was checked before."""
+    data = _WRITER.encode(checked).encode("utf-8")
+    _require(len(data) <= SIZE_BYTES_MAX, "CAN-010", f"larger than {SIZE_BYTES_MAX} bytes")
+    return data
+
+
+def _copy(value: object, left: list[int], *, frozen: bool) -> object:
+    """A checked copy.
 
     Each node and character is charged against ``left``: neither a cycle nor a small
     value that shares its parts a million times can be unfolded.
     """
-    _charge(left, 1)
+    return _items((value,), 0, left, frozen=frozen)[0]
+
+
+def _items(values: Iterable[Any], depth: int, left: list[int], *, frozen: bool) -> list[object]:
+    """Checked copies of what one array or object holds; the recursion ends at DEPTH_MAX."""
+    copies: list[object] = []
+    cost = 0
+    for value in values:
+        kind = type(value)
+        cost += 1
+        if kind is str:
+            cost += len(value)
+            if not value.isascii() and _SURROGATE.search(value):
+                raise CanonicalError("CAN-008", "a string holds half of a surrogate pair")
+            copies.append(value)
+        elif value is None or kind is bool:
+            copies.append(value)
+        elif kind is int:
+            copies.append(_in_range(value))
+        else:
+            copies.append(_container(value, depth, left, frozen=frozen))
+    _charge(left, cost)
+    return copies
+
+
+def _container(value: Any, depth: int, left: list[int], *, frozen: bool) -> object:
     kind = type(value)
-    if value is None or kind is bool:
-        return value
-    if kind is int:
-        return _in_range(cast(int, value))
-    if kind is str:
-        return _string(cast(str, value), left)
-    _require(kind is not float, "CAN-002", "floats are refused: use an integer or a string")
-    known = kind in (list, tuple, dict, MappingProxyType)
-    _require(known, "CAN-001", f"a {kind.__name__} has no canonical form: convert it first")
-    _require(depth < DEPTH_MAX, "CAN-009", f"nested deeper than {DEPTH_MAX} levels")
+    if depth >= DEPTH_MAX:
+        raise CanonicalError("CAN-009", f"nested deeper than {DEPTH_MAX} levels")
+    if kind is dict or kind is MappingProxyType:
+        pairs: dict[object, object] = dict(value)
+        items = _items(pairs.values(), depth + 1, left, frozen=frozen)
+        copied = dict(zip(_keys(pairs, left), items, strict=True))
+        return MappingProxyType(copied) if frozen else copied
     if kind is list or kind is tuple:
-        elements = cast("list[object]", value)
-        items = [_copy(item, depth + 1, left, frozen=frozen) for item in elements]
+        items = _items(value, depth + 1, left, frozen=frozen)
         return tuple(items) if frozen else items
-    pairs = cast("Mapping[object, object]", value).items()
-    copied = {_key(k, left): _copy(item, depth + 1, left, frozen=frozen) for k, item in pairs}
-    return MappingProxyType(copied) if frozen else copied
+    _require(kind is not float, "CAN-002", "floats are refused: use an integer or a string")
+    raise CanonicalError("CAN-001", f"a {kind.__name__} has no canonical form: convert it first")
+
+
+def _keys(pairs: Mapping[object, object], left: list[int]) -> list[str]:
+    keys: list[str] = []
+    cost = 0
+    for key in pairs:
+        if type(key) is not str or not key.isascii():
+            raise CanonicalError("CAN-006", "an object's key is not an ASCII string")
+        cost += len(key)
+        keys.append(key)
+    _charge(left, cost)
+    return keys
 
 
 def _require(holds: bool, code: str, text: str) -> None:
@@ -118,24 +148,13 @@ def _require(holds: bool, code: str, text: str) -> None:
 
 def _charge(left: list[int], size: int) -> None:
     left[0] -= size
-    _require(left[0] >= 0, "CAN-010", "larger than the limit")
-
-
-def _key(key: object, left: list[int]) -> str:
-    if type(key) is not str or not key.isascii():
-        raise CanonicalError("CAN-006", "an object's key is not an ASCII string")
-    _charge(left, len(key))
-    return key
-
-
-def _string(text: str, left: list[int]) -> str:
-    _charge(left, len(text))
-    half = not text.isascii() and _SURROGATE.search(text)
-    _require(not half, "CAN-008", "a string holds half of a surrogate pair")
-    return text
+    if left[0] < 0:
+        raise CanonicalError("CAN-010", "larger than the limit")
 
 
 def _check_depth(text: str, depth_max: int) -> None:
+    if text.count("[") + text.count("{") <= depth_max:
+        return  # too few to be too deep, wherever they stand
     depth = 0
     for match in _BRACKET.finditer(text):
         if match[0] in "[{":
@@ -157,8 +176,8 @@ def _integer(text: str) -> int:
 
 
 def _in_range(number: int) -> int:
-    inside = -INTEGER_MAX <= number <= INTEGER_MAX
-    _require(inside, "CAN-005", f"an integer lies outside ±{INTEGER_MAX}")
+    if not -INTEGER_MAX <= number <= INTEGER_MAX:
+        raise CanonicalError("CAN-005", f"an integer lies outside ±{INTEGER_MAX}")
     return number
 
 
@@ -168,3 +187,14 @@ def _refuse_float(_: str) -> NoReturn:
 
 def _refuse_constant(_: str) -> NoReturn:
     raise CanonicalError("CAN-003", "NaN and Infinity are not JSON")
+
+
+_WRITER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
+)
+_READER = json.JSONDecoder(
+    object_pairs_hook=_object,
+    parse_float=_refuse_float,
+    parse_int=_integer,
+    parse_constant=_refuse_constant,
+)
