@@ -28,7 +28,7 @@ class Decider(Protocol):
     def judge(self, at: str, context: Mapping[str, object], approved: tuple[str, ...]) -> Outcome:
         """What the engine says of a stage where it does not deny.
 
-        A rule in ``approved`` was lifted by a person and counts as an allow.
+        A hold in ``approved``, whose rule says that a person may lift it, counts as an allow.
 
         Raises:
             RefusedError: POL-001 nothing allows, POL-002 anything at all could not be
@@ -84,7 +84,7 @@ def _outcome(fired: list[PolicyRule], approved: tuple[str, ...]) -> Outcome:
         if rule.outcome == "deny":
             raise RefusedError("POL-003", f"{rule.why} (rule {rule.id})")
     for rule in fired:
-        if rule.outcome == HOLD and rule.id not in approved:
+        if rule.outcome == HOLD and not (rule.approvable and rule.id in approved):
             return Outcome(rules=(rule.id,), hold=rule)
     if not fired:
         raise RefusedError("POL-001", "No rule of the policy allows it.")

@@ -61,11 +61,10 @@ def _warrant_pairs() -> list[tuple[Contestant, Contestant]]:
         "public": key.public_key(),
         "at": subject.START_MS,
     }
-    body, signature = token[64:], token[:64]
-    verify = {"verify": key.public_key().verify, "signature": signature, "body": body}
+    body = token[64:]
+    verify = {"verify": key.public_key().verify, "signature": key.sign(body), "body": body}
     mint = "w.mint(bound, at_ms=at, ttl_ms=900_000)"
     sha = {"sha": hashlib.sha256, "body": encode(bound)}
-    key.public_key().verify(key.sign(body), body)
     return [
         (
             Contestant("a warrant signed", "w.sign(warrant, bound, key)", names),

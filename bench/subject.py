@@ -186,7 +186,8 @@ def fed(under: Program, now: Snapshot, event: Event) -> Snapshot:
 def chain(length: int) -> bytes:
     """A program of so many effect steps in a row, each filling the same slot."""
     head = (
-        'v = "nanovm-program/1"\nname = "chain"\nfirst = "s0"\n[limits]\nsteps_max = 20_000\n'
+        'v = "nanovm-program/1"\nname = "chain"\nfirst = "s0"\n'
+        "[limits]\nproposals_max = 1\nsteps_max = 20_000\n"
         '[slots]\nn = { type = "integer" }\n[tools."work.do"]\n'
     )
     return (head + "".join(_link(place, length) for place in range(length))).encode()

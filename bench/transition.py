@@ -1,21 +1,24 @@
 """A pure transition beside state-machine packages, and the cost of a step as programs grow."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from statemachine.exceptions import TransitionNotAllowed
 
 from bench import lifecycles, subject
 from bench.lifecycles import OUT, Run
-from bench.report import Bar, Row, Table, row
+from bench.report import Bar, Table, row
 from bench.rounds import Contestant, compare, measure
-from nanovm_core.events import EffectDone, Event, KillRequested, PauseRequested, ResumeRequested
+from nanovm_core.events import EffectDone, KillRequested, PauseRequested, ResumeRequested
 from nanovm_core.fsm import transition
 from nanovm_core.loading import load_program
 from nanovm_core.messages import Snapshot
 from nanovm_core.program import Program
 
 FIRST = "nanovm"
+FRESH = "nanovm, its event built each time"
+OUT_SLOTS = {"size_bytes": 1000}
 LATER_MS = subject.START_MS + 10
 SIZES = (10, 100, 1_000, 10_000)
 STEPS_A_ROUND = 10_000
@@ -34,29 +37,69 @@ FORGED = "try:\n    m.done('forged', out)\nexcept Refused:\n    pass\nrun.refuse
 LATE = "try:\n    m.done(run.owed, out)\nexcept Refused:\n    pass"
 
 
+class Case(NamedTuple):
+    """One event: the packages' statement for it, and ours with its names."""
+
+    title: str
+    theirs: str
+    ours: str
+    names: Mapping[str, object]
+    now: Snapshot
+    moves: bool = True  # a refused or absorbed event changes no state, and has no bar
+    ended: bool = False
+
+
 def tables() -> list[Table]:
     """Event for event beside the packages, then step for step along a program."""
-    return [events_table(), steps_table()]
+    return [*(_table(case) for case in _cases()), steps_table()]
 
 
-def events_table() -> Table:
-    """Each event beside the same event in the packages."""
+def _cases() -> list[Case]:
     under = subject.program()
     active = subject.started(under)
-    rows = [
-        *_rows("a result, and the next intent", DONE, *_ours(under, active, _done(active))),
-        *_rows("a pause and a resume", PAUSE, *_ours(under, *_paused(under, active))),
-        *_rows("a forged result, refused", FORGED, *_ours(under, active, _done(active, "f" * 64))),
-        *_rows("a late result, absorbed", LATE, *_ours(under, *_late(under, active)), ended=True),
+    names = {"t": transition, "p": under, "now": active, "ledger": subject.LEDGER}
+    one, two = "t(p, now, event)", "t(p, now, event); t(p, then, later)"
+    forged = names | {"event": _done("f" * 64)}
+    return [
+        Case(
+            "a result, and the next intent",
+            DONE,
+            one,
+            names | {"event": _done(_key(active))},
+            active,
+        ),
+        Case("a pause and a resume", PAUSE, two, names | _paused(under, active), active),
+        Case("a forged result, refused", FORGED, one, forged, active, moves=False),
+        Case(
+            "a late result, absorbed", LATE, one, names | _late(under, active), active, False, True
+        ),
     ]
+
+
+def _table(case: Case) -> Table:
+    """One event, everybody's."""
+    contestants = [Contestant(FIRST, case.ours, case.names)]
+    bars: dict[str, Bar | None] = {}
+    for package, (chart, bar) in CHARTS.items():
+        for records in (True, False):
+            name = package if records else f"{package}, bare"
+            bars[name] = bar if records and case.moves else None
+            peer = _peer(chart, ended=case.ended, records=records)
+            contestants.append(Contestant(name, case.theirs, peer))
+    if case.title.startswith("a result"):
+        fresh = {"E": EffectDone, "at": LATER_MS, "key": _key(case.now), "out": OUT_SLOTS}
+        text = "t(p, now, E(at_ms=at, key=key, out=out, ledger=ledger))"
+        contestants.append(Contestant(FRESH, text, {**case.names, **fresh}))
+        bars[FRESH] = None
+    found = compare(contestants)
     return Table(
-        title="A transition",
+        title=f"A transition: {case.title}",
         says=(
             "The same lifecycle, guard (the key must be the owed one) and record in each: how "
-            "many times as long as ours for the same event. *Bare* leaves the record out there, "
-            "and not here."
+            "many times as long as ours for the same event. *Bare* keeps no record there; ours "
+            "always does."
         ),
-        rows=rows,
+        rows=[row(found, name, FIRST, bar) for name, bar in bars.items()],
         peers=PEERS,
     )
 
@@ -84,50 +127,26 @@ def steps_table() -> Table:
     )
 
 
-def _ours(
-    under: Program, now: Snapshot, event: Event, *more: object
-) -> tuple[str, dict[str, object]]:
-    """The statement that decides ``event``, and then the next pair of snapshot and event."""
-    names: dict[str, object] = {"t": transition, "p": under, "now": now, "event": event}
-    if not more:
-        return "t(p, now, event)", names
-    return "t(p, now, event); t(p, then, later)", names | {"then": more[0], "later": more[1]}
+def _key(now: Snapshot) -> str:
+    return now.owed.key if now.owed else ""
 
 
-def _done(now: Snapshot, key: str = "") -> EffectDone:
-    owed = key or (now.owed.key if now.owed else "")
-    return EffectDone(at_ms=LATER_MS, key=owed, out=OUT_SLOTS, ledger=subject.LEDGER)
+def _done(key: str) -> EffectDone:
+    return EffectDone(at_ms=LATER_MS, key=key, out=OUT_SLOTS, ledger=subject.LEDGER)
 
 
-OUT_SLOTS = {"size_bytes": 1000}
-
-
-def _paused(under: Program, active: Snapshot) -> tuple[Snapshot, Event, Snapshot, Event]:
+def _paused(under: Program, active: Snapshot) -> dict[str, object]:
+    """A pause of a running run, and the resume of the paused one."""
     pause = PauseRequested(at_ms=LATER_MS, ledger=subject.LEDGER)
     resume = ResumeRequested(at_ms=LATER_MS, ledger=subject.LEDGER, program=active.program)
-    return active, pause, subject.fed(under, active, pause), resume
+    return {"event": pause, "then": subject.fed(under, active, pause), "later": resume}
 
 
-def _late(under: Program, active: Snapshot) -> tuple[Snapshot, Event]:
-    """A run that ended and has already sealed one late result."""
-    late = _done(active)
+def _late(under: Program, active: Snapshot) -> dict[str, object]:
+    """A run that ended and has already sealed one late result, and another such."""
+    late = _done(_key(active))
     ended = subject.fed(under, active, KillRequested(at_ms=LATER_MS, under_way=False))
-    return subject.fed(under, ended, late), late
-
-
-def _rows(
-    event: str, theirs: str, ours: str, names: dict[str, object], *, ended: bool = False
-) -> list[Row]:
-    """One event, everybody's."""
-    contestants = [Contestant(FIRST, ours, names)]
-    bars: dict[str, Bar | None] = {}
-    for package, (chart, bar) in CHARTS.items():
-        for records in (True, False):
-            name = f"{event}: {package}" + ("" if records else ", bare")
-            bars[name] = bar if records else None
-            contestants.append(Contestant(name, theirs, _peer(chart, ended=ended, records=records)))
-    found = compare(contestants)
-    return [row(found, name, FIRST, bar) for name, bar in bars.items()]
+    return {"now": subject.fed(under, ended, late), "event": late}
 
 
 def _peer(chart: Callable[[Run], object], *, ended: bool, records: bool) -> dict[str, object]:
@@ -148,8 +167,7 @@ def _walk(program: Program, size: int) -> Callable[[], float]:
     begun = subject.started(program)
     now, events = begun, []
     for _ in range(size):
-        key = now.owed.key if now.owed else ""
-        events.append(EffectDone(at_ms=LATER_MS, key=key, out={"n": 1}))
+        events.append(EffectDone(at_ms=LATER_MS, key=_key(now), out={"n": 1}))
         now = subject.fed(program, now, events[-1])
     if not now.state.startswith("terminated.completed"):
         raise AssertionError(f"The run of {size} steps stands in {now.state}.")
