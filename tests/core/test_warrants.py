@@ -1,5 +1,6 @@
 """Warrants: for exactly one call, for a while, and checked by who has only the public key."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -90,6 +91,15 @@ def test_warrant_covers_its_call_until_it_expires() -> None:
     authorize(WARRANT, BOUND, at_ms=ENDS_MS - 1)
     assert refused(lambda: authorize(WARRANT, BOUND, at_ms=ENDS_MS)) == "CAP-021"
     assert refused(lambda: authorize(None, BOUND, at_ms=ISSUED_MS)) == "CAP-020"
+
+
+def test_formats_are_as_they_are_written_down() -> None:
+    words = json.dumps({**BOUND, "expires_ms": ENDS_MS}, sort_keys=True, separators=(",", ":"))
+    assert WARRANT.id == hashlib.sha256(b"nanovm/warrant/v1\0" + words.encode()).hexdigest()
+    name = hashlib.sha256(b"nanovm/key-id/v1\0" + PUBLIC.public_bytes_raw()).hexdigest()
+    assert signed.key_id(PUBLIC) == name
+    body = json.dumps(BODY, sort_keys=True, separators=(",", ":")).encode()
+    assert KEY.sign(DOMAIN + body) + body == TOKEN
 
 
 def test_longer_life_is_another_warrant() -> None:
