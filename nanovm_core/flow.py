@@ -8,10 +8,10 @@ from nanovm_core import lifecycle as life
 from nanovm_core.canonical import digest
 from nanovm_core.errors import ConditionError, RefusedError
 from nanovm_core.events import Event
-from nanovm_core.messages import Args, Decision, Effect, Reservation, Snapshot
+from nanovm_core.messages import Args, Decision, Effect, Reservation, Scalar, Snapshot
 from nanovm_core.moves import OWN, draft, end, facts, issued, join, moved, release, suspend
 from nanovm_core.policy import PolicyRule
-from nanovm_core.program import COMPLETED, FAILED, Program, Step
+from nanovm_core.program import COMPLETED, EFFECT, FAILED, MODEL, WAIT, Program, Step
 from nanovm_core.proposals import Call
 from nanovm_core.warrants import binding, mint
 
@@ -39,6 +39,9 @@ def go_on(program: Program, now: Snapshot, name: str, event: Event) -> Decision:
     """To a step, or to a pause before it where somebody asked for one."""
     if name == COMPLETED:
         return end(now, event, life.COMPLETED, "", "")
+    step = program.steps[name]
+    if step.kind == EFFECT and now.state == life.ACTIVE and not now.stepping:
+        return intend(program, now, now, step, event)
     now = now._replace(step=name, attempt=1, refused=0)
     if now.state in life.SUSPENDED:
         return Decision(now)
@@ -62,11 +65,11 @@ def again(program: Program, now: Snapshot, event: Event) -> Decision:
 def enter(program: Program, before: Snapshot, now: Snapshot, event: Event) -> Decision:
     """Begin the step the run stands at."""
     step = program.steps[now.step]
-    if step.kind == "effect":
+    if step.kind == EFFECT:
         return intend(program, before, now, step, event)
-    if step.kind == "model":
+    if step.kind == MODEL:
         return _admit(program, before, now._replace(attempt=now.refused + 1), step, event)
-    if step.kind == "wait":
+    if step.kind == WAIT:
         return _wait(before, now, step, event)
     return _authorize(program, now, step, event) if step.authorizes else _pass(now, program, event)
 
@@ -138,20 +141,51 @@ def _authorize(program: Program, now: Snapshot, step: Step, event: Event) -> Dec
 
 
 def intend(program: Program, before: Snapshot, now: Snapshot, step: Step, event: Event) -> Decision:
-    """Seal the intent of an effect, with the authority and the budget it needs, and owe it."""
-    tool, args = step.tool, {name: now.slots[s] for name, s in step.args.items() if s in now.slots}
+    """Seal the intent of an effect, with the authority and the budget it needs, and owe it.
+
+    Where the run still stands at another step, it is moved to this one.
+    """
+    attempt = now.attempt if now.step == step.name else 1
+    tool, slots = step.tool, now.slots
+    args: dict[str, Scalar] = {name: slots[s] for name, s in step.args.items() if s in slots}
     if step.call:
         call = _call(now)
         tool, args = call.tool, {**call.args, **args}  # type: ignore[dict-item]
+    if tool in program.grants or step.kind == MODEL:
+        at = now if now.step == step.name else now._replace(step=step.name, attempt=1, refused=0)
+        return _intend_under_authority(program, before, at, step, tool, args, event)
+    try:
+        counted = program.gate.begin_step(now.begun, event.ledger, now.started_ms, event.at_ms)
+    except RefusedError as error:
+        at = now._replace(step=step.name, attempt=attempt)
+        return suspend(at, event, life.EXHAUSTED, error.code, error.text)
+    key = effect_key(now, step.name, tool, attempt)
+    owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), event.at_ms)
+    return _owe(before, now, owed, step, event, counted)
+
+
+def _intend_under_authority(
+    program: Program,
+    before: Snapshot,
+    now: Snapshot,
+    step: Step,
+    tool: str,
+    args: dict[str, Scalar],
+    event: Event,
+) -> Decision:
+    """The intent of a granted call, or of a question to the model: judged, and paid for."""
     granted = tool in program.grants
     judged = {name: args[name] for name in args if name in program.tools[tool].args}
+    known = facts(now, event)
     if granted:
         try:
-            program.gate.permit_own(Call(tool, judged), facts(now, event))
+            program.gate.permit_own(Call(tool, judged), known)
         except RefusedError as error:
             return give_up(program, now, event, error.code, error.text)
     try:
-        after, taken = _reserve(program, now, step, tool if granted else "", judged, event)
+        counted = program.gate.begin_step(now.begun, event.ledger, now.started_ms, event.at_ms)
+        need = _need(program, now, step, tool if granted else "", judged)
+        taken = program.gate.reserve(need, known)
     except RefusedError as error:
         return suspend(now, event, life.EXHAUSTED, error.code, error.text)
     key = effect_key(now, step.name, tool, now.attempt)
@@ -160,32 +194,51 @@ def intend(program: Program, before: Snapshot, now: Snapshot, step: Step, event:
     if granted:
         owed = _warranted(program, now, owed, event)
         authority = _authority(now, taken, owed, event)
-    after = after._replace(owed=owed, deadline_ms=event.at_ms + step.timeout_ms)
+    used = budget.own_use(now.used, taken)
+    now = now._replace(reserved=(*now.reserved, *taken), used=used)
+    shared = tuple(each for each in taken if not each.account.startswith(OWN))
+    return _owe(before, now, owed, step, event, (*counted, *shared), authority)
+
+
+def _need(
+    program: Program, now: Snapshot, step: Step, granted: str, args: Args
+) -> Mapping[str, int]:
+    """What to freeze; another attempt keeps what the first one froze."""
+    if now.reserved:
+        return {}
+    tokens = {"tokens": step.tokens_max} if step.kind == MODEL else {}
+    return {**tokens, **program.gate.need(granted, args)} if granted else tokens
+
+
+def _owe(
+    before: Snapshot,
+    now: Snapshot,
+    owed: Effect,
+    step: Step,
+    event: Event,
+    budgets: tuple[Reservation, ...],
+    authority: Mapping[str, object] = MappingProxyType({}),
+) -> Decision:
+    """Seal the intent and hand the effect out."""
+    deadline_ms = event.at_ms + step.timeout_ms
+    refused = now.refused if now.step == owed.step else 0
+    after = now._replace(
+        step=owed.step,
+        attempt=owed.attempt,
+        refused=refused,
+        owed=owed,
+        deadline_ms=deadline_ms,
+        begun=now.begun + 1,
+    )
     body = {
-        **moved(before, event, after.state),
         "step": owed.step,
-        "tool": tool,
-        "idempotency_key": key,
-        "in": args,
+        "state": {"from": before.state, "event": type(event).__name__, "to": after.state},
+        "tool": owed.tool,
+        "idempotency_key": owed.key,
+        "in": owed.args,
         **authority,
     }
-    shared = tuple(each for each in taken if not each.account.startswith(OWN))
-    return Decision(after, (draft("intent", event, after, body),), (owed,), shared)
-
-
-def _reserve(
-    program: Program, now: Snapshot, step: Step, granted: str, args: Args, event: Event
-) -> tuple[Snapshot, tuple[Reservation, ...]]:
-    """Freeze what the step needs; another attempt keeps what the first one froze."""
-    need: dict[str, int] = {"steps": 1}
-    if not now.reserved:
-        if step.kind == "model":
-            need["tokens"] = step.tokens_max
-        if granted:
-            need.update(program.gate.need(granted, args))
-    taken = program.gate.reserve(need, facts(now, event))
-    used = budget.own_use(now.used, taken)
-    return now._replace(reserved=(*now.reserved, *taken), used=used), taken
+    return Decision(after, (draft("intent", event, after, body),), (owed,), budgets)
 
 
 def _authority(

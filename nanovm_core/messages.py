@@ -91,6 +91,7 @@ class Snapshot(NamedTuple):
     held_by: str = ""  # the hold rule that the run waits for
     reserved: tuple[Reservation, ...] = ()  # frozen for what is owed; "run/…" is the run's own
     used: Mapping[str, int] = MappingProxyType({})  # what the run's own limits have counted
+    begun: int = 0  # intents so far: the steps that its limit counts
     allowed_by: tuple[str, ...] = ()  # the policy rules that allowed the authorized call
     ignored: tuple[str, ...] = ()  # event kinds already sealed as ignored
     reason: tuple[str, str] | None = None  # (code, sentence) of why it stands or ended

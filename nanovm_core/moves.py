@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from nanovm_core import budget
 from nanovm_core import lifecycle as life
@@ -67,7 +68,8 @@ def join(first: Draft, then: Decision, budgets: tuple[Reservation, ...] = ()) ->
     """A decision with one more draft before its own; the last draft seals its snapshot."""
     if not then.drafts:
         first = first._replace(after=then.snapshot)
-    return then._replace(drafts=(first, *then.drafts), budgets=(*budgets, *then.budgets))
+    drafts, paid = (first, *then.drafts), (*budgets, *then.budgets)
+    return Decision(then.snapshot, drafts, then.effects, paid, then.refusal, then.absorbed)
 
 
 def facts(now: Snapshot, event: Event) -> Facts:
@@ -97,7 +99,7 @@ def suspend(
     now: Snapshot, event: Event, to: str, code: str, text: str, *, held_by: str = ""
 ) -> Decision:
     """Suspend the run, saying what it waits for."""
-    after = to_state(now, event, to)._replace(held_by=held_by, reason=(code, text))
+    after = to_state(now, event, to, held_by=held_by, reason=(code, text))
     body = {**moved(now, event, to), "rule": code, "outcome": to.partition(".")[2]}
     if held_by:
         body["decision"] = {"verdict": "HELD", "rules": [held_by]}
@@ -107,7 +109,7 @@ def suspend(
 def end(now: Snapshot, event: Event, to: str, code: str, text: str) -> Decision:
     """End the run. What was reserved is given back, unless nobody knows whether it was spent."""
     given_back = () if now.held_by == UNKNOWN_OUTCOME else release(now)[1]
-    after = to_state(now, event, to)._replace(held_by="", reason=(code, text) if code else None)
+    after = to_state(now, event, to, held_by="", reason=(code, text) if code else None)
     body = {**moved(now, event, to), "rule": code, "outcome": to.partition(".")[2]}
     return Decision(after, (draft("terminal", event, after, body),), (), given_back)
 
@@ -121,25 +123,30 @@ def settle(
     now: Snapshot, actual: Mapping[str, int] = MappingProxyType({})
 ) -> tuple[Snapshot, tuple[Reservation, ...]]:
     """The snapshot with what was frozen spent, ``actual`` of it where that is known by unit."""
-    return _settled(now, budget.settle(now.reserved, actual))
+    return _settled(now, budget.settle(now.reserved, actual)) if now.reserved else (now, ())
 
 
 def _settled(
     now: Snapshot, changes: tuple[Reservation, ...]
 ) -> tuple[Snapshot, tuple[Reservation, ...]]:
+    if not changes:
+        return now, ()
     after = now._replace(reserved=(), used=budget.own_use(now.used, changes))
     return after, tuple(each for each in changes if not each.account.startswith(OWN))
 
 
-def to_state(now: Snapshot, event: Event, to: str) -> Snapshot:
-    """The snapshot in state ``to``, with the exit and entry effects that the lifecycle names."""
+def to_state(now: Snapshot, event: Event, to: str, **changes: Any) -> Snapshot:
+    """The snapshot in state ``to``, with the exit and entry effects that the lifecycle names.
+
+    ``changes`` are fields that the move changes too.
+    """
     left, entered = life.GROUP[now.state], life.GROUP[to]
     if left != entered:
         for name in life.EXIT.get(left, _NONE):
             now = EFFECTS[name](now, event)
         for name in life.ENTRY.get(entered, _NONE):
             now = EFFECTS[name](now, event)
-    return now._replace(state=to)
+    return now._replace(state=to, **changes)
 
 
 # --- entry and exit effects: what ``lifecycle.ENTRY`` and ``lifecycle.EXIT`` name ------------

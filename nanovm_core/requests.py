@@ -45,8 +45,8 @@ def resumed(program: Program, now: Snapshot, event: ResumeRequested | StepReques
     """Go on where the run stands; with StepRequested, for one step."""
     expect_program(now, event.program)
     expect(now, event)
-    after = to_state(now, event, life.ACTIVE)
-    after = after._replace(stepping=isinstance(event, StepRequested), reason=None)
+    stepping = isinstance(event, StepRequested)
+    after = to_state(now, event, life.ACTIVE, stepping=stepping, reason=None)
     return _resume(program, now, after, event)
 
 
@@ -58,8 +58,8 @@ def approved(program: Program, now: Snapshot, event: Approved) -> Decision:
     if not liftable and now.held_by != UNKNOWN_OUTCOME:
         raise RefusedError("POL-021", "This hold cannot be approved away; the run can be stopped.")
     lifted = tuple(sorted({*now.approved, now.held_by}))
-    after = to_state(now, event, life.ACTIVE)
-    return _resume(program, now, after._replace(approved=lifted, held_by="", reason=None), event)
+    after = to_state(now, event, life.ACTIVE, approved=lifted, held_by="", reason=None)
+    return _resume(program, now, after, event)
 
 
 def declined(_: Program, now: Snapshot, event: Declined) -> Decision:

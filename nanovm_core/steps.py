@@ -112,9 +112,9 @@ def _taken(
         "tool": tool,
         "idempotency_key": event.key,
         "outcome": event.outcome,
-        "out": dict(event.out),
-        "secrets": listed(event.secrets),
     }
+    if event.out:
+        body |= {"out": dict(event.out), "secrets": listed(event.secrets)}
     sealed = draft("result", event, after, body)
     return join(sealed, follow(program, after, step, event), spent)
 
