@@ -226,7 +226,13 @@ def _call_misfits(step: Step, tool: Tool, slots: Mapping[str, Slot]) -> Iterator
 
 
 def _condition_misfits(parts: Parts | Program) -> Iterator[Misfit]:
-    """Guards and rules that speak of what is not there, or of it as something else."""
+    """Guards and rules that speak of what is not there, or of it as something else.
+
+    While a type is itself at fault, nobody can say what fits it.
+    """
+    specs = [spec.type for tool in parts.tools.values() for spec in tool.args.values()]
+    if not all((*specs, *(slot.type for slot in parts.slots.values()))):
+        return
     slots = {name: slot.type for name, slot in parts.slots.items()}
     granted = tuple(parts.grants)
     around = Surroundings(slots, parts.tools, granted, parts.windows, parts.budgets)

@@ -37,7 +37,7 @@ class Surroundings(NamedTuple):
     def guard_types(self) -> dict[str, str]:
         """What guards of ``next`` and rules at admission may read."""
         return {
-            **{f"slots.{name}": _READS[kind] for name, kind in self.slots.items() if kind},
+            **{f"slots.{name}": _READS[kind] for name, kind in self.slots.items()},
             **{f"history.{window.name}": "integer" for window in self.windows},
             "agent": "string",
             "run.calls": "integer",

@@ -138,7 +138,8 @@ def _note(sheet: Sheet, found: Iterable[Misfit]) -> None:
     for misfit in noted:
         path = misfit.path
         if path[0] in indexes and len(path) > 1:
-            path = (path[0], indexes[str(path[0])][path[1]], *path[2:])
+            place = indexes[str(path[0])].get(path[1])  # an unreadable name has none
+            path = path[:1] if place is None else (path[0], place, *path[2:])
         if misfit.inside is not None:
             sheet.fault_within(path, misfit.text, misfit.code, misfit.inside, misfit.offset)
         else:

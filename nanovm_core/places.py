@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 Path = tuple[str | int, ...]  # keys, and the indices of elements: ("steps", 3, "next")
 
-# Bodies are possessive: a string that never ends costs its length, not its square.
+# Bodies are possessive, and what never ends runs to its line's or the file's end: no text, TOML
+# or not, costs more than its length.
 STRING = (
-    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}|\'\'\'(?:[^\']|\'{1,2}(?!\'))*+\'{3,5}'
-    r'|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\''
+    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+(?:"{3,5}|\\?\Z)'
+    r"|'''(?:[^']|'{1,2}(?!'))*+(?:'{3,5}|\Z)"
+    r'|"(?:[^"\\\n]|\\.)*+(?:"|(?=\n)|\\?\Z)'
+    r"|'[^'\n]*+(?:'|(?=\n)|\Z)"
 )
 _BLANK = re.compile(r"(?:[ \t\r\n,]|#[^\n]*)*+")  # also commas: the source is known to be TOML
 _SPACE = re.compile(r"[ \t]*+")
@@ -48,6 +51,8 @@ class Places:
 
         Where the string is written with escapes, the place is that of its opening quote.
         """
+        if path not in self._spots:
+            return self.at(path)
         begins = self._spots[path].value
         quote = _QUOTE.match(self._text, begins)
         first = quote.end() if quote else begins

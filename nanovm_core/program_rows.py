@@ -238,8 +238,12 @@ def _timeout_ms(row: Row, kind: str) -> int:
 def _retry(row: Row) -> Retry:
     row.only(("attempts_max", "backoff_ms", "backoff_max_ms"))
     usual = Retry()
-    return Retry(
+    retry = Retry(
         attempts_max=row.integer("attempts_max", 1, ATTEMPTS_MAX, usual.attempts_max),
         backoff_ms=row.integer("backoff_ms", 0, DAYS_30_MS, usual.backoff_ms),
         backoff_max_ms=row.integer("backoff_max_ms", 0, DAYS_30_MS, usual.backoff_max_ms),
     )
+    if retry.backoff_ms > retry.backoff_max_ms:
+        text = f"it would wait {retry.backoff_ms} ms, and at most {retry.backoff_max_ms}"
+        row.fault("backoff_ms", f"{text}: raise backoff_max_ms", "PRG-002")
+    return retry

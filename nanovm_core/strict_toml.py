@@ -15,18 +15,18 @@ Table = Mapping[str, object]
 
 DEPTH_MAX = 16  # nested arrays and inline tables; a program needs five
 KEY_PARTS_MAX = 16  # a.b.c; the reader's cost grows with the square of it
-DIGITS_MAX = 20  # of one number; what is over INTEGER_MAX is refused later, by its key
+DIGITS_MAX = 64  # of one number; what is over INTEGER_MAX is refused later, by its key
 TEXT_CHARS_MAX = 1_024  # a sentence that a person still reads
 FAULTS_MAX = 20  # what a person mends at one sitting
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # what a condition can name
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")  # ASCII: no two names look alike
-_SHAPE = re.compile(
-    rf"#[^\n]*|{STRING}|(?P<open>[\[{{])|(?P<close>[\]}}])|(?P<dot>\.)|(?P<part>[\n,=])"
-    rf"|(?P<number>(?<![A-Za-z0-9_-])[0-9](?:_?[0-9]){{{DIGITS_MAX},}})",
+_SHAPE = re.compile(  # what matters no more is skipped first, which is twice as fast
+    rf"[^#\"'\[\]{{}}.\n,=0-9]*+(?:#[^\n]*+|{STRING}|(?P<open>[\[{{])|(?P<close>[\]}}])"
+    r"|(?P<dot>\.)|(?P<part>[\n,=])|(?P<number>(?<![A-Za-z0-9_-])[0-9](?:_?[0-9])*+)|[0-9]++|\Z)",
     re.DOTALL,
 )
-_AT = re.compile(r" \(at line (\d+), column (\d+)\)$")
+_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 class Sheet:
@@ -102,8 +102,8 @@ class Row(NamedTuple):
         chars_max: int = TEXT_CHARS_MAX,
     ) -> str:
         """A text that is not empty; without a ``default`` it must be there."""
-        value = self.table.get(key, default)
-        if key not in self.table and default is not None:
+        value = self.table.get(key)
+        if value is None and default is not None:
             return default
         if not isinstance(value, str) or not 0 < len(value) <= chars_max:
             self.fault(key, f"{key} must be a text of 1 to {chars_max} characters")
@@ -117,10 +117,11 @@ class Row(NamedTuple):
     def integer(self, key: str, low: int, high: int, default: int | None = None) -> int:
         """An integer of ``low`` to ``high``; without a ``default`` it must be there."""
         value = self.table.get(key, default)
-        if type(value) is int and low <= value <= high:
-            return value
-        self.fault(key, f"{key} must be an integer of {low} to {high}")
-        return low if default is None else default
+        known = type(value) is int and low <= value <= high
+        if not known and (key in self.table or default is None):
+            self.fault(key, f"{key} must be an integer of {low} to {high}")
+            return low
+        return value  # type: ignore[return-value]
 
     def bound(self, key: str) -> int | None:
         """An integer that may be absent."""
@@ -182,7 +183,7 @@ class Row(NamedTuple):
         """The tables of a list of tables; absent is empty."""
         value = self.table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            self.fault(key, f"{key} must be a list of tables: [[{key}]]")
+            self.fault(key, f"{key} must be a list of tables")
             return
         if len(value) > count_max:
             self.fault(key, f"there are over {count_max} [[{key}]]")
@@ -223,11 +224,14 @@ def _check_shape(text: str, code: str, what: str) -> None:
     depth = parts = 0
     for match in _SHAPE.finditer(text):
         kind = match.lastgroup
+        if kind is None:
+            continue
         depth = max(0, depth + (kind == "open") - (kind == "close"))
         parts = 0 if kind == "part" else parts + (kind == "dot")
-        if depth > DEPTH_MAX or parts >= KEY_PARTS_MAX or kind == "number":
+        digits = len(match[kind]) if kind == "number" else 0
+        if depth > DEPTH_MAX or parts >= KEY_PARTS_MAX or digits > DIGITS_MAX:
             raise _at(
-                text[: match.start()].encode(),
+                text[: match.start(kind)].encode(),
                 code,
                 f"the {what} has over {DEPTH_MAX} levels, {KEY_PARTS_MAX} parts in a key or "
                 f"{DIGITS_MAX} digits in a number here",
@@ -238,10 +242,9 @@ def _parsed(text: str, code: str, what: str) -> Table:
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOML's own, and dates that no calendar has
-        said = str(error)
-        found = _AT.search(said)
-        reason = f"the {what} is not TOML: {said[: found.start()] if found else said}"
-        if found is None:
+        found = _AT.search(str(error))
+        reason = f"the {what} is not TOML: {_AT.sub('', str(error))}"
+        if found is None or found[1] is None:
             raise _at(text.encode(), code, reason) from None
         raise ProgramError(code, reason, line=int(found[1]), column=int(found[2])) from None
 
