@@ -70,8 +70,13 @@ def resolve(grants: Mapping[str, Grant], tool: str) -> Grant:
     """Find the grant for a tool by its exact name; a tool without one does not exist here."""
     grant = grants.get(tool)
     if grant is None:
-        raise RefusedError("CAP-001", "The proposed tool was never granted.")
+        raise ungranted()
     return grant
+
+
+def ungranted() -> RefusedError:
+    """What a call of a tool without a grant is refused with; it does not repeat the name."""
+    return RefusedError("CAP-001", "The proposed tool was never granted.")
 
 
 def narrower(inner: Grant, outer: Grant) -> bool:

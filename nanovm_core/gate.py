@@ -1,96 +1,155 @@
 """The gate: the whole authorization decision, compiled once for a program under a policy."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from types import MappingProxyType
 
-from nanovm_core.budget import Budget, Limits
-from nanovm_core.capabilities import Grant, Tool
-from nanovm_core.conditions import Part
-from nanovm_core.messages import NOTHING, Args, Recorded, Reservation
-from nanovm_core.policy import Outcome, Policy, PolicyRule, Window
+from nanovm_core.budget import CALLS, Accounts, Budget, Limits
+from nanovm_core.capabilities import (
+    Grant,
+    Tool,
+    check_provenance,
+    check_schema,
+    ungranted,
+)
+from nanovm_core.errors import ProgramError, RefusedError
+from nanovm_core.messages import Args, Reservation
+from nanovm_core.passage import Allowed as Allowed
+from nanovm_core.passage import Facts as Facts
+from nanovm_core.passage import Passage, passage, surroundings
+from nanovm_core.policy import (
+    ADMISSION,
+    AUTHORIZE,
+    HARD,
+    UNKNOWN_OUTCOME,
+    Outcome,
+    Policy,
+    PolicyRule,
+    Window,
+    verdict,
+)
+from nanovm_core.projection import DeterministicSanitizer
 from nanovm_core.proposals import Call
-
-_NONE: Mapping[str, int] = {}
-
-
-class Facts(NamedTuple):
-    """What a decision may know: the run's value, and what came in on the event.
-
-    ``ledger``: what each shared account has left. ``used``: what the run itself has used, by
-    unit. ``started_ms``: since when the run's clock runs; 0 while it does not.
-    """
-
-    slots: Args = NOTHING
-    ledger: Mapping[str, int] = _NONE
-    used: Mapping[str, int] = _NONE
-    history: tuple[Recorded, ...] = ()
-    agent: str = ""
-    at_ms: int = 0
-    approved: tuple[str, ...] = ()
-    revoked: frozenset[str] = frozenset()
-    refused: int = 0
-    started_ms: int = 0
-
-
-class Allowed(NamedTuple):
-    """A call that may be made, with its arguments as they are to be made.
-
-    ``hold``: the rule that a person must lift first; ``rules`` are those that decided.
-    """
-
-    args: Args
-    rules: tuple[str, ...]
-    hold: PolicyRule | None = None
-
-
-class Finding(NamedTuple):
-    """One check of a decision: ``holds`` is None where it could not be reached."""
-
-    check: str
-    subject: str
-    holds: bool | None
-    text: str
-    parts: tuple[Part, ...] = ()
+from nanovm_core.why import Finding as Finding
+from nanovm_core.why import findings
 
 
 class Gate:
-    """What a program under its policy lets an agent do; made by ``compile_gate``."""
+    """What a program under its policy lets an agent do; made by ``compile_gate``.
+
+    It holds nothing of a run: each answer follows from its arguments alone.
+    """
+
+    __slots__ = ("_accounts", "_admission", "_admit", "_passages", "_windows")
+
+    def __init__(
+        self,
+        passages: Mapping[str, Passage],
+        accounts: Accounts,
+        admission: tuple[PolicyRule, ...],
+        windows: tuple[Window, ...],
+    ) -> None:
+        self._passages = passages
+        self._accounts = accounts
+        self._admission = admission
+        self._admit = verdict(admission)
+        self._windows = windows
 
     def authorize(
         self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None
     ) -> Allowed:
-        """Judge a call whole, budgets included."""
-        raise NotImplementedError
+        """Judge a call whole, budgets included; nothing is consumed by asking.
+
+        ``accepts``: the tools that may be called here; None is any granted one. A hold is in
+        the answer, and only where everything else holds.
+
+        Raises:
+            RefusedError: CAP-001 not granted, CAP-007 expired, CAP-008 revoked, CAP-003 …
+                CAP-006 arguments, POL-001 … POL-003 rules, POL-010 provenance, BUD-… budgets,
+                CAP-002 not here; the first that applies, in this order.
+        """
+        passage = self._passage(call.tool)
+        allowed = passage.judge(call.args, facts)
+        accounts, ledger, used = self._accounts, facts.ledger, facts.used
+        accounts.require(CALLS, 1, ledger, used)
+        if passage.cost is not None:
+            currency, amount = passage.cost(allowed.args)
+            accounts.require(currency, amount, ledger, used)
+        accounts.require_time(facts.started_ms, facts.at_ms)
+        if accepts is not None and call.tool not in accepts:
+            raise _elsewhere(call.tool)
+        return allowed
 
     def permit(self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None) -> Allowed:
         """``authorize`` without the budgets: ``reserve`` sees to them when the call is made."""
-        raise NotImplementedError
+        passage = self._passage(call.tool)
+        allowed = passage.judge(call.args, facts)
+        if accepts is not None and call.tool not in accepts:
+            raise _elsewhere(call.tool)
+        return allowed
 
     def permit_own(self, call: Call, facts: Facts) -> Args:
-        """Judge the program's own use of a granted tool: all but policy and budgets."""
-        raise NotImplementedError
+        """Hold the program's own use of a granted tool to grant, schema and provenance.
+
+        No rule is asked, and no placeholder is filled: the arguments are the program's own.
+        """
+        passage = self._passage(call.tool)
+        passage.require_live(facts)
+        args = check_schema(passage.tool, call.args, facts.slots)
+        passage.require_bounds(args, facts.slots)
+        check_provenance(passage.tool, args, facts.slots)
+        return MappingProxyType(args)
+
+    def _passage(self, tool: str) -> Passage:
+        found = self._passages.get(tool)
+        if found is None:
+            raise ungranted()
+        return found
 
     def admit(self, facts: Facts) -> Outcome:
-        """Judge whether the model may be asked."""
-        raise NotImplementedError
+        """Judge whether the model may be asked (POL-001 … POL-003)."""
+        return self._admit(self.context(facts), facts.approved)
 
     def context(self, facts: Facts) -> Mapping[str, object]:
-        """What guards and admission rules read."""
-        raise NotImplementedError
+        """What guards and rules at admission speak of."""
+        return surroundings(facts, self._windows)
 
     def need(self, tool: str, args: Args) -> Mapping[str, int]:
-        """What one call uses, by unit."""
-        raise NotImplementedError
+        """What one call uses, by unit; money by its currency."""
+        passage = self._passage(tool)
+        if passage.cost is None:
+            return MappingProxyType({CALLS: 1})
+        currency, amount = passage.cost(args)
+        return MappingProxyType({CALLS: 1, currency: amount})
+
+    def begin_step(
+        self, begun: int, ledger: Mapping[str, int], started_ms: int, at_ms: int
+    ) -> tuple[Reservation, ...]:
+        """Count one more step, spent at once: what is begun is never given back.
+
+        Raises:
+            RefusedError: BUD-003 where the run or a shared account has none left, BUD-005.
+        """
+        return self._accounts.begin_step(begun, ledger, started_ms, at_ms)
 
     def reserve(self, need: Mapping[str, int], facts: Facts) -> tuple[Reservation, ...]:
-        """What to freeze for a need: all of it or, with a refusal, nothing."""
-        raise NotImplementedError
+        """What to freeze for a need, in the run's own accounts and the shared ones: all or nothing.
+
+        Raises:
+            RefusedError: BUD-001 … BUD-004 by unit, BUD-005 out of time, BUD-006 no account.
+        """
+        self._accounts.require_time(facts.started_ms, facts.at_ms)
+        return self._accounts.reserve(need, facts.ledger, facts.used)
 
     def explain(
         self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None
     ) -> tuple[Finding, ...]:
-        """Every check of ``authorize``, for accepted calls too."""
-        raise NotImplementedError
+        """Every check of ``authorize`` and what it came to, of accepted calls too.
+
+        A call is accepted where no finding has failed. A finding names slots and accounts; it
+        holds no value but those that its conditions read and what its accounts have left.
+        """
+        passage = self._passages.get(call.tool)
+        return tuple(findings(passage, self._accounts, call, facts, accepts))
 
 
 def compile_gate(
@@ -104,5 +163,40 @@ def compile_gate(
     budgets: tuple[Budget, ...],
     policy: Policy,
 ) -> Gate:
-    """Compile a gate. ``slots`` maps each slot to how the model sees it (hidden, clear, …)."""
-    raise NotImplementedError
+    """Compile the gate of a program under a policy.
+
+    ``slots`` maps each slot to how the model sees it. ``rules``, ``windows`` and ``budgets``
+    are the program's own; the policy's are judged beside them, and its ``lifts`` take soft
+    rules away, never hard ones.
+
+    Raises:
+        ProgramError: PRG-002 where a grant names what its tool lacks, PRG-005 where two rules
+            or windows bear one name.
+    """
+    kept = [rule for rule in rules if rule.level == HARD or rule.id not in policy.lifts]
+    judged, seen = (*kept, *policy.rules), (*windows, *policy.windows)
+    _require_names([rule.id for rule in (*rules, *policy.rules)], [each.name for each in seen])
+    sanitizer = DeterministicSanitizer(modes=MappingProxyType(dict(slots)))
+    passages = {}
+    for name, grant in grants.items():
+        if name not in tools or grant.tool != name:
+            raise ProgramError("PRG-002", f"a grant names the unknown tool {grant.tool!r}")
+        mine = tuple(
+            rule for rule in judged if rule.at == AUTHORIZE and name in (rule.tools or {name})
+        )
+        passages[name] = passage(tools[name], grant, mine, seen, sanitizer)
+    admission = tuple(rule for rule in judged if rule.at == ADMISSION)
+    return Gate(passages, Accounts(limits, (*budgets, *policy.budgets)), admission, seen)
+
+
+def _require_names(rules: list[str], windows: list[str]) -> None:
+    """Refuse names borne twice: an approval, or a condition, would mean the other one too."""
+    for names in (rules, windows):
+        if len(set(names)) < len(names):
+            raise ProgramError("PRG-005", "two rules, or two windows, bear the same name")
+    if UNKNOWN_OUTCOME in rules:
+        raise ProgramError("PRG-005", f"the id {UNKNOWN_OUTCOME!r} is the runtime's own")
+
+
+def _elsewhere(tool: str) -> RefusedError:
+    return RefusedError("CAP-002", f"{tool} cannot be proposed; the program calls it.")

@@ -1,12 +1,14 @@
 """Policy: ordered rules over slots, proposals and history; what no rule allows is denied."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nanovm_core.budget import Budget
 from nanovm_core.canonical import digest
-from nanovm_core.conditions import Condition
+from nanovm_core.conditions import Condition, Context
+from nanovm_core.errors import ConditionError, RefusedError
+from nanovm_core.messages import Recorded
 
 ADMISSION, AUTHORIZE = "admission", "authorize"
 STAGES = (ADMISSION, AUTHORIZE)
@@ -82,3 +84,89 @@ class Outcome(NamedTuple):
 
 
 DENY_ALL = Policy(name="deny-all", hash=digest(b"nanovm/policy/v1\0", b""))
+
+
+# --- rules -----------------------------------------------------------------------------------
+
+
+def judge(rules: Sequence[PolicyRule], context: Context, approved: tuple[str, ...] = ()) -> Outcome:
+    """Evaluate every one of these rules: deny wins over hold, hold over allow.
+
+    A hold in ``approved``, whose rule says that a person may lift it, counts as an allow.
+
+    Raises:
+        RefusedError: POL-002 on any evaluation error, POL-003 denied, POL-001 nothing allows.
+    """
+    return verdict(rules)(context, approved)
+
+
+Verdict = Callable[[Context, tuple[str, ...]], Outcome]
+
+
+def verdict(rules: Sequence[PolicyRule]) -> Verdict:
+    """``judge`` for these rules, with nothing left to look up."""
+    plan = tuple((rule.when.run, rule.outcome, rule) for rule in rules)
+    names = {rule.id: (rule.id,) for rule in rules}
+
+    def decide(context: Context, approved: tuple[str, ...]) -> Outcome:
+        allowed: tuple[str, ...] = ()
+        denied = held = None
+        for run, outcome, rule in plan:
+            try:
+                fires = run(context)
+            except ConditionError as error:
+                raise _unknowable(rule, error) from error
+            if not fires:
+                continue
+            if outcome == ALLOW or (outcome == HOLD and rule.approvable and rule.id in approved):
+                allowed += names[rule.id]
+            elif outcome == HOLD:
+                held = held or rule
+            else:
+                denied = denied or rule
+        if denied is not None:
+            raise RefusedError("POL-003", f"{denied.why} (rule {denied.id})")
+        if held is not None:
+            return Outcome(names[held.id], held)
+        if not allowed:
+            raise RefusedError("POL-001", "No rule of the policy allows it.")
+        return Outcome(allowed)
+
+    return decide
+
+
+def _unknowable(rule: PolicyRule, error: ConditionError) -> RefusedError:
+    return RefusedError(
+        "POL-002", f"Rule {rule.id} could not be evaluated ({error.code}); an error denies."
+    )
+
+
+# --- windows ---------------------------------------------------------------------------------
+
+
+def counted(
+    windows: Iterable[Window], history: Sequence[Recorded], agent: str, at_ms: int
+) -> dict[str, int]:
+    """What each window counts at ``at_ms``: time comes from events, and only from them.
+
+    ``history`` is in order, the newest last; the newest RECORDS_MAX of it are looked at.
+    What lies in the future of ``at_ms`` does not count. A call leaves two records, ``called``
+    and then ``done`` or ``failed``; only these two make or break a row of failures.
+    """
+    past = [each for each in history if each.at_ms <= at_ms][-RECORDS_MAX:]
+    return {window.name: _count(window, past, agent, at_ms) for window in windows}
+
+
+def _count(window: Window, past: Sequence[Recorded], agent: str, at_ms: int) -> int:
+    mine = [each for each in past if window.scope == WORKSPACE or each.agent == agent]
+    if window.counts == IN_A_ROW:
+        ends = [each.outcome for each in mine if each.outcome in ("done", "failed")]
+        row = 0
+        while row < len(ends) and ends[-1 - row] == "failed":
+            row += 1
+        return row
+    since_ms, outcome = at_ms - window.within_ms, _OUTCOME[window.counts]
+    return sum(each.outcome == outcome and each.at_ms >= since_ms for each in mine)
+
+
+_OUTCOME = {CALLS: "called", FAILURES: "failed", REFUSALS: "refused"}

@@ -2,13 +2,51 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from nanovm_core.arguments import filled, normalise
+from nanovm_core.canonical import Json
 from nanovm_core.messages import Args, Scalar
 from nanovm_core.vault import PREFIX
 
 HIDDEN, CLEAR, PLACEHOLDER, TEXT = "hidden", "clear", "placeholder", "text"
 MODES = (HIDDEN, CLEAR, PLACEHOLDER, TEXT)
+SHOWN = (CLEAR, PLACEHOLDER, TEXT)  # named one by one: a mode that nobody knows hides
 MASK_CHARS_MIN = 4  # shorter values (a country code, "12") would mask half the text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeterministicSanitizer:
+    """What may be seen of a run's slots, and by whom; the same slots give the same views.
+
+    ``modes`` says how the model sees each slot. A slot without a mode is hidden: a new slot is
+    invisible to the model, and cannot be named by it, until the program says otherwise.
+    """
+
+    modes: Mapping[str, str] = field(default_factory=dict)
+
+    def for_model(self, slots: Args, opened: Mapping[str, str]) -> dict[str, Scalar]:
+        """What the model sees; ``opened`` gives the values of refs by slot."""
+        return for_model(self.modes, slots, opened)
+
+    def for_trace(self, slots: Args) -> dict[str, Scalar]:
+        """What a trace sees: clear facts and refs, which is what a snapshot holds."""
+        return for_trace(slots)
+
+    def for_tool(self, args: Mapping[str, str], slots: Args) -> dict[str, Scalar]:
+        """What a tool gets: the arguments that its step names, each from its slot, as refs."""
+        return {name: slots[slot] for name, slot in args.items() if slot in slots}
+
+    def normalise(self, args: Mapping[str, Json], slots: Args) -> dict[str, Json]:
+        """Tool arguments with each ``{{slot}}`` that the model was shown replaced by its value."""
+        return normalise(args, self._shown(slots))
+
+    def filled(self, value: Json, slots: Args) -> Json:
+        """``normalise`` for one argument."""
+        return filled(value, self._shown(slots))
+
+    def _shown(self, slots: Args) -> Args:
+        return {name: value for name, value in slots.items() if self.modes.get(name) in SHOWN}
 
 
 def for_model(
