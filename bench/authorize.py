@@ -11,6 +11,8 @@ from nanovm_core.proposals import Call
 
 NAIVE = 'call["tool"] in granted and call["args"]["amount_minor"] <= limit'
 FIRST = "the naive line"
+IN_FUNCTION = "the naive line in a function"
+BAR = Bar("<", 40)
 DECISION = "gate.authorize: allowed"
 INTACT = 'gate.authorize(call, facts, ("bank.pay",))'
 REFUSED = f"try:\n    {INTACT}\nexcept Refused:\n    pass"
@@ -37,7 +39,7 @@ def table() -> Table:
     found = compare(
         [
             Contestant(FIRST, NAIVE, naive()),
-            Contestant("the naive line in a function", "f(call)", naive_function()),
+            Contestant(IN_FUNCTION, "f(call)", naive_function()),
             Contestant(DECISION, INTACT, ours),
             Contestant("gate.authorize: no such grant (CAP-001)", REFUSED, tool),
             Contestant("gate.authorize: a rule denies (POL-003)", REFUSED, blocked),
@@ -52,7 +54,11 @@ def table() -> Table:
             "Grant, schema of four arguments, five conditions, provenance of four, run and shared "
             f"budgets, of a call that was read already, in units of `{NAIVE}`."
         ),
-        rows=[row(found, DECISION, FIRST, Bar("<", 40)), *(row(found, n, FIRST) for n in others)],
+        rows=[
+            row(found, DECISION, FIRST, BAR, f"{DECISION}, in units of the line in place"),
+            row(found, DECISION, IN_FUNCTION, BAR, f"{DECISION}, in units of it in a function"),
+            *(row(found, name, FIRST) for name in others),
+        ],
     )
 
 
