@@ -16,6 +16,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 NANOVM_DATA = data_folder(os.environ, BASE_DIR / "var")
 REDIS_URL = os.environ.get("REDIS_URL") or None
 STRIPE = stripe_settings(os.environ)
+# The policy that new runs are judged by, read anew for each; empty: the one that is shipped.
+NANOVM_POLICY = Path(os.environ["NANOVM_POLICY"]) if os.environ.get("NANOVM_POLICY") else None
 
 DEBUG = False
 SECRET_KEY = secret_key(NANOVM_DATA)

@@ -7,7 +7,7 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 import samples
-from nanovm_core.capabilities import PROPOSAL_BYTES_MAX
+from nanovm_core.proposals import PROPOSAL_BYTES_MAX
 
 MODELS = (
     ("faithful", "Faithful", "Deterministic: proposes what the invoice says."),

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dashboard.attacks import Shot
-from nanovm_core.capabilities import read_proposal
 from nanovm_core.errors import RefusedError
+from nanovm_core.proposals import read_proposal
 from pipeline.extract.currencies import decimal_text
 from pipeline.vaultstore import TOMBSTONE
 

@@ -5,8 +5,9 @@ import traceback
 
 from django.db.models import QuerySet
 
+from nanovm_core.events import EffectFailed, EffectUnknown
 from nanovm_core.lifecycle import ACTIVE
-from nanovm_core.messages import Effect, EffectFailed, EffectUnknown
+from nanovm_core.messages import Effect
 from pipeline import effects, leases, queue, runtime
 from pipeline.errors import OutcomeUnknownError, TransientError
 from pipeline.models import AdapterCall, Outbox
@@ -72,6 +73,7 @@ def _one_effect(run_id: str, holder: str) -> bool:
         slots=begun.slots,
         effect=begun.effect,
         begun_before=begun.before,
+        token=begun.token,
     )
     try:
         answer = _answer(work)

@@ -7,20 +7,13 @@ from pathlib import Path
 
 from django.conf import settings
 
-from nanovm_core import capabilities
+from nanovm_core import warrants
 from nanovm_core.errors import RefusedError, VerificationError
-from nanovm_core.flow import binding
-from nanovm_core.messages import (
-    Effect,
-    EffectDone,
-    EffectFailed,
-    Event,
-    ProposalReceived,
-    Scalar,
-)
+from nanovm_core.events import EffectDone, EffectFailed, Event, ProposalReceived
+from nanovm_core.messages import Effect, Scalar
 from nanovm_core.program import Program
 from nanovm_core.projection import for_model
-from pipeline import gateway, model_adapters, vaultstore
+from pipeline import authority, gateway, model_adapters, vaultstore
 from pipeline.errors import OutcomeUnknownError, PermanentError
 from pipeline.extract import Extraction, ExtractionError, Invoice, check_document, extract
 from pipeline.models import Run
@@ -48,6 +41,7 @@ class Work:
     slots: Mapping[str, Scalar]
     effect: Effect
     begun_before: bool
+    token: bytes = b""  # the signed warrant, where the tool is granted
 
     def opened(self, slot: str) -> bytes:
         """The value of a slot that the effect names, from the vault."""
@@ -84,8 +78,9 @@ def perform(work: Work) -> Answer:
     """
     try:
         if work.effect.tool in work.program.grants:
-            bound = binding(str(work.run.id), work.program.hash, work.effect)
-            capabilities.authorize(work.effect.warrant, bound, at_ms=now_ms())
+            bound = warrants.binding(str(work.run.id), work.program.hash, work.effect)
+            key, revoked = authority.public_key(), authority.revoked(work.run.workspace)
+            warrants.check(work.token, bound, key, at_ms=now_ms(), revoked=revoked)
         return ADAPTERS[work.effect.tool](work)
     except (PermanentError, ExtractionError) as error:
         return _failed(work, error.code, error.text)
@@ -122,7 +117,8 @@ def ask_model(work: Work) -> Answer:
     opened = {slot: values[str(ref)] for slot, ref in refs.items() if slot != "document"}
     modes = {name: slot.model for name, slot in work.program.slots.items()}
     planted = opened.get("planted", "").encode()
-    raw = model_adapters.MODELS[work.run.model](for_model(modes, work.slots, opened), planted)
+    view = for_model(modes, work.slots, opened)
+    raw = model_adapters.MODELS[work.run.model](view, planted)
     sealed = work.sealed({"proposal": raw})
     event = ProposalReceived(
         at_ms=now_ms(),
@@ -130,6 +126,7 @@ def ask_model(work: Work) -> Answer:
         raw=raw,
         secret=sealed["proposal"].commitment,
         key=work.effect.key,
+        tokens=model_adapters.tokens(view, raw),
     )
     return Answer(event=event, secrets=tuple(sealed.values()))
 

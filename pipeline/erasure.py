@@ -11,7 +11,7 @@ from django.db.backends.utils import CursorWrapper
 
 from nanovm_core import lifecycle as life
 from nanovm_core.canonical import decode
-from nanovm_core.messages import ErasureDone, ErasureRequested, Event
+from nanovm_core.events import ErasureDone, ErasureRequested, Event
 from pipeline import reports, runtime
 from pipeline.effects import advice_file
 from pipeline.errors import ErasureRefusedError

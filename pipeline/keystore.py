@@ -113,25 +113,28 @@ class KeyStore:
 
     def _kek(self) -> bytes:
         """The key-encryption key; made once, readable by the owner alone."""
-        try:
-            return self._kek_file.read_bytes()
-        except FileNotFoundError:
-            return self._made_kek()
+        return made_once(self._kek_file)
 
-    def _made_kek(self) -> bytes:
-        draft = self._kek_file.with_suffix(f".{os.getpid()}-{random_bytes(4).hex()}")
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(random_bytes(KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, self._kek_file)  # atomic, and never replaces an existing key
-        except FileExistsError:
-            return self._kek_file.read_bytes()
-        finally:
-            draft.unlink()
-        return self._kek_file.read_bytes()
+
+def made_once(file: Path) -> bytes:
+    """The random key in a file of its own (0600), made at first use by whoever comes first."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        pass
+    draft = file.with_suffix(f".{os.getpid()}-{random_bytes(4).hex()}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as opened:
+        opened.write(random_bytes(KEY_BYTES))
+        opened.flush()
+        os.fsync(opened.fileno())
+    try:
+        os.link(draft, file)  # atomic, and never replaces an existing key
+    except FileExistsError:
+        return file.read_bytes()
+    finally:
+        draft.unlink()
+    return file.read_bytes()
 
 
 def _wrap(outer: bytes, key: bytes, name: str) -> bytes:

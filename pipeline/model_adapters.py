@@ -64,6 +64,16 @@ MODELS: Mapping[str, Callable[[View, bytes], bytes]] = {
 }
 
 
+def tokens(view: View, answer: bytes) -> int:
+    """What a question and its answer count as: a token for every four bytes, and for a rest.
+
+    The built-in models have no tokenizer. It is an estimate that stands for what a provider
+    would report, so that the budget of tokens is a budget here too.
+    """
+    asked = len(json.dumps(dict(view)).encode())
+    return -(-(asked + len(answer)) // 4)
+
+
 def _json_order(text: str) -> bytes | None:
     """A tool call that stands in the text as JSON, as it stands there."""
     start = text.find('{"tool"')

@@ -132,17 +132,36 @@ class Absorbed(models.Model):
 
 
 class Budget(models.Model):
-    """What a workspace may spend in one currency, in its minor units."""
+    """A shared account: what its owner may use of one unit, and how much is frozen and gone.
 
-    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="budgets")
-    currency = models.CharField(max_length=3)
-    limit_minor = models.BigIntegerField()
-    reserved_minor = models.BigIntegerField(default=0)
-    spent_minor = models.BigIntegerField(default=0)
+    ``owner`` is a workspace, an agent in one ("<workspace>/<agent>") or "global"; ``account``
+    the kernel's name for it ("workspace/EUR", "agent/calls", "global/EUR").
+    """
+
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name="budgets", null=True
+    )
+    owner = models.CharField(max_length=120)
+    account = models.CharField(max_length=40)
+    limit = models.BigIntegerField()
+    reserved = models.BigIntegerField(default=0)
+    spent = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "account"], name="budget_account")]
+
+
+class Revocation(models.Model):
+    """A grant that was taken back in a workspace; sealed as ``capability`` on its log."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="revocations")
+    grant = models.CharField(max_length=64)
+    tool = models.CharField(max_length=64)
+    at_ms = models.BigIntegerField()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["workspace", "currency"], name="budget_currency")
+            models.UniqueConstraint(fields=["workspace", "grant"], name="revocation_grant")
         ]
 
 

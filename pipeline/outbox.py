@@ -1,7 +1,8 @@
 """The outbox: the effects owed, as rows that workers look for. What counts is the snapshot."""
 
 from nanovm_core.canonical import encode
-from nanovm_core.messages import Decision, Effect, Event, ForeignIntent, Snapshot
+from nanovm_core.events import Event, ForeignIntent
+from nanovm_core.messages import Decision, Effect, Snapshot
 from pipeline.models import AdapterCall, Outbox, Run
 from pipeline.world import now_ms
 

@@ -3,14 +3,18 @@
 from functools import lru_cache
 from pathlib import Path
 
+from django.conf import settings
+
 from nanovm_core.errors import ProgramError, VerificationError
-from nanovm_core.policy import Policy, load_policy
-from nanovm_core.program import Program, load_program
+from nanovm_core.loading import load_policy, load_program
+from nanovm_core.policy import Policy
+from nanovm_core.program import Program
 from pipeline.models import Run
 
 FOLDER = Path(__file__).parent
 PROGRAM_FILE = FOLDER / "invoice_payment.toml"
-POLICIES = ("default", "no_limits")
+DEFAULT = "default"
+POLICIES = (DEFAULT, "no_limits")
 
 
 def shipped_program() -> bytes:
@@ -18,11 +22,23 @@ def shipped_program() -> bytes:
     return PROGRAM_FILE.read_bytes()
 
 
-def shipped_policy(name: str) -> bytes:
-    """The source of a policy by name; only the shipped names exist."""
+def policy_source(name: str = DEFAULT) -> bytes:
+    """The source of a policy by name, as it is on disk now: new runs need no restart.
+
+    In place of the default one stands the file that NANOVM_POLICY names, where it does.
+
+    Raises:
+        ProgramError: PRG-003 where there is no such policy, or its file cannot be read.
+    """
     if name not in POLICIES:
         raise ProgramError("PRG-003", f"there is no policy {name!r}; there are {POLICIES}")
-    return (FOLDER / "policies" / f"{name}.toml").read_bytes()
+    file = FOLDER / "policies" / f"{name}.toml"
+    if name == DEFAULT and settings.NANOVM_POLICY is not None:
+        file = settings.NANOVM_POLICY
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ProgramError("PRG-003", f"the policy file {file} cannot be read: {error}") from error
 
 
 @lru_cache(maxsize=64)
@@ -37,10 +53,15 @@ def compiled_policy(source: bytes) -> Policy:
     return load_policy(source)
 
 
+@lru_cache(maxsize=64)
+def ruled(source: bytes, policy: bytes) -> Program:
+    """The compiled program under the compiled policy."""
+    return compiled(source).under(compiled_policy(policy))
+
+
 def current() -> Program:
-    """The shipped program under the default policy: what new runs begin under."""
-    policy = compiled_policy(shipped_policy("default"))
-    return compiled(shipped_program()).under(policy)
+    """The shipped program under the policy in force: what new runs begin under."""
+    return ruled(shipped_program(), policy_source())
 
 
 def found_hash(run: Run) -> str:
@@ -71,11 +92,11 @@ def program_of(run: Run) -> Program:
     policy = _policy_of(run)
     for source in (bytes(run.program_source), shipped_program()):
         try:
-            program = compiled(source)
+            program = ruled(source, policy)
         except ProgramError:
             continue
         if program.hash == run.program_hash:
-            return program.under(policy)
+            return program
     raise VerificationError(
         "PRG-011",
         "The run's program is gone: no copy has the hash of its genesis.",
@@ -85,15 +106,17 @@ def program_of(run: Run) -> Program:
     )
 
 
-def _policy_of(run: Run) -> Policy:
-    sources = [bytes(run.policy_source), *(shipped_policy(name) for name in POLICIES)]
-    for source in sources:
+def _policy_of(run: Run) -> bytes:
+    """The source of the run's policy: the copy beside it, or one that is here by that hash."""
+    names: tuple[str | None, ...] = (None, *POLICIES)  # None: the copy beside the run
+    for name in names:
         try:
+            source = bytes(run.policy_source) if name is None else policy_source(name)
             policy = compiled_policy(source)
         except ProgramError:
             continue
         if policy.hash == run.policy_hash:
-            return policy
+            return source
     raise VerificationError(
         "PRG-011",
         "The run's policy is gone: no copy has the hash of its genesis.",

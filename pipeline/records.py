@@ -25,11 +25,11 @@ from nanovm_core.envelope import (
     starts_segment,
 )
 from nanovm_core.errors import CanonicalError, VerificationError
-from nanovm_core.messages import Decision, Draft, Reservation, RunId, Snapshot
-from nanovm_core.program import Program
-from pipeline import outbox, programs
+from nanovm_core.messages import Decision, Draft, RunId, Snapshot
+from nanovm_core.program import COMPLETED
+from pipeline import accounts, outbox, programs
 from pipeline.keystore import keystore
-from pipeline.models import Absorbed, Budget, Envelope, Run, Secret, Workspace
+from pipeline.models import Absorbed, Envelope, Run, Secret, Workspace
 from pipeline.vaultstore import Sealed, rows
 from pipeline.world import now_ms
 
@@ -127,7 +127,7 @@ def _at_the_end(envelopes: Sequence[Stored]) -> bool:
     """Whether the chain itself holds the last step's result, after which a run is completed."""
     body = body_of(envelopes[-1]) if envelopes else {}
     step = programs.current().steps.get(str(body.get("step")))
-    return body.get("kind") == "result" and step is not None and step.next == "completed"
+    return body.get("kind") == "result" and step is not None and step.then == COMPLETED
 
 
 def body_of(stored: Stored) -> dict[str, object]:
@@ -145,26 +145,12 @@ def record(
     """Store everything a decision says, or nothing: the caller's transaction holds it together."""
     _seal(workspace, run, decision.drafts)
     _keep(run, decision.snapshot)
-    _settle(workspace, decision.budgets)
+    accounts.settle(workspace, decision.snapshot.agent, decision.budgets)
     outbox.keep(run, decision)
     _store_secrets(run, decision, secrets)
     if decision.absorbed and not decision.drafts:
         count, _ = Absorbed.objects.get_or_create(run=run, kind=decision.absorbed)
         Absorbed.objects.filter(id=count.id).update(count=F("count") + 1)
-
-
-def funds(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[str, int]:
-    """What the workspace has left in the invoice's currency; its budget row is locked."""
-    currency = snapshot.slots.get("currency")
-    if not isinstance(currency, str):
-        return {}
-    Budget.objects.get_or_create(
-        workspace=workspace,
-        currency=currency,
-        defaults={"limit_minor": program.policy.budget_minor},
-    )
-    row = Budget.objects.select_for_update().get(workspace=workspace, currency=currency)
-    return {currency: row.limit_minor - row.reserved_minor - row.spent_minor}
 
 
 def _check_head(run: Run, segment: Sequence[Stored]) -> None:
@@ -261,14 +247,6 @@ def _keep(run: Run, snapshot: Snapshot) -> None:
     if snapshot.state in life.TERMINAL and run.ended_ms is None:
         run.ended_ms = now_ms()
     run.save()
-
-
-def _settle(workspace: Workspace, budgets: Sequence[Reservation]) -> None:
-    for change in sorted(budgets, key=lambda each: each.currency):
-        Budget.objects.filter(workspace=workspace, currency=change.currency).update(
-            reserved_minor=F("reserved_minor") + change.reserved_minor,
-            spent_minor=F("spent_minor") + change.spent_minor,
-        )
 
 
 def _store_secrets(run: Run, decision: Decision, secrets: Sequence[Sealed]) -> None:

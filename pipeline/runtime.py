@@ -6,28 +6,36 @@ from functools import partial
 
 from django.db import IntegrityError, transaction
 
+from nanovm_core.capabilities import grant_id
 from nanovm_core.errors import VerificationError
-from nanovm_core.fsm import begin, quarantine, transition
-from nanovm_core.lifecycle import ACTIVE, TERMINAL
-from nanovm_core.messages import (
+from nanovm_core.events import (
     Approved,
-    Args,
-    Decision,
     Declined,
-    Effect,
     Event,
     KillRequested,
     PauseRequested,
     ProgramRefused,
     ProposalReceived,
     ResumeRequested,
-    RunId,
     RunStarted,
-    Scalar,
     StepRequested,
 )
+from nanovm_core.fsm import begin, quarantine, transition
+from nanovm_core.lifecycle import ACTIVE, TERMINAL
+from nanovm_core.messages import Args, Decision, Effect, RunId, Scalar
 from nanovm_core.program import Program
-from pipeline import leases, outbox, programs, queue, records, vaultstore
+from nanovm_core.warrants import binding, sign
+from pipeline import (
+    accounts,
+    authority,
+    histories,
+    leases,
+    outbox,
+    programs,
+    queue,
+    records,
+    vaultstore,
+)
 from pipeline.models import Outbox, Run, Workspace
 from pipeline.signals import announce
 from pipeline.vaultstore import Sealed
@@ -48,6 +56,7 @@ class Begun:
     slots: Args
     effect: Effect
     before: bool
+    token: bytes  # the signed warrant of a granted call; else empty
 
 
 def create_run(
@@ -214,7 +223,12 @@ def _decided(
     program = programs.current() if ended else programs.program_of(run)
     decision = Decision(snapshot=snapshot)
     for event in (*_exchanged(run), *outbox.reconcile(run, snapshot), *events):
-        event = replace(event, funds=records.funds(workspace, program, snapshot))
+        event = replace(
+            event,
+            ledger=accounts.ledger(workspace, program, snapshot),
+            history=histories.recorded(workspace, program),
+            revoked=authority.revoked(workspace),
+        )
         if isinstance(event, KillRequested):
             owed = snapshot.owed
             event = replace(event, under_way=owed is not None and outbox.begun(owed))
@@ -241,11 +255,23 @@ def _taken(run_id: str) -> Begun | None:
         return None
     before = outbox.begun(effect)
     outbox.begin(run, effect)
-    return Begun(run=run, program=program, slots=snapshot.slots, effect=effect, before=before)
+    token = b""
+    if effect.warrant is not None:
+        bound = binding(snapshot.run, snapshot.program, effect)
+        grants = [grant_id(program.grants[effect.tool])]
+        token = sign(effect.warrant, bound, authority.signing_key(), grants=grants)
+    return Begun(
+        run=run,
+        program=program,
+        slots=snapshot.slots,
+        effect=effect,
+        before=before,
+        token=token,
+    )
 
 
 def _new_run(workspace: Workspace, model: str, pace_ms: int, policy: str) -> Run:
-    source, rules = programs.shipped_program(), programs.shipped_policy(policy)
+    source, rules = programs.shipped_program(), programs.policy_source(policy)
     return Run(
         id=uuid7(),
         workspace=workspace,

@@ -8,8 +8,8 @@ from celery.signals import worker_ready
 from django.db.models import Exists, OuterRef
 from kombu.exceptions import OperationalError
 
+from nanovm_core.events import DeliveryReceived
 from nanovm_core.lifecycle import ACTIVE
-from nanovm_core.messages import DeliveryReceived
 from pipeline import drive as driving
 from pipeline import runtime
 from pipeline.models import Outbox, Run

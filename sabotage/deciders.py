@@ -4,24 +4,24 @@ import dis
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nanovm_core import capabilities, envelope, fsm, steps
+from nanovm_core import capabilities, envelope, fsm, moves, steps
 from nanovm_core.messages import Decision
 from pipeline import leases, records
 
 DECIDERS: Mapping[str, Callable[..., Any]] = {
     "CAP-001": capabilities.resolve,
     "FSM-001": steps._owed,
-    "FSM-002": steps._to,
+    "FSM-002": moves.expect,
     "FSM-003": fsm._absorbed,
     "FSM-008": leases.take,
-    "FSM-011": fsm._decided,
+    "FSM-011": fsm._delivered,
     "FSM-012": steps._owed,
     "LOG-001": envelope._check,
     "LOG-002": envelope._check,
     "LOG-003": records._sealed_snapshot,
     "LOG-004": records._check_head,
-    "PRG-010": fsm._decided,
-    "PRG-011": fsm._decided,
+    "PRG-010": moves.expect_program,
+    "PRG-011": fsm._exchanged,
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from nanovm_core.canonical import digest
 from nanovm_core.errors import ProgramError
-from nanovm_core.program import load_program
+from nanovm_core.loading import load_program
 from pipeline import runtime
 from pipeline.models import Run
 from sabotage import raw

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 
 from nanovm_core import fsm
 from nanovm_core.canonical import encode
+from nanovm_core.events import EffectDone
 from nanovm_core.flow import effect_key
-from nanovm_core.messages import EffectDone, RunId, Snapshot
+from nanovm_core.messages import RunId, Snapshot
 from pipeline import programs, runtime, vaultstore
 from pipeline.models import Outbox
 from pipeline.world import now_ms, random_bytes
@@ -38,7 +39,7 @@ def judge(found: Found, fired: Fired) -> Judgement:
     judged = answer(found, fired, events={FORGED}, actor="runtime", queued=queued)
     if acted and found.breaches:
         return Judgement(verdict="ACCEPTED", rule="", where="", event=judged.event)
-    at = place(fsm._decided, judged.rule) if judged.verdict == "BLOCKED" else judged.where
+    at = place(fsm._foreign, judged.rule) if judged.verdict == "BLOCKED" else judged.where
     return Judgement(verdict=judged.verdict, rule=judged.rule, where=at, event=judged.event)
 
 
@@ -111,7 +112,8 @@ def _key(target: Target, step: str, tool: str, attempt: int = 1) -> str:
 
 
 def _charge_tool() -> str:
-    return programs.current().model_step.accepts[0]
+    steps = programs.current().steps.values()
+    return next(step.accepts[0] for step in steps if step.accepts)
 
 
 WAYS: Mapping[str, Callable[[Target], Fired]] = {

@@ -32,12 +32,13 @@ FAMILIES = {
 @page
 @require_safe
 def policy(request: HttpRequest) -> HttpResponse:
-    program = programs.compiled(programs.shipped_program())
-    rules = programs.compiled_policy(programs.shipped_policy("default"))
+    program = programs.current()
     context = {
         "program": program,
-        "policy": rules,
-        "source": programs.shipped_policy("default").decode(),
+        "policy": program.policy,
+        "rules": (*program.rules, *program.policy.rules),
+        "budgets": (*program.budgets, *program.policy.budgets),
+        "source": programs.policy_source().decode(),
         "capabilities": capabilities_hash(program),
         "grants": [_grant(program, name) for name in program.grants],
         "table": [(a, event, ", ".join(to)) for (a, event), to in TABLE.items()],
@@ -75,9 +76,13 @@ def threat_model(request: HttpRequest) -> HttpResponse:
 def _grant(program: Any, name: str) -> dict[str, Any]:
     grant, tool = program.grants[name], program.tools[name]
     where = {arg: _limits(limit) for arg, limit in grant.where.items()}
-    critical = ", ".join(f"{arg} = ${slot}" for arg, slot in tool.critical.items())
+    critical = ", ".join(f"{arg} = {_origin(source)}" for arg, source in tool.critical.items())
     args = ", ".join(f"{arg}: {spec.type}" for arg, spec in tool.args.items())
     return {"name": name, "args": args, "where": json.dumps(where), "critical": critical}
+
+
+def _origin(source: Any) -> str:
+    return f"${source.slot}" if source.slot else json.dumps(source.constant)
 
 
 def _limits(limit: Any) -> dict[str, Any]:

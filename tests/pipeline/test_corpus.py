@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from nanovm_core import lifecycle as life
+from nanovm_core.events import ProposalReceived
 from nanovm_core.fsm import transition
-from nanovm_core.messages import ProposalReceived, Snapshot
+from nanovm_core.messages import Snapshot
 from nanovm_core.program import Program
 from pipeline import effects, programs, runtime, workspaces
 from pipeline.extract import Extraction, ExtractionError, check_document, extract
@@ -153,7 +154,7 @@ def judged(program: Program, now: Snapshot, key: str, proposal: object) -> str:
         raw=raw,
         secret=secret("proposal"),
         key=key,
-        funds={"EUR": 10**9},
+        ledger={"workspace/EUR": 10**9},
     )
     decision = transition(program, now, event)
     charged = [effect for effect in decision.effects if effect.tool != "model.propose"]
@@ -170,7 +171,11 @@ def test_no_attack_is_accepted_where_the_faithful_proposal_is(house: House) -> N
     unknown = [
         line["id"] for line in lines if line["should_be_stopped_by"].startswith("capability")
     ]
-    assert {codes[name] for name in unknown} <= {"CAP-001", "CAP-010"}
+    assert len(unknown) == 563
+    assert {codes[name][:4] for name in unknown} == {"CAP-"}
+    others = [codes[line["id"]] for line in lines if line["id"] not in set(unknown)]
+    assert len(others) == 108
+    assert set(others) <= {"CAP-002", "CAP-003", "CAP-004", "CAP-005", "CAP-006", "POL-010"}
     good = {"amount_minor": 128_450, "currency": "EUR", "payee": "{{payee}}", "memo": "{{memo}}"}
     faithful = {"tool": "stripe.create_payment_intent", "args": good}
     assert judged(program, now, key, faithful) == ""

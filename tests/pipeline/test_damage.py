@@ -1,7 +1,6 @@
 """Damage behind the application's back: found, named, contained; other runs go on."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -220,8 +219,7 @@ def test_bytes_of_any_shape_are_damage_and_never_an_accident(
 
 def test_live_run_is_not_made_paid_by_a_forged_last_envelope(house: House) -> None:
     run = live(house)
-    forged = replace(
-        decode_snapshot(bytes(run.snapshot)),
+    forged = decode_snapshot(bytes(run.snapshot))._replace(
         state=life.COMPLETED,
         owed=None,
         slots={"payment_status": "succeeded", "amount_minor": 12_345, "currency": "EUR"},

@@ -107,14 +107,14 @@ def test_card_that_does_not_pay_fails_the_run_with_its_reason(
     assert (run.state, reason(run)) == (life.FAILED, code)
     assert kinds(run)[-2:] == ["failed", "terminal"]
     assert succeeded(run) == []
-    budget = run.workspace.budgets.get(currency="EUR")
-    assert (budget.reserved_minor, budget.spent_minor) == (0, 0)
+    budget = run.workspace.budgets.get(account="workspace/EUR")
+    assert (budget.reserved, budget.spent) == (0, 0)
 
 
 def test_budget_of_the_workspace_is_spent_by_what_was_paid(house: House) -> None:
     run = house.run()
-    budget = run.workspace.budgets.get(currency="EUR")
-    assert (budget.reserved_minor, budget.spent_minor) == (0, 12_000)
+    budget = run.workspace.budgets.get(account="workspace/EUR")
+    assert (budget.reserved, budget.spent) == (0, 12_000)
 
 
 def test_currency_without_decimals_is_paid_in_its_own_units(house: House) -> None:

@@ -3,7 +3,8 @@
 import pytest
 
 from nanovm_core import lifecycle as life
-from nanovm_core.messages import EffectDone, EffectUnknown
+from nanovm_core.events import EffectDone, EffectUnknown
+from nanovm_core.messages import Reservation
 from pipeline import drive, effects, gateway, leases, runtime, tasks
 from pipeline.errors import OutcomeUnknownError, TransientError
 from pipeline.models import AdapterCall, Envelope, Lease, Outbox, Run
@@ -246,7 +247,7 @@ def test_charge_that_breaks_waits_for_a_person(
         patch.setattr(gateway, "pay", failing_once(gateway.pay, ZeroDivisionError()))
         house.drive(run)
     assert (run.state, reason(run)) == (life.APPROVAL, "RUN-001")
-    assert snapshot(run).reserved == ("EUR", 12_000)
+    assert Reservation("workspace/EUR", 12_000) in snapshot(run).reserved
 
 
 def test_answer_that_the_kernel_refuses_ends_the_run_instead_of_looping(
@@ -294,5 +295,5 @@ def test_unknown_outcome_that_is_declined_keeps_the_money_reserved(house: House)
     runtime.submit(str(run.id), [unknown], holder=holder)
     ended = runtime.decline(str(run.id), "operator").snapshot
     assert (ended.state, ended.reason and ended.reason[0]) == (life.FAILED, "POL-023")
-    budget = run.workspace.budgets.get(currency="EUR")
-    assert (budget.reserved_minor, budget.spent_minor) == (12_000, 0)
+    budget = run.workspace.budgets.get(account="workspace/EUR")
+    assert (budget.reserved, budget.spent) == (12_000, 0)

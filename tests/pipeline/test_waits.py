@@ -153,17 +153,22 @@ def test_kill_is_refused_while_a_payment_is_under_way(house: House) -> None:
     Outbox.objects.filter(run=run, done_ms=None).update(begun_ms=None)
     assert runtime.kill(str(run.id), "operator").snapshot.state == life.KILLED
     assert payments(run) == []
-    assert run.workspace.budgets.get(currency="EUR").reserved_minor == 0
+    assert run.workspace.budgets.get(account="workspace/EUR").reserved == 0
 
 
 def test_money_that_is_not_there_suspends_the_run(house: House) -> None:
     run = house.new()
-    Budget.objects.create(workspace=run.workspace, currency="EUR", limit_minor=11_999)
+    Budget.objects.create(
+        workspace=run.workspace,
+        owner=str(run.workspace_id),
+        account="workspace/EUR",
+        limit=11_999,
+    )
     runtime.start(str(run.id), "visitor")
     house.drive(run)
     assert (run.state, reason(run)) == (life.EXHAUSTED, "BUD-001")
     assert payments(run) == []
-    Budget.objects.filter(workspace=run.workspace).update(limit_minor=12_000)
+    Budget.objects.filter(workspace=run.workspace).update(limit=12_000)
     runtime.resume(str(run.id), "visitor")
     assert house.drive(run).state == life.COMPLETED
 

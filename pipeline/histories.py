@@ -1,0 +1,41 @@
+"""What a policy's windows look at: the newest calls of a workspace, as its log recorded them."""
+
+from collections.abc import Iterator, Mapping
+
+from nanovm_core.canonical import decode
+from nanovm_core.errors import CanonicalError
+from nanovm_core.messages import Recorded
+from nanovm_core.policy import RECORDS_MAX
+from nanovm_core.program import Program
+from pipeline.models import Envelope, Workspace
+
+OUTCOMES: Mapping[str, str] = {
+    "intent": "called",
+    "result": "done",
+    "failed": "failed",
+    "refused": "refused",
+}
+
+
+def recorded(workspace: Workspace, program: Program) -> tuple[Recorded, ...]:
+    """The newest calls of granted tools, oldest first; nothing where no window asks for them."""
+    if not (program.windows or program.policy.windows):
+        return ()
+    found = Envelope.objects.filter(workspace=workspace, kind__in=OUTCOMES).order_by("-seq")
+    newest = found.values_list("bytes", flat=True)[: RECORDS_MAX * len(OUTCOMES)]
+    calls = [each for data in newest for each in _call(bytes(data), program)]
+    return tuple(reversed(calls[:RECORDS_MAX]))
+
+
+def _call(data: bytes, program: Program) -> Iterator[Recorded]:
+    """The call that an envelope tells of; a damaged one is found elsewhere, and tells of none."""
+    try:
+        body = decode(data)
+    except CanonicalError:
+        return
+    if not isinstance(body, dict):
+        return
+    tool, kind, at_ms = body.get("tool"), str(body.get("kind")), body.get("at_ms")
+    about_a_call = tool in program.grants or (kind == "refused" and "in" in body)
+    if about_a_call and isinstance(at_ms, int):
+        yield Recorded(at_ms, str(tool or ""), OUTCOMES[kind], program.agent)
