@@ -1,32 +1,38 @@
 """Builds good programs, events and runs; one keyword makes them bad."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nanovm_core.fsm import begin, transition
-from nanovm_core.messages import (
-    Commitment,
-    Decision,
-    Draft,
+from nanovm_core.events import (
+    AnswerArrived,
+    Approved,
+    Declined,
     EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
     Event,
+    KillRequested,
+    PauseRequested,
     ProposalReceived,
-    RunId,
+    ResumeRequested,
     RunStarted,
-    Scalar,
-    Snapshot,
+    StepRequested,
+    TimePassed,
 )
-from nanovm_core.policy import load_policy
-from nanovm_core.program import Program, load_program
+from nanovm_core.fsm import begin, transition
+from nanovm_core.loading import load_policy, load_program
+from nanovm_core.messages import Commitment, Decision, Draft, Recorded, RunId, Scalar, Snapshot
+from nanovm_core.program import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = (ROOT / "pipeline/invoice_payment.toml").read_bytes()
 POLICY = (ROOT / "pipeline/policies/default.toml").read_bytes()
 RUN = RunId("01990000-0000-7000-8000-000000000001")
 START_MS = 1_700_000_000_000
-FUNDS = {"EUR": 100_000_000}
+LEDGER = {"workspace/EUR": 100_000_000}
 FACTS: Mapping[str, Scalar] = {
     "pay_status": "open",
     "currency": "EUR",
@@ -64,37 +70,57 @@ def proposal(tool: str = "stripe.create_payment_intent", **args: object) -> byte
     return json.dumps({"tool": tool, "args": given}).encode()
 
 
-class Play:
-    """A run in the kernel alone: it feeds events and keeps what was decided."""
+def code(decision: Decision) -> str:
+    """The code of a refusal; empty where there is none."""
+    return decision.refusal.code if decision.refusal else ""
 
-    def __init__(self, rules: Program | None = None, *, stepping: bool = False) -> None:
-        self.program = rules or program()
+
+class Scene:
+    """A run in the kernel alone: it feeds events and keeps what was said and decided."""
+
+    def __init__(
+        self,
+        rules: Program,
+        slots: Mapping[str, Scalar],
+        secrets: Sequence[Commitment],
+        *,
+        stepping: bool = False,
+        agent: str = "",
+        run: RunId = RUN,
+    ) -> None:
+        self.program = rules
         self.at_ms = START_MS
-        self.funds: Mapping[str, int] = FUNDS
-        secrets = [secret("document", 1), secret("file_name", 2)]
-        slots = {each.slot: each.ref for each in secrets}
+        self.ledger: Mapping[str, int] = LEDGER
+        self.history: tuple[Recorded, ...] = ()
+        self.revoked: frozenset[str] = frozenset()
+        given = {**slots, **{each.slot: each.ref for each in secrets}}
         first = begin(
-            self.program,
-            RUN,
-            {**slots, "payment_method": "pm_card_visa"},
+            rules,
+            run,
+            given,
             secrets,
             at_ms=START_MS,
             actor="visitor",
             stepping=stepping,
+            agent=agent,
         )
-        self.drafts: list[Draft] = list(first.drafts)
+        self.first: Snapshot = first.snapshot
         self.now: Snapshot = first.snapshot
+        self.drafts: list[Draft] = list(first.drafts)
+        self.heard: list[tuple[Event, Decision]] = []
 
     def feed(self, event: Event) -> Decision:
         """Decide an event and take its decision as the run's new value."""
-        decision = transition(self.program, self.now, replace(event, funds=self.funds))
+        event = replace(event, ledger=self.ledger, history=self.history, revoked=self.revoked)
+        decision = transition(self.program, self.now, event)
         self.now = decision.snapshot
         self.drafts += decision.drafts
+        self.heard.append((event, decision))
         return decision
 
-    def tick(self) -> int:
+    def tick(self, by_ms: int = 10) -> int:
         """A later time."""
-        self.at_ms += 10
+        self.at_ms += by_ms
         return self.at_ms
 
     @property
@@ -117,16 +143,92 @@ class Play:
         filled = {**(out or {}), **{each.slot: each.ref for each in secrets}}
         return self.feed(EffectDone(at_ms=self.tick(), key=self.key, out=filled, secrets=secrets))
 
-    def propose(self, raw: bytes = b"", *, key: str | None = None) -> Decision:
-        """Put bytes before the run: the faithful proposal, as the model's answer."""
+    def failed(self, said: str = "EXT-001", *, retry: bool = False) -> Decision:
+        """Say that what is owed is known not to have happened."""
+        at_ms = self.tick()
+        return self.feed(EffectFailed(at_ms=at_ms, key=self.key, code=said, text="no", retry=retry))
+
+    def unknown(self) -> Decision:
+        """Say that nobody can tell what became of what is owed."""
+        return self.feed(EffectUnknown(at_ms=self.tick(), key=self.key, code="EXT-004", text="?"))
+
+    def under_way(self, until_ms: int = 0) -> Decision:
+        """Say that the answer to what is owed comes later, from elsewhere."""
+        return self.feed(EffectWaiting(at_ms=self.tick(), key=self.key, until_ms=until_ms))
+
+    def arrives(
+        self,
+        out: Mapping[str, Scalar] | None = None,
+        *,
+        run: str = RUN,
+        program: str = "",
+        key: str = "",
+        said: str = "",
+    ) -> Decision:
+        """The awaited answer; keywords make it another one, ``said`` that of a failure."""
+        event = AnswerArrived(
+            at_ms=self.tick(),
+            run=run,
+            program=program or self.program.hash,
+            key=key or self.now.awaits,
+            out=out or {},
+            code=said,
+            text="no" if said else "",
+        )
+        return self.feed(event)
+
+    def passes(self, by_ms: int) -> Decision:
+        """Time passes."""
+        return self.feed(TimePassed(at_ms=self.tick(by_ms)))
+
+    def pause(self) -> Decision:
+        """Somebody holds the run still."""
+        return self.feed(PauseRequested(at_ms=self.tick()))
+
+    def resume(self, by_ms: int = 10) -> Decision:
+        """Somebody lets it go on."""
+        return self.feed(ResumeRequested(at_ms=self.tick(by_ms), program=self.program.hash))
+
+    def step(self) -> Decision:
+        """Somebody asks for one step."""
+        return self.feed(StepRequested(at_ms=self.tick(), program=self.program.hash))
+
+    def approve(self, by_ms: int = 10) -> Decision:
+        """A person lets it go on."""
+        return self.feed(Approved(at_ms=self.tick(by_ms), actor="operator"))
+
+    def decline(self) -> Decision:
+        """A person refuses what is held."""
+        return self.feed(Declined(at_ms=self.tick(), actor="operator"))
+
+    def kill(self, *, under_way: bool = True) -> Decision:
+        """Somebody stops the run."""
+        return self.feed(KillRequested(at_ms=self.tick(), under_way=under_way))
+
+    def say(self, raw: bytes, *, key: str | None = None, tokens: int = 0) -> Decision:
+        """Put bytes before the run, as the model's answer unless a key says otherwise."""
         event = ProposalReceived(
             at_ms=self.tick(),
             actor="model",
-            raw=raw or proposal(),
+            raw=raw,
             secret=secret("proposal", 200 + len(self.drafts)),
             key=self.key if key is None else key,
+            tokens=tokens,
         )
         return self.feed(event)
+
+
+class Play(Scene):
+    """A run of the shipped program: an invoice to be paid."""
+
+    def __init__(self, rules: Program | None = None, *, stepping: bool = False) -> None:
+        secrets = [secret("document", 1), secret("file_name", 2)]
+        slots = {"payment_method": "pm_card_visa"}
+        super().__init__(rules or program(), slots, secrets, stepping=stepping)
+
+    def propose(self, raw: bytes = b"", *, key: str | None = None) -> Decision:
+        """Put bytes before the run: the faithful proposal, as the model's answer."""
+        return self.say(raw or proposal(), key=key)
 
     def to_propose(self, **facts: Scalar) -> "Play":
         """Go up to the model's question."""

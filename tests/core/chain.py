@@ -13,10 +13,10 @@ from nanovm_core.envelope import (
     snapshot_hash,
 )
 from nanovm_core.errors import VerificationError
-from tests.core.builders import RUN, Play
+from tests.core.builders import RUN, Scene
 
 
-def sealed(play: Play, *, first_seq: int = 1) -> list[Stored]:
+def sealed(play: Scene, *, first_seq: int = 1) -> list[Stored]:
     """The envelopes of a run, one after the other."""
     chain: list[Stored] = []
     prev = ZERO

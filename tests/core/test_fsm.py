@@ -1,22 +1,15 @@
 """The transition function, by hand-written histories."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
 from nanovm_core import lifecycle as life
-from nanovm_core.capabilities import authorize
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
-from nanovm_core.flow import binding
-from nanovm_core.fsm import begin, quarantine, replay, transition
-from nanovm_core.messages import (
-    Commitment,
+from nanovm_core.events import (
     DamageFound,
-    Decision,
     DeliveryReceived,
     EffectDone,
-    EffectFailed,
     EffectUnknown,
     ErasureDone,
     ErasureRequested,
@@ -26,17 +19,21 @@ from nanovm_core.messages import (
     ProgramRefused,
     ResumeRequested,
     RunStarted,
-    Scalar,
     StepRequested,
 )
-from tests.core.builders import RUN, START_MS, Play, program, proposal, ref, secret
+from nanovm_core.fsm import begin, quarantine, replay, transition
+from nanovm_core.messages import Commitment, Decision, Reservation, Scalar
+from nanovm_core.warrants import authorize, binding
+from tests.core.builders import RUN, START_MS, Play, code, program, proposal, ref, secret
 
 PAY, MAIL = "stripe.create_payment_intent", "notify.send_email"
-
-
-def code(decision: Decision) -> str:
-    """The code of a refusal; empty where there is none."""
-    return decision.refusal.code if decision.refusal else ""
+PAID_ARGS = ("amount_minor", "currency", "payee", "memo")
+LETTER: Mapping[str, object] = {  # the program's own letter, as a proposal
+    **dict.fromkeys(PAID_ARGS),
+    "to": ref(103),
+    "subject": ref(104),
+    "body": ref(105),
+}
 
 
 def test_happy_path_seals_exactly_these_kinds() -> None:
@@ -71,8 +68,8 @@ def test_charge_is_owed_with_all_its_authority_in_the_intent() -> None:
     }
     assert intent.body["decision"] == {"verdict": "ACCEPTED", "rules": ["within-limit"]}
     assert intent.body["budget"] == {
-        "reserved": {"currency": "EUR", "amount_minor": 128_450},
-        "left": 100_000_000 - 128_450,
+        "reserved": {"run/calls": 1, "run/EUR": 128_450, "workspace/EUR": 128_450},
+        "left": {"workspace/EUR": 100_000_000 - 128_450},
     }
     bound = binding(RUN, play.program.hash, owed)
     assert bound["args"] == dict(owed.args)
@@ -83,11 +80,12 @@ def test_budget_is_reserved_once_and_spent_by_the_result() -> None:
     play = Play().to_propose()
     taken = play.propose().budgets
     spent = play.pay().budgets
-    assert [(each.reserved_minor, each.spent_minor) for each in (*taken, *spent)] == [
-        (128_450, 0),
-        (-128_450, 128_450),
-    ]
-    assert play.now.reserved is None
+    assert (*taken, *spent) == (
+        Reservation("workspace/EUR", 128_450),
+        Reservation("workspace/EUR", -128_450, 128_450),
+    )
+    assert (play.now.used["EUR"], play.now.used["calls"]) == (128_450, 2)
+    assert play.now.reserved == (Reservation("run/calls", 1),)
 
 
 def test_staging_slot_ends_with_its_step() -> None:
@@ -124,7 +122,8 @@ def test_run_is_paid_after_two_refused_proposals() -> None:
     ("change", "expected"),
     [
         ({"tool": "wire_transfer"}, "CAP-001"),
-        ({"tool": MAIL}, "CAP-002"),
+        ({"tool": MAIL}, "CAP-003"),
+        ({"tool": MAIL, **LETTER}, "POL-001"),
         ({"urgent": True}, "CAP-003"),
         ({"memo": None}, "CAP-004"),
         ({"amount_minor": "128450"}, "CAP-005"),
@@ -162,8 +161,8 @@ def test_where_names_the_line_that_decided() -> None:
     decision = Play().to_propose().propose(proposal("wire_transfer"))
     assert decision.refusal is not None
     file, _, function = decision.refusal.where.partition(" ")
-    assert file.startswith("nanovm_core/capabilities.py:")
-    assert function == "resolve"
+    assert file.startswith("nanovm_core/gate.py:")
+    assert function == "_passage"
 
 
 @pytest.mark.parametrize("at", ["start", "charge", "seal"])
@@ -258,28 +257,23 @@ def test_genesis_holds_slots_to_the_same_rules() -> None:
 # --- failures --------------------------------------------------------------------------------
 
 
-def failed(play: Play, *, retry: bool = False) -> Decision:
-    """A known failure of what is owed."""
-    event = EffectFailed(at_ms=play.tick(), key=play.key, code="STR-001", text="no", retry=retry)
-    return play.feed(event)
-
-
 def test_known_failure_ends_the_run_and_gives_the_reservation_back() -> None:
     play = Play().to_charge()
-    decision = failed(play)
+    decision = play.failed("STR-001")
     assert play.kinds[-2:] == ["failed", "terminal"]
     assert play.now.reason == ("STR-001", "no")
-    assert [each.reserved_minor for each in decision.budgets] == [-128_450]
+    assert decision.budgets == (Reservation("workspace/EUR", -128_450),)
+    assert (play.now.reserved, "EUR" in play.now.used) == ((), False)
 
 
 def test_retry_takes_a_new_key_each_time_and_ends_after_the_last() -> None:
     play = Play().to_charge()
     keys = [play.key]
     for _ in range(2):
-        assert failed(play, retry=True).budgets == ()
+        assert play.failed(retry=True).budgets == ()
         keys.append(play.key)
     assert len(set(keys)) == 3
-    assert failed(play, retry=True).snapshot.state == life.FAILED
+    assert play.failed(retry=True).snapshot.state == life.FAILED
 
 
 def test_unknown_outcome_waits_for_a_person_and_keeps_key_and_money() -> None:
@@ -287,7 +281,7 @@ def test_unknown_outcome_waits_for_a_person_and_keeps_key_and_money() -> None:
     key = play.key
     play.feed(EffectUnknown(at_ms=play.tick(), key=key, code="STR-004", text="?"))
     assert (play.now.state, play.key) == (life.APPROVAL, key)
-    assert play.now.reserved == ("EUR", 128_450)
+    assert Reservation("workspace/EUR", 128_450) in play.now.reserved
 
 
 @pytest.mark.parametrize("kind", [PauseRequested, RunStarted])
@@ -379,18 +373,18 @@ def test_replay_gives_the_same_value() -> None:
 
 
 def test_unknown_class_of_event_is_a_mistake_in_the_source() -> None:
-    with pytest.raises(TypeError, match="no event"):
+    with pytest.raises(KeyError):
         transition(program(), Play().now, Event(at_ms=1))
 
 
 def test_money_that_is_not_there_suspends_and_resumes_when_it_is() -> None:
     play = Play().to_propose()
-    play.funds = {"EUR": 128_449}
+    play.ledger = {"workspace/EUR": 128_449}
     play.propose()
     assert play.now.state == life.EXHAUSTED
     again = play.feed(ResumeRequested(at_ms=play.tick(), program=play.program.hash))
     assert (again.effects, play.now.state) == ((), life.EXHAUSTED)
-    play.funds = {"EUR": 128_450}
+    play.ledger = {"workspace/EUR": 128_450}
     play.feed(ResumeRequested(at_ms=play.tick(), program=play.program.hash))
     assert play.now.owed is not None
-    assert replace(play.now.owed, warrant=None).tool == PAY
+    assert play.now.owed._replace(warrant=None).tool == PAY

@@ -3,10 +3,9 @@
 import pytest
 
 from nanovm_core import lifecycle as life
-from nanovm_core.messages import (
+from nanovm_core.events import (
     Approved,
     DamageFound,
-    Decision,
     Declined,
     DeliveryReceived,
     EffectDone,
@@ -22,15 +21,11 @@ from nanovm_core.messages import (
     RunStarted,
     StepRequested,
 )
-from tests.core.builders import Play, proposal, secret
+from nanovm_core.messages import Reservation
+from tests.core.builders import Play, code, proposal, secret
 
 OVER = 2_000_000
 HASH = Play().program.hash
-
-
-def code(decision: Decision) -> str:
-    """The code of a refusal; empty where there is none."""
-    return decision.refusal.code if decision.refusal else ""
 
 
 def held() -> Play:
@@ -38,26 +33,6 @@ def held() -> Play:
     play = Play().to_propose(amount_minor=OVER)
     play.propose(proposal(amount_minor=OVER))
     return play
-
-
-def approve(play: Play) -> Decision:
-    """A person lets it go on."""
-    return play.feed(Approved(at_ms=play.tick(), actor="operator"))
-
-
-def pause(play: Play) -> Decision:
-    """Somebody holds it still."""
-    return play.feed(PauseRequested(at_ms=play.tick()))
-
-
-def resume(play: Play) -> Decision:
-    """Somebody lets it go on."""
-    return play.feed(ResumeRequested(at_ms=play.tick(), program=HASH))
-
-
-def step(play: Play) -> Decision:
-    """Somebody asks for one step."""
-    return play.feed(StepRequested(at_ms=play.tick(), program=HASH))
 
 
 # --- holds -----------------------------------------------------------------------------------
@@ -70,12 +45,12 @@ def test_payment_over_the_limit_waits_and_says_for_what() -> None:
     assert suspended.body["rule"] == "POL-020"
     assert suspended.body["decision"] == {"verdict": "HELD", "rules": ["over-limit"]}
     assert play.now.owed is None
-    assert play.now.reserved is None
+    assert play.now.reserved == ()
 
 
 def test_approval_lets_exactly_the_judged_call_go_on() -> None:
     play = held()
-    approve(play)
+    play.approve()
     assert play.kinds[-3:] == ["resumed", "result", "intent"]
     assert play.now.owed is not None
     assert play.now.owed.args["amount_minor"] == OVER
@@ -84,13 +59,13 @@ def test_approval_lets_exactly_the_judged_call_go_on() -> None:
 
 def test_every_hold_needs_an_approval_of_its_own() -> None:
     play = Play().to_propose(amount_minor=OVER, currency="JPY")
-    play.funds = {"JPY": OVER}
+    play.ledger = {"workspace/JPY": OVER}
     play.propose(proposal(amount_minor=OVER, currency="JPY"))
     assert play.now.held_by == "currency-not-allowed"
-    approve(play)
+    play.approve()
     assert play.now.held_by == "over-limit"
     assert play.now.owed is None
-    approve(play)
+    play.approve()
     assert play.now.owed is not None
 
 
@@ -107,7 +82,7 @@ def test_invoice_that_is_not_open_is_held_before_the_model_is_asked_and_for_good
     play = Play().to_propose(pay_status="paid")
     assert (play.now.state, play.now.held_by) == (life.APPROVAL, "not-simply-payable")
     before = play.now
-    assert code(approve(play)) == "POL-021"
+    assert code(play.approve()) == "POL-021"
     assert code(play.propose()) == "CAP-005" or code(play.propose()) == "FSM-004"
     assert play.now == before
     assert "model.propose" not in [draft.body.get("tool") for draft in play.drafts]
@@ -137,7 +112,7 @@ def test_approval_after_an_unknown_outcome_owes_the_same_key_again() -> None:
     play = Play().to_charge()
     key = play.key
     play.feed(EffectUnknown(at_ms=play.tick(), key=key, code="STR-004", text="?"))
-    decision = approve(play)
+    decision = play.approve()
     assert [effect.key for effect in decision.effects] == [key]
     assert decision.budgets == ()
     play.pay()
@@ -157,30 +132,30 @@ def test_decline_after_an_unknown_outcome_keeps_the_money_reserved() -> None:
 def test_paused_run_takes_the_answer_under_way_and_begins_nothing() -> None:
     play = Play()
     play.start()
-    pause(play)
+    play.pause()
     decision = play.done({"size_bytes": 1})
     assert (play.now.state, play.now.step, decision.effects) == (life.PAUSED, "extract", ())
-    assert [effect.step for effect in resume(play).effects] == ["extract"]
+    assert [effect.step for effect in play.resume().effects] == ["extract"]
 
 
 def test_resume_of_an_effect_not_answered_owes_it_again_under_its_key() -> None:
     play = Play().to_charge()
     owed = play.now.owed
     assert owed is not None
-    pause(play)
+    play.pause()
     play.at_ms += 10_000_000
-    (effect,) = resume(play).effects
+    (effect,) = play.resume().effects
     assert effect.key == owed.key
     assert effect.warrant is not None
     assert effect.warrant.expires_ms == play.at_ms + 900_000
-    assert play.now.reserved == ("EUR", 128_450)
+    assert Reservation("workspace/EUR", 128_450) in play.now.reserved
 
 
 def test_pausing_twice_is_refused_and_pausing_what_has_not_begun_too() -> None:
     play = Play().to_propose()
-    pause(play)
-    assert code(pause(play)) == "FSM-002"
-    assert code(pause(Play())) == "FSM-002"
+    play.pause()
+    assert code(play.pause()) == "FSM-002"
+    assert code(Play().pause()) == "FSM-002"
 
 
 def test_stepping_pauses_before_each_step() -> None:
@@ -188,59 +163,54 @@ def test_stepping_pauses_before_each_step() -> None:
     play.start()
     play.done({"size_bytes": 1})
     assert (play.now.state, play.now.step) == (life.PAUSED, "extract")
-    assert [effect.step for effect in step(play).effects] == ["extract"]
+    assert [effect.step for effect in play.step().effects] == ["extract"]
     play.done({"pages": 1, "source": "text"}, "staging")
     assert (play.now.state, play.now.step, play.now.owed) == (life.PAUSED, "vault", None)
 
 
 def test_step_of_a_judged_proposal_pauses_before_the_charge() -> None:
     play = Play().to_propose()
-    pause(play)
+    play.pause()
     play.propose()
     assert (play.now.state, play.now.step) == (life.PAUSED, "authorize")
-    decision = step(play)
+    decision = play.step()
     assert (play.now.state, play.now.step, decision.effects) == (life.PAUSED, "charge", ())
-    assert play.now.reserved is None
-    assert [effect.step for effect in resume(play).effects] == ["charge"]
+    assert play.now.reserved == ()
+    assert [effect.step for effect in play.resume().effects] == ["charge"]
     assert not play.now.stepping
 
 
 def test_refused_proposal_in_a_pause_asks_again_after_it() -> None:
     play = Play().to_propose()
     key = play.key
-    pause(play)
+    play.pause()
     assert code(play.propose(b"nonsense")) == "CAP-010"
     assert play.now.owed is None
-    (effect,) = resume(play).effects
+    (effect,) = play.resume().effects
     assert (effect.tool, effect.key != key) == ("model.propose", True)
 
 
 # --- stopping --------------------------------------------------------------------------------
 
 
-def kill(play: Play, *, under_way: bool) -> Decision:
-    """Somebody stops the run."""
-    return play.feed(KillRequested(at_ms=play.tick(), under_way=under_way))
-
-
 def test_kill_ends_any_run_that_pays_nothing_now() -> None:
     for play in (Play(), Play().to_propose(), held()):
-        assert kill(play, under_way=True).snapshot.state == life.KILLED
+        assert play.kill(under_way=True).snapshot.state == life.KILLED
 
 
 def test_kill_waits_for_a_payment_under_way_and_no_longer() -> None:
     play = Play().to_charge()
-    assert code(kill(play, under_way=True)) == "FSM-009"
-    decision = kill(play, under_way=False)
+    assert code(play.kill(under_way=True)) == "FSM-009"
+    decision = play.kill(under_way=False)
     assert decision.snapshot.state == life.KILLED
-    assert [each.reserved_minor for each in decision.budgets] == [-128_450]
+    assert decision.budgets == (Reservation("workspace/EUR", -128_450),)
 
 
 def test_answer_after_a_kill_is_absorbed() -> None:
     play = Play()
     play.start()
     key = play.key
-    kill(play, under_way=True)
+    play.kill(under_way=True)
     decision = play.feed(EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 1}))
     assert (decision.absorbed, decision.effects) == ("EffectDoneFromWorker", ())
     assert decision.drafts[0].body["out"] == {"size_bytes": 1}
@@ -250,7 +220,7 @@ def test_forged_late_result_takes_no_place_from_the_workers_own_and_seals_nothin
     play = Play()
     play.start()
     key = play.key
-    kill(play, under_way=True)
+    play.kill(under_way=True)
     forged = EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 9}, by_holder=False)
     assert "out" not in play.feed(forged).drafts[0].body
     own = EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 1, "document": "x", "no": 1})
