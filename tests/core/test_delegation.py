@@ -181,6 +181,10 @@ def test_no_block_lasts_longer_than_the_one_before() -> None:
     lasting = Grant(tool="mail", where=MAIL.where, expires_ms=4_001)
     first = joined(*split(CHAIN)[:1])
     assert code(forged(FIRST, after=first, grants=grants(lasting))) == "CAP-030"
+    assert (
+        code(forged(FIRST, after=first, grants=grants(MAIL), expires_ms=ENDS_MS + 1)) == "CAP-030"
+    )
+    assert seen(forged(FIRST, after=first, grants=grants(MAIL), expires_ms=ENDS_MS))
 
 
 def test_no_block_speaks_of_another_program_than_the_first() -> None:
