@@ -1,5 +1,6 @@
 """Dry verdicts: what the gate says to each proposal, with nothing called and nothing stored."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from nanovm_core.program import MODEL, Program
 from nanovm_core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
 
 LINE_BYTES_MAX = 65_536  # four proposals; its context may be larger than the call itself
+NAME_CHARS_MAX = 256
 LINE_DEPTH_MAX = 18  # a proposal stands two levels deep in its line
 ACCEPTED, BLOCKED = "ACCEPTED", "BLOCKED"
 SLOTS = "slots."
@@ -73,10 +75,9 @@ class _Judge:
 
     def verdict(self, line: bytes, number: int) -> Verdict:
         """The verdict on a line, booked."""
-        name = f"line {number}"
+        name = _name(line) or f"line {number}"
         try:
             value = _read(line)
-            name = _text(value, "id", name)
             return self._judged(_line(value, name, self._program.agent, self._at_ms))
         except RefusedError as error:
             return Verdict(name, BLOCKED, error.code, error.text)
@@ -126,6 +127,16 @@ class _Judge:
 
 def _held(why: str, rule: str) -> RefusedError:
     return RefusedError("POL-020", f"Held for a person: {why} (rule {rule})")
+
+
+def _name(line: bytes) -> str:
+    """The line's id, whatever else is wrong with the line; empty where it has none."""
+    try:
+        value = json.loads(line) if len(line) <= LINE_BYTES_MAX else None
+    except (ValueError, RecursionError):
+        return ""
+    found = value.get("id") if isinstance(value, dict) else None
+    return str(found)[:NAME_CHARS_MAX] if isinstance(found, str | int) else ""
 
 
 def _read(line: bytes) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from nanovm_core.errors import NanovmError
 from pipeline.models import Run
@@ -22,10 +22,8 @@ class PreparedCommand(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Prepare, then ``perform``; known errors end it in one sentence."""
         call_command("migrate", verbosity=0, interactive=False)
-        try:
+        with one_sentence():
             self.perform(argparse.Namespace(**options))
-        except (ProcessError, NanovmError, OSError) as error:
-            raise CommandError(str(error)) from error
 
     def perform(self, options: argparse.Namespace) -> None:
         """The command's own work."""
@@ -33,8 +31,22 @@ class PreparedCommand(BaseCommand):
 
     def say_json(self, value: object) -> None:
         """Print one value as one line of JSON."""
-        self.stdout.write(json.dumps(value, ensure_ascii=False, sort_keys=False))
-        self.stdout.flush()
+        say_json(self.stdout, value)
+
+
+def say_json(out: OutputWrapper, value: object) -> None:
+    """Print one value as one line of JSON."""
+    out.write(json.dumps(value, ensure_ascii=False, sort_keys=False))
+    out.flush()
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """End a command in one sentence where something known is wrong."""
+    try:
+        yield
+    except (ProcessError, NanovmError, OSError) as error:
+        raise CommandError(str(error)) from error
 
 
 @contextmanager

@@ -41,6 +41,20 @@ def policy_source(name: str = DEFAULT) -> bytes:
         raise ProgramError("PRG-003", f"the policy file {file} cannot be read: {error}") from error
 
 
+def program_at(file: Path, policy: Path | None = None) -> Program:
+    """The program in a file, under the policy it names (a path beside it), or under this one.
+
+    A program that names none is judged by its own rules alone.
+
+    Raises:
+        ProgramError: PRG-… where program or policy is at fault; OSError where one is not there.
+    """
+    program = load_program(file.read_bytes())
+    if policy is None and program.policy_file:
+        policy = file.parent / program.policy_file
+    return program if policy is None else program.under(load_policy(policy.read_bytes()))
+
+
 @lru_cache(maxsize=64)
 def compiled(source: bytes) -> Program:
     """The compiled program of these bytes."""

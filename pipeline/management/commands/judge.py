@@ -1,0 +1,45 @@
+"""``manage.py judge``: a dry verdict on each proposal of a file, for any program."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from nanovm_core.judge import judge
+from pipeline.commands import one_sentence, say_json
+from pipeline.programs import program_at
+
+
+class Command(BaseCommand):
+    """Prints {id, verdict, rule, why} for each line; calls nothing and stores nothing."""
+
+    help = "Judge proposals against a program, without doing anything."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Which program, and where the proposals are."""
+        parser.add_argument("--program", required=True, help="a program file (TOML)")
+        parser.add_argument(
+            "--proposals", required=True, help="a file of JSON lines, or - for the standard input"
+        )
+        parser.add_argument(
+            "--policy", help="a policy file in place of the one that the program names"
+        )
+
+    def handle(self, *_args: object, **options: object) -> None:
+        """Judge each line in order; exit 0 whatever the verdicts are."""
+        with one_sentence():
+            given = argparse.Namespace(**options)
+            program = program_at(Path(given.program), given.policy and Path(given.policy))
+            for verdict in judge(program, _lines(given.proposals)):
+                say_json(self.stdout, verdict._asdict())
+
+
+def _lines(name: str) -> Iterator[bytes]:
+    """The lines of a file that say something."""
+    if name == "-":
+        yield from filter(bytes.strip, sys.stdin.buffer)
+        return
+    with Path(name).open("rb") as file:
+        yield from filter(bytes.strip, file)

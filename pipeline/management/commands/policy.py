@@ -1,0 +1,50 @@
+"""``manage.py policy``: what a policy file says of its own examples, and which one is in force."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from nanovm_core.loading import load_policy
+from nanovm_core.rehearsal import Rehearsed, rehearse
+from pipeline import programs
+from pipeline.commands import one_sentence
+
+
+class Command(BaseCommand):
+    """``test FILE`` runs the file's [[examples]]: exit 0 where all come out as they expect."""
+
+    help = "Test a policy by its own examples, or show the one in force."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Test one, or show one."""
+        doing = parser.add_subparsers(dest="doing", required=True)
+        test = doing.add_parser("test", help="run a policy's own examples")
+        test.add_argument("file", help="a policy file (TOML)")
+        test.add_argument("--program", help="the program it is for; else the one that is shipped")
+        doing.add_parser("show", help="print the policy that new runs are judged by")
+
+    def handle(self, *_args: object, **options: object) -> None:
+        """Say each example's outcome; exit 1 where one is not as expected, or there is none."""
+        given = argparse.Namespace(**options)
+        with one_sentence():
+            if given.doing == "show":
+                self.stdout.write(programs.policy_source().decode())
+                return
+            source = Path(given.program).read_bytes() if given.program else None
+            program = programs.compiled(source or programs.shipped_program())
+            policy = load_policy(Path(given.file).read_bytes())
+            found = list(rehearse(program.under(policy)))
+        for each in found:
+            self.stdout.write(_line(each))
+        good = sum(each.good for each in found)
+        self.stdout.write(f"{policy.name} ({policy.hash}): {good} of {len(found)} as expected")
+        sys.exit(0 if found and good == len(found) else 1)
+
+
+def _line(each: Rehearsed) -> str:
+    mark = "ok  " if each.good else "BAD "
+    rule = f" by {each.rule}" if each.rule else ""
+    wanted = "" if each.good else f"; expected {each.expect}"
+    return f"{mark} {each.name}: {each.outcome}{rule}{wanted}"
