@@ -1,6 +1,7 @@
 """What guards the end of a run, and what comes after it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 

@@ -11,6 +11,7 @@ from nanovm_core.events import (
     Declined,
     DeliveryReceived,
     EffectUnknown,
+    Event,
     ForeignIntent,
     KillRequested,
     PauseRequested,
