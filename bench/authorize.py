@@ -6,48 +6,31 @@ from bench import subject
 from bench.report import Bar, Table, row
 from bench.rounds import Contestant, compare
 from nanovm_core.errors import RefusedError
-from nanovm_core.gate import Facts
+from nanovm_core.gate import Facts, Gate
+from nanovm_core.messages import Recorded, Scalar
 from nanovm_core.proposals import Call
 
 NAIVE = 'call["tool"] in granted and call["args"]["amount_minor"] <= limit'
 FIRST = "the naive line"
 IN_FUNCTION = "the naive line in a function"
 BAR = Bar("<", 40)
-DECISION = "gate.authorize: allowed"
+DECISION = "allowed"
+EXPLAINED = "gate.explain: all of it, for a reader"
 INTACT = 'gate.authorize(call, facts, ("bank.pay",))'
 REFUSED = f"try:\n    {INTACT}\nexcept Refused:\n    pass"
 
 
 def table() -> Table:
     """The bar, and what other verdicts cost."""
-    gate = subject.program().gate
-    facts = Facts(
-        slots=subject.FACTS,
-        ledger=subject.LEDGER,
-        used={},
-        agent="payer",
-        at_ms=subject.START_MS,
-    )
-    call = Call(tool="bank.pay", args=subject.ARGS)
-    allowed = gate.authorize(call, facts, ("bank.pay",))
-    if allowed.args != subject.ARGS or allowed.rules != ("within-limit",) or allowed.hold:
-        raise AssertionError(f"The call that is timed is not simply allowed: {allowed}")
-    ours = {"gate": gate, "facts": facts, "call": call, "Refused": RefusedError}
-    tool = ours | {"call": Call(tool="bank.wire", args=subject.ARGS)}
-    amount = ours | {"call": Call(tool="bank.pay", args={**subject.ARGS, "amount_minor": 1})}
-    blocked = ours | {"facts": facts._replace(slots={**subject.FACTS, "payee_blocked": True})}
     found = compare(
         [
             Contestant(FIRST, NAIVE, naive()),
             Contestant(IN_FUNCTION, "f(call)", naive_function()),
-            Contestant(DECISION, INTACT, ours),
-            Contestant("gate.authorize: no such grant (CAP-001)", REFUSED, tool),
-            Contestant("gate.authorize: a rule denies (POL-003)", REFUSED, blocked),
-            Contestant("gate.authorize: not the invoice's amount (POL-010)", REFUSED, amount),
-            Contestant("gate.explain: all of it, for a reader", "gate.explain(call, facts)", ours),
+            *(Contestant(name, INTACT, names) for name, names in _allowed().items()),
+            *(Contestant(name, REFUSED, names) for name, names in _refused().items()),
+            Contestant(EXPLAINED, "gate.explain(call, facts)", _names()),
         ]
     )
-    others = [name for name in found.rounds if name not in (FIRST, DECISION)]
     return Table(
         title="The authorization decision",
         says=(
@@ -55,11 +38,61 @@ def table() -> Table:
             f"budgets, of a call that was read already, in units of `{NAIVE}`."
         ),
         rows=[
-            row(found, DECISION, FIRST, BAR, f"{DECISION}, in units of the line in place"),
-            row(found, DECISION, IN_FUNCTION, BAR, f"{DECISION}, in units of it in a function"),
-            *(row(found, name, FIRST) for name in others),
+            *(row(found, name, FIRST, BAR, f"{name}, by the line in place") for name in _allowed()),
+            row(found, DECISION, IN_FUNCTION, BAR, f"{DECISION}, by the line in a function"),
+            *(row(found, name, FIRST) for name in (IN_FUNCTION, *_refused(), EXPLAINED)),
         ],
     )
+
+
+def _names(
+    tool: str = "bank.pay",
+    history: tuple[Recorded, ...] = (),
+    blocked: bool = False,
+    **args: Scalar,
+) -> dict[str, object]:
+    """A gate, a call and its facts; keywords change what is usual."""
+    facts = Facts(
+        slots={**subject.FACTS, "payee_blocked": blocked},
+        ledger=subject.LEDGER,
+        used={},
+        history=history,
+        agent="payer",
+        at_ms=subject.START_MS,
+    )
+    call = Call(tool=tool, args={**subject.ARGS, **args})
+    gate = subject.program().gate
+    return {"gate": gate, "facts": facts, "call": call, "Refused": RefusedError}
+
+
+def _allowed() -> dict[str, dict[str, object]]:
+    """Calls that are allowed, each proved to be before it is timed."""
+    before = tuple(
+        Recorded(at_ms=subject.START_MS - 1_000 * ago, tool="bank.pay", outcome="done")
+        for ago in (50, 30, 10)
+    )
+    found = {
+        DECISION: _names(),
+        "allowed, three calls in the last minute": _names(history=before),
+        "allowed, the payee named as {{payee}}": _names(payee="{{payee}}"),
+    }
+    for name, names in found.items():
+        gate, call, facts = names["gate"], names["call"], names["facts"]
+        if not (isinstance(gate, Gate) and isinstance(call, Call) and isinstance(facts, Facts)):
+            raise TypeError(name)
+        answer = gate.authorize(call, facts, ("bank.pay",))
+        if answer.args != subject.ARGS or answer.rules != ("within-limit",) or answer.hold:
+            raise AssertionError(f"{name}: it is not simply allowed: {answer}")
+    return found
+
+
+def _refused() -> dict[str, dict[str, object]]:
+    """Calls that are refused, early and late."""
+    return {
+        "no such grant (CAP-001)": _names(tool="bank.wire"),
+        "a rule denies (POL-003)": _names(blocked=True),
+        "not the invoice's amount (POL-010)": _names(amount_minor=1),
+    }
 
 
 def naive() -> dict[str, object]:
