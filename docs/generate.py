@@ -1,0 +1,92 @@
+"""Writes the pages of documentation that are drawn from the code: ``make docs``."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from nanovm_core import lifecycle as life
+from nanovm_core.rules import RULES
+
+FOLDER = Path(__file__).parent
+FAMILIES: Mapping[str, str] = {
+    "PRG": "Program and policy files",
+    "FSM": "Transitions",
+    "CAP": "Capabilities",
+    "POL": "Policy",
+    "BUD": "Budgets",
+    "LOG": "Integrity of the record",
+    "PII": "Vault",
+    "CAN": "Canonical encoding",
+    "CON": "Conditions",
+}
+MEANING: Mapping[str, str] = {
+    "start_clock": "the run's clock starts",
+    "stop_clock": "the run's clock stops: no limit and no deadline runs on",
+    "go_on_with_clock": "the clock goes on where it stopped, deadlines move by the pause",
+    "drop_warrant": "the warrant of what is owed is dropped; it is made anew or not at all",
+    "revoke_authority": "nothing is owed or awaited any more, and no warrant is left",
+    "release_budgets": "what was reserved is given back, unless nobody knows whether it was spent",
+}
+
+
+def pages() -> dict[str, str]:
+    """Each generated page, by its file name."""
+    return {"rules.md": "\n".join(_rules()) + "\n", "lifecycle.md": "\n".join(_lifecycle()) + "\n"}
+
+
+def _rules() -> Iterator[str]:
+    yield "# Rules"
+    yield ""
+    yield "Every code the kernel can say no with. This page is drawn from `nanovm_core/rules/`."
+    for family, title in FAMILIES.items():
+        yield f"\n## {family}: {title}\n"
+        for code in sorted(code for code in RULES if code.startswith(family)):
+            rule = RULES[code]
+            yield f"### {code}\n"
+            yield f"**{rule.title}.** {rule.why}\n"
+            yield f"Tripped by: {rule.example}\n"
+
+
+def _lifecycle() -> Iterator[str]:
+    yield "# Lifecycle of a run\n"
+    yield "Drawn from the one table in `nanovm_core/lifecycle.py`. A pair of state and event that"
+    yield "is not here is refused (FSM-002). A terminal state absorbs everything but an erasure.\n"
+    yield "```mermaid"
+    yield "stateDiagram-v2"
+    for group in dict.fromkeys(life.GROUP.values()):
+        yield f"    state {group} {{"
+        yield from (
+            f"        {_name(state)}" for state in life.STATES if life.GROUP[state] == group
+        )
+        yield "    }"
+    yield f"    [*] --> {_name(life.NEGOTIATION)}"
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for (state, event), targets in life.TABLE.items():
+        for target in targets:
+            arrows.setdefault((state, target), []).append(event)
+    for (state, target), events in arrows.items():
+        yield f"    {_name(state)} --> {_name(target)}: {', '.join(events)}"
+    yield from (f"    {_name(state)} --> [*]" for state in life.STATES if state in life.TERMINAL)
+    yield "```\n"
+    yield "## What entering and leaving a group does\n"
+    yield "| group | on leaving | on entering |"
+    yield "| --- | --- | --- |"
+    for group in dict.fromkeys(life.GROUP.values()):
+        yield f"| {group} | {_meant(life.EXIT, group)} | {_meant(life.ENTRY, group)} |"
+    yield "\n## The table\n"
+    yield "| from | event | may lead to |"
+    yield "| --- | --- | --- |"
+    for (state, event), targets in life.TABLE.items():
+        yield f"| {state} | {event} | {', '.join(targets)} |"
+
+
+def _name(state: str) -> str:
+    return state.partition(".")[2]
+
+
+def _meant(effects: Mapping[str, tuple[str, ...]], group: str) -> str:
+    return "; ".join(MEANING[name] for name in effects.get(group, ())) or "–"
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, "utf-8")

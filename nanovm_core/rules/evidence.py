@@ -1,0 +1,142 @@
+"""Refusals of the record, the vault and the encoding."""
+
+ROWS = (
+    (
+        "CAN-001",
+        "A value has no canonical form",
+        "Only what every JSON reader reads alike is hashed.",
+        "A date, a set, or a number of a class of its own.",
+    ),
+    (
+        "CAN-002",
+        "A float is refused",
+        "Two machines may print one float in two ways.",
+        "`0.1`",
+    ),
+    (
+        "CAN-003",
+        "NaN and Infinity are refused",
+        "They are no JSON, though many parsers read them.",
+        "`Infinity`",
+    ),
+    (
+        "CAN-004",
+        "Minus zero is refused",
+        "It equals zero and is written differently.",
+        "`-0`",
+    ),
+    (
+        "CAN-005",
+        "An integer is too large",
+        "Beyond ±(2^53−1) not every reader holds it exactly.",
+        "`9007199254740992`",
+    ),
+    (
+        "CAN-006",
+        "An object's key is not an ASCII text",
+        "Sorting other keys differs between languages.",
+        '`{"é": 1}`',
+    ),
+    (
+        "CAN-007",
+        "An object has the same key twice",
+        "Which one counts differs between readers.",
+        '`{"a": 1, "a": 2}`',
+    ),
+    (
+        "CAN-008",
+        "A text holds half a surrogate pair",
+        "It has no UTF-8 form.",
+        '`"\\ud800"`',
+    ),
+    (
+        "CAN-009",
+        "The value is nested too deep",
+        "A reader's stack is finite.",
+        "65 arrays, one in another.",
+    ),
+    (
+        "CAN-010",
+        "The value is too large",
+        "What is decoded has a bounded cost.",
+        "An envelope of more than a megabyte.",
+    ),
+    (
+        "CAN-011",
+        "The bytes are not UTF-8",
+        "Another encoding is another text.",
+        "The byte `0xff`.",
+    ),
+    (
+        "CAN-012",
+        "The bytes begin with a byte order mark",
+        "Some readers skip it and some do not.",
+        "`EF BB BF` before the first brace.",
+    ),
+    (
+        "CAN-013",
+        "The bytes are not JSON",
+        "Nothing is repaired.",
+        "`{'tool': 'x'}`",
+    ),
+    (
+        "CAN-014",
+        "The bytes are not their value's canonical form",
+        "One value has one sequence of bytes, or a hash says little.",
+        '`{ "a": 1 }`, with blanks.',
+    ),
+    (
+        "LOG-001",
+        "A stored envelope does not hash to its recorded hash",
+        "Stored bytes were changed behind the runtime's back.",
+        "One byte of a stored envelope changed with raw SQL.",
+    ),
+    (
+        "LOG-002",
+        "The chain of a run is broken",
+        "An envelope is missing, moved, or does not name its predecessor.",
+        "A stored envelope deleted, or moved to another run.",
+    ),
+    (
+        "LOG-003",
+        "The stored snapshot is not the sealed one",
+        "The run's value was changed behind the runtime's back.",
+        "A stored snapshot whose `amount_minor` was changed.",
+    ),
+    (
+        "LOG-004",
+        "The run's head is not its last envelope",
+        "The row that names the head was changed behind the runtime's back.",
+        "A run's row that names another head than its last envelope.",
+    ),
+    (
+        "PII-001",
+        "A personal value has no ref",
+        "A value of a personal slot enters a snapshot as a vault ref or not at all.",
+        'A step returns `seller = "Muster GmbH"` instead of a ref.',
+    ),
+    (
+        "PII-002",
+        "A secret cannot be opened",
+        "Its key or its ciphertext is gone or changed.",
+        "A ciphertext of the vault with one bit turned over.",
+    ),
+    (
+        "PII-003",
+        "A secret is missing, and no erasure explains it",
+        "What an envelope commits to is either there, or its erasure is sealed.",
+        "A row of the vault deleted by hand.",
+    ),
+    (
+        "PII-010",
+        "That is no reason for an erasure",
+        "An erasure names its ground in Art. 17(1), a to f, so that it can be accounted for.",
+        "`manage.py erase --reason because`.",
+    ),
+    (
+        "PII-011",
+        "The erasure is incomplete",
+        "Some place still holds what was to be erased; run it again when the cause is gone.",
+        "An erasure while a file of the run cannot be removed.",
+    ),
+)

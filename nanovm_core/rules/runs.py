@@ -1,0 +1,142 @@
+"""Refusals of programs and transitions."""
+
+ROWS = (
+    (
+        "FSM-001",
+        "Nothing is owed under this key",
+        "A result is taken for the one effect whose intent is sealed; no step can be skipped.",
+        'The result "paid" under the key of a step that the run has not come to.',
+    ),
+    (
+        "FSM-002",
+        "The transition table has no such move",
+        "From this state that event leads nowhere.",
+        "An approval for a run that waits for none.",
+    ),
+    (
+        "FSM-003",
+        "The run has ended; the event is absorbed",
+        "A terminal state changes no more and makes no effect, however often a message comes.",
+        "Any event after the run has ended: its result again, a resume, a new start.",
+    ),
+    (
+        "FSM-004",
+        "No proposal is awaited now",
+        "The model speaks when the program asks it, at one step only.",
+        "A second proposal while the payment is already under way.",
+    ),
+    (
+        "FSM-005",
+        "The model's last refused proposal was one too many",
+        "A model that keeps proposing what it may not do is not asked for ever.",
+        "A third proposal of a tool that was never granted, where `proposals_max = 3`.",
+    ),
+    (
+        "FSM-006",
+        "Stopped by a person",
+        "Whoever owns a run may stop it for good.",
+        "Stop, pressed on the run's page.",
+    ),
+    (
+        "FSM-007",
+        "The effect filled a slot the program does not give it",
+        "A step may fill its own slots only, with values of their types.",
+        "The step `receive` returns a value for the slot `amount_minor`.",
+    ),
+    (
+        "FSM-008",
+        "Another worker holds this run",
+        "One worker drives a run at a time; a second delivery is dropped at the lease.",
+        "The same queue message delivered to two workers at once.",
+    ),
+    (
+        "FSM-009",
+        "A payment is under way",
+        "Once a charge has left, only its answer may end the run; a stop could hide a payment.",
+        "Stop, pressed while the payment's answer is awaited.",
+    ),
+    (
+        "FSM-010",
+        "The run has not ended; stop it first",
+        "Erasing what a running program still needs would break it in the middle.",
+        "An erasure of a run that is still going on.",
+    ),
+    (
+        "FSM-011",
+        "The run waits for no message now; it is only counted",
+        "A queue message is a wake-up and no command: what a run does next it knows by itself.",
+        "A queue message for a run that waits for its owner.",
+    ),
+    (
+        "FSM-012",
+        "The result does not come from the worker that holds the run",
+        "Only who took the effect in hand can say what came of it; another's word is forged.",
+        "A result under the right key, from somebody who does not hold the run's lease.",
+    ),
+    (
+        "FSM-013",
+        "A guard could not be evaluated",
+        "A branch is taken because its guard holds; where nothing can be said, an error denies.",
+        '`next = [{ when = "$slots.score > 5", to = "pay" }, …]`, and no step filled `score`.',
+    ),
+    (
+        "FSM-014",
+        "Nobody answered in time",
+        "Every step has a time-out, so that no run waits for ever without saying so.",
+        "A wait step of ten minutes, and the time told to the run eleven minutes later.",
+    ),
+    (
+        "FSM-015",
+        "This is not the answer that is awaited",
+        "An answer names its run, the program and the awaited key, and works once.",
+        "The same webhook delivered twice.",
+    ),
+    (
+        "PRG-001",
+        "The program file cannot be read",
+        "A program that is not understood to the last word must not run.",
+        "A step with the key `kindd`, or a file that is not TOML.",
+    ),
+    (
+        "PRG-002",
+        "The program contradicts itself",
+        "Unknown targets, tools and slots and unreachable steps are found when it loads.",
+        '`next = "chrage"`, where no step bears that name.',
+    ),
+    (
+        "PRG-003",
+        "The policy file cannot be read",
+        "A policy that is half understood permits what it should forbid.",
+        "A policy rule without `outcome`, or a policy file that is not there.",
+    ),
+    (
+        "PRG-004",
+        "A condition does not fit what it reads",
+        "A rule that compares a text with a number cannot mean it; that is known before any run.",
+        '`when = "$slots.currency > 5"`, where the slot is a text.',
+    ),
+    (
+        "PRG-005",
+        "The policy takes what it may not",
+        "A program's hard rules are what no configuration can lift, and its names are its own.",
+        '`lifts = ["not-simply-payable"]`, where that rule is hard.',
+    ),
+    (
+        "PRG-006",
+        "A tool that the program needs is not there",
+        "A run that cannot be finished must not begin.",
+        "An ExecutionVM that was given no function for a step's tool.",
+    ),
+    (
+        "PRG-010",
+        "This is not the program the run began under",
+        "Its hash is in the run's genesis; a run continues under that hash or not at all.",
+        "A resume request, or a queue message, with the hash of a program whose steps are swapped.",
+    ),
+    (
+        "PRG-011",
+        "The stored program is not the one the run began under",
+        "The copy beside the run was exchanged; its hash differs from the genesis.",
+        "A stored program in which `authorize` and `charge` changed places, written with raw SQL.",
+    ),
+)
