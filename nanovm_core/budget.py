@@ -14,6 +14,23 @@ SCOPES = (AGENT, WORKSPACE, GLOBAL)  # the shared ones; a run's own limits are i
 CODES: Mapping[str, str] = MappingProxyType(
     {MONEY: "BUD-001", CALLS: "BUD-002", STEPS: "BUD-003", TOKENS: "BUD-004"}
 )
+# Currencies whose accounts are looked up rather than put together; every other one serves too.
+USUAL = (
+    "AUD",
+    "CAD",
+    "CHF",
+    "CNY",
+    "CZK",
+    "DKK",
+    "EUR",
+    "GBP",
+    "INR",
+    "JPY",
+    "NOK",
+    "PLN",
+    "SEK",
+    "USD",
+)
 
 _OWN = "run/"
 _AS_RESERVED: Mapping[str, int] = MappingProxyType({})
@@ -48,12 +65,12 @@ class Accounts:
     Nothing is held here but names and limits: what is left comes in with each question.
     """
 
-    __slots__ = ("_counted", "_money", "_money_minor_max", "_wall_ms_max")
+    __slots__ = ("_money", "_money_minor_max", "_plans", "_wall_ms_max")
 
     def __init__(self, limits: Limits, budgets: Iterable[Budget]) -> None:
         found = tuple(budgets)
         own = {CALLS: limits.calls_max, STEPS: limits.steps_max, TOKENS: limits.tokens_max}
-        self._counted = {unit: (own[unit], _names(found, unit)) for unit in own}
+        self._plans = {unit: (own[unit], _names(found, unit)) for unit in own}
         self._money = tuple(
             (f"{scope}/", _currencies(found, scope))
             for scope in SCOPES
@@ -61,6 +78,7 @@ class Accounts:
         )
         self._money_minor_max = limits.money_minor_max
         self._wall_ms_max = limits.wall_ms_max
+        self._plans.update({each: self.of(each) for each in USUAL if self._covers(each)})
 
     def of(self, unit: str) -> tuple[int, tuple[str, ...]]:
         """The run's own limit of a unit, and the shared accounts that pay it too.
@@ -68,7 +86,12 @@ class Accounts:
         Raises:
             RefusedError: BUD-006 where no account covers this money.
         """
-        return self._counted.get(unit) or (self._money_minor_max, self._money_names(unit))
+        found = self._plans.get(unit)
+        if found is not None:
+            return found
+        if not is_currency(unit) or not self._covers(unit):
+            raise RefusedError("BUD-006", "No account covers money of this currency.")
+        return self._money_minor_max, tuple(prefix + unit for prefix, _ in self._money)
 
     def require(
         self, unit: str, amount: int, ledger: Mapping[str, int], used: Mapping[str, int]
@@ -78,7 +101,7 @@ class Accounts:
         Raises:
             RefusedError: BUD-001 … BUD-004 by unit, BUD-006 where no account covers this money.
         """
-        limit, names = self._counted.get(unit) or self.of(unit)
+        limit, names = self._plans.get(unit) or self.of(unit)
         if not 0 < amount <= limit - used.get(unit, 0):
             raise _over(unit, limit - used.get(unit, 0), _OWN + unit)
         for name in names:
@@ -105,7 +128,7 @@ class Accounts:
         """Spend one step of each account that counts them, if the run's clock still runs."""
         if started_ms and at_ms - started_ms >= self._wall_ms_max:
             self.require_time(started_ms, at_ms)
-        limit, names = self._counted[STEPS]
+        limit, names = self._plans[STEPS]
         if begun >= limit:
             raise _over(STEPS, limit - begun, _OWN + STEPS)
         for name in names:
@@ -123,12 +146,8 @@ class Accounts:
             taken += [Reservation(name, amount) for name in (_OWN + unit, *names)]
         return tuple(taken)
 
-    def _money_names(self, currency: str) -> tuple[str, ...]:
-        if not is_currency(currency) or any(
-            only is not None and currency not in only for _, only in self._money
-        ):
-            raise RefusedError("BUD-006", "No account covers money of this currency.")
-        return tuple([prefix + currency for prefix, _ in self._money])
+    def _covers(self, currency: str) -> bool:
+        return all(only is None or currency in only for _, only in self._money)
 
 
 def is_currency(text: str) -> bool:

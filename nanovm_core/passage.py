@@ -71,6 +71,7 @@ class Passage(NamedTuple):
     schema: tuple[tuple[str, Reader], ...]
     bounds: tuple[tuple[str, Holds], ...]
     rules: tuple[PolicyRule, ...]
+    windows: tuple[Window, ...]  # those that the rules speak of
     verdict: Verdict
     cost: Cost | None  # how much money a call moves, and of which currency
     reads: Reads  # what the rules may speak of
@@ -113,6 +114,8 @@ class Passage(NamedTuple):
             RefusedError: CAP-005 where the model was not shown such a slot: what means nothing
                 here could mean something to whoever reads the argument next.
         """
+        if not isinstance(value, str) or not value.startswith("{{"):
+            return value
         found = self.sanitizer.filled(value, slots)
         if isinstance(found, str) and PLACEHOLDER.fullmatch(found):
             raise RefusedError("CAP-005", f"The argument {name!r} names no slot that it may name.")
@@ -141,6 +144,9 @@ def passage(
         if name not in tool.args:
             raise ProgramError("PRG-002", f"{tool.name} has no argument {name!r} to hold to.")
     cost = None if tool.money is None else _cost(tool, tool.money)
+    named = {path for rule in rules for path in rule.when.variables}
+    spoken = tuple(window for window in windows if f"history.{window.name}" in named)
+    pays = cost if "workspace.left_minor" in named else None
     return Passage(
         tool=tool,
         grant=grant,
@@ -149,9 +155,10 @@ def passage(
         schema=readers(tool),
         bounds=constraints(grant),
         rules=rules,
+        windows=spoken,
         verdict=verdict(rules),
         cost=cost,
-        reads=_reads(tool.name, rules, windows, cost),
+        reads=_reads(tool.name, spoken, pays),
     )
 
 
@@ -168,16 +175,11 @@ def surroundings(facts: Facts, windows: tuple[Window, ...]) -> dict[str, object]
     }
 
 
-def _reads(
-    tool: str, rules: tuple[PolicyRule, ...], windows: tuple[Window, ...], cost: Cost | None
-) -> Reads:
-    """The context of a tool's rules; what none of them speaks of is not made."""
-    named = {path for rule in rules for path in rule.when.variables}
-    pays = cost if "workspace.left_minor" in named else None
-    needed = tuple(each for each in windows if f"history.{each.name}" in named)
+def _reads(tool: str, windows: tuple[Window, ...], pays: Cost | None) -> Reads:
+    """The context of a tool's rules; ``pays`` where they speak of what the workspace has left."""
 
     def reads(facts: Facts, args: Args) -> dict[str, object]:
-        context = surroundings(facts, needed)
+        context = surroundings(facts, windows)
         context["tool"], context["proposal"] = tool, args
         if pays is not None:
             left = facts.ledger.get(f"{WORKSPACE}/{pays(args)[0]}")

@@ -45,6 +45,10 @@ class DeterministicSanitizer:
         """``normalise`` for one argument."""
         return filled(value, self._shown(slots))
 
+    def placeholder(self, slot: str) -> str | None:
+        """What the model writes for a slot that it was shown; nothing stands for any other."""
+        return "{{" + slot + "}}" if self.modes.get(slot) in SHOWN else None
+
     def _shown(self, slots: Args) -> Args:
         return {name: value for name, value in slots.items() if self.modes.get(name) in SHOWN}
 
