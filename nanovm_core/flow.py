@@ -52,13 +52,17 @@ def go_on(program: Program, now: Snapshot, name: str, event: Event) -> Decision:
 
 def again(program: Program, now: Snapshot, event: Event) -> Decision:
     """After a suspension: what is owed is owed again, what was awaited is awaited, or it begins."""
-    if now.awaits:
-        return Decision(now._replace(state=life.WAITING))
     owed = now.owed
+    if owed is not None and owed.tool in program.grants:
+        if not now.awaits:  # it is handed out once more: is it still allowed?
+            known = program.tools[owed.tool].args
+            judged = {name: owed.args[name] for name in owed.args if name in known}
+            program.gate.permit_own(Call(owed.tool, judged), facts(now, event))
+        owed = _warranted(program, now, owed, event)
+    if now.awaits:
+        return Decision(now._replace(state=life.WAITING, owed=owed))
     if owed is None:
         return enter(program, now, now, event)
-    if owed.tool in program.grants:
-        owed = _warranted(program, now, owed, event)
     return Decision(now._replace(owed=owed), (), (owed,))
 
 
@@ -68,7 +72,7 @@ def enter(program: Program, before: Snapshot, now: Snapshot, event: Event) -> De
     if step.kind == EFFECT:
         return intend(program, before, now, step, event)
     if step.kind == MODEL:
-        return _admit(program, before, now._replace(attempt=now.refused + 1), step, event)
+        return _admit(program, before, now, step, event)
     if step.kind == WAIT:
         return _wait(before, now, step, event)
     return _authorize(program, now, step, event) if step.authorizes else _pass(now, program, event)
@@ -157,7 +161,7 @@ def intend(program: Program, before: Snapshot, now: Snapshot, step: Step, event:
     try:
         counted = program.gate.begin_step(now.begun, event.ledger, now.started_ms, event.at_ms)
     except RefusedError as error:
-        at = now._replace(step=step.name, attempt=attempt)
+        at = now._replace(step=step.name, attempt=attempt, refused=0)
         return suspend(at, event, life.EXHAUSTED, error.code, error.text)
     key = effect_key(now, step.name, tool, attempt)
     owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), event.at_ms)

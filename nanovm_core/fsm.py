@@ -208,9 +208,7 @@ def _refused(program: Program, now: Snapshot, event: Event, error: RefusedError)
     }
     sealed = moves.draft("refused", event, after, body)
     then = steps.after_refusal(program, after, event) if answers else Decision(after)
-    return then._replace(
-        drafts=(sealed, *then.drafts), budgets=(*spent, *then.budgets), refusal=refusal
-    )
+    return moves.join(sealed, then, spent)._replace(refusal=refusal)
 
 
 def _carried(event: Event) -> dict[str, object]:

@@ -59,6 +59,9 @@ def approved(program: Program, now: Snapshot, event: Approved) -> Decision:
         raise RefusedError("POL-021", "This hold cannot be approved away; the run can be stopped.")
     lifted = tuple(sorted({*now.approved, now.held_by}))
     after = to_state(now, event, life.ACTIVE, approved=lifted, held_by="", reason=None)
+    if now.held_by == UNKNOWN_OUTCOME:  # asked once more, under its key, with time to answer
+        until_ms = event.at_ms + program.steps[now.step].timeout_ms
+        after = after._replace(awaits="", deadline_ms=until_ms)
     return _resume(program, now, after, event)
 
 

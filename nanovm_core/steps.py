@@ -41,7 +41,9 @@ def answers(program: Program, now: Snapshot, event: ProposalReceived) -> bool:
     Under the key of another step it does not: it would take back what that step owes.
     """
     owed = now.owed
-    return owed is not None and owed.key == event.key and _step(program, now).kind == "model"
+    if owed is None or owed.key != event.key or _step(program, now).kind != "model":
+        return False
+    return (now.state, "ProposalReceived") in life.TABLE
 
 
 def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Commitment]) -> None:
@@ -62,8 +64,6 @@ def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Com
 def done(program: Program, now: Snapshot, event: EffectDone) -> Decision:
     """Take the result of the one effect that is owed, and go on."""
     owed = _owed(now, event, event.key)
-    if now.awaits:
-        raise RefusedError("FSM-015", "This effect waits for an answer from elsewhere by now.")
     return _taken(program, now, event, owed.tool)
 
 
@@ -71,11 +71,12 @@ def waiting(program: Program, now: Snapshot, event: EffectWaiting) -> Decision:
     """The effect is under way and its answer comes later: wait for it under the effect's key."""
     owed = _owed(now, event, event.key)
     step = _step(program, now)
-    if step.kind == "model" or now.awaits:
-        raise RefusedError("FSM-015", "Only an effect can be under way, and it says so once.")
+    if step.kind == "model":
+        raise RefusedError("FSM-015", "Only an effect can be under way; a model answers.")
     state = life.WAITING if now.state == life.ACTIVE else now.state
     until_ms = min(filter(None, (event.until_ms, event.at_ms + step.timeout_ms)))
-    after = now._replace(state=state, awaits=owed.key, deadline_ms=until_ms)
+    stood_ms = event.at_ms - now.suspended_ms if now.suspended_ms else 0  # so far, in a pause
+    after = now._replace(state=state, awaits=owed.key, deadline_ms=max(1, until_ms - stood_ms))
     body = {**moved(now, event, state), "tool": owed.tool, "idempotency_key": owed.key}
     sealed = draft("result", event, after, body | {"outcome": "waiting"})
     return Decision(after, (sealed,))
@@ -138,7 +139,7 @@ def _failed(
     """Seal that the step is known to have failed, and what comes of it."""
     step = _step(program, now)
     after = at._replace(owed=None, deadline_ms=0)
-    retry = retry and now.attempt < step.retry.attempts_max
+    retry = retry and now.attempt - now.refused < step.retry.attempts_max
     body = {**moved(now, event, at.state), "rule": code, "outcome": "failed"}
     if now.owed is not None:
         body |= {"tool": now.owed.tool, "idempotency_key": now.owed.key}
@@ -158,7 +159,7 @@ def _failed(
 def backoff_ms(now: Snapshot, step: Step) -> int:
     """How long the next attempt waits: doubled each time, and up to a quarter more by its key."""
     retry = step.retry
-    delay_ms = min(retry.backoff_max_ms, retry.backoff_ms << min(now.attempt - 1, 32))
+    delay_ms = min(retry.backoff_max_ms, retry.backoff_ms << min(now.attempt - now.refused - 1, 32))
     spread = int(effect_key(now, step.name, "backoff", now.attempt)[:8], 16)
     return delay_ms + delay_ms * spread // (4 << 32)
 
@@ -220,7 +221,8 @@ def refused_answer(
 ) -> tuple[Snapshot, tuple[Reservation, ...]]:
     """The snapshot after a refused answer: one more counted, and what the model used is spent."""
     after, spent = settle(now, {"tokens": event.tokens})
-    return after._replace(refused=now.refused + 1, owed=None, deadline_ms=0), spent
+    refused, attempt = now.refused + 1, now.attempt + 1
+    return after._replace(refused=refused, attempt=attempt, owed=None, deadline_ms=0), spent
 
 
 def after_refusal(program: Program, now: Snapshot, event: Event) -> Decision:
@@ -243,6 +245,8 @@ def _owed(now: Snapshot, event: Event, key: str) -> Effect:
         raise RefusedError("FSM-001", "No effect with a sealed intent is owed under this key.")
     if not event.by_holder:
         raise RefusedError("FSM-012", "The result does not come from the worker on this effect.")
+    if now.awaits:
+        raise RefusedError("FSM-015", "This effect waits for an answer from elsewhere by now.")
     return owed
 
 

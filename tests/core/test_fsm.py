@@ -24,7 +24,7 @@ from nanovm_core.events import (
 from nanovm_core.fsm import begin, quarantine, replay, transition
 from nanovm_core.messages import Commitment, Decision, Reservation, Scalar
 from nanovm_core.warrants import authorize, binding
-from tests.core.builders import RUN, START_MS, Play, code, program, proposal, ref, secret
+from tests.core.builders import ROOT, RUN, START_MS, Play, code, program, proposal, ref, secret
 
 PAY, MAIL = "stripe.create_payment_intent", "notify.send_email"
 PAID_ARGS = ("amount_minor", "currency", "payee", "memo")
@@ -160,9 +160,12 @@ def test_proposal_that_is_not_the_invoice_is_blocked(
 def test_where_names_the_line_that_decided() -> None:
     decision = Play().to_propose().propose(proposal("wire_transfer"))
     assert decision.refusal is not None
-    file, _, function = decision.refusal.where.partition(" ")
-    assert file.startswith("nanovm_core/gate.py:")
-    assert function == "_passage"
+    place, _, function = decision.refusal.where.partition(" ")
+    file, _, line = place.partition(":")
+    source = (ROOT / file).read_text().splitlines()
+    assert file.startswith("nanovm_core/")
+    assert source[int(line) - 1].lstrip().startswith("raise ")
+    assert any(each.lstrip().startswith(f"def {function}(") for each in source)
 
 
 @pytest.mark.parametrize("at", ["start", "charge", "seal"])
