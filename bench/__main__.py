@@ -17,14 +17,14 @@ def main() -> int:
     text = report.document(tables)
     sys.stdout.write(text)
     RESULTS.write_text(text, encoding="utf-8")
-    barred = [each for table in tables for each in table.rows if each.bar is not None]
-    short = [each for each in barred if each.verdict != "PASS"]
+    barred = [(table, each) for table in tables for each in table.rows if each.bar is not None]
+    short = [(table, each) for table, each in barred if each.verdict != "PASS"]
     sys.stdout.write(
         f"\n{len(barred) - len(short)} of {len(barred)} bars are reached; "
         f"{time.monotonic() - began:.0f} s; written to bench/{RESULTS.name}\n"
     )
-    for each in short:
-        sys.stdout.write(f"short of it: {each.name}: {each.ratio}\n")
+    for table, each in short:
+        sys.stdout.write(f"short of it: {table.title}, {each.name}: {each.ratio}\n")
     return 1 if short else 0
 
 

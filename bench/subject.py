@@ -183,19 +183,19 @@ def fed(under: Program, now: Snapshot, event: Event) -> Snapshot:
     return decision.snapshot
 
 
-def chain(length: int) -> bytes:
-    """A program of so many effect steps in a row, each filling the same slot."""
+def chain(length: int, slots: int = 1) -> bytes:
+    """A program of so many effect steps in a row, each filling one of so many slots in turn."""
     head = (
-        'v = "nanovm-program/1"\nname = "chain"\nfirst = "s0"\n'
-        "[limits]\nproposals_max = 1\nsteps_max = 20_000\n"
-        '[slots]\nn = { type = "integer" }\n[tools."work.do"]\n'
+        'v = "nanovm-program/1"\nname = "chain"\nfirst = "s0"\n[limits]\nsteps_max = 20_000\n'
+        '[tools."work.do"]\n[slots]\n'
     )
-    return (head + "".join(_link(place, length) for place in range(length))).encode()
+    filled = "".join(f'n{place} = {{ type = "integer" }}\n' for place in range(slots))
+    return (head + filled + "".join(_link(at, length, slots) for at in range(length))).encode()
 
 
-def _link(place: int, length: int) -> str:
+def _link(place: int, length: int, slots: int) -> str:
     following = f"s{place + 1}" if place + 1 < length else "completed"
     return (
-        f'[[steps]]\nname = "s{place}"\nkind = "effect"\ntool = "work.do"\nfills = ["n"]\n'
-        f'next = "{following}"\non_error = "failed"\n'
+        f'[[steps]]\nname = "s{place}"\nkind = "effect"\ntool = "work.do"\n'
+        f'fills = ["n{place % slots}"]\nnext = "{following}"\non_error = "failed"\n'
     )

@@ -22,6 +22,8 @@ OUT_SLOTS = {"size_bytes": 1000}
 LATER_MS = subject.START_MS + 10
 SIZES = (10, 100, 1_000, 10_000)
 STEPS_A_ROUND = 10_000
+WIDE = 1_000
+WIDEST = "a step of 1,000 steps that each fill a slot of their own (a run copies its slots)"
 FLAT_WITHIN = 1.25  # what a step may cost in the largest program, in steps of the smallest
 PEERS = ("transitions", "python-statemachine")
 CHARTS = {
@@ -107,15 +109,16 @@ def _table(case: Case) -> Table:
 def steps_table() -> Table:
     """The cost of one step from the smallest program to the largest."""
     programs = {size: load_program(subject.chain(size)) for size in SIZES}
-    found = measure(
-        {_steps(size): _walk(program, size) for size, program in programs.items()}, rounds=15
-    )
+    walks = {_steps(size): _walk(program, size) for size, program in programs.items()}
+    wide = load_program(subject.chain(WIDE, slots=WIDE))
+    found = measure(walks | {WIDEST: _walk(wide, WIDE, slots=WIDE)}, rounds=15)
     loaded = measure({_steps(size): _load(size) for size in SIZES}, rounds=3)
     first, flat = _steps(SIZES[0]), Bar("<", FLAT_WITHIN)
     rows = [
         row(found, _steps(size), first, flat, f"a step of a program of {_steps(size)}")
         for size in SIZES[1:]
     ]
+    rows.append(row(found, WIDEST, first))
     rows += [
         row(loaded, _steps(size), first, None, f"loading, for each step of {_steps(size)}")
         for size in SIZES[1:]
@@ -162,12 +165,12 @@ def _steps(size: int) -> str:
     return f"{size:,} steps"
 
 
-def _walk(program: Program, size: int) -> Callable[[], float]:
+def _walk(program: Program, size: int, slots: int = 1) -> Callable[[], float]:
     """Whole runs of a program, as nanoseconds a step; the events were made before."""
     begun = subject.started(program)
     now, events = begun, []
-    for _ in range(size):
-        events.append(EffectDone(at_ms=LATER_MS, key=_key(now), out={"n": 1}))
+    for at in range(size):
+        events.append(EffectDone(at_ms=LATER_MS, key=_key(now), out={f"n{at % slots}": 1}))
         now = subject.fed(program, now, events[-1])
     if not now.state.startswith("terminated.completed"):
         raise AssertionError(f"The run of {size} steps stands in {now.state}.")
