@@ -42,6 +42,15 @@ def ledger(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[s
     }
 
 
+def shown(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[str, int]:
+    """What the accounts have left, for a page: nothing is opened and nothing locked."""
+    limits = account_limits((*program.budgets, *program.policy.budgets), _currencies(snapshot))
+    owners = Owners(workspace=workspace, agent=snapshot.agent)
+    owned = {owners.of(account) for account in limits}
+    rows = Budget.objects.filter(owner__in=owned, account__in=limits)
+    return {**limits, **{row.account: row.limit - row.reserved - row.spent for row in rows}}
+
+
 def settle(workspace: Workspace, agent: str, changes: Iterable[Reservation]) -> None:
     """Book the changes of a decision, in the order in which the rows are locked."""
     owners = Owners(workspace=workspace, agent=agent)

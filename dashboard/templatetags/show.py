@@ -237,3 +237,11 @@ def act(
 def act_again(context: template.Context, name: str, label: str) -> SafeString:
     """The same command in the phone's bottom bar: the same key, another id."""
     return _command(context, name, label, picture="", kind="", place="bar")
+
+
+@register.filter
+def condition_value(value: object) -> str:
+    """A value as the condition language writes it."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(condition_value(each) for each in value)}]"
+    return f"'{value}'" if isinstance(value, str) else str(value).lower()

@@ -12,7 +12,7 @@ from dashboard.once import once
 from dashboard.pages import is_live, own_run, page, see_other
 from nanovm_core.messages import Decision
 from pipeline import runtime
-from pipeline.queries import log, money, runs, steps
+from pipeline.queries import log, money, runs, steps, why
 from pipeline.queries.runs import RunHead
 
 COMMANDS: Mapping[str, Callable[[str, str], Decision]] = {
@@ -81,7 +81,9 @@ def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
     if found is None:
         raise Http404("the run has no such event")
     rule = verdicts.rule_of(found.row.rule)
-    return render(request, "run/event.html", {"run": run, "event": found, "rule": rule})
+    findings = why.of_event(run, dict(found.fields))
+    context = {"run": run, "event": found, "rule": rule, "findings": findings}
+    return render(request, "run/event.html", context)
 
 
 @page

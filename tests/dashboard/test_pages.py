@@ -135,7 +135,7 @@ def test_every_rule_has_a_page(visitor: Visitor, code: str) -> None:
 
 
 def test_a_rule_names_the_line_that_decides(visitor: Visitor) -> None:
-    assert re.search(r"capabilities\.py:\d+ resolve", visitor.read("/docs/rules/CAP-001/"))
+    assert re.search(r"capabilities\.py:\d+ ungranted", visitor.read("/docs/rules/CAP-001/"))
 
 
 def test_the_list_filters_by_state_code_and_attack(visitor: Visitor) -> None:
