@@ -63,7 +63,7 @@ def again(program: Program, now: Snapshot, event: Event) -> Decision:
         return Decision(now._replace(state=life.WAITING, owed=owed))
     if owed is None:
         return enter(program, now, now, event)
-    return Decision(now._replace(owed=owed), (), (owed,))
+    return Decision(now if owed is now.owed else now._replace(owed=owed), (), (owed,))
 
 
 def enter(program: Program, before: Snapshot, now: Snapshot, event: Event) -> Decision:

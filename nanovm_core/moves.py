@@ -142,47 +142,48 @@ def to_state(now: Snapshot, event: Event, to: str, **changes: Any) -> Snapshot:
     """
     left, entered = life.GROUP[now.state], life.GROUP[to]
     if left != entered:
-        for name in life.EXIT.get(left, _NONE):
-            now = EFFECTS[name](now, event)
-        for name in life.ENTRY.get(entered, _NONE):
-            now = EFFECTS[name](now, event)
+        for name in (*life.EXIT.get(left, _NONE), *life.ENTRY.get(entered, _NONE)):
+            changes |= EFFECTS[name](now, event)
     return now._replace(state=to, **changes)
 
 
 # --- entry and exit effects: what ``lifecycle.ENTRY`` and ``lifecycle.EXIT`` name ------------
+# Each gives the fields that it changes; where two change one field, the later one counts.
 
 
-def _start_clock(now: Snapshot, event: Event) -> Snapshot:
-    return now._replace(started_ms=event.at_ms)
+def _start_clock(_: Snapshot, event: Event) -> dict[str, Any]:
+    return {"started_ms": event.at_ms}
 
 
-def _stop_clock(now: Snapshot, event: Event) -> Snapshot:
-    return now._replace(suspended_ms=event.at_ms)
+def _stop_clock(_: Snapshot, event: Event) -> dict[str, Any]:
+    return {"suspended_ms": event.at_ms}
 
 
-def _go_on_with_clock(now: Snapshot, event: Event) -> Snapshot:
+def _go_on_with_clock(now: Snapshot, event: Event) -> dict[str, Any]:
     """The time in between did not count: not for the run's limit, not for a deadline."""
     lost_ms = max(0, event.at_ms - now.suspended_ms)
     deadline_ms = now.deadline_ms + lost_ms if now.deadline_ms else 0
-    return now._replace(
-        suspended_ms=0, started_ms=now.started_ms + lost_ms, deadline_ms=deadline_ms
-    )
+    started_ms = now.started_ms + lost_ms
+    return {"suspended_ms": 0, "started_ms": started_ms, "deadline_ms": deadline_ms}
 
 
-def _drop_warrant(now: Snapshot, _: Event) -> Snapshot:
+def _drop_warrant(now: Snapshot, _: Event) -> dict[str, Any]:
     """What was authorized before the suspension is authorized anew after it, or not at all."""
-    return now if now.owed is None else now._replace(owed=now.owed._replace(warrant=None))
+    if now.owed is None or now.owed.warrant is None:
+        return {}
+    return {"owed": now.owed._replace(warrant=None)}
 
 
-def _revoke_authority(now: Snapshot, _: Event) -> Snapshot:
-    return now._replace(owed=None, awaits="", deadline_ms=0)
+def _revoke_authority(_: Snapshot, __: Event) -> dict[str, Any]:
+    return {"owed": None, "awaits": "", "deadline_ms": 0}
 
 
-def _release_budgets(now: Snapshot, _: Event) -> Snapshot:
-    return now._replace(reserved=()) if now.held_by == UNKNOWN_OUTCOME else release(now)[0]
+def _release_budgets(now: Snapshot, _: Event) -> dict[str, Any]:
+    after = now if now.held_by == UNKNOWN_OUTCOME else release(now)[0]
+    return {"reserved": (), "used": after.used}
 
 
-EFFECTS: Mapping[str, Callable[[Snapshot, Event], Snapshot]] = MappingProxyType(
+EFFECTS: Mapping[str, Callable[[Snapshot, Event], dict[str, Any]]] = MappingProxyType(
     {
         "start_clock": _start_clock,
         "stop_clock": _stop_clock,

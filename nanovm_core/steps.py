@@ -34,6 +34,8 @@ from nanovm_core.policy import UNKNOWN_OUTCOME
 from nanovm_core.program import SLOT_TYPES, Program, Step
 from nanovm_core.proposals import Call, read_proposal
 
+PLAIN_MAX = 4_096  # characters of a plain text that an envelope holds whatever they are
+
 
 def answers(program: Program, now: Snapshot, event: ProposalReceived) -> bool:
     """Whether this proposal answers the open intent of the model step the run stands at.
@@ -264,6 +266,8 @@ def _filled(program: Program, now: Snapshot, step: Step, event: EffectDone | Ans
 
 def _sealable(value: Scalar) -> bool:
     """Whether an envelope could hold it: what cannot be sealed must not be taken."""
+    if type(value) is bool or (type(value) is str and value.isascii() and len(value) <= PLAIN_MAX):
+        return True
     try:
         encode(value)
     except CanonicalError:
