@@ -103,9 +103,8 @@ class Passage(NamedTuple):
     def typed(self, given: Mapping[str, Json], slots: Args) -> dict[str, Scalar]:
         """The arguments with their placeholders filled, held to the schema."""
         check_names(self.tool, given)
-        return {
-            name: read(self.filled(name, given[name], slots), slots) for name, read in self.schema
-        }
+        found = {name: self.filled(name, given[name], slots) for name, _ in self.schema}
+        return {name: read(found[name], slots) for name, read in self.schema}
 
     def filled(self, name: str, value: Json, slots: Args) -> Json:
         """What a placeholder stands for; any other value as it is.
