@@ -9,6 +9,7 @@ from nanovm_core.canonical import INTEGER_MAX
 from nanovm_core.conditions import TEXT_CHARS_MAX, Condition, parse
 from nanovm_core.errors import ConditionError
 from nanovm_core.policy import (
+    ADMISSION,
     AUTHORIZE,
     COUNTS,
     HARD,
@@ -106,9 +107,9 @@ def condition(row: Row, key: str) -> Condition:
 
 
 def _rule(row: Row, leveled: bool) -> PolicyRule:
-    row.only((*_RULE_KEYS, "level") if leveled else _RULE_KEYS)
     name = row.text("id", like=NAME)
-    row = row._replace(what=f"rule {name}")
+    row = row._replace(what=f"rule {name}" if name else row.what)
+    row.only((*_RULE_KEYS, "level") if leveled else _RULE_KEYS)
     rule = PolicyRule(
         id=name,
         level=row.text("level", HARD, among=LEVELS) if leveled else SOFT,
@@ -123,7 +124,7 @@ def _rule(row: Row, leveled: bool) -> PolicyRule:
         row.fault("id", f"{name!r} is the runtime's own hold: choose another id")
     if rule.approvable and rule.outcome != HOLD:
         row.fault("approvable", f"a person lifts a hold, and this rule says {rule.outcome}")
-    if "tools" in row.table and (rule.at != AUTHORIZE or not rule.tools):
+    if "tools" in row.table and (rule.at == ADMISSION or not rule.tools):
         row.fault("tools", "names the tools that a rule at authorize is about, one or more")
     return rule
 

@@ -83,9 +83,9 @@ def grants(root: Row) -> Mapping[str, Grant]:
     """The capability snapshot: at most one grant a tool."""
     found: dict[str, Grant] = {}
     for row in root.rows("grants", "grant", GRANTS_MAX):
-        row.only(("tool", "where", "expires_ms"))
         tool = row.text("tool", like=NAME)
-        row = row._replace(what=f"the grant of {tool}")
+        row = row._replace(what=f"the grant of {tool}" if tool else row.what)
+        row.only(("tool", "where", "expires_ms"))
         if tool in found:
             row.fault("tool", "it is there twice: make one of both", "PRG-002")
         where = row.row("where", row.what)

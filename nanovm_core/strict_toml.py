@@ -185,9 +185,7 @@ class Row(NamedTuple):
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
             self.fault(key, f"{key} must be a list of tables")
             return
-        if len(value) > count_max:
-            self.fault(key, f"there are over {count_max} [[{key}]]")
-            return
+        self._require_few(key, len(value), count_max)
         for place, table in enumerate(value):
             yield Row(self.sheet, (*self.path, key, place), table, f"{what} {place + 1}")
 
@@ -196,13 +194,17 @@ class Row(NamedTuple):
     ) -> Iterator[tuple[str, "Row"]]:
         """The tables of a table, by their names; absent is empty."""
         row = self.row(key, self.what)
-        if len(row.table) > count_max:
-            self.fault(key, f"there are over {count_max} of {key}")
-            return
+        self._require_few(key, len(row.table), count_max)
         for name in row.table:
             if not like.fullmatch(name):
                 row.fault(name, f"{name!r} is no name: it must match {like.pattern}")
             yield name, row.row(name, f"{what} {name}")
+
+    def _require_few(self, key: str, count: int, count_max: int) -> None:
+        """Refuse the file here where it has too many: what they say nobody reads."""
+        if count > count_max:
+            self.fault(key, f"there are {count} {key}, and at most {count_max} are taken")
+            self.sheet.close()
 
 
 def _is_scalar(value: object) -> bool:

@@ -151,10 +151,13 @@ on_error = "failed"
 """
 
 
-def changed(old: str, new: str) -> str:
-    """The desk with the first ``old`` made ``new``."""
-    assert old in DESK
-    return DESK.replace(old, new, 1)
+def changed(*changes: str) -> str:
+    """The desk with the first of each old text made new: old, new, old, new, …"""
+    text = DESK
+    for old, new in zip(changes[::2], changes[1::2], strict=True):
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    return text
 
 
 def error_of(text: str) -> ProgramError:

@@ -137,7 +137,7 @@ def parts(value: object, path: str) -> Iterator[tuple[str, object]]:
             stack += [(f"{here}.{name}", getattr(found, name)) for name in names]
 
 
-LEAVES: tuple[type, ...] = (str, int, bool, type(None), bytes, type, re.Pattern)
+LEAVES: tuple[type, ...] = (str, int, bool, type(None), bytes, type, range, re.Pattern)
 CODE: tuple[type, ...] = (FunctionType, BuiltinMethodType, MethodWrapperType)
 FIXED = (*LEAVES, *CODE, tuple, frozenset, MappingProxyType)
 
