@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from nanovm_core.places import Path
-from nanovm_core.program import AUTHORIZED, COMPLETED, FAILED, MODEL, PURE, Step
+from nanovm_core.program import AUTHORIZED, COMPLETED, EFFECT, FAILED, MODEL, PURE, Step
 
 Steps = Mapping[str, Step]
 
 CYCLES_SHOWN_MAX = 20  # each is told with the steps on its way, so all could be a square of them
 LOOP_SHOWN_MAX = 8  # steps of one cycle: a sentence, not a list
+MOVES_MAX = 64  # in one transition: each is sealed with the others, and costs some of its stack
 
 
 class Misfit(NamedTuple):
@@ -56,6 +57,7 @@ def misfits(first: str, steps: Steps) -> Iterator[Misfit]:
     for step in steps.values():
         yield from _authority_misfits(step, into[step.name], first, steps)
     yield from _cycles(steps)
+    yield from _rushes(steps)
     if first in steps and not any(map(_is_loose, steps.values(), [steps] * len(steps))):
         reached = _reached(first, steps)
         for name in steps:
@@ -112,6 +114,38 @@ def _told(way: list[str], back_to: str) -> str:
     loop = [*way[way.index(back_to) :], back_to]
     shown = loop if len(loop) <= LOOP_SHOWN_MAX else [*loop[:4], "…", *loop[-3:]]
     return f"the steps form a cycle: {' → '.join(shown)}; a program ends, so lead one elsewhere"
+
+
+def _rushes(steps: Steps) -> Iterator[Misfit]:
+    """The first moves that would be too many in one transition: nothing outside answers between.
+
+    A pure step goes on at once; an effect or a model that may not be asked fails at once.
+    """
+    silent = {name: list(_silent(step, steps)) for name, step in steps.items()}
+    into = dict.fromkeys(steps, 0)
+    for edge in (edge for edges in silent.values() for edge in edges):
+        into[edge.target] += 1
+    moves = dict.fromkeys(steps, 0)
+    todo = [name for name, count in into.items() if not count]
+    while todo:
+        name = todo.pop()
+        for edge in silent[name]:
+            if moves[name] == MOVES_MAX:
+                text = f"over {MOVES_MAX} steps up to {edge.target} follow one another at once"
+                yield Misfit(edge.path, f"{text}: put an effect or a wait between them")
+                return
+            moves[edge.target] = max(moves[edge.target], moves[name] + 1)
+            into[edge.target] -= 1
+            todo += [] if into[edge.target] else [edge.target]
+
+
+def _silent(step: Step, steps: Steps) -> Iterator[_Edge]:
+    """The ways out of a step on which a run waits for nobody."""
+    for edge in _edges(step):
+        if edge.target in steps and (
+            step.kind == PURE or (edge.place < 0 and step.kind in (EFFECT, MODEL))
+        ):
+            yield edge
 
 
 # --- authority -------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nanovm_core import graph
 from nanovm_core.errors import ProgramError
-from nanovm_core.graph import CYCLES_SHOWN_MAX
+from nanovm_core.graph import CYCLES_SHOWN_MAX, MOVES_MAX
 from nanovm_core.loading import load_program
 from nanovm_core.program import COMPLETED, FAILED, Branch, Step
 from nanovm_core.program_rows import STEPS_MAX
@@ -156,6 +156,51 @@ def test_any_graph_is_judged_as_a_slow_reader_judges_it(
             assert all(b in (*ways[a][0], ways[a][1]) for a, b in pairwise(loop))
 
 
+def chain(count: int, kind: str) -> dict[str, Step]:
+    """An effect, and so many steps that a run goes through at once."""
+    start = Step(name="s0", kind="effect", next=(Branch(to="s1"),))
+    rest = {
+        f"s{n}": Step(name=f"s{n}", kind="pure", next=(Branch(to=f"s{n + 1}"),))
+        if kind == "pure"
+        else Step(name=f"s{n}", kind=kind, next=(Branch(to="end"),), on_error=f"s{n + 1}")
+        for n in range(1, count + 1)
+    }
+    last = f"s{count + 1}"
+    done = (Branch(to=COMPLETED),)
+    ends = {name: Step(name=name, kind="effect", next=done) for name in (last, "end")}
+    return {"s0": start, **rest, **ends}
+
+
+def rushes(steps: dict[str, Step]) -> list[graph.Misfit]:
+    """What is said of moves that are too many at once."""
+    return [misfit for misfit in graph.misfits("s0", steps) if "at once" in misfit.text]
+
+
+@pytest.mark.parametrize("kind", ["pure", "effect", "model"])
+def test_moves_that_nobody_outside_answers_are_limited(kind: str) -> None:
+    assert rushes(chain(MOVES_MAX, kind)) == []
+    (found,) = rushes(chain(MOVES_MAX + 1, kind))
+    assert found.text.startswith(
+        f"over {MOVES_MAX} steps up to s66 follow one another at once: put"
+    )
+    assert found.path[:2] == ("steps", "s65")
+
+
+def test_a_wait_ends_the_moves_of_a_transition() -> None:
+    assert rushes(chain(3 * MOVES_MAX, "wait")) == []
+    steps = chain(2 * MOVES_MAX, "pure")
+    halfway = Step(name="s64", kind="wait", next=(Branch(to="s65"),), timeout_ms=1)
+    assert rushes({**steps, "s64": halfway}) == []
+
+
+def test_the_longest_way_counts_whichever_is_found_first() -> None:
+    steps = chain(MOVES_MAX + 1, "pure")
+    short = Branch(when=load_program(DESK.encode()).rules[0].when, to="s60")
+    for ways in ((short, Branch(to="s2")), (Branch(to="s2"), short)):
+        forked = Step(name="s1", kind="pure", next=ways)
+        assert len(rushes({**steps, "s1": forked})) == 1
+
+
 # --- long programs ---------------------------------------------------------------------------
 
 
@@ -165,7 +210,8 @@ def long(count: int, last: str = COMPLETED, *, guarded: bool = True) -> bytes:
     step = '[[steps]]\nname = "s{}"\nkind = "effect"\ntool = "t"\non_error = "failed"\n'
     step += 'next = [{{ when = "$run.calls > {}", to = "{}" }}, {{ to = "{}" }}]\n'
     if not guarded:
-        step = '[[steps]]\nname = "s{}"\nkind = "pure" # {}\nnext = "{}"\n'
+        step = '[[steps]]\nname = "s{}"\nkind = "effect"\ntool = "t"\non_error = "failed" # {}\n'
+        step += 'next = "{}"\n'
     targets = [*(f"s{number + 1}" for number in range(count - 1)), last]
     rows = [step.format(n, n, to, to) for n, to in enumerate(targets)]
     return (head + 'n = { type = "integer" }\n[tools.t]\n' + "".join(rows)).encode()
