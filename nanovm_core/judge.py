@@ -1,7 +1,7 @@
 """Dry verdicts: what the gate says to each proposal, with nothing called and nothing stored."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -10,31 +10,37 @@ from nanovm_core.budget import settle
 from nanovm_core.canonical import Json, encode, parse_untrusted
 from nanovm_core.errors import CanonicalError, RefusedError
 from nanovm_core.gate import Facts
-from nanovm_core.messages import Recorded, Scalar
-from nanovm_core.policy import ADMISSION
+from nanovm_core.messages import Args, Recorded
 from nanovm_core.program import MODEL, Program
 from nanovm_core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
 
 LINE_BYTES_MAX = 65_536  # four proposals; its context may be larger than the call itself
-NAME_CHARS_MAX = 256
-LINE_DEPTH_MAX = 18  # a proposal stands two levels deep in its line
+LINE_DEPTH_MAX = 18  # a proposal may be 16 deep, and its args stand two levels down as well
+SEARCH_BYTES_MAX = 4_194_304  # how far the id of a line that cannot be read is looked for
 ACCEPTED, BLOCKED = "ACCEPTED", "BLOCKED"
-SLOTS = "slots."
+
+_CONTEXT = ("slots", "workspace", "agent", "at_ms")
+_ERRED = "POL-002"
+# A string, also one without an end, so that the search stays linear; a bracket; or anything else.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]|[:,]|[^\s"\[\]{}:,]++', re.DOTALL)
 
 
 class Verdict(NamedTuple):
-    """The verdict on one line; ``rule`` is the code that refused, or the rules that allowed."""
+    """The verdict on one line; ``rule`` is the code that refused, or the rules that allowed.
 
-    id: str
+    ``id`` is the line's own where that is a string or an integer, else ``line N``.
+    """
+
+    id: str | int
     verdict: str
     rule: str
     why: str
 
 
-class _Line(NamedTuple):
-    id: str
-    call: Call
-    slots: Mapping[str, Scalar]
+class _Context(NamedTuple):
+    """What stands around a proposal, as its line says."""
+
+    slots: Args
     workspace: str
     agent: str
     at_ms: int
@@ -47,12 +53,13 @@ def judge(program: Program, lines: Iterable[bytes]) -> Iterator[Verdict]:
     "at_ms"}`` says what deterministic steps produced, whose accounts and windows count, and
     when it is (the time of the line before, at first 0). What is accepted is booked as done:
     it uses up shared accounts and fills windows. What is refused uses up nothing. A hold is
-    BLOCKED: it waits for a person. Rules of admission are judged where the context has any of
-    the slots they read. An unreadable line is BLOCKED like any other proposal that is none.
+    BLOCKED: it waits for a person. Where the proposal itself holds, so must the rules of
+    admission: without them no model is asked. A slot that a rule reads and the context leaves
+    out is missing, and an error denies. An unreadable line is a BLOCKED proposal too.
     """
-    judge_one = _Judge(program).verdict
+    judged = _Judge(program)
     for number, line in enumerate(lines, 1):
-        yield judge_one(line, number)
+        yield judged.verdict(line, number)
 
 
 class _Judge:
@@ -60,83 +67,92 @@ class _Judge:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._books: dict[str, Books] = {}
         self._everybody = Books()
+        self._books: dict[str, Books] = {}
         self._at_ms = 0
-        steps = program.steps.values()
-        self._accepts = tuple(
-            {tool for step in steps if step.kind == MODEL for tool in step.accepts}
-        )
-        rules = (*program.rules, *program.policy.rules)
-        paths = {path for rule in rules if rule.at == ADMISSION for path in rule.when.variables}
-        self._admission = {
-            path.removeprefix("slots.") for path in paths if path.startswith("slots.")
-        }
+        models = [step for step in program.steps.values() if step.kind == MODEL]
+        self._accepts = tuple({tool for step in models for tool in step.accepts})
 
     def verdict(self, line: bytes, number: int) -> Verdict:
         """The verdict on a line, booked."""
-        name = _name(line) or f"line {number}"
+        name: str | int | None = None
         try:
-            value = _read(line)
-            return self._judged(_line(value, name, self._program.agent, self._at_ms))
+            try:
+                value = _read(line)
+            except RefusedError:
+                name = _found_id(line)
+                raise
+            name = _id(value.pop("id", None))
+            rules = self._judged(value)
         except RefusedError as error:
-            return Verdict(name, BLOCKED, error.code, error.text)
+            verdict, rule, why = BLOCKED, error.code, error.text
+        else:
+            verdict, rule = ACCEPTED, ", ".join(rules)
+            why = f"Every check holds; allowed by {rule}."
+        return Verdict(f"line {number}" if name is None else name, verdict, rule, why)
 
-    def _judged(self, line: _Line) -> Verdict:
-        self._at_ms = line.at_ms
-        books = self._books.setdefault(line.workspace, Books())
+    def _judged(self, value: dict[str, Json]) -> tuple[str, ...]:
+        """The rules that allow a proposal, which is booked then.
+
+        Raises:
+            RefusedError: whatever the gate says; POL-020 where it is held.
+        """
+        context = self._context(value.pop("context", {}))
+        self._at_ms = context.at_ms
+        books = self._books.setdefault(context.workspace, Books(beside=self._everybody))
+        gate = self._program.gate
         try:
-            return self._accepted(line, books)
-        except RefusedError:
-            books.record(Recorded(line.at_ms, line.call.tool, "refused", line.agent))
-            raise
-
-    def _accepted(self, line: _Line, books: Books) -> Verdict:
-        gate, facts = self._program.gate, self._facts(line, books)
-        if self._admission & line.slots.keys():
+            call = read_proposal(encode(value))
+            facts = self._facts(call, context, books)
+            allowed = gate.authorize(call, facts, self._accepts)
+        except RefusedError as error:
+            if not error.code.startswith("BUD-"):  # what lacks money waits; nobody refused it
+                books.record([Recorded(context.at_ms, "", "refused", context.agent)])
+            raise self._explained(error, context) from error
+        try:
             admitted = gate.admit(facts)
-            if admitted.hold is not None:
-                raise _held(admitted.hold.why, admitted.hold.id)
-        allowed = gate.authorize(line.call, facts, self._accepts)
-        if allowed.hold is not None:
-            raise _held(allowed.hold.why, allowed.hold.id)
-        taken = gate.reserve(gate.need(line.call.tool, allowed.args), facts)
-        shared = [each for each in taken if each.account in facts.ledger]
-        for change in (shared, settle(shared)):
-            local = [each for each in change if not each.account.startswith("global/")]
-            books.settle(line.agent, local)
-            self._everybody.settle("", [each for each in change if each not in local])
+        except RefusedError as error:
+            raise self._explained(error, context) from error
+        hold = admitted.hold or allowed.hold
+        if hold is not None:
+            raise RefusedError("POL-020", f"Held for a person: {hold.why} (rule {hold.id})")
+        taken = gate.reserve(gate.need(call.tool, allowed.args), facts)
+        for changes in (taken, settle(taken)):
+            books.settle(context.agent, changes)
         for outcome in ("called", "done"):
-            books.record(Recorded(line.at_ms, line.call.tool, outcome, line.agent))
-        rules = ", ".join(allowed.rules)
-        return Verdict(line.id, ACCEPTED, rules, f"Every check holds; allowed by {rules}.")
+            books.record([Recorded(context.at_ms, call.tool, outcome, context.agent)])
+        return allowed.rules
 
-    def _facts(self, line: _Line, books: Books) -> Facts:
-        values = (*line.slots.values(), *line.call.args.values())
-        ledger = dict(books.ledger(self._program, line.agent, values))
-        common = self._everybody.ledger(self._program, "", values)
-        ledger |= {name: left for name, left in common.items() if name.startswith("global/")}
+    def _facts(self, call: Call, context: _Context, books: Books) -> Facts:
+        values = (*context.slots.values(), *call.args.values())
         return Facts(
-            slots=line.slots,
-            ledger=ledger,
+            slots=context.slots,
+            ledger=books.ledger(self._program, context.agent, values),
             history=books.history,
-            agent=line.agent,
-            at_ms=line.at_ms,
+            agent=context.agent,
+            at_ms=context.at_ms,
         )
 
+    def _context(self, value: Json) -> _Context:
+        if not isinstance(value, dict) or not value.keys() <= {*_CONTEXT}:
+            text = "A context is an object with slots, workspace, agent and at_ms, and no more."
+            raise RefusedError(NOT_A_CALL, text)
+        slots, at_ms = value.get("slots", {}), value.get("at_ms", self._at_ms)
+        workspace, agent = value.get("workspace", ""), value.get("agent", "")
+        if not isinstance(workspace, str) or not isinstance(agent, str) or type(at_ms) is not int:
+            text = "In a context, workspace and agent are texts, and at_ms is an integer."
+            raise RefusedError(NOT_A_CALL, text)
+        return _Context(_slots(slots), workspace, agent or self._program.agent, at_ms)
 
-def _held(why: str, rule: str) -> RefusedError:
-    return RefusedError("POL-020", f"Held for a person: {why} (rule {rule})")
-
-
-def _name(line: bytes) -> str:
-    """The line's id, whatever else is wrong with the line; empty where it has none."""
-    try:
-        value = json.loads(line) if len(line) <= LINE_BYTES_MAX else None
-    except (ValueError, RecursionError):
-        return ""
-    found = value.get("id") if isinstance(value, dict) else None
-    return str(found)[:NAME_CHARS_MAX] if isinstance(found, str | int) else ""
+    def _explained(self, error: RefusedError, context: _Context) -> RefusedError:
+        """The error; where a rule had no answer, with the slots that rules miss."""
+        rules = (*self._program.rules, *self._program.policy.rules)
+        read = {path for rule in rules for path in rule.when.variables}
+        missing = sorted(read - {f"slots.{name}" for name in context.slots})
+        named = ", ".join(path for path in missing if path.startswith("slots."))
+        if error.code != _ERRED or not named:
+            return error
+        return RefusedError(_ERRED, f"{error.text} The context leaves out {named}.")
 
 
 def _read(line: bytes) -> dict[str, Json]:
@@ -150,28 +166,31 @@ def _read(line: bytes) -> dict[str, Json]:
     return value
 
 
-def _line(value: dict[str, Json], name: str, agent: str, at_ms: int) -> _Line:
-    context = value.get("context", {})
-    if not isinstance(context, dict) or set(context) - {"slots", "workspace", "agent", "at_ms"}:
-        raise RefusedError(NOT_A_CALL, "A context has slots, workspace, agent and at_ms, no more.")
-    rest = {key: part for key, part in value.items() if key not in ("id", "context")}
-    call = read_proposal(encode(rest))
-    slots, now_ms = context.get("slots", {}), context.get("at_ms", at_ms)
-    if not isinstance(slots, dict) or type(now_ms) is not int:
-        raise RefusedError(NOT_A_CALL, "context.slots is an object, context.at_ms an integer.")
-    clear: dict[str, Scalar] = {}
-    for slot, found in slots.items():
-        if not isinstance(found, str | int):
-            raise RefusedError(NOT_A_CALL, f"The slot {slot!r} is no text, integer or boolean.")
-        clear[slot] = found
-    workspace = _text(context, "workspace", "")
-    return _Line(
-        name, call, MappingProxyType(clear), workspace, _text(context, "agent", agent), now_ms
-    )
+def _slots(value: Json) -> Args:
+    if not isinstance(value, dict):
+        raise RefusedError(NOT_A_CALL, "In a context, slots is an object: slot → value.")
+    clear = {name: found for name, found in value.items() if isinstance(found, str | int)}
+    if len(clear) < len(value):
+        text = "In a context, a slot holds a text, an integer or a boolean."
+        raise RefusedError(NOT_A_CALL, text)
+    return MappingProxyType(clear)
 
 
-def _text(value: Mapping[str, Json], key: str, default: str) -> str:
-    found = value.get(key, default)
-    if not isinstance(found, str):
-        raise RefusedError(NOT_A_CALL, f"{key} must be a text.")
-    return found
+def _id(value: Json) -> str | int | None:
+    """A line's id; None where it has none that can be given back."""
+    return value if isinstance(value, str) or type(value) is int else None
+
+
+def _found_id(line: bytes) -> str | int | None:
+    """The first id at the top of a line that cannot be read, by its tokens alone."""
+    depth, before = 0, (b"", b"")
+    for match in _TOKEN.finditer(line, 0, SEARCH_BYTES_MAX):
+        token = match[0]
+        if depth == 1 and before == (b'"id"', b":"):
+            try:
+                return _id(parse_untrusted(token, size_max=LINE_BYTES_MAX, depth_max=0))
+            except CanonicalError:
+                return None
+        depth += (token in (b"[", b"{")) - (token in (b"]", b"}"))
+        before = (before[1], token)
+    return None

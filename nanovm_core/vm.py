@@ -4,14 +4,12 @@ No disk, no database, no clock of its own: it forgets when the process ends. Wha
 a queue and several workers add is what the ``pipeline`` of this project is an example of.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from nanovm_core import lifecycle as life
-from nanovm_core.books import Books, values_of
+from nanovm_core.books import Books, calls_of, values_of
+from nanovm_core.canonical import decode
 from nanovm_core.capabilities import grant_id
 from nanovm_core.envelope import (
     ZERO,
@@ -23,21 +21,32 @@ from nanovm_core.envelope import (
     encode_snapshot,
     snapshot_hash,
 )
-from nanovm_core.errors import ProgramError, RefusedError
+from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 from nanovm_core.events import (
+    AnswerArrived,
     EffectDone,
     EffectFailed,
     EffectUnknown,
     EffectWaiting,
     Event,
+    KillRequested,
     ProposalReceived,
 )
 from nanovm_core.fsm import begin, transition
-from nanovm_core.messages import Commitment, Decision, Effect, Recorded, RunId, Scalar, Snapshot
-from nanovm_core.moves import OWN
-from nanovm_core.program import EFFECT, MODEL, Program
+from nanovm_core.messages import (
+    NOTHING,
+    Commitment,
+    Decision,
+    Effect,
+    Refusal,
+    RunId,
+    Scalar,
+    Snapshot,
+)
+from nanovm_core.moves import frozen
+from nanovm_core.program import MODEL, Program
 from nanovm_core.projection import DeterministicSanitizer
-from nanovm_core.warrants import binding, check, sign
+from nanovm_core.warrants import REVOKED, authorize, binding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +59,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """A tool's answer: it is known not to have happened."""
+    """A tool's answer: it is known not to have happened. ``retry``: another attempt may help."""
 
     code: str
     text: str
@@ -72,19 +81,29 @@ class Waiting:
     until_ms: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A model's answer: its bytes, and what its provider counted.
+
+    Bytes alone count as all the tokens that the step may use.
+    """
+
+    raw: bytes
+    tokens: int
+
+
 Answer = Done | Failed | Unknown | Waiting
 Tool = Callable[[dict[str, Scalar], str], Answer]  # its own copy of the arguments, and the key
-Model = Callable[[dict[str, Scalar]], bytes]  # the model's projection of the slots → its bytes
+Model = Callable[[dict[str, Scalar]], bytes | Said]  # gets what it may see of the slots
 
 
 class ExecutionVM:
     """One run of a program in memory: feed it events, let it run, read what it sealed.
 
     ``tools`` do the effects, ``model`` answers the model steps, ``now_ms`` is the clock in
-    milliseconds UTC; give one that you control and a run repeats itself to the byte. Several
-    runs that are given the same ``books`` share accounts, windows and revocations. For one
-    thread; a tool that raises leaves its effect owed, and the next ``run`` asks it again under
-    the same key.
+    milliseconds UTC. Several runs that are given the same ``books`` share accounts, windows
+    and revocations. For one thread; a tool that raises leaves its effect owed, and the next
+    ``run`` asks it again under the same key.
     """
 
     def __init__(
@@ -95,11 +114,10 @@ class ExecutionVM:
         tools: Mapping[str, Tool],
         now_ms: Callable[[], int],
         model: Model | None = None,
-        slots: Mapping[str, Scalar] = MappingProxyType({}),
+        slots: Mapping[str, Scalar] = NOTHING,
         secrets: Sequence[Commitment] = (),
         agent: str = "",
         books: Books | None = None,
-        key: Ed25519PrivateKey | None = None,
     ) -> None:
         """Check that every tool is there, and seal the genesis.
 
@@ -108,109 +126,144 @@ class ExecutionVM:
         """
         _check_tools(program, tools, model)
         self.program, self.books = program, books or Books()
-        self.envelopes: tuple[Stored, ...] = ()
         self._tools, self._model, self._now_ms = dict(tools), model, now_ms
-        self._key = key or Ed25519PrivateKey.generate()
         modes = {name: slot.model for name, slot in program.slots.items()}
         self._sanitizer = DeterministicSanitizer(modes=modes)
-        first = begin(
+        self._first = begin(
             program, RunId(run), slots, secrets, at_ms=now_ms(), actor="caller", agent=agent
         )
-        self._record(first)
+        self.snapshot = self._first.snapshot
+        self._sealed = [*sealed((), self._first)]
+        self._events: list[Event] = []
+        self._asked: set[str] = set()  # keys of the effects that a tool was asked for
+
+    @property
+    def envelopes(self) -> tuple[Stored, ...]:
+        """What was sealed so far: the audit record of the run."""
+        return tuple(self._sealed)
 
     def feed(self, event: Event) -> Decision:
         """Decide an event and take the decision; an effect's result is taken from tools alone."""
-        return self._submit(replace(event, by_holder=False))
+        event, owed = replace(event, by_holder=False), self.snapshot.owed
+        if isinstance(event, KillRequested):
+            event = replace(event, under_way=owed is not None and owed.key in self._asked)
+        return self._submit(event)
 
     def run(self) -> Snapshot:
         """Do what is owed until the run has ended, or waits for a person, an answer or a time."""
         while (owed := self.snapshot.owed) is not None and self.snapshot.state == life.ACTIVE:
-            self._submit(self._performed(owed))
+            refusal = self._submit(self._performed(owed)).refusal
+            still = self.snapshot.owed
+            if refusal is not None and still is not None and still.key == owed.key:
+                self._submit(_told(_broken(owed, refusal), owed.key, self._now_ms()))
         return self.snapshot
 
     def verify(self) -> None:
-        """Recompute what was sealed; raises VerificationError at the first bad place."""
-        check_chain(self.envelopes, run=self.snapshot.run)
+        """Recompute what was sealed, and that the run's value is the one sealed last.
+
+        Raises:
+            VerificationError: LOG-001 … LOG-003, at the first bad place.
+        """
+        check_chain(self._sealed, run=self.snapshot.run)
+        last, found = decode(self._sealed[-1].data), _value_hash(self.snapshot)
+        if not isinstance(last, dict) or last["snapshot"] != found:
+            text = "The run's value is not the one that was sealed last."
+            raise VerificationError("LOG-003", text, at=self._sealed[-1].n, found=found)
+
+    def replayed(self) -> tuple[Stored, ...]:
+        """What the same events seal again, with no tool, model or clock: the same bytes."""
+        decision, again = self._first, [*sealed((), self._first)]
+        for event in self._events:
+            decision = transition(self.program, decision.snapshot, event)
+            again += sealed(again, decision)
+        return tuple(again)
 
     def _submit(self, event: Event) -> Decision:
-        now = self.snapshot
-        event = replace(
-            event,
-            ledger=self.books.ledger(self.program, now.agent, values_of(now)),
-            history=self.books.history,
-            revoked=self.books.revoked,
-        )
+        """Read, decide, write: all of it or, where something raises, nothing."""
+        now, books = self.snapshot, self.books
+        ledger = books.ledger(self.program, now.agent, values_of(now, event))
+        event = replace(event, ledger=ledger, history=books.history, revoked=books.revoked)
+        if isinstance(event, EffectDone | AnswerArrived):
+            event = replace(event, out=frozen(event.out))  # whoever made it may change it later
         decision = transition(self.program, now, event)
-        self._remember(now, event, decision)
-        self._record(decision)
+        self._sealed += [*sealed(self._sealed, decision)]
+        self._events.append(event)
+        self.snapshot = decision.snapshot
+        books.settle(now.agent, decision.budgets)
+        books.record(calls_of(self.program, now.agent, event, decision))
         return decision
 
     def _performed(self, owed: Effect) -> Event:
-        """The event that comes of an effect; a granted tool is used under its warrant alone."""
-        at_ms = self._now_ms()
-        if self.program.steps[owed.step].kind == MODEL and self._model is not None:
-            view = self._sanitizer.for_model(self.snapshot.slots, {})
-            return ProposalReceived(at_ms=at_ms, actor="model", raw=self._model(view), key=owed.key)
-        if owed.warrant is not None:
-            bound = binding(self.snapshot.run, self.program.hash, owed)
-            ids = [grant_id(self.program.grants[owed.tool])]
-            token = sign(owed.warrant, bound, self._key, grants=ids)
-            public, revoked = self._key.public_key(), self.books.revoked
-            try:
-                check(token, bound, public, at_ms=at_ms, revoked=revoked)
-            except RefusedError as error:  # late or revoked: a person authorizes it anew
-                return _told(Unknown(code=error.code, text=error.text), owed.key, at_ms)
-        return _told(self._tools[owed.tool](dict(owed.args), owed.key), owed.key, self._now_ms())
+        """The event that comes of an effect: the model's proposal, or a tool's answer."""
+        step, model = self.program.steps[owed.step], self._model
+        if step.kind != MODEL or model is None:
+            return _told(self._answered(owed), owed.key, self._now_ms())
+        said = model(self._sanitizer.for_model(self.snapshot.slots, {}))
+        raw, tokens = (said.raw, said.tokens) if isinstance(said, Said) else (said, step.tokens_max)
+        return ProposalReceived(
+            at_ms=self._now_ms(), actor="model", raw=raw, tokens=tokens, key=owed.key
+        )
 
-    def _record(self, decision: Decision) -> None:
-        for draft in decision.drafts:
-            n, after = len(self.envelopes), draft.after
-            prev = self.envelopes[-1].hash if n else ZERO
-            names = {
-                "program": after.program,
-                "policy": after.policy,
-                "snapshot": snapshot_hash(encode_snapshot(after)),
-            }
-            place = Place(log="memory", seq=n, run=after.run, n=n, prev=prev)
-            data = encode_envelope(draft, place, names=names)
-            self.envelopes += (Stored(n=n, data=data, hash=canonical_hash(data)),)
-        self.snapshot = decision.snapshot
-        changes = [each for each in decision.budgets if not each.account.startswith(OWN)]
-        self.books.settle(decision.snapshot.agent, changes)
+    def _answered(self, owed: Effect) -> Answer:
+        """What a tool answers; a granted one is asked under a warrant that is in force alone."""
+        grant = self.program.grants.get(owed.tool)
+        try:
+            if grant is not None:
+                bound = binding(self.snapshot.run, self.program.hash, owed)
+                authorize(owed.warrant, bound, self._now_ms())
+                if not self.books.revoked.isdisjoint({grant_id(grant), *grant.narrowed_from}):
+                    raise RefusedError(REVOKED, f"The grant of {owed.tool} was taken back.")
+        except RefusedError as error:
+            text = f"{error.text} Approve it to have the same call authorized again."
+            return Unknown(code=error.code, text=text)
+        self._asked.add(owed.key)
+        return self._tools[owed.tool](dict(owed.args), owed.key)
 
-    def _remember(self, before: Snapshot, event: Event, decision: Decision) -> None:
-        """Write the calls of granted tools, and refused proposals, into the books."""
-        if isinstance(event, ProposalReceived) and decision.refusal is not None:
-            self.books.record(Recorded(event.at_ms, "", "refused", before.agent))
-        answered = {EffectDone: "done", EffectFailed: "failed"}.get(type(event))
-        owed = before.owed
-        if answered and decision.refusal is None and owed and owed.warrant:
-            self.books.record(Recorded(event.at_ms, owed.tool, answered, before.agent))
-        for effect in decision.effects:
-            if effect.warrant is not None:
-                self.books.record(Recorded(event.at_ms, effect.tool, "called", before.agent))
+
+def sealed(chain: Sequence[Stored], decision: Decision) -> Iterator[Stored]:
+    """The envelopes of a decision, as they follow this chain in a log of its own."""
+    prev = chain[-1].hash if chain else ZERO
+    for n, draft in enumerate(decision.drafts, len(chain)):
+        after = draft.after
+        place = Place(log="memory", seq=n, run=after.run, n=n, prev=prev)
+        names = {"program": after.program, "policy": after.policy, "snapshot": _value_hash(after)}
+        data = encode_envelope(draft, place, names=names)
+        prev = canonical_hash(data)
+        yield Stored(n=n, data=data, hash=prev)
+
+
+def _value_hash(snapshot: Snapshot) -> str:
+    return snapshot_hash(encode_snapshot(snapshot))
 
 
 def _told(answer: Answer, key: str, at_ms: int) -> Event:
+    """A tool's answer as the event that it is."""
     match answer:
-        case Done():
-            return EffectDone(at_ms=at_ms, key=key, out=answer.out, secrets=answer.secrets)
-        case Failed():
-            return EffectFailed(
-                at_ms=at_ms, key=key, code=answer.code, text=answer.text, retry=answer.retry
-            )
-        case Unknown():
-            return EffectUnknown(at_ms=at_ms, key=key, code=answer.code, text=answer.text)
-        case Waiting():
-            return EffectWaiting(at_ms=at_ms, key=key, until_ms=answer.until_ms)
+        case Done(out=out, secrets=secrets):
+            return EffectDone(at_ms=at_ms, key=key, out=out, secrets=secrets)
+        case Failed(code=code, text=text, retry=retry):
+            return EffectFailed(at_ms=at_ms, key=key, code=code, text=text, retry=retry)
+        case Unknown(code=code, text=text):
+            return EffectUnknown(at_ms=at_ms, key=key, code=code, text=text)
+        case Waiting(until_ms=until_ms):
+            return EffectWaiting(at_ms=at_ms, key=key, until_ms=until_ms)
     raise TypeError(f"a tool answers Done, Failed, Unknown or Waiting, not {type(answer).__name__}")
+
+
+def _broken(owed: Effect, refusal: Refusal) -> Answer:
+    """An answer that does not fit its step: nobody knows what a granted tool did outside."""
+    text = f"What {owed.tool} answered does not fit the step {owed.step}: {refusal.text}"
+    if owed.warrant is not None:
+        return Unknown(code=refusal.code, text=text)
+    return Failed(code=refusal.code, text=text)
 
 
 def _check_tools(program: Program, tools: Mapping[str, Tool], model: Model | None) -> None:
     for step in program.steps.values():
-        wanted = step.accepts if step.kind == MODEL else (step.tool,) if step.tool else ()
-        missing = [tool for tool in wanted if tool not in tools]
-        if step.kind in (EFFECT, MODEL) and missing:
-            raise ProgramError("PRG-006", f"step {step.name} needs the tools {missing}; give them")
         if step.kind == MODEL and model is None:
-            raise ProgramError("PRG-006", f"step {step.name} asks a model; give one")
+            raise ProgramError("PRG-006", f"step {step.name} asks a model: give model=…")
+        wanted = step.accepts if step.kind == MODEL else filter(None, (step.tool,))
+        missing = [tool for tool in wanted if tool not in tools]
+        if missing:
+            text = f"step {step.name} needs {', '.join(missing)}: give a function for it in tools"
+            raise ProgramError("PRG-006", text)
