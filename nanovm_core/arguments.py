@@ -121,7 +121,8 @@ def _ref(name: str, spec: ArgSpec, slot: str) -> Reader:
     text, is_ref = _text(name, spec), REF.fullmatch
 
     def read(value: object, slots: Args) -> Scalar:
-        if type(value) is not str or not (value == slots.get(slot) or is_ref(value)):
+        known = slots.get(slot) if slot else None
+        if type(value) is not str or not (value == known or is_ref(value)):
             raise _mistyped(name, "must be a vault ref or a {{slot}} placeholder")
         return text(value, slots)
 
