@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
 STAMP := $(VENV)/.installed-requirements.txt
-PACKAGES := nanovm_core stripe_sandbox pipeline sabotage dashboard config samples
+PACKAGES := nanovm_core stripe_sandbox pipeline sabotage dashboard config samples bench mutations examples docs
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	command -v $$name && break; done 2>/dev/null)
 
@@ -41,6 +41,10 @@ test: install browser lint ## every check and every test
 
 soak: install browser ## the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak
+
+.PHONY: docs
+docs: install ## draw the pages of rules and lifecycle from the code again
+	@$(BIN)/python -m docs.generate
 
 .PHONY: mutate
 mutate: install ## remove every guard once, and see a test fail each time
