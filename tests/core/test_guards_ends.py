@@ -1,4 +1,4 @@
-"""What guards the end of a run, and what comes after it."""
+"""What guards the beginning and the end of a run, and what comes after it."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,26 +6,29 @@ from typing import Any
 import pytest
 
 from nanovm_core import lifecycle as life
-from nanovm_core.errors import VerificationError
+from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 from nanovm_core.events import (
     EffectDone,
     ErasureDone,
     ErasureRequested,
     KillRequested,
 )
-from nanovm_core.fsm import quarantine
+from nanovm_core.fsm import begin, capabilities_hash, quarantine
 from nanovm_core.messages import Reservation
 from tests.core.refund_runs import (
     BUYER,
     DRAFT,
     EVERY,
+    ORDER,
     PROGRAM,
     RECEIPT,
+    RUN,
     START_MS,
     Refund,
     body,
     code,
     kinds,
+    ref,
 )
 
 DAMAGE = VerificationError("LOG-001", "changed", at=2)
@@ -45,10 +48,63 @@ def ended(how: str) -> Refund:
     return run
 
 
+# --- the beginning ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("slots", "error", "said"),
+    [
+        ({"unknown": 1}, ProgramError, "PRG-002"),
+        ({"amount_minor": "1"}, RefusedError, "FSM-007"),
+        ({"amount_minor": True}, RefusedError, "FSM-007"),
+        ({"amount_minor": 2**60}, RefusedError, "FSM-007"),
+        ({"order": "Jane Doe, 5 High Street"}, RefusedError, "PII-001"),
+        ({"order": ref(9)}, RefusedError, "PII-001"),
+        ({"order": BUYER.ref}, RefusedError, "PII-001"),
+    ],
+)
+def test_run_begins_with_what_fits(
+    slots: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        begin(PROGRAM, RUN, slots, [ORDER, BUYER], at_ms=1, actor="clerk")
+
+
+def test_a_ref_is_a_ref_even_where_it_is_committed() -> None:
+    clear = ORDER._replace(ref="Jane Doe, 5 High Street")
+    with pytest.raises(RefusedError, match="PII-001"):
+        begin(PROGRAM, RUN, {"order": clear.ref}, [clear], at_ms=1, actor="clerk")
+
+
+def test_slots_are_a_copy_from_the_beginning_on() -> None:
+    given: dict[str, Any] = {"amount_minor": 1}
+    first = begin(PROGRAM, RUN, given, [], at_ms=1, actor="clerk").snapshot
+    given["amount_minor"] = 8_000
+    assert first.slots == {"amount_minor": 1}
+    out: dict[str, Any] = {"note": "none"}
+    run = Refund()
+    run.start()
+    run.feed(EffectDone, key=run.key, out=out)
+    out["note"] = "odd"
+    assert run.now.slots["note"] == "none"
+    for slots in (first.slots, run.now.slots, Refund().to_refund().owed.args):
+        with pytest.raises(TypeError):
+            slots["note"] = "odd"  # type: ignore[index]
+
+
+def test_genesis_names_the_grants() -> None:
+    genesis = Refund().drafts[0].body
+    assert genesis["capabilities"] == capabilities_hash(PROGRAM)
+    grants = PROGRAM.grants
+    for name, grant in grants.items():
+        later = replace(PROGRAM, grants={**grants, name: replace(grant, expires_ms=2**40)})
+        assert capabilities_hash(later) != capabilities_hash(PROGRAM)
+
+
 # --- the end ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", sorted(life.TERMINAL))
+@pytest.mark.parametrize("how", [life.COMPLETED, life.FAILED, life.KILLED])
 def test_ended_run_absorbs_everything_and_seals_each_kind_once(how: str) -> None:
     run = ended(how)
     before = run.now

@@ -6,16 +6,21 @@ from nanovm_core import lifecycle as life
 from nanovm_core.capabilities import grant_id
 from nanovm_core.errors import RefusedError
 from nanovm_core.events import (
+    AnswerArrived,
     Approved,
     DamageFound,
     Declined,
     DeliveryReceived,
+    EffectDone,
+    EffectFailed,
     EffectUnknown,
+    EffectWaiting,
     Event,
     ForeignIntent,
     KillRequested,
     PauseRequested,
     ProgramRefused,
+    ProposalReceived,
     ResumeRequested,
     RunStarted,
     StepRequested,
@@ -56,21 +61,28 @@ def paused_at_refund() -> Refund:
 
 # --- where an event belongs ------------------------------------------------------------------
 
+RESULTS = {EffectDone, EffectFailed, EffectUnknown, EffectWaiting}
+UNDER_WAY: set[type[Event]] = {PauseRequested, TimePassed, KillRequested}
 ALLOWED: dict[str, set[type[Event]]] = {
+    "negotiating": set(),
     "ready": {RunStarted, KillRequested},
-    "owing": {PauseRequested, TimePassed, KillRequested},
-    "waiting": {PauseRequested, TimePassed, KillRequested},
-    "idle": {PauseRequested, TimePassed, KillRequested},
+    "owing": UNDER_WAY,
+    "waiting": UNDER_WAY,
+    "idle": UNDER_WAY,
     "paused": {ResumeRequested, StepRequested, KillRequested},
     "held": {Approved, Declined, KillRequested},
     "exhausted": {ResumeRequested, KillRequested},
 }
+# What nobody says at any time, or not with these words, and so is refused for another reason.
+OTHERWISE = {AnswerArrived, ProposalReceived, ProgramRefused, ForeignIntent}
 
 
 def standing(where: str) -> Refund:
     """A run in each of the states that take events."""
     run = Refund()
-    if where == "ready":
+    if where == "negotiating":
+        run.now = run.now._replace(state=life.NEGOTIATION)
+    if where in ("negotiating", "ready"):
         return run
     run.start()
     if where == "idle":
@@ -96,6 +108,8 @@ def test_every_event_has_its_states_and_moves_nothing_elsewhere(where: str) -> N
         assert (code(decision) == "") is allowed, (where, kind)
         if not allowed:
             assert kinds(decision) == ["refused"]
+            asked = kind in RESULTS and where in ("owing", "paused")
+            assert code(decision) == ("FSM-001" if asked else "FSM-002") or kind in OTHERWISE
             assert (run.now, decision.effects, decision.budgets) == (before, (), ())
 
 
@@ -151,6 +165,13 @@ def test_call_is_judged_again_at_the_moment_that_counts() -> None:
     assert revoked.now.step == "apologise"
 
 
+def test_call_that_nobody_judged_is_not_made() -> None:
+    run = Refund().to_refund(amount_minor=5_000)
+    run.now = run.now._replace(call=None)
+    run.feed(Approved)
+    assert (run.now.step, run.why) == ("apologise", "FSM-004")
+
+
 def test_own_call_of_a_granted_tool_is_held_to_its_grant() -> None:
     run = Refund().to_refund()
     run.runtime["revoked"] = frozenset({grant_id(PROGRAM.grants["letters.send"])})
@@ -164,6 +185,28 @@ def test_outcome_nobody_knows_is_looked_into_under_the_same_key() -> None:
     assert run.now.held_by == "unknown-outcome"
     looked = run.feed(Approved)
     assert ([effect.key for effect in looked.effects], run.now.reserved) == ([key], held)
+
+
+def test_late_payment_is_looked_into_with_time_to_answer() -> None:
+    for waits in (False, True):
+        run = Refund().to_refund()
+        key = run.key
+        if waits:
+            run.feed(EffectWaiting, key=key)
+        run.feed(TimePassed, after_ms=120_000)
+        assert run.now.held_by == "unknown-outcome"
+        looked = run.feed(Approved, after_ms=HOUR_MS)
+        assert [effect.key for effect in looked.effects] == [key]
+        assert (run.now.state, run.now.awaits) == (life.ACTIVE, "")
+        assert run.now.deadline_ms == run.at_ms + 120_000
+
+
+def test_effect_is_handed_out_again_only_while_its_grant_is_in_force() -> None:
+    run = paused_at_refund()
+    before = run.now
+    run.runtime["revoked"] = frozenset({grant_id(PROGRAM.grants["money.refund"])})
+    resumed = run.feed(ResumeRequested, program=HASH)
+    assert (code(resumed), resumed.effects, run.now) == ("CAP-008", (), before)
 
 
 def test_giving_up_on_an_unknown_outcome_gives_no_money_back() -> None:
@@ -229,11 +272,13 @@ def test_suspension_costs_neither_time_nor_deadline() -> None:
     started_ms = run.now.started_ms
     run.feed(ResumeRequested, program=HASH, after_ms=-HOUR_MS)
     assert run.now.started_ms == started_ms
-    held = Refund().to_ask(note="odd")
-    held.now = held.now._replace(deadline_ms=0)
-    held.feed(PauseRequested)
-    held.feed(KillRequested)
-    assert held.now.deadline_ms == 0
+
+
+def test_pause_gives_a_wait_no_more_time_than_the_program() -> None:
+    run = paused_at_refund()
+    run.feed(EffectWaiting, key=run.key, after_ms=HOUR_MS)
+    run.feed(ResumeRequested, program=HASH, after_ms=HOUR_MS)
+    assert run.now.deadline_ms == run.at_ms + 120_000
 
 
 # --- budgets, time and warrants --------------------------------------------------------------

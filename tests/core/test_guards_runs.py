@@ -1,12 +1,10 @@
-"""What guards the beginning, results, attempts, waits and proposals of a run."""
+"""What guards results, attempts, waits and proposals of a run."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from nanovm_core import lifecycle as life
-from nanovm_core.errors import ProgramError, RefusedError
 from nanovm_core.events import (
     AnswerArrived,
     Approved,
@@ -21,13 +19,11 @@ from nanovm_core.events import (
     TimePassed,
 )
 from nanovm_core.flow import effect_key
-from nanovm_core.fsm import begin, capabilities_hash
 from nanovm_core.messages import Reservation, RunId
 from nanovm_core.steps import backoff_ms
 from tests.core.refund_runs import (
     BUYER,
     HASH,
-    ORDER,
     PROGRAM,
     RECEIPT,
     RUN,
@@ -36,7 +32,6 @@ from tests.core.refund_runs import (
     body,
     code,
     kinds,
-    ref,
     secret,
 )
 
@@ -45,59 +40,6 @@ def answer(desk: Refund, **change: Any) -> Any:
     """An answer from elsewhere to what the run waits for."""
     good = {"run": RUN, "program": HASH, "key": desk.now.awaits}
     return desk.feed(AnswerArrived, **{**good, **change})
-
-
-# --- the beginning ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("slots", "error", "said"),
-    [
-        ({"unknown": 1}, ProgramError, "PRG-002"),
-        ({"amount_minor": "1"}, RefusedError, "FSM-007"),
-        ({"amount_minor": True}, RefusedError, "FSM-007"),
-        ({"amount_minor": 2**60}, RefusedError, "FSM-007"),
-        ({"order": "Jane Doe, 5 High Street"}, RefusedError, "PII-001"),
-        ({"order": ref(9)}, RefusedError, "PII-001"),
-        ({"order": BUYER.ref}, RefusedError, "PII-001"),
-    ],
-)
-def test_run_begins_with_what_fits(
-    slots: dict[str, Any], error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        begin(PROGRAM, RUN, slots, [ORDER, BUYER], at_ms=1, actor="clerk")
-
-
-def test_a_ref_is_a_ref_even_where_it_is_committed() -> None:
-    clear = ORDER._replace(ref="Jane Doe, 5 High Street")
-    with pytest.raises(RefusedError, match="PII-001"):
-        begin(PROGRAM, RUN, {"order": clear.ref}, [clear], at_ms=1, actor="clerk")
-
-
-def test_slots_are_a_copy_from_the_beginning_on() -> None:
-    given: dict[str, Any] = {"amount_minor": 1}
-    first = begin(PROGRAM, RUN, given, [], at_ms=1, actor="clerk").snapshot
-    given["amount_minor"] = 8_000
-    assert first.slots == {"amount_minor": 1}
-    out: dict[str, Any] = {"note": "none"}
-    run = Refund()
-    run.start()
-    run.feed(EffectDone, key=run.key, out=out)
-    out["note"] = "odd"
-    assert run.now.slots["note"] == "none"
-    for slots in (first.slots, run.now.slots, Refund().to_refund().owed.args):
-        with pytest.raises(TypeError):
-            slots["note"] = "odd"  # type: ignore[index]
-
-
-def test_genesis_names_the_grants() -> None:
-    genesis = Refund().drafts[0].body
-    assert genesis["capabilities"] == capabilities_hash(PROGRAM)
-    grants = PROGRAM.grants
-    for name, grant in grants.items():
-        later = replace(PROGRAM, grants={**grants, name: replace(grant, expires_ms=2**40)})
-        assert capabilities_hash(later) != capabilities_hash(PROGRAM)
 
 
 # --- results ---------------------------------------------------------------------------------
@@ -176,6 +118,18 @@ def test_each_attempt_has_a_key_of_its_own_and_they_end() -> None:
     assert (run.now.reserved, run.now.used.get("EUR", 0)) == ((), 0)
 
 
+def test_attempts_of_one_step_are_not_those_of_the_next() -> None:
+    run = Refund()
+    run.start()
+    run.fail()
+    run.feed(TimePassed, after_ms=2_000)
+    run.look_up()
+    assert (run.owed.step, run.owed.attempt) == ("ask", 1)
+    run.propose(amount_minor=3_001)
+    run.propose()
+    assert (run.owed.step, run.owed.attempt, run.now.refused) == ("refund", 1, 0)
+
+
 def test_failure_without_retry_is_the_last_one() -> None:
     run = Refund()
     run.start()
@@ -198,7 +152,7 @@ def test_next_attempt_waits_longer_each_time_and_never_too_long() -> None:
     step = PROGRAM.steps["look_up"]
     runs = [run.now._replace(run=RunId(str(n)), attempt=1) for n in range(20)]
     assert len({backoff_ms(each, step) for each in runs}) > 10
-    assert backoff_ms(run.now._replace(attempt=10**6), step) <= 1_875
+    assert backoff_ms(run.now._replace(attempt=10**15), step) <= 1_875
 
 
 def test_paused_run_tries_nothing_new() -> None:
@@ -359,6 +313,16 @@ def test_proposal_counts_under_the_open_question_alone() -> None:
     for key in ("", "0" * 64):
         assert code(run.feed(ProposalReceived, raw=raw, key=key)) == "FSM-004"
         assert code(run.feed(ProposalReceived, raw=b"{", key=key)).startswith("CAP-")
+    assert run.now == before
+
+
+def test_question_whose_outcome_nobody_knows_takes_no_answer() -> None:
+    run = Refund().to_ask()
+    run.feed(EffectUnknown, key=run.key, code="X-1", text="x")
+    before = run.now
+    assert code(run.propose()) == "FSM-004"
+    assert code(run.propose(amount_minor=0)) != ""
+    assert code(run.propose(tool="wire_transfer")) == "CAP-001"
     assert run.now == before
 
 
