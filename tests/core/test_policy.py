@@ -1,154 +1,187 @@
-"""Policy: deny over hold over allow, errors deny, and nothing is allowed by silence."""
+"""Policy: deny over hold over allow, errors deny, silence allows nothing, and windows over time."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.canonical import INTEGER_MAX
-from nanovm_core.errors import ProgramError, RefusedError
+from nanovm_core.errors import RefusedError
+from nanovm_core.messages import Recorded
 from nanovm_core.policy import (
-    ADMISSION,
-    AUTHORIZE,
+    COUNTS,
     OUTCOMES,
-    SOURCE_BYTES_MAX,
-    Policy,
+    RECORDS_MAX,
+    PolicyRule,
+    Window,
+    counted,
     judge,
-    load_policy,
 )
-from tests.core.builders import POLICY
+from tests.core.teller import rule
 
-HEAD = 'v = "nanovm-policy/1"\nname = "test"\n[budget]\nworkspace_minor = 1\n'
 CONTEXT: Mapping[str, object] = {"slots": {"n": 1, "s": "x"}, "proposal": {"amount_minor": 5}}
 TRUE, FALSE, ERROR = "$slots.n == 1", "$slots.n == 2", "$slots.absent == 1"
+HELD = rule("h", "hold", TRUE, approvable=True)
 
 
-def rule(name: str, outcome: str, when: str = TRUE, *, at: str = AUTHORIZE, extra: str = "") -> str:
-    """One rule of a policy."""
-    return (
-        f'[[rules]]\nid = "{name}"\nat = "{at}"\noutcome = "{outcome}"\n'
-        f'when = "{when}"\nwhy = "because"\n{extra}\n'
-    )
-
-
-def policy(*rules: str) -> Policy:
-    """A policy of these rules."""
-    return load_policy((HEAD + "".join(rules)).encode())
-
-
-def code_of(rules: Policy, approved: tuple[str, ...] = ()) -> str:
-    """The code that the policy refuses with."""
+def code_of(*rules: PolicyRule, approved: tuple[str, ...] = ()) -> str:
+    """The code that the rules refuse with."""
     with pytest.raises(RefusedError) as caught:
-        judge(rules, AUTHORIZE, CONTEXT, approved)
+        judge(rules, CONTEXT, approved)
     return caught.value.code
 
 
-def said(rules: Policy, context: Mapping[str, object]) -> str:
-    """The rule that decided, or the code of the refusal."""
-    try:
-        return judge(rules, AUTHORIZE, context).rules[0]
-    except RefusedError as error:
-        return error.code
+@given(st.permutations([rule("a", "allow", TRUE), HELD, rule("d", "deny", TRUE)]))
+@settings(derandomize=True)
+def test_deny_wins_in_any_order(rules: list[PolicyRule]) -> None:
+    assert code_of(*rules, approved=("h", "d")) == "POL-003"
 
 
-@given(st.permutations([rule("a", "allow"), rule("h", "hold"), rule("d", "deny")]))
-def test_deny_wins_in_any_order(rules: list[str]) -> None:
-    assert code_of(policy(*rules), approved=("h", "d")) == "POL-003"
-
-
-@given(st.permutations([rule("a", "allow"), rule("h", "hold"), rule("d", "deny", FALSE)]))
-def test_hold_wins_over_allow_in_any_order(rules: list[str]) -> None:
-    outcome = judge(policy(*rules), AUTHORIZE, CONTEXT)
-    assert outcome.hold is not None
-    assert outcome.hold.id == "h"
+@given(st.permutations([rule("a", "allow", TRUE), HELD, rule("d", "deny", FALSE)]))
+@settings(derandomize=True)
+def test_hold_wins_over_allow_in_any_order(rules: list[PolicyRule]) -> None:
+    outcome = judge(rules, CONTEXT)
+    assert (outcome.rules, outcome.hold) == (("h",), HELD)
 
 
 def test_what_no_rule_allows_is_denied() -> None:
-    assert code_of(policy()) == "POL-001"
-    assert code_of(policy(rule("a", "allow", FALSE))) == "POL-001"
-    assert code_of(policy(rule("a", "allow", at=ADMISSION))) == "POL-001"
+    assert code_of() == "POL-001"
+    assert code_of(rule("a", "allow", FALSE), rule("d", "deny", FALSE)) == "POL-001"
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
-def test_error_denies_in_every_kind_of_rule(outcome: str) -> None:
-    assert code_of(policy(rule("a", "allow"), rule("e", outcome, ERROR))) == "POL-002"
+@pytest.mark.parametrize("first", [True, False])
+def test_error_denies_in_every_kind_of_rule_and_at_any_place(outcome: str, first: bool) -> None:
+    rules = [rule("e", outcome, ERROR), rule("a", "allow", TRUE), rule("d", "deny", TRUE)]
+    assert code_of(*(rules if first else rules[::-1])) == "POL-002"
 
 
-def test_error_in_a_rule_of_the_other_stage_is_not_reached() -> None:
-    rules = policy(rule("a", "allow"), rule("e", "deny", ERROR, at=ADMISSION))
-    assert judge(rules, AUTHORIZE, CONTEXT).rules == ("a",)
+def test_refusal_names_the_rule_and_no_value() -> None:
+    with pytest.raises(RefusedError, match=r"Because\. \(rule d\)"):
+        judge([rule("d", "deny", TRUE)], CONTEXT)
+    with pytest.raises(RefusedError, match=r"Rule e could not be evaluated \(CON-020\)"):
+        judge([rule("e", "allow", ERROR)], CONTEXT)
+
+
+def test_all_that_allow_are_named_in_order() -> None:
+    rules = [rule("b", "allow", TRUE), rule("n", "allow", FALSE), rule("a", "allow", TRUE)]
+    assert judge(rules, CONTEXT).rules == ("b", "a")
 
 
 def test_approval_lifts_the_hold_it_names_and_no_other() -> None:
-    rules = policy(rule("a", "allow"), rule("h1", "hold"), rule("h2", "hold"))
-    first = judge(rules, AUTHORIZE, CONTEXT, approved=("h1",))
-    assert first.hold is not None
-    assert first.hold.id == "h2"
-    assert judge(rules, AUTHORIZE, CONTEXT, approved=("h1", "h2")).hold is None
+    second = rule("h2", "hold", TRUE, approvable=True)
+    rules = [rule("a", "allow", TRUE), HELD, second]
+    assert judge(rules, CONTEXT, ("h",)).hold == second
+    assert judge(rules, CONTEXT, ("h", "h2")).rules == ("a", "h", "h2")
 
 
-def test_approval_of_a_hold_that_did_not_fire_allows_nothing() -> None:
-    assert code_of(policy(rule("h", "hold", FALSE)), approved=("h",)) == "POL-001"
+def test_approval_lifts_nothing_that_no_person_may_lift() -> None:
+    fixed = rule("h", "hold", TRUE, approvable=False)
+    assert judge([rule("a", "allow", TRUE), fixed], CONTEXT, ("h",)).hold == fixed
+
+
+def test_approved_hold_is_an_allow_and_one_that_did_not_fire_is_none() -> None:
+    assert judge([HELD], CONTEXT, ("h",)).rules == ("h",)
+    assert code_of(rule("h", "hold", FALSE, approvable=True), approved=("h",)) == "POL-001"
+
+
+def test_outcome_that_nobody_knows_denies() -> None:
+    assert code_of(rule("a", "allow", TRUE), rule("o", "permit", TRUE)) == "POL-003"
+
+
+# --- windows ---------------------------------------------------------------------------------
+
+NOW = 1_000_000
+
+
+def record(age_ms: int, outcome: str = "called", agent: str = "me") -> Recorded:
+    """One remembered call, so old."""
+    return Recorded(NOW - age_ms, "pay", outcome, agent)
+
+
+def count(counts: str, *records: Recorded, at_ms: int = NOW, **changes: Any) -> int:
+    """What one window counts."""
+    window = Window(name="w", counts=counts, within_ms=changes.pop("within_ms", 100), **changes)
+    return counted([window], records, "me", at_ms)["w"]
 
 
 @pytest.mark.parametrize(
-    ("amount", "currency", "expected"),
-    [
-        (1, "EUR", "within-limit"),
-        (1_000_000, "EUR", "within-limit"),
-        (1_000_001, "EUR", "over-limit"),
-        (1, "JPY", "currency-not-allowed"),
-        (0, "EUR", "POL-001"),
-        (-1, "EUR", "POL-001"),
-        ("1", "EUR", "POL-002"),
-        (True, "EUR", "POL-002"),
-        (1, 1, "POL-002"),
-    ],
+    ("counts", "outcome"), [("calls", "called"), ("failures", "failed"), ("refusals", "refused")]
 )
-def test_shipped_policy_at_its_limits(amount: object, currency: object, expected: str) -> None:
-    context = {"slots": {"currency": currency}, "proposal": {"amount_minor": amount}}
-    assert said(load_policy(POLICY), context) == expected
+def test_window_counts_one_outcome(counts: str, outcome: str) -> None:
+    records = [record(5, each) for each in ("called", "done", "failed", "refused")]
+    assert count(counts, *records) == 1
+    assert count(counts, *[each for each in records if each.outcome != outcome]) == 0
 
 
-@pytest.mark.parametrize("status", ["paid", "ambiguous", "hybrid_mismatch", "", "OPEN"])
-def test_shipped_policy_holds_what_is_not_open_and_nobody_can_lift_it(status: str) -> None:
-    context = {"slots": {"pay_status": status, "amount_minor": 5}}
-    held = judge(load_policy(POLICY), ADMISSION, context).hold
-    assert held is not None
-    assert not held.approvable
+def test_window_is_limited_at_the_millisecond() -> None:
+    assert count("calls", record(100)) == 1
+    assert count("calls", record(101)) == 0
+    assert count("calls", record(0)) == 1
+
+
+def test_what_lies_in_the_future_does_not_count() -> None:
+    assert count("calls", record(-1)) == 0
+    assert count("calls", record(-1), at_ms=NOW + 1) == 1
+    failures = [record(5, "failed"), record(-5, "done")]
+    assert count("failures_in_a_row", *failures) == 1
+
+
+def test_records_of_the_future_push_none_out() -> None:
+    later = [record(-1, "called")] * RECORDS_MAX
+    assert count("calls", record(5), *later) == 1
+
+
+@pytest.mark.parametrize(("scope", "expected"), [("workspace", 2), ("agent", 1)])
+def test_window_is_about_its_scope(scope: str, expected: int) -> None:
+    records = [record(5, "failed"), record(5, "failed", agent="other")]
+    assert count("failures", *records, scope=scope) == expected
+    assert count("failures_in_a_row", *records, scope=scope) == expected
+
+
+def test_count_saturates_at_the_newest_records() -> None:
+    records = [record(9)] * (RECORDS_MAX + 1)
+    assert count("calls", *records) == RECORDS_MAX
+    assert count("calls", *records[:-1]) == RECORDS_MAX
+    assert count("calls", *records[:-2]) == RECORDS_MAX - 1
+    done = [record(5, "done")] * RECORDS_MAX
+    assert count("calls", record(5), *done) == 0
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
+    ("outcomes", "expected"),
     [
-        ("", "expected v"),
-        ("\x00", "not TOML"),
-        (HEAD + "x = " + "1" * 5000, "not TOML"),
-        (HEAD.replace("[budget]", "colour = 1\n[budget]"), "colour"),
-        (HEAD.replace("= 1", "= -1"), "workspace_minor"),
-        (HEAD.replace("= 1", "= true"), "workspace_minor"),
-        (HEAD.replace("= 1", f"= {INTEGER_MAX + 1}"), "workspace_minor"),
-        (HEAD.replace("= 1", "= 1\nother = 2"), "workspace_minor"),
-        (HEAD + rule("a", "permit"), "'a'"),
-        (HEAD + rule("a", "allow", at="later"), "'a'"),
-        (HEAD + rule("a", "allow", extra="aproved = true"), "aproved"),
-        (HEAD + rule("a", "allow", extra='approvable = "yes"'), "'a'"),
-        (HEAD + rule("a", "allow", "$slots.n = 1"), "'a'"),
-        (HEAD + rule("a", "allow") + rule("a", "deny"), "same id"),
-        (HEAD + rule("unknown-outcome", "hold"), "runtime's own"),
-        (HEAD + '[[rules]]\nid = "a"\n', "rule 1 needs"),
-        (HEAD.replace("[budget]", "rules = 5\n[budget]"), "rules must be"),
-        (HEAD + "#" * SOURCE_BYTES_MAX, "over 65536 bytes"),
+        ("", 0),
+        ("f", 1),
+        ("d", 0),
+        ("fd", 0),
+        ("df", 1),
+        ("ffdff", 2),
+        ("fcfcf", 3),
+        ("frf", 2),
+        ("ffc", 2),
+        ("ffr", 2),
     ],
 )
-def test_policy_that_is_half_understood_does_not_load(text: str, named: str) -> None:
-    with pytest.raises(ProgramError) as caught:
-        load_policy(text.encode())
-    assert caught.value.code == "PRG-003"
-    assert named in caught.value.text
+def test_row_of_failures_is_broken_by_success_alone(outcomes: str, expected: int) -> None:
+    words = {"f": "failed", "d": "done", "c": "called", "r": "refused"}
+    records = [record(500_000, words[each]) for each in outcomes]
+    assert count("failures_in_a_row", *records) == expected
 
 
-def test_condition_that_does_not_parse_is_shown_with_a_caret() -> None:
-    with pytest.raises(ProgramError, match=r"\^"):
-        policy(rule("a", "allow", "$slots.n =! 1"))
+@given(
+    st.lists(
+        st.tuples(st.integers(-50, 250), st.sampled_from(("called", "done", "failed", "refused")))
+    ),
+    st.integers(0, 200),
+)
+@settings(derandomize=True, max_examples=200)
+def test_count_is_the_same_whenever_it_is_taken_of_what_was_known(
+    found: list[tuple[int, str]], within_ms: int
+) -> None:
+    records = sorted((record(*each) for each in found), key=lambda each: each.at_ms)
+    known = [each for each in records if each.at_ms <= NOW]
+    for counts in COUNTS:
+        then = count(counts, *known, within_ms=within_ms)
+        assert count(counts, *records, within_ms=within_ms) == then

@@ -1,14 +1,17 @@
 """Projections: closed by default, placeholders for what is personal, and masked text."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nanovm_core.canonical import Json
 from nanovm_core.messages import Scalar
-from nanovm_core.projection import for_model, for_trace, masked
+from nanovm_core.projection import MODES, DeterministicSanitizer, for_model, for_trace, masked
 from tests.core.builders import ref
 
 SLOTS: dict[str, Scalar] = {"amount": 5, "seller": ref(1), "notes": ref(2), "iban": ref(3)}
 OPENED = {"seller": "Acme Tools", "notes": "Pay Acme Tools at DE89 3704", "iban": "DE89 3704"}
+SHOWN = {"amount": "clear", "seller": "placeholder", "notes": "text", "iban": "hidden"}
+SANITIZER = DeterministicSanitizer(modes=SHOWN)
 
 
 def test_slot_without_a_mode_is_hidden() -> None:
@@ -17,8 +20,7 @@ def test_slot_without_a_mode_is_hidden() -> None:
 
 
 def test_each_mode_shows_what_it_says() -> None:
-    modes = {"amount": "clear", "seller": "placeholder", "notes": "text", "iban": "hidden"}
-    assert for_model(modes, SLOTS, OPENED) == {
+    assert SANITIZER.for_model(SLOTS, OPENED) == {
         "amount": 5,
         "seller": "{{seller}}",
         "notes": "Pay {{seller}} at {{iban}}",
@@ -34,8 +36,49 @@ def test_text_that_cannot_be_opened_is_not_shown() -> None:
 
 
 def test_trace_sees_refs_and_clear_facts() -> None:
-    assert for_trace(SLOTS) == SLOTS
+    assert SANITIZER.for_trace(SLOTS) == SLOTS
     assert list(for_trace(SLOTS)) == sorted(SLOTS)
+
+
+def test_tool_gets_what_its_step_names_and_no_more() -> None:
+    args = {"sum": "amount", "to": "seller", "gone": "absent"}
+    assert SANITIZER.for_tool(args, SLOTS) == {"sum": 5, "to": ref(1)}
+    assert SANITIZER.for_tool({}, SLOTS) == {}
+
+
+def test_argument_names_only_what_the_model_was_shown() -> None:
+    args: dict[str, Json] = {
+        "a": "{{amount}}",
+        "s": "{{seller}}",
+        "n": "{{notes}}",
+        "i": "{{iban}}",
+        "x": "{{absent}}",
+        "t": "to {{seller}}",
+        "d": ["{{seller}}"],
+    }
+    assert SANITIZER.normalise(args, SLOTS) == {**args, "a": 5, "s": ref(1), "n": ref(2)}
+    assert DeterministicSanitizer().normalise(args, SLOTS) == args
+    unheard = DeterministicSanitizer(modes={"seller": "unheard of"})
+    assert unheard.normalise(args, SLOTS) == args
+
+
+def test_placeholder_of_a_slot_is_what_stands_for_it() -> None:
+    assert SANITIZER.placeholder("seller") == "{{seller}}"
+    assert SANITIZER.placeholder("iban") is SANITIZER.placeholder("absent") is None
+
+
+@given(
+    st.dictionaries(st.sampled_from(sorted(SLOTS)), st.sampled_from(MODES)),
+    st.dictionaries(st.sampled_from("pqr"), st.integers() | st.booleans() | st.text()),
+)
+@settings(derandomize=True)
+def test_new_slot_changes_nothing_that_the_model_sees(
+    modes: dict[str, str], new: dict[str, Scalar]
+) -> None:
+    of = DeterministicSanitizer(modes=modes)
+    assert of.for_model({**SLOTS, **new}, OPENED) == of.for_model(SLOTS, OPENED)
+    args: dict[str, Json] = {name: "{{" + name + "}}" for name in new}
+    assert of.normalise(args, {**SLOTS, **new}) == args
 
 
 def test_longer_value_is_masked_first() -> None:
@@ -58,6 +101,7 @@ def test_short_values_would_mask_half_the_text_and_stay() -> None:
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.text(min_size=4, max_size=9)), st.text())
+@settings(derandomize=True)
 def test_masking_leaves_no_value_where_it_stood(opened: dict[str, str], text: str) -> None:
     for value in opened.values():
         left = masked(f"{text}\x00{value}\x00{text}", opened)
