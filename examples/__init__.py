@@ -1,0 +1,1 @@
+"""Programs that are not about invoices, and need the kernel alone."""
