@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
 from dashboard import workspace
+from nanovm_core.errors import ProgramError
 from pipeline.queries import runs
 from pipeline.queries.runs import RunHead
 
@@ -24,13 +25,21 @@ def page(view: View) -> View:
         if _length(request) > settings.UPLOAD_SIZE_BYTES_MAX:
             response = render(request, "413.html", status=413)
         else:
-            response = view(request, *args, **kwargs)
+            response = _answered(view, request, *args, **kwargs)
         response.setdefault("Cache-Control", "no-store")
         patch_vary_headers(response, ("HX-Request", "Cookie"))
         workspace.remember(request, response)
         return response
 
     return wrapped
+
+
+def _answered(view: View, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    """The view's answer; where the operator's policy is at fault, a page that says how."""
+    try:
+        return view(request, *args, **kwargs)
+    except ProgramError as error:
+        return render(request, "policy_at_fault.html", {"error": error}, status=503)
 
 
 def own_run(request: HttpRequest, code: str) -> RunHead:

@@ -5,9 +5,16 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from django.conf import settings
+from django.db import transaction
 
+from nanovm_core.capabilities import grant_id, resolve
+from nanovm_core.messages import Effect, Snapshot
+from nanovm_core.program import Program
+from nanovm_core.warrants import binding, sign
+from pipeline import programs, records, workspaces
 from pipeline.keystore import made_once
 from pipeline.models import Revocation, Workspace
+from pipeline.world import now_ms
 
 KEY_FILE = "warrant_key"  # its own file, 0600: an adapter needs the public half alone
 
@@ -26,6 +33,34 @@ def revoked(workspace: Workspace) -> frozenset[str]:
     """The ids of the grants that were taken back in a workspace."""
     found = Revocation.objects.filter(workspace=workspace)
     return frozenset(found.values_list("grant", flat=True))
+
+
+def token(program: Program, now: Snapshot, effect: Effect) -> bytes:
+    """The signed warrant that goes with an effect; empty where its tool needs none."""
+    if effect.warrant is None:
+        return b""
+    bound = binding(now.run, now.program, effect)
+    grants = [grant_id(program.grants[effect.tool])]
+    return sign(effect.warrant, bound, signing_key(), grants=grants)
+
+
+def revoke(workspace_id: str, tool: str, actor: str) -> str:
+    """Take the grant of a tool back in a workspace, for every run of it, and return its id.
+
+    Sealed on the workspace's log first; a repeat changes nothing. What a worker has in hand
+    already may still be done; what is not begun is not.
+
+    Raises:
+        RefusedError: CAP-001 where the program in force grants no such tool.
+    """
+    grant = grant_id(resolve(programs.current().grants, tool))
+    with transaction.atomic():
+        workspace = records.lock_log(workspace_id)
+        if not Revocation.objects.filter(workspace=workspace, grant=grant).exists():
+            body = {"tool": tool, "outcome": "revoked", "in": {"grant": grant}}
+            workspaces.seal(workspace, "capability", body, actor=actor)
+            Revocation.objects.create(workspace=workspace, grant=grant, tool=tool, at_ms=now_ms())
+    return grant
 
 
 @lru_cache(maxsize=8)

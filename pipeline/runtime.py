@@ -6,7 +6,6 @@ from functools import partial
 
 from django.db import IntegrityError, transaction
 
-from nanovm_core.capabilities import grant_id
 from nanovm_core.errors import VerificationError
 from nanovm_core.events import (
     Approved,
@@ -24,20 +23,10 @@ from nanovm_core.fsm import begin, quarantine, transition
 from nanovm_core.lifecycle import ACTIVE, TERMINAL
 from nanovm_core.messages import Args, Decision, Effect, RunId, Scalar
 from nanovm_core.program import Program
-from nanovm_core.warrants import binding, sign
-from pipeline import (
-    accounts,
-    authority,
-    histories,
-    leases,
-    outbox,
-    programs,
-    queue,
-    records,
-    vaultstore,
-)
+from pipeline import authority, leases, outbox, programs, queue, records, vaultstore
 from pipeline.models import Outbox, Run, Workspace
 from pipeline.signals import announce
+from pipeline.surroundings import informed
 from pipeline.vaultstore import Sealed
 from pipeline.world import now_ms, run_code, uuid7
 
@@ -223,15 +212,7 @@ def _decided(
     program = programs.current() if ended else programs.program_of(run)
     decision = Decision(snapshot=snapshot)
     for event in (*_exchanged(run), *outbox.reconcile(run, snapshot), *events):
-        event = replace(
-            event,
-            ledger=accounts.ledger(workspace, program, snapshot),
-            history=histories.recorded(workspace, program),
-            revoked=authority.revoked(workspace),
-        )
-        if isinstance(event, KillRequested):
-            owed = snapshot.owed
-            event = replace(event, under_way=owed is not None and outbox.begun(owed))
+        event = informed(event, workspace, program, snapshot)
         decision = transition(program, snapshot, event)
         records.record(workspace, run, decision, secrets)
         snapshot = decision.snapshot
@@ -255,29 +236,25 @@ def _taken(run_id: str) -> Begun | None:
         return None
     before = outbox.begun(effect)
     outbox.begin(run, effect)
-    token = b""
-    if effect.warrant is not None:
-        bound = binding(snapshot.run, snapshot.program, effect)
-        grants = [grant_id(program.grants[effect.tool])]
-        token = sign(effect.warrant, bound, authority.signing_key(), grants=grants)
     return Begun(
         run=run,
         program=program,
         slots=snapshot.slots,
         effect=effect,
         before=before,
-        token=token,
+        token=authority.token(program, snapshot, effect),
     )
 
 
 def _new_run(workspace: Workspace, model: str, pace_ms: int, policy: str) -> Run:
     source, rules = programs.shipped_program(), programs.policy_source(policy)
+    program = programs.ruled(source, rules)
     return Run(
         id=uuid7(),
         workspace=workspace,
-        program_hash=programs.compiled(source).hash,
+        program_hash=program.hash,
         program_source=source,
-        policy_hash=programs.compiled_policy(rules).hash,
+        policy_hash=program.policy.hash,
         policy_source=rules,
         model=model,
         pace_ms=pace_ms,

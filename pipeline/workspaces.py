@@ -1,5 +1,7 @@
 """Workspaces: a visitor's own log, vault and budgets."""
 
+from collections.abc import Mapping
+
 from django.db import transaction
 
 from nanovm_core.canonical import encode
@@ -17,38 +19,47 @@ def create() -> Workspace:
     program = programs.current()
     workspace_id, at_ms = uuid7(), now_ms()
     origin = f"{ORIGIN_HOST}/{workspace_id.hex[-12:]}"
-    data = encode(
-        {
-            "v": VERSION,
-            "log": origin,
-            "seq": 0,
-            "run": LOG_RUN,
-            "n": 0,
-            "kind": "genesis",
-            "at_ms": at_ms,
-            "actor": "runtime",
-            "program": program.hash,
-            "policy": program.policy.hash,
-            "capabilities": capabilities_hash(program),
-            "prev": ZERO,
-        }
-    )
     with transaction.atomic():
         workspace = Workspace.objects.create(
             id=workspace_id,
             origin=origin,
-            size=1,
-            log_length=1,
-            log_head=canonical_hash(data),
+            log_head=ZERO,
             created_ms=at_ms,
         )
-        Envelope.objects.create(
-            workspace=workspace,
-            seq=0,
-            run=LOG_RUN,
-            n=0,
-            bytes=data,
-            hash=canonical_hash(data),
-            kind="genesis",
-        )
+        body = {
+            "program": program.hash,
+            "policy": program.policy.hash,
+            "capabilities": capabilities_hash(program),
+        }
+        seal(workspace, "genesis", body, actor="runtime")
     return workspace
+
+
+def seal(workspace: Workspace, kind: str, body: Mapping[str, object], *, actor: str) -> None:
+    """Seal what belongs to no run on the workspace's own chain; the caller holds its lock."""
+    place = {"log": workspace.origin, "seq": workspace.size, "run": LOG_RUN}
+    data = encode(
+        {
+            "v": VERSION,
+            **place,
+            "n": workspace.log_length,
+            "kind": kind,
+            "at_ms": now_ms(),
+            "actor": actor,
+            "prev": workspace.log_head,
+            **body,
+        }
+    )
+    Envelope.objects.create(
+        workspace=workspace,
+        seq=workspace.size,
+        run=LOG_RUN,
+        n=workspace.log_length,
+        bytes=data,
+        hash=canonical_hash(data),
+        kind=kind,
+    )
+    workspace.size += 1
+    workspace.log_length += 1
+    workspace.log_head = canonical_hash(data)
+    workspace.save(update_fields=["size", "log_length", "log_head"])

@@ -1,8 +1,10 @@
 """Every page: that it is there, what it says, and which headers it bears."""
 
 import re
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from dashboard.forms import MODELS, PACES
@@ -182,3 +184,13 @@ def test_the_theme_is_remembered_and_leads_nowhere_else(visitor: Visitor) -> Non
     assert 'data-theme="dark"' in visitor.read("/")
     visitor.post("/theme/", {"theme": '"><script>', "next": "/runs/"})
     assert "data-theme" not in visitor.read("/")
+
+
+def test_a_policy_at_fault_is_said_on_the_page_and_begins_nothing(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "policy.toml"
+    broken.write_text('v = "nanovm-policy/1"\nname = "x"\ncolour = 1\n')
+    monkeypatch.setattr(settings, "NANOVM_POLICY", broken)
+    assert "colour" in visitor.read("/policy/", 503)
+    assert "line 3" in visitor.read("/policy/", 503)
