@@ -104,6 +104,7 @@ class Scene:
             stepping=stepping,
             agent=agent,
         )
+        self.secrets = tuple(secrets)
         self.first: Snapshot = first.snapshot
         self.now: Snapshot = first.snapshot
         self.drafts: list[Draft] = list(first.drafts)

@@ -64,7 +64,7 @@ def test_snapshot_hash_is_that_of_the_value_after_each_envelope() -> None:
     play = Play().to_end()
     for draft, each in zip(play.drafts, sealed(play), strict=True):
         data = encode_snapshot(draft.after)
-        expected = hashlib.sha256(b"nanovm/snapshot/v1\x00" + data).hexdigest()
+        expected = hashlib.sha256(b"nanovm/snapshot/v2\x00" + data).hexdigest()
         assert body(each)["snapshot"] == expected == snapshot_hash(data)
 
 
