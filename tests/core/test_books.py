@@ -24,8 +24,10 @@ def left(books: Books, account: str = "workspace/EUR", agent: str = "ann") -> in
 def test_an_account_opens_with_the_limit_of_program_and_policy() -> None:
     """Nothing was used, so all of it is there; and there is no other account."""
     assert dict(Books().ledger(desk(), "ann", EUR)) == {
-        **{"workspace/EUR": 25_000, "workspace/USD": 25_000},  # the two that are granted
-        **{"global/EUR": 10_000_000, "global/USD": 10_000_000},
+        "workspace/EUR": 25_000,
+        "workspace/USD": 25_000,  # the two that are granted
+        "global/EUR": 10_000_000,
+        "global/USD": 10_000_000,
         "agent/calls": 100,
     }
 
