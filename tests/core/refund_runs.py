@@ -301,6 +301,8 @@ class Refund:
         self.at_ms += after_ms
         event = replace(kind(at_ms=self.at_ms, **fields), ledger=self.funds, **self.runtime)
         decision = transition(self.program, self.now, event)
+        if decision.drafts:
+            assert decision.drafts[-1].after == decision.snapshot
         self.now = decision.snapshot
         self.drafts += decision.drafts
         return decision

@@ -93,3 +93,11 @@ def test_snapshot_of_another_format_is_not_read() -> None:
     for version in ("nanovm-snapshot/999", "", 2, None):
         with pytest.raises(VerificationError, match="LOG-003"):
             decode_snapshot(encode({**fields, "v": version}))
+
+
+def test_snapshot_with_a_text_for_a_list_is_not_read() -> None:
+    fields = decode(encode_snapshot(SNAPSHOT))
+    assert isinstance(fields, dict)
+    for name in ("approved", "ignored", "allowed_by"):
+        with pytest.raises(VerificationError, match="LOG-003"):
+            decode_snapshot(encode({**fields, name: "large"}))

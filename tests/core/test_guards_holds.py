@@ -142,6 +142,11 @@ def test_hold_of_the_call_lets_nothing_be_paid_until_a_person_says_so() -> None:
     run = Refund().to_refund(amount_minor=5_000)
     assert (run.now.state, run.now.held_by, run.now.owed) == (life.APPROVAL, "large", None)
     assert run.now.reserved == ()
+    held = run.drafts[-1]
+    assert (held.kind, held.body["decision"]) == (
+        "suspended",
+        {"verdict": "HELD", "rules": ["large"]},
+    )
     lifted = run.feed(Approved)
     assert [effect.tool for effect in lifted.effects] == ["money.refund"]
     assert run.now.approved == ("large",)
@@ -183,8 +188,17 @@ def test_outcome_nobody_knows_is_looked_into_under_the_same_key() -> None:
     run = unknown()
     key, held = run.key, run.now.reserved
     assert run.now.held_by == "unknown-outcome"
+    assert (code(run.done(RECEIPT)), code(run.fail())) == ("FSM-002", "FSM-002")
     looked = run.feed(Approved)
     assert ([effect.key for effect in looked.effects], run.now.reserved) == ([key], held)
+
+
+def test_payment_under_way_keeps_its_warrant_from_one_suspension_to_another() -> None:
+    run = paused_at_refund()
+    warrant = run.owed.warrant
+    run.feed(EffectUnknown, key=run.key, code="X-1", text="x")
+    assert (run.now.state, run.owed.warrant) == (life.APPROVAL, warrant)
+    assert code(run.feed(KillRequested)) == "FSM-009"
 
 
 def test_late_payment_is_looked_into_with_time_to_answer() -> None:

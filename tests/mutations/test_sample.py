@@ -5,7 +5,8 @@ from hashlib import sha256
 import pytest
 
 from mutations.patching import Mutation, load
-from mutations.survey import judge, line, run
+from mutations.survey import judge, line
+from mutations.trials import Trial, run
 
 SEED = "nanovm"
 SIZE = 6
@@ -25,4 +26,4 @@ def test_the_guard_is_missed(mutation: Mutation) -> None:
 
 def test_with_every_guard_in_place_the_same_tests_pass() -> None:
     tests = sorted({test for mutation in sample() for test in mutation.tests})
-    assert run(tests).end == "passed"
+    assert run(Trial(tuple(tests))).end == "passed"

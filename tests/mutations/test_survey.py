@@ -7,6 +7,7 @@ import pytest
 from mutations import survey
 from mutations.patching import load
 from mutations.survey import Verdict, judge, main
+from mutations.trials import Ran
 from tests.mutations.entries import GUARD, entry, mutation, written
 
 HERE = "tests/mutations/cases"
@@ -15,7 +16,7 @@ HERE = "tests/mutations/cases"
 def verdict(folder: Path, case: str, **change: object) -> Verdict:
     """What the survey says of a mutation whose test is a function of ``cases``."""
     lists = written(folder, entry(tests=[f"{HERE}/{case}"], **change))
-    return judge(load(lists)[0], lists)
+    return judge(load(lists)[0])
 
 
 def test_a_guard_whose_test_fails_is_killed(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_a_test_that_does_not_end_is_ended_and_kills_only_where_the_entry_says_s
 ) -> None:
     lists = written(tmp_path, entry(tests=[f"{HERE}/endless.py"]))
     endless = load(lists)[0]
-    seen = judge(endless, lists, seconds_max=5)
+    seen = judge(endless, seconds_max=5)
     assert (seen.killed, seen.ran.end) == (False, "timeout")
 
 
@@ -88,6 +89,6 @@ def test_the_command_tells_the_number_of_survivors(
 def test_the_exit_status_does_not_wrap_to_success(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    survivors = (Verdict(mutation(), False, survey.Ran("passed")),) * 256
-    monkeypatch.setattr(survey, "survey", lambda *_: survivors)
+    survivors = (Verdict(mutation(), False, Ran("passed")),) * 256
+    monkeypatch.setattr(survey, "survey", lambda _: survivors)
     assert main([f"--lists={written(tmp_path, entry())}"]) == survey.STATUS_MAX

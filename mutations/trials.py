@@ -1,0 +1,134 @@
+"""Runs of named tests, each in a process of its own, some of them at once."""
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from mutations.patching import ROOT, Mutation, install
+
+AT_ONCE = 2
+SECONDS_MAX = 180.0  # a run of named tests; the slowest takes a quarter of it
+
+# A mutation that is not even Python any more fails every test, and proves nothing.
+BROKEN = {"NameError", "UnboundLocalError", "SyntaxError", "IndentationError", "ImportError"}
+BROKEN |= {"ModuleNotFoundError", "MutationError"}
+
+# Each trial is forked from a server that has imported what is slow to import, and nothing of
+# ours: a guard is removed before the first of our modules is read.
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload(
+    [
+        *("pytest", "pytest_asyncio.plugin", "pytest_django.plugin", "pytest_playwright"),
+        *("_hypothesis_pytestplugin", "hypothesis.stateful", "xdist.plugin", "django.test"),
+        "cryptography.hazmat.primitives.asymmetric.ed25519",
+        "cryptography.hazmat.primitives.ciphers.aead",
+    ]
+)
+
+
+class Ran(NamedTuple):
+    """How a run of tests ended: passed, test, collection, timeout, broken or crashed."""
+
+    end: str
+    test: str = ""
+    text: str = ""
+    seconds: float = 0
+
+
+class Trial(NamedTuple):
+    """Tests to run, up to the first failure, without the guard of ``mutation`` if there is one."""
+
+    tests: tuple[str, ...]
+    mutation: Mutation | None = None
+    seconds_max: float = SECONDS_MAX
+
+
+def run(trial: Trial) -> Ran:
+    """Run one trial to its end."""
+    [(_, ran)] = run_all([trial])
+    return ran
+
+
+def run_all(trials: Iterable[Trial]) -> Iterator[tuple[Trial, Ran]]:
+    """Run trials, AT_ONCE of them at a time; each comes when it has ended."""
+    todo, running = iter(trials), list[_Running]()
+    while True:
+        while len(running) < AT_ONCE and (trial := next(todo, None)) is not None:
+            running.append(_Running(trial))
+        if not running:
+            return
+        left = min(each.left() for each in running)
+        wait([each.process.sentinel for each in running], timeout=max(0.0, left))
+        for each in [each for each in running if not each.process.is_alive() or each.left() <= 0]:
+            running.remove(each)
+            yield each.trial, each.end()
+
+
+class _Running:
+    """A trial whose process was started; whoever starts it ends it."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial, self.began = trial, time.monotonic()
+        self.folder = tempfile.TemporaryDirectory(prefix="nanovm-trial-")
+        self.process = _SERVER.Process(target=_try, args=(trial, self.folder.name))
+        self.process.start()
+
+    def left(self) -> float:
+        """The seconds that it may still take."""
+        return self.began + self.trial.seconds_max - time.monotonic()
+
+    def end(self) -> Ran:
+        """What came of it; where its time is out, it ends here, and what it started with it."""
+        late = self.process.is_alive()
+        if late and self.process.pid is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.join()
+        with self.folder as name:
+            ran = Ran("timeout", text="it did not end in time")
+            if not late:
+                ran = _ended(self.process.exitcode, Path(name))
+        self.process.close()
+        return ran._replace(seconds=time.monotonic() - self.began)
+
+
+def _try(trial: Trial, folder: str) -> None:
+    """The whole life of a trial's process."""
+    os.setsid()
+    os.chdir(ROOT)
+    for name in [name for name in os.environ if name.startswith(("PYTEST_", "NANOVM_"))]:
+        del os.environ[name]
+    tempfile.tempdir = os.environ["TMPDIR"] = folder
+    with open(Path(folder, "output"), "wb") as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    if trial.mutation is not None:
+        install(trial.mutation)
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "mutations.verdict"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the server imported plugins
+    sys.exit(pytest.main([*options, f"--verdict={folder}/verdict", *trial.tests]))
+
+
+def _ended(status: int | None, folder: Path) -> Ran:
+    """What the exit status and the plugin's file say together."""
+    if status == 0:
+        return Ran("passed", text="every named test passes")
+    verdict = folder / "verdict"
+    if not verdict.exists():
+        lines = (folder / "output").read_text(encoding="utf-8", errors="replace").splitlines()
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        return Ran("crashed", text=f"exit status {status}: {last}")
+    fault = json.loads(verdict.read_text(encoding="utf-8"))
+    end = {"call": "test", "collect": "collection"}.get(fault["when"], "broken")
+    if {*fault["kinds"]} <= BROKEN:
+        end = "broken"
+    return Ran(end, fault["test"], f"{'/'.join(fault['kinds'])}: {fault['text']}")
