@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from nanovm_core import capabilities, flow, fsm, steps
+from nanovm_core import fsm, requests, steps, warrants
 from nanovm_core.canonical import decode
 from nanovm_core.capabilities import Grant
 from nanovm_core.envelope import decode_snapshot
@@ -31,6 +31,7 @@ A_CENT_MORE = (
     '{"tool": "stripe.create_payment_intent", "args": {"amount_minor": 128451, '
     '"currency": "EUR", "payee": "{{payee}}", "memo": "{{memo}}"}}'
 )
+PAY = "stripe.create_payment_intent"
 FORGED_CHARGE = "charge without authorize"
 FORGED_ROW = "forged intent in the outbox"
 
@@ -43,6 +44,12 @@ def nothing(*_args: object, **_kwargs: object) -> None:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody will account for what the missing defence would have counted."""
     monkeypatch.setattr(waiting, "WAIT_MS_MAX", 100)
+
+
+def unproved(program: Program) -> Program:
+    """The program with a payment whose arguments need come from nowhere."""
+    free = replace(program.tools[PAY], critical=MappingProxyType({}))
+    return replace(program, tools=MappingProxyType({**program.tools, PAY: free}))
 
 
 class TestToolInjection:
@@ -60,7 +67,8 @@ class TestToolInjection:
     def test_without_provenance_a_cent_more_is_paid_and_seen(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(flow, "check_provenance", nothing)
+        ruled = programs.ruled
+        monkeypatch.setattr(programs, "ruled", lambda *given: unproved(ruled(*given)))
         run = owing("propose")
         attack = shoot(run, "tool_injection", proposal=A_CENT_MORE)
         assert attack.verdict == "ACCEPTED"
@@ -110,7 +118,7 @@ class TestDoubleExec:
         program = programs.current()
 
         def judged_again(_: Program, snapshot: Snapshot, event: KernelEvent) -> Decision:
-            refused = replace(snapshot, ignored=())
+            refused = snapshot._replace(ignored=())
             return fsm._refused(program, refused, event, RefusedError("FSM-002", "no"))
 
         monkeypatch.setattr(fsm, "_absorbed", judged_again)
@@ -141,9 +149,8 @@ class TestSkipStep:
     def test_without_the_owed_key_a_run_ends_as_paid_that_never_paid(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def lenient(program: Program, _now: Snapshot, _event: KernelEvent, key: str) -> Any:
-            effect = Effect(step="charge", tool="x", attempt=1, key=key, args={}, at_ms=0)
-            return effect, program.steps["charge"]
+        def lenient(_now: Snapshot, _event: KernelEvent, key: str) -> Effect:
+            return Effect(step="charge", tool="x", attempt=1, key=key, args={}, at_ms=0)
 
         run = at("charge")
         with monkeypatch.context() as patched:
@@ -186,7 +193,7 @@ class TestSkipStep:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(runtime, "_taken", believed)
-        monkeypatch.setattr(capabilities, "authorize", nothing)
+        monkeypatch.setattr(warrants, "check", nothing)
         attack = shoot(owing("charge"), "skip_step", skip=FORGED_ROW)
         assert (attack.verdict, attack.integrity) == ("ACCEPTED", "BREACHED")
         assert attack.evidence["calls"] == 1
@@ -197,15 +204,7 @@ class TestReorderSteps:
     def test_without_the_hash_in_the_message_the_run_is_led_on(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        decided = fsm._decided
-
-        def lenient(program: Program, snapshot: Snapshot, event: Any) -> Decision:
-            named = hasattr(event, "program")
-            return decided(
-                program, snapshot, replace(event, program=snapshot.program) if named else event
-            )
-
-        monkeypatch.setattr(fsm, "_decided", lenient)
+        monkeypatch.setattr(requests, "expect_program", nothing)
         run = at("charge")
         attack = shoot(run, "reorder_steps", how="resume under a permuted program")
         assert attack.verdict == "ACCEPTED"
@@ -259,4 +258,5 @@ def _begun(run: Run, row: Outbox) -> runtime.Begun:
         slots=decode_snapshot(bytes(run.snapshot)).slots,
         effect=effect,
         before=False,
+        token=b"",
     )
