@@ -9,6 +9,7 @@ from nanovm_core.messages import Reservation
 
 MONEY, CALLS, STEPS, TOKENS = "money", "calls", "steps", "tokens"
 UNITS = (MONEY, CALLS, STEPS, TOKENS)
+COUNTED = frozenset({CALLS, STEPS, TOKENS})
 RUN, AGENT, WORKSPACE, GLOBAL = "run", "agent", "workspace", "global"
 SCOPES = (AGENT, WORKSPACE, GLOBAL)  # the shared ones; a run's own limits are in ``Limits``
 CODES: Mapping[str, str] = MappingProxyType(
@@ -78,7 +79,7 @@ class Accounts:
         )
         self._money_minor_max = limits.money_minor_max
         self._wall_ms_max = limits.wall_ms_max
-        self._plans.update({each: self.of(each) for each in USUAL if self._covers(each)})
+        self._plans.update({each: self.of(each) for each in USUAL if self.covers(each)})
 
     def of(self, unit: str) -> tuple[int, tuple[str, ...]]:
         """The run's own limit of a unit, and the shared accounts that pay it too.
@@ -89,7 +90,7 @@ class Accounts:
         found = self._plans.get(unit)
         if found is not None:
             return found
-        if not is_currency(unit) or not self._covers(unit):
+        if not is_currency(unit) or not self.covers(unit):
             raise RefusedError("BUD-006", "No account covers money of this currency.")
         return self._money_minor_max, tuple(prefix + unit for prefix, _ in self._money)
 
@@ -146,7 +147,8 @@ class Accounts:
             taken += [Reservation(name, amount) for name in (_OWN + unit, *names)]
         return tuple(taken)
 
-    def _covers(self, currency: str) -> bool:
+    def covers(self, currency: str) -> bool:
+        """Whether every scope that counts money has an account in this currency."""
         return all(only is None or currency in only for _, only in self._money)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nanovm_core.budget import CALLS, Accounts, Budget, Limits
+from nanovm_core.budget import Accounts, Budget, Limits
 from nanovm_core.capabilities import (
     Grant,
     Tool,
@@ -29,7 +29,7 @@ from nanovm_core.policy import (
 )
 from nanovm_core.projection import DeterministicSanitizer
 from nanovm_core.proposals import Call
-from nanovm_core.shortcut import shortcut
+from nanovm_core.shortcut import affordable, shortcut
 from nanovm_core.why import Finding as Finding
 from nanovm_core.why import findings
 
@@ -40,7 +40,7 @@ class Gate:
     It holds nothing of a run: each answer follows from its arguments alone.
     """
 
-    __slots__ = ("_accounts", "_admission", "_admit", "_passages", "_windows")
+    __slots__ = ("_accounts", "_admit", "_passages", "_windows")
 
     def __init__(
         self,
@@ -49,9 +49,11 @@ class Gate:
         admission: tuple[PolicyRule, ...],
         windows: tuple[Window, ...],
     ) -> None:
-        self._passages = {name: (each, shortcut(each)) for name, each in passages.items()}
+        self._passages = {
+            name: (each, shortcut(each), affordable(each, accounts))
+            for name, each in passages.items()
+        }
         self._accounts = accounts
-        self._admission = admission
         self._admit = verdict(admission)
         self._windows = windows
 
@@ -72,15 +74,13 @@ class Gate:
         found = self._passages.get(tool)
         if found is None:
             raise ungranted()
-        passage, quick = found
+        passage, quick, covers = found
         allowed = quick(given, facts) or passage.judge(given, facts)
-        accounts, ledger, used = self._accounts, facts.ledger, facts.used
-        accounts.require(CALLS, 1, ledger, used)
-        if passage.cost is not None:
-            currency, amount = passage.cost(allowed.args)
-            accounts.require(currency, amount, ledger, used)
+        if not covers(allowed.args, facts.ledger, facts.used):
+            for unit, amount in passage.need(allowed.args):
+                self._accounts.require(unit, amount, facts.ledger, facts.used)
         if facts.started_ms:
-            accounts.require_time(facts.started_ms, facts.at_ms)
+            self._accounts.require_time(facts.started_ms, facts.at_ms)
         if accepts is not None and tool not in accepts:
             raise _elsewhere(tool)
         return allowed
@@ -91,7 +91,7 @@ class Gate:
         found = self._passages.get(tool)
         if found is None:
             raise ungranted()
-        passage, quick = found
+        passage, quick, _ = found
         allowed = quick(given, facts) or passage.judge(given, facts)
         if accepts is not None and tool not in accepts:
             raise _elsewhere(tool)
@@ -125,11 +125,7 @@ class Gate:
 
     def need(self, tool: str, args: Args) -> Mapping[str, int]:
         """What one call uses, by unit; money by its currency."""
-        passage = self._passage(tool)
-        if passage.cost is None:
-            return MappingProxyType({CALLS: 1})
-        currency, amount = passage.cost(args)
-        return MappingProxyType({CALLS: 1, currency: amount})
+        return MappingProxyType(dict(self._passage(tool).need(args)))
 
     def begin_step(
         self, begun: int, ledger: Mapping[str, int], started_ms: int, at_ms: int
@@ -158,7 +154,8 @@ class Gate:
         A call is accepted where no finding has failed. A finding names slots and accounts; it
         holds no value but those that its conditions read and what its accounts have left.
         """
-        passage, _ = self._passages.get(call.tool, (None, None))
+        found = self._passages.get(call.tool)
+        passage = None if found is None else found[0]
         return tuple(findings(passage, self._accounts, call, facts, accepts))
 
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nanovm_core.arguments import PLACEHOLDER, Holds, Reader
-from nanovm_core.budget import CALLS, WORKSPACE, is_currency
+from nanovm_core.budget import CALLS, COUNTED, WORKSPACE, is_currency
 from nanovm_core.canonical import Json
 from nanovm_core.capabilities import (
     Grant,
@@ -88,6 +88,10 @@ class Passage(NamedTuple):
         rules, hold = self.verdict(self.reads(facts, args), facts.approved)
         check_provenance(self.tool, args, facts.slots)
         return Allowed(MappingProxyType(args), rules, hold)
+
+    def need(self, args: Args) -> tuple[tuple[str, int], ...]:
+        """What one call uses, by unit; money by its currency."""
+        return ((CALLS, 1),) if self.cost is None else ((CALLS, 1), self.cost(args))
 
     def require_live(self, facts: Facts) -> None:
         """Return if the grant is in force: not run out, nor revoked, nor its origin.
@@ -197,7 +201,9 @@ def _cost(tool: Tool, money: Money) -> Cost:
         raise ProgramError("PRG-002", f"{tool.name} does not say how much money it moves.")
 
     def cost(args: Args) -> tuple[str, int]:
-        currency = args[currency_name] if currency_name else currency_is
+        currency = str(args[currency_name]) if currency_name else currency_is
+        if currency in COUNTED:  # a currency of that name would pay with another account
+            currency = ""
         return currency, args[amount_name]  # type: ignore[return-value]  # held to the schema
 
     return cost

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nanovm_core.arguments import PLACEHOLDER as PLACEHOLDER_FORM
 from nanovm_core.arguments import filled, normalise
 from nanovm_core.canonical import Json
 from nanovm_core.messages import Args, Scalar
@@ -47,7 +48,9 @@ class DeterministicSanitizer:
 
     def placeholder(self, slot: str) -> str | None:
         """What the model writes for a slot that it was shown; nothing stands for any other."""
-        return "{{" + slot + "}}" if self.modes.get(slot) in SHOWN else None
+        found = "{{" + slot + "}}"
+        shown = self.modes.get(slot) in SHOWN
+        return found if shown and PLACEHOLDER_FORM.fullmatch(found) else None
 
     def _shown(self, slots: Args) -> Args:
         return {name: value for name, value in slots.items() if self.modes.get(name) in SHOWN}

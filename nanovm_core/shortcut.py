@@ -10,13 +10,15 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from nanovm_core.arguments import ArgSpec, Constraint
+from nanovm_core.budget import CALLS, USUAL, Accounts
 from nanovm_core.canonical import INTEGER_MAX
-from nanovm_core.condition_syntax import COMPARISONS, LITERAL, VARIABLE, Node, tree
+from nanovm_core.condition_syntax import COMPARISONS, LITERAL, VARIABLE, Node, tree, upwards
 from nanovm_core.errors import ConditionError
 from nanovm_core.messages import Args
 from nanovm_core.passage import Allowed, Facts, Passage
-from nanovm_core.policy import ALLOW, PolicyRule, Window, counted
+from nanovm_core.policy import ALLOW, RECORDS_MAX, PolicyRule, Window
 
+Affordable = Callable[[Args, Mapping[str, int], Mapping[str, int]], bool]
 Quick = Callable[[Any, Facts], Allowed | None]  # a call's arguments, and what it may know
 
 _ANY = range(-INTEGER_MAX, INTEGER_MAX + 1)
@@ -42,7 +44,8 @@ class Plan(NamedTuple):
     slots: tuple[tuple[str, type, Container[object], bool], ...]  # demands
     allowed: tuple[str, ...]  # the one allow rule, where the demands are its condition
     others: tuple[PolicyRule, ...]  # the rules that are asked in full
-    watching: tuple[PolicyRule, ...]  # those that only a history can set off
+    watching: tuple[PolicyRule, ...]  # those that only a history can set off,
+    quiet: int  # and one of more records than these
 
 
 def shortcut(passage: Passage) -> Quick:
@@ -51,12 +54,38 @@ def shortcut(passage: Passage) -> Quick:
     return _quick(passage, plan) if plan is not None else lambda _, __: None
 
 
+def affordable(passage: Passage, accounts: Accounts) -> Affordable:
+    """Whether a call is covered by what it usually draws on; a no says nothing."""
+    money = passage.tool.money
+    calls_max, shared = accounts.of(CALLS)
+    if money is None or not money.currency:
+        return lambda _, __, ___: False
+    amount_name, currency_name = money.amount, money.currency
+    pockets = {currency: accounts.of(currency) for currency in USUAL if accounts.covers(currency)}
+
+    def covers(args: Any, ledger: Mapping[str, int], used: Mapping[str, int]) -> bool:
+        amount, currency = args[amount_name], args[currency_name]
+        found = pockets.get(currency)
+        if found is None or used.get(CALLS, 0) >= calls_max:
+            return False
+        for name in shared:
+            if ledger.get(name, 0) < 1:
+                return False
+        limit, names = found
+        for name in names:
+            if ledger.get(name, 0) < amount:
+                return False
+        return bool(0 < amount <= limit - used.get(currency, 0))
+
+    return covers
+
+
 def _quick(passage: Passage, plan: Plan) -> Quick:  # noqa: C901  # a call costs what a check does
     size, expires_ms, new = len(passage.tool.args), passage.grant.expires_ms, tuple.__new__
-    integers, texts, demands, allowed, others, watching = plan
+    integers, texts, demands, allowed, others, watching, quiet = plan
     asked = (*others, *watching)
 
-    def quick(given: Any, facts: Facts) -> Allowed | None:
+    def quick(given: Any, facts: Facts) -> Allowed | None:  # noqa: C901
         if len(given) != size or facts.revoked or (expires_ms and facts.at_ms >= expires_ms):
             return None
         slots, form = facts.slots, type(given)
@@ -66,14 +95,17 @@ def _quick(passage: Passage, plan: Plan) -> Quick:  # noqa: C901  # a call costs
         try:
             for name, slot, values in integers:
                 value, known = args[name], slots[slot]
-                fits = type(value) is int and value in values
-                if not fits or value != known or type(known) is not int:
+                if type(value) is not int or value not in values:
+                    return None
+                if value != known or type(known) is not int:
                     return None
             for name, slot, length, placeholder in texts:
                 value, known = args[name], slots[slot]
-                args[name] = value = known if value == placeholder else value
-                fits = type(value) is str and value == known and len(value) <= length
-                if not fits or (value >= "{{" and value[:2] == "{{"):
+                if value == placeholder:
+                    args[name] = value = known
+                if value != known or type(value) is not str or len(value) > length:
+                    return None
+                if value >= "{{" and value[:2] == "{{":
                     return None
             for name, kind, among, wanted in demands:
                 known = slots[name]
@@ -82,7 +114,7 @@ def _quick(passage: Passage, plan: Plan) -> Quick:  # noqa: C901  # a call costs
         except KeyError:
             return None
         rules = allowed
-        if others or (watching and facts.history):
+        if others or (watching and len(facts.history) > quiet):
             rules = _asked(passage, asked, facts, args, allowed)
         return new(Allowed, (MappingProxyType(args), rules, None)) if rules else None
 
@@ -124,19 +156,20 @@ def _plan(passage: Passage) -> Plan | None:
         demands += found
     allows = [rule for rule in passage.rules if rule.outcome == ALLOW]
     allowed: tuple[str, ...] = ()
-    others, watching = [], []
+    others, watching, quiet = [], [], RECORDS_MAX
     for rule in passage.rules:
         wanted = rule.outcome == ALLOW
         found = None if wanted and len(allows) > 1 else _condition(rule, wanted, set(slots))
         if found is not None:
             demands += found
             allowed += (rule.id,) if wanted else ()
-        elif not wanted and _sleeps(rule, passage.windows):
+        elif not wanted and (most := _quiet(rule, passage.windows)) >= 0:
             watching.append(rule)
+            quiet = min(quiet, most)
         else:
             others.append(rule)
     return _placed(passage, slots, demands)._replace(
-        allowed=allowed, others=tuple(others), watching=tuple(watching)
+        allowed=allowed, others=tuple(others), watching=tuple(watching), quiet=quiet
     )
 
 
@@ -162,6 +195,7 @@ def _placed(passage: Passage, slots: Mapping[str, str], demands: Iterable[Demand
         allowed=(),
         others=(),
         watching=(),
+        quiet=0,
     )
 
 
@@ -239,11 +273,23 @@ def _ordered(sign: str, number: int) -> range:
     return _between(number if sign == ">=" else number + 1, None)
 
 
-def _sleeps(rule: PolicyRule, windows: tuple[Window, ...]) -> bool:
-    """Whether a rule speaks of history alone, and does not fire while there is none."""
-    if any(not path.startswith("history.") for path in rule.when.variables):
-        return False
-    try:
-        return not rule.when.run({"history": counted(windows, (), "", 0)})
-    except ConditionError:
-        return False
+def _quiet(rule: PolicyRule, windows: tuple[Window, ...]) -> int:
+    """How many records there may be before a rule over history alone could fire; -1 is none.
+
+    No window counts more than there are; and of an ``and`` it is enough that one part is quiet.
+    """
+    known, bounds = {window.name for window in windows}, [-1]
+    for node in upwards(tree(rule.when.text)):
+        parts = len(node.children)
+        if node.kind in COMPARISONS:
+            demand = _comparison(node, False)
+            if demand is None or demand.root != "history" or demand.name not in known:
+                return -1
+            most = demand.values.stop - 1 if isinstance(demand.values, range) else -1
+            bounds.append(most if 0 in demand.values else -1)
+        elif node.kind in ("and", "or") and all(child.children for child in node.children):
+            mine, bounds = bounds[-parts:], bounds[:-parts]
+            bounds.append(max(mine) if node.kind == "and" else min(mine))
+        elif node.kind not in (VARIABLE, LITERAL):
+            return -1
+    return bounds[-1]

@@ -132,10 +132,7 @@ def _budgets(
     passage: Passage, accounts: Accounts, facts: Facts, args: Args | None
 ) -> Iterator[Finding]:
     """Each account that the call draws on, with what it has left, and the run's clock."""
-    draws = [(CALLS, 1)]
-    if passage.cost is not None and args is not None:
-        draws.append(passage.cost(args))
-    for unit, amount in draws:
+    for unit, amount in passage.need(args) if args is not None else ((CALLS, 1),):
         try:
             found = accounts.left(unit, facts.ledger, facts.used)
         except RefusedError as error:

@@ -188,7 +188,8 @@ def policy(
 def said(world: World, tool: str, args: Mapping[str, Scalar], facts: Facts) -> Mapping[str, object]:
     """What rules at authorize may read."""
     currency = cost(world.tools[tool], args)[0]
-    left = facts.ledger.get(f"workspace/{currency}")
+    named = re.fullmatch("[A-Z]{3}", currency)
+    left = facts.ledger.get(f"workspace/{currency}") if named else None
     return {
         "slots": facts.slots,
         "proposal": args,

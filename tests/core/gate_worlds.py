@@ -130,6 +130,9 @@ def tools(dice: Random) -> dict[str, Tool]:
         args["urgent"] = ArgSpec(type="boolean", one_of=dice.choice((None, (False,))))
     if dice.random() < 0.2:
         del critical["memo"]
+    if dice.random() < 0.15:
+        del critical["currency"]
+        args["currency"] = ArgSpec(type="string", length_max=9)
     if dice.random() < 0.1:
         money = Money(amount="amount", currency_is="USD")
     pay = Tool(name="pay", args=args, critical=critical, free=("urgent", "memo"), money=money)
@@ -292,8 +295,8 @@ def proposal(dice: Random, of: World, known: Facts) -> Proposed:
         name: known.slots.get(name, 1) if source.slot else source.constant
         for name, source in of.tools["pay"].critical.items()
     }
-    args |= {name: value for name, value in {"urgent": False, "memo": "Invoice 7"}.items()
-             if name in of.tools["pay"].args and name not in args}  # fmt: skip
+    usual = {"urgent": False, "memo": "Invoice 7", "currency": "EUR"}
+    args |= {name: usual[name] for name in of.tools["pay"].args if name not in args}
     for name in ("payee", "memo"):
         if dice.random() < 0.3:
             args[name] = "{{" + name + "}}"

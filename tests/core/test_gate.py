@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nanovm_core.budget import Limits
-from nanovm_core.capabilities import Constraint, Grant, Tool, grant_id
+from nanovm_core.capabilities import ArgSpec, Constraint, Grant, Tool, grant_id
 from nanovm_core.errors import NanovmError, ProgramError, RefusedError
 from nanovm_core.gate import Facts, Gate
 from nanovm_core.messages import Recorded
@@ -143,6 +143,20 @@ def test_placeholder_opens_nothing_that_the_model_was_not_shown(memo: str, code:
 )
 def test_budget_is_asked_before_a_call_is_allowed(known: dict[str, Any], code: str) -> None:
     assert answer(gate(), call(), facts(**known)) == code
+
+
+@pytest.mark.parametrize("currency", ["calls", "tokens", "steps", "eur", "", "EURO", "ЕUR"])
+def test_free_currency_pays_with_no_other_account(currency: str) -> None:
+    args = {**PAY.args, "currency": ArgSpec(type="string")}
+    critical = {"amount": PAY.critical["amount"], "payee": PAY.critical["payee"]}
+    tool = Tool(name="pay", args=args, critical=critical, money=PAY.money)
+    rich = {f"{scope}/{currency}": 10**6 for scope in ("agent", "workspace", "global")}
+    known = facts(ledger={**rich, "agent/calls": 10**6}, slots={"amount": 1})
+    of = gate(tools={"pay": tool, "note": Tool(name="note")}, limits=Limits(money_minor_max=9))
+    assert answer(of, call(currency=currency, amount=1), known) == "BUD-006"
+    with pytest.raises(RefusedError, match="BUD-006"):
+        of.reserve(of.need("pay", {"currency": currency, "amount": 1}), known)
+    assert any(each.holds is False for each in of.explain(call(currency=currency, amount=1), known))
 
 
 def test_no_budget_is_asked_where_only_permission_is() -> None:

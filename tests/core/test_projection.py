@@ -64,6 +64,9 @@ def test_argument_names_only_what_the_model_was_shown() -> None:
 
 def test_placeholder_of_a_slot_is_what_stands_for_it() -> None:
     assert SANITIZER.placeholder("seller") == "{{seller}}"
+    odd = DeterministicSanitizer(modes={"Seller": "placeholder"})  # no argument can name it
+    assert odd.placeholder("Seller") is None
+    assert odd.normalise({"a": "{{Seller}}"}, {"Seller": 5}) == {"a": "{{Seller}}"}
     assert SANITIZER.placeholder("iban") is SANITIZER.placeholder("absent") is None
 
 

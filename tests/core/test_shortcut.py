@@ -191,14 +191,42 @@ def test_rule_against_the_call_stops_the_shortcut(
     assert taken(rule("r", outcome, when), slots=slots) is not stops
 
 
-def test_rule_over_history_is_asked_where_there_is_a_history() -> None:
-    often = rule("often", "deny", "$history.recent > 0")
-    assert taken(often)
-    assert taken(often, history=(Recorded(NOW_MS - 60_001, "pay", "called"),))
-    assert not taken(often, history=(Recorded(NOW_MS, "pay", "called"),))
-    assert not taken(rule("quiet", "deny", "$history.recent == 0"))
-    unknown = made(SMALL, rule("r", "deny", "$history.absent > 0"))
-    assert said(unknown, ARGS, moment()) is None
+@pytest.mark.parametrize(
+    ("when", "records", "stops"),
+    [
+        ("$history.recent > 2", 0, False),
+        ("$history.recent > 2", 2, False),
+        ("$history.recent > 2", 3, True),
+        ("$history.recent >= 1 or $history.broken >= 3", 1, True),
+        ("$history.recent >= 2 and $history.broken >= 1", 3, False),
+        ("$history.recent >= 3 and 1 <= $history.recent", 2, False),
+        ("$history.recent >= 3 and 1 <= $history.recent", 3, True),
+        ("$history.recent == 1", 1, True),
+        ("$history.recent == 1", 2, False),
+        ("$history.recent != 0", 0, False),
+        ("$history.recent != 0", 1, True),
+        ("$history.recent < 1", 0, True),
+        ("$history.recent < 1", 1, False),
+        ("not $history.recent < 2", 2, True),
+        ("not $history.recent < 2", 1, False),
+        ("$history.recent > 0 and $slots.blocked", 3, False),
+        ("$history.recent > 0 and $slots.score == 3", 3, True),
+        ("$history.recent > 1 or $slots.blocked", 1, False),
+        ("$history.broken >= $history.recent", 0, True),
+        ("$history.absent > 5", 0, True),
+        ("$history.absent > 5 and $history.recent > 5", 0, True),
+    ],
+)
+def test_rule_over_history_is_asked_where_it_could_fire(
+    when: str, records: int, stops: bool
+) -> None:
+    history = (Recorded(NOW_MS, "pay", "called", "x"),) * records
+    assert taken(rule("r", "deny", when), history=history) is not stops
+
+
+def test_long_history_is_counted_and_no_stranger_to_the_shortcut() -> None:
+    old = (Recorded(NOW_MS - 60_001, "pay", "called"),) * 9
+    assert taken(rule("often", "deny", "$history.recent > 2"), history=old)
 
 
 def test_what_nothing_allows_takes_no_shortcut() -> None:
