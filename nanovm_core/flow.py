@@ -94,7 +94,7 @@ def _branch(program: Program, now: Snapshot, step: Step, event: Event) -> str:
     for branch in step.next:
         if branch.when is None or branch.when.run(context):
             return branch.to
-    raise ConditionError("CON-023", "no branch holds, and none is without a guard")
+    raise ConditionError("FSM-013", "no branch holds, and none is without a guard")
 
 
 def _pass(now: Snapshot, program: Program, event: Event) -> Decision:

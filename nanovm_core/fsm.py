@@ -67,11 +67,7 @@ def begin(
         ProgramError: PRG-002 where a slot is unknown.
         RefusedError: FSM-007 or PII-001 where a value does not fit its slot.
     """
-    unknown = sorted(set(slots) - set(program.slots))
-    if unknown:
-        raise ProgramError("PRG-002", f"the program has no slots {unknown}")
-    for name, value in slots.items():
-        steps.check_slot(program, name, value, secrets)
+    _check_slots(program, slots, secrets)
     now = Snapshot(
         run=run,
         program=program.hash,
@@ -89,6 +85,16 @@ def begin(
         "secrets": moves.listed(tuple(secrets)),
     }
     return Decision(now, (Draft("genesis", at_ms, actor, now, MappingProxyType(body)),))
+
+
+def _check_slots(
+    program: Program, slots: Mapping[str, Scalar], secrets: Sequence[Commitment]
+) -> None:
+    unknown = sorted(set(slots) - set(program.slots))
+    if unknown:
+        raise ProgramError("PRG-002", f"the program has no slots {unknown}")
+    for name, value in slots.items():
+        steps.check_slot(program, name, value, secrets)
 
 
 def transition(program: Program, now: Snapshot, event: Event) -> Decision:
