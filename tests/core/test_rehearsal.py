@@ -209,9 +209,7 @@ def facts(amount: int, age: int, failing: int, signed: bool) -> Facts:
     """What the gate may know where this many of six calls failed last."""
     more = {"signed_by": "ada"} if signed else {}
     ends = ["done"] * (6 - failing) + ["failed"] * failing
-    history = [
-        Recorded(n, TOOL, outcome) for n, end in enumerate(ends) for outcome in ("called", end)
-    ]
+    calls = [(n, outcome) for n, end in enumerate(ends) for outcome in ("called", end)]
     return Facts(
         slots=slots_of(paid_minor=amount, age_days=age, **more),
         ledger=dict.fromkeys(("workspace/EUR", "global/EUR", "agent/calls"), 10**9),
