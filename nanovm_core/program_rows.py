@@ -138,7 +138,7 @@ def _critical(row: Row) -> Mapping[str, Source]:
         if isinstance(value, Mapping):
             constant = row.row(name, f"{row.what}: critical {name}")
             constant.only(("constant",))
-            if constant.scalar("constant") is None:
+            if "constant" not in constant.table:
                 constant.fault("constant", "say which: { constant = … }")
             found[name] = Source(constant=constant.scalar("constant"))
         else:

@@ -227,9 +227,9 @@ def test_what_is_absent_stands_where_it_is_lacking() -> None:
 def test_a_character_of_a_string_has_a_place(
     written: str, text: str, expected: tuple[int, int]
 ) -> None:
-    source = f"k = {written}"
-    assert tomllib.loads(source) == {"k": text}
-    assert Places(source).within(("k",), text, 3) == expected
+    for source in (f"k = {written}", f"k = {written}".replace("\n", "\r\n")):
+        assert tomllib.loads(source) == {"k": text}
+        assert Places(source).within(("k",), text, 3) == expected
 
 
 def test_deep_nesting_exhausts_nothing() -> None:

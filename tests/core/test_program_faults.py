@@ -201,6 +201,13 @@ def test_an_argument_of_a_granted_tool_is_closed_by_default(old: str, argument: 
     check(text, "grants]]", f"nothing says where {argument!r} must come from: make it critical")
 
 
+def test_a_tool_is_granted_once() -> None:
+    twice = '[[grants]]\ntool = "refunds.pay"\n\n[[rules]]'
+    error = error_of(changed("[[rules]]", twice))
+    assert (error.code, len(error.faults)) == ("PRG-002", 1)
+    assert "the grant of refunds.pay: it is there twice: make one of both" in error.text
+
+
 @pytest.mark.parametrize("pinned", ["equals_slot", "one_of"])
 def test_a_grant_closes_an_argument_by_a_slot_or_a_set(pinned: str) -> None:
     limit = {"equals_slot": 'equals_slot = "answer"', "one_of": 'one_of = ["a"]'}[pinned]
