@@ -11,7 +11,6 @@ import pytest
 from mutations.patching import (
     LISTS,
     ROOT,
-    Mutation,
     MutationError,
     apply,
     install,
