@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.torture_peers import PEERS, Answer
-from nanovm_core.condition_errors import WHY
 from nanovm_core.conditions import parse
+from nanovm_core.conditions.errors import WHY
 from nanovm_core.errors import ConditionError
 
 TRAPS = Path(__file__).with_name("torture_traps.toml")

@@ -29,14 +29,19 @@ def _all() -> tuple[tuple[str, str], ...]:
 def _in_file(path: Path) -> Iterator[tuple[str, str]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     named = dict(_named(tree))
-    yield from ((code, f"{path.name}:{line} {name}") for name, (code, line) in named.items())
+    yield from ((code, f"{_shown(path)}:{line} {name}") for name, (code, line) in named.items())
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):
             for node in ast.walk(function):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    yield node.value, f"{path.name}:{node.lineno} {function.name}"
+                    yield node.value, f"{_shown(path)}:{node.lineno} {function.name}"
                 elif isinstance(node, ast.Name) and node.id in named:
-                    yield named[node.id][0], f"{path.name}:{node.lineno} {function.name}"
+                    yield named[node.id][0], f"{_shown(path)}:{node.lineno} {function.name}"
+
+
+def _shown(path: Path) -> str:
+    """A file as it is named from the project's root."""
+    return path.relative_to(Path(__file__).resolve().parents[1]).as_posix()
 
 
 def _named(tree: ast.Module) -> Iterator[tuple[str, tuple[str, int]]]:

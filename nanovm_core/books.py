@@ -8,8 +8,8 @@ from nanovm_core.budget import account_limits, is_currency
 from nanovm_core.capabilities import Constraint, Source, Tool
 from nanovm_core.errors import RefusedError
 from nanovm_core.events import Event, ProposalReceived
+from nanovm_core.fsm.moves import OWN
 from nanovm_core.messages import Decision, Recorded, Reservation, Snapshot
-from nanovm_core.moves import OWN
 from nanovm_core.policy import RECORDS_MAX
 from nanovm_core.program import Program
 from nanovm_core.proposals import read_proposal

@@ -67,19 +67,29 @@ class Accounts:
     """
 
     __slots__ = ("_money", "_money_minor_max", "_plans", "_wall_ms_max")
+    _money: tuple[tuple[str, frozenset[str] | None], ...]
+    _money_minor_max: int
+    _plans: Mapping[str, tuple[int, tuple[str, ...]]]
+    _wall_ms_max: int
 
     def __init__(self, limits: Limits, budgets: Iterable[Budget]) -> None:
         found = tuple(budgets)
         own = {CALLS: limits.calls_max, STEPS: limits.steps_max, TOKENS: limits.tokens_max}
-        self._plans = {unit: (own[unit], _names(found, unit)) for unit in own}
-        self._money = tuple(
+        plans = {unit: (own[unit], _names(found, unit)) for unit in own}
+        keep = object.__setattr__  # once, here
+        keep(self, "_plans", MappingProxyType(plans))
+        money = tuple(
             (f"{scope}/", _currencies(found, scope))
             for scope in SCOPES
             if any((each.scope, each.unit) == (scope, MONEY) for each in found)
         )
-        self._money_minor_max = limits.money_minor_max
-        self._wall_ms_max = limits.wall_ms_max
-        self._plans.update({each: self.of(each) for each in USUAL if self.covers(each)})
+        keep(self, "_money", money)
+        keep(self, "_money_minor_max", limits.money_minor_max)
+        keep(self, "_wall_ms_max", limits.wall_ms_max)
+        plans.update({each: self.of(each) for each in USUAL if self.covers(each)})
+
+    def __setattr__(self, name: str, _: object) -> None:
+        raise AttributeError(f"{name} cannot be set: what was compiled stays as it is")
 
     def of(self, unit: str) -> tuple[int, tuple[str, ...]]:
         """The run's own limit of a unit, and the shared accounts that pay it too.

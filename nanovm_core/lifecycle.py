@@ -47,37 +47,39 @@ EXIT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
-# Where a step's end may lead: to the next step, whatever that is, or to the end of the run.
-_ON = (ACTIVE, IDLE, WAITING, APPROVAL, EXHAUSTED, COMPLETED, FAILED)
+# Where a step's end may lead: to the next step, whatever that is, or to the end of the run;
+# after a failure also to a pause before the next attempt.
+_ON = (ACTIVE, WAITING, APPROVAL, EXHAUSTED, COMPLETED, FAILED)
 _RESULT = (*_ON, PAUSED)
+_FAILURE = (*_RESULT, IDLE)
 _HELD_STILL = (PAUSED, COMPLETED, FAILED)
 
 # (state, event) → the states it may lead to; a pair that is not here is refused (FSM-002).
 TABLE: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
     {
         (NEGOTIATION, "RunCreated"): (READY,),
-        (READY, "RunStarted"): _ON,
+        (READY, "RunStarted"): _RESULT,
         (READY, "KillRequested"): (KILLED,),
         (ACTIVE, "EffectDone"): _RESULT,
-        (ACTIVE, "EffectFailed"): _RESULT,
+        (ACTIVE, "EffectFailed"): _FAILURE,
         (ACTIVE, "EffectUnknown"): (APPROVAL,),
         (ACTIVE, "EffectWaiting"): (WAITING,),
         (ACTIVE, "ProposalReceived"): _RESULT,
-        (ACTIVE, "TimePassed"): _RESULT,
+        (ACTIVE, "TimePassed"): _FAILURE,
         (ACTIVE, "PauseRequested"): (PAUSED,),
         (ACTIVE, "KillRequested"): (KILLED,),
         (IDLE, "TimePassed"): _RESULT,
         (IDLE, "PauseRequested"): (PAUSED,),
         (IDLE, "KillRequested"): (KILLED,),
         (WAITING, "AnswerArrived"): _RESULT,
-        (WAITING, "TimePassed"): _RESULT,
+        (WAITING, "TimePassed"): _FAILURE,
         (WAITING, "PauseRequested"): (PAUSED,),
         (WAITING, "KillRequested"): (KILLED,),
         (PAUSED, "EffectDone"): _HELD_STILL,
-        (PAUSED, "EffectFailed"): _HELD_STILL,
+        (PAUSED, "EffectFailed"): (PAUSED, FAILED),
         (PAUSED, "EffectUnknown"): (APPROVAL,),
         (PAUSED, "EffectWaiting"): (PAUSED,),
-        (PAUSED, "ProposalReceived"): _HELD_STILL,
+        (PAUSED, "ProposalReceived"): (PAUSED, FAILED),
         (PAUSED, "AnswerArrived"): _HELD_STILL,
         (PAUSED, "ResumeRequested"): _ON,
         (PAUSED, "StepRequested"): (PAUSED, *_ON),

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable
 
-from nanovm_core import policy_rows, program_rows
 from nanovm_core.budget import Limits
 from nanovm_core.canonical import INTEGER_MAX, digest
-from nanovm_core.checks import Parts, misfits, rule_misfits
-from nanovm_core.graph import Misfit
+from nanovm_core.files import policy_rows, program_rows
+from nanovm_core.files.checks import Parts, misfits, rule_misfits
+from nanovm_core.files.graph import Misfit
+from nanovm_core.files.policy_rows import DAYS_30_MS
+from nanovm_core.files.strict_toml import NAME, Row, Sheet
 from nanovm_core.policy import Policy
-from nanovm_core.policy_rows import DAYS_30_MS
 from nanovm_core.program import MODEL, Program, overreach
-from nanovm_core.strict_toml import NAME, Row, Sheet
 
 SOURCE_BYTES_MAX = 4_194_304  # 10,000 steps with room for comments
 POLICY_BYTES_MAX = 262_144  # a policy that a person can still answer for

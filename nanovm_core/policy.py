@@ -106,7 +106,6 @@ Verdict = Callable[[Context, tuple[str, ...]], Outcome]
 def verdict(rules: Sequence[PolicyRule]) -> Verdict:
     """``judge`` for these rules, with nothing left to look up."""
     plan = tuple((rule.when.run, rule.outcome, rule) for rule in rules)
-    names = {rule.id: (rule.id,) for rule in rules}
 
     def decide(context: Context, approved: tuple[str, ...]) -> Outcome:
         allowed: tuple[str, ...] = ()
@@ -119,7 +118,7 @@ def verdict(rules: Sequence[PolicyRule]) -> Verdict:
             if not fires:
                 continue
             if outcome == ALLOW or (outcome == HOLD and rule.approvable and rule.id in approved):
-                allowed += names[rule.id]
+                allowed += (rule.id,)
             elif outcome == HOLD:
                 held = held or rule
             else:
@@ -127,7 +126,7 @@ def verdict(rules: Sequence[PolicyRule]) -> Verdict:
         if denied is not None:
             raise RefusedError("POL-003", f"{denied.why} (rule {denied.id})")
         if held is not None:
-            return Outcome(names[held.id], held)
+            return Outcome((held.id,), held)
         if not allowed:
             raise RefusedError("POL-001", "No rule of the policy allows it.")
         return Outcome(allowed)

@@ -33,6 +33,7 @@ from nanovm_core.events import (
     ProposalReceived,
 )
 from nanovm_core.fsm import begin, transition
+from nanovm_core.fsm.moves import frozen
 from nanovm_core.messages import (
     NOTHING,
     Commitment,
@@ -43,7 +44,6 @@ from nanovm_core.messages import (
     Scalar,
     Snapshot,
 )
-from nanovm_core.moves import frozen
 from nanovm_core.program import MODEL, Program
 from nanovm_core.projection import DeterministicSanitizer
 from nanovm_core.warrants import REVOKED, authorize, binding

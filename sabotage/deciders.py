@@ -2,9 +2,11 @@
 
 import dis
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from nanovm_core import capabilities, envelope, fsm, moves, steps
+from nanovm_core import capabilities, envelope, fsm
+from nanovm_core.fsm import moves, steps
 from nanovm_core.messages import Decision
 from pipeline import leases, records
 
@@ -28,6 +30,7 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
 # Where the deciding line does not name the rule, this is what it names.
 MARKS: Mapping[str, str] = {"FSM-008": "absorbed", "FSM-011": "DeliveryReceived"}
 
+ROOT = Path(__file__).resolve().parents[1]
 CONSTANTS = frozenset({"LOAD_CONST", "RETURN_CONST", "KW_NAMES"})
 
 
@@ -47,7 +50,7 @@ def where(rule: str, *decisions: Decision) -> str:
 def place(function: Callable[..., Any], mark: str) -> str:
     """Where this function names ``mark``; its first line, where it does not."""
     code = function.__code__
-    file = "/".join(code.co_filename.replace("\\", "/").split("/")[-2:])
+    file = Path(code.co_filename).relative_to(ROOT).as_posix()
     return f"{file}:{_line(function, mark)} {code.co_name}"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from nanovm_core import fsm
 from nanovm_core.canonical import encode
 from nanovm_core.events import EffectDone
-from nanovm_core.flow import effect_key
+from nanovm_core.fsm.flow import effect_key
 from nanovm_core.messages import RunId, Snapshot
 from pipeline import programs, runtime, vaultstore
 from pipeline.models import Outbox

@@ -6,10 +6,10 @@ from typing import Any
 from nanovm_core.envelope import decode_snapshot
 from nanovm_core.errors import RefusedError, VerificationError
 from nanovm_core.gate import Facts
+from nanovm_core.gate.why import Finding
 from nanovm_core.messages import Snapshot
 from nanovm_core.program import AUTHORIZED, Program
 from nanovm_core.proposals import Call, read_proposal
-from nanovm_core.why import Finding
 from pipeline import accounts, authority, histories, programs
 from pipeline.models import Envelope, Run
 from pipeline.queries.personal import opened

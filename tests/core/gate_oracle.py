@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from nanovm_core.budget import Budget, Limits
 from nanovm_core.capabilities import ArgSpec, Constraint, Grant, Tool, grant_id
+from nanovm_core.gate.passage import Facts
 from nanovm_core.messages import Scalar
-from nanovm_core.passage import Facts
 from nanovm_core.policy import Window
 
 UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"

@@ -46,6 +46,20 @@ def read(context: Any, path: str, kind: type) -> Any:
 Told = tuple[str, Callable[[Mapping[str, object]], bool]]
 
 
+SURROUNDINGS: tuple[Told, ...] = (
+    ("$history.recent > 3", lambda c: read(c, "history.recent", int) > 3),
+    ("$history.broken >= 1", lambda c: read(c, "history.broken", int) >= 1),
+    (
+        "$history.row >= 2 and $history.naughty > 0",
+        lambda c: read(c, "history.row", int) >= 2 and read(c, "history.naughty", int) > 0,
+    ),
+    ("$run.calls > 1", lambda c: read(c, "run.calls", int) > 1),
+    ("$run.refused >= 2", lambda c: read(c, "run.refused", int) >= 2),
+    ("$agent == 'payer'", lambda c: read(c, "agent", str) == "payer"),
+    ("$tool == 'mail'", lambda c: read(c, "tool", str) == "mail"),
+)
+
+
 def condition(dice: Random) -> Told:
     """One condition, as text and as Python."""
     n = dice.choice((0, 3, 50, 5_000, 10_000))
@@ -80,17 +94,8 @@ def condition(dice: Random) -> Told:
             "$proposal.amount == $slots.amount",
             lambda c: read(c, "proposal.amount", int) == read(c, "slots.amount", int),
         ),
-        ("$history.recent > 3", lambda c: read(c, "history.recent", int) > 3),
-        ("$history.broken >= 1", lambda c: read(c, "history.broken", int) >= 1),
-        (
-            "$history.row >= 2 and $history.naughty > 0",
-            lambda c: read(c, "history.row", int) >= 2 and read(c, "history.naughty", int) > 0,
-        ),
+        *SURROUNDINGS,
         (f"$workspace.left_minor < {n}", lambda c: read(c, "workspace.left_minor", int) < n),
-        ("$run.calls > 1", lambda c: read(c, "run.calls", int) > 1),
-        ("$run.refused >= 2", lambda c: read(c, "run.refused", int) >= 2),
-        ("$agent == 'payer'", lambda c: read(c, "agent", str) == "payer"),
-        ("$tool == 'mail'", lambda c: read(c, "tool", str) == "mail"),
     ]
     return dice.choice(options)
 

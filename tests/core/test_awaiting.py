@@ -5,7 +5,7 @@ import pytest
 from nanovm_core import lifecycle as life
 from nanovm_core.capabilities import grant_id
 from nanovm_core.events import AnswerArrived, EffectDone, EffectFailed, EffectWaiting, Event
-from nanovm_core.flow import effect_key
+from nanovm_core.fsm.flow import effect_key
 from nanovm_core.messages import Reservation
 from nanovm_core.warrants import authorize, binding
 from tests.core.builders import RUN, Play, code

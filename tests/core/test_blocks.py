@@ -10,10 +10,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nanovm_core import blocks, signed
-from nanovm_core.blocks import Block
+from nanovm_core import signed
 from nanovm_core.canonical import encode
 from nanovm_core.capabilities import Constraint, Grant
+from nanovm_core.delegation import blocks
+from nanovm_core.delegation.blocks import Block
 from nanovm_core.errors import RefusedError
 
 DOMAIN = b"nanovm/delegation/v1\0"

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.condition_syntax import tree as tree_of
 from nanovm_core.conditions import (
     ConditionEvaluationError,
     ConditionSyntaxError,
@@ -17,7 +16,8 @@ from nanovm_core.conditions import (
     Value,
     parse,
 )
-from nanovm_core.operators import compiled, plain, truth
+from nanovm_core.conditions.operators import compiled, plain, truth
+from nanovm_core.conditions.syntax import tree as tree_of
 from tests.core import condition_reference as second
 from tests.core.condition_reference import Tree
 from tests.core.condition_texts import CONTEXTS, GARBAGE, conditions, mutated

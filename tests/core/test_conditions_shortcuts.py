@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from nanovm_core.condition_syntax import tree
 from nanovm_core.conditions import ConditionEvaluationError, Context, Value, parse
-from nanovm_core.operators import compiled, plain, truth
+from nanovm_core.conditions.operators import compiled, plain, truth
+from nanovm_core.conditions.syntax import tree
 
 SIGNS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in", "contains")
 LITERALS = ("2", "-1", "'x'", "''", "true", "[1, 2]", "['x', 'y']", "[true]", "[]")

@@ -10,9 +10,9 @@ import pytest
 from bench import torture
 from bench.torture_peers import PEERS
 from nanovm_core.canonical import INTEGER_MAX
-from nanovm_core.condition_errors import WHY
-from nanovm_core.condition_syntax import COMPARISONS
 from nanovm_core.conditions import DEPTH_MAX, NODES_MAX, TEXT_CHARS_MAX, parse
+from nanovm_core.conditions.errors import WHY
+from nanovm_core.conditions.syntax import COMPARISONS
 from nanovm_core.errors import ConditionError
 
 STORED: dict[str, Any] = json.loads(torture.STORED.read_text(encoding="utf-8"))

@@ -5,8 +5,8 @@ import pytest
 from nanovm_core import lifecycle as life
 from nanovm_core.events import TimePassed
 from nanovm_core.fsm import transition
+from nanovm_core.fsm.steps import backoff_ms
 from nanovm_core.messages import RunId
-from nanovm_core.steps import backoff_ms
 from tests.core.builders import Play, code
 from tests.core.deployment import Deployment, gate, in_step
 

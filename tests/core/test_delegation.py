@@ -9,20 +9,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nanovm_core import blocks
-from nanovm_core.blocks import Block
 from nanovm_core.canonical import Json, encode
 from nanovm_core.capabilities import Constraint, Grant, grant_id
 from nanovm_core.delegation import (
     BLOCKS_MAX,
     CHAIN_BYTES_MAX,
     Authority,
+    blocks,
     delegate,
     inspect,
     issue,
     present,
     verify,
 )
+from nanovm_core.delegation.blocks import Block
 from nanovm_core.errors import RefusedError
 
 KEYS = [Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in range(1, 12)]

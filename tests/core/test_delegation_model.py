@@ -8,10 +8,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from nanovm_core import blocks
-from nanovm_core.blocks import Block
 from nanovm_core.capabilities import Constraint, Grant, check_grant
-from nanovm_core.delegation import delegate, inspect, issue
+from nanovm_core.delegation import blocks, delegate, inspect, issue
+from nanovm_core.delegation.blocks import Block
 from nanovm_core.errors import RefusedError
 from nanovm_core.messages import Scalar
 

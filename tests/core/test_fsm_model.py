@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from nanovm_core import lifecycle as life
-from nanovm_core.capabilities import REF, authorize
+from nanovm_core.capabilities import REF
 from nanovm_core.envelope import check_chain
-from nanovm_core.flow import binding
-from nanovm_core.messages import (
+from nanovm_core.events import (
     Approved,
     DamageFound,
-    Decision,
     Declined,
     DeliveryReceived,
-    Effect,
     EffectDone,
     EffectFailed,
     EffectUnknown,
@@ -32,16 +29,19 @@ from nanovm_core.messages import (
     ProposalReceived,
     ResumeRequested,
     RunStarted,
-    Scalar,
     StepRequested,
 )
+from nanovm_core.messages import Decision, Effect, Scalar
+from nanovm_core.warrants import authorize, binding
 from tests.core.builders import FACTS, PERSONAL, RUN, Play, program, proposal, ref, secret
 from tests.core.chain import sealed
 
 PAY, MAIL = "stripe.create_payment_intent", "notify.send_email"
 PROGRAM = program()
 HASHES = st.sampled_from([PROGRAM.hash, "0" * 64])
-LEAPS = st.sampled_from([0, 1, 1_000, PROGRAM.warrant_ttl_ms - 1, PROGRAM.warrant_ttl_ms, 10**9])
+LEAPS = st.sampled_from(
+    [0, 1, 1_000, PROGRAM.limits.warrant_ttl_ms - 1, PROGRAM.limits.warrant_ttl_ms, 10**9]
+)
 ANSWERS: Mapping[str, tuple[Mapping[str, Scalar], tuple[str, ...]]] = {
     "receive": ({"size_bytes": 1000}, ()),
     "extract": ({"pages": 1, "source": "text"}, ("staging",)),
@@ -181,14 +181,14 @@ class Runs(RuleBasedStateMachine):
         """Feed one event, and hold its decision to the model."""
         self.now_ms += 1
         before, left = self.play.now, self.funds - self.reserved - self.spent
-        self.play.funds = {"EUR": left}
+        self.play.ledger = {"workspace/EUR": left}
         decision = self.play.feed(replace(event, at_ms=self.now_ms))
         after = decision.snapshot
         assert decision.snapshot == (decision.drafts[-1].after if decision.drafts else before)
         self.check_move(before.state, type(event).__name__, after.state, decision)
         for change in decision.budgets:
-            self.reserved += change.reserved_minor
-            self.spent += change.spent_minor
+            self.reserved += change.reserved
+            self.spent += change.spent
         for draft in decision.drafts:
             if draft.kind == "intent":
                 owed = draft.after.owed
@@ -219,7 +219,7 @@ class Runs(RuleBasedStateMachine):
         assert after.state == life.ACTIVE
         assert after.owed == effect
         intent = self.intents[effect.key]
-        assert replace(intent, warrant=None) == replace(effect, warrant=None)
+        assert intent._replace(warrant=None) == effect._replace(warrant=None)
         if effect.tool not in PROGRAM.grants:
             assert effect.warrant is None
             return
@@ -268,7 +268,7 @@ class Runs(RuleBasedStateMachine):
 
     @invariant()
     def refusals_of_the_model_are_counted_to_three(self) -> None:
-        assert self.play.now.refused <= PROGRAM.proposals_max
+        assert self.play.now.refused <= PROGRAM.limits.proposals_max
 
     @precondition(lambda self: self.play.now.state in life.TERMINAL)
     @invariant()

@@ -18,9 +18,9 @@ from nanovm_core.events import (
     ResumeRequested,
     TimePassed,
 )
-from nanovm_core.flow import effect_key
+from nanovm_core.fsm.flow import effect_key
+from nanovm_core.fsm.steps import backoff_ms
 from nanovm_core.messages import Reservation, RunId
-from nanovm_core.steps import backoff_ms
 from tests.core.refund_runs import (
     BUYER,
     HASH,
@@ -272,6 +272,7 @@ def test_refused_answers_are_counted_paid_for_and_end() -> None:
     assert (run.now.used["tokens"], run.key != key) == (700 + 8_192, True)
     last = run.propose(amount_minor=3_001, tokens=300)
     assert (code(last), run.now.step, run.now.call) == ("POL-010", "apologise", None)
+    assert run.now.refused == 0
     assert run.now.used["tokens"] == 1_000
     assert run.why == "FSM-005"
 

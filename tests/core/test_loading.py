@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nanovm_core import program_rows, strict_toml
 from nanovm_core.canonical import INTEGER_MAX
 from nanovm_core.errors import ProgramError
+from nanovm_core.files import program_rows, strict_toml
+from nanovm_core.files.policy_rows import DAYS_30_MS, RULES_MAX
 from nanovm_core.loading import SOURCE_BYTES_MAX, load_program
-from nanovm_core.policy_rows import DAYS_30_MS, RULES_MAX
 from tests.core.desk import DESK, changed, error_of
 
 LINE = re.compile(r"line (\d+), column (\d+): ")

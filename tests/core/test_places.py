@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.places import Path, Places
+from nanovm_core.files.places import Path, Places
 
 BARE = st.sampled_from(["a", "b", "cc", "D-1", "_x", "0", "-"])
 ANY = st.sampled_from(["a", "e", "", "é.ü", " ", "a b", "[x]", "k = 1", "#", "'", '"', "\\", "🦀"])

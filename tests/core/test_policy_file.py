@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from nanovm_core.errors import ProgramError
+from nanovm_core.files.policy_rows import BUDGETS_MAX, EXAMPLES_MAX, RULES_MAX, WINDOWS_MAX
 from nanovm_core.loading import POLICY_BYTES_MAX, load_policy, load_program
 from nanovm_core.policy import UNKNOWN_OUTCOME
-from nanovm_core.policy_rows import BUDGETS_MAX, EXAMPLES_MAX, RULES_MAX, WINDOWS_MAX
 from tests.core.desk import DESK, place
 
 FOLDER = Path(__file__).resolve().parents[2] / "pipeline"

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nanovm_core import graph
 from nanovm_core.errors import ProgramError
-from nanovm_core.graph import CYCLES_SHOWN_MAX, MOVES_MAX
+from nanovm_core.files import graph
+from nanovm_core.files.graph import CYCLES_SHOWN_MAX, MOVES_MAX
+from nanovm_core.files.program_rows import STEPS_MAX
 from nanovm_core.loading import load_program
 from nanovm_core.program import COMPLETED, FAILED, Branch, Step
-from nanovm_core.program_rows import STEPS_MAX
 from tests.core.desk import DESK, changed, error_of, place
 
 TELL = 'args = { text = "answer" }\nnext = "completed"'

@@ -10,11 +10,11 @@ import pytest
 from nanovm_core.capabilities import ArgSpec, Constraint, Grant, Source, Tool
 from nanovm_core.conditions import parse
 from nanovm_core.errors import RefusedError
+from nanovm_core.gate.passage import Allowed, Facts, Passage, passage
+from nanovm_core.gate.shortcut import shortcut
 from nanovm_core.messages import Recorded
-from nanovm_core.passage import Allowed, Facts, Passage, passage
 from nanovm_core.policy import PolicyRule, Window
 from nanovm_core.projection import DeterministicSanitizer
-from nanovm_core.shortcut import shortcut
 from tests.core.builders import ref
 from tests.core.gate_worlds import CURRENCIES, MODES, NOW_MS, WINDOWS, condition
 from tests.core.teller import rule

@@ -2,8 +2,7 @@
 
 from pipeline import erasure
 from pipeline.models import Envelope
-from pipeline.queries.log import body_of
-from pipeline.queries.runs import RunHead
+from pipeline.queries.runs import RunHead, body_of
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code
 
 

@@ -10,12 +10,13 @@ from uuid import uuid4
 
 import pytest
 
-from nanovm_core import fsm, requests, steps, warrants
+from nanovm_core import fsm, warrants
 from nanovm_core.canonical import decode
 from nanovm_core.capabilities import Grant
 from nanovm_core.envelope import decode_snapshot
 from nanovm_core.errors import RefusedError
 from nanovm_core.events import Event as KernelEvent
+from nanovm_core.fsm import requests, steps
 from nanovm_core.messages import Decision, Effect, Snapshot
 from nanovm_core.program import Program
 from pipeline import gateway, leases, outbox, programs, records, runtime

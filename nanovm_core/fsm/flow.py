@@ -8,8 +8,8 @@ from nanovm_core import lifecycle as life
 from nanovm_core.canonical import digest
 from nanovm_core.errors import ConditionError, RefusedError
 from nanovm_core.events import Event
+from nanovm_core.fsm.moves import OWN, draft, end, facts, issued, join, moved, release, suspend
 from nanovm_core.messages import Args, Decision, Effect, Reservation, Scalar, Snapshot
-from nanovm_core.moves import OWN, draft, end, facts, issued, join, moved, release, suspend
 from nanovm_core.policy import PolicyRule
 from nanovm_core.program import COMPLETED, EFFECT, FAILED, MODEL, WAIT, Program, Step
 from nanovm_core.proposals import Call

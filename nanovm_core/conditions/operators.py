@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from nanovm_core.condition_errors import evaluation_error
-from nanovm_core.condition_syntax import LITERAL, VARIABLE, Node, Value, upwards
+from nanovm_core.conditions.errors import evaluation_error
+from nanovm_core.conditions.syntax import LITERAL, VARIABLE, Node, Value, upwards
 
 Context = Mapping[str, object]
 Run = Callable[[Context], Value]

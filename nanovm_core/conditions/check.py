@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from nanovm_core.condition_errors import names_like, type_error
-from nanovm_core.condition_syntax import LITERAL, VARIABLE, Node, upwards
+from nanovm_core.conditions.errors import names_like, type_error
+from nanovm_core.conditions.syntax import LITERAL, VARIABLE, Node, upwards
 
 _ELEMENTS = {"booleans": "boolean", "integers": "integer", "strings": "string"}
 _LISTS = {element: lists for lists, element in _ELEMENTS.items()}

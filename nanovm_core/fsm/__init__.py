@@ -5,7 +5,6 @@ from types import MappingProxyType, TracebackType
 from typing import Any
 
 from nanovm_core import lifecycle as life
-from nanovm_core import moves, requests, steps
 from nanovm_core.canonical import digest, encode
 from nanovm_core.capabilities import grant_id
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
@@ -32,6 +31,7 @@ from nanovm_core.events import (
     StepRequested,
     TimePassed,
 )
+from nanovm_core.fsm import moves, requests, steps
 from nanovm_core.messages import (
     Commitment,
     Decision,
@@ -43,6 +43,8 @@ from nanovm_core.messages import (
     Snapshot,
 )
 from nanovm_core.program import Program
+
+PACKAGE = "nanovm_core/"  # where a refusal's place begins, wherever the package lies
 
 Rule = Callable[[Program, Snapshot, Any], Decision]  # Any: each takes its own kind of event
 
@@ -115,7 +117,7 @@ def transition(program: Program, now: Snapshot, event: Event) -> Decision:
     if now.state in life.TERMINAL and rule is not _erasing:
         return _absorbed(program, now, event)
     try:
-        return rule(program, now, event)
+        return moves.from_where_it_stood(now, rule(program, now, event))
     except RefusedError as error:
         return _refused(program, now, event, error)
 
@@ -266,7 +268,7 @@ def _where(trace: TracebackType | None) -> str:
     while trace.tb_next is not None:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
-    file = "/".join(code.co_filename.replace("\\", "/").split("/")[-2:])
+    file = PACKAGE + code.co_filename.replace("\\", "/").rpartition(PACKAGE)[2]
     return f"{file}:{trace.tb_lineno} {code.co_name}"
 
 

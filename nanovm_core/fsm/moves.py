@@ -72,6 +72,16 @@ def join(first: Draft, then: Decision, budgets: tuple[Reservation, ...] = ()) ->
     return Decision(then.snapshot, drafts, then.effects, paid, then.refusal, then.absorbed)
 
 
+def from_where_it_stood(now: Snapshot, decision: Decision) -> Decision:
+    """The decision with drafts that are a path: the first begins at the state before the event."""
+    first = decision.drafts[0] if decision.drafts else None
+    state: Any = first.body.get("state") if first is not None else None
+    if first is None or state is None or state["from"] == now.state:
+        return decision
+    body = MappingProxyType({**first.body, "state": {**state, "from": now.state}})
+    return decision._replace(drafts=(first._replace(body=body), *decision.drafts[1:]))
+
+
 def facts(now: Snapshot, event: Event) -> Facts:
     """What the gate may know when it decides: the run's value and what came in on the event."""
     return Facts(

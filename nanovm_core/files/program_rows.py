@@ -6,7 +6,8 @@ from types import MappingProxyType
 
 from nanovm_core.canonical import INTEGER_MAX
 from nanovm_core.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
-from nanovm_core.policy_rows import CURRENCY, DAYS_30_MS, condition
+from nanovm_core.files.policy_rows import CURRENCY, DAYS_30_MS, condition
+from nanovm_core.files.strict_toml import IDENTIFIER, NAME, Row
 from nanovm_core.program import (
     AUTHORIZED,
     COMPLETED,
@@ -23,7 +24,6 @@ from nanovm_core.program import (
     Step,
 )
 from nanovm_core.projection import HIDDEN, MODES
-from nanovm_core.strict_toml import IDENTIFIER, NAME, Row
 
 SLOTS_MAX, TOOLS_MAX, ARGS_MAX, GRANTS_MAX = 1_024, 256, 64, 256
 STEPS_MAX = 10_000

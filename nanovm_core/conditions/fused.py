@@ -7,8 +7,8 @@ Each walks its path by itself: one call more would cost as much as the compariso
 
 from types import MappingProxyType
 
-from nanovm_core.condition_syntax import COMPARISONS, LITERAL, VARIABLE, Node, Value
-from nanovm_core.operators import SCALARS, Compiled, Context, Run, plain
+from nanovm_core.conditions.operators import SCALARS, Compiled, Context, Run, plain
+from nanovm_core.conditions.syntax import COMPARISONS, LITERAL, VARIABLE, Node, Value
 
 _Path = tuple[str, ...]
 

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from nanovm_core import blocks, signed
-from nanovm_core.blocks import BROKEN, Block, block_id
+from nanovm_core import signed
 from nanovm_core.canonical import Json, encode
 from nanovm_core.capabilities import Grant, attenuate
+from nanovm_core.delegation import blocks
+from nanovm_core.delegation.blocks import BROKEN, Block, block_id
 from nanovm_core.errors import RefusedError
 
 # The runtime signs the first block and names the key of its holder; each holder may append a

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from nanovm_core import graph
 from nanovm_core.budget import Budget, Limits
 from nanovm_core.capabilities import ArgSpec, Constraint, Grant, Money, Tool
 from nanovm_core.contexts import Surroundings, ill_typed, misread
-from nanovm_core.graph import Misfit
+from nanovm_core.files import graph
+from nanovm_core.files.graph import Misfit
+from nanovm_core.files.places import Path
 from nanovm_core.messages import Scalar
-from nanovm_core.places import Path
 from nanovm_core.policy import PolicyRule, Window
 from nanovm_core.program import (
     COMPLETED,

@@ -12,9 +12,8 @@ from nanovm_core.events import (
     RunStarted,
     StepRequested,
 )
-from nanovm_core.flow import again, enter
-from nanovm_core.messages import Decision, Snapshot
-from nanovm_core.moves import (
+from nanovm_core.fsm.flow import again, enter
+from nanovm_core.fsm.moves import (
     draft,
     end,
     expect,
@@ -25,6 +24,7 @@ from nanovm_core.moves import (
     suspend,
     to_state,
 )
+from nanovm_core.messages import Decision, Snapshot
 from nanovm_core.policy import UNKNOWN_OUTCOME
 from nanovm_core.program import Program
 

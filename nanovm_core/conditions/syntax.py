@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple, cast
 
 from nanovm_core.canonical import INTEGER_MAX
-from nanovm_core.condition_errors import (
+from nanovm_core.conditions.errors import (
     DEPTH_MAX,
     HIDDEN,
     NODES_MAX,

@@ -8,6 +8,7 @@ from nanovm_core.budget import MONEY, SCOPES, UNITS, Budget
 from nanovm_core.canonical import INTEGER_MAX
 from nanovm_core.conditions import TEXT_CHARS_MAX, Condition, parse
 from nanovm_core.errors import ConditionError
+from nanovm_core.files.strict_toml import IDENTIFIER, NAME, Row
 from nanovm_core.policy import (
     ADMISSION,
     AUTHORIZE,
@@ -26,7 +27,6 @@ from nanovm_core.policy import (
     PolicyRule,
     Window,
 )
-from nanovm_core.strict_toml import IDENTIFIER, NAME, Row
 
 RULES_MAX, WINDOWS_MAX, BUDGETS_MAX, EXAMPLES_MAX = 256, 64, 64, 1_024
 DAYS_30_MS = 2_592_000_000  # no window, time-out or back-off is longer

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from nanovm_core.arguments import ArgSpec, Constraint
 from nanovm_core.budget import CALLS, USUAL, Accounts
 from nanovm_core.canonical import INTEGER_MAX
-from nanovm_core.condition_syntax import COMPARISONS, LITERAL, VARIABLE, Node, tree, upwards
+from nanovm_core.conditions.syntax import COMPARISONS, LITERAL, VARIABLE, Node, tree, upwards
 from nanovm_core.errors import ConditionError
+from nanovm_core.gate.passage import Allowed, Facts, Passage
 from nanovm_core.messages import Args
-from nanovm_core.passage import Allowed, Facts, Passage
 from nanovm_core.policy import ALLOW, RECORDS_MAX, PolicyRule, Window
 
 Affordable = Callable[[Args, Mapping[str, int], Mapping[str, int]], bool]
@@ -61,7 +61,8 @@ def affordable(passage: Passage, accounts: Accounts) -> Affordable:
     if money is None or not money.currency:
         return lambda _, __, ___: False
     amount_name, currency_name = money.amount, money.currency
-    pockets = {currency: accounts.of(currency) for currency in USUAL if accounts.covers(currency)}
+    covered = {currency: accounts.of(currency) for currency in USUAL if accounts.covers(currency)}
+    pockets = MappingProxyType(covered)
 
     def covers(args: Any, ledger: Mapping[str, int], used: Mapping[str, int]) -> bool:
         amount, currency = args[amount_name], args[currency_name]

@@ -16,9 +16,8 @@ from nanovm_core.events import (
     ProposalReceived,
     TimePassed,
 )
-from nanovm_core.flow import effect_key, enter, follow, give_up, intend
-from nanovm_core.messages import Args, Commitment, Decision, Effect, Reservation, Scalar, Snapshot
-from nanovm_core.moves import (
+from nanovm_core.fsm.flow import effect_key, enter, follow, give_up, intend
+from nanovm_core.fsm.moves import (
     draft,
     expect,
     expect_program,
@@ -30,6 +29,7 @@ from nanovm_core.moves import (
     settle,
     suspend,
 )
+from nanovm_core.messages import Args, Commitment, Decision, Effect, Reservation, Scalar, Snapshot
 from nanovm_core.policy import UNKNOWN_OUTCOME
 from nanovm_core.program import SLOT_TYPES, Program, Step
 from nanovm_core.proposals import Call, read_proposal

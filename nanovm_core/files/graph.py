@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from nanovm_core.places import Path
+from nanovm_core.files.places import Path
 from nanovm_core.program import AUTHORIZED, COMPLETED, EFFECT, FAILED, MODEL, PURE, Step
 
 Steps = Mapping[str, Step]

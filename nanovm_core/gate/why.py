@@ -9,8 +9,8 @@ from nanovm_core.budget import CALLS, Accounts
 from nanovm_core.capabilities import Source, check_names
 from nanovm_core.conditions import Part
 from nanovm_core.errors import RefusedError
+from nanovm_core.gate.passage import Facts, Passage
 from nanovm_core.messages import Args, Scalar
-from nanovm_core.passage import Facts, Passage
 from nanovm_core.policy import ALLOW, DENY, PolicyRule
 from nanovm_core.proposals import Call
 

@@ -12,10 +12,13 @@ from nanovm_core.capabilities import (
     ungranted,
 )
 from nanovm_core.errors import ProgramError, RefusedError
+from nanovm_core.gate.passage import Allowed as Allowed
+from nanovm_core.gate.passage import Facts as Facts
+from nanovm_core.gate.passage import Passage, passage, surroundings
+from nanovm_core.gate.shortcut import Affordable, Quick, affordable, shortcut
+from nanovm_core.gate.why import Finding as Finding
+from nanovm_core.gate.why import findings
 from nanovm_core.messages import Args, Reservation
-from nanovm_core.passage import Allowed as Allowed
-from nanovm_core.passage import Facts as Facts
-from nanovm_core.passage import Passage, passage, surroundings
 from nanovm_core.policy import (
     ADMISSION,
     AUTHORIZE,
@@ -24,14 +27,12 @@ from nanovm_core.policy import (
     Outcome,
     Policy,
     PolicyRule,
+    Verdict,
     Window,
     verdict,
 )
 from nanovm_core.projection import DeterministicSanitizer
 from nanovm_core.proposals import Call
-from nanovm_core.shortcut import affordable, shortcut
-from nanovm_core.why import Finding as Finding
-from nanovm_core.why import findings
 
 
 class Gate:
@@ -41,6 +42,10 @@ class Gate:
     """
 
     __slots__ = ("_accounts", "_admit", "_passages", "_windows")
+    _accounts: Accounts
+    _admit: Verdict
+    _passages: Mapping[str, tuple[Passage, Quick, Affordable]]
+    _windows: tuple[Window, ...]
 
     def __init__(
         self,
@@ -49,13 +54,18 @@ class Gate:
         admission: tuple[PolicyRule, ...],
         windows: tuple[Window, ...],
     ) -> None:
-        self._passages = {
+        compiled = {
             name: (each, shortcut(each), affordable(each, accounts))
             for name, each in passages.items()
         }
-        self._accounts = accounts
-        self._admit = verdict(admission)
-        self._windows = windows
+        keep = object.__setattr__  # once, here
+        keep(self, "_passages", MappingProxyType(compiled))
+        keep(self, "_accounts", accounts)
+        keep(self, "_admit", verdict(admission))
+        keep(self, "_windows", windows)
+
+    def __setattr__(self, name: str, _: object) -> None:
+        raise AttributeError(f"{name} cannot be set: what was compiled stays as it is")
 
     def authorize(
         self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from nanovm_core.canonical import INTEGER_MAX
 from nanovm_core.errors import Fault, ProgramError
+from nanovm_core.files.places import STRING, Path, Places
 from nanovm_core.messages import Scalar
-from nanovm_core.places import STRING, Path, Places
 
 Table = Mapping[str, object]
 

@@ -7,8 +7,8 @@ shortcuts, ``condition_check`` the types, ``condition_errors`` every reason for 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nanovm_core import condition_check
-from nanovm_core.condition_errors import (
+from nanovm_core.conditions import check as condition_check
+from nanovm_core.conditions.errors import (
     DEPTH_MAX,
     NODES_MAX,
     TEXT_CHARS_MAX,
@@ -16,9 +16,9 @@ from nanovm_core.condition_errors import (
     ConditionSyntaxError,
     ConditionTypeError,
 )
-from nanovm_core.condition_syntax import VARIABLE, Value, tree, upwards
-from nanovm_core.fused_operators import fused
-from nanovm_core.operators import Compiled, Context, Run, Truth, compiled, truth
+from nanovm_core.conditions.fused import fused
+from nanovm_core.conditions.operators import Compiled, Context, Run, Truth, compiled, truth
+from nanovm_core.conditions.syntax import VARIABLE, Value, tree, upwards
 
 __all__ = [
     "DEPTH_MAX",

@@ -1,0 +1,1 @@
+"""Documentation, and what draws the pages of it that come from the code."""
