@@ -8,7 +8,6 @@ from nanovm_core.budget import account_limits, is_currency
 from nanovm_core.capabilities import Constraint, Source, Tool
 from nanovm_core.errors import RefusedError
 from nanovm_core.events import Event, ProposalReceived
-from nanovm_core.fsm.moves import OWN
 from nanovm_core.messages import Decision, Recorded, Reservation, Snapshot
 from nanovm_core.policy import RECORDS_MAX
 from nanovm_core.program import Program
@@ -40,18 +39,14 @@ class Books:
         budgets = (*program.budgets, *program.policy.budgets)
         limits = account_limits(budgets, currencies(program, values))
         return MappingProxyType(
-            {
-                name: top - self._spent(name).get(_row(name, agent), 0)
-                for name, top in limits.items()
-            }
+            {name: top - self._of(name).get(_row(name, agent), 0) for name, top in limits.items()}
         )
 
     def settle(self, agent: str, changes: Iterable[Reservation]) -> None:
         """Book what a decision changed: what is frozen or spent is not left."""
         for change in changes:
-            if not change.account.startswith(OWN):
-                spent, row = self._spent(change.account), _row(change.account, agent)
-                spent[row] = spent.get(row, 0) + change.reserved + change.spent
+            used, row = self._of(change.account), _row(change.account, agent)
+            used[row] = used.get(row, 0) + change.reserved + change.spent
 
     def record(self, calls: Iterable[Recorded]) -> None:
         """Remember calls, for windows of time; the newest RECORDS_MAX are kept."""
@@ -71,7 +66,7 @@ class Books:
         """The ids of the grants that were taken back."""
         return frozenset(self._revoked)
 
-    def _spent(self, account: str) -> dict[tuple[str, str], int]:
+    def _of(self, account: str) -> dict[tuple[str, str], int]:
         return self._everybody if account.startswith(GLOBAL) else self._used
 
 

@@ -15,7 +15,6 @@ from nanovm_core.program import MODEL, Program
 from nanovm_core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
 
 LINE_BYTES_MAX = 65_536  # four proposals; its context may be larger than the call itself
-LINE_DEPTH_MAX = 18  # a proposal may be 16 deep, and its args stand two levels down as well
 SEARCH_BYTES_MAX = 4_194_304  # how far the id of a line that cannot be read is looked for
 ACCEPTED, BLOCKED = "ACCEPTED", "BLOCKED"
 
@@ -157,7 +156,7 @@ class _Judge:
 
 def _read(line: bytes) -> dict[str, Json]:
     try:
-        value = parse_untrusted(line, size_max=LINE_BYTES_MAX, depth_max=LINE_DEPTH_MAX)
+        value = parse_untrusted(line, size_max=LINE_BYTES_MAX)
     except CanonicalError as error:
         code = FAULTS.get(error.code, NOT_A_CALL)
         raise RefusedError(code, f"The line is refused as JSON: {error.text}.") from error

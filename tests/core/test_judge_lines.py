@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from nanovm_core.judge import (
     LINE_BYTES_MAX,
-    LINE_DEPTH_MAX,
     SEARCH_BYTES_MAX,
     Verdict,
     judge,
@@ -225,10 +224,15 @@ def test_a_proposal_has_a_size_of_its_own() -> None:
 
 
 def test_a_line_has_a_depth() -> None:
-    """What a proposal may have, and no more: its line is no way around."""
-    for depth, code in ((16, "CAP-001"), (17, "CAP-016"), (LINE_DEPTH_MAX + 1, "CAP-016")):
+    """That of a proposal; its context is no way around."""
+    for depth, code in ((16, "CAP-001"), (17, "CAP-016")):
         nested = "[" * (depth - 2) + "]" * (depth - 2)
         found = verdict(f'{{"id": "x", "tool": "x", "args": {{"a": {nested}}}}}'.encode())
+        assert (found.id, found.rule) == ("x", code)
+    for depth, code in ((16, "CAP-010"), (17, "CAP-016")):
+        nested = "[" * (depth - 3) + "]" * (depth - 3)
+        context = f'"context": {{"slots": {{"a": {nested}}}}}'
+        found = verdict(f'{{"id": "x", {CALL}, {context}}}'.encode())
         assert (found.id, found.rule) == ("x", code)
 
 

@@ -210,6 +210,19 @@ def test_windows_count_what_all_runs_of_the_books_did() -> None:
     assert books.history[2]._replace(at_ms=0) == Recorded(0, TOOL, "called", "desk")
 
 
+def test_failures_of_other_runs_hold_the_next_one() -> None:
+    """Up to six in a minute while they fail; an hour later nobody minds."""
+    books = Books()
+    at_ms, stands = 0, []
+    for number in range(8):
+        run = Run(Till(Failed(code="X", text="x")), books=books, run=f"run-{number}")
+        run.clock.at_ms = max(run.clock.at_ms, at_ms) + (3_600_000 if number == 7 else 0)
+        stands.append(run.go().stands)
+        at_ms = run.clock.at_ms
+    assert stands[:6] == ["completed apologise"] * 6
+    assert stands[6:] == ["awaiting_approval judge POL-020", "completed apologise"]
+
+
 # --- again -----------------------------------------------------------------------------------
 
 
