@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import cedarpy
 
@@ -14,30 +14,8 @@ from nanovm_core.policy import HOLD, Outcome, PolicyRule
 _ALWAYS = parse("1 == 1")  # a hold that Cedar found has no condition of ours to show
 
 
-class Decider(Protocol):
-    """A foreign policy engine, asked after the program's hard rules and beside the soft ones.
-
-    Its answer is a function of ``hash``, stage and context alone: no clock, no network, no
-    order that changes from call to call. A run's genesis names ``hash``.
-    """
-
-    @property
-    def hash(self) -> str:
-        """The hash of the exact policy text (64 hex digits)."""
-
-    def judge(self, at: str, context: Mapping[str, object], approved: tuple[str, ...]) -> Outcome:
-        """What the engine says of a stage where it does not deny.
-
-        A hold in ``approved``, whose rule says that a person may lift it, counts as an allow.
-
-        Raises:
-            RefusedError: POL-001 nothing allows, POL-002 anything at all could not be
-                evaluated, POL-003 denied.
-        """
-
-
 class CedarDecider:
-    """Cedar policies as a Decider; a ``forbid`` with ``@outcome("hold")`` holds.
+    """Cedar policies as a ``nanovm_core.decider.Decider``; a ``forbid`` with ``@outcome("hold")`` holds.
 
     Every policy bears ``@id`` and ``@why``, and every one fits the schema, else it does not
     load. Cedar skips a policy that errs; here its error denies.
@@ -61,6 +39,11 @@ class CedarDecider:
         self._rules = _rules(json.loads(cedarpy.policies_to_json_str(source))["staticPolicies"])
         parts = (json.dumps(text).encode() for text in (source, schema))
         self.hash = digest(b"nanovm/cedar/v1\0", b"\0".join(parts))
+
+    @property
+    def approvable(self) -> frozenset[str]:
+        """The ids of its holds that a person may lift."""
+        return frozenset(rule.id for rule in self._rules.values() if rule.approvable)
 
     def judge(self, at: str, context: Mapping[str, object], approved: tuple[str, ...]) -> Outcome:
         """Ask Cedar, believe only a whole answer, and put its reasons in the order of the text."""

@@ -8,6 +8,7 @@ from nanovm_core.budget import Budget, Limits
 from nanovm_core.capabilities import Grant, Tool, attenuate
 from nanovm_core.conditions import Condition
 from nanovm_core.contexts import Surroundings, misread
+from nanovm_core.decider import Decider, joined_hash
 from nanovm_core.errors import ProgramError
 from nanovm_core.gate import Gate, compile_gate
 from nanovm_core.policy import DENY_ALL, HARD, Policy, PolicyRule, Window
@@ -102,6 +103,7 @@ class Program:
     budgets: tuple[Budget, ...] = ()
     policy_file: str = ""
     policy: Policy = DENY_ALL
+    decider: Decider | None = None  # a foreign engine, asked beside the rules
     gate: Gate = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -114,11 +116,14 @@ class Program:
             windows=self.windows,
             budgets=self.budgets,
             policy=self.policy,
+            decider=self.decider,
         )
         object.__setattr__(self, "gate", gate)
 
-    def under(self, policy: Policy) -> "Program":
+    def under(self, policy: Policy, decider: Decider | None = None) -> "Program":
         """The same program, judged by this policy beside its own rules.
+
+        A foreign ``decider`` is asked where they allow; the policy's hash then covers its own.
 
         Raises:
             ProgramError: PRG-004 where a rule of the policy does not fit this program, PRG-005
@@ -130,7 +135,9 @@ class Program:
             raise ProgramError(
                 "PRG-004", f"policy {policy.name}: rule {found.rule.id}: {found.text}"
             )
-        return replace(self, policy=policy)
+        if decider is not None:
+            policy = replace(policy, hash=joined_hash(policy.hash, decider))
+        return replace(self, policy=policy, decider=decider)
 
     def attenuated(self, grants: Iterable[Grant]) -> "Program":
         """The same program with fewer rights: these grants and no others.

@@ -11,6 +11,7 @@ from nanovm_core.capabilities import (
     check_schema,
     ungranted,
 )
+from nanovm_core.decider import Decider, ask
 from nanovm_core.errors import ProgramError, RefusedError
 from nanovm_core.gate.passage import Allowed as Allowed
 from nanovm_core.gate.passage import Facts as Facts
@@ -41,9 +42,10 @@ class Gate:
     It holds nothing of a run: each answer follows from its arguments alone.
     """
 
-    __slots__ = ("_accounts", "_admit", "_passages", "_windows")
+    __slots__ = ("_accounts", "_admit", "_decider", "_passages", "_windows")
     _accounts: Accounts
     _admit: Verdict
+    _decider: Decider | None
     _passages: Mapping[str, tuple[Passage, Quick, Affordable]]
     _windows: tuple[Window, ...]
 
@@ -53,6 +55,7 @@ class Gate:
         accounts: Accounts,
         admission: tuple[PolicyRule, ...],
         windows: tuple[Window, ...],
+        decider: Decider | None = None,
     ) -> None:
         compiled = {
             name: (each, shortcut(each), affordable(each, accounts))
@@ -63,6 +66,7 @@ class Gate:
         keep(self, "_accounts", accounts)
         keep(self, "_admit", verdict(admission))
         keep(self, "_windows", windows)
+        keep(self, "_decider", decider)
 
     def __setattr__(self, name: str, _: object) -> None:
         raise AttributeError(f"{name} cannot be set: what was compiled stays as it is")
@@ -86,6 +90,8 @@ class Gate:
             raise ungranted()
         passage, quick, covers = found
         allowed = quick(given, facts) or passage.judge(given, facts)
+        if self._decider is not None:
+            allowed = self._asked(self._decider, passage, allowed, facts)
         if not covers(allowed.args, facts.ledger, facts.used):
             for unit, amount in passage.need(allowed.args):
                 self._accounts.require(unit, amount, facts.ledger, facts.used)
@@ -103,6 +109,8 @@ class Gate:
             raise ungranted()
         passage, quick, _ = found
         allowed = quick(given, facts) or passage.judge(given, facts)
+        if self._decider is not None:
+            allowed = self._asked(self._decider, passage, allowed, facts)
         if accepts is not None and tool not in accepts:
             raise _elsewhere(tool)
         return allowed
@@ -119,6 +127,12 @@ class Gate:
         check_provenance(passage.tool, args, facts.slots)
         return MappingProxyType(args)
 
+    def _asked(self, decider: Decider, passage: Passage, allowed: Allowed, facts: Facts) -> Allowed:
+        """What a foreign engine leaves of an allowed call: it may deny it or hold it."""
+        context = passage.reads(facts, allowed.args)
+        rules, hold = ask(decider, AUTHORIZE, context, facts.approved)
+        return Allowed(allowed.args, (*allowed.rules, *rules), allowed.hold or hold)
+
     def _passage(self, tool: str) -> Passage:
         found = self._passages.get(tool)
         if found is None:
@@ -127,7 +141,12 @@ class Gate:
 
     def admit(self, facts: Facts) -> Outcome:
         """Judge whether the model may be asked (POL-001 … POL-003)."""
-        return self._admit(self.context(facts), facts.approved)
+        context = self.context(facts)
+        outcome = self._admit(context, facts.approved)
+        if self._decider is None:
+            return outcome
+        rules, hold = ask(self._decider, ADMISSION, context, facts.approved)
+        return Outcome((*outcome.rules, *rules), outcome.hold or hold)
 
     def context(self, facts: Facts) -> Mapping[str, object]:
         """What guards and rules at admission speak of."""
@@ -179,6 +198,7 @@ def compile_gate(
     windows: tuple[Window, ...],
     budgets: tuple[Budget, ...],
     policy: Policy,
+    decider: Decider | None = None,
 ) -> Gate:
     """Compile the gate of a program under a policy.
 
@@ -203,7 +223,7 @@ def compile_gate(
         )
         passages[name] = passage(tools[name], grant, mine, seen, sanitizer)
     admission = tuple(rule for rule in judged if rule.at == ADMISSION)
-    return Gate(passages, Accounts(limits, (*budgets, *policy.budgets)), admission, seen)
+    return Gate(passages, Accounts(limits, (*budgets, *policy.budgets)), admission, seen, decider)
 
 
 def _require_names(rules: list[str], windows: list[str]) -> None:
