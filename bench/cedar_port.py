@@ -15,7 +15,7 @@ _ALWAYS = parse("1 == 1")  # a hold that Cedar found has no condition of ours to
 
 
 class CedarDecider:
-    """Cedar policies as a ``nanovm_core.decider.Decider``; a ``forbid`` with ``@outcome("hold")`` holds.
+    """Cedar policies as a Decider of the kernel; a ``forbid`` with ``@outcome("hold")`` holds.
 
     Every policy bears ``@id`` and ``@why``, and every one fits the schema, else it does not
     load. Cedar skips a policy that errs; here its error denies.
