@@ -1,6 +1,6 @@
 """The stored form of runs: lock, verify, record. Only ``runtime`` writes through here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -254,7 +254,7 @@ def _store_secrets(run: Run, decision: Decision, secrets: Sequence[Sealed]) -> N
     named: set[str] = set()
     for draft in decision.drafts:
         listed = draft.body.get("secrets", ())
-        named |= {each["ref"] for each in listed if isinstance(each, dict)}  # type: ignore[attr-defined]
+        named |= {each["ref"] for each in listed if isinstance(each, Mapping)}  # type: ignore[attr-defined]
     Secret.objects.bulk_create(rows(run, [each for each in secrets if each.ref in named]))
     kept = {value for value in decision.snapshot.slots.values() if isinstance(value, str)}
     finished = Secret.objects.filter(run=run, staging=True, erased_ms=None).exclude(ref__in=kept)
