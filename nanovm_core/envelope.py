@@ -11,6 +11,7 @@ from nanovm_core.messages import Draft, Effect, Reservation, Snapshot, Warrant
 ZERO = "0" * 64
 LOG_RUN = "log"
 VERSION = "nanovm-envelope/1"
+_SAYS_NOTHING: tuple[object, ...] = (None, "", [], (), {})
 SNAPSHOT_VERSION = "nanovm-snapshot/2"
 
 
@@ -41,7 +42,7 @@ def canonical_hash(data: bytes) -> str:
 
 def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, str]) -> bytes:
     """The bytes of an envelope. ``names`` adds fields of the shell (program, policy, snapshot)."""
-    body = {key: value for key, value in draft.body.items() if value not in (None, "", [], {})}
+    body = {key: value for key, value in draft.body.items() if value not in _SAYS_NOTHING}
     if draft.kind == "terminal":
         body["length"] = place.n + 1
     return encode(

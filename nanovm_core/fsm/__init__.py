@@ -81,9 +81,9 @@ def begin(
         stepping=stepping,
     )
     body = {
-        "state": {"from": life.NEGOTIATION, "event": "RunCreated", "to": life.READY},
+        "state": moves.frozen({"from": life.NEGOTIATION, "event": "RunCreated", "to": now.state}),
         "capabilities": capabilities_hash(program),
-        "in": dict(slots),
+        "in": now.slots,
         "secrets": moves.listed(tuple(secrets)),
     }
     return Decision(now, (Draft("genesis", at_ms, actor, now, MappingProxyType(body)),))
@@ -194,7 +194,7 @@ def _absorbed(program: Program, now: Snapshot, event: Event) -> Decision:
     body = {
         **moves.moved(now, event, now.state),
         "rule": "FSM-003",
-        "decision": {"verdict": "IGNORED", "rules": ["FSM-003"]},
+        "decision": moves.verdict("IGNORED", "FSM-003"),
         **_late(program, event),
     }
     return Decision(after, (moves.draft("ignored", event, after, body),), absorbed=kind)
@@ -211,7 +211,7 @@ def _refused(program: Program, now: Snapshot, event: Event, error: RefusedError)
     body = {
         **moves.moved(now, event, now.state),
         "rule": error.code,
-        "decision": {"verdict": "BLOCKED", "rules": [error.code]},
+        "decision": moves.verdict("BLOCKED", error.code),
         **_carried(event),
     }
     sealed = moves.draft("refused", event, after, body)
@@ -224,7 +224,7 @@ def _carried(event: Event) -> dict[str, object]:
     if not isinstance(event, ProposalReceived) or event.secret is None:
         return {}
     return {
-        "in": {event.secret.slot: event.secret.ref},
+        "in": moves.frozen({event.secret.slot: event.secret.ref}),
         "secrets": moves.listed((event.secret,)),
     }
 
@@ -237,7 +237,7 @@ def _late(program: Program, event: Event) -> dict[str, object]:
     """
     if not isinstance(event, EffectDone) or not event.by_holder:
         return {}
-    clear: dict[str, object] = {}
+    clear: dict[str, Scalar] = {}
     for name, value in event.out.items():
         slot = program.slots.get(name)
         if slot is not None and slot.type != "ref":
@@ -246,18 +246,20 @@ def _late(program: Program, event: Event) -> dict[str, object]:
             except RefusedError:
                 continue  # it says nothing that could be sealed
             clear[name] = value
-    return {"out": clear}
+    return {"out": moves.frozen(clear)}
 
 
 def _erasing(_: Program, now: Snapshot, event: ErasureRequested | ErasureDone) -> Decision:
     """Erasure changes no state; it is sealed in a run that has ended."""
     if now.state not in life.TERMINAL:
         raise RefusedError("FSM-010", "The run has not ended; stop it first.")
-    body: dict[str, object] = {"in": {"refs": sorted(event.refs), "reason": event.reason}}
+    asked = {"refs": tuple(sorted(event.refs)), "reason": event.reason}
+    body: dict[str, object] = {"in": MappingProxyType(asked)}
     kind = "erasure_requested"
     if isinstance(event, ErasureDone):
         kind = "erasure_done"
-        body["out"] = {"destroyed": dict(event.destroyed), "kept": list(event.kept)}
+        gone = {"destroyed": moves.frozen(event.destroyed), "kept": event.kept}
+        body["out"] = MappingProxyType(gone)
     return Decision(now, (moves.draft(kind, event, now, body),))
 
 

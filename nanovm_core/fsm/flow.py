@@ -8,7 +8,20 @@ from nanovm_core import lifecycle as life
 from nanovm_core.canonical import digest
 from nanovm_core.errors import ConditionError, RefusedError
 from nanovm_core.events import Event
-from nanovm_core.fsm.moves import OWN, draft, end, facts, issued, join, moved, release, suspend
+from nanovm_core.fsm.moves import (
+    OWN,
+    between,
+    draft,
+    end,
+    facts,
+    frozen,
+    issued,
+    join,
+    moved,
+    release,
+    suspend,
+    verdict,
+)
 from nanovm_core.messages import Args, Decision, Effect, Reservation, Scalar, Snapshot
 from nanovm_core.policy import PolicyRule
 from nanovm_core.program import COMPLETED, EFFECT, FAILED, MODEL, WAIT, Program, Step
@@ -136,7 +149,7 @@ def _authorize(program: Program, now: Snapshot, step: Step, event: Event) -> Dec
     body = {
         **moved(now, event, now.state),
         "outcome": "authorized",
-        "decision": {"verdict": "ACCEPTED", "rules": list(allowed.rules)},
+        "decision": verdict("ACCEPTED", *allowed.rules),
     }
     return join(draft("result", event, after, body), follow(program, after, step, event))
 
@@ -236,7 +249,7 @@ def _owe(
     )
     body = {
         "step": owed.step,
-        "state": {"from": before.state, "event": type(event).__name__, "to": after.state},
+        "state": between(before.state, event, after.state),
         "tool": owed.tool,
         "idempotency_key": owed.key,
         "in": owed.args,
@@ -249,14 +262,12 @@ def _authority(
     now: Snapshot, taken: tuple[Reservation, ...], owed: Effect, event: Event
 ) -> Mapping[str, object]:
     """The decision, the reservation and the warrant that a granted call is sealed with."""
-    left = event.ledger
-    shared = {each.account: each.reserved for each in taken if each.account in left}
+    reserved = {each.account: each.reserved for each in taken}
+    ledger = event.ledger
+    left = {name: ledger[name] - reserved[name] for name in reserved if name in ledger}
     return {
-        "decision": {"verdict": "ACCEPTED", "rules": list(now.allowed_by)},
-        "budget": {
-            "reserved": {each.account: each.reserved for each in taken},
-            "left": {name: left[name] - amount for name, amount in shared.items()},
-        },
+        "decision": verdict("ACCEPTED", *now.allowed_by),
+        "budget": MappingProxyType({"reserved": frozen(reserved), "left": frozen(left)}),
         **issued(owed),
     }
 

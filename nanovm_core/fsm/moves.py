@@ -30,9 +30,14 @@ def frozen(slots: Mapping[str, Scalar]) -> Args:
     return MappingProxyType(dict(slots))
 
 
-def listed(secrets: tuple[Commitment, ...]) -> list[dict[str, str]]:
+def listed(secrets: tuple[Commitment, ...]) -> tuple[Mapping[str, str], ...]:
     """Commitments as an envelope holds them."""
-    return [{"slot": each.slot, "ref": each.ref, "c": each.c} for each in secrets]
+    return tuple([MappingProxyType(each._asdict()) for each in secrets])
+
+
+def verdict(word: str, *rules: str) -> Mapping[str, object]:
+    """The ``decision`` field of an envelope."""
+    return MappingProxyType({"verdict": word, "rules": rules})
 
 
 def expect(now: Snapshot, event: Event) -> None:
@@ -55,12 +60,20 @@ def moved(now: Snapshot, event: Event, to: str) -> dict[str, object]:
     """The ``step`` and ``state`` fields of an envelope."""
     return {
         "step": now.step,
-        "state": {"from": now.state, "event": type(event).__name__, "to": to},
+        "state": between(now.state, event, to),
     }
 
 
+def between(left: str, event: Event, to: str) -> Mapping[str, str]:
+    """The ``state`` field of an envelope."""
+    return MappingProxyType({"from": left, "event": type(event).__name__, "to": to})
+
+
 def draft(kind: str, event: Event, after: Snapshot, body: Mapping[str, object]) -> Draft:
-    """An envelope's draft at the event's time, in its actor's name."""
+    """An envelope's draft at the event's time, in its actor's name; ``body`` becomes its own.
+
+    What lies in the fields of ``body`` must be frozen: tests look into every draft's last field.
+    """
     return Draft(kind, event.at_ms, event.actor, after, MappingProxyType(body))
 
 
@@ -78,7 +91,7 @@ def from_where_it_stood(now: Snapshot, decision: Decision) -> Decision:
     state: Any = first.body.get("state") if first is not None else None
     if first is None or state is None or state["from"] == now.state:
         return decision
-    body = MappingProxyType({**first.body, "state": {**state, "from": now.state}})
+    body = MappingProxyType({**first.body, "state": MappingProxyType({**state, "from": now.state})})
     return decision._replace(drafts=(first._replace(body=body), *decision.drafts[1:]))
 
 
@@ -102,7 +115,7 @@ def issued(owed: Effect) -> dict[str, object]:
     """The ``warrant`` field of an envelope."""
     if owed.warrant is None:
         return {}
-    return {"warrant": {"id": owed.warrant.id, "expires_ms": owed.warrant.expires_ms}}
+    return {"warrant": MappingProxyType(owed.warrant._asdict())}
 
 
 def suspend(
@@ -112,7 +125,7 @@ def suspend(
     after = to_state(now, event, to, held_by=held_by, reason=(code, text))
     body = {**moved(now, event, to), "rule": code, "outcome": to.partition(".")[2]}
     if held_by:
-        body["decision"] = {"verdict": "HELD", "rules": [held_by]}
+        body["decision"] = verdict("HELD", held_by)
     return Decision(after, (draft("suspended", event, after, body),))
 
 

@@ -117,7 +117,7 @@ def _taken(
         "outcome": event.outcome,
     }
     if event.out:
-        body |= {"out": dict(event.out), "secrets": listed(event.secrets)}
+        body |= {"out": frozen(event.out), "secrets": listed(event.secrets)}
     sealed = draft("result", event, after, body)
     return join(sealed, follow(program, after, step, event), spent)
 
@@ -203,8 +203,8 @@ def proposed(program: Program, now: Snapshot, event: ProposalReceived) -> Decisi
         "tool": step.tool,
         "idempotency_key": event.key,
         "outcome": "proposed",
-        "out": {event.secret.slot: event.secret.ref} if event.secret else {},
-        "secrets": listed((event.secret,)) if event.secret else [],
+        "out": frozen({event.secret.slot: event.secret.ref} if event.secret else {}),
+        "secrets": listed((event.secret,) if event.secret else ()),
     }
     return join(draft("result", event, after, body), follow(program, after, step, event), spent)
 

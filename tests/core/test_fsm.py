@@ -66,7 +66,7 @@ def test_charge_is_owed_with_all_its_authority_in_the_intent() -> None:
         "id": owed.warrant.id,
         "expires_ms": intent.at_ms + 900_000,
     }
-    assert intent.body["decision"] == {"verdict": "ACCEPTED", "rules": ["within-limit"]}
+    assert intent.body["decision"] == {"verdict": "ACCEPTED", "rules": ("within-limit",)}
     assert intent.body["budget"] == {
         "reserved": {"run/calls": 1, "run/EUR": 128_450, "workspace/EUR": 128_450},
         "left": {"workspace/EUR": 100_000_000 - 128_450},
@@ -150,7 +150,7 @@ def test_proposal_that_is_not_the_invoice_is_blocked(
     decision = play.propose(proposal(tool, **change))
     refused = next(draft for draft in decision.drafts if draft.kind == "refused")
     assert code(decision) == expected
-    assert refused.body["decision"] == {"verdict": "BLOCKED", "rules": [expected]}
+    assert refused.body["decision"] == {"verdict": "BLOCKED", "rules": (expected,)}
     assert decision.refusal is not None
     assert decision.refusal.where.startswith("nanovm_core/")
     assert play.now.call is None

@@ -43,7 +43,7 @@ def test_payment_over_the_limit_waits_and_says_for_what() -> None:
     suspended = play.drafts[-1]
     assert (play.now.state, play.now.held_by) == (life.APPROVAL, "over-limit")
     assert suspended.body["rule"] == "POL-020"
-    assert suspended.body["decision"] == {"verdict": "HELD", "rules": ["over-limit"]}
+    assert suspended.body["decision"] == {"verdict": "HELD", "rules": ("over-limit",)}
     assert play.now.owed is None
     assert play.now.reserved == ()
 

@@ -150,7 +150,7 @@ def test_values_are_erased_after_the_end_only() -> None:
     gone = run.feed(ErasureDone, destroyed={"vault": 2}, kept=("log",), **fields)
     assert (kinds(gone), body(gone)["out"]) == (
         ["erasure_done"],
-        {"destroyed": {"vault": 2}, "kept": ["log"]},
+        {"destroyed": {"vault": 2}, "kept": ("log",)},
     )
 
 

@@ -145,7 +145,7 @@ def test_hold_of_the_call_lets_nothing_be_paid_until_a_person_says_so() -> None:
     held = run.drafts[-1]
     assert (held.kind, held.body["decision"]) == (
         "suspended",
-        {"verdict": "HELD", "rules": ["large"]},
+        {"verdict": "HELD", "rules": ("large",)},
     )
     lifted = run.feed(Approved)
     assert [effect.tool for effect in lifted.effects] == ["money.refund"]
@@ -309,7 +309,7 @@ def test_payment_is_owed_with_its_authority_and_its_money() -> None:
     assert Reservation("workspace/steps", 0, 1) in paying.budgets
     sealed = body(paying, -1)
     assert paying.drafts[-1].kind == "intent"
-    assert sealed["decision"] == {"verdict": "ACCEPTED", "rules": ["small"]}
+    assert sealed["decision"] == {"verdict": "ACCEPTED", "rules": ("small",)}
     assert sealed["budget"]["left"]["workspace/EUR"] == 47_000
     assert run.now.used["EUR"] == 3_000
 
