@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nanovm_core.budget import Limits
-from nanovm_core.capabilities import ArgSpec, Constraint, Grant, Tool, grant_id
+from nanovm_core.capabilities import ArgSpec, Constraint, Grant, Money, Tool, grant_id
 from nanovm_core.errors import NanovmError, ProgramError, RefusedError
 from nanovm_core.gate import Facts, Gate
 from nanovm_core.messages import Recorded
@@ -238,6 +238,11 @@ def test_operators_rules_are_judged_beside_the_programs() -> None:
     assert answer(gate(policy=theirs), call(), facts()) == "POL-003"
 
 
+def uncountable(amount: str = "amount", currency: str = "currency") -> Tool:
+    """A tool that does not say how much money it moves."""
+    return Tool(name="pay", args=PAY.args, money=Money(amount=amount, currency=currency))
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -248,7 +253,10 @@ def test_operators_rules_are_judged_beside_the_programs() -> None:
         {"grants": {"absent": Grant(tool="absent")}},
         {"grants": {"pay": Grant(tool="note")}},
         {"grants": {"pay": Grant(tool="pay", where={"absent": Constraint(min=1)})}},
-        {"tools": {"pay": Tool(name="pay", money=PAY.money), "note": Tool(name="note")}},
+        {"tools": {"pay": Tool(name="pay"), "note": Tool(name="note")}},
+        {"tools": {"pay": uncountable(amount="memo")}, "grants": {"pay": Grant(tool="pay")}},
+        {"tools": {"pay": uncountable(currency="amount")}, "grants": {"pay": Grant(tool="pay")}},
+        {"tools": {"pay": uncountable(currency="")}, "grants": {"pay": Grant(tool="pay")}},
     ],
 )
 def test_gate_of_a_program_that_contradicts_itself_is_not_compiled(changes: dict[str, Any]) -> None:

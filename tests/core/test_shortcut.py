@@ -141,6 +141,15 @@ def test_text_outside_its_grant_is_left_to_the_judge(limit: Constraint) -> None:
     assert said(made(SMALL, where={"currency": limit}), ARGS, moment()) is None
 
 
+def test_slot_that_reads_like_a_placeholder_is_left_to_the_judge() -> None:
+    args = {"memo": ArgSpec(type="string")}
+    tool = Tool(name="pay", args=args, critical={"memo": Source(slot="memo")})
+    of = made(rule("r", "allow", "true"), tool=tool)
+    assert said(of, {"memo": "Shoes"}, moment(slots={"memo": "Shoes"})) is not None
+    for memo in ("{{payee}}", "{{memo}}", "{{"):
+        assert said(of, {"memo": memo}, moment(slots={"memo": memo})) is None
+
+
 def test_grant_that_ended_or_was_taken_back_is_left_to_the_judge() -> None:
     assert said(made(SMALL, expires_ms=NOW_MS), ARGS, moment()) is None
     assert said(made(SMALL, expires_ms=NOW_MS + 1), ARGS, moment()) is not None
