@@ -218,6 +218,8 @@ def test_rule_against_the_call_stops_the_shortcut(
         ("$history.recent < 1", 1, False),
         ("not $history.recent < 2", 2, True),
         ("not $history.recent < 2", 1, False),
+        ("not $history.recent > 2", 0, True),
+        ("not $history.recent > 2", 3, False),
         ("$history.recent > 0 and $slots.blocked", 3, False),
         ("$history.recent > 0 and $slots.score == 3", 3, True),
         ("$history.recent > 1 or $slots.blocked", 1, False),
@@ -231,6 +233,12 @@ def test_rule_over_history_is_asked_where_it_could_fire(
 ) -> None:
     history = (Recorded(NOW_MS, "pay", "called", "x"),) * records
     assert taken(rule("r", "deny", when), history=history) is not stops
+
+
+def test_strictest_of_the_rules_over_history_says_when_to_ask() -> None:
+    rules = [rule(f"r{most}", "deny", f"$history.recent > {most}") for most in (5, 0, 5)]
+    assert taken(*rules)
+    assert not taken(*rules, history=(Recorded(NOW_MS, "pay", "called"),))
 
 
 def test_long_history_is_counted_and_no_stranger_to_the_shortcut() -> None:
