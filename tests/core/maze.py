@@ -38,6 +38,7 @@ from nanovm_core.program import Program
 from tests.core.builders import RUN, START_MS
 
 LAYERS = 2
+NO = "EXT-001"
 KINDS = ("plain", "own", "ask", "wait")
 GOES = (*KINDS, "end", "err")
 HEAD = """
@@ -248,20 +249,20 @@ def events(program: Program, now: Snapshot, at_ms: int) -> Iterator[Event]:
 def _answers(now: Snapshot, at_ms: int) -> Iterator[Event]:
     """What may come of an effect, or of the model."""
     key = now.owed.key if now.owed else ""
-    no = {"code": "EXT-001", "text": "no"}
     if not now.owed and not now.awaits:
         yield EffectDone(at_ms=at_ms, key=key)
         return
     for go in GOES:
         out = {"go": go}
         if now.awaits:
-            named = {"run": now.run, "program": now.program, "key": now.awaits}
-            yield AnswerArrived(at_ms=at_ms, out=out, **named)
+            yield AnswerArrived(
+                at_ms=at_ms, run=now.run, program=now.program, key=now.awaits, out=out
+            )
         else:
             yield EffectDone(at_ms=at_ms, key=key, out=out)
-    yield AnswerArrived(at_ms=at_ms, run=now.run, program=now.program, key=now.awaits, **no)
-    yield EffectFailed(at_ms=at_ms, key=key, **no)
-    yield EffectFailed(at_ms=at_ms, key=key, retry=True, **no)
+    yield AnswerArrived(at_ms=at_ms, run=now.run, program=now.program, key=now.awaits, code=NO)
+    yield EffectFailed(at_ms=at_ms, key=key, code=NO, text="no")
+    yield EffectFailed(at_ms=at_ms, key=key, code=NO, text="no", retry=True)
     yield ProposalReceived(at_ms=at_ms, key=key, raw=b'{"tool": "a.call", "args": {}}')
     yield ProposalReceived(at_ms=at_ms, key=key, raw=b"no")
 
@@ -278,13 +279,12 @@ def _requests(now: Snapshot, soon: int, late: int) -> Iterator[Event]:
 def _idle(now: Snapshot, at_ms: int) -> Iterator[Event]:
     """What begins nothing, and what is forged."""
     key, other = now.owed.key if now.owed else "", "0" * 64
-    no = {"code": "EXT-001", "text": "no"}
     yield EffectDone(at_ms=at_ms, key=key, by_holder=False)
-    yield EffectUnknown(at_ms=at_ms, key=key, **no)
+    yield EffectUnknown(at_ms=at_ms, key=key, code=NO, text="no")
     yield EffectWaiting(at_ms=at_ms, key=key)
     yield AnswerArrived(at_ms=at_ms, run=now.run, program=now.program, key="")
     yield ProposalReceived(at_ms=at_ms, key=other, raw=b"no")
-    yield EffectFailed(at_ms=at_ms, key=other, **no)
+    yield EffectFailed(at_ms=at_ms, key=other, code=NO, text="no")
     yield ResumeRequested(at_ms=at_ms, program=other)
     yield StepRequested(at_ms=at_ms, program=other)
     yield DeliveryReceived(at_ms=at_ms, program=now.program)
