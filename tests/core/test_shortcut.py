@@ -174,6 +174,7 @@ def test_grant_that_ended_or_was_taken_back_is_left_to_the_judge() -> None:
         ("$slots.score <= 2", {}, False),
         ("3 < $slots.score", {"score": 4}, True),
         ("$slots.score > 3", {"score": 2**60}, True),
+        ("$slots.score > 3", {"score": True}, True),
         ("$slots.score < 3", {"score": -(2**60)}, True),
         ("$slots.score != 3", {"score": True}, True),
         ("$slots.currency not in ['EUR']", {}, False),
