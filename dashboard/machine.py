@@ -111,6 +111,7 @@ ROUTES: Mapping[str, Mapping[tuple[str, str], tuple[tuple[int, int], ...]]] = {
         ("suspended", "running"): ((374, 244), (374, 186)),
         ("suspended", "terminated"): ((446, 323), (584, 323), (584, 186)),
         ("initializing", "terminated"): ((104, 30), (104, 10), (584, 10), (584, 30)),
+        ("initializing", "suspended"): ((104, 148), (104, 323), (242, 323)),
     },
     "tall": {
         ("initializing", "running"): ((104, 120), (104, 168)),
@@ -119,6 +120,7 @@ ROUTES: Mapping[str, Mapping[tuple[str, str], tuple[tuple[int, int], ...]]] = {
         ("suspended", "running"): ((134, 372), (134, 324)),
         ("suspended", "terminated"): ((104, 528), (104, 576)),
         ("initializing", "terminated"): ((206, 60), (262, 60), (262, 680), (206, 680)),
+        ("initializing", "suspended"): ((206, 90), (222, 90), (222, 440), (206, 440)),
     },
 }
 
