@@ -167,7 +167,7 @@ def test_a_line_is_a_call_and_nothing_else(call: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "context",
+    "around",
     [
         "null",
         "[]",
@@ -189,9 +189,9 @@ def test_a_line_is_a_call_and_nothing_else(call: str) -> None:
         '{"Slots": {}}',
     ],
 )
-def test_a_context_of_another_shape_is_refused(context: str) -> None:
+def test_a_context_of_another_shape_is_refused(around: str) -> None:
     """It says what deterministic steps produced; what is not understood may not decide."""
-    found = verdict(f'{{"id": "x", {CALL}, "context": {context}}}'.encode())
+    found = verdict(f'{{"id": "x", {CALL}, "context": {around}}}'.encode())
     assert (found.id, found.verdict, found.rule) == ("x", "BLOCKED", "CAP-010")
     assert "context" in found.why
 
