@@ -23,7 +23,7 @@ def test_a_verdict_names_rule_line_proposal_calls_and_event(visitor: Visitor) ->
     said = words(page)
     assert "BLOCKED" in said
     assert 'href="/docs/rules/CAP-001/"' in page
-    assert re.search(r"nanovm_core/gate/__init__\.py:\d+ permit", said)
+    assert re.search(r"capabilities\.py:\d+ resolve", said)
     assert "<mark>&quot;wire_transfer&quot;</mark>" in page
     assert "stripe.create_payment_intent" in said
     event = re.search(rf'href="(/runs/{run.code}/events/\d+/)"', page)
@@ -45,7 +45,7 @@ def test_the_runtimes_own_refusal_is_a_verdict_too(visitor: Visitor) -> None:
     run = visitor.make("injected", model="gullible")
     page = visitor.read(f"/runs/{run.code}/")
     assert re.search(r'id="verdict"[^>]*data-verdict="BLOCKED"', page)
-    assert re.search(r"capabilities\.py:\d+ resolve", page)
+    assert re.search(r"capabilities\.py:\d+ ungranted", page)
     assert not Attack.objects.exists()
 
 
