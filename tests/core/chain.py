@@ -13,7 +13,7 @@ from nanovm_core.envelope import (
     snapshot_hash,
 )
 from nanovm_core.errors import VerificationError
-from tests.core.builders import RUN, Scene
+from tests.core.builders import Scene
 
 
 def sealed(play: Scene, *, first_seq: int = 1) -> list[Stored]:
@@ -21,7 +21,7 @@ def sealed(play: Scene, *, first_seq: int = 1) -> list[Stored]:
     chain: list[Stored] = []
     prev = ZERO
     for n, draft in enumerate(play.drafts):
-        place = Place(log="test/log", seq=first_seq + n, run=RUN, n=n, prev=prev)
+        place = Place(log="test/log", seq=first_seq + n, run=play.first.run, n=n, prev=prev)
         names = {
             "program": draft.after.program,
             "policy": draft.after.policy,

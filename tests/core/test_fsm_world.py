@@ -1,0 +1,366 @@
+"""Several runs that share accounts, authority and a clock, under random events, by a model."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from nanovm_core import lifecycle as life
+from nanovm_core.envelope import check_chain, decode_snapshot, encode_snapshot
+from nanovm_core.events import (
+    AnswerArrived,
+    Approved,
+    DamageFound,
+    Declined,
+    DeliveryReceived,
+    EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
+    Event,
+    ForeignIntent,
+    KillRequested,
+    PauseRequested,
+    ProposalReceived,
+    ResumeRequested,
+    RunStarted,
+    StepRequested,
+    TimePassed,
+)
+from nanovm_core.fsm import replay
+from nanovm_core.messages import Decision, Effect, Recorded, RunId, Scalar, Snapshot
+from nanovm_core.warrants import authorize, binding
+from tests.core.builders import START_MS, Scene
+from tests.core.chain import sealed
+from tests.core.till import (
+    AGENTS,
+    ASK_TOKENS,
+    GRANT,
+    GRANT_ENDS_MS,
+    LARGE,
+    PAUSE_MS,
+    PAY,
+    PROGRAM,
+    SHARED,
+    TTL_MS,
+    WALL_MS,
+    Accounts,
+    wants,
+)
+from tests.core.till_model import JUNK, OTHER_TOOL, TEXT, Till, World, refusal
+
+RUNS = st.integers(0, len(AGENTS) - 1)
+LEAPS = st.sampled_from([1, 1, 999, 1_300, 9_999, 15_000, 20_000, 30_000, TTL_MS, -400, WALL_MS])
+HASHES = st.sampled_from([PROGRAM.hash, PROGRAM.hash, PROGRAM.hash, "0" * 64])
+REQUESTS = (
+    *(TimePassed, TimePassed, PauseRequested, ResumeRequested, StepRequested, RunStarted),
+    *(Approved, Approved, Declined, DeliveryReceived, DamageFound, ForeignIntent),
+)
+USED: tuple[Mapping[str, int], ...] = (
+    *({}, {}, {"workspace/EUR": 1_100}, {"agent/EUR": 700}, {"global/calls": 4}),
+    *({"workspace/tokens": 3_000}, {"agent/steps": 11}, {"workspace/EUR": 900, "global/calls": 3}),
+)
+TOKENS = st.sampled_from([0, 300, ASK_TOKENS, 10**9, -5])
+
+
+class Tills(RuleBasedStateMachine):
+    """Feeds events to three runs of two agents. What must come of each is said before it is fed."""
+
+    @initialize(
+        amounts=st.lists(st.sampled_from([100, 250, 300, 450, 700]), min_size=3, max_size=3),
+        stepping=st.lists(st.sampled_from([False, False, False, True]), min_size=3, max_size=3),
+        ahead=st.lists(st.integers(1, 6), min_size=3, max_size=3),
+        used=st.sampled_from(USED),
+        late=st.sampled_from([False, False, True]),
+        failing=st.booleans(),
+    )
+    def begin(
+        self,
+        amounts: list[int],
+        stepping: list[bool],
+        ahead: list[int],
+        used: Mapping[str, int],
+        late: bool,
+        failing: bool,
+    ) -> None:
+        """Begin the runs, each some way into its work."""
+        self.at_ms = GRANT_ENDS_MS - 20_000 if late else START_MS
+        self.accounts, self.revoked = Accounts(used), False
+        past = [Recorded(self.at_ms, PAY, each, "bob") for each in ("called", "failed") * 2]
+        self.history = past if failing else []
+        self.keys = ["", "0" * 64]
+        self.runs = []
+        for number, agent in enumerate(AGENTS):
+            scene = Scene(
+                PROGRAM, {}, [], agent=agent, stepping=stepping[number], run=RunId(f"r{number}")
+            )
+            self.runs.append(Till(scene, amounts[number]))
+        for number, steps in enumerate(ahead):
+            for _ in range(steps):
+                self.work(number)
+
+    # --- events -------------------------------------------------------------------------------
+
+    @rule(leap=LEAPS)
+    def leap(self, leap: int) -> None:
+        self.at_ms += leap
+
+    @rule(now=st.sampled_from([True, False, False]))
+    def revoke(self, now: bool) -> None:
+        self.revoked = now
+
+    @rule(first=RUNS, then=RUNS, last=RUNS)
+    def work_on(self, first: int, then: int, last: int) -> None:
+        """Three things that really happen."""
+        for number in (first, then, last):
+            self.work(number)
+
+    @rule(number=RUNS)
+    def work(self, number: int) -> None:
+        """What really comes next: an answer, a time, a person's word."""
+        run = self.runs[number]
+        now = run.scene.now
+        if now.state in life.TERMINAL:
+            return
+        if now.state == life.READY:
+            self.submit(run, RunStarted(at_ms=0))
+        elif now.awaits:
+            seen: dict[str, Scalar] = {"seen_by": "eve"} if now.step == "window" else {}
+            self.submit(run, self.arrival(run, seen))
+        elif run.asks and now.owed is not None:
+            self.propose(run, wants(run.amount), now.owed.key, 300)
+        elif now.owed is not None and now.state in (life.ACTIVE, life.PAUSED):
+            fetched: dict[str, Scalar] = {"amount": run.amount, "payee": "acme"}
+            out: dict[str, Scalar] = fetched if now.step == "fetch" else {}
+            self.submit(run, EffectDone(at_ms=0, key=now.owed.key, out=out))
+        elif now.state == life.APPROVAL:
+            self.submit(run, Approved(at_ms=0))
+        elif now.state == life.IDLE:
+            self.at_ms += 2 * PAUSE_MS
+            self.submit(run, TimePassed(at_ms=0))
+        else:
+            self.submit(run, ResumeRequested(at_ms=0, program=PROGRAM.hash))
+
+    @rule(number=RUNS, kind=st.integers(0, 7), tokens=TOKENS, data=st.data())
+    def proposal(self, number: int, kind: int, tokens: int, data: st.DataObject) -> None:
+        run = self.runs[number]
+        amount = run.amount
+        raws = (
+            *(wants(amount), JUNK, wants(amount, tool=OTHER_TOOL), wants(amount, now=True)),
+            *(wants(TEXT), wants(amount + 1), wants(amount, "mallory"), wants(amount)),
+        )
+        self.propose(run, raws[kind], self.key(data, run), tokens)
+
+    @rule(number=RUNS, wrong=st.booleans(), holder=st.booleans(), data=st.data())
+    def result(self, number: int, wrong: bool, holder: bool, data: st.DataObject) -> None:
+        run = self.runs[number]
+        out: dict[str, Scalar] = {"amount": True} if wrong else {"receipt": "r"}
+        key = self.key(data, run)
+        self.submit(run, EffectDone(at_ms=0, key=key, out=out, by_holder=holder))
+
+    @rule(
+        number=RUNS,
+        retry=st.booleans(),
+        holder=st.sampled_from([True, True, False]),
+        data=st.data(),
+    )
+    def failure(self, number: int, retry: bool, holder: bool, data: st.DataObject) -> None:
+        run = self.runs[number]
+        key = self.key(data, run)
+        self.submit(
+            run,
+            EffectFailed(at_ms=0, key=key, code="EXT-1", text="no", retry=retry, by_holder=holder),
+        )
+
+    @rule(number=RUNS, data=st.data())
+    def unknown(self, number: int, data: st.DataObject) -> None:
+        run = self.runs[number]
+        self.submit(run, EffectUnknown(at_ms=0, key=self.key(data, run), code="EXT-4", text="?"))
+
+    @rule(number=RUNS, until=st.sampled_from([0, 1, 5_000, 10**9]), data=st.data())
+    def under_way(self, number: int, until: int, data: st.DataObject) -> None:
+        run = self.runs[number]
+        until_ms = self.at_ms + 1 + until if until else 0
+        self.submit(run, EffectWaiting(at_ms=0, key=self.key(data, run), until_ms=until_ms))
+
+    @rule(
+        number=RUNS,
+        to=RUNS,
+        program=HASHES,
+        no=st.booleans(),
+        wrong=st.booleans(),
+        data=st.data(),
+    )
+    def answer(
+        self, number: int, to: int, program: str, no: bool, wrong: bool, data: st.DataObject
+    ) -> None:
+        """An answer from elsewhere, at times to another run, program or key."""
+        run = self.runs[number]
+        event = self.arrival(run, {"receipt": "r"} if wrong else {})
+        key = self.key(data, run) if data.draw(st.booleans()) else event.key
+        named = replace(event, key=key, program=program, code="EXT-2" if no else "")
+        self.submit(run, replace(named, run=self.runs[to].scene.now.run) if wrong else named)
+
+    @rule(number=RUNS, program=HASHES, kind=st.sampled_from(REQUESTS))
+    def request(self, number: int, program: str, kind: type[Event]) -> None:
+        named = kind in (ResumeRequested, StepRequested, DeliveryReceived)
+        event = kind(at_ms=0, program=program) if named else kind(at_ms=0)  # type: ignore[call-arg]
+        self.submit(self.runs[number], event)
+
+    @rule(number=RUNS, under_way=st.booleans(), really=st.sampled_from([False, False, True]))
+    def stop(self, number: int, under_way: bool, really: bool) -> None:
+        run = self.runs[number]
+        if really or run.pays:
+            self.submit(run, KillRequested(at_ms=0, under_way=under_way))
+
+    # --- one event, and the model -------------------------------------------------------------
+
+    def key(self, data: st.DataObject, run: Till) -> str:
+        """The key of what is owed; now and then another one, also another run's."""
+        forged = data.draw(st.integers(0, 5)) == 5
+        return data.draw(st.sampled_from(self.keys)) if forged else run.scene.key
+
+    def propose(self, run: Till, raw: bytes, key: str, tokens: int) -> None:
+        self.submit(run, ProposalReceived(at_ms=0, raw=raw, key=key, tokens=tokens))
+
+    def arrival(self, run: Till, out: dict[str, Scalar]) -> AnswerArrived:
+        now = run.scene.now
+        return AnswerArrived(at_ms=0, run=now.run, program=now.program, key=now.awaits, out=out)
+
+    def submit(self, run: Till, event: Event) -> None:
+        """Say what must come of the event, feed it, and see."""
+        self.at_ms += 1
+        scene, before = run.scene, run.scene.now
+        run.clock.see(self.at_ms)
+        left = self.accounts.left(before.agent)
+        world = World(self.at_ms, self.revoked, left, tuple(self.history))
+        expected = refusal(run, event, world)
+        over = run.clock.is_over
+        scene.ledger, scene.history = left, world.history
+        scene.revoked = frozenset({GRANT}) if self.revoked else frozenset()
+        asked = run.asks
+        decision = scene.feed(replace(event, at_ms=self.at_ms))
+        self.accounts.book(before.agent, before.run, decision.budgets)
+        refused = decision.refusal.code if decision.refusal else ""
+        assert refused == expected or (expected == "out of turn" and refused)
+        if before.state in life.TERMINAL:
+            assert (decision.effects, decision.budgets) == ((), ())
+            assert decision.snapshot._replace(ignored=()) == before._replace(ignored=())
+            return
+        if isinstance(event, TimePassed) and not refused:
+            self.check_time(run, before, decision, over)
+        self.history += run.hear(before, replace(event, at_ms=self.at_ms), decision, asked)
+        intents = [draft for draft in decision.drafts if draft.kind == "intent"]
+        self.keys += [str(draft.body["idempotency_key"]) for draft in intents]
+        self.check_limits(run, before, decision, world)
+        for effect in decision.effects:
+            self.check_authority(run, effect)
+
+    # --- what must be -------------------------------------------------------------------------
+
+    def check_time(self, run: Till, before: Snapshot, decision: Decision, over: bool) -> None:
+        """A time runs out when it has run out, and not before."""
+        ran = bool(decision.drafts)
+        waited_ms = run.clock.ran_ms - run.clock.since_ms
+        if before.state == life.IDLE and PAUSE_MS <= waited_ms < PAUSE_MS * 5 // 4:
+            return  # how much more than PAUSE_MS it waits is its key's secret
+        assert ran == over
+        if not ran:
+            assert decision.snapshot == before
+        elif before.owed is not None and before.owed.tool == PAY:
+            assert decision.snapshot.held_by == "unknown-outcome"
+            assert (decision.effects, decision.budgets) == ((), ())
+
+    def check_limits(self, run: Till, before: Snapshot, decision: Decision, world: World) -> None:
+        """A step begins where every limit lets it, and only there."""
+        for draft in decision.drafts:
+            step = str(draft.body["step"])
+            tries = before.step == step and before.attempt >= 1 and bool(draft.after.attempt > 1)
+            said = run.spent.copy()
+            if draft.kind == "intent" and draft.body.get("outcome") != "waiting":
+                run.spent["steps"] -= 1
+                assert world.short_of(run, step, tries=tries) == ""
+            elif draft.kind == "suspended" and decision.snapshot.state == life.EXHAUSTED:
+                again = before.state == life.EXHAUSTED and draft.after.attempt > 1
+                short = world.short_of(run, step, tries=tries or again)
+                assert short == draft.body["rule"]
+            run.spent = said
+        if decision.snapshot.state == life.APPROVAL and before.state != life.APPROVAL:
+            held = decision.snapshot.held_by
+            assert held in ("unknown-outcome", world.holds(run))
+
+    def check_authority(self, run: Till, effect: Effect) -> None:
+        """What is handed out is owed, sealed, and a payment also granted now, for exactly this."""
+        now = run.scene.now
+        assert (now.owed, now.state) == (effect, life.ACTIVE)
+        assert effect.key in self.keys
+        if effect.tool != PAY:
+            assert effect.warrant is None
+            return
+        assert not self.revoked
+        assert self.at_ms < GRANT_ENDS_MS
+        assert dict(effect.args) == {"amount": run.amount, "payee": "acme"}
+        assert run.amount <= LARGE or "large" in now.approved
+        assert not run.paid
+        warrant = effect.warrant
+        assert warrant is not None
+        assert warrant.expires_ms <= min(self.at_ms + TTL_MS, GRANT_ENDS_MS)
+        authorize(warrant, binding(now.run, PROGRAM.hash, effect), at_ms=self.at_ms)
+
+    @invariant()
+    def accounts_hold_what_runs_did(self) -> None:
+        """No account is overdrawn, and each holds what its runs spent and have frozen."""
+        for agent in set(AGENTS):
+            assert min(self.accounts.left(agent).values()) >= 0
+        for run in self.runs:
+            name = run.scene.now.run
+            frozen, spent = run.frozen(), run.spent
+            assert self.accounts.of(self.accounts.frozen, name) == _shared(frozen)
+            assert self.accounts.of(self.accounts.spent, name) == _shared(spent)
+            used = {unit: spent[unit] + frozen.get(unit, 0) for unit in ("calls", "tokens", "EUR")}
+            assert run.scene.now.begun == spent["steps"]
+            ended = run.scene.now.state in life.TERMINAL
+            if not (ended and run.kept):
+                assert dict(run.scene.now.used) == {unit: n for unit, n in used.items() if n}
+
+    @invariant()
+    def values_come_back_from_bytes(self) -> None:
+        for run in self.runs:
+            now = run.scene.now
+            assert decode_snapshot(encode_snapshot(now)) == now
+
+    def teardown(self) -> None:
+        """What was sealed is a chain, and replay comes to the same values."""
+        for run in getattr(self, "runs", []):
+            scene = run.scene
+            check_chain(sealed(scene), run=scene.first.run)
+            assert replay(PROGRAM, scene.first, [event for event, _ in scene.heard]) == scene.now
+
+
+def _shared(amounts: dict[str, int]) -> dict[str, int]:
+    """Amounts by unit, on every shared account of the unit."""
+    return {
+        account: amounts[unit]
+        for account in SHARED
+        if amounts.get(unit := account.partition("/")[2])
+    }
+
+
+TestTills = Tills.TestCase
+TestTills.settings = settings(max_examples=250, stateful_step_count=30, derandomize=True)
+
+
+@pytest.mark.soak
+def test_many_long_runs() -> None:
+    run_state_machine_as_test(
+        Tills, settings=settings(max_examples=5_000, stateful_step_count=80, derandomize=True)
+    )
