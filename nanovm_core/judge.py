@@ -11,12 +11,14 @@ from nanovm_core.canonical import Json, encode, parse_untrusted
 from nanovm_core.errors import CanonicalError, RefusedError
 from nanovm_core.gate import Facts
 from nanovm_core.messages import Args, Recorded
+from nanovm_core.policy import ADMISSION, PolicyRule
 from nanovm_core.program import MODEL, Program
 from nanovm_core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
 
 LINE_BYTES_MAX = 65_536  # four proposals; its context may be larger than the call itself
 SEARCH_BYTES_MAX = 4_194_304  # how far the id of a line that cannot be read is looked for
 ACCEPTED, BLOCKED = "ACCEPTED", "BLOCKED"
+SLOTS = "slots."
 
 _CONTEXT = ("slots", "workspace", "agent", "at_ms")
 _ERRED = "POL-002"
@@ -52,9 +54,10 @@ def judge(program: Program, lines: Iterable[bytes]) -> Iterator[Verdict]:
     "at_ms"}`` says what deterministic steps produced, whose accounts and windows count, and
     when it is (the time of the line before, at first 0). What is accepted is booked as done:
     it uses up shared accounts and fills windows. What is refused uses up nothing. A hold is
-    BLOCKED: it waits for a person. Where the proposal itself holds, so must the rules of
-    admission: without them no model is asked. A slot that a rule reads and the context leaves
-    out is missing, and an error denies. An unreadable line is a BLOCKED proposal too.
+    BLOCKED: it waits for a person. A slot that a rule reads and the context leaves out is
+    missing, and an error denies. The rules of admission, which stand before the model is asked
+    and not before its proposal, are judged where the context has every slot that they read.
+    An unreadable line is a BLOCKED proposal too.
     """
     judged = _Judge(program)
     for number, line in enumerate(lines, 1):
@@ -71,6 +74,9 @@ class _Judge:
         self._at_ms = 0
         models = [step for step in program.steps.values() if step.kind == MODEL]
         self._accepts = tuple({tool for step in models for tool in step.accepts})
+        rules = (*program.rules, *program.policy.rules)
+        paths = {path for rule in rules if rule.at == ADMISSION for path in rule.when.variables}
+        self._admission = {path[len(SLOTS) :] for path in paths if path.startswith(SLOTS)}
 
     def verdict(self, line: bytes, number: int) -> Verdict:
         """The verdict on a line, booked."""
@@ -108,11 +114,7 @@ class _Judge:
             if not error.code.startswith("BUD-"):  # what lacks money waits; nobody refused it
                 books.record([Recorded(context.at_ms, "", "refused", context.agent)])
             raise self._explained(error, context) from error
-        try:
-            admitted = gate.admit(facts)
-        except RefusedError as error:
-            raise self._explained(error, context) from error
-        hold = admitted.hold or allowed.hold
+        hold = self._admitted(facts) or allowed.hold
         if hold is not None:
             raise RefusedError("POL-020", f"Held for a person: {hold.why} (rule {hold.id})")
         taken = gate.reserve(gate.need(call.tool, allowed.args), facts)
@@ -121,6 +123,12 @@ class _Judge:
         for outcome in ("called", "done"):
             books.record([Recorded(context.at_ms, call.tool, outcome, context.agent)])
         return allowed.rules
+
+    def _admitted(self, facts: Facts) -> PolicyRule | None:
+        """The rule of admission that holds, if one does, where the context lets them be judged."""
+        if not facts.slots.keys() >= self._admission:
+            return None
+        return self._program.gate.admit(facts).hold
 
     def _facts(self, call: Call, context: _Context, books: Books) -> Facts:
         values = (*context.slots.values(), *call.args.values())

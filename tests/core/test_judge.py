@@ -180,16 +180,20 @@ def test_without_a_rule_that_admits_nothing_is_accepted() -> None:
     assert codes(rules, line(order="A-2")) == ["ACCEPTED"]
 
 
+def test_rules_of_admission_wait_for_a_context_that_lets_them_be_judged() -> None:
+    """They stand before the model is asked; a context may tell of the proposal alone."""
+    slots = slots_of(refunded=True)
+    assert codes(DESK, line(slots=slots)) != ["ACCEPTED"]
+    del slots["refunded"]
+    assert codes(DESK, line(slots=slots)) == ["ACCEPTED"]
+
+
 def test_a_slot_that_a_rule_reads_and_the_context_leaves_out_is_named() -> None:
     """It is missing, an error denies, and whoever wrote the context can mend it."""
-    slots = slots_of()
-    del slots["refunded"]
-    (found,) = judge(DESK, [line(slots=slots)])
-    assert found.rule == "POL-002"
-    assert found.why == (
-        "Rule refunded-before could not be evaluated (CON-020); an error denies. "
-        "The context leaves out slots.refunded, slots.signed_by."
-    )
+    lines = (FOLDER / "proposals.jsonl").read_bytes().splitlines()
+    found = {each.id: each for each in judge(DESK, lines)}["large-and-not-signed"]
+    assert (found.verdict, found.rule) == ("BLOCKED", "POL-002")
+    assert "slots.signed_by" in found.why.partition("The context leaves out ")[2]
 
 
 # --- accounts --------------------------------------------------------------------------------
