@@ -356,7 +356,7 @@ def _shared(amounts: dict[str, int]) -> dict[str, int]:
 
 
 TestTills = Tills.TestCase
-TestTills.settings = settings(max_examples=250, stateful_step_count=30, derandomize=True)
+TestTills.settings = settings(max_examples=200, stateful_step_count=30, derandomize=True)
 
 
 @pytest.mark.soak
