@@ -28,6 +28,7 @@ from nanovm_core.events import (
 )
 from nanovm_core.messages import Recorded, Reservation
 from nanovm_core.warrants import authorize, binding
+from tests.core.refund_desk import Run
 from tests.core.refund_runs import (
     EVERY,
     FUNDS,
@@ -241,6 +242,15 @@ def test_paused_run_takes_its_answer_and_begins_nothing() -> None:
     taken = run.done(RECEIPT)
     assert (kinds(taken), taken.effects, run.now.state) == (["result"], (), life.PAUSED)
     assert run.now.step == "letter"
+
+
+def test_paused_run_in_memory_does_nothing_of_what_is_owed() -> None:
+    run = Run()
+    run.tell(RunStarted)
+    run.tell(PauseRequested)
+    before = run.snapshot
+    assert before.owed is not None
+    assert run.run() == before
 
 
 def test_one_step_is_one_step() -> None:
