@@ -210,7 +210,8 @@ def _intend_under_authority(
     authority: Mapping[str, object] = {}
     if granted:
         owed = _warranted(program, now, owed, event)
-        authority = _authority(now, taken, owed, event)
+        rules = now.allowed_by if step.call else ()  # no rule is asked about the program's own
+        authority = _authority(rules, taken, owed, event)
     used = budget.own_use(now.used, taken)
     now = now._replace(reserved=(*now.reserved, *taken), used=used)
     shared = tuple(each for each in taken if not each.account.startswith(OWN))
@@ -259,14 +260,14 @@ def _owe(
 
 
 def _authority(
-    now: Snapshot, taken: tuple[Reservation, ...], owed: Effect, event: Event
+    rules: tuple[str, ...], taken: tuple[Reservation, ...], owed: Effect, event: Event
 ) -> Mapping[str, object]:
     """The decision, the reservation and the warrant that a granted call is sealed with."""
     reserved = {each.account: each.reserved for each in taken}
     ledger = event.ledger
     left = {name: ledger[name] - reserved[name] for name in reserved if name in ledger}
     return {
-        "decision": verdict("ACCEPTED", *now.allowed_by),
+        "decision": verdict("ACCEPTED", *rules),
         "budget": MappingProxyType({"reserved": frozen(reserved), "left": frozen(left)}),
         **issued(owed),
     }

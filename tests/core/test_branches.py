@@ -4,6 +4,8 @@ import pytest
 
 from nanovm_core import lifecycle as life
 from nanovm_core.capabilities import grant_id
+from nanovm_core.errors import ProgramError
+from nanovm_core.files.graph import MOVES_MAX
 from nanovm_core.loading import load_program
 from nanovm_core.messages import Recorded, Reservation
 from nanovm_core.program import Program
@@ -216,6 +218,14 @@ def test_a_judge_that_refuses_takes_its_own_error_path() -> None:
     assert run.now.reason[0] == "CAP-008"
 
 
+def test_a_call_of_the_programs_own_is_not_sealed_with_the_rules_of_another() -> None:
+    run = Deployment().to_deploy()
+    assert run.drafts[-1].body["decision"] == {"verdict": "ACCEPTED", "rules": ("few-enough",)}
+    run.failed()
+    assert run.drafts[-1].body["tool"] == ROLLBACK
+    assert run.drafts[-1].body["decision"] == {"verdict": "ACCEPTED", "rules": ()}
+
+
 def test_an_error_path_to_the_end_fails_the_run() -> None:
     run = Deployment().to_build()
     run.built(tests_failed=1)
@@ -252,8 +262,24 @@ def pure_steps(count: int) -> Program:
     return load_program(text.encode())
 
 
-def test_a_row_of_branches_is_passed_in_one_transition() -> None:
-    run = Scene(pure_steps(50), {}, [])
+def test_a_row_of_branches_is_passed_in_one_transition_and_no_longer_one_loads() -> None:
+    run = Scene(pure_steps(MOVES_MAX + 1), {}, [])
     decision = run.start()
     assert run.now.state == life.COMPLETED
-    assert len(decision.drafts) == 51
+    assert len(decision.drafts) == MOVES_MAX + 2
+    with pytest.raises(ProgramError, match="PRG-002"):
+        pure_steps(MOVES_MAX + 2)
+
+
+def test_a_row_of_error_paths_is_taken_in_one_transition() -> None:
+    text = 'v = "nanovm-program/1"\nname = "long"\nfirst = "s0"\n[limits]\n[slots]\n'
+    text += '[tools.t]\n[[grants]]\ntool = "t"\n'
+    for place in range(MOVES_MAX + 1):
+        to = f"s{place + 1}" if place < MOVES_MAX else "failed"
+        text += f'[[steps]]\nname = "s{place}"\nkind = "effect"\ntool = "t"\n'
+        text += f'next = "completed"\non_error = "{to}"\n'
+    run = Scene(load_program(text.encode()), {}, [])
+    run.revoked = frozenset(grant_id(grant) for grant in run.program.grants.values())
+    decision = run.start()
+    assert (run.now.state, run.now.step) == (life.FAILED, f"s{MOVES_MAX}")
+    assert (decision.effects, run.now.begun) == ((), 0)

@@ -260,7 +260,9 @@ class Tills(RuleBasedStateMachine):
             self.check_time(run, before, decision, over)
         self.history += run.hear(before, replace(event, at_ms=self.at_ms), decision, asked)
         intents = [draft for draft in decision.drafts if draft.kind == "intent"]
-        self.keys += [str(draft.body["idempotency_key"]) for draft in intents]
+        for key in (str(draft.body["idempotency_key"]) for draft in intents):
+            assert key not in self.keys, "a key is one attempt's of one run"
+            self.keys.append(key)
         self.check_limits(run, before, decision, world)
         for effect in decision.effects:
             self.check_authority(run, effect)
