@@ -322,6 +322,8 @@ def test_payment_is_owed_with_its_authority_and_its_money() -> None:
     assert sealed["decision"] == {"verdict": "ACCEPTED", "rules": ("small",)}
     assert sealed["budget"]["left"]["workspace/EUR"] == 47_000
     assert run.now.used["EUR"] == 3_000
+    letter = body(run.done(RECEIPT), -1)
+    assert (letter["tool"], letter["decision"]["rules"]) == ("letters.send", ())
 
 
 def test_warrant_ends_with_the_grant() -> None:
