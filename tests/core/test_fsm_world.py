@@ -262,6 +262,7 @@ class Tills(RuleBasedStateMachine):
         intents = [draft for draft in decision.drafts if draft.kind == "intent"]
         for key in (str(draft.body["idempotency_key"]) for draft in intents):
             assert key not in self.keys, "a key is one attempt's of one run"
+            assert len(key) == 64
             self.keys.append(key)
         self.check_limits(run, before, decision, world)
         for effect in decision.effects:
@@ -303,7 +304,7 @@ class Tills(RuleBasedStateMachine):
     def check_authority(self, run: Till, effect: Effect) -> None:
         """What is handed out is owed, sealed, and a payment also granted now, for exactly this."""
         now = run.scene.now
-        assert (now.owed, now.state) == (effect, life.ACTIVE)
+        assert (now.owed, now.state, now.awaits) == (effect, life.ACTIVE, "")
         assert effect.key in self.keys
         if effect.tool != PAY:
             assert effect.warrant is None
