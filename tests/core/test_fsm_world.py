@@ -19,15 +19,12 @@ from nanovm_core.envelope import check_chain, decode_snapshot, encode_snapshot
 from nanovm_core.events import (
     AnswerArrived,
     Approved,
-    DamageFound,
-    Declined,
     DeliveryReceived,
     EffectDone,
     EffectFailed,
     EffectUnknown,
     EffectWaiting,
     Event,
-    ForeignIntent,
     KillRequested,
     PauseRequested,
     ProposalReceived,
@@ -50,25 +47,29 @@ from tests.core.till import (
     PAUSE_MS,
     PAY,
     PROGRAM,
-    SHARED,
     TTL_MS,
+    USED,
     WALL_MS,
     Accounts,
+    shared,
     wants,
 )
-from tests.core.till_model import JUNK, OTHER_TOOL, TEXT, Till, World, refusal
+from tests.core.till_model import (
+    ENDED,
+    JUNK,
+    OTHER_TOOL,
+    REQUESTS,
+    STILL,
+    TEXT,
+    Till,
+    World,
+    refusal,
+)
 
 RUNS = st.integers(0, len(AGENTS) - 1)
+AMOUNTS = st.sampled_from([100, 250, 300, 450, 700])
 LEAPS = st.sampled_from([1, 1, 999, 1_300, 9_999, 15_000, 20_000, 30_000, TTL_MS, -400, WALL_MS])
 HASHES = st.sampled_from([PROGRAM.hash, PROGRAM.hash, PROGRAM.hash, "0" * 64])
-REQUESTS = (
-    *(TimePassed, TimePassed, PauseRequested, ResumeRequested, StepRequested, RunStarted),
-    *(Approved, Approved, Declined, DeliveryReceived, DamageFound, ForeignIntent),
-)
-USED: tuple[Mapping[str, int], ...] = (
-    *({}, {}, {"workspace/EUR": 1_100}, {"agent/EUR": 700}, {"global/calls": 4}),
-    *({"workspace/tokens": 3_000}, {"agent/steps": 11}, {"workspace/EUR": 900, "global/calls": 3}),
-)
 TOKENS = st.sampled_from([0, 300, ASK_TOKENS, 10**9, -5])
 
 
@@ -76,9 +77,9 @@ class Tills(RuleBasedStateMachine):
     """Feeds events to three runs of two agents. What must come of each is said before it is fed."""
 
     @initialize(
-        amounts=st.lists(st.sampled_from([100, 250, 300, 450, 700]), min_size=3, max_size=3),
+        amounts=st.lists(AMOUNTS, min_size=3, max_size=3),
         stepping=st.lists(st.sampled_from([False, False, False, True]), min_size=3, max_size=3),
-        ahead=st.lists(st.integers(1, 6), min_size=3, max_size=3),
+        ahead=st.lists(st.integers(0, 4), min_size=3, max_size=3),
         used=st.sampled_from(USED),
         late=st.sampled_from([False, False, True]),
         failing=st.booleans(),
@@ -98,15 +99,20 @@ class Tills(RuleBasedStateMachine):
         past = [Recorded(self.at_ms, PAY, each, "bob") for each in ("called", "failed") * 2]
         self.history = past if failing else []
         self.keys = ["", "0" * 64]
-        self.runs = []
-        for number, agent in enumerate(AGENTS):
-            scene = Scene(
-                PROGRAM, {}, [], agent=agent, stepping=stepping[number], run=RunId(f"r{number}")
-            )
-            self.runs.append(Till(scene, amounts[number]))
-        for number, steps in enumerate(ahead):
+        self.runs: list[Till] = []
+        self.places = [
+            self.new_run(agent, amounts[place], stepping[place])
+            for place, agent in enumerate(AGENTS)
+        ]
+        for place, steps in enumerate(ahead):
             for _ in range(steps):
-                self.work(number)
+                self.work(place)
+
+    def new_run(self, agent: str, amount: int, stepping: bool) -> Till:
+        name = RunId(f"r{len(self.runs)}")
+        scene = Scene(PROGRAM, {}, [], agent=agent, stepping=stepping, run=name)
+        self.runs.append(Till(scene, amount))
+        return self.runs[-1]
 
     # --- events -------------------------------------------------------------------------------
 
@@ -118,41 +124,43 @@ class Tills(RuleBasedStateMachine):
     def revoke(self, now: bool) -> None:
         self.revoked = now
 
-    @rule(first=RUNS, then=RUNS, last=RUNS)
-    def work_on(self, first: int, then: int, last: int) -> None:
-        """Three things that really happen."""
-        for number in (first, then, last):
+    @rule(number=RUNS, amount=AMOUNTS)
+    def another(self, number: int, amount: int) -> None:
+        """Where a run has ended, its agent begins the next one."""
+        run = self.places[number]
+        if run.scene.now.state in ENDED and len(self.runs) < 7:
+            self.places[number] = self.new_run(AGENTS[number], amount, False)
             self.work(number)
+
+    @rule(first=RUNS, then=RUNS)
+    def work_on(self, first: int, then: int) -> None:
+        self.work(first)
+        self.work(then)
 
     @rule(number=RUNS)
     def work(self, number: int) -> None:
         """What really comes next: an answer, a time, a person's word."""
-        run = self.runs[number]
+        run = self.places[number]
         now = run.scene.now
-        if now.state in life.TERMINAL:
-            return
         if now.state == life.READY:
             self.submit(run, RunStarted(at_ms=0))
         elif now.awaits:
-            seen: dict[str, Scalar] = {"seen_by": "eve"} if now.step == "window" else {}
-            self.submit(run, self.arrival(run, seen))
+            self.submit(run, self.arrival(run, run.answer()))
         elif run.asks and now.owed is not None:
             self.propose(run, wants(run.amount), now.owed.key, 300)
         elif now.owed is not None and now.state in (life.ACTIVE, life.PAUSED):
-            fetched: dict[str, Scalar] = {"amount": run.amount, "payee": "acme"}
-            out: dict[str, Scalar] = fetched if now.step == "fetch" else {}
-            self.submit(run, EffectDone(at_ms=0, key=now.owed.key, out=out))
+            self.submit(run, EffectDone(at_ms=0, key=now.owed.key, out=run.answer()))
         elif now.state == life.APPROVAL:
             self.submit(run, Approved(at_ms=0))
         elif now.state == life.IDLE:
             self.at_ms += 2 * PAUSE_MS
             self.submit(run, TimePassed(at_ms=0))
-        else:
+        elif now.state not in ENDED:
             self.submit(run, ResumeRequested(at_ms=0, program=PROGRAM.hash))
 
     @rule(number=RUNS, kind=st.integers(0, 7), tokens=TOKENS, data=st.data())
     def proposal(self, number: int, kind: int, tokens: int, data: st.DataObject) -> None:
-        run = self.runs[number]
+        run = self.places[number]
         amount = run.amount
         raws = (
             *(wants(amount), JUNK, wants(amount, tool=OTHER_TOOL), wants(amount, now=True)),
@@ -162,7 +170,7 @@ class Tills(RuleBasedStateMachine):
 
     @rule(number=RUNS, wrong=st.booleans(), holder=st.booleans(), data=st.data())
     def result(self, number: int, wrong: bool, holder: bool, data: st.DataObject) -> None:
-        run = self.runs[number]
+        run = self.places[number]
         out: dict[str, Scalar] = {"amount": True} if wrong else {"receipt": "r"}
         key = self.key(data, run)
         self.submit(run, EffectDone(at_ms=0, key=key, out=out, by_holder=holder))
@@ -174,7 +182,7 @@ class Tills(RuleBasedStateMachine):
         data=st.data(),
     )
     def failure(self, number: int, retry: bool, holder: bool, data: st.DataObject) -> None:
-        run = self.runs[number]
+        run = self.places[number]
         key = self.key(data, run)
         self.submit(
             run,
@@ -183,12 +191,37 @@ class Tills(RuleBasedStateMachine):
 
     @rule(number=RUNS, data=st.data())
     def unknown(self, number: int, data: st.DataObject) -> None:
-        run = self.runs[number]
+        run = self.places[number]
         self.submit(run, EffectUnknown(at_ms=0, key=self.key(data, run), code="EXT-4", text="?"))
+
+    @rule(number=RUNS, leap=LEAPS, then=st.sampled_from([None, EffectDone, EffectDone, TimePassed]))
+    def interlude(self, number: int, leap: int, then: type[Event] | None) -> None:
+        """A pause of some time, in which something may come, and on."""
+        run = self.places[number]
+        self.submit(run, PauseRequested(at_ms=0))
+        self.at_ms += leap
+        if then is TimePassed:
+            self.submit(run, TimePassed(at_ms=0))
+        elif then is not None:
+            self.work(number)
+        self.submit(run, ResumeRequested(at_ms=0, program=PROGRAM.hash))
+        self.submit(run, TimePassed(at_ms=0))
+
+    @rule(number=RUNS, leap=LEAPS, retry=st.booleans())
+    def later(self, number: int, leap: int, retry: bool) -> None:
+        """An effect that is under way for some time, or is known to have failed for now."""
+        run = self.places[number]
+        if retry:
+            failed = EffectFailed(at_ms=0, key=run.scene.key, code="EXT-3", text="no", retry=True)
+            self.submit(run, failed)
+        else:
+            self.submit(run, EffectWaiting(at_ms=0, key=run.scene.key))
+        self.at_ms += leap
+        self.submit(run, TimePassed(at_ms=0))
 
     @rule(number=RUNS, until=st.sampled_from([0, 1, 5_000, 10**9]), data=st.data())
     def under_way(self, number: int, until: int, data: st.DataObject) -> None:
-        run = self.runs[number]
+        run = self.places[number]
         until_ms = self.at_ms + 1 + until if until else 0
         self.submit(run, EffectWaiting(at_ms=0, key=self.key(data, run), until_ms=until_ms))
 
@@ -204,21 +237,21 @@ class Tills(RuleBasedStateMachine):
         self, number: int, to: int, program: str, no: bool, wrong: bool, data: st.DataObject
     ) -> None:
         """An answer from elsewhere, at times to another run, program or key."""
-        run = self.runs[number]
+        run = self.places[number]
         event = self.arrival(run, {"receipt": "r"} if wrong else {})
         key = self.key(data, run) if data.draw(st.booleans()) else event.key
         named = replace(event, key=key, program=program, code="EXT-2" if no else "")
-        self.submit(run, replace(named, run=self.runs[to].scene.now.run) if wrong else named)
+        self.submit(run, replace(named, run=self.places[to].scene.now.run) if wrong else named)
 
     @rule(number=RUNS, program=HASHES, kind=st.sampled_from(REQUESTS))
     def request(self, number: int, program: str, kind: type[Event]) -> None:
         named = kind in (ResumeRequested, StepRequested, DeliveryReceived)
         event = kind(at_ms=0, program=program) if named else kind(at_ms=0)  # type: ignore[call-arg]
-        self.submit(self.runs[number], event)
+        self.submit(self.places[number], event)
 
-    @rule(number=RUNS, under_way=st.booleans(), really=st.sampled_from([False, False, True]))
+    @rule(number=RUNS, under_way=st.booleans(), really=st.sampled_from([False] * 7 + [True]))
     def stop(self, number: int, under_way: bool, really: bool) -> None:
-        run = self.runs[number]
+        run = self.places[number]
         if really or run.pays:
             self.submit(run, KillRequested(at_ms=0, under_way=under_way))
 
@@ -252,9 +285,8 @@ class Tills(RuleBasedStateMachine):
         self.accounts.book(before.agent, before.run, decision.budgets)
         refused = decision.refusal.code if decision.refusal else ""
         assert refused == expected or (expected == "out of turn" and refused)
-        if before.state in life.TERMINAL:
-            assert (decision.effects, decision.budgets) == ((), ())
-            assert decision.snapshot._replace(ignored=()) == before._replace(ignored=())
+        if before.state in ENDED:
+            self.check_absorbed(run, event, before, decision)
             return
         if isinstance(event, TimePassed) and not refused:
             self.check_time(run, before, decision, over)
@@ -266,6 +298,9 @@ class Tills(RuleBasedStateMachine):
             self.keys.append(key)
         self.check_limits(run, before, decision, world)
         for effect in decision.effects:
+            asked_to = isinstance(event, RunStarted | ResumeRequested | StepRequested | Approved)
+            assert asked_to or before.state not in STILL
+            assert asked_to or effect.step == before.step or not before.stepping
             self.check_authority(run, effect)
 
     # --- what must be -------------------------------------------------------------------------
@@ -283,23 +318,27 @@ class Tills(RuleBasedStateMachine):
             assert decision.snapshot.held_by == "unknown-outcome"
             assert (decision.effects, decision.budgets) == ((), ())
 
+    def check_absorbed(self, run: Till, event: Event, before: Snapshot, decision: Decision) -> None:
+        """What has ended has ended; what comes later is sealed once a kind."""
+        assert (decision.effects, decision.budgets) == ((), ())
+        assert decision.snapshot._replace(ignored=()) == before._replace(ignored=())
+        own = isinstance(event, EffectDone) and event.by_holder
+        kind = f"{type(event).__name__}{own}"
+        assert [draft.kind for draft in decision.drafts] == ["ignored"] * (kind not in run.ignored)
+        run.ignored.add(kind)
+
     def check_limits(self, run: Till, before: Snapshot, decision: Decision, world: World) -> None:
-        """A step begins where every limit lets it, and only there."""
+        """A step begins where every limit lets it, and only there; a payment is held by rule."""
         for draft in decision.drafts:
-            step = str(draft.body["step"])
-            tries = before.step == step and before.attempt >= 1 and bool(draft.after.attempt > 1)
-            said = run.spent.copy()
+            step, tries = str(draft.body["step"]), draft.after.attempt > 1
             if draft.kind == "intent" and draft.body.get("outcome") != "waiting":
-                run.spent["steps"] -= 1
+                run.spent["steps"] -= 1  # it was not yet begun when the limit was asked
                 assert world.short_of(run, step, tries=tries) == ""
+                run.spent["steps"] += 1
             elif draft.kind == "suspended" and decision.snapshot.state == life.EXHAUSTED:
-                again = before.state == life.EXHAUSTED and draft.after.attempt > 1
-                short = world.short_of(run, step, tries=tries or again)
-                assert short == draft.body["rule"]
-            run.spent = said
+                assert world.short_of(run, step, tries=tries) == draft.body["rule"]
         if decision.snapshot.state == life.APPROVAL and before.state != life.APPROVAL:
-            held = decision.snapshot.held_by
-            assert held in ("unknown-outcome", world.holds(run))
+            assert decision.snapshot.held_by in ("unknown-outcome", world.holds(run))
 
     def check_authority(self, run: Till, effect: Effect) -> None:
         """What is handed out is owed, sealed, and a payment also granted now, for exactly this."""
@@ -327,11 +366,11 @@ class Tills(RuleBasedStateMachine):
         for run in self.runs:
             name = run.scene.now.run
             frozen, spent = run.frozen(), run.spent
-            assert self.accounts.of(self.accounts.frozen, name) == _shared(frozen)
-            assert self.accounts.of(self.accounts.spent, name) == _shared(spent)
+            assert self.accounts.of(self.accounts.frozen, name) == shared(frozen)
+            assert self.accounts.of(self.accounts.spent, name) == shared(spent)
             used = {unit: spent[unit] + frozen.get(unit, 0) for unit in ("calls", "tokens", "EUR")}
             assert run.scene.now.begun == spent["steps"]
-            ended = run.scene.now.state in life.TERMINAL
+            ended = run.scene.now.state in ENDED
             if not (ended and run.kept):
                 assert dict(run.scene.now.used) == {unit: n for unit, n in used.items() if n}
 
@@ -347,15 +386,6 @@ class Tills(RuleBasedStateMachine):
             scene = run.scene
             check_chain(sealed(scene), run=scene.first.run)
             assert replay(PROGRAM, scene.first, [event for event, _ in scene.heard]) == scene.now
-
-
-def _shared(amounts: dict[str, int]) -> dict[str, int]:
-    """Amounts by unit, on every shared account of the unit."""
-    return {
-        account: amounts[unit]
-        for account in SHARED
-        if amounts.get(unit := account.partition("/")[2])
-    }
 
 
 TestTills = Tills.TestCase

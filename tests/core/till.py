@@ -14,7 +14,7 @@ from tests.core.builders import START_MS
 
 GRANT_ENDS_MS = START_MS + 2_000_000
 WALL_MS, TTL_MS = 600_000, 60_000
-CALLS_MAX, STEPS_MAX, TOKENS_MAX, MONEY_MAX = 3, 9, 2_000, 1_000
+CALLS_MAX, STEPS_MAX, TOKENS_MAX, MONEY_MAX = 3, 6, 1_400, 600
 ASK_TOKENS = 800
 LARGE = 400
 TIMEOUTS_MS = {"fetch": 10_000, "window": 20_000, "ask": 15_000, "pay": 30_000, "tell": 10_000}
@@ -27,6 +27,10 @@ SHARED: Mapping[str, int] = {
     "agent/steps": 14,
 }
 AGENTS = ("ann", "ann", "bob")  # whose the runs are
+USED: tuple[Mapping[str, int], ...] = (  # what others have spent before
+    *({}, {}, {"workspace/EUR": 1_100}, {"agent/EUR": 700}, {"global/calls": 4}),
+    *({"workspace/tokens": 3_000}, {"agent/steps": 11}, {"workspace/EUR": 900, "global/calls": 3}),
+)
 PAY = "till.pay"
 TEXT = f"""
 v = "nanovm-program/1"
@@ -213,3 +217,9 @@ class Clock:
     def is_over(self) -> bool:
         """Whether that time has run out."""
         return self.ran_ms - self.since_ms >= self.limit_ms
+
+
+def shared(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Amounts by unit, on every shared account of the unit."""
+    units = {account: account.partition("/")[2] for account in SHARED}
+    return {account: amounts[unit] for account, unit in units.items() if amounts.get(unit)}

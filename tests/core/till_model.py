@@ -25,7 +25,7 @@ from nanovm_core.events import (
     StepRequested,
     TimePassed,
 )
-from nanovm_core.messages import Decision, Recorded, Snapshot
+from nanovm_core.messages import Decision, Recorded, Scalar, Snapshot
 from tests.core.builders import Scene
 from tests.core.till import (
     ASK_TOKENS,
@@ -43,6 +43,7 @@ from tests.core.till import (
     wants,
 )
 
+ENDED = {"terminated.completed", "terminated.failed", "terminated.killed"}
 STILL = {life.PAUSED, life.EXHAUSTED, life.APPROVAL}
 BUSY = {life.ACTIVE, life.PAUSED}
 LIVE = {life.READY, life.ACTIVE, life.IDLE, life.WAITING, *STILL}
@@ -68,6 +69,10 @@ FILLS: Mapping[str, Mapping[str, type]] = {
     "pay": {"receipt": str},
     "tell": {},
 }
+REQUESTS = (
+    *(TimePassed, TimePassed, PauseRequested, ResumeRequested, StepRequested, RunStarted),
+    *(Approved, Approved, Declined, DeliveryReceived, DamageFound, ForeignIntent),
+)
 JUNK, OTHER_TOOL, TEXT = b"pay him!", "till.refund", "100"
 
 
@@ -79,6 +84,7 @@ class Till:
         self.clock = Clock(scene.at_ms)
         self.spent = Counter[str]()  # by unit
         self.paid = False
+        self.ignored: set[str] = set()  # what came after the end, by kind
         self.kept: dict[str, int] = {}  # frozen for ever: nobody can tell what became of it
 
     @property
@@ -91,8 +97,14 @@ class Till:
     def pays(self) -> bool:
         """Whether a payment is out, or will be tried again."""
         now = self.scene.now
-        ended = now.state in life.TERMINAL
+        ended = now.state in ENDED
         return not ended and now.step == "pay" and (now.owed is not None or now.attempt > 1)
+
+    def answer(self) -> dict[str, Scalar]:
+        """What really comes of the step the run stands at."""
+        if self.scene.now.step == "fetch":
+            return {"amount": self.amount, "payee": "acme"}
+        return {"seen_by": "eve"} if self.scene.now.step == "window" else {}
 
     def frozen(self) -> dict[str, int]:
         """What must be frozen for the run, by unit."""
@@ -110,7 +122,7 @@ class Till:
             self.spent["tokens"] += min(max(event.tokens, 0), ASK_TOKENS)
         if before.step == "pay" and before.owed is not None and taken:
             records = self._hear_of_payment(before, event)
-        if before.held_by == "unknown-outcome" and after.state in life.TERMINAL:
+        if before.held_by == "unknown-outcome" and after.state in ENDED:
             frozen = {"pay": {"calls": 1, "EUR": self.amount}, "ask": {"tokens": ASK_TOKENS}}
             self.kept = frozen.get(before.step, {})
         for draft in decision.drafts:
@@ -134,7 +146,7 @@ class Till:
 
     def _turn_clock(self, before: Snapshot, event: Event, decision: Decision) -> None:
         after, clock = decision.snapshot, self.clock
-        stands = after.state in {life.READY, *STILL, *life.TERMINAL}
+        stands = after.state in {life.READY, *STILL, *ENDED}
         if before.state in STILL and stands and decision.drafts[:1]:
             went_on = decision.drafts[0].kind == "resumed"
             clock.turn(event.at_ms, stands=not went_on, begins=False)
@@ -204,9 +216,9 @@ class World(NamedTuple):
 def refusal(run: Till, event: Event, world: World) -> str:
     """The code with which an event must be refused; empty where it must be taken."""
     now = run.scene.now
-    if now.state in life.TERMINAL or isinstance(event, DeliveryReceived):
+    if now.state in ENDED or isinstance(event, DeliveryReceived):
         foreign = getattr(event, "program", now.program) != now.program
-        return "PRG-010" if foreign and now.state not in life.TERMINAL else ""
+        return "PRG-010" if foreign and now.state not in ENDED else ""
     if isinstance(event, DamageFound | ForeignIntent):
         return "FSM-002" if isinstance(event, DamageFound) else "FSM-001"
     if getattr(event, "program", now.program) != now.program:
