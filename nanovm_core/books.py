@@ -77,7 +77,7 @@ def calls_of(program: Program, agent: str, event: Event, decision: Decision) -> 
     for draft in decision.drafts:
         tool, outcome = draft.body.get("tool"), _OUTCOMES.get(draft.kind)
         under_way = draft.body.get("outcome") == "waiting"
-        if outcome is not None and tool in program.grants and not under_way:
+        if outcome is not None and tool in program.granted and not under_way:
             yield Recorded(draft.at_ms, str(tool), outcome, agent)
 
 

@@ -10,7 +10,7 @@ from nanovm_core.messages import Reservation
 MONEY, CALLS, STEPS, TOKENS = "money", "calls", "steps", "tokens"
 UNITS = (MONEY, CALLS, STEPS, TOKENS)
 COUNTED = frozenset({CALLS, STEPS, TOKENS})
-RUN, AGENT, WORKSPACE, GLOBAL = "run", "agent", "workspace", "global"
+AGENT, WORKSPACE, GLOBAL = "agent", "workspace", "global"
 SCOPES = (AGENT, WORKSPACE, GLOBAL)  # the shared ones; a run's own limits are in ``Limits``
 CODES: Mapping[str, str] = MappingProxyType(
     {MONEY: "BUD-001", CALLS: "BUD-002", STEPS: "BUD-003", TOKENS: "BUD-004"}
@@ -33,7 +33,7 @@ USUAL = (
     "USD",
 )
 
-_OWN = "run/"
+OWN = "run/"  # the accounts that a run keeps itself, in ``Snapshot.used``
 _AS_RESERVED: Mapping[str, int] = MappingProxyType({})
 
 
@@ -114,7 +114,7 @@ class Accounts:
         """
         limit, names = self._plans.get(unit) or self.of(unit)
         if not 0 < amount <= limit - used.get(unit, 0):
-            raise _over(unit, limit - used.get(unit, 0), _OWN + unit)
+            raise _over(unit, limit - used.get(unit, 0), OWN + unit)
         for name in names:
             if ledger.get(name, 0) < amount:
                 raise _over(unit, ledger.get(name), name)
@@ -125,7 +125,7 @@ class Accounts:
     ) -> Mapping[str, int | None]:
         """What each account that pays a unit has left, the run's own first; None is not open."""
         limit, names = self.of(unit)
-        own = {_OWN + unit: limit - used.get(unit, 0)}
+        own = {OWN + unit: limit - used.get(unit, 0)}
         return MappingProxyType({**own, **{name: ledger.get(name) for name in names}})
 
     def require_time(self, started_ms: int, at_ms: int) -> None:
@@ -141,7 +141,7 @@ class Accounts:
             self.require_time(started_ms, at_ms)
         limit, names = self._plans[STEPS]
         if begun >= limit:
-            raise _over(STEPS, limit - begun, _OWN + STEPS)
+            raise _over(STEPS, limit - begun, OWN + STEPS)
         for name in names:
             if ledger.get(name, 0) < 1:
                 raise _over(STEPS, ledger.get(name), name)
@@ -154,12 +154,13 @@ class Accounts:
         taken = []
         for unit, amount in need.items():
             names = self.require(unit, amount, ledger, used)
-            taken += [Reservation(name, amount) for name in (_OWN + unit, *names)]
+            taken += [Reservation(name, amount) for name in (OWN + unit, *names)]
         return tuple(taken)
 
     def covers(self, currency: str) -> bool:
-        """Whether every scope that counts money has an account in this currency."""
-        return all(only is None or currency in only for _, only in self._money)
+        """Whether there are shared accounts of money, and one in this currency in every scope."""
+        covered = all(only is None or currency in only for _, only in self._money)
+        return covered and bool(self._money)
 
 
 def is_currency(text: str) -> bool:
@@ -196,7 +197,7 @@ def own_use(used: Mapping[str, int], changes: Iterable[Reservation]) -> Mapping[
     """What a run has used by unit after these changes, frozen amounts included."""
     after = dict(used)
     for each in changes:
-        if each.account.startswith(_OWN):
+        if each.account.startswith(OWN):
             unit = unit_of(each)
             after[unit] = after.get(unit, 0) + each.reserved + each.spent
     return MappingProxyType({unit: amount for unit, amount in after.items() if amount})

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
@@ -17,7 +17,9 @@ SIZE_BYTES_MAX = 1_048_576  # an envelope has kilobytes; bounds what one decode 
 DEPTH_MAX = 64  # nested arrays and objects; far below what a reader's stack holds
 UNTRUSTED_DEPTH_MAX = 16  # a proposed tool call needs four
 
+_SCALARS = frozenset({str, int, bool, type(None)})
 _INTEGER_CHARS_MAX = 17  # INTEGER_MAX and a sign: longer digits are never converted
+_BAD_KEY = "an object's key is not an ASCII string"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # A string (also an unterminated one, so that the scan stays linear) or one bracket.
 _BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
@@ -30,7 +32,9 @@ def encode(value: object) -> bytes:
     types: a subclass (an enum member, a named tuple) is refused, so that no foreign
     method decides what is hashed. What it returns, ``decode`` accepts.
     """
-    return _bytes(thaw(value))
+    data = _written(value, [SIZE_BYTES_MAX], 0).encode("utf-8")
+    _require(len(data) <= SIZE_BYTES_MAX, "CAN-010", f"larger than {SIZE_BYTES_MAX} bytes")
+    return data
 
 
 def decode(data: bytes) -> Json:
@@ -77,9 +81,64 @@ def digest(domain: bytes, data: bytes) -> str:
 
 def _bytes(checked: Json) -> bytes:
     """The bytes of a value that was checked before."""
-    data = _WRITER.encode(checked).encode("utf-8")
-    _require(len(data) <= SIZE_BYTES_MAX, "CAN-010", f"larger than {SIZE_BYTES_MAX} bytes")
-    return data
+    return "".join(_WRITER(checked, 0)).encode("utf-8")
+
+
+def _written(value: Any, left: list[int], depth: int) -> str:
+    """The text of a value, checked as it is written; the recursion ends at DEPTH_MAX."""
+    kind = type(value)
+    if kind in _TEXTS:
+        text = _TEXTS[kind](value)
+        _charge(left, len(text))
+        return text
+    _check_nesting(depth)
+    if kind is dict or kind is MappingProxyType:
+        return _written_object(dict(value), left, depth + 1)
+    if kind is list or kind is tuple:
+        _charge(left, 2 + len(value))
+        return f"[{','.join([_written(item, left, depth + 1) for item in value])}]"
+    raise _unknown(kind)
+
+
+def _written_object(pairs: dict[Any, Any], left: list[int], depth: int) -> str:
+    """Its keys in order. What costs time here costs it once a field of every envelope."""
+    if not {*map(type, pairs)} <= {str}:
+        raise CanonicalError("CAN-006", _BAD_KEY)
+    pieces, cost = [], 2
+    for key in sorted(pairs):
+        value = pairs[key]
+        writes = _TEXTS.get(type(value))
+        name = _NAMES.get(key) or _name(key)
+        if writes is None:
+            cost += len(name)
+            pieces.append(name + _written(value, left, depth))
+        else:
+            text = name + writes(value)
+            cost += len(text) + 1
+            pieces.append(text)
+    _charge(left, cost)
+    return f"{{{','.join(pieces)}}}"
+
+
+def _name(key: str) -> str:
+    """How a key is written; the first ones are kept, for there are few."""
+    if not key.isascii():
+        raise CanonicalError("CAN-006", _BAD_KEY)
+    name = _QUOTED(key) + ":"
+    if len(_NAMES) < _NAMES_MAX:
+        _NAMES[key] = name
+    return name
+
+
+def _string(text: str) -> str:
+    _check_text(text)
+    return _QUOTED(text)
+
+
+def _unknown(kind: type) -> CanonicalError:
+    if kind is float:
+        return CanonicalError("CAN-002", "floats are refused: use an integer or a string")
+    return CanonicalError("CAN-001", f"a {kind.__name__} has no canonical form: convert it first")
 
 
 def _copy(value: object, left: list[int], *, frozen: bool) -> object:
@@ -88,57 +147,70 @@ def _copy(value: object, left: list[int], *, frozen: bool) -> object:
     Each node and character is charged against ``left``: neither a cycle nor a small
     value that shares its parts a million times can be unfolded.
     """
-    return _items((value,), 0, left, frozen=frozen)[0]
+    copies = [value]
+    _check(copies, enumerate(copies), copies, 0, left, frozen=frozen)
+    return copies[0]
 
 
-def _items(values: Iterable[Any], depth: int, left: list[int], *, frozen: bool) -> list[object]:
-    """Checked copies of what one array or object holds; the recursion ends at DEPTH_MAX."""
-    copies: list[object] = []
-    cost = 0
-    for value in values:
-        kind = type(value)
-        cost += 1
-        if kind is str:
-            cost += len(value)
-            if not value.isascii() and _SURROGATE.search(value):
-                raise CanonicalError("CAN-008", "a string holds half of a surrogate pair")
-            copies.append(value)
-        elif value is None or kind is bool:
-            copies.append(value)
-        elif kind is int:
-            copies.append(_in_range(value))
-        else:
-            copies.append(_container(value, depth, left, frozen=frozen))
+def _check(
+    values: Collection[Any],
+    items: Iterable[tuple[Any, Any]],
+    copies: Any,
+    depth: int,
+    left: list[int],
+    *,
+    frozen: bool,
+) -> None:
+    """Check what one array or object holds; each container in ``copies`` becomes its own copy.
+
+    All strings are looked at as one, for that is quicker. The recursion ends at DEPTH_MAX.
+    """
+    kinds = {*map(type, values)}
+    cost = len(values)
+    if str in kinds:
+        text = "".join([value for value in values if type(value) is str])
+        cost += len(text)
+        _check_text(text)
+    if int in kinds:
+        for value in values:
+            if type(value) is int:
+                _in_range(value)
+    if not kinds <= _SCALARS:
+        for place, value in items:
+            if type(value) not in _SCALARS:
+                copies[place] = _container(value, depth, left, frozen=frozen)
     _charge(left, cost)
-    return copies
 
 
 def _container(value: Any, depth: int, left: list[int], *, frozen: bool) -> object:
     kind = type(value)
+    _check_nesting(depth)
+    if kind is dict or kind is MappingProxyType:
+        pairs: dict[Any, Any] = dict(value)
+        _check_keys(pairs, left)
+        _check(pairs.values(), pairs.items(), pairs, depth + 1, left, frozen=frozen)
+        return MappingProxyType(pairs) if frozen else pairs
+    if kind is list or kind is tuple:
+        items = list(value)
+        _check(items, enumerate(items), items, depth + 1, left, frozen=frozen)
+        return tuple(items) if frozen else items
+    raise _unknown(kind)
+
+
+def _check_keys(pairs: Mapping[Any, object], left: list[int]) -> None:
+    if not {*map(type, pairs)} <= {str} or not (text := "".join(pairs)).isascii():
+        raise CanonicalError("CAN-006", _BAD_KEY)
+    _charge(left, len(text))
+
+
+def _check_nesting(depth: int) -> None:
     if depth >= DEPTH_MAX:
         raise CanonicalError("CAN-009", f"nested deeper than {DEPTH_MAX} levels")
-    if kind is dict or kind is MappingProxyType:
-        pairs: dict[object, object] = dict(value)
-        items = _items(pairs.values(), depth + 1, left, frozen=frozen)
-        copied = dict(zip(_keys(pairs, left), items, strict=True))
-        return MappingProxyType(copied) if frozen else copied
-    if kind is list or kind is tuple:
-        items = _items(value, depth + 1, left, frozen=frozen)
-        return tuple(items) if frozen else items
-    _require(kind is not float, "CAN-002", "floats are refused: use an integer or a string")
-    raise CanonicalError("CAN-001", f"a {kind.__name__} has no canonical form: convert it first")
 
 
-def _keys(pairs: Mapping[object, object], left: list[int]) -> list[str]:
-    keys: list[str] = []
-    cost = 0
-    for key in pairs:
-        if type(key) is not str or not key.isascii():
-            raise CanonicalError("CAN-006", "an object's key is not an ASCII string")
-        cost += len(key)
-        keys.append(key)
-    _charge(left, cost)
-    return keys
+def _check_text(text: str) -> None:
+    if not text.isascii() and _SURROGATE.search(text):
+        raise CanonicalError("CAN-008", "a string holds half of a surrogate pair")
 
 
 def _require(holds: bool, code: str, text: str) -> None:
@@ -181,6 +253,22 @@ def _in_range(number: int) -> int:
     return number
 
 
+def _writer(settings: json.JSONEncoder) -> Callable[[Json, int], Iterable[str]]:
+    """What writes a value in pieces: the interpreter's own C, made once, or its Python."""
+    made: Any = getattr(json.encoder, "c_make_encoder", None)
+    if made is None:
+        return lambda value, _: settings.iterencode(value)
+    quote, item, key = (
+        json.encoder.encode_basestring,
+        settings.item_separator,
+        settings.key_separator,
+    )
+    return cast(
+        Callable[[Json, int], Iterable[str]],
+        made(None, settings.default, quote, None, key, item, settings.sort_keys, False, False),
+    )
+
+
 def _refuse_float(_: str) -> NoReturn:
     raise CanonicalError("CAN-002", "floats are refused: use an integer or a string")
 
@@ -189,8 +277,19 @@ def _refuse_constant(_: str) -> NoReturn:
     raise CanonicalError("CAN-003", "NaN and Infinity are not JSON")
 
 
-_WRITER = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
+_QUOTED = json.encoder.encode_basestring
+_TEXTS: Mapping[type, Callable[[Any], str]] = {
+    str: _string,
+    int: lambda number: repr(_in_range(number)),
+    bool: lambda value: "true" if value else "false",
+    type(None): lambda _: "null",
+}
+_NAMES: dict[str, str] = {}
+_NAMES_MAX = 4096
+_WRITER = _writer(
+    json.JSONEncoder(
+        sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
+    )
 )
 _READER = json.JSONDecoder(
     object_pairs_hook=_object,

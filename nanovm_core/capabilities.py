@@ -8,7 +8,6 @@ from nanovm_core.arguments import REF as REF
 from nanovm_core.arguments import ArgSpec as ArgSpec
 from nanovm_core.arguments import Constraint as Constraint
 from nanovm_core.arguments import Holds, Reader, holds_to, reader, same, within
-from nanovm_core.arguments import normalise as normalise
 from nanovm_core.canonical import Json, digest, encode
 from nanovm_core.errors import RefusedError
 from nanovm_core.messages import Args, Scalar
@@ -47,7 +46,8 @@ class Grant:
     """The right to call one tool, its arguments held to ``where``, until ``expires_ms``.
 
     ``expires_ms`` is absolute; 0 is never. ``narrowed_from`` holds the ids of the grants that
-    this one was narrowed from, so that it falls with each of them; ``attenuate`` sets it.
+    this one was narrowed from, and of the blocks that handed it on, so that it falls with each
+    of them; ``attenuate`` and ``delegation.inspect`` set it.
     """
 
     tool: str
@@ -61,7 +61,7 @@ class Grant:
 
 def grant_id(grant: Grant) -> str:
     """The name by which a grant is revoked: the hash of what it allows, 64 hex digits."""
-    where = {name: _bounds(limit) for name, limit in grant.where.items()}
+    where = {name: bounds_of(limit) for name, limit in grant.where.items()}
     body = {"tool": grant.tool, "where": where, "expires_ms": grant.expires_ms}
     return digest(b"nanovm/grant/v1\0", encode(body))
 
@@ -93,6 +93,8 @@ def narrower(inner: Grant, outer: Grant) -> bool:
 def attenuate(grants: Mapping[str, Grant], wanted: Iterable[Grant]) -> Mapping[str, Grant]:
     """The wanted grants by tool, each narrower than the one it comes from.
 
+    Each falls with every grant on its way here: those it was narrowed from before, too.
+
     Raises:
         RefusedError: CAP-030 where one would widen, names a tool that is not granted, or comes
             twice.
@@ -102,12 +104,12 @@ def attenuate(grants: Mapping[str, Grant], wanted: Iterable[Grant]) -> Mapping[s
         outer = grants.get(inner.tool)
         if outer is None or inner.tool in narrowed or not narrower(inner, outer):
             raise RefusedError("CAP-030", "A grant can only be narrowed, and once per tool.")
-        lineage = (*outer.narrowed_from, grant_id(outer))
-        narrowed[inner.tool] = replace(inner, narrowed_from=lineage)
+        lineage = dict.fromkeys((*outer.narrowed_from, grant_id(outer), *inner.narrowed_from))
+        narrowed[inner.tool] = replace(inner, narrowed_from=tuple(lineage))
     return MappingProxyType(narrowed)
 
 
-def _bounds(limit: Constraint) -> dict[str, Json]:
+def bounds_of(limit: Constraint) -> dict[str, Json]:
     """A constraint in its canonical form: the bounds that bind."""
     found: dict[str, Json] = {
         "min": limit.min,
@@ -178,17 +180,6 @@ def check_schema(tool: Tool, args: Mapping[str, Json], slots: Args) -> dict[str,
     """
     check_names(tool, args)
     return {name: read(args[name], slots) for name, read in readers(tool)}
-
-
-def check_grant(grant: Grant, args: Args, slots: Args) -> None:
-    """Hold typed arguments to what the grant allows.
-
-    Raises:
-        RefusedError: CAP-006, naming the argument and never its value.
-    """
-    for name, holds in constraints(grant):
-        if not holds(args[name], slots):
-            raise outside(name)
 
 
 def outside(name: str) -> RefusedError:

@@ -1,16 +1,19 @@
 """Envelopes and snapshots as bytes: encoding, hashing, and checking a stored chain."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from nanovm_core.canonical import decode, digest, encode
 from nanovm_core.errors import CanonicalError, VerificationError
 from nanovm_core.messages import Draft, Effect, Reservation, Snapshot, Warrant
+from nanovm_core.remembered import Remembered
 
 ZERO = "0" * 64
 LOG_RUN = "log"
 VERSION = "nanovm-envelope/1"
+_SNAPSHOTS: Remembered[Snapshot] = Remembered()
 _SAYS_NOTHING: tuple[object, ...] = (None, "", [], (), {})
 SNAPSHOT_VERSION = "nanovm-snapshot/2"
 
@@ -26,8 +29,7 @@ class Place:
     prev: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(NamedTuple):
     """An envelope as it lies in the database: exact bytes and the hash beside them."""
 
     n: int
@@ -38,6 +40,15 @@ class Stored:
 def canonical_hash(data: bytes) -> str:
     """SHA-256(0x00 || bytes): shown to people, ``prev`` of the next, RFC 9162 §2.1.1 leaf."""
     return digest(b"\x00", data)
+
+
+def seal(draft: Draft, place: Place, *, names: Mapping[str, str]) -> Stored:
+    """The envelope of a draft at its place. ``names`` adds the shell's own fields."""
+    data = encode_envelope(draft, place, names=names)
+    found = canonical_hash(data)
+    snapshot = names.get("snapshot", "")
+    _READ.keep(data, _Read(found, place.run, place.n, place.prev, draft.kind, snapshot))
+    return Stored(n=place.n, data=data, hash=found)
 
 
 def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, str]) -> bytes:
@@ -71,12 +82,20 @@ def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0) -> N
     Raises:
         VerificationError: LOG-001 or LOG-002, at the first bad ``n``, expected and found.
     """
+    prev, n, known = ZERO, first_n, _READ.get
+    for each in envelopes:
+        read = known(each.data)
+        if read is None or read[:4] != (each.hash, run, n, prev) or each.n != n:
+            break  # read for the first time, or at fault: looked at with care
+        prev, n = each.hash, n + 1
+    else:
+        return
     for fault in chain_faults(envelopes, run=run, first_n=first_n):
         raise fault
 
 
 def chain_faults(
-    envelopes: Sequence[Stored], *, run: str, first_n: int = 0
+    envelopes: Iterable[Stored], *, run: str, first_n: int = 0
 ) -> Iterator[VerificationError]:
     """Every fault of a segment, in order: what ``check_chain`` would raise, and what follows it."""
     prev, n = ZERO, first_n
@@ -104,20 +123,57 @@ def last_segment(envelopes: Sequence[Stored]) -> int:
 
 def starts_segment(stored: Stored) -> bool:
     """Whether these bytes are a whole ``integrity`` envelope, which opens a new segment."""
+    read = _read(stored.data)
+    return read.kind == "integrity" and read.hash == stored.hash
+
+
+def snapshot_of(stored: Stored) -> str:
+    """The hash of the snapshot that an envelope seals; damaged bytes seal none."""
+    return _read(stored.data).snapshot
+
+
+class _Read(NamedTuple):
+    """What an envelope's bytes say, as far as a chain is about it; or why they say nothing."""
+
+    hash: str
+    run: object = None
+    n: object = None
+    prev: object = None
+    kind: object = None
+    snapshot: str = ""
+    fault: str = ""
+
+
+_READ: Remembered[_Read] = Remembered()
+
+
+def _read(data: bytes) -> _Read:
+    """Read an envelope. The same bytes always say the same: they are parsed once."""
+    return _READ.get(data) or _READ.keep(data, _parsed(data))
+
+
+def _parsed(data: bytes) -> _Read:
+    found = canonical_hash(data)
     try:
-        value = decode(stored.data)
-    except CanonicalError:
-        return False
-    return (
-        isinstance(value, dict)
-        and value.get("kind") == "integrity"
-        and canonical_hash(stored.data) == stored.hash
+        value = decode(data)
+    except CanonicalError as error:
+        return _Read(found, fault=error.text)
+    if not isinstance(value, dict):
+        return _Read(found)
+    return _Read(
+        hash=found,
+        run=value.get("run"),
+        n=value.get("n"),
+        prev=value.get("prev"),
+        kind=value.get("kind"),
+        snapshot=str(value.get("snapshot", "")),
     )
 
 
 def _check(stored: Stored, *, run: str, prev: str) -> None:
     """Check one envelope; an empty ``prev`` is a predecessor that is itself missing."""
-    n, found = stored.n, canonical_hash(stored.data)
+    n, read = stored.n, _read(stored.data)
+    found = read.hash
     if found != stored.hash:
         raise VerificationError(
             "LOG-001",
@@ -126,26 +182,24 @@ def _check(stored: Stored, *, run: str, prev: str) -> None:
             expected=stored.hash,
             found=found,
         )
-    try:
-        value = decode(stored.data)
-    except CanonicalError as error:
+    if read.fault:
         raise VerificationError(
             "LOG-001",
-            f"Envelope n = {n} (event #{n + 1}) is not canonical: {error.text}",
+            f"Envelope n = {n} (event #{n + 1}) is not canonical: {read.fault}",
             at=n,
             found=found,
-        ) from error
-    if not isinstance(value, dict) or (value.get("run"), value.get("n")) != (run, n):
+        )
+    if (read.run, read.n) != (run, n):
         raise VerificationError(
             "LOG-002", f"Envelope n = {n} (event #{n + 1}) belongs elsewhere.", at=n, found=found
         )
-    if prev and value.get("prev") != prev:
+    if prev and read.prev != prev:
         raise VerificationError(
             "LOG-002",
             f"Envelope n = {n} (event #{n + 1}) does not name its predecessor.",
             at=n,
             expected=prev,
-            found=str(value.get("prev", "")),
+            found=str(read.prev or ""),
         )
 
 
@@ -154,7 +208,9 @@ def _check(stored: Stored, *, run: str, prev: str) -> None:
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The bytes of a snapshot: every field that says something, refs and clear facts only."""
-    return encode({"v": SNAPSHOT_VERSION, **dict(_said(snapshot))})
+    data = encode({"v": SNAPSHOT_VERSION, **dict(_said(snapshot))})
+    _SNAPSHOTS.keep(data, snapshot)
+    return data
 
 
 def snapshot_hash(data: bytes) -> str:
@@ -163,11 +219,15 @@ def snapshot_hash(data: bytes) -> str:
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
-    """The snapshot of these bytes.
+    """The snapshot of these bytes; the same value for the same bytes, for nobody can change it.
 
     Raises:
         VerificationError: LOG-003 where they are not a snapshot.
     """
+    return _SNAPSHOTS.get(data) or _SNAPSHOTS.keep(data, _decoded(data))
+
+
+def _decoded(data: bytes) -> Snapshot:
     try:
         value = decode(data)
         if not isinstance(value, dict) or value.pop("v", None) != SNAPSHOT_VERSION:
@@ -179,9 +239,8 @@ def decode_snapshot(data: bytes) -> Snapshot:
 
 def _said(snapshot: Snapshot) -> Iterator[tuple[str, object]]:
     for name, value in zip(snapshot._fields, snapshot, strict=True):
-        if value in (None, "", (), False, 0) or value == {}:
-            continue
-        yield name, _plain(value)
+        if value:  # what is empty, 0, False or None says nothing
+            yield name, value if type(value) is str or type(value) is int else _plain(value)
 
 
 def _plain(value: object) -> object:

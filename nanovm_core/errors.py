@@ -38,7 +38,7 @@ class Fault(NamedTuple):
 
 
 class ProgramError(NanovmError):
-    """The program or the policy is wrong: mend the file. Raised at load time only.
+    """The program or the policy is wrong: mend the file. Raised before anything is decided.
 
     The text begins with ``line 12, column 3: `` where the place is known. ``faults`` are all
     that were found, by their places, this one first.

@@ -19,7 +19,8 @@ class Event:
     The runtime fills the rest in under its lock, whoever made the event: ``ledger`` is what
     each shared account has left ("workspace/EUR", "agent/calls"), ``history`` the newest calls
     of the workspace in order, ``revoked`` the ids of grants that were taken back, and
-    ``by_holder`` whether the event comes from the worker that holds the run's lease.
+    ``by_holder`` whether the event comes from the worker that holds the run's lease: a runtime
+    that says nothing of it has no worker whose word counts.
     """
 
     at_ms: int
@@ -27,7 +28,7 @@ class Event:
     ledger: Mapping[str, int] = field(default_factory=_nothing)
     history: tuple[Recorded, ...] = ()
     revoked: frozenset[str] = frozenset()
-    by_holder: bool = True
+    by_holder: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,9 @@ class AnswerArrived(Event):
     """What a waiting run waits for. It names run, program and the awaited key, and works once.
 
     With a ``code`` it is the answer that what was awaited is known not to have happened.
+    The key is derived from public parts and proves nothing. ``vouched`` says that the runtime
+    knows who answers, by a signature or a session, and that they may; without it nothing is
+    taken (FSM-018).
     """
 
     run: str
@@ -91,6 +95,7 @@ class AnswerArrived(Event):
     outcome: str = "done"
     code: str = ""
     text: str = ""
+    vouched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +108,9 @@ class ProposalReceived(Event):
     """Untrusted bytes that want a tool call; ``secret`` is where the vault keeps them, if it does.
 
     ``key`` is the model step's idempotency key where the bytes answer it, else empty;
-    ``tokens`` is what the model's provider says it used.
+    ``tokens`` is what the model's provider says it used; it counts where the run's own worker
+    brings it, and from anybody else all that was reserved is spent. Whoever has the key can use
+    up the model's attempts: a proposal is untrusted, whoever brings it.
     """
 
     raw: bytes
@@ -133,12 +140,16 @@ class StepRequested(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved(Event):
-    """A person let a held payment go on."""
+    """A person let what is held go on. ``hold`` names what they saw (``fsm.requests.hold_id``)."""
+
+    hold: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declined(Event):
-    """A person refused a held payment."""
+    """A person refused what is held. ``hold`` names what they saw (``fsm.requests.hold_id``)."""
+
+    hold: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,3 +199,13 @@ class ErasureDone(Event):
     reason: str
     destroyed: Mapping[str, int]
     kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureRefused(Event):
+    """These refs are kept for now: a law (``ground``) demands it until ``until_ms``."""
+
+    refs: tuple[str, ...]
+    reason: str
+    ground: str
+    until_ms: int

@@ -109,7 +109,7 @@ class _Judge:
         try:
             call = read_proposal(encode(value))
             facts = self._facts(call, context, books)
-            allowed = gate.authorize(call, facts, self._accepts)
+            allowed = gate.dry_run(call, facts, self._accepts)
         except RefusedError as error:
             if not error.code.startswith("BUD-"):  # what lacks money waits; nobody refused it
                 books.record([Recorded(context.at_ms, "", "refused", context.agent)])

@@ -1,6 +1,7 @@
 """Loads program and policy files: what it returns is checked, what it refuses has a place."""
 
 from collections.abc import Iterable
+from dataclasses import fields
 
 from nanovm_core.budget import Limits
 from nanovm_core.canonical import INTEGER_MAX, digest
@@ -20,6 +21,12 @@ PROPOSALS_MAX = 1_000
 _PROGRAM, _POLICY = "nanovm-program/1", "nanovm-policy/1"
 _PROGRAM_KEYS = ("v", "name", "first", "agent", "policy", "limits", "slots", "tools", "grants")
 _NAMED_BY = {"steps": "name", "grants": "tool", "rules": "id"}
+_LIMITS_WITHIN = {  # the others: from 1
+    "proposals_max": (1, PROPOSALS_MAX),
+    "warrant_ttl_ms": (1, WARRANT_TTL_MS_MAX),
+    "wall_ms_max": (1, DAYS_30_MS),
+    "money_minor_max": (0, INTEGER_MAX),
+}
 _POLICY_KEYS = ("v", "name", "lifts", "rules", "windows", "budgets", "examples")
 
 
@@ -106,20 +113,18 @@ def _parts(root: Row) -> Parts:
 def _limits(root: Row, *, asks: bool, pays: bool) -> Limits:
     row, usual = root.row("limits", "limits"), Limits()
     needed = {"proposals_max": asks, "money_minor_max": pays}
-    row.only(Limits.__slots__)
+    known = tuple(each.name for each in fields(Limits))
+    row.only(known)
     if "limits" not in root.table:
         root.fault("limits", "limits missing: say what one run may use, in [limits]", "PRG-002")
     for key, is_needed in needed.items():
         if is_needed and key not in row.table:
             row.fault(key, f"limits missing: {key} has no safe default here, so say it", "PRG-002")
-    bounds = {"warrant_ttl_ms": WARRANT_TTL_MS_MAX, "wall_ms_max": DAYS_30_MS}
     return Limits(
-        proposals_max=row.integer("proposals_max", 1, PROPOSALS_MAX, usual.proposals_max),
-        money_minor_max=row.integer("money_minor_max", 0, INTEGER_MAX, usual.money_minor_max),
         **{
-            key: row.integer(key, 1, bounds.get(key, INTEGER_MAX), getattr(usual, key))
-            for key in ("warrant_ttl_ms", "calls_max", "steps_max", "tokens_max", "wall_ms_max")
-        },
+            key: row.integer(key, *_LIMITS_WITHIN.get(key, (1, INTEGER_MAX)), getattr(usual, key))
+            for key in known
+        }
     )
 
 

@@ -9,7 +9,8 @@ Scalar = str | int | bool
 Args = Mapping[str, Scalar]
 NOTHING: Args = MappingProxyType({})
 
-# All are tuples with names: nothing can be set on them, not even behind their own back.
+# All are tuples with names: nothing can be set on them. A mapping in one is a view that cannot
+# be written through; whoever made the mapping under it must not keep it.
 
 
 class Commitment(NamedTuple):
@@ -56,7 +57,7 @@ class Effect(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """A change of a shared account ("workspace/EUR"): what is reserved, and what is spent."""
+    """A change of an account ("workspace/EUR", the run's own "run/EUR"): reserved, and spent."""
 
     account: str
     reserved: int = 0
@@ -87,7 +88,7 @@ class Snapshot(NamedTuple):
     call: tuple[str, Args] | None = None  # the authorized tool call
     refused: int = 0  # refused answers of the model step so far
     stepping: bool = False  # pause again after the next step
-    approved: tuple[str, ...] = ()  # the hold rules that a person has lifted
+    approved: tuple[str, ...] = ()  # the hold rules that a person has lifted for this call alone
     held_by: str = ""  # the hold rule that the run waits for
     reserved: tuple[Reservation, ...] = ()  # frozen for what is owed; "run/…" is the run's own
     used: Mapping[str, int] = MappingProxyType({})  # what the run's own limits have counted
@@ -101,7 +102,7 @@ class Snapshot(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """An envelope without its place: ``record`` gives it seq, n and prev.
+    """An envelope without its place: ``envelope.seal`` gives it seq, n and prev.
 
     ``after`` is the snapshot that its ``snapshot`` hash stands for; ``body`` holds the
     fields of AUDIT.md that this kind carries.

@@ -149,10 +149,12 @@ def counted(
     """What each window counts at ``at_ms``: time comes from events, and only from them.
 
     ``history`` is in order, the newest last; the newest RECORDS_MAX of it are looked at.
-    What lies in the future of ``at_ms`` does not count. A call leaves two records, ``called``
+    Time never goes back: where ``at_ms`` lies before the newest record, the record's time
+    counts, so that no earlier event looks past a call. A call leaves two records, ``called``
     and then ``done`` or ``failed``; only these two make or break a row of failures.
     """
-    past = [each for each in history if each.at_ms <= at_ms][-RECORDS_MAX:]
+    past = history[-RECORDS_MAX:]
+    at_ms = max([at_ms, *(each.at_ms for each in past)])
     return {window.name: _count(window, past, agent, at_ms) for window in windows}
 
 

@@ -104,6 +104,7 @@ class Program:
     policy_file: str = ""
     policy: Policy = DENY_ALL
     decider: Decider | None = None  # a foreign engine, asked beside the rules
+    granted: frozenset[str] = frozenset()  # tools that are called under a grant, or not at all
     gate: Gate = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -119,6 +120,7 @@ class Program:
             decider=self.decider,
         )
         object.__setattr__(self, "gate", gate)
+        object.__setattr__(self, "granted", self.granted | frozenset(self.grants))
 
     def under(self, policy: Policy, decider: Decider | None = None) -> "Program":
         """The same program, judged by this policy beside its own rules.
@@ -141,6 +143,8 @@ class Program:
 
     def attenuated(self, grants: Iterable[Grant]) -> "Program":
         """The same program with fewer rights: these grants and no others.
+
+        A tool that loses its grant is refused from then on, in the program's own steps too.
 
         Raises:
             RefusedError: CAP-030 where a grant is wider than the program's own.

@@ -13,6 +13,8 @@ from nanovm_core.vault import PREFIX
 HIDDEN, CLEAR, PLACEHOLDER, TEXT = "hidden", "clear", "placeholder", "text"
 MODES = (HIDDEN, CLEAR, PLACEHOLDER, TEXT)
 SHOWN = (CLEAR, PLACEHOLDER, TEXT)  # named one by one: a mode that nobody knows hides
+_BREAK = r"[\s,;]*"
+_BREAKS = re.compile(r"[\s,;]+")
 MASK_CHARS_MIN = 4  # shorter values (a country code, "12") would mask half the text
 
 
@@ -33,10 +35,6 @@ class DeterministicSanitizer:
     def for_trace(self, slots: Args) -> dict[str, Scalar]:
         """What a trace sees: clear facts and refs, which is what a snapshot holds."""
         return for_trace(slots)
-
-    def for_tool(self, args: Mapping[str, str], slots: Args) -> dict[str, Scalar]:
-        """What a tool gets: the arguments that its step names, each from its slot, as refs."""
-        return {name: slots[slot] for name, slot in args.items() if slot in slots}
 
     def normalise(self, args: Mapping[str, Json], slots: Args) -> dict[str, Json]:
         """Tool arguments with each ``{{slot}}`` that the model was shown replaced by its value."""
@@ -82,13 +80,29 @@ def for_trace(slots: Args) -> dict[str, Scalar]:
 
 
 def masked(text: str, opened: Mapping[str, str]) -> str:
-    """The text with each known personal value replaced by ``{{slot}}``, longest first."""
+    """The text with each known personal value replaced by ``{{slot}}``, longest first.
+
+    However it is set there: an account number in groups of four and an address over several
+    lines are the values that they are without blanks, commas and capitals.
+    """
     slots = {value: name for name, value in sorted(opened.items(), reverse=True)}
     values = sorted((each for each in slots if len(each) >= MASK_CHARS_MIN), key=len, reverse=True)
     if not values:
         return text
-    pattern = "|".join(map(re.escape, values))  # in one go: no placeholder is masked again
-    return re.sub(pattern, lambda match: "{{" + slots[match[0]] + "}}", text)
+    pattern = "|".join(f"({_form(each)})" for each in values)  # in one go: none is masked again
+
+    def placeholder(match: re.Match[str]) -> str:
+        return "{{" + slots[values[(match.lastindex or 1) - 1]] + "}}"
+
+    return re.sub(pattern, placeholder, text, flags=re.IGNORECASE)
+
+
+def _form(value: str) -> str:
+    """What a text may hold for a value: one with few signs as it is, others broken anywhere."""
+    signs = _BREAKS.sub("", value)
+    if len(signs) < MASK_CHARS_MIN:
+        return re.escape(value)
+    return _BREAK.join(map(re.escape, signs))
 
 
 def _is_ref(value: Scalar) -> bool:

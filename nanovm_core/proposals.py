@@ -1,8 +1,7 @@
 """Proposals: a model's bytes become one tool call, or a refusal that names the fault."""
 
 import re
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -32,34 +31,6 @@ FAULTS: Mapping[str, str] = MappingProxyType(
 )
 
 _PLAIN = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")  # printable ASCII, no blank at either end
-_SEPARATORS = re.compile(r"[^0-9a-z]+")
-# Letters of other scripts, and digits, that are drawn like a Latin letter (after UTS #39).
-_DRAWN_AS = {
-    "a": "аα",
-    "b": "вβ",
-    "c": "сϲ",
-    "d": "ԁ",
-    "e": "еεҽ",
-    "h": "һн",
-    "k": "кκ",
-    "l": "1|iіıιӏ",
-    "m": "мϻ",
-    "n": "пոη",
-    "o": "0оοօσ",
-    "p": "рρ",
-    "q": "ԛզ",
-    "r": "г",
-    "s": "ѕʂ",
-    "t": "тτ",
-    "u": "սυ",
-    "v": "ѵν",
-    "w": "ԝω",
-    "x": "хχ",
-    "y": "уγ",
-    "j": "јϳ",
-    "g": "ɡց",
-}
-_DRAWN_ALIKE = str.maketrans({other: to for to, others in _DRAWN_AS.items() for other in others})
 
 
 class Call(NamedTuple):
@@ -79,6 +50,8 @@ def read_proposal(raw: bytes) -> Call:
         RefusedError: CAP-010 where it is no such object, CAP-011 … CAP-019 for what parsers
             and readers disagree on (``FAULTS``); the first fault counts.
     """
+    if type(raw) is not bytes:
+        raise RefusedError(NOT_A_CALL, "A proposal is bytes; these are none.")
     try:
         value = parse_untrusted(raw, size_max=PROPOSAL_BYTES_MAX)
     except CanonicalError as error:
@@ -97,24 +70,3 @@ def read_proposal(raw: bytes) -> Call:
                 NOT_PLAIN, "A name holds other than printable ASCII, or a blank at its end."
             )
     return Call(tool=tool, args=MappingProxyType(args))
-
-
-def looks_like(name: str, known: Iterable[str]) -> str | None:
-    """The known name that ``name`` only looks like; None where it is one of them, or like none.
-
-    Alike are names that differ in case, separators, invisible characters, width, accents or
-    letters drawn the same. It names a refusal better and never finds a tool: what only looks
-    like a granted name is not granted.
-    """
-    names = sorted(set(known))
-    if name in names:
-        return None
-    drawn = _drawn(name)
-    return next((each for each in names if _drawn(each) == drawn), None)
-
-
-def _drawn(name: str) -> str:
-    """What is left of a name when all that a hurried eye passes over is taken away."""
-    flat = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
-    latin = flat.translate(_DRAWN_ALIKE)
-    return _SEPARATORS.sub("", latin).replace("rn", "m").replace("vv", "w")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from nanovm_core import lifecycle as life
 from nanovm_core.books import Books, calls_of, values_of
 from nanovm_core.canonical import decode
-from nanovm_core.capabilities import grant_id
+from nanovm_core.capabilities import grant_id, resolve
 from nanovm_core.envelope import (
     ZERO,
     Place,
@@ -34,6 +34,7 @@ from nanovm_core.events import (
 )
 from nanovm_core.fsm import begin, transition
 from nanovm_core.fsm.moves import frozen
+from nanovm_core.fsm.requests import hold_id
 from nanovm_core.messages import (
     NOTHING,
     Commitment,
@@ -76,7 +77,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A tool's answer: it is under way; an ``AnswerArrived`` under its key will follow."""
+    """A tool's answer: it is under way; an ``AnswerArrived`` under its key comes to ``answer``."""
 
     until_ms: int = 0
 
@@ -142,20 +143,43 @@ class ExecutionVM:
         """What was sealed so far: the audit record of the run."""
         return tuple(self._sealed)
 
+    @property
+    def hold(self) -> str:
+        """What ``Approved`` and ``Declined`` have to name now; empty where nothing is held."""
+        return hold_id(self.snapshot)
+
     def feed(self, event: Event) -> Decision:
-        """Decide an event and take the decision; an effect's result is taken from tools alone."""
-        event, owed = replace(event, by_holder=False), self.snapshot.owed
+        """Decide an event and take the decision.
+
+        An effect's result is taken from tools alone (FSM-012), and what a run waits for in
+        ``answer`` alone (FSM-018). Who may approve, pause or stop it, the caller sees to.
+        An event from before the clock's own time comes now: time never goes back.
+        """
+        at_ms, owed = max(event.at_ms, self._now_ms()), self.snapshot.owed
+        event = replace(event, by_holder=False, at_ms=at_ms)
         if isinstance(event, KillRequested):
             event = replace(event, under_way=owed is not None and owed.key in self._asked)
+        if isinstance(event, AnswerArrived):
+            event = replace(event, vouched=False)
         return self._submit(event)
+
+    def answer(self, event: AnswerArrived) -> Decision:
+        """Take what the run waits for, from somebody whom the caller knows and vouches for.
+
+        Let nobody in here unseen: check the signature of a webhook, the session of a person.
+        The event has to name run, program and the awaited key (FSM-015), and works once.
+        """
+        at_ms = max(event.at_ms, self._now_ms())
+        return self._submit(replace(event, vouched=True, at_ms=at_ms))
 
     def run(self) -> Snapshot:
         """Do what is owed until the run has ended, or waits for a person, an answer or a time."""
         while (owed := self.snapshot.owed) is not None and self.snapshot.state == life.ACTIVE:
-            refusal = self._submit(self._performed(owed)).refusal
+            refusal = self._submit(_from_worker(self._performed(owed))).refusal
             still = self.snapshot.owed
             if refusal is not None and still is not None and still.key == owed.key:
-                self._submit(_told(_broken(owed, refusal), owed.key, self._now_ms()))
+                said = _told(_broken(owed, refusal), owed.key, self._now_ms())
+                self._submit(_from_worker(said))
         return self.snapshot
 
     def verify(self) -> None:
@@ -183,7 +207,7 @@ class ExecutionVM:
         now, books = self.snapshot, self.books
         ledger = books.ledger(self.program, now.agent, values_of(now, event))
         event = replace(event, ledger=ledger, history=books.history, revoked=books.revoked)
-        if isinstance(event, EffectDone | AnswerArrived):
+        if isinstance(event, EffectDone | AnswerArrived) and isinstance(event.out, Mapping):
             event = replace(event, out=frozen(event.out))  # whoever made it may change it later
         decision = transition(self.program, now, event)
         self._sealed += [*sealed(self._sealed, decision)]
@@ -206,9 +230,9 @@ class ExecutionVM:
 
     def _answered(self, owed: Effect) -> Answer:
         """What a tool answers; a granted one is asked under a warrant that is in force alone."""
-        grant = self.program.grants.get(owed.tool)
         try:
-            if grant is not None:
+            if owed.tool in self.program.granted:
+                grant = resolve(self.program.grants, owed.tool)
                 bound = binding(self.snapshot.run, self.program.hash, owed)
                 authorize(owed.warrant, bound, self._now_ms())
                 if not self.books.revoked.isdisjoint({grant_id(grant), *grant.narrowed_from}):
@@ -234,6 +258,11 @@ def sealed(chain: Sequence[Stored], decision: Decision) -> Iterator[Stored]:
 
 def _value_hash(snapshot: Snapshot) -> str:
     return snapshot_hash(encode_snapshot(snapshot))
+
+
+def _from_worker(event: Event) -> Event:
+    """The event as this runtime's own: it asked the tool, or the model, itself."""
+    return replace(event, by_holder=True)
 
 
 def _told(answer: Answer, key: str, at_ms: int) -> Event:

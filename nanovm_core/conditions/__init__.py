@@ -1,7 +1,7 @@
 """The condition language: text is parsed once into closures, which then hold or do not.
 
-``condition_syntax`` has the grammar, ``operators`` what each word does, ``fused_operators`` the
-shortcuts, ``condition_check`` the types, ``condition_errors`` every reason for a no.
+``syntax`` has the grammar, ``operators`` what each word does, ``fused`` the shortcuts, ``check``
+the types, ``errors`` every reason for a no.
 """
 
 from collections.abc import Mapping

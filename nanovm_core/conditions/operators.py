@@ -1,7 +1,7 @@
 """What a condition's words do, in full: a node of the tree becomes a closure that answers.
 
 Plain and complete: every type is looked at, every error has its place. The shortcuts of
-``fused_operators`` answer the usual cases sooner and leave everything else to these.
+``fused`` answer the usual cases sooner and leave everything else to these.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,8 @@
 """Delegation: authority handed on as a chain of signed blocks, each narrower than the last."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -121,8 +123,8 @@ def inspect(
 ) -> Authority:
     """What a chain gives to its last holder; whether that is who shows it, this does not say.
 
-    ``revoked`` are ids of blocks. How the grants relate to what the program itself grants is
-    for ``Program.attenuated`` to say.
+    ``revoked`` are ids of blocks; each grant falls with each of them later, too. How the
+    grants relate to what the program itself grants is for ``Program.attenuated`` to say.
 
     Raises:
         RefusedError: CAP-030 where a block gives more than the one before, CAP-031 where the
@@ -137,7 +139,11 @@ def inspect(
         raise RefusedError(EXPIRED, "The delegated authority has expired; its giver can renew it.")
     if not revoked.isdisjoint(ids):
         raise RefusedError(REVOKED, "A block of the chain was taken back, and what rests on it.")
-    return Authority(last.grants, last.expires_ms, ids, last.holder)
+    grants = {
+        name: replace(grant, narrowed_from=(*grant.narrowed_from, *ids))
+        for name, grant in last.grants.items()
+    }
+    return Authority(MappingProxyType(grants), last.expires_ms, ids, last.holder)
 
 
 def _appended(

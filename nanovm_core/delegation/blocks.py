@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from nanovm_core import signed
 from nanovm_core.canonical import Json, digest
-from nanovm_core.capabilities import Constraint, Grant
+from nanovm_core.capabilities import Constraint, Grant, bounds_of
 from nanovm_core.errors import RefusedError
 from nanovm_core.messages import Scalar
 
@@ -81,21 +81,8 @@ def block_id(data: bytes) -> str:
 
 
 def _grant_form(grant: Grant) -> Json:
-    where = {name: _constraint_form(constraint) for name, constraint in grant.where.items()}
+    where = {name: bounds_of(constraint) for name, constraint in grant.where.items()}
     return {"where": {**where}, "expires_ms": grant.expires_ms}
-
-
-def _constraint_form(constraint: Constraint) -> Json:
-    """The bounds that bind; an absent one is absent."""
-    options = constraint.one_of
-    bounds: dict[str, Json] = {
-        "one_of": None if options is None else [*options],
-        "min": constraint.min,
-        "max": constraint.max,
-        "prefix": constraint.prefix,
-        "equals_slot": constraint.equals_slot,
-    }
-    return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 def _grant(tool: str, value: Json, until_ms: int) -> Grant:

@@ -40,6 +40,9 @@ def misfits(parts: Parts | Program) -> Iterator[Misfit]:
     """Every contradiction; linear in the number of steps."""
     for tool in parts.tools.values():
         yield from _tool_misfits(tool, parts.slots)
+        if (tool.money or tool.critical) and tool.name not in parts.grants:
+            text = f"tool {tool.name}: what moves money, or has critical arguments, needs a grant"
+            yield Misfit(("tools", tool.name), f"{text}: add it to [[grants]], or take it out")
     for grant in parts.grants.values():
         yield from _grant_misfits(grant, parts)
     granted = [parts.tools[name] for name in parts.grants if name in parts.tools]

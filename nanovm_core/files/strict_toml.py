@@ -48,11 +48,6 @@ class Sheet:
         """Note a fault at a character of the string at ``path``, which reads ``inside``."""
         self._faults.append((code, text, path, (inside, offset)))
 
-    @property
-    def faulty(self) -> bool:
-        """Whether anything was found wrong so far."""
-        return bool(self._faults)
-
     def close(self) -> None:
         """Raise what was found wrong, by place; return where nothing was."""
         if not self._faults:

@@ -19,6 +19,7 @@ from nanovm_core.events import (
     EffectUnknown,
     EffectWaiting,
     ErasureDone,
+    ErasureRefused,
     ErasureRequested,
     Event,
     ForeignIntent,
@@ -31,7 +32,7 @@ from nanovm_core.events import (
     StepRequested,
     TimePassed,
 )
-from nanovm_core.fsm import moves, requests, steps
+from nanovm_core.fsm import ended, moves, requests, sealable, steps
 from nanovm_core.messages import (
     Commitment,
     Decision,
@@ -44,9 +45,10 @@ from nanovm_core.messages import (
 )
 from nanovm_core.program import Program
 
+EXCHANGED = "PRG-011"
 PACKAGE = "nanovm_core/"  # where a refusal's place begins, wherever the package lies
 
-Rule = Callable[[Program, Snapshot, Any], Decision]  # Any: each takes its own kind of event
+Handler = Callable[[Program, Snapshot, Any], Decision]  # Any: each takes its own kind of event
 
 
 def begin(
@@ -67,7 +69,8 @@ def begin(
 
     Raises:
         ProgramError: PRG-002 where a slot is unknown.
-        RefusedError: FSM-007 or PII-001 where a value does not fit its slot.
+        RefusedError: FSM-007 or PII-001 where a value does not fit its slot, FSM-017 where it
+            is too much to seal.
     """
     _check_slots(program, slots, secrets)
     now = Snapshot(
@@ -95,8 +98,10 @@ def _check_slots(
     unknown = sorted(set(slots) - set(program.slots))
     if unknown:
         raise ProgramError("PRG-002", f"the program has no slots {unknown}")
+    sealable.require_secrets(secrets)
     for name, value in slots.items():
         steps.check_slot(program, name, value, secrets)
+    sealable.require_slots(slots)
 
 
 def transition(program: Program, now: Snapshot, event: Event) -> Decision:
@@ -106,20 +111,34 @@ def transition(program: Program, now: Snapshot, event: Event) -> Decision:
     come in on the event, and keys are derived, not drawn.
 
     An event that does not belong here is an attack or a late duplicate: it is refused in
-    the Decision and audited, not raised. A terminal run absorbs everything but erasure:
-    the first event of a kind is sealed as ignored, the others are only counted.
+    the Decision and audited, not raised; so is one that cannot be sealed. A terminal run
+    absorbs everything but erasure: the first event of a kind is sealed as ignored, the others
+    are only counted. Under another program or policy than it began under, a run that has not
+    ended refuses everything (PRG-011).
+
+    Raises:
+        TypeError: for an object that is no kind of event: a fault of the caller's code.
 
     Returns:
         A Decision whose drafts are to be sealed in order. Its effects are requests: none
         has happened yet, and each may happen more than once under one key.
     """
-    rule = RULES[type(event)]  # every kind of event is there: a test holds it
-    if now.state in life.TERMINAL and rule is not _erasing:
-        return _absorbed(program, now, event)
+    handler = HANDLERS.get(type(event))  # every kind of event is there: a test holds it
+    if handler is None:
+        raise _no_event(event)
+    bare = sealable.is_bare(event)
+    said = event if bare else sealable.told(event)
+    if now.state in life.TERMINAL and handler is not ended.erasing:
+        return ended.absorbed(program, now, said)
     try:
-        return moves.from_where_it_stood(now, rule(program, now, event))
+        other = (program.hash, program.policy.hash) != (now.program, now.policy)
+        if other and now.state not in life.TERMINAL:
+            _exchanged()
+        if not bare:
+            sealable.require(event)
+        return moves.from_where_it_stood(now, handler(program, now, said))
     except RefusedError as error:
-        return _refused(program, now, event, error)
+        return _refused(program, now, said, error)
 
 
 def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decision:
@@ -154,7 +173,13 @@ def replay(program: Program, now: Snapshot, events: Sequence[Event]) -> Snapshot
 
 
 def capabilities_hash(program: Program) -> str:
-    """The hash of the capability snapshot: every grant with its constraints and its expiry."""
+    """The hash of the capability snapshot: every grant with its constraints and its expiry.
+
+    A genesis seals it, and no later value of a run names it: a run goes on under any program of
+    its hash. All of those have the grants of one file, or fewer and narrower ones
+    (``Program.attenuated``), so none has more than the file; but that a run which began under
+    narrowed grants is not led on under the file's own is for whoever holds the run to see to.
+    """
     grants = {grant.tool: grant_id(grant) for grant in program.grants.values()}
     return digest(b"nanovm/capabilities/v2\0", encode(grants))
 
@@ -169,7 +194,7 @@ def _delivered(_: Program, now: Snapshot, event: DeliveryReceived) -> Decision:
 
 
 def _exchanged(*_: object) -> Decision:
-    raise RefusedError("PRG-011", "The stored program is not the one the run began under.")
+    raise RefusedError(EXCHANGED, "Program or policy is not the one the run began under.")
 
 
 def _foreign(*_: object) -> Decision:
@@ -180,24 +205,9 @@ def _told_damage(*_: object) -> Decision:
     raise RefusedError("FSM-002", "Damage is found in stored bytes, not told in an event.")
 
 
-def _absorbed(program: Program, now: Snapshot, event: Event) -> Decision:
-    """δ(terminal, anything): no change, no effect; sealed once a kind.
-
-    A result from the run's own worker is a kind of its own, so that nobody's forged one can
-    use up its place.
-    """
-    from_worker = isinstance(event, EffectDone) and event.by_holder
-    kind = type(event).__name__ + ("FromWorker" if from_worker else "")
-    if kind in now.ignored:
-        return Decision(snapshot=now, absorbed=kind)
-    after = now._replace(ignored=tuple(sorted({*now.ignored, kind})))
-    body = {
-        **moves.moved(now, event, now.state),
-        "rule": "FSM-003",
-        "decision": moves.verdict("IGNORED", "FSM-003"),
-        **_late(program, event),
-    }
-    return Decision(after, (moves.draft("ignored", event, after, body),), absorbed=kind)
+def _no_event(found: object) -> TypeError:
+    text = "an event of a kind in nanovm_core.events that has a line in fsm.HANDLERS"
+    return TypeError(f"a run takes {text}, not {type(found).__name__}; nothing was decided")
 
 
 def _refused(program: Program, now: Snapshot, event: Event, error: RefusedError) -> Decision:
@@ -205,7 +215,8 @@ def _refused(program: Program, now: Snapshot, event: Event, error: RefusedError)
     refusal = Refusal(code=error.code, text=error.text, where=_where(error.__traceback__))
     answers, after = False, now
     spent: tuple[Reservation, ...] = ()
-    if isinstance(event, ProposalReceived) and steps.answers(program, now, event):
+    own = error.code != EXCHANGED  # under another program no step is the run's own
+    if own and isinstance(event, ProposalReceived) and steps.answers(program, now, event):
         answers = True
         after, spent = steps.refused_answer(now, event)
     body = {
@@ -229,40 +240,6 @@ def _carried(event: Event) -> dict[str, object]:
     }
 
 
-def _late(program: Program, event: Event) -> dict[str, object]:
-    """The clear part of a worker's result that came after the end: what happened outside, happened.
-
-    Refs are left out, for nothing enters the vault of a run that has ended; so is whatever no
-    step could have filled in.
-    """
-    if not isinstance(event, EffectDone) or not event.by_holder:
-        return {}
-    clear: dict[str, Scalar] = {}
-    for name, value in event.out.items():
-        slot = program.slots.get(name)
-        if slot is not None and slot.type != "ref":
-            try:
-                steps.check_slot(program, name, value, ())
-            except RefusedError:
-                continue  # it says nothing that could be sealed
-            clear[name] = value
-    return {"out": moves.frozen(clear)}
-
-
-def _erasing(_: Program, now: Snapshot, event: ErasureRequested | ErasureDone) -> Decision:
-    """Erasure changes no state; it is sealed in a run that has ended."""
-    if now.state not in life.TERMINAL:
-        raise RefusedError("FSM-010", "The run has not ended; stop it first.")
-    asked = {"refs": tuple(sorted(event.refs)), "reason": event.reason}
-    body: dict[str, object] = {"in": MappingProxyType(asked)}
-    kind = "erasure_requested"
-    if isinstance(event, ErasureDone):
-        kind = "erasure_done"
-        gone = {"destroyed": moves.frozen(event.destroyed), "kept": event.kept}
-        body["out"] = MappingProxyType(gone)
-    return Decision(now, (moves.draft(kind, event, now, body),))
-
-
 def _where(trace: TracebackType | None) -> str:
     """File, line and function of the frame that raised: the line that decided."""
     if trace is None:
@@ -274,7 +251,7 @@ def _where(trace: TracebackType | None) -> str:
     return f"{file}:{trace.tb_lineno} {code.co_name}"
 
 
-RULES: Mapping[type[Event], Rule] = MappingProxyType(
+HANDLERS: Mapping[type[Event], Handler] = MappingProxyType(
     {
         RunStarted: requests.started,
         EffectDone: steps.done,
@@ -294,7 +271,8 @@ RULES: Mapping[type[Event], Rule] = MappingProxyType(
         ProgramRefused: _exchanged,
         ForeignIntent: _foreign,
         DamageFound: _told_damage,
-        ErasureRequested: _erasing,
-        ErasureDone: _erasing,
+        ErasureRequested: ended.erasing,
+        ErasureDone: ended.erasing,
+        ErasureRefused: ended.erasing,
     }
 )

@@ -5,56 +5,52 @@ from types import MappingProxyType
 
 from nanovm_core import budget
 from nanovm_core import lifecycle as life
-from nanovm_core.canonical import digest
 from nanovm_core.errors import ConditionError, RefusedError
 from nanovm_core.events import Event
 from nanovm_core.fsm.moves import (
-    OWN,
-    between,
     draft,
     end,
     facts,
-    frozen,
-    issued,
     join,
     moved,
     release,
     suspend,
     verdict,
 )
-from nanovm_core.messages import Args, Decision, Effect, Reservation, Scalar, Snapshot
+from nanovm_core.fsm.owing import authority, effect_key, judged_call, needed, owe, warranted
+from nanovm_core.gate import Allowed, Facts
+from nanovm_core.messages import NOTHING, Args, Decision, Effect, Snapshot
 from nanovm_core.policy import PolicyRule
-from nanovm_core.program import COMPLETED, EFFECT, FAILED, MODEL, WAIT, Program, Step
+from nanovm_core.program import COMPLETED, EFFECT, FAILED, MODEL, PURE, WAIT, Program, Step
 from nanovm_core.proposals import Call
-from nanovm_core.warrants import binding, mint
-
-
-def effect_key(now: Snapshot, step: str, tool: str, attempt: int) -> str:
-    """The idempotency key: hash(run, step, tool, attempt), 64 lower-case hex digits."""
-    parts = "\0".join((now.run, step, tool, str(attempt)))
-    return digest(b"nanovm/effect/v1\0", parts.encode())
-
 
 # --- between the steps ---------------------------------------------------------------------
 
 
-def follow(program: Program, now: Snapshot, step: Step, event: Event) -> Decision:
-    """After a step: the branch whose guard holds; without an answer the run fails."""
+def follow(
+    program: Program, now: Snapshot, step: Step, event: Event, allowed: Allowed | None = None
+) -> Decision:
+    """After a step: the branch whose guard holds; without an answer the run fails.
+
+    ``allowed`` is what the gate has just said of the judged call, where it was asked.
+    """
     try:
         name = step.then or _branch(program, now, step, event)
     except ConditionError as error:
         text = f"A guard after {step.name} could not be evaluated ({error.code}); an error denies."
         return end(now, event, life.FAILED, "FSM-013", text)
-    return go_on(program, now, name, event)
+    return go_on(program, now, name, event, allowed)
 
 
-def go_on(program: Program, now: Snapshot, name: str, event: Event) -> Decision:
+def go_on(
+    program: Program, now: Snapshot, name: str, event: Event, allowed: Allowed | None = None
+) -> Decision:
     """To a step, or to a pause before it where somebody asked for one."""
     if name == COMPLETED:
         return end(now, event, life.COMPLETED, "", "")
     step = program.steps[name]
     if step.kind == EFFECT and now.state == life.ACTIVE and not now.stepping:
-        return intend(program, now, now, step, event)
+        return intend(program, now, now, step, event, allowed)
     now = now._replace(step=name, attempt=1, refused=0)
     if now.state in life.SUSPENDED:
         return Decision(now)
@@ -64,16 +60,22 @@ def go_on(program: Program, now: Snapshot, name: str, event: Event) -> Decision:
 
 
 def again(program: Program, now: Snapshot, event: Event) -> Decision:
-    """After a suspension: what is owed is owed again, what was awaited is awaited, or it begins."""
+    """After a suspension: what is owed is owed again, what was awaited is awaited, or it begins.
+
+    What is handed out once more, under the key that it had, is held to its grant and no rule is
+    asked about it: it may have been done already, and a rule that counts calls counts this one.
+    """
     owed = now.owed
-    if owed is not None and owed.tool in program.grants:
+    if owed is not None and owed.tool in program.granted:
         if not now.awaits:  # it is handed out once more: is it still allowed?
             known = program.tools[owed.tool].args
             judged = {name: owed.args[name] for name in owed.args if name in known}
             program.gate.permit_own(Call(owed.tool, judged), facts(now, event))
-        owed = _warranted(program, now, owed, event)
+        owed = warranted(program, now, owed, event)
     if now.awaits:
         return Decision(now._replace(state=life.WAITING, owed=owed))
+    if owed is None and now.deadline_ms > event.at_ms:  # it was between two attempts, and is
+        return Decision(now._replace(state=life.IDLE))
     if owed is None:
         return enter(program, now, now, event)
     return Decision(now if owed is now.owed else now._replace(owed=owed), (), (owed,))
@@ -88,7 +90,11 @@ def enter(program: Program, before: Snapshot, now: Snapshot, event: Event) -> De
         return _admit(program, before, now, step, event)
     if step.kind == WAIT:
         return _wait(before, now, step, event)
-    return _authorize(program, now, step, event) if step.authorizes else _pass(now, program, event)
+    if step.kind == PURE:
+        judges = _authorize if step.authorizes else _pass
+        return judges(program, now, step, event)
+    text = f"The step {step.name} is of no kind that there is, so nobody can say what it does."
+    return end(now, event, life.FAILED, "PRG-002", text)
 
 
 def give_up(program: Program, now: Snapshot, event: Event, code: str, text: str) -> Decision:
@@ -97,7 +103,8 @@ def give_up(program: Program, now: Snapshot, event: Event, code: str, text: str)
     if step.on_error == FAILED:
         return end(now, event, life.FAILED, code, text)
     after, released = release(now)
-    after = after._replace(owed=None, awaits="", deadline_ms=0, call=None, reason=(code, text))
+    after = after._replace(owed=None, awaits="", deadline_ms=0, call=None, approved=())
+    after = after._replace(reason=(code, text))
     then = go_on(program, after, step.on_error, event)
     return then._replace(budgets=(*released, *then.budgets))
 
@@ -110,9 +117,8 @@ def _branch(program: Program, now: Snapshot, step: Step, event: Event) -> str:
     raise ConditionError("FSM-013", "no branch holds, and none is without a guard")
 
 
-def _pass(now: Snapshot, program: Program, event: Event) -> Decision:
+def _pass(program: Program, now: Snapshot, step: Step, event: Event) -> Decision:
     """A pure step that only branches: where it led is sealed."""
-    step = program.steps[now.step]
     sealed = draft("result", event, now, {**moved(now, event, now.state), "outcome": "passed"})
     return join(sealed, follow(program, now, step, event))
 
@@ -139,7 +145,7 @@ def _admit(program: Program, before: Snapshot, now: Snapshot, step: Step, event:
 def _authorize(program: Program, now: Snapshot, step: Step, event: Event) -> Decision:
     """Judge the call once more, at the moment that counts, and seal why it may be done."""
     try:
-        allowed = program.gate.permit(_call(now), facts(now, event))
+        allowed = program.gate.permit(Call(*judged_call(now)), facts(now, event))
     except RefusedError as error:
         return give_up(program, now, event, error.code, error.text)
     held = _held(event, now, allowed.hold)
@@ -151,26 +157,40 @@ def _authorize(program: Program, now: Snapshot, step: Step, event: Event) -> Dec
         "outcome": "authorized",
         "decision": verdict("ACCEPTED", *allowed.rules),
     }
-    return join(draft("result", event, after, body), follow(program, after, step, event))
+    return join(draft("result", event, after, body), follow(program, after, step, event, allowed))
 
 
 # --- intents -------------------------------------------------------------------------------
 
 
-def intend(program: Program, before: Snapshot, now: Snapshot, step: Step, event: Event) -> Decision:
+def intend(
+    program: Program,
+    before: Snapshot,
+    now: Snapshot,
+    step: Step,
+    event: Event,
+    allowed: Allowed | None = None,
+) -> Decision:
     """Seal the intent of an effect, with the authority and the budget it needs, and owe it.
 
-    Where the run still stands at another step, it is moved to this one.
+    Where the run still stands at another step, it is moved to this one. The judged call is
+    judged as it is made, each time under a new key; only where the gate has ``allowed`` it in
+    this very transition, it is not asked twice.
     """
     attempt = now.attempt if now.step == step.name else 1
     tool, slots = step.tool, now.slots
-    args: dict[str, Scalar] = {name: slots[s] for name, s in step.args.items() if s in slots}
+    args = {name: slots[slot] for name, slot in step.args.items() if slot in slots}
     if step.call:
-        call = _call(now)
-        tool, args = call.tool, {**call.args, **args}  # type: ignore[dict-item]
-    if tool in program.grants or step.kind == MODEL:
+        tool, judged = judged_call(now)
+        args = {**judged, **args}
+    if step.call or tool in program.granted or step.kind == MODEL:
         at = now if now.step == step.name else now._replace(step=step.name, attempt=1, refused=0)
-        return _intend_under_authority(program, before, at, step, tool, args, event)
+        return _intend_under_authority(program, before, at, step, (tool, args), event, allowed)
+    try:
+        program.gate.require_schema(Call(tool, args), slots)
+    except RefusedError as error:
+        at = now._replace(step=step.name, attempt=attempt, refused=0)
+        return give_up(program, at, event, error.code, error.text)
     try:
         counted = program.gate.begin_step(now.begun, event.ledger, now.started_ms, event.at_ms)
     except RefusedError as error:
@@ -178,7 +198,7 @@ def intend(program: Program, before: Snapshot, now: Snapshot, step: Step, event:
         return suspend(at, event, life.EXHAUSTED, error.code, error.text)
     key = effect_key(now, step.name, tool, attempt)
     owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), event.at_ms)
-    return _owe(before, now, owed, step, event, counted)
+    return owe(before, now, owed, step, event, counted)
 
 
 def _intend_under_authority(
@@ -186,108 +206,51 @@ def _intend_under_authority(
     before: Snapshot,
     now: Snapshot,
     step: Step,
-    tool: str,
-    args: dict[str, Scalar],
+    call: tuple[str, Args],
     event: Event,
+    allowed: Allowed | None,
 ) -> Decision:
     """The intent of a granted call, or of a question to the model: judged, and paid for."""
-    granted = tool in program.grants
-    judged = {name: args[name] for name in args if name in program.tools[tool].args}
+    tool, args = call
+    granted = bool(step.call) or tool in program.granted
+    taken_in = program.tools[tool].args if tool in program.tools else args
+    judged: Args = {name: args[name] for name in args if name in taken_in}
     known = facts(now, event)
-    if granted:
-        try:
-            program.gate.permit_own(Call(tool, judged), known)
-        except RefusedError as error:
-            return give_up(program, now, event, error.code, error.text)
+    try:
+        if allowed is None or not step.args.keys().isdisjoint(judged):
+            allowed = _permitted(program, step, Call(tool, judged), known)
+    except RefusedError as error:
+        return give_up(program, now, event, error.code, error.text)
+    held = _held(event, now, allowed.hold)
+    if held is not None:
+        return held
     try:
         counted = program.gate.begin_step(now.begun, event.ledger, now.started_ms, event.at_ms)
-        need = _need(program, now, step, tool if granted else "", judged)
+        need = needed(program, now, step, tool if granted else "", judged)
         taken = program.gate.reserve(need, known)
     except RefusedError as error:
         return suspend(now, event, life.EXHAUSTED, error.code, error.text)
     key = effect_key(now, step.name, tool, now.attempt)
     owed = Effect(step.name, tool, now.attempt, key, MappingProxyType(args), event.at_ms)
-    authority: Mapping[str, object] = {}
+    seal: Mapping[str, object] = {}
     if granted:
-        owed = _warranted(program, now, owed, event)
-        rules = now.allowed_by if step.call else ()  # no rule is asked about the program's own
-        authority = _authority(rules, taken, owed, event)
+        owed = warranted(program, now, owed, event)
+        seal = authority(allowed.rules, taken, owed, event)
     used = budget.own_use(now.used, taken)
-    now = now._replace(reserved=(*now.reserved, *taken), used=used)
-    shared = tuple(each for each in taken if not each.account.startswith(OWN))
-    return _owe(before, now, owed, step, event, (*counted, *shared), authority)
+    rules = allowed.rules if step.call else now.allowed_by
+    now = now._replace(reserved=(*now.reserved, *taken), used=used, allowed_by=rules)
+    shared = tuple(each for each in taken if not each.account.startswith(budget.OWN))
+    return owe(before, now, owed, step, event, (*counted, *shared), seal)
 
 
-def _need(
-    program: Program, now: Snapshot, step: Step, granted: str, args: Args
-) -> Mapping[str, int]:
-    """What to freeze; another attempt keeps what the first one froze."""
-    if now.reserved:
-        return {}
-    tokens = {"tokens": step.tokens_max} if step.kind == MODEL else {}
-    return {**tokens, **program.gate.need(granted, args)} if granted else tokens
-
-
-def _owe(
-    before: Snapshot,
-    now: Snapshot,
-    owed: Effect,
-    step: Step,
-    event: Event,
-    budgets: tuple[Reservation, ...],
-    authority: Mapping[str, object] = MappingProxyType({}),
-) -> Decision:
-    """Seal the intent and hand the effect out."""
-    deadline_ms = event.at_ms + step.timeout_ms
-    refused = now.refused if now.step == owed.step else 0
-    after = now._replace(
-        step=owed.step,
-        attempt=owed.attempt,
-        refused=refused,
-        owed=owed,
-        deadline_ms=deadline_ms,
-        begun=now.begun + 1,
-    )
-    body = {
-        "step": owed.step,
-        "state": between(before.state, event, after.state),
-        "tool": owed.tool,
-        "idempotency_key": owed.key,
-        "in": owed.args,
-        **authority,
-    }
-    return Decision(after, (draft("intent", event, after, body),), (owed,), budgets)
-
-
-def _authority(
-    rules: tuple[str, ...], taken: tuple[Reservation, ...], owed: Effect, event: Event
-) -> Mapping[str, object]:
-    """The decision, the reservation and the warrant that a granted call is sealed with."""
-    reserved = {each.account: each.reserved for each in taken}
-    ledger = event.ledger
-    left = {name: ledger[name] - reserved[name] for name in reserved if name in ledger}
-    return {
-        "decision": verdict("ACCEPTED", *rules),
-        "budget": MappingProxyType({"reserved": frozen(reserved), "left": frozen(left)}),
-        **issued(owed),
-    }
-
-
-def _warranted(program: Program, now: Snapshot, owed: Effect, event: Event) -> Effect:
-    """The effect under a new warrant: for exactly this call, and no longer than the grant."""
-    bound = binding(now.run, program.hash, owed)
-    ttl_ms = program.limits.warrant_ttl_ms
-    expires_ms = program.grants[owed.tool].expires_ms
-    if expires_ms:
-        ttl_ms = min(ttl_ms, expires_ms - event.at_ms)
-    return owed._replace(warrant=mint(bound, at_ms=event.at_ms, ttl_ms=ttl_ms))
-
-
-def _call(now: Snapshot) -> Call:
-    """The judged call; a run that has none is charged for nothing."""
-    if now.call is None:
-        raise RefusedError("FSM-004", "There is no judged call at this point of the run.")
-    return Call(*now.call)
+def _permitted(program: Program, step: Step, call: Call, known: Facts) -> Allowed:
+    """What the gate says of a call: no rule is asked about the program's own."""
+    if step.call:
+        return program.gate.permit(call, known)
+    if call.tool in program.granted:
+        return Allowed(program.gate.permit_own(call, known), ())
+    program.gate.require_schema(call, known.slots)
+    return Allowed(NOTHING, ())
 
 
 def _held(event: Event, now: Snapshot, rule: PolicyRule | None) -> Decision | None:

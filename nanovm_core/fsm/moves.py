@@ -21,7 +21,6 @@ from nanovm_core.messages import (
 )
 from nanovm_core.policy import UNKNOWN_OUTCOME
 
-OWN = "run/"  # the accounts that a run keeps itself, in ``used``
 _NONE: tuple[str, ...] = ()
 
 
@@ -155,7 +154,7 @@ def _settled(
     if not changes:
         return now, ()
     after = now._replace(reserved=(), used=budget.own_use(now.used, changes))
-    return after, tuple(each for each in changes if not each.account.startswith(OWN))
+    return after, tuple(each for each in changes if not each.account.startswith(budget.OWN))
 
 
 def to_state(now: Snapshot, event: Event, to: str, **changes: Any) -> Snapshot:
@@ -166,7 +165,7 @@ def to_state(now: Snapshot, event: Event, to: str, **changes: Any) -> Snapshot:
     left, entered = life.GROUP[now.state], life.GROUP[to]
     if left != entered:
         for name in (*life.EXIT.get(left, _NONE), *life.ENTRY.get(entered, _NONE)):
-            changes |= EFFECTS[name](now, event)
+            changes |= STATE_EFFECTS[name](now, event)
     return now._replace(state=to, **changes)
 
 
@@ -206,7 +205,7 @@ def _release_budgets(now: Snapshot, _: Event) -> dict[str, Any]:
     return {"reserved": (), "used": after.used}
 
 
-EFFECTS: Mapping[str, Callable[[Snapshot, Event], dict[str, Any]]] = MappingProxyType(
+STATE_EFFECTS: Mapping[str, Callable[[Snapshot, Event], dict[str, Any]]] = MappingProxyType(
     {
         "start_clock": _start_clock,
         "stop_clock": _stop_clock,

@@ -1,6 +1,7 @@
 """What people ask of a run: to start, hold still, go on, approve, decline, stop."""
 
 from nanovm_core import lifecycle as life
+from nanovm_core.canonical import digest, encode
 from nanovm_core.errors import RefusedError
 from nanovm_core.events import (
     Approved,
@@ -50,9 +51,22 @@ def resumed(program: Program, now: Snapshot, event: ResumeRequested | StepReques
     return _resume(program, now, after, event)
 
 
+def hold_id(now: Snapshot) -> str:
+    """The name of what a run waits for a person about, 64 hex digits; empty where it is nothing.
+
+    It stands for run, step, rule, judged call, effect and the time since when it is held: no
+    other hold bears it, and none tells what is in it.
+    """
+    if now.state != life.APPROVAL:
+        return ""
+    key = now.owed.key if now.owed else ""
+    held = [now.run, now.step, now.held_by, now.call, key, now.suspended_ms, now.begun]
+    return digest(b"nanovm/hold/v1\0", encode(held))
+
+
 def approved(program: Program, now: Snapshot, event: Approved) -> Decision:
     """Lift the hold that the run waits for, where its rule lets a person lift it."""
-    expect(now, event)
+    _expect_hold(now, event)
     rules = (*program.rules, *program.policy.rules)
     liftable = any(rule.id == now.held_by and rule.approvable for rule in rules)
     if program.decider is not None and now.held_by in program.decider.approvable:
@@ -69,7 +83,7 @@ def approved(program: Program, now: Snapshot, event: Approved) -> Decision:
 
 def declined(_: Program, now: Snapshot, event: Declined) -> Decision:
     """A person refused what was held: the run fails."""
-    expect(now, event)
+    _expect_hold(now, event)
     if now.held_by == UNKNOWN_OUTCOME:
         text = "A person gave up on a payment that may have been made: look at the far side."
         return end(now, event, life.FAILED, "POL-023", text)
@@ -82,6 +96,14 @@ def stopped(_: Program, now: Snapshot, event: KillRequested) -> Decision:
     if event.under_way and now.owed is not None and now.owed.warrant is not None:
         raise RefusedError("FSM-009", "A payment is under way; wait for its answer, then stop.")
     return end(now, event, life.KILLED, "FSM-006", "Stopped by a person.")
+
+
+def _expect_hold(now: Snapshot, event: Approved | Declined) -> None:
+    """Return if a person decides about what the run waits for now, and not about another thing."""
+    expect(now, event)
+    if event.hold != hold_id(now):
+        text = "The decision names another hold than the one that the run waits for now."
+        raise RefusedError("FSM-016", text)
 
 
 def _resume(program: Program, now: Snapshot, after: Snapshot, event: Event) -> Decision:

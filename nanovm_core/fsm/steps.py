@@ -1,11 +1,11 @@
 """What the answers of effects and of models do to a run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from nanovm_core import lifecycle as life
-from nanovm_core.canonical import encode
-from nanovm_core.capabilities import REF, check_schema, normalise, resolve
-from nanovm_core.errors import CanonicalError, RefusedError
+from nanovm_core.arguments import PLACEHOLDER
+from nanovm_core.capabilities import REF, check_names, readers, resolve
+from nanovm_core.errors import RefusedError
 from nanovm_core.events import (
     AnswerArrived,
     EffectDone,
@@ -16,7 +16,8 @@ from nanovm_core.events import (
     ProposalReceived,
     TimePassed,
 )
-from nanovm_core.fsm.flow import effect_key, enter, follow, give_up, intend
+from nanovm_core.fsm import sealable
+from nanovm_core.fsm.flow import enter, follow, give_up, intend
 from nanovm_core.fsm.moves import (
     draft,
     expect,
@@ -28,22 +29,33 @@ from nanovm_core.fsm.moves import (
     moved,
     settle,
     suspend,
+    to_state,
 )
-from nanovm_core.messages import Args, Commitment, Decision, Effect, Reservation, Scalar, Snapshot
+from nanovm_core.fsm.owing import effect_key
+from nanovm_core.messages import (
+    NOTHING,
+    Args,
+    Commitment,
+    Decision,
+    Effect,
+    Reservation,
+    Scalar,
+    Snapshot,
+)
 from nanovm_core.policy import UNKNOWN_OUTCOME
-from nanovm_core.program import SLOT_TYPES, Program, Step
+from nanovm_core.program import EFFECT, MODEL, SLOT_TYPES, Program, Step
 from nanovm_core.proposals import Call, read_proposal
-
-PLAIN_MAX = 4_096  # characters of a plain text that an envelope holds whatever they are
 
 
 def answers(program: Program, now: Snapshot, event: ProposalReceived) -> bool:
     """Whether this proposal answers the open intent of the model step the run stands at.
 
+    The key is all that it takes, for a proposal is untrusted whoever brings it: anybody who has
+    the key can use up the model's attempts, and no more than those.
     Under the key of another step it does not: it would take back what that step owes.
     """
     owed = now.owed
-    if owed is None or owed.key != event.key or _step(program, now).kind != "model":
+    if owed is None or owed.key != event.key or _step(program, now).kind != MODEL:
         return False
     return (now.state, "ProposalReceived") in life.TABLE
 
@@ -55,7 +67,7 @@ def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Com
         RefusedError: FSM-007 or PII-001, naming the slot and never its value.
     """
     kind = program.slots[name].type
-    if type(value) is not SLOT_TYPES[kind] or not _sealable(value):
+    if type(value) is not SLOT_TYPES[kind] or not sealable.value(value):
         raise RefusedError("FSM-007", f"The slot {name!r} takes a value of type {kind}.")
     if kind == "ref":
         committed = any((secret.slot, secret.ref) == (name, value) for secret in secrets)
@@ -73,7 +85,7 @@ def waiting(program: Program, now: Snapshot, event: EffectWaiting) -> Decision:
     """The effect is under way and its answer comes later: wait for it under the effect's key."""
     owed = _owed(now, event, event.key)
     step = _step(program, now)
-    if step.kind == "model":
+    if step.kind == MODEL:
         raise RefusedError("FSM-015", "Only an effect can be under way; a model answers.")
     state = life.WAITING if now.state == life.ACTIVE else now.state
     until_ms = min(filter(None, (event.until_ms, event.at_ms + step.timeout_ms)))
@@ -85,17 +97,25 @@ def waiting(program: Program, now: Snapshot, event: EffectWaiting) -> Decision:
 
 
 def answered(program: Program, now: Snapshot, event: AnswerArrived) -> Decision:
-    """Take what the run waits for, once, if it names run, program and awaited key."""
+    """Take what the run waits for, once, if it names run, program and awaited key.
+
+    The runtime has to vouch for who answers: whoever reads the program can derive the key.
+    It is never too late for it: where a person was asked what became of it, this is what became.
+    """
     expect_program(now, event.program)
     if event.run != now.run:
         raise RefusedError("FSM-015", "The answer names another run.")
     if not now.awaits or event.key != now.awaits:
         raise RefusedError("FSM-015", "No answer is awaited under this key, or it came before.")
+    if not event.vouched:
+        raise RefusedError("FSM-018", "Nobody vouches for who answers; the key proves nothing.")
     expect(now, event)
     at = now._replace(state=life.ACTIVE) if now.state == life.WAITING else now
+    if now.state == life.APPROVAL:
+        at = to_state(now, event, life.ACTIVE, held_by="", reason=None)
     if event.code:
         return _failed(program, now, at._replace(awaits=""), event, event.code, event.text)
-    return _taken(program, now, event, now.owed.tool if now.owed else "")
+    return _taken(program, at, event, now.owed.tool if now.owed else "")
 
 
 def _taken(
@@ -103,15 +123,14 @@ def _taken(
 ) -> Decision:
     """Fill the step's slots, settle what was frozen for it, seal the result, and go on."""
     step = _step(program, now)
-    if step.kind == "model":
+    if step.kind == MODEL:
         raise RefusedError("FSM-004", "A model step is answered by a proposal, not by a result.")
     slots = _filled(program, now, step, event)
     after, spent = settle(now)
-    state = life.ACTIVE if now.state == life.WAITING else now.state
     call = None if step.call else now.call
-    after = after._replace(state=state, slots=slots, owed=None, awaits="", deadline_ms=0, call=call)
+    after = after._replace(slots=slots, owed=None, awaits="", deadline_ms=0, call=call)
     body = {
-        **moved(now, event, state),
+        **moved(now, event, now.state),
         "tool": tool,
         "idempotency_key": event.key,
         "outcome": event.outcome,
@@ -176,10 +195,10 @@ def time_passed(program: Program, now: Snapshot, event: TimePassed) -> Decision:
         after = now._replace(state=life.ACTIVE, deadline_ms=0)
         return intend(program, now, after, step, event)
     text = f"Nobody answered the step {step.name} in time."
-    if now.owed is not None and now.owed.tool in program.grants:
+    if now.owed is not None and now.owed.tool in program.granted:
         return suspend(now, event, life.APPROVAL, "FSM-014", text, held_by=UNKNOWN_OUTCOME)
     at = now._replace(state=life.ACTIVE, awaits="")
-    return _failed(program, now, at, event, "FSM-014", text, retry=step.kind == "effect")
+    return _failed(program, now, at, event, "FSM-014", text, retry=step.kind == EFFECT)
 
 
 def unknown(_: Program, now: Snapshot, event: EffectUnknown) -> Decision:
@@ -192,12 +211,13 @@ def proposed(program: Program, now: Snapshot, event: ProposalReceived) -> Decisi
     """Judge a proposal whole: what it is, whether it belongs here, whether it may be done."""
     call = read_proposal(event.raw)
     if not answers(program, now, event):
-        _out_of_turn(program, now, call)
+        _out_of_turn(program, call)
     expect(now, event)
     step = _step(program, now)
     allowed = program.gate.permit(call, facts(now, event), step.accepts)
-    after, spent = settle(now, {"tokens": event.tokens})
-    after = after._replace(owed=None, deadline_ms=0, call=(call.tool, allowed.args))
+    after, spent = settle(now, _tokens(event))
+    judged = (call.tool, allowed.args)
+    after = after._replace(owed=None, deadline_ms=0, call=judged, approved=())
     body = {
         **moved(now, event, now.state),
         "tool": step.tool,
@@ -209,12 +229,26 @@ def proposed(program: Program, now: Snapshot, event: ProposalReceived) -> Decisi
     return join(draft("result", event, after, body), follow(program, after, step, event), spent)
 
 
-def _out_of_turn(program: Program, now: Snapshot, call: Call) -> None:
-    """Refuse a proposal that nobody asked for, by the first thing that is wrong with it."""
+def _tokens(event: ProposalReceived) -> Mapping[str, int]:
+    """What the model used, if its own worker says so; else all that was reserved for it."""
+    return {"tokens": event.tokens} if event.by_holder else {}
+
+
+def _out_of_turn(program: Program, call: Call) -> None:
+    """Refuse a proposal that nobody asked for, by the first thing that is wrong with its form.
+
+    It is held to no slot, and a placeholder stands for itself: whoever proposes out of turn
+    would learn by the code what the run holds.
+    """
     resolve(program.grants, call.tool)
     if not any(call.tool in step.accepts for step in program.steps.values()):
         raise RefusedError("CAP-002", f"{call.tool} cannot be proposed; the program calls it.")
-    check_schema(program.tools[call.tool], normalise(call.args, now.slots), now.slots)
+    tool = program.tools[call.tool]
+    check_names(tool, call.args)
+    for name, read in readers(tool):
+        value = call.args[name]
+        if not (isinstance(value, str) and PLACEHOLDER.fullmatch(value)):
+            read(value, NOTHING)
     raise RefusedError("FSM-004", "No proposal is awaited at this point of the run.")
 
 
@@ -222,7 +256,7 @@ def refused_answer(
     now: Snapshot, event: ProposalReceived
 ) -> tuple[Snapshot, tuple[Reservation, ...]]:
     """The snapshot after a refused answer: one more counted, and what the model used is spent."""
-    after, spent = settle(now, {"tokens": event.tokens})
+    after, spent = settle(now, _tokens(event))
     refused, attempt = now.refused + 1, now.attempt + 1
     return after._replace(refused=refused, attempt=attempt, owed=None, deadline_ms=0), spent
 
@@ -261,15 +295,6 @@ def _filled(program: Program, now: Snapshot, step: Step, event: EffectDone | Ans
             raise RefusedError("FSM-007", f"Step {step.name} may not fill the slot {name!r}.")
         check_slot(program, name, value, event.secrets)
     kept = {name: value for name, value in now.slots.items() if name not in step.drops}
-    return frozen({**kept, **event.out})
-
-
-def _sealable(value: Scalar) -> bool:
-    """Whether an envelope could hold it: what cannot be sealed must not be taken."""
-    if type(value) is bool or (type(value) is str and value.isascii() and len(value) <= PLAIN_MAX):
-        return True
-    try:
-        encode(value)
-    except CanonicalError:
-        return False
-    return True
+    filled = {**kept, **event.out}
+    sealable.require_slots(filled)
+    return frozen(filled)

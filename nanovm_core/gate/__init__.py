@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from nanovm_core.arguments import Reader
 from nanovm_core.budget import Accounts, Budget, Limits
 from nanovm_core.capabilities import (
     Grant,
     Tool,
+    check_names,
     check_provenance,
     check_schema,
+    readers,
     ungranted,
 )
 from nanovm_core.decider import Decider, ask
@@ -42,15 +45,17 @@ class Gate:
     It holds nothing of a run: each answer follows from its arguments alone.
     """
 
-    __slots__ = ("_accounts", "_admit", "_decider", "_passages", "_windows")
+    __slots__ = ("_accounts", "_admit", "_decider", "_passages", "_schemas", "_windows")
     _accounts: Accounts
     _admit: Verdict
     _decider: Decider | None
     _passages: Mapping[str, tuple[Passage, Quick, Affordable]]
+    _schemas: Mapping[str, tuple[Tool, tuple[tuple[str, Reader], ...]]]
     _windows: tuple[Window, ...]
 
     def __init__(
         self,
+        tools: Mapping[str, Tool],
         passages: Mapping[str, Passage],
         accounts: Accounts,
         admission: tuple[PolicyRule, ...],
@@ -63,6 +68,8 @@ class Gate:
         }
         keep = object.__setattr__  # once, here
         keep(self, "_passages", MappingProxyType(compiled))
+        schemas = {name: (tool, readers(tool)) for name, tool in tools.items()}
+        keep(self, "_schemas", MappingProxyType(schemas))
         keep(self, "_accounts", accounts)
         keep(self, "_admit", verdict(admission))
         keep(self, "_windows", windows)
@@ -71,10 +78,10 @@ class Gate:
     def __setattr__(self, name: str, _: object) -> None:
         raise AttributeError(f"{name} cannot be set: what was compiled stays as it is")
 
-    def authorize(
-        self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None
-    ) -> Allowed:
-        """Judge a call whole, budgets included; nothing is consumed by asking.
+    def dry_run(self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None) -> Allowed:
+        """Judge a call whole, budgets included, as ``judge`` does; no run goes this way.
+
+        Nothing is consumed by asking; a run asks ``permit`` and ``reserve``.
 
         ``accepts``: the tools that may be called here; None is any granted one. A hold is in
         the answer, and only where everything else holds.
@@ -102,7 +109,7 @@ class Gate:
         return allowed
 
     def permit(self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None) -> Allowed:
-        """``authorize`` without the budgets: ``reserve`` sees to them when the call is made."""
+        """``dry_run`` without the budgets: ``reserve`` sees to them when the call is made."""
         tool, given = call
         found = self._passages.get(tool)
         if found is None:
@@ -126,6 +133,20 @@ class Gate:
         passage.require_bounds(args, facts.slots)
         check_provenance(passage.tool, args, facts.slots)
         return MappingProxyType(args)
+
+    def require_schema(self, call: Call, slots: Args) -> None:
+        """Hold the program's own use of a tool that needs no grant to its schema.
+
+        Raises:
+            RefusedError: CAP-001 no such tool, CAP-003 … CAP-006 arguments.
+        """
+        found = self._schemas.get(call.tool)
+        if found is None:
+            raise ungranted()
+        tool, schema = found
+        check_names(tool, call.args)
+        for name, read in schema:
+            read(call.args[name], slots)
 
     def _asked(self, decider: Decider, passage: Passage, allowed: Allowed, facts: Facts) -> Allowed:
         """What a foreign engine leaves of an allowed call: it may deny it or hold it."""
@@ -178,7 +199,7 @@ class Gate:
     def explain(
         self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None
     ) -> tuple[Finding, ...]:
-        """Every check of ``authorize`` and what it came to, of accepted calls too.
+        """Every check of ``dry_run`` and what it came to, of accepted calls too.
 
         A call is accepted where no finding has failed. A finding names slots and accounts; it
         holds no value but those that its conditions read and what its accounts have left.
@@ -223,7 +244,9 @@ def compile_gate(
         )
         passages[name] = passage(tools[name], grant, mine, seen, sanitizer)
     admission = tuple(rule for rule in judged if rule.at == ADMISSION)
-    return Gate(passages, Accounts(limits, (*budgets, *policy.budgets)), admission, seen, decider)
+    return Gate(
+        tools, passages, Accounts(limits, (*budgets, *policy.budgets)), admission, seen, decider
+    )
 
 
 def _require_names(rules: list[str], windows: list[str]) -> None:

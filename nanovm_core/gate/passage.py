@@ -79,6 +79,10 @@ class Passage(NamedTuple):
     def judge(self, given: Mapping[str, Json], facts: Facts) -> Allowed:
         """Judge a call's arguments by all but the budgets, in the order of the codes.
 
+        A new check stands in three places: here, in ``shortcut._plan``, which lets the usual good
+        call past this function, and in ``why.findings``, which explains. Tests hold the three
+        together, over worlds that have to be able to trip the new check.
+
         Raises:
             RefusedError: CAP-007, CAP-008, CAP-003 … CAP-006, POL-001 … POL-003, POL-010.
         """

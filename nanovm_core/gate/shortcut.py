@@ -102,7 +102,7 @@ def _quick(passage: Passage, plan: Plan) -> Quick:  # noqa: C901  # a call costs
                     return None
             for name, slot, length, placeholder in texts:
                 value, known = args[name], slots[slot]
-                if value == placeholder:
+                if placeholder is not None and value == placeholder:
                     args[name] = value = known
                 if value != known or type(value) is not str or len(value) > length:
                     return None

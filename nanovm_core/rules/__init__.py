@@ -1,4 +1,7 @@
-"""Every code the kernel can say no with: what it means, why it exists, and what trips it."""
+"""The catalogue of refusal codes: what each means, why it exists, and what trips it.
+
+Nothing is decided here: who says no with a code is in ``gate``, ``fsm``, ``files`` and beside them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -110,6 +110,36 @@ ROWS = (
         "A run's row that names another head than its last envelope.",
     ),
     (
+        "LOG-005",
+        "A checkpoint's note does not hold",
+        "Only what a known key signed, in the one form that it has, says anything.",
+        "A signed note with one bit turned over.",
+    ),
+    (
+        "LOG-006",
+        "The log does not continue what was signed before",
+        "A tree that is smaller, or another, shows a database rewritten or put back.",
+        "A copy of the database from yesterday, put in today's place.",
+    ),
+    (
+        "LOG-007",
+        "The signer's memory of a log is missing or damaged",
+        "Without it nobody can tell whether the log was rewritten, so nothing is signed.",
+        "The signer's file of a log that has checkpoints, deleted.",
+    ),
+    (
+        "LOG-008",
+        "A stored node of the log's tree is missing or changed",
+        "A proof is made of nodes that hash up to what was signed, or not at all.",
+        "A row of the tree on the edge of it, deleted.",
+    ),
+    (
+        "LOG-009",
+        "The log was closed by a restore; its runs do not go on",
+        "After a backup was put back nobody knows what its runs did since, so nothing is repeated.",
+        "Resume, wake or a queue message for a run that lay in the backup.",
+    ),
+    (
         "PII-001",
         "A personal value has no ref",
         "A value of a personal slot enters a snapshot as a vault ref or not at all.",
@@ -138,5 +168,17 @@ ROWS = (
         "The erasure is incomplete",
         "Some place still holds what was to be erased; run it again when the cause is gone.",
         "An erasure while a file of the run cannot be removed.",
+    ),
+    (
+        "PII-012",
+        "A law keeps the document until a date",
+        "What must be kept (Art. 17(3)(b)) is not erased before that; the refusal is sealed.",
+        "An erasure of an invoice a day after it came, with `NANOVM_RETENTION` at ten years.",
+    ),
+    (
+        "PII-013",
+        "An erased secret can be read again",
+        "A database or key store put back from a backup undoes erasures; the journal shows it.",
+        "Yesterday's database put back after today's erasure, before `manage.py restore`.",
     ),
 )

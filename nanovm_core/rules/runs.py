@@ -92,6 +92,24 @@ ROWS = (
         "The same webhook delivered twice.",
     ),
     (
+        "FSM-016",
+        "This is not the hold that the run waits for now",
+        "A person's word counts for what they saw; look at what is held now, and decide anew.",
+        "Approve, pressed twice, or on a page from before the run went on.",
+    ),
+    (
+        "FSM-017",
+        "What was said cannot be sealed",
+        "All that is taken is put on record; what has no form there, or is too much, is not taken.",
+        "An answer that fills the slots with a megabyte of text.",
+    ),
+    (
+        "FSM-018",
+        "Nobody vouches for who answers",
+        "The key that is awaited can be derived by anybody; who answers has to be known.",
+        "The body of a webhook whose signature nobody checked, fed to a waiting run.",
+    ),
+    (
         "PRG-001",
         "The program file cannot be read",
         "A program that is not understood to the last word must not run.",
