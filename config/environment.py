@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 UPLOAD_SIZE_BYTES_MAX = 11 * 1024 * 1024  # the largest PDF (10 MB) and the form around it
+RETENTION_DAYS_MAX = 36_525  # a hundred years
 SANDBOX_KEY = "sk_test_nanovm_demo"
 TEST_KEY_PREFIXES = ("sk_test_", "rk_test_")
 LIVE_KEY_PREFIXES = ("sk_live_", "rk_live_")
@@ -23,6 +25,14 @@ class StripeSettings(TypedDict):
     key: str
     api_base: str | None
     local: bool
+
+
+class ModelSettings(TypedDict):
+    """Which OpenAI-compatible endpoint may take the model's place; the key may be empty."""
+
+    url: str
+    name: str
+    key: str
 
 
 def data_folder(environ: Mapping[str, str], default: Path) -> Path:
@@ -38,6 +48,17 @@ def data_folder(environ: Mapping[str, str], default: Path) -> Path:
             "set NANOVM_DATA to a folder that you may write to."
         ) from error
     return folder
+
+
+def retention_days(environ: Mapping[str, str]) -> int:
+    """For how many days a document is kept from erasure; 0: no law keeps any."""
+    text = environ.get("NANOVM_RETENTION") or "0"
+    if not (text.isascii() and text.isdigit() and int(text) <= RETENTION_DAYS_MAX):
+        raise ImproperlyConfigured(
+            f"NANOVM_RETENTION is {text!r}; set it to a number of days, 0 to "
+            f"{RETENTION_DAYS_MAX}, or leave it out: then nothing is kept from erasure."
+        )
+    return int(text)
 
 
 def secret_key(folder: Path) -> str:
@@ -84,13 +105,53 @@ def stripe_settings(environ: Mapping[str, str]) -> StripeSettings:
             "STRIPE_SECRET_KEY is not a Stripe test key; "
             "use one that starts with sk_test_ or rk_test_, or unset it."
         )
-    if api_base and urlsplit(api_base).hostname not in ("127.0.0.1", "localhost", "::1"):
+    if api_base and urlsplit(api_base).hostname not in LOOPBACK_NAMES:
         raise ImproperlyConfigured(
             "STRIPE_API_BASE names another machine, but it is the address of the local "
             "counterpart; use a loopback address or unset it."
         )
     local = api_base is not None or not key
     return {"key": key or SANDBOX_KEY, "api_base": api_base, "local": local}
+
+
+def model_settings(environ: Mapping[str, str]) -> ModelSettings | None:
+    """The endpoint that may answer as the model, or None: then no run is offered it.
+
+    Raises:
+        ImproperlyConfigured: for an address or a key that cannot be sent as it stands, for an
+            address without a model's name, and for a key that would cross a network in the
+            clear. The key is never repeated.
+    """
+    url, name = environ.get("NANOVM_MODEL_URL", ""), environ.get("NANOVM_MODEL_NAME", "")
+    key = environ.get("NANOVM_MODEL_KEY", "")
+    if not url:
+        return None
+    if not _is_base(url):
+        raise ImproperlyConfigured(
+            "NANOVM_MODEL_URL is no address of an endpoint; set it to its base, such as "
+            "http://127.0.0.1:11434/v1, without a user, a query or a fragment, or unset it."
+        )
+    if not name:
+        raise ImproperlyConfigured("NANOVM_MODEL_URL is set; name its model in NANOVM_MODEL_NAME.")
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise ImproperlyConfigured("NANOVM_MODEL_KEY is no key: set it again, in plain ASCII.")
+    if key and not url.startswith("https:") and urlsplit(url).hostname not in LOOPBACK_NAMES:
+        raise ImproperlyConfigured(
+            "NANOVM_MODEL_KEY would cross a network in the clear; use an https: address in "
+            "NANOVM_MODEL_URL, one on this machine, or unset the key."
+        )
+    return {"url": url, "name": name, "key": key}
+
+
+def _is_base(url: str) -> bool:
+    """Whether this is a whole address to which a path can be added."""
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    plain = url.isascii() and url.isprintable() and " " not in url
+    return plain and sound and not any(sign in url for sign in "@?#")
 
 
 def allowed_hosts(environ: Mapping[str, str]) -> list[str]:

@@ -14,9 +14,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from config.celery import app
+from pipeline import heartbeat
+from pipeline.refusals import refusals
 
 ANSWER_SECONDS_MAX = 2
 OK = "ok"
+WENT_BACK = "LOG-006"
 # Stripe's own test mode is not asked each time a monitor looks.
 NOT_ASKED = "not asked: Stripe's test mode is outside this machine"
 
@@ -24,17 +27,34 @@ NOT_ASKED = "not asked: Stripe's test mode is outside this machine"
 @require_safe
 @never_cache
 def healthz(_request: HttpRequest) -> JsonResponse:
-    """200 when all of them answer, else 503 and, for each that does not, why and what to do."""
+    """200 when all of them answer, else 503 and, for each that does not, why and what to do.
+
+    ``refusals`` counts the logs that the signer refuses to sign; ``refused`` says what to do.
+    """
     queue = _queue()
     parts = {
         "database": _database(),
         "queue": queue,
         "worker": _worker() if queue == OK else "not asked: it is reached through the queue",
         "stripe": _stripe(),
+        "signer": _signer(),
     }
     healthy = all(answer in (OK, NOT_ASKED) for answer in parts.values())
     status = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
-    return JsonResponse({"ok": healthy, **parts}, status=status)
+    # A log that is not signed is its owner's alarm; the application goes on for all others.
+    said = {"ok": healthy, **parts, **_refusals()}
+    return JsonResponse(said, status=status)
+
+
+def _refusals() -> dict[str, object]:
+    """How many logs are not signed, and, where there are any, what to do."""
+    standing = refusals()
+    if not standing:
+        return {"refusals": 0}
+    text = "logs that the signer refuses to sign: manage.py fsck says why"
+    if any(each.code == WENT_BACK for each in standing):
+        text = f"{text}; if a backup was put back, run manage.py restore"
+    return {"refusals": len(standing), "refused": text}
 
 
 def _database() -> str:
@@ -66,6 +86,15 @@ def _worker() -> str:
     if app.control.ping(timeout=ANSWER_SECONDS_MAX, limit=1):
         return OK
     return "no worker answers: start one with celery -A config.celery worker"
+
+
+def _signer() -> str:
+    silent_ms = heartbeat.silent_ms()
+    if silent_ms is None:
+        return "no signer ever ran on this data folder: start one with manage.py signer"
+    if silent_ms > heartbeat.SILENT_MS_MAX:
+        return f"no sign of life for {silent_ms // 1000} s: start manage.py signer again"
+    return OK
 
 
 def _stripe() -> str:

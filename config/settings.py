@@ -4,10 +4,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+from config.database import database
 from config.environment import (
     UPLOAD_SIZE_BYTES_MAX,
     allowed_hosts,
     data_folder,
+    model_settings,
+    retention_days,
     secret_key,
     stripe_settings,
 )
@@ -16,6 +19,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 NANOVM_DATA = data_folder(os.environ, BASE_DIR / "var")
 REDIS_URL = os.environ.get("REDIS_URL") or None
 STRIPE = stripe_settings(os.environ)
+NANOVM_MODEL = model_settings(os.environ)  # an endpoint in the model's place; None: none
+NANOVM_RETENTION = retention_days(os.environ)  # days that a document is kept from erasure; 0: off
 # The policy that new runs are judged by, read anew for each; empty: the one that is shipped.
 NANOVM_POLICY = Path(os.environ["NANOVM_POLICY"]) if os.environ.get("NANOVM_POLICY") else None
 
@@ -45,27 +50,7 @@ TEMPLATES = [
     }
 ]
 
-
-def database() -> dict[str, Any]:
-    """SQLite, durable at every commit.
-
-    IMMEDIATE takes the write lock at BEGIN: a deferred read-then-write transaction would be
-    refused with "database is locked" instead of waiting its turn.
-    """
-    return {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": NANOVM_DATA / "app.sqlite3",
-        "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",
-            "timeout": 20,
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
-        },
-        # A file, as in the application: a database in memory locks by other rules.
-        "TEST": {"NAME": NANOVM_DATA / "test.sqlite3"},
-    }
-
-
-DATABASES = {"default": database()}
+DATABASES = {"default": database(os.environ, NANOVM_DATA)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # An upload is a document full of personal data: it stays in memory until it is encrypted.

@@ -15,9 +15,9 @@ from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from django.conf import settings
-from django.core.management import call_command
 from django.db import connections
 
+from pipeline import schema
 from pipeline.processes import (
     LOOPBACK,
     Child,
@@ -27,6 +27,7 @@ from pipeline.processes import (
     spawn_celery_worker,
     spawn_daphne,
     spawn_redis_server,
+    spawn_signer,
     spawn_stripe_counterpart,
     stop,
 )
@@ -74,9 +75,10 @@ def _start(port: int, front: list[Child], back: list[Child], say: Callable[[str]
     if settings.STRIPE["local"] and settings.STRIPE["api_base"] is None:
         back.append(spawn_stripe_counterpart(data))
         env["STRIPE_API_BASE"] = ready(back[-1]).url
+    back.append(spawn_signer(env))  # what the others sealed last is still signed
     front.append(spawn_celery_worker(env))
     front.append(spawn_daphne(env, port))
-    url = [ready(child).url for child in front][-1]
+    url = [ready(child).url for child in (*back, *front)][-1]
     _await_health(url, [*front, *back])
     say(f"nanovm is running at {url}/")
     say(f"Payments go to {_stripe_in_words(env)}.")
@@ -91,7 +93,7 @@ def _stripe_in_words(env: dict[str, str]) -> str:
 
 
 def _migrate() -> None:
-    call_command("migrate", verbosity=0, interactive=False)
+    schema.migrate()
     connections.close_all()
 
 

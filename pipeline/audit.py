@@ -1,27 +1,33 @@
 """The audit of everything that is stored: read, recompute, compare. It writes nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import cast
+from uuid import UUID
+
+from django.db import connection
 
 from nanovm_core.canonical import decode
-from nanovm_core.envelope import Stored, chain_faults, starts_segment
+from nanovm_core.envelope import LOG_RUN, ZERO, Stored, chain_faults, starts_segment
 from nanovm_core.errors import CanonicalError, VerificationError
-from pipeline import programs, records, vaultstore
+from pipeline import (
+    anchors,
+    erasure_log,
+    journal,
+    programs,
+    records,
+    tree_audit,
+    vaultstore,
+)
+from pipeline.damage import Damage
 from pipeline.models import Envelope, Run, Secret, Workspace
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
-    """One bad place. ``explained``: an ``integrity`` envelope of that run already names it."""
-
-    log: str
-    run: str
-    at: int
-    code: str
-    text: str
-    expected: str = ""
-    found: str = ""
-    explained: bool = False
+PLACES_MAX = 1_000  # of one tree: where all of it is gone, the first of them say so
+RUNS, ENVELOPES = 100, 1_000  # rows in memory at a time
+BEGIN = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +49,18 @@ class Report:
 
 
 def audit() -> Report:
-    """Recompute every stored log, chain, snapshot and commitment."""
+    """Recompute every stored log, chain, tree, snapshot and commitment, each log as of one moment.
+
+    What the signer remembers is read first: what it signs meanwhile is no damage.
+    """
+    remembered = anchors.remembered()
     damage: list[Damage] = []
-    for workspace in Workspace.objects.order_by("id"):
-        damage += audit_workspace(workspace)
+    for workspace_id in [*Workspace.objects.order_by("id").values_list("id", flat=True)]:
+        with _one_moment():  # not longer: an erasure waits for whoever still reads old pages
+            workspace = Workspace.objects.get(id=workspace_id)
+            damage += audit_workspace(workspace, remembered.get(workspace.origin))
+    damage += anchors.gone(remembered)
+    damage += _undone()
     named = [each for each in damage if each.explained]
     unexplained = [each for each in damage if not each.explained]
     return Report(
@@ -58,20 +72,49 @@ def audit() -> Report:
     )
 
 
-def audit_workspace(workspace: Workspace) -> list[Damage]:
-    """Everything bad in one workspace."""
-    damage: list[Damage] = []
-    chain = records.log_envelopes(workspace)
-    damage += _chain_damage(workspace, "log", chain, {})
-    if not chain or chain[-1].hash != workspace.log_head or len(chain) != workspace.log_length:
-        text = "The workspace's own chain does not end where its row says."
-        damage.append(
-            Damage(log=workspace.origin, run="log", at=len(chain), code="LOG-004", text=text)
-        )
-    for run in Run.objects.filter(workspace=workspace).order_by("id"):
+def audit_workspace(workspace: Workspace, remembered: bytes | None = None) -> list[Damage]:
+    """Everything bad in one workspace; ``remembered`` is what the signer signed of it last."""
+    damage = [*_own_chain_damage(workspace)]
+    for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
         damage += _run_damage(workspace, run)
     damage += _stray_damage(workspace)
-    return [*damage, *_log_damage(workspace, damage)]
+    damage += [*_log_damage(workspace, damage)]
+    told = {(each.run, each.at - back) for each in damage for back in (0, each.code == "LOG-002")}
+    found = tree_audit.tree_damage(workspace, remembered, told)
+    return anchors.explained(workspace, [*damage, *islice(found, PLACES_MAX)])
+
+
+@contextmanager
+def _one_moment() -> Iterator[None]:
+    """Read everything as it is now, while others go on writing."""
+    if connection.in_atomic_block:
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(BEGIN[connection.vendor])
+        try:
+            yield
+        finally:
+            cursor.execute("ROLLBACK")
+
+
+def _own_chain_damage(workspace: Workspace) -> Iterator[Damage]:
+    """The chain of what belongs to no run, streamed: it may be as long as the log."""
+    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN).order_by("n")
+    last, length = ZERO, 0
+
+    def read() -> Iterator[Stored]:
+        nonlocal last, length
+        for n, data, leaf in rows.values_list("n", "bytes", "hash").iterator(ENVELOPES):
+            last, length = leaf, length + 1
+            yield Stored(n=n, data=bytes(data), hash=leaf)
+
+    once = cast("Sequence[Stored]", read())  # it is read once, in order
+    for fault in chain_faults(once, run=LOG_RUN):
+        yield Damage.of(workspace.origin, LOG_RUN, fault)
+    if not length or last != workspace.log_head or length != workspace.log_length:
+        text = "The workspace's own chain does not end where its row says."
+        yield Damage(log=workspace.origin, run=LOG_RUN, at=length, code="LOG-004", text=text)
 
 
 def _run_damage(workspace: Workspace, run: Run) -> Iterator[Damage]:
@@ -82,7 +125,7 @@ def _run_damage(workspace: Workspace, run: Run) -> Iterator[Damage]:
         records.verified(run)
     except VerificationError as fault:
         if fault.code in ("LOG-003", "LOG-004") or fault.at >= len(envelopes):
-            found.append(_damage(workspace, str(run.id), fault, {}))
+            found.append(Damage.of(workspace.origin, str(run.id), fault))
     yield from found
     yield from _contained(workspace, str(run.id), named, found)
     yield from _row_damage(workspace, run, sealed_damage=bool(named))
@@ -120,7 +163,8 @@ def _chain_damage(
     for start, end in zip([0, *starts], [*starts, len(envelopes)], strict=True):
         first_n = envelopes[start].n if start else 0
         for fault in chain_faults(envelopes[start:end], run=run, first_n=first_n):
-            yield _damage(workspace, run, fault, named)
+            explained = named.get(fault.at) == fault.code
+            yield Damage.of(workspace.origin, run, fault, explained=explained)
 
 
 def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damage]:
@@ -128,7 +172,7 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
     explained = sum(each.explained and "missing" in each.text for each in known)
     told = {(each.run, each.at) for each in known}
     due = 0
-    for row in Envelope.objects.filter(workspace=workspace).order_by("seq").iterator():
+    for row in Envelope.objects.filter(workspace=workspace).order_by("seq").iterator(ENVELOPES):
         if (row.run, row.n) not in told and not _columns_hold(workspace, row):
             text = f"Envelope {row.n} does not lie where its bytes say."
             yield Damage(log=workspace.origin, run=row.run, at=row.n, code="LOG-002", text=text)
@@ -161,16 +205,27 @@ def _columns_hold(workspace: Workspace, row: Envelope) -> bool:
 
 def _stray_damage(workspace: Workspace) -> Iterator[Damage]:
     """Envelopes of runs that do not exist."""
-    runs = {str(each) for each in workspace.runs.values_list("id", flat=True)} | {"log"}
-    rows = Envelope.objects.filter(workspace=workspace).exclude(run__in=runs)
-    for run, n in rows.values_list("run", "n"):
-        text = "An envelope belongs to a run that does not exist."
-        yield Damage(log=workspace.origin, run=run, at=n, code="LOG-002", text=text)
+
+    @lru_cache(maxsize=RUNS)  # a run's envelopes lie near each other
+    def exists(run: str) -> bool:
+        try:
+            return Run.objects.filter(workspace=workspace, pk=UUID(run)).exists()
+        except ValueError:
+            return False
+
+    rows = Envelope.objects.filter(workspace=workspace).exclude(run=LOG_RUN).order_by("seq")
+    for run, n in rows.values_list("run", "n").iterator(ENVELOPES):
+        if not exists(run):
+            text = "An envelope belongs to a run that does not exist."
+            yield Damage(log=workspace.origin, run=run, at=n, code="LOG-002", text=text)
 
 
 def _secret_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> Iterator[Damage]:
     """Commitments that do not open, and refs that are gone without an erasure to explain it."""
-    committed, erased = _committed(envelopes), _erased(envelopes)
+    committed, erased = (
+        _committed(envelopes),
+        _erased([*envelopes, *_since_restore(workspace, run)]),
+    )
     rows = {secret.ref: secret for secret in Secret.objects.filter(run=run)}
     living = [each for each in rows.values() if each.erased_ms is None]
     opened = _opened(living)
@@ -184,6 +239,20 @@ def _secret_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) 
         elif row is not None and (row.commitment != c or opened.get(ref, c) != c):
             text = f"The commitment of {row.slot} is not its value's."
             yield Damage(log=workspace.origin, run=str(run.id), at=n, code="PII-002", text=text)
+
+
+def _since_restore(workspace: Workspace, run: Run) -> list[Stored]:
+    """The run's erasures that the log after this one seals; none, while this one goes on."""
+    closed = workspace.successor_id is not None
+    return erasure_log.after_restore(str(run.id)) if closed else []
+
+
+def _undone() -> Iterator[Damage]:
+    """What the journal says was erased, and can be read again."""
+    for secret in journal.undone():
+        log, run = secret.run.workspace.origin, str(secret.run_id)
+        text = f"Erased, and there again: {secret.slot}, {secret.ref}. {anchors.RESTORE}"
+        yield Damage(log=log, run=run, at=0, code="PII-013", text=text)
 
 
 def _opened(living: Sequence[Secret]) -> dict[str, str]:
@@ -227,18 +296,3 @@ def _named_places(envelopes: Sequence[Stored]) -> dict[int, str]:
         if starts_segment(each) and isinstance(at, int):
             named[at] = str(body.get("rule"))
     return named
-
-
-def _damage(
-    workspace: Workspace, run: str, fault: VerificationError, named: Mapping[int, str]
-) -> Damage:
-    return Damage(
-        log=workspace.origin,
-        run=run,
-        at=fault.at,
-        code=fault.code,
-        text=fault.text,
-        expected=fault.expected,
-        found=fault.found,
-        explained=named.get(fault.at) == fault.code,
-    )

@@ -40,7 +40,8 @@ def token(program: Program, now: Snapshot, effect: Effect) -> bytes:
     if effect.warrant is None:
         return b""
     bound = binding(now.run, now.program, effect)
-    grants = [grant_id(program.grants[effect.tool])]
+    grant = program.grants[effect.tool]
+    grants = [grant_id(grant), *grant.narrowed_from]
     return sign(effect.warrant, bound, signing_key(), grants=grants)
 
 

@@ -2,18 +2,23 @@
 
 import argparse
 import json
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from nanovm_core.errors import NanovmError
-from pipeline.models import Run
+from pipeline import schema
+from pipeline.models import Run, Workspace
 from pipeline.processes import ProcessError, stripe_counterpart
+
+NAMED_MAX = 20  # workspaces that one sentence lists
 
 
 class PreparedCommand(BaseCommand):
@@ -21,8 +26,8 @@ class PreparedCommand(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Prepare, then ``perform``; known errors end it in one sentence."""
-        call_command("migrate", verbosity=0, interactive=False)
-        with one_sentence():
+        with one_sentence(), no_interrupt_lost():
+            schema.migrate()
             self.perform(argparse.Namespace(**options))
 
     def perform(self, options: argparse.Namespace) -> None:
@@ -47,6 +52,36 @@ def one_sentence() -> Iterator[None]:
         yield
     except (ProcessError, NanovmError, OSError) as error:
         raise CommandError(str(error)) from error
+
+
+@contextmanager
+def no_interrupt_lost() -> Iterator[None]:
+    """End as interrupted wherever Ctrl-C was pressed.
+
+    Python prints and drops an exception that meets a destructor or a callback, and Ctrl-C is
+    one: a command would go on, and say that all is well.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or not _is_main_thread():
+        yield  # somebody else takes care of it
+        return
+    came: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
@@ -80,3 +115,27 @@ def named_run(name: str) -> Run:
             f"There is no run {name!r}; give its UUID or its short code.", returncode=2
         )
     return run
+
+
+def named_workspace(name: str | None) -> Workspace:
+    """The workspace of a UUID, of its log's name, or of the end of that; else the only one.
+
+    Raises:
+        CommandError: in one sentence, where there is none, or none is named among several.
+    """
+    if name:
+        found = [each for each in Workspace.objects.order_by("id") if name in _names(each)]
+        wrong = f"There is no workspace {name!r}"
+    else:
+        found = [*Workspace.objects.order_by("id")[: NAMED_MAX + 1]]
+        wrong = "There are several workspaces" if found else "There is no workspace yet"
+    if len(found) == 1:
+        return found[0]
+    there = [each.origin for each in Workspace.objects.order_by("id")[: NAMED_MAX + 1]]
+    more = [*there[:NAMED_MAX], *(["…"] if len(there) > NAMED_MAX else [])]
+    say = f"; name one with --workspace: {', '.join(more)}." if there else "; begin a run first."
+    raise CommandError(wrong + say, returncode=2)
+
+
+def _names(workspace: Workspace) -> tuple[str, str, str]:
+    return str(workspace.id), workspace.origin, workspace.origin.rpartition("/")[2]

@@ -3,20 +3,31 @@
 import logging
 import traceback
 
+from django.db import InterfaceError, OperationalError
 from django.db.models import QuerySet
 
-from nanovm_core.events import EffectFailed, EffectUnknown
-from nanovm_core.lifecycle import ACTIVE
+from nanovm_core.events import EffectFailed, EffectUnknown, Event
+from nanovm_core.lifecycle import ACTIVE, IDLE
 from nanovm_core.messages import Effect
-from pipeline import effects, leases, queue, runtime
-from pipeline.errors import OutcomeUnknownError, TransientError
-from pipeline.models import AdapterCall, Outbox
+from pipeline import effects, leases, outbox, runtime, sql
+from pipeline.decisions import Begun
+from pipeline.errors import NotSentError, OutcomeUnknownError, TransientError
+from pipeline.keeper import keeper
+from pipeline.models import Outbox, Run
 from pipeline.world import now_ms, sleep_ms
 
 log = logging.getLogger(__name__)
 
-TRIES_MAX = 8  # attempts at an outside that does not answer, before a person decides
-BACKOFF_MS = 250  # the first wait; each further one is twice as long, 32 s in all
+# An outside that is silent or busy is tried again under the same key: that is no new attempt,
+# and none of the program's retries, which follow a failure that is known.
+TRIES_MAX = 8  # tries under one key, before a person decides, or the program where none acted
+BACKOFF_MS = 250  # the first wait; each further one is twice as long, 32 s to 40 s in all
+
+_OWES = (
+    "SELECT 1 FROM pipeline_run r WHERE r.id = %s AND (r.deadline_ms <= %s"
+    " OR r.state = %s AND EXISTS (SELECT 1 FROM pipeline_outbox o"
+    " WHERE o.run_id = r.id AND o.done_ms IS NULL AND o.due_ms <= %s))"
+)
 
 
 def drive(run_id: str) -> bool:
@@ -27,15 +38,12 @@ def drive(run_id: str) -> bool:
     """
     moved = True
     while moved:  # again, where a wake-up found the lease still held and went away
-        holder = leases.take(run_id)
-        if holder is None:
+        free, work = runtime.take(run_id)
+        if not free:
             return False
-        moved = False
-        try:
-            while leases.renew(run_id, holder) and _one_effect(run_id, holder):
-                moved = True
-        finally:
-            leases.release(run_id, holder, idle=not moved)
+        moved = work is not None
+        while work is not None:
+            work = _under_lease(work)
         moved = moved and owes(run_id)
     return True
 
@@ -43,30 +51,44 @@ def drive(run_id: str) -> bool:
 def drive_patiently(run_id: str) -> None:
     """Drive a run in this process, waiting where an effect is due later."""
     while drive(run_id):
-        later = _owed(run_id).values_list("due_ms", flat=True).first()
+        later = _next_ms(run_id)
         if later is None:
             return
         sleep_ms(max(0, later - now_ms()))
 
 
 def owes(run_id: str) -> bool:
-    """Whether a running run has an effect that is due and not answered."""
-    return _owed(run_id).filter(due_ms__lte=now_ms()).exists()
+    """Whether a running run has an effect that is due and not answered, or a deadline is over."""
+    at_ms = now_ms()
+    return bool(sql.execute(_OWES, (sql.key_of(str(run_id)), at_ms, ACTIVE, at_ms)))
+
+
+def _next_ms(run_id: str) -> int | None:
+    """When a run has to be driven again; None where it ended, or waits for somebody else."""
+    due_ms = _owed(run_id).values_list("due_ms", flat=True).first()
+    if due_ms is not None:
+        return due_ms
+    pauses = Run.objects.filter(id=run_id, state=IDLE, workspace__successor=None)
+    return pauses.values_list("deadline_ms", flat=True).first()
 
 
 def _owed(run_id: str) -> QuerySet[Outbox]:
-    return Outbox.objects.filter(run_id=run_id, done_ms=None, run__state=ACTIVE)
+    going_on = {"run__state": ACTIVE, "run__workspace__successor": None}  # no restore closed it
+    return Outbox.objects.filter(run_id=run_id, done_ms=None, **going_on)
 
 
-def _one_effect(run_id: str, holder: str) -> bool:
-    """Do one owed effect and feed its answer back; False where nothing is due."""
-    if not owes(run_id):
-        return False
-    if _paced(run_id):
-        return False
-    begun = runtime.begin_effect(run_id)
-    if begun is None:
-        return False
+def _under_lease(begun: Begun) -> Begun | None:
+    """The next effect; where it breaks off, the run need not wait for the lease to run out."""
+    try:
+        with keeper.keeping(str(begun.run.id), begun.holder, begun.deadline_ms):
+            return _next(begun)
+    except BaseException:
+        leases.release(str(begun.run.id), begun.holder)
+        raise
+
+
+def _next(begun: Begun) -> Begun | None:
+    """Do one effect and feed its answer back: the next one, begun already; None gives up."""
     work = effects.Work(
         run=begun.run,
         program=begun.program,
@@ -78,44 +100,53 @@ def _one_effect(run_id: str, holder: str) -> bool:
     try:
         answer = _answer(work)
     except TransientError as error:
-        _postpone(run_id, begun.effect, error, holder)
-        return True
-    _submit(run_id, begun.effect, answer, holder)
-    _note(begun.effect.key, type(answer.event).__name__)
-    return True
+        return _postponed(begun, error)
+    return _submitted(begun, answer)
 
 
-def _paced(run_id: str) -> bool:
-    """Put a fresh effect of a paced run off, for spectators; a worker is not kept waiting by it."""
-    fresh = _owed(run_id).filter(due_ms=0, begun_ms=None, run__pace_ms__gt=0)
-    row = fresh.select_related("run").first()
-    if row is None:
-        return False
-    fresh.update(due_ms=now_ms() + row.run.pace_ms)
-    queue.wake(run_id, in_ms=row.run.pace_ms)
-    return True
-
-
-def _submit(run_id: str, effect: Effect, answer: effects.Answer, holder: str) -> None:
+def _submitted(begun: Begun, answer: effects.Answer) -> Begun | None:
     """Feed an answer back; one that the kernel does not take is as good as a broken step."""
-    decision = runtime.submit(run_id, [answer.event], secrets=answer.secrets, holder=holder)
-    owed = decision.snapshot.owed
-    if decision.refusal is not None and owed is not None and owed.key == effect.key:
-        broken = _broken(effect, f"its answer: {decision.refusal.code}").event
-        runtime.submit(run_id, [broken], holder=holder)
+    outcome = type(answer.event).__name__
+    answered = runtime.answer(begun, answer.event, answer.secrets, outcome)
+    owed, refusal = answered.decision.snapshot.owed, answered.decision.refusal
+    if refusal is not None and owed is not None and owed.key == begun.effect.key:
+        broken = _broken(begun.effect, f"its answer: {refusal.code}").event
+        answered = runtime.answer(begun, broken, (), outcome)
+    return answered.work
 
 
-def _postpone(run_id: str, effect: Effect, error: TransientError, holder: str) -> None:
-    """Have the effect come due again later; after too many tries, ask a person."""
-    _note(effect.key, "TransientError")
-    row = Outbox.objects.get(key=effect.key)
+def _postponed(begun: Begun, error: TransientError) -> Begun | None:
+    """Have the effect come due again later; after too many tries, say what is known of it."""
+    run_id, key = str(begun.run.id), begun.effect.key
+    outcome = type(error).__name__
+    outbox.came(begun.run.id, key, outcome)
+    row = Outbox.objects.get(run=begun.run, key=key)
     if row.tries + 1 >= TRIES_MAX:
-        text = f"{error.text} Tried {TRIES_MAX} times; look at the other side, then decide."
-        event = EffectUnknown(at_ms=now_ms(), key=effect.key, code=error.code, text=text)
-        runtime.submit(run_id, [event], holder=holder)
-        return
-    due_ms = now_ms() + (BACKOFF_MS << row.tries)
-    Outbox.objects.filter(key=effect.key).update(tries=row.tries + 1, due_ms=due_ms)
+        return runtime.answer(begun, _given_up(begun, error), (), outcome).work
+    outbox.postpone(begun.run.id, key, now_ms() + backoff_ms(key, row.tries))
+    leases.release(run_id, begun.holder)
+    return None
+
+
+def backoff_ms(key: str, tries: int) -> int:
+    """How long to leave the outside alone: doubled each time, and up to a quarter more by key.
+
+    What several runs owe then does not come due at one moment.
+    """
+    delay_ms = BACKOFF_MS << tries
+    return delay_ms + delay_ms * int(key[tries : tries + 8], 16) // (4 << 32)
+
+
+def _given_up(begun: Begun, error: TransientError) -> Event:
+    """After the last try: known to have failed, where no try can have acted; else a person."""
+    at_ms, key = now_ms(), begun.effect.key
+    acted = not isinstance(error, NotSentError) or outbox.may_have_acted(begun.run.id, key)
+    text = f"{error.text} Tried {TRIES_MAX} times"
+    if begun.effect.warrant is None or not acted:
+        text = f"{text}; nothing was done."
+        return EffectFailed(at_ms=at_ms, key=key, code=error.code, text=text, retry=True)
+    text = f"{text}; look at the other side, then decide."
+    return EffectUnknown(at_ms=at_ms, key=key, code=error.code, text=text)
 
 
 def _answer(work: effects.Work) -> effects.Answer:
@@ -125,8 +156,8 @@ def _answer(work: effects.Work) -> effects.Answer:
     except OutcomeUnknownError as error:
         event = EffectUnknown(at_ms=now_ms(), key=work.effect.key, code=error.code, text=error.text)
         return effects.Answer(event=event)
-    except TransientError:
-        raise
+    except (TransientError, InterfaceError, OperationalError):
+        raise  # the outside, or our own database, is away: nothing is known to have failed
     except Exception as error:  # noqa: BLE001 - the barrier: one run ends, the worker goes on
         _log_broken(work.effect, error)
         return _broken(work.effect, type(error).__name__)
@@ -148,11 +179,3 @@ def _log_broken(effect: Effect, error: Exception) -> None:
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
     log.error("effect %s broke: %s at %s", effect.tool, type(error).__name__, place)
-
-
-def _note(key: str, outcome: str) -> None:
-    """Write the outcome into the adapter's own record."""
-    last = AdapterCall.objects.filter(key=key).order_by("-id").first()
-    if last is not None:
-        last.outcome = outcome
-        last.save(update_fields=["outcome"])

@@ -14,13 +14,14 @@ from nanovm_core.messages import Effect, Scalar
 from nanovm_core.program import Program
 from nanovm_core.projection import for_model
 from pipeline import authority, gateway, model_adapters, vaultstore
-from pipeline.errors import OutcomeUnknownError, PermanentError
+from pipeline.errors import FailedForNowError, OutcomeUnknownError, PermanentError
 from pipeline.extract import Extraction, ExtractionError, Invoice, check_document, extract
 from pipeline.models import Run
 from pipeline.vaultstore import Sealed
 from pipeline.world import now_ms
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+TOO_SLOW = "DOC-007"  # on a machine that is busy now; the same document may be read later
 PERSONAL = (
     "seller",
     "seller_address",
@@ -82,8 +83,10 @@ def perform(work: Work) -> Answer:
             key, revoked = authority.public_key(), authority.revoked(work.run.workspace)
             warrants.check(work.token, bound, key, at_ms=now_ms(), revoked=revoked)
         return ADAPTERS[work.effect.tool](work)
+    except FailedForNowError as error:
+        return _failed(work, error.code, error.text, retry=True)
     except (PermanentError, ExtractionError) as error:
-        return _failed(work, error.code, error.text)
+        return _failed(work, error.code, error.text, retry=error.code == TOO_SLOW)
     except RefusedError as error:  # another attempt would have another key, and might pay twice
         text = f"{error.text} Approve it to authorize the same call again, under the same key."
         raise OutcomeUnknownError(error.code, text) from error
@@ -118,15 +121,15 @@ def ask_model(work: Work) -> Answer:
     modes = {name: slot.model for name, slot in work.program.slots.items()}
     planted = opened.get("planted", "").encode()
     view = for_model(modes, work.slots, opened)
-    raw = model_adapters.MODELS[work.run.model](view, planted)
-    sealed = work.sealed({"proposal": raw})
+    answer = model_adapters.asked(work.run.model, view, planted)
+    sealed = work.sealed({"proposal": answer.raw})
     event = ProposalReceived(
         at_ms=now_ms(),
         actor="model",
-        raw=raw,
+        raw=answer.raw,
         secret=sealed["proposal"].commitment,
         key=work.effect.key,
-        tokens=model_adapters.tokens(view, raw),
+        tokens=answer.tokens,
     )
     return Answer(event=event, secrets=tuple(sealed.values()))
 
@@ -143,6 +146,7 @@ def charge(work: Work) -> Answer:
             currency=str(args["currency"]),
             payment_method=str(args["payment_method"]),
             intent_ms=work.effect.at_ms,
+            tried_ms=work.run.created_ms if work.effect.attempt > 1 else 0,
         ),
         begun_before=work.begun_before,
         at_ms=now_ms(),
@@ -219,8 +223,10 @@ def _done(
     return Answer(event=event, secrets=tuple(sealed.values()))
 
 
-def _failed(work: Work, code: str, text: str) -> Answer:
-    event = EffectFailed(at_ms=now_ms(), key=work.effect.key, code=code, text=text)
+def _failed(work: Work, code: str, text: str, *, retry: bool) -> Answer:
+    """It is known not to have happened; with ``retry``, another attempt may succeed."""
+    key = work.effect.key
+    event = EffectFailed(at_ms=now_ms(), key=key, code=code, text=text, retry=retry)
     return Answer(event=event)
 
 

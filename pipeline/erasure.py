@@ -1,24 +1,17 @@
 """Erasure: keys destroyed, ciphertext nulled, files removed, and every step of it sealed."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import repeat
-from pathlib import Path
 
-from django.db import connection, transaction
-from django.db.backends.utils import CursorWrapper
+from django.db import transaction
 
 from nanovm_core import lifecycle as life
-from nanovm_core.canonical import decode
-from nanovm_core.events import ErasureDone, ErasureRequested, Event
-from pipeline import reports, runtime
+from nanovm_core.events import ErasureDone, ErasureRequested
+from pipeline import destruction, erasure_log, journal, reports, retention, runtime
 from pipeline.effects import advice_file
 from pipeline.errors import ErasureRefusedError
-from pipeline.keystore import keystore
-from pipeline.models import Envelope, Run, Secret
-from pipeline.vaultstore import media
-from pipeline.world import now_ms, sleep_ms
+from pipeline.models import Run, Secret
+from pipeline.world import now_ms
 
 REASONS: Mapping[str, str] = {
     "art17-1-a": "no longer needed for its purpose",
@@ -29,8 +22,9 @@ REASONS: Mapping[str, str] = {
     "art17-1-f": "collected from a child",
 }
 KEPT = ("envelopes", "amounts, dates and rule codes", "the payment record at Stripe")
-WAL_WAIT_MS = 50
-WAL_TRIES = 60  # readers hold the write-ahead log for milliseconds
+REPLAYED = (
+    "restore"  # the ground of an erasure that is done again: the first one's envelope is lost
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +48,8 @@ class Certificate:
     seq: int
     n: int
     hash: str
+    log: str  # the name of the log that seals it
+    chain: str  # in it: the run, or "log" where a restore had closed the run's own
     at_ms: int
 
     def to_json(self) -> dict[str, object]:
@@ -68,7 +64,8 @@ def erase_run(run_id: str, reason: str, actor: str) -> Certificate:
     A run that waits is stopped first.
 
     Raises:
-        ErasureRefusedError: PII-010 for a reason that is none, FSM-010 for a run under way.
+        ErasureRefusedError: PII-010 for a reason that is none, FSM-010 for a run under way,
+            PII-012 for a document that a law keeps; that is sealed.
     """
     return _erase(run_id, None, reason, actor)
 
@@ -87,41 +84,75 @@ def erase_ref(ref: str, reason: str, actor: str) -> Certificate:
 
 def certificate(run_id: str) -> Certificate | None:
     """The newest certificate of a run; None where nothing of it was erased."""
-    done = _envelopes(run_id, "erasure_done")
-    return _certificate(Run.objects.get(id=run_id), done[-1]) if done else None
+    done = erasure_log.found(run_id, "erasure_done")
+    return _certificate(Run.objects.get(id=run_id), len(done) - 1) if done else None
+
+
+def erase_again(run_id: str, refs: Sequence[str]) -> Certificate:
+    """Erase what was erased before a backup was put back; sealed in the log that goes on.
+
+    What the backup's own record had begun to erase is finished first.
+    """
+    pending = _pending(run_id)
+    unfinished = _went_on(run_id, "restore")
+    if unfinished is not None:
+        return unfinished
+    rest = {*refs} - {str(each) for each in _refs(pending)}
+    return (
+        _all_of(run_id, tuple(sorted(rest)), REPLAYED, "restore") if rest else _known(run_id, None)
+    )
 
 
 def _erase(run_id: str, ref: str | None, reason: str, actor: str) -> Certificate:
     if reason not in REASONS:
         raise ErasureRefusedError("PII-010", f"A reason is one of {', '.join(REASONS)}.")
+    retention.require_over(run_id, _living(run_id, ref), reason, actor)
     _end_waiting(run_id, actor)
-    pending = _pending(run_id)
-    if pending is not None:  # an unfinished request goes first, with exactly its refs
-        given = tuple(str(each) for each in _refs(pending))
-        finished = _finish(run_id, given, str(pending["reason"]), actor)
-        if finished.state != "done":
-            return finished
+    unfinished = _went_on(run_id, actor)
+    if unfinished is not None:
+        return unfinished
     refs = _living(run_id, ref)
     if not refs:
-        _unlinked([advice_file(run_id)] if ref is None else [])  # written while it was erased
+        # Written while it was erased.
+        destruction.unlinked([advice_file(run_id)] if ref is None else [])
         return _known(run_id, ref)
+    return _all_of(run_id, refs, reason, actor)
+
+
+def _went_on(run_id: str, actor: str) -> Certificate | None:
+    """An unfinished request goes first, with exactly its refs; None where nothing is left of it."""
+    pending = _pending(run_id)
+    if pending is None:
+        return None
+    given = tuple(str(each) for each in _refs(pending))
+    finished = _finish(run_id, given, str(pending["reason"]), actor)
+    return None if finished.state == "done" else finished
+
+
+def _all_of(run_id: str, refs: tuple[str, ...], reason: str, actor: str) -> Certificate:
+    """Seal the request, which makes tombstones of these refs at once, and do it."""
+    asked = ErasureRequested(at_ms=now_ms(), actor=actor, refs=refs, reason=reason)
     with transaction.atomic():
-        _seal(run_id, ErasureRequested(at_ms=now_ms(), actor=actor, refs=refs, reason=reason))
+        erasure_log.seal(run_id, asked)
         Secret.objects.filter(ref__in=refs).update(erased_ms=now_ms())
     return _finish(run_id, refs, reason, actor)
 
 
 def _finish(run_id: str, refs: tuple[str, ...], reason: str, actor: str) -> Certificate:
-    """Destroy what a sealed request names, and seal that it is gone."""
-    places, failed = _destroy(run_id, refs)
+    """Destroy what a sealed request names, and seal that it is gone.
+
+    The journal knows of it first, and of everything else that the run lost: a staging copy in
+    an older backup holds the same values.
+    """
+    gone = Secret.objects.filter(run_id=run_id).exclude(erased_ms=None).order_by("ref")
+    journal.record([*gone.values_list("ref", flat=True)])
+    places, failed = destruction.destroy(run_id, refs)
     if failed:
         return _incomplete(run_id, refs, reason, {**places, **failed})
-    _seal(
-        run_id,
-        ErasureDone(
-            at_ms=now_ms(), actor=actor, refs=refs, reason=reason, destroyed=places, kept=KEPT
-        ),
+    done = ErasureDone(
+        at_ms=now_ms(), actor=actor, refs=refs, reason=reason, destroyed=places, kept=KEPT
     )
+    erasure_log.seal(run_id, done)
     return _known(run_id, None)
 
 
@@ -129,14 +160,17 @@ def _known(run_id: str, ref: str | None) -> Certificate:
     """The newest certificate that names the ref, or the newest at all."""
     if not Secret.objects.filter(run_id=run_id, erased_ms=None).exists():
         Run.objects.filter(id=run_id, erased_ms=None).update(erased_ms=now_ms())
-    for done in reversed(_envelopes(run_id, "erasure_done")):
-        if ref is None or ref in _refs(_body(done)["in"]):
-            return _certificate(Run.objects.get(id=run_id), done)
+    done = erasure_log.found(run_id, "erasure_done")
+    for place in reversed(range(len(done))):
+        if ref is None or ref in _refs(erasure_log.body_of(done[place]).get("in")):
+            return _certificate(Run.objects.get(id=run_id), place)
     raise ErasureRefusedError("PII-003", "The run destroyed that secret itself; nothing is left.")
 
 
 def _end_waiting(run_id: str, actor: str) -> None:
-    """Stop a run that waits; a run under way is left alone."""
+    """Stop a run that waits; a run under way is left alone, unless a restore ended it for good."""
+    if erasure_log.is_closed(run_id):
+        return
     state = Run.objects.values_list("state", flat=True).get(id=run_id)
     if state in life.TERMINAL:
         return
@@ -164,97 +198,19 @@ def _refs(given: object) -> list[object]:
 
 def _pending(run_id: str) -> Mapping[str, object] | None:
     """The request that is sealed and not yet done; None where there is none."""
-    requested, done = _envelopes(run_id, "erasure_requested"), _envelopes(run_id, "erasure_done")
-    if len(requested) <= len(done):
+    requested = erasure_log.found(run_id, "erasure_requested")
+    if len(requested) <= len(erasure_log.found(run_id, "erasure_done")):
         return None
-    body = _body(requested[-1])["in"]
+    body = erasure_log.body_of(requested[-1]).get("in")
     return body if isinstance(body, dict) else None
 
 
-def _seal(run_id: str, event: Event) -> None:
-    """Submit an erasure's event; where it met damage, that is sealed now, and it comes again."""
-    decision = runtime.submit(run_id, [event])
-    if any(draft.kind == "integrity" for draft in decision.drafts):
-        runtime.submit(run_id, [event])
-
-
-def _destroy(run_id: str, refs: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Destroy keys, ciphertext and files: what went where, and what would not go.
-
-    The advice goes with any of them: it repeats several in the clear.
-    """
-    store = keystore()
-    keys = store.destroy(refs)
-    if not _living(run_id, None):
-        store.destroy_subject(run_id)
-    rows = Secret.objects.filter(ref__in=refs)
-    paths = [media() / name for name in rows.exclude(file="").values_list("file", flat=True)]
-    files, failed = _unlinked([*paths, advice_file(run_id)])
-    texts = rows.exclude(ciphertext=None).update(ciphertext=None)
-    if not _wal_truncated():
-        failed["write-ahead log"] = "busy: readers hold it; erase again to finish"
-    return {"keys": keys, "ciphertexts": texts, "files": files}, failed
-
-
-def _unlinked(paths: Sequence[Path]) -> tuple[int, dict[str, str]]:
-    """Remove files for good; a file that was gone already counts as nothing."""
-    gone, failed = 0, {}
-    for path in paths:
-        there = path.exists()
-        try:
-            path.unlink(missing_ok=True)
-            _sync(path.parent)
-        except OSError as error:
-            failed[f"{path.parent.name} file"] = f"still there: {error.strerror}"
-        else:
-            gone += there
-    return gone, failed
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _wal_truncated() -> bool:
-    """Empty SQLite's write-ahead log; False where readers keep it busy for a while."""
-    if connection.vendor != "sqlite" or connection.in_atomic_block:
-        return True  # another database has none, and a transaction's caller empties it later
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA busy_timeout")
-        patience_ms = int(cursor.fetchone()[0])
-        cursor.execute("PRAGMA busy_timeout = 0")  # it would wait for readers, try after try
-        try:
-            return any(map(_truncated, repeat(cursor, WAL_TRIES)))
-        finally:
-            cursor.execute(f"PRAGMA busy_timeout = {patience_ms}")
-
-
-def _truncated(cursor: CursorWrapper) -> bool:
-    cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    if cursor.fetchone()[0] == 0:  # its first column: 1 is busy
-        return True
-    sleep_ms(WAL_WAIT_MS)
-    return False
-
-
-def _envelopes(run_id: str, kind: str) -> list[Envelope]:
-    return list(Envelope.objects.filter(run=str(run_id), kind=kind).order_by("n"))
-
-
-def _body(envelope: Envelope) -> dict[str, object]:
-    value = decode(bytes(envelope.bytes))
-    return dict(value) if isinstance(value, dict) else {}
-
-
-def _certificate(run: Run, done: Envelope) -> Certificate:
-    """The certificate of an erasure, made from the envelopes that seal it."""
-    body = _body(done)
-    asked = [each for each in _envelopes(str(run.id), "erasure_requested") if each.n < done.n][-1]
-    given, out = body["in"], body["out"]
+def _certificate(run: Run, place: int) -> Certificate:
+    """The certificate of a run's erasure of that number, made from the envelopes that seal it."""
+    done = erasure_log.found(str(run.id), "erasure_done")[place]
+    asked = erasure_log.body_of(erasure_log.found(str(run.id), "erasure_requested")[place])
+    body = erasure_log.body_of(done)
+    given, out = body.get("in"), body.get("out")
     if not isinstance(given, dict) or not isinstance(out, dict):
         raise ErasureRefusedError("PII-011", "The erasure's envelope cannot be read; run fsck.")
     return Certificate(
@@ -266,11 +222,13 @@ def _certificate(run: Run, done: Envelope) -> Certificate:
         places=out["destroyed"],
         kept=tuple(out["kept"]),
         state="done",
-        head_before=str(_body(asked)["prev"]),
+        head_before=str(asked.get("prev", "")),
         head_after=done.hash,
         seq=done.seq,
         n=done.n,
         hash=done.hash,
+        log=str(body["log"]),
+        chain=done.run,
         at_ms=int(str(body["at_ms"])),
     )
 
@@ -293,5 +251,7 @@ def _incomplete(
         seq=-1,
         n=-1,
         hash="",
+        log="",
+        chain="",
         at_ms=now_ms(),
     )

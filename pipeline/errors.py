@@ -8,7 +8,18 @@ class EffectError(NanovmError):
 
 
 class TransientError(EffectError):
-    """Try again later, under the same key."""
+    """Try again later, under the same key: it may have happened, or be happening now."""
+
+
+class NotSentError(TransientError):
+    """This try is known to have done nothing; so try again later, under the same key."""
+
+
+class FailedForNowError(EffectError):
+    """It is known not to have happened, and another attempt may succeed, under another key.
+
+    How many attempts there are, and how long each waits, the program says.
+    """
 
 
 class PermanentError(EffectError):

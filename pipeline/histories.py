@@ -1,13 +1,15 @@
 """What a policy's windows look at: the newest calls of a workspace, as its log recorded them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import UUID
 
 from nanovm_core.canonical import decode
 from nanovm_core.errors import CanonicalError
 from nanovm_core.messages import Recorded
 from nanovm_core.policy import RECORDS_MAX
 from nanovm_core.program import Program
-from pipeline.models import Envelope, Workspace
+from pipeline.logs import Line
+from pipeline.models import Envelope
 
 OUTCOMES: Mapping[str, str] = {
     "intent": "called",
@@ -17,13 +19,19 @@ OUTCOMES: Mapping[str, str] = {
 }
 
 
-def recorded(workspace: Workspace, program: Program) -> tuple[Recorded, ...]:
-    """The newest calls of granted tools, oldest first; nothing where no window asks for them."""
+def recorded(
+    workspace: UUID, program: Program, pending: Sequence[Line] = ()
+) -> tuple[Recorded, ...]:
+    """The newest calls of granted tools, oldest first; nothing where no window asks for them.
+
+    ``pending``: the envelopes that are about to be stored behind those of the log.
+    """
     if not (program.windows or program.policy.windows):
         return ()
     found = Envelope.objects.filter(workspace=workspace, kind__in=OUTCOMES).order_by("-seq")
-    newest = found.values_list("bytes", flat=True)[: RECORDS_MAX * len(OUTCOMES)]
-    calls = [each for data in newest for each in _call(bytes(data), program)]
+    stored = found.values_list("bytes", flat=True)[: RECORDS_MAX * len(OUTCOMES)]
+    newest = [each.data for each in reversed(pending) if each.kind in OUTCOMES]
+    calls = [each for data in (*newest, *stored) for each in _call(bytes(data), program)]
     return tuple(reversed(calls[:RECORDS_MAX]))
 
 
@@ -37,5 +45,7 @@ def _call(data: bytes, program: Program) -> Iterator[Recorded]:
         return
     tool, kind, at_ms = body.get("tool"), str(body.get("kind")), body.get("at_ms")
     about_a_call = tool in program.grants or (kind == "refused" and "in" in body)
+    if body.get("outcome") == "waiting":
+        return  # it is under way: how it came out is told later
     if about_a_call and isinstance(at_ms, int):
         yield Recorded(at_ms, str(tool or ""), OUTCOMES[kind], program.agent)

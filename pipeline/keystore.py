@@ -7,13 +7,16 @@ None is derived: what can be derived again cannot be destroyed.
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 from django.conf import settings
 
 from nanovm_core.vault import KEY_BYTES, NONCE_BYTES, seal, unseal
 from pipeline.world import random_bytes
+
+DRAFT = "draft-"  # begins the suffix of a key that is being made
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS subject (id TEXT PRIMARY KEY, wrapped BLOB NOT NULL);
@@ -117,23 +120,36 @@ class KeyStore:
 
 
 def made_once(file: Path) -> bytes:
-    """The random key in a file of its own (0600), made at first use by whoever comes first."""
+    """The random key in a file of its own (0600), made at first use by whoever comes first.
+
+    What a crash left of its making goes: a copy would outlive the key.
+    """
     try:
-        return file.read_bytes()
+        found = file.read_bytes()
     except FileNotFoundError:
-        pass
-    draft = file.with_suffix(f".{os.getpid()}-{random_bytes(4).hex()}")
+        found = _made(file)
+    _sweep(file)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _sweep(file: Path) -> None:
+    """Remove the drafts of a key that is there, once a process."""
+    for draft in file.parent.glob(f"{file.stem}.{DRAFT}*"):
+        draft.unlink(missing_ok=True)
+
+
+def _made(file: Path) -> bytes:
+    draft = file.with_suffix(f".{DRAFT}{os.getpid()}-{random_bytes(4).hex()}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as opened:
         opened.write(random_bytes(KEY_BYTES))
         opened.flush()
         os.fsync(opened.fileno())
-    try:
-        os.link(draft, file)  # atomic, and never replaces an existing key
-    except FileExistsError:
-        return file.read_bytes()
-    finally:
-        draft.unlink()
+    # Atomic, and never in the place of a key that is there; then the draft may be gone too.
+    with suppress(FileExistsError, FileNotFoundError):
+        os.link(draft, file)
+    draft.unlink(missing_ok=True)
     return file.read_bytes()
 
 

@@ -1,39 +1,59 @@
-"""Leases: one worker drives a run at a time."""
+"""Leases: one worker drives a run at a time; whoever lost the lease cannot write any more.
 
-from django.db.models import F, Q
+A holder's name is drawn anew each time, so that it is the fencing token too: ``submit`` takes
+the result of an effect from the present holder alone.
+"""
 
-from pipeline.models import Lease
+from uuid import UUID
+
+from pipeline import sql
 from pipeline.world import now_ms, uuid4
 
-TTL_MS = 60_000  # longer than any one effect may take; a dead worker's run waits this long
+TTL_MS = 15_000  # a dead worker's run waits this long; an effect that takes longer is kept by
+BEAT_MS = TTL_MS // 3  # … beats, each of which holds the lease for another TTL_MS
+
+_GIVE = (
+    "INSERT INTO pipeline_lease (run_id, holder, until_ms, absorbed) VALUES (%s, %s, %s, 0)"
+    " ON CONFLICT (run_id) DO UPDATE SET holder = excluded.holder, until_ms = excluded.until_ms"
+)
+_ABSORB = (
+    "INSERT INTO pipeline_lease (run_id, holder, until_ms, absorbed) VALUES (%s, '', 0, 1)"
+    " ON CONFLICT (run_id) DO UPDATE SET absorbed = pipeline_lease.absorbed + 1"
+)
+_RENEW = "UPDATE pipeline_lease SET until_ms = %s WHERE run_id = %s AND holder = %s"
+_RELEASE = (
+    "UPDATE pipeline_lease SET holder = '', until_ms = 0, absorbed = absorbed + %s"
+    " WHERE run_id = %s AND holder = %s"
+)
 
 
-def take(run_id: str) -> str | None:
-    """Take the lease of a run and return its holder's name; None where somebody holds it.
+def is_held(holder: str, until_ms: int) -> bool:
+    """Whether a lease is somebody's now; whoever finds it so is counted in ``absorbed``."""
+    return holder != "" and until_ms >= now_ms()
 
-    A delivery that finds the lease taken is counted in ``absorbed``.
-    """
-    Lease.objects.get_or_create(run_id=run_id)
-    holder, at_ms = str(uuid4()), now_ms()
-    free = Lease.objects.filter(Q(holder="") | Q(until_ms__lt=at_ms), run_id=run_id)
-    if free.update(holder=holder, until_ms=at_ms + TTL_MS):
-        return holder
-    Lease.objects.filter(run_id=run_id).update(absorbed=F("absorbed") + 1)
-    return None
+
+def is_holder(holder: str, named: str) -> bool:
+    """Whether the lease is still this one's: nobody else took it since."""
+    return named != "" and holder == named
+
+
+def give(run: UUID) -> str:
+    """The lease of a run whose lock the caller holds, whoever had it: its new holder's name."""
+    holder = str(uuid4())
+    sql.change(_GIVE, (sql.key(run), holder, now_ms() + TTL_MS))
+    return holder
+
+
+def absorb(run_id: str) -> None:
+    """Count a delivery that found nothing to do."""
+    sql.change(_ABSORB, (sql.key_of(run_id),))
 
 
 def renew(run_id: str, holder: str) -> bool:
     """Hold the lease for another while; False where it was lost to somebody else."""
-    mine = Lease.objects.filter(run_id=run_id, holder=holder)
-    return bool(mine.update(until_ms=now_ms() + TTL_MS))
+    return bool(sql.change(_RENEW, (now_ms() + TTL_MS, sql.key_of(run_id), holder)))
 
 
 def release(run_id: str, holder: str, *, idle: bool = False) -> None:
     """Give the lease back, if it is still held; whoever did nothing under it was absorbed."""
-    mine = Lease.objects.filter(run_id=run_id, holder=holder)
-    mine.update(holder="", until_ms=0, absorbed=F("absorbed") + int(idle))
-
-
-def holds(run_id: str, holder: str) -> bool:
-    """Whether this holder has the lease: nobody else took it since."""
-    return holder != "" and Lease.objects.filter(run_id=run_id, holder=holder).exists()
+    sql.change(_RELEASE, (int(idle), sql.key_of(run_id), holder))

@@ -5,8 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 
 from nanovm_core.messages import Scalar
+from pipeline import model_endpoint
+from pipeline.errors import PermanentError
+from pipeline.model_endpoint import Completion
 
 View = Mapping[str, Scalar]
+ENDPOINT = "endpoint"  # the model that the settings name, in place of a built-in one
 TOOL = "stripe.create_payment_intent"
 # What a text-obeying model takes for an order: a tool's name, or a verb that moves money.
 TOOL_ORDER = re.compile(
@@ -64,11 +68,34 @@ MODELS: Mapping[str, Callable[[View, bytes], bytes]] = {
 }
 
 
+def offered() -> tuple[str, ...]:
+    """The models that a run may be made with; the endpoint only where the settings name one."""
+    return (*MODELS, ENDPOINT) if model_endpoint.configured() else tuple(MODELS)
+
+
+def asked(model: str, view: View, planted: bytes) -> Completion:
+    """What this model proposes, once, and what the question counts as.
+
+    Raises:
+        TransientError, PermanentError: MDL-001, MDL-002, of the endpoint alone.
+    """
+    if model != ENDPOINT:
+        raw = MODELS[model](view, planted)
+        return Completion(raw, tokens(view, raw))
+    endpoint = model_endpoint.configured()
+    if endpoint is None:
+        text = "No endpoint is set for the model of this run: name it in NANOVM_MODEL_URL."
+        raise PermanentError(model_endpoint.NO_ANSWER, text)
+    found = model_endpoint.complete(endpoint, view)
+    return Completion(found.raw, max(found.tokens, tokens(view, found.raw)))
+
+
 def tokens(view: View, answer: bytes) -> int:
     """What a question and its answer count as: a token for every four bytes, and for a rest.
 
     The built-in models have no tokenizer. It is an estimate that stands for what a provider
-    would report, so that the budget of tokens is a budget here too.
+    would report, so that the budget of tokens is a budget here too; a provider that reports
+    less is not believed.
     """
     asked = len(json.dumps(dict(view)).encode())
     return -(-(asked + len(answer)) // 4)

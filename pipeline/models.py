@@ -4,6 +4,7 @@ Hashed bytes are stored as those bytes. Every column beside them is an index for
 what counts is recomputed from the bytes.
 """
 
+from functools import cached_property
 from typing import Any
 
 from django.db import models
@@ -32,18 +33,26 @@ class Workspace(models.Model):
     log_length = models.BigIntegerField(default=0)  # envelopes of the "log" run; the next n
     log_head = models.CharField(max_length=64)
     created_ms = models.BigIntegerField()
+    successor = models.ForeignKey(  # set: a restore closed this log, and goes on in that one
+        "self", on_delete=models.PROTECT, related_name="predecessors", null=True
+    )
+
+    @cached_property
+    def name(self) -> str:
+        """Its id, as accounts bear it."""
+        return str(self.id)
 
 
 class Run(models.Model):
     """One execution. ``snapshot`` is its value; ``head`` and ``length`` seal its chain."""
 
     id = models.UUIDField(primary_key=True)
-    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="runs")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name="runs", db_index=False
+    )
     code = models.CharField(max_length=8, unique=True)
     program_hash = models.CharField(max_length=64)
-    program_source = BytesField()
     policy_hash = models.CharField(max_length=64)
-    policy_source = BytesField()
     model = models.CharField(max_length=16)  # faithful, gullible, compromised
     pace_ms = models.IntegerField(default=0)  # a pause for spectators before each effect
     state = models.CharField(max_length=40)
@@ -55,15 +64,45 @@ class Run(models.Model):
     created_ms = models.BigIntegerField()
     ended_ms = models.BigIntegerField(null=True)
     erased_ms = models.BigIntegerField(null=True)
+    deadline_ms = models.BigIntegerField(null=True)  # when the kernel is to be told the time
 
     class Meta:
-        indexes = [models.Index(fields=["workspace", "-created_ms"])]
+        indexes = [
+            models.Index(fields=["workspace", "-created_ms"]),
+            models.Index(fields=["id"], condition=models.Q(ended_ms=None), name="run_open"),
+        ]
+
+    @cached_property
+    def name(self) -> str:
+        """Its id, as envelopes bear it."""
+        return str(self.id)
+
+    @property
+    def program_source(self) -> bytes:
+        """The program beside the run; empty where somebody took it away."""
+        return bytes(self.terms.program) if hasattr(self, "terms") else b""
+
+    @property
+    def policy_source(self) -> bytes:
+        """The policy beside the run; empty where somebody took it away."""
+        return bytes(self.terms.policy) if hasattr(self, "terms") else b""
+
+
+class Terms(models.Model):
+    """The program and policy that a run began under, as they were: what its hashes stand for."""
+
+    run = models.OneToOneField(Run, on_delete=models.PROTECT, primary_key=True)
+    program = BytesField()
+    policy = BytesField()
 
 
 class Envelope(models.Model):
     """One audit record: the exact bytes, and the hash that is also its leaf."""
 
-    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="envelopes")
+    pk = models.CompositePrimaryKey("workspace", "seq")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name="envelopes", db_index=False
+    )
     seq = models.BigIntegerField()
     run = models.CharField(max_length=36)  # a run's UUID, or "log"
     n = models.BigIntegerField()
@@ -72,20 +111,49 @@ class Envelope(models.Model):
     kind = models.CharField(max_length=24)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["workspace", "seq"], name="envelope_seq"),
-            models.UniqueConstraint(fields=["workspace", "run", "n"], name="envelope_n"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["run", "workspace", "n"], name="envelope_n")]
+
+
+class Node(models.Model):
+    """The hash of a perfect subtree of a log: leaves [index · 2^level, (index + 1) · 2^level).
+
+    Level 0 repeats the leaf hashes: what hashes up to the last signed root is what counts.
+    They lie in the order in which they are made (``merkle.position``): an append is one place.
+    """
+
+    pk = models.CompositePrimaryKey("workspace", "position")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name="nodes", db_index=False
+    )
+    position = models.BigIntegerField()
+    level = models.SmallIntegerField()
+    index = models.BigIntegerField()
+    hash = BytesField()  # 32 bytes
+
+
+class Checkpoint(models.Model):
+    """A signed head of a log, as the signer made it; what the signer remembers lies elsewhere."""
+
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name="checkpoints", db_index=False
+    )
+    size = models.BigIntegerField()
+    note = BytesField()  # the C2SP signed note, with its cosignatures
+    at_ms = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["workspace", "-size"])]
 
 
 class Outbox(models.Model):
     """An effect owed: written with its intent, gone through before its result."""
 
-    key = models.CharField(max_length=64, primary_key=True)
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="outbox")
+    pk = models.CompositePrimaryKey("run", "step", "attempt")
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="outbox", db_index=False)
     step = models.CharField(max_length=40)
-    tool = models.CharField(max_length=64)
     attempt = models.IntegerField()
+    key = models.CharField(max_length=64)
+    tool = models.CharField(max_length=64)
     args = BytesField()  # canonical JSON: refs and clear facts
     warrant_id = models.CharField(max_length=64, blank=True)
     warrant_expires_ms = models.BigIntegerField(default=0)
@@ -94,11 +162,6 @@ class Outbox(models.Model):
     tries = models.IntegerField(default=0)  # attempts that found the outside silent
     begun_ms = models.BigIntegerField(null=True)
     done_ms = models.BigIntegerField(null=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["run", "step", "attempt"], name="outbox_attempt")
-        ]
 
 
 class Lease(models.Model):
@@ -113,7 +176,11 @@ class Lease(models.Model):
 class AdapterCall(models.Model):
     """The adapter's own record: one row before each call to the outside."""
 
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="adapter_calls")
+    pk = models.CompositePrimaryKey("run", "number")
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="adapter_calls", db_index=False
+    )
+    number = models.IntegerField()  # of the run's calls, from 1
     key = models.CharField(max_length=64)
     tool = models.CharField(max_length=64)
     at_ms = models.BigIntegerField()

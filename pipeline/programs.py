@@ -103,14 +103,29 @@ def program_of(run: Run) -> Program:
     Raises:
         VerificationError: PRG-011, where nothing has the hash the genesis names.
     """
+    source, policy = bytes(run.program_source), bytes(run.policy_source)
+    known = _known(source, policy)
+    if known is not None and (known.hash, known.policy.hash) == (run.program_hash, run.policy_hash):
+        return known
+    return _searched(run, source)
+
+
+@lru_cache(maxsize=64)
+def _known(source: bytes, policy: bytes) -> Program | None:
+    """The program of the copies beside a run; None where one of them is none."""
+    try:
+        return ruled(source, policy)
+    except ProgramError:
+        return None
+
+
+def _searched(run: Run, source: bytes) -> Program:
+    """The run's program, where a copy beside it was exchanged."""
     policy = _policy_of(run)
-    for source in (bytes(run.program_source), shipped_program()):
-        try:
-            program = ruled(source, policy)
-        except ProgramError:
-            continue
-        if program.hash == run.program_hash:
-            return program
+    for candidate in (source, shipped_program()):
+        known = _known(candidate, policy)
+        if known is not None and known.hash == run.program_hash:
+            return known
     raise VerificationError(
         "PRG-011",
         "The run's program is gone: no copy has the hash of its genesis.",

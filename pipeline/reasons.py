@@ -33,9 +33,24 @@ SHELL = catalogue(
         "Amount, currency and run must come back as they were sent; so a person decides.",
     ),
     (
+        "STR-006",
+        "An earlier attempt was a payment after all",
+        "An attempt that was known to have failed stands as paid at Stripe; so a person decides.",
+    ),
+    (
+        "STR-007",
+        "Stripe could not be reached",
+        "No connection was made, or Stripe was too busy to begin: this try did nothing.",
+    ),
+    (
         "MDL-001",
         "The model gave no answer",
         "A model that cannot be asked has proposed nothing.",
+    ),
+    (
+        "MDL-002",
+        "The model's endpoint answered with no completion",
+        "What cannot be found is not searched for: no answer is made out of a broken one.",
     ),
     (
         "RUN-001",

@@ -1,10 +1,9 @@
 """The runtime: lock, read, decide, write, commit, then act. The only writer of runs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-
-from django.db import IntegrityError, transaction
+from typing import TypeVar
+from uuid import UUID
 
 from nanovm_core.errors import VerificationError
 from nanovm_core.events import (
@@ -13,77 +12,23 @@ from nanovm_core.events import (
     Event,
     KillRequested,
     PauseRequested,
-    ProgramRefused,
     ProposalReceived,
     ResumeRequested,
     RunStarted,
     StepRequested,
 )
-from nanovm_core.fsm import begin, quarantine, transition
 from nanovm_core.lifecycle import ACTIVE, TERMINAL
-from nanovm_core.messages import Args, Decision, Effect, RunId, Scalar
-from nanovm_core.program import Program
-from pipeline import authority, leases, outbox, programs, queue, records, vaultstore
-from pipeline.models import Outbox, Run, Workspace
-from pipeline.signals import announce
-from pipeline.surroundings import informed
+from nanovm_core.messages import Decision
+from pipeline import decisions, leases, outbox, programs, queue, records, vaultstore
+from pipeline.commits import Commit, Held
+from pipeline.committer import Job, committed
+from pipeline.decisions import Answered, Begun
+from pipeline.models import Outbox, Run
+from pipeline.queries.runs import hold_of
 from pipeline.vaultstore import Sealed
-from pipeline.world import now_ms, run_code, uuid7
+from pipeline.world import now_ms
 
-CODE_TRIES = 20  # a code is drawn from 81 million; a clash is drawn again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """An effect taken in hand: the sealed intent itself, not the outbox row that pointed to it.
-
-    ``before``: somebody had begun it already, so its outcome may be unknown.
-    """
-
-    run: Run
-    program: Program
-    slots: Args
-    effect: Effect
-    before: bool
-    token: bytes  # the signed warrant of a granted call; else empty
-
-
-def create_run(
-    workspace: Workspace,
-    document: bytes,
-    file_name: str,
-    *,
-    model: str = "faithful",
-    proposal: bytes = b"",
-    payment_method: str = "pm_card_visa",
-    pace_ms: int = 0,
-    policy: str = "default",
-    stepping: bool = False,
-) -> Run:
-    """Make a run over a document: READY, its genesis sealed, nothing begun.
-
-    ``proposal`` is what a compromised model will say; it lies in the vault like all a model
-    says. A bad document is no error here: step ``receive`` says what is wrong with it.
-    """
-    run = _new_run(workspace, model, pace_ms, policy)
-    given = {"file_name": file_name.encode("utf-8", "replace")}
-    if proposal:
-        given["planted"] = proposal
-    sealed = vaultstore.seal_values(str(run.id), workspace.origin, given)
-    sealed["document"] = vaultstore.seal_document(
-        str(run.id), workspace.origin, "document", document
-    )
-    slots: dict[str, Scalar] = {slot: each.ref for slot, each in sealed.items()}
-    decision = begin(
-        programs.program_of(run),
-        RunId(str(run.id)),
-        {**slots, "payment_method": payment_method},
-        [each.commitment for each in sealed.values()],
-        at_ms=run.created_ms,
-        actor="visitor",
-        stepping=stepping,
-    )
-    return _stored_run(run, decision, list(sealed.values()))
+T = TypeVar("T")
 
 
 def submit(
@@ -95,17 +40,23 @@ def submit(
     and the events are not looked at. The result of an effect is taken from the ``holder`` of
     the run's lease alone. Returns the last event's decision.
     """
-    with transaction.atomic():
-        workspace, run = records.lock(run_id)
-        try:
-            by_holder = leases.holds(run_id, holder)
-            given = [replace(event, by_holder=by_holder) for event in events]
-            decision = _decided(workspace, run, given, secrets)
-        except VerificationError as damage:
-            decision = quarantine(records.trusted(run), damage, at_ms=now_ms())
-            records.record(workspace, run, decision)
-        transaction.on_commit(partial(announce, run))
-    return decision
+    return _on(run_id, lambda commit, held: decisions.fed(commit, held, events, secrets, holder))
+
+
+def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -> Answered:
+    """Feed what came of an effect back, and begin what the run owes next in the same commit.
+
+    ``outcome`` goes into the adapters' own record. Where nothing follows, the lease is free.
+    """
+    return committed(answering(work, event, secrets, outcome))
+
+
+def answering(
+    work: Begun, event: Event, secrets: Sequence[Sealed] = (), outcome: str = ""
+) -> Job[Answered]:
+    """The job that ``answer`` has committed; for whoever drives many runs on one thread."""
+    answered = partial(_answered, work=work, event=event, secrets=secrets, outcome=outcome)
+    return _job(str(work.run.id), answered)
 
 
 def check(run_id: str) -> Decision | None:
@@ -122,14 +73,20 @@ def check(run_id: str) -> Decision | None:
     return submit(run_id, ()) if exchanged else None
 
 
+def take(run_id: str) -> tuple[bool, Begun | None]:
+    """Take a run's lease and begin the effect that it owes, in one commit.
+
+    Where a deadline is over, the kernel is told so first. False where another worker holds the
+    lease; no effect where none is due, or where damage was found and sealed: the lease is free
+    then.
+    """
+    taken = _on(run_id, decisions.taken)
+    return taken.free, taken.work
+
+
 def begin_effect(run_id: str) -> Begun | None:
-    """Take the effect that a running run owes; None where there is none, or damage was sealed."""
-    try:
-        with transaction.atomic():
-            return _taken(run_id)
-    except VerificationError:  # nothing was begun
-        submit(run_id, ())
-        return None
+    """Begin the effect that a running run owes, under whatever lease it has; None where none is."""
+    return _on(run_id, _begin)
 
 
 def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
@@ -180,14 +137,26 @@ def step(run_id: str, actor: str) -> Decision:
     return _ask(run_id, event)
 
 
-def approve(run_id: str, actor: str) -> Decision:
-    """Lift the hold that a run waits for."""
-    return _ask(run_id, Approved(at_ms=now_ms(), actor=actor))
+def approve(run_id: str, actor: str, hold: str | None = None) -> Decision:
+    """Lift the hold that a person saw; None is the one that the run waits for now."""
+    seen = _hold(run_id) if hold is None else hold
+    return _ask(run_id, Approved(at_ms=now_ms(), actor=actor, hold=seen))
 
 
-def decline(run_id: str, actor: str) -> Decision:
-    """Refuse a held payment for good."""
-    return _ask(run_id, Declined(at_ms=now_ms(), actor=actor))
+def decline(run_id: str, actor: str, hold: str | None = None) -> Decision:
+    """Refuse for good what a person saw held; None is what the run waits for now."""
+    seen = _hold(run_id) if hold is None else hold
+    return _ask(run_id, Declined(at_ms=now_ms(), actor=actor, hold=seen))
+
+
+def wake(run_id: str, _actor: str) -> Decision:
+    """Have a worker look at a run, its stored bytes recomputed and its outbox made whole first.
+
+    It is safe at any time, and all that a run needs which nobody drives; only damage is sealed.
+    """
+    decision = submit(run_id, ())
+    queue.wake(run_id)
+    return decision
 
 
 def kill(run_id: str, actor: str) -> Decision:
@@ -203,88 +172,55 @@ def _ask(run_id: str, event: Event) -> Decision:
     return decision
 
 
-def _decided(
-    workspace: Workspace, run: Run, events: Sequence[Event], secrets: Sequence[Sealed]
-) -> Decision:
-    """Decide the events one after the other, and record each decision."""
-    snapshot = records.verified(run).snapshot
-    ended = snapshot.state in TERMINAL  # it absorbs, under whatever program
-    program = programs.current() if ended else programs.program_of(run)
-    decision = Decision(snapshot=snapshot)
-    for event in (*_exchanged(run), *outbox.reconcile(run, snapshot), *events):
-        event = informed(event, workspace, program, snapshot)
-        decision = transition(program, snapshot, event)
-        records.record(workspace, run, decision, secrets)
-        snapshot = decision.snapshot
-    return decision
+def _on(run_id: str, work: Callable[[Commit, Held], T]) -> T:
+    """Do something to a run, in a commit."""
+    return committed(_job(run_id, work))
 
 
-def _exchanged(run: Run) -> list[Event]:
-    """The event that a foreign program beside the run is; the true copy is put back."""
-    found = programs.found_hash(run)
-    if found == run.program_hash:
-        return []
-    run.program_source = programs.shipped_program()
-    return [ProgramRefused(at_ms=now_ms(), found=found)]
+def _job(run_id: str, work: Callable[[Commit, Held], T]) -> Job[T]:
+    run = UUID(str(run_id))
+
+    def held(commit: Commit) -> T:
+        if run not in commit.held:
+            raise Run.DoesNotExist(f"There is no run {run}.")
+        return work(commit, commit.held[run])
+
+    return Job(held, runs=(run,))
 
 
-def _taken(run_id: str) -> Begun | None:
-    _, run = records.lock(run_id)
-    snapshot = records.verified(run).snapshot
-    program, effect = programs.program_of(run), snapshot.owed
-    if effect is None or snapshot.state != ACTIVE:
+def _answered(
+    commit: Commit,
+    held: Held,
+    *,
+    work: Begun,
+    event: Event,
+    secrets: Sequence[Sealed],
+    outcome: str,
+) -> Answered:
+    decision = decisions.fed(commit, held, [event], secrets, work.holder, goes_on=True)
+    outbox.came(held.id, work.effect.key, outcome)
+    owed = decision.snapshot.owed
+    refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key
+    if refused or not leases.is_holder(held.holder, work.holder):
+        return Answered(decision, None)  # it is still owed; or the lease is another's by now
+    return Answered(decision, decisions.gone_on(commit, held, decision))
+
+
+def _begin(commit: Commit, held: Held) -> Begun | None:
+    if held.workspace.successor_id is not None:
+        return None  # a restore closed its log
+    try:
+        now = records.recomputed(held.run, held.chain)
+    except VerificationError as damage:
+        decisions.contained(commit, held, damage)
         return None
-    before = outbox.begun(effect)
-    outbox.begin(run, effect)
-    return Begun(
-        run=run,
-        program=program,
-        slots=snapshot.slots,
-        effect=effect,
-        before=before,
-        token=authority.token(program, snapshot, effect),
-    )
+    if now.owed is None or now.state != ACTIVE:
+        return None
+    return decisions.begun(held, now, now.owed)
 
 
-def _new_run(workspace: Workspace, model: str, pace_ms: int, policy: str) -> Run:
-    source, rules = programs.shipped_program(), programs.policy_source(policy)
-    program = programs.ruled(source, rules)
-    return Run(
-        id=uuid7(),
-        workspace=workspace,
-        program_hash=program.hash,
-        program_source=source,
-        policy_hash=program.policy.hash,
-        policy_source=rules,
-        model=model,
-        pace_ms=pace_ms,
-        created_ms=now_ms(),
-    )
-
-
-def _stored_run(run: Run, decision: Decision, sealed: Sequence[Sealed]) -> Run:
-    """Store a new run with its genesis, under a code that nobody else has."""
-    store: Callable[[], None] = partial(_store, run, decision, sealed)
-    for _ in range(CODE_TRIES):
-        run.code = run_code()
-        try:
-            store()
-        except IntegrityError:
-            if not Run.objects.filter(code=run.code).exists():
-                raise
-            continue
-        return run
-    raise RuntimeError("No free run code was found; erase or archive old runs.")
-
-
-def _store(run: Run, decision: Decision, sealed: Sequence[Sealed]) -> None:
-    run.head, run.length = "", 0
-    with transaction.atomic():
-        workspace = records.lock_log(str(run.workspace_id))
-        run.snapshot = b""
-        run.save(force_insert=True)
-        records.record(workspace, run, decision, sealed)
-        transaction.on_commit(partial(announce, run))
+def _hold(run_id: str) -> str:
+    return hold_of(Run.objects.get(id=run_id))
 
 
 def _program_hash(run_id: str) -> str:

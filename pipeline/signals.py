@@ -14,6 +14,8 @@ run_changed = Signal()
 
 def announce(run: Run) -> None:
     """Say that a run changed. A listener that fails is logged: the commit stands."""
+    if not run_changed.receivers:
+        return
     answers = run_changed.send_robust(
         sender=Run, run_id=str(run.id), workspace_id=str(run.workspace_id), length=run.length
     )

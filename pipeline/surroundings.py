@@ -5,19 +5,29 @@ from dataclasses import replace
 from nanovm_core.events import Event, KillRequested
 from nanovm_core.messages import Snapshot
 from nanovm_core.program import Program
-from pipeline import accounts, authority, histories, outbox
-from pipeline.models import Workspace
+from pipeline import authority, histories, outbox
+from pipeline.commits import Commit, Held
 
 
-def informed(event: Event, workspace: Workspace, program: Program, now: Snapshot) -> Event:
+def informed(
+    event: Event,
+    commit: Commit,
+    held: Held,
+    program: Program,
+    now: Snapshot,
+    *,
+    by_holder: bool,
+) -> Event:
     """The event with all that the runtime knows under its lock, whatever the sender wrote there."""
+    workspace = held.workspace
     event = replace(
         event,
-        ledger=accounts.ledger(workspace, program, now),
-        history=histories.recorded(workspace, program),
-        revoked=authority.revoked(workspace),
+        by_holder=by_holder,
+        ledger=commit.till.ledger(workspace.id, program, now, event),
+        history=histories.recorded(workspace.id, program, commit.pending(workspace.id)),
+        revoked=authority.revoked(workspace) if program.grants else frozenset(),
     )
     if isinstance(event, KillRequested):
-        under_way = now.owed is not None and outbox.begun(now.owed)
+        under_way = now.owed is not None and outbox.begun(held.id, now.owed)
         return replace(event, under_way=under_way)
     return event

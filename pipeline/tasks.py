@@ -5,7 +5,7 @@ import threading
 
 from celery import Task, shared_task
 from celery.signals import worker_ready
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from kombu.exceptions import OperationalError
 
 from nanovm_core.events import DeliveryReceived
@@ -14,7 +14,7 @@ from pipeline import drive as driving
 from pipeline import runtime
 from pipeline.models import Outbox, Run
 from pipeline.orphans import destroy_orphans
-from pipeline.queue import wake
+from pipeline.queue import program_of, wake
 from pipeline.world import now_ms, sleep_ms
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def drive(run_id: str, program: str) -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def sweep() -> None:
-    """Find effects that are owed and that nobody drives, and wake their runs."""
+    """Find effects owed and deadlines over of which nobody takes care, and wake their runs."""
     for run_id in stranded():
         wake(run_id)
 
@@ -44,27 +44,26 @@ def tidy() -> None:
 
 def deliver(run_id: str, program: str) -> None:
     """Take one queue message: drive the run, or have the kernel say why not."""
-    run = Run.objects.only("state", "program_hash").get(id=run_id)
-    if program != run.program_hash or not driving.owes(run_id):
+    if program != program_of(run_id) or not driving.owes(run_id):
         runtime.submit(run_id, [DeliveryReceived(at_ms=now_ms(), actor="queue", program=program)])
         return
     driving.drive(run_id)
 
 
 def stranded() -> list[str]:
-    """Running runs that nobody drives: an effect has been due for a while, or its row is gone."""
+    """Running runs that nobody drives, and that have to be.
+
+    An effect has been due for a while, its row is gone, or a deadline is over: that of an
+    effect or a wait, or of a pause before the next attempt.
+    """
     at_ms = now_ms()
-    owed = Outbox.objects.filter(
-        done_ms=None,
-        run__state=ACTIVE,
-        intent_ms__lt=at_ms - SWEEP_AFTER_MS,
-        due_ms__lte=at_ms,
-    )
-    free = owed.exclude(run__lease__until_ms__gt=at_ms)
     rows = Outbox.objects.filter(run=OuterRef("pk"), done_ms=None)
-    lost = Run.objects.filter(~Exists(rows), state=ACTIVE).exclude(lease__until_ms__gt=at_ms)
-    ids = {*free.values_list("run_id", flat=True), *lost.values_list("id", flat=True)}
-    return sorted(map(str, ids))
+    due = rows.filter(intent_ms__lt=at_ms - SWEEP_AFTER_MS, due_ms__lte=at_ms)
+    owing = Q(Exists(due) | ~Exists(rows), state=ACTIVE)
+    found = Run.objects.filter(owing | Q(deadline_ms__lte=at_ms), ended_ms=None)
+    found = found.filter(workspace__successor=None)  # a restore closes a log for good
+    free = found.exclude(lease__until_ms__gt=at_ms)
+    return sorted(str(run_id) for run_id in free.values_list("id", flat=True))
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

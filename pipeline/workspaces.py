@@ -8,14 +8,18 @@ from nanovm_core.canonical import encode
 from nanovm_core.envelope import LOG_RUN, VERSION, ZERO, canonical_hash
 from nanovm_core.fsm import capabilities_hash
 from pipeline import programs
-from pipeline.models import Envelope, Workspace
+from pipeline.logs import Line, append
+from pipeline.models import Workspace
 from pipeline.world import now_ms, uuid7
 
 ORIGIN_HOST = "nanovm.localhost"  # the first half of every log's name
 
 
-def create() -> Workspace:
-    """Make a workspace: an empty log whose first envelope is its own genesis."""
+def create(given: Mapping[str, object] | None = None) -> Workspace:
+    """Make a workspace: an empty log whose first envelope is its own genesis.
+
+    ``given``: what the genesis says besides of where this log comes from.
+    """
     program = programs.current()
     workspace_id, at_ms = uuid7(), now_ms()
     origin = f"{ORIGIN_HOST}/{workspace_id.hex[-12:]}"
@@ -26,11 +30,12 @@ def create() -> Workspace:
             log_head=ZERO,
             created_ms=at_ms,
         )
-        body = {
+        body: dict[str, object] = {
             "program": program.hash,
             "policy": program.policy.hash,
             "capabilities": capabilities_hash(program),
         }
+        body |= {"in": dict(given)} if given else {}
         seal(workspace, "genesis", body, actor="runtime")
     return workspace
 
@@ -50,16 +55,9 @@ def seal(workspace: Workspace, kind: str, body: Mapping[str, object], *, actor: 
             **body,
         }
     )
-    Envelope.objects.create(
-        workspace=workspace,
-        seq=workspace.size,
-        run=LOG_RUN,
-        n=workspace.log_length,
-        bytes=data,
-        hash=canonical_hash(data),
-        kind=kind,
-    )
+    head = canonical_hash(data)
+    line = Line(workspace.size, LOG_RUN, workspace.log_length, data, head, kind)
     workspace.size += 1
     workspace.log_length += 1
-    workspace.log_head = canonical_hash(data)
-    workspace.save(update_fields=["size", "log_length", "log_head"])
+    workspace.log_head = head
+    append(workspace, [line])

@@ -1,45 +1,50 @@
-"""Triggers that refuse to change or delete an envelope: a speed bump, not a wall."""
+"""Triggers that refuse to change or delete what is sealed: a speed bump, not a wall."""
 
 from django.db import migrations
 
-TABLE = "pipeline_envelope"
-TRIGGERS = {
-    f"{TABLE}_no_update": "UPDATE",
-    f"{TABLE}_no_delete": "DELETE",
+TABLES = {
+    "pipeline_envelope": "envelopes",
+    "pipeline_node": "nodes",
+    "pipeline_checkpoint": "checkpoints",
 }
-
-
-def sqlite_trigger(name, action):
-    return (
-        f"CREATE TRIGGER {name} BEFORE {action} ON {TABLE} "
-        "BEGIN SELECT RAISE(ABORT, 'envelopes are append-only'); END"
-    )
+ACTIONS = ("UPDATE", "DELETE")
+ERROR = "USING ERRCODE = 'integrity_constraint_violation'"  # as SQLite calls it
 
 
 def create(apps, schema_editor):
-    if schema_editor.connection.vendor == "sqlite":
-        for name, action in TRIGGERS.items():
-            schema_editor.execute(sqlite_trigger(name, action))
-        return
-    schema_editor.execute(
-        "CREATE FUNCTION pipeline_envelope_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-        "$$ BEGIN RAISE EXCEPTION 'envelopes are append-only'; END $$"
-    )
-    for name, action in TRIGGERS.items():
-        schema_editor.execute(
-            f"CREATE TRIGGER {name} BEFORE {action} ON {TABLE} "
-            "FOR EACH ROW EXECUTE FUNCTION pipeline_envelope_refuse()"
-        )
+    sqlite = schema_editor.connection.vendor == "sqlite"
+    for table, what in TABLES.items():
+        refusal = f"{what} are append-only"
+        if not sqlite:
+            schema_editor.execute(
+                f"CREATE FUNCTION {table}_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+                f"$$ BEGIN RAISE EXCEPTION '{refusal}' {ERROR}; END $$"
+            )
+            schema_editor.execute(
+                f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} "
+                f"FOR EACH STATEMENT EXECUTE FUNCTION {table}_refuse()"
+            )
+        for action in ACTIONS:
+            head = f"CREATE TRIGGER {table}_no_{action.lower()} BEFORE {action} ON {table} "
+            refuse = (
+                f"BEGIN SELECT RAISE(ABORT, '{refusal}'); END"
+                if sqlite
+                else f"FOR EACH ROW EXECUTE FUNCTION {table}_refuse()"
+            )
+            schema_editor.execute(head + refuse)
 
 
 def drop(apps, schema_editor):
-    on = "" if schema_editor.connection.vendor == "sqlite" else f" ON {TABLE}"
-    for name in TRIGGERS:
-        schema_editor.execute(f"DROP TRIGGER {name}{on}")
-    if on:
-        schema_editor.execute("DROP FUNCTION pipeline_envelope_refuse()")
+    sqlite = schema_editor.connection.vendor == "sqlite"
+    for table in TABLES:
+        for action in ACTIONS:
+            on = "" if sqlite else f" ON {table}"
+            schema_editor.execute(f"DROP TRIGGER {table}_no_{action.lower()}{on}")
+        if not sqlite:
+            schema_editor.execute(f"DROP TRIGGER {table}_no_truncate ON {table}")
+            schema_editor.execute(f"DROP FUNCTION {table}_refuse()")
 
 
 class Migration(migrations.Migration):
-    dependencies = [("pipeline", "0001_initial")]
+    dependencies = [("pipeline", "0001_tables")]
     operations = [migrations.RunPython(create, drop)]

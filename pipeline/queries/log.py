@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from nanovm_core.envelope import ZERO, canonical_hash
 from pipeline.models import Envelope
@@ -72,14 +71,6 @@ class LinkView:
     fault: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPage:
-    """A page of a workspace's log, newest first."""
-
-    rows: tuple[EventRow, ...]
-    cursor: str
-
-
 def rows_after(run: RunHead, after: int, limit: int) -> tuple[EventRow, ...]:
     """The run's envelopes numbered above ``after``, oldest first."""
     found = _of(run).filter(n__gte=after).order_by("n")[:limit]
@@ -108,28 +99,6 @@ def of_step(run: RunHead, step: str) -> tuple[EventRow, ...]:
     """The run's envelopes at one step."""
     rows = (row_of(envelope) for envelope in _of(run).order_by("n"))
     return tuple(row for row in rows if row.step == step)
-
-
-def workspace_page(
-    workspace: UUID | str | None, *, kind: str = "", run: str = "", cursor: str = "", size: int = 50
-) -> LogPage:
-    """The whole workspace's log, newest first."""
-    if workspace is None:
-        return LogPage(rows=(), cursor="")
-    rows = Envelope.objects.filter(workspace_id=workspace)
-    rows = rows.filter(kind=kind) if kind else rows
-    rows = rows.filter(run=run) if run else rows
-    rows = rows.filter(seq__lt=int(cursor)) if cursor.isdecimal() else rows
-    found = list(rows.order_by("-seq")[: size + 1])
-    more = str(found[size - 1].seq) if len(found) > size else ""
-    return LogPage(rows=tuple(row_of(envelope) for envelope in found[:size]), cursor=more)
-
-
-def kinds_of(workspace: UUID | str | None) -> tuple[str, ...]:
-    if workspace is None:
-        return ()
-    rows = Envelope.objects.filter(workspace_id=workspace)
-    return tuple(rows.order_by("kind").values_list("kind", flat=True).distinct())
 
 
 def event(run: RunHead, number: int) -> EventView | None:

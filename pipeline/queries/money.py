@@ -49,7 +49,7 @@ class CallView:
 def payment_of(run: RunHead) -> PaymentView:
     slots = slots_of(run.id)
     bodies = _charge_bodies(run)
-    calls = list(AdapterCall.objects.filter(run_id=run.id, tool=CHARGE).order_by("id"))
+    calls = list(AdapterCall.objects.filter(run_id=run.id, tool=CHARGE).order_by("number"))
     intent, result = _last(bodies, "intent"), _last(bodies, "result")
     ref = str(slots.get("payment", ""))
     value = opened(ref) if ref else ""
@@ -72,7 +72,7 @@ def payment_of(run: RunHead) -> PaymentView:
 
 
 def calls_of(run: RunHead) -> tuple[CallView, ...]:
-    rows = AdapterCall.objects.filter(run_id=run.id).order_by("id")
+    rows = AdapterCall.objects.filter(run_id=run.id).order_by("number")
     return tuple(
         CallView(number=i, tool=r.tool, key=r.key, at_ms=r.at_ms, outcome=r.outcome)
         for i, r in enumerate(rows, 1)

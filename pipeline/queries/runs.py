@@ -9,8 +9,11 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from nanovm_core.envelope import ZERO
-from pipeline.models import AdapterCall, Run
+from nanovm_core.envelope import ZERO, decode_snapshot
+from nanovm_core.errors import VerificationError
+from nanovm_core.fsm.requests import hold_id
+from nanovm_core.lifecycle import APPROVAL
+from pipeline.models import AdapterCall, Run, Workspace
 
 STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")
 SHOWN = {"initializing": "READY", "running": "RUNNING", "suspended": "SUSPENDED"}
@@ -48,6 +51,7 @@ class RunHead:
     erased_ms: int | None
     reason: tuple[str, str] | None
     held_by: str
+    hold: str  # the name of what a person has to decide about; empty where it is nothing
     stepping: bool
     program: str
     policy: str
@@ -97,8 +101,16 @@ class RunPage:
 
 def by_code(workspace: UUID | str | None, code: str) -> RunHead | None:
     """The run of that code, if it is this workspace's own."""
-    found = Run.objects.filter(workspace_id=workspace, code=code).first() if workspace else None
+    found = _of(workspace).filter(code=code).first() if workspace else None
     return head_of(found) if found else None
+
+
+def _of(workspace: UUID | str) -> "QuerySet[Run]":
+    """A workspace's runs, and those of logs that a restore closed and that it goes on for."""
+    closed = [*Workspace.objects.filter(successor__id=workspace).values_list("id", flat=True)]
+    if not closed:
+        return Run.objects.filter(workspace_id=workspace)
+    return Run.objects.filter(workspace_id__in=[workspace, *closed])
 
 
 def by_id(run_id: str) -> RunHead:
@@ -125,10 +137,21 @@ def head_of(run: Run) -> RunHead:
         erased_ms=run.erased_ms,
         reason=_reason(snapshot.get("reason")),
         held_by=str(snapshot.get("held_by") or ""),
+        hold=hold_of(run),
         stepping=bool(snapshot.get("stepping")),
         program=run.program_hash,
         policy=run.policy_hash,
     )
+
+
+def hold_of(run: Run) -> str:
+    """The name of what the run waits for a person about; empty for nothing, or a damaged row."""
+    if run.state != APPROVAL:
+        return ""
+    try:
+        return hold_id(decode_snapshot(bytes(run.snapshot)))
+    except VerificationError:
+        return ""  # whoever decides about it comes to the runtime, which finds the damage
 
 
 def label_of(state: str) -> str:
@@ -149,7 +172,7 @@ def listing(
     """A workspace's runs, newest first. ``ids`` narrows it to those; None does not."""
     if workspace is None:
         return RunPage(runs=(), cursor="")
-    rows = _of_state(Run.objects.filter(workspace_id=workspace), state)
+    rows = _of_state(_of(workspace), state)
     if code:
         rows = rows.filter(code__icontains=code)
     if ids is not None:
@@ -166,8 +189,10 @@ def codes_of(workspace: UUID | None, ids: Iterable[str]) -> dict[str, str]:
     if workspace is None:
         return {}
     wanted = [run_id for run_id in ids if UUID_FORM.fullmatch(run_id)]
-    rows = Run.objects.filter(workspace_id=workspace, pk__in=wanted).values_list("pk", "code")
-    return {str(pk): code for pk, code in rows}
+    # By their ids alone: asked for the workspace too, SQLite reads every run that it ever had.
+    found = Run.objects.filter(pk__in=wanted)
+    rows = found.values_list("pk", "code", "workspace_id", "workspace__successor_id")
+    return {str(pk): code for pk, code, *owners in rows if workspace in owners}
 
 
 def calls_made(run_id: str, tool: str = "") -> int:

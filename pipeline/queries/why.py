@@ -67,12 +67,30 @@ def _facts(row: Run, now: Snapshot, program: Program, body: Mapping[str, Any]) -
     return Facts(
         slots=now.slots,
         ledger=sealed or accounts.shown(row.workspace, program, now),
-        history=histories.recorded(row.workspace, program),
+        history=histories.recorded(row.workspace_id, program),
         agent=now.agent,
         at_ms=at_ms if isinstance(at_ms, int) else 0,
-        approved=now.approved,
+        approved=_approved(row, body),
         revoked=authority.revoked(row.workspace),
     )
+
+
+def _approved(row: Run, body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The holds that a person lifted before this envelope, since the model last answered."""
+    lifted: set[str] = set()
+    held: tuple[str, ...] = ()
+    before = Envelope.objects.filter(workspace_id=row.workspace_id, run=str(row.id))
+    rows = before.filter(n__lte=body.get("n", 0), kind__in=("suspended", "resumed", "result"))
+    for data in rows.order_by("n").values_list("bytes", flat=True):
+        past = body_of(data)
+        state, decision = past.get("state"), past.get("decision")
+        if past.get("outcome") == "proposed":
+            lifted = set()
+        elif past.get("kind") == "suspended":
+            held = tuple(decision.get("rules", ())) if isinstance(decision, dict) else ()
+        elif isinstance(state, dict) and state.get("event") == "Approved":
+            lifted |= set(held)
+    return tuple(sorted(lifted))
 
 
 def _sealed_ledger(row: Run) -> dict[str, int]:

@@ -5,13 +5,14 @@ import sys
 
 from django.core.management.base import CommandError, CommandParser
 
+from nanovm_core.fsm.ended import KEPT_BY_LAW
 from pipeline import erasure
 from pipeline.commands import PreparedCommand, named_run
 from pipeline.errors import ErasureRefusedError
 
 
 class Command(PreparedCommand):
-    """Exit 0 done (also before), 1 INCOMPLETE, 2 wrong use, 3 refused."""
+    """Exit 0 done (also before), 1 INCOMPLETE, 2 wrong use, 3 refused: a law keeps it."""
 
     help = "Erase a run's personal values, or one secret, and print the certificate as JSON."
 
@@ -31,7 +32,8 @@ class Command(PreparedCommand):
                 run_id = str(named_run(options.run).id)
                 certificate = erasure.erase_run(run_id, options.reason, "operator")
         except ErasureRefusedError as error:
-            raise CommandError(str(error), returncode=2) from error
+            kept = error.code == KEPT_BY_LAW
+            raise CommandError(str(error), returncode=3 if kept else 2) from error
         self.say_json(certificate.to_json())
         if certificate.state != "done":
             sys.exit(1)

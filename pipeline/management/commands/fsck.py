@@ -6,14 +6,15 @@ from dataclasses import asdict
 
 from django.core.management.base import CommandParser
 
-from pipeline.audit import Damage, Report, audit
+from pipeline.audit import Report, audit
 from pipeline.commands import PreparedCommand
+from pipeline.damage import Damage
 
 
 class Command(PreparedCommand):
     """Exit 0 clean, 1 unexplained damage (the first bad place last), 3 only named damage."""
 
-    help = "Recompute every stored log, chain, snapshot and commitment."
+    help = "Recompute every stored log: chains, tree, checkpoints, snapshots and commitments."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """How to say it."""

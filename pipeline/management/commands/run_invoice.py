@@ -5,10 +5,10 @@ from pathlib import Path
 
 from django.core.management.base import CommandError, CommandParser
 
-from pipeline import runtime, workspaces
+from pipeline import intake, runtime, workspaces
 from pipeline.commands import PreparedCommand, stripe_in_reach
 from pipeline.drive import drive_patiently
-from pipeline.model_adapters import MODELS
+from pipeline.model_adapters import offered
 from pipeline.models import Run, Workspace
 from pipeline.reports import report
 
@@ -28,7 +28,7 @@ class Command(PreparedCommand):
             action="store_true",
             help="lift the policy's amount, currency and payee rules",
         )
-        parser.add_argument("--model", choices=sorted(MODELS), default="faithful")
+        parser.add_argument("--model", choices=sorted(offered()), default="faithful")
 
     def perform(self, options: argparse.Namespace) -> None:
         """Run every file; a file that cannot be opened is wrong use, not a bad invoice."""
@@ -43,7 +43,7 @@ class Command(PreparedCommand):
 
     def _run(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
         policy = "no_limits" if options.no_limits else "default"
-        run = runtime.create_run(
+        run = intake.create_run(
             workspace, file.read_bytes(), file.name, model=options.model, policy=policy
         )
         runtime.start(str(run.id), "operator")

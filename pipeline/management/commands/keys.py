@@ -1,0 +1,32 @@
+"""``manage.py keys vkey [--workspace W]`` and ``keys rotate``: the key that signs the logs."""
+
+import argparse
+import sys
+
+from django.core.management.base import CommandParser
+
+from pipeline import signer
+from pipeline.commands import PreparedCommand, named_workspace
+
+
+class Command(PreparedCommand):
+    """``vkey``: 0, or 2 where the workspace is not clear. ``rotate``: 0, or 1 if a log is left."""
+
+    help = "Print a log's verification key, or change the key that signs all of them."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """What to do with the key."""
+        parser.add_argument("action", choices=["vkey", "rotate"])
+        parser.add_argument("--workspace", help="its UUID or its log's name")
+
+    def perform(self, options: argparse.Namespace) -> None:
+        """Print or rotate."""
+        if options.action == "vkey":
+            origin = named_workspace(options.workspace).origin
+            self.stdout.write(signer.verifiers(origin)[0].vkey)
+            return
+        left = signer.rotate("operator")
+        self.stdout.write("A new key signs from now on; print it with: manage.py keys vkey")
+        for origin in left:
+            self.stderr.write(f"{origin} could not be signed and still has its old key.")
+        sys.exit(1 if left else 0)

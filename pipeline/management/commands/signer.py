@@ -1,0 +1,53 @@
+"""``manage.py signer``: signs the logs' trees as they grow, until it is asked to end."""
+
+import argparse
+import os
+import signal
+
+from django.core.management.base import CommandParser
+
+from pipeline import heartbeat, signer
+from pipeline.commands import PreparedCommand, named_workspace
+from pipeline.signer.cosigning import configured
+from pipeline.signer.rounds import POLL_MS, poll
+from pipeline.world import sleep_ms
+
+
+class Command(PreparedCommand):
+    """Ends with 0 on SIGTERM or Ctrl-C, after the checkpoint that it is at."""
+
+    help = "Sign the tree of every log as it grows; only what continues what was signed before."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Who cosigns; and the way out where the memory of a log is lost."""
+        parser.add_argument(
+            "--witness",
+            nargs=2,
+            metavar=("URL", "VKEY"),
+            help="ask this witness to cosign (or NANOVM_WITNESS='URL VKEY')",
+        )
+        parser.add_argument(
+            "--remember",
+            metavar="WORKSPACE",
+            help="believe the stored checkpoint of a log whose memory is lost, and end",
+        )
+
+    def perform(self, options: argparse.Namespace) -> None:
+        """Sign in rounds."""
+        if options.remember:
+            row = signer.remember(named_workspace(options.remember).id)
+            self.stdout.write(f"Remembered: {row.workspace.origin} at size {row.size}.")
+            return
+        if options.witness:
+            os.environ["NANOVM_WITNESS"] = " ".join(options.witness)
+        configured()  # a wrong witness is said now, not at the first checkpoint
+        stopped: list[int] = []
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _: stopped.append(number))
+        rounds = signer.Rounds()
+        heartbeat.beat()
+        self.say_json({"ready": True})
+        while not stopped:
+            poll(rounds)
+            heartbeat.beat()
+            sleep_ms(POLL_MS)

@@ -1,0 +1,16 @@
+"""Tables whose rows lie in the order of their primary key: one page a row, not two."""
+
+from django.db import migrations
+
+
+class CreateClustered(migrations.CreateModel):
+    """A table that SQLite keeps in its key's own tree; PostgreSQL has no such thing."""
+
+    def database_forwards(self, app_label, schema_editor, from_state, to_state):
+        before = schema_editor.sql_create_table
+        if schema_editor.connection.vendor == "sqlite":
+            schema_editor.sql_create_table = before + " WITHOUT ROWID"
+        try:
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+        finally:
+            schema_editor.sql_create_table = before

@@ -1,0 +1,154 @@
+"""What a run's envelopes can be checked against: checkpoints, the tree's proofs, the key."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nanovm_core import merkle, notes
+from nanovm_core.envelope import canonical_hash
+from nanovm_core.errors import VerificationError
+from nanovm_core.notes import Head, Verifier
+from pipeline import bundles, heartbeat, published, refusals, tree
+from pipeline.models import Checkpoint, Envelope, Workspace
+from pipeline.queries.runs import RunHead, body_of
+
+UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
+URGENT = ("terminal", "erasure_done")  # these wait for a second
+
+INVALID, UNSIGNED, UNPINNED, SIGNED = "INVALID", "UNSIGNED", "UNPINNED", "SIGNED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far a run is signed, and when the rest will be."""
+
+    origin: str
+    size: int  # of the newest checkpoint; 0 for none
+    signed_ms: int
+    total: int
+    covered: int  # the run's envelopes that the checkpoint covers
+    soon: bool  # somebody waits: the next checkpoint comes within a second or two
+    due_ms: int  # else at the latest then
+    refusal: str  # why the signer does not sign this log; empty where it does
+    silent: bool  # the signer's process gives no sign of life
+    vkey: str
+
+    @property
+    def whole(self) -> bool:
+        return 0 < self.total <= self.covered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proved:
+    """What the newest checkpoint and the tree say of a run's envelopes."""
+
+    grade: str
+    why: str = ""
+    note: str = ""
+    size: int = 0
+    signer: str = ""  # the key under which the signature holds
+    unsigned: frozenset[int] = frozenset()  # n of those that no checkpoint covers yet
+    faults: Mapping[int, str] = field(default_factory=dict)  # by n: not what was signed
+
+
+def standing(run: RunHead) -> Standing:
+    """Read how far the run is signed; nothing is recomputed here."""
+    workspace = Workspace.objects.get(pk=run.workspace)
+    checkpoint = bundles.newest(workspace)
+    size = checkpoint.size if checkpoint else 0
+    mine = Envelope.objects.filter(workspace=workspace, run=run.id)
+    total, covered = mine.count(), mine.filter(seq__lt=size).count()
+    soon, due_ms = _due(workspace, size) if covered < total else (False, 0)
+    silent_ms = heartbeat.silent_ms()
+    own = published.verifier(workspace.origin)
+    refused = [each for each in refusals.refusals() if each.origin == workspace.origin]
+    return Standing(
+        origin=workspace.origin,
+        size=size,
+        signed_ms=checkpoint.at_ms if checkpoint else 0,
+        total=total,
+        covered=covered,
+        soon=soon,
+        due_ms=due_ms,
+        refusal=f"{refused[0].text} ({refused[0].code})" if refused else "",
+        silent=silent_ms is None or silent_ms > heartbeat.SILENT_MS_MAX,
+        vkey=own.vkey if own else "",
+    )
+
+
+def proved(run: RunHead, brought: str = "") -> Proved:
+    """Recompute that the run's stored envelopes are in the tree that was signed.
+
+    ``brought`` is the key that the reader kept. Without one the server's own is used, and
+    that says nothing against whoever runs the server.
+
+    Raises:
+        VerificationError: LOG-005, where what was brought is no key of this form.
+    """
+    workspace = Workspace.objects.get(pk=run.workspace)
+    pinned = notes.parse_vkey(brought) if brought else None
+    checkpoint = bundles.newest(workspace)
+    if checkpoint is None:
+        return Proved(grade=UNSIGNED, why="No checkpoint of this log was made yet.")
+    verifier = pinned or published.verifier(workspace.origin)
+    text = bytes(checkpoint.note).decode("utf-8", "replace")
+    if verifier is None:
+        return Proved(grade=UNSIGNED, note=text, why="The signer has not published its key yet.")
+    try:
+        head, _ = notes.open_checkpoint(bytes(checkpoint.note), [verifier])
+    except VerificationError as error:
+        whose = "the key that you brought" if pinned else "this server's own key"
+        why = f"The newest checkpoint is not signed by {whose}: {error.text}"
+        return Proved(grade=INVALID, note=text, size=checkpoint.size, why=why)
+    return _compared(run, workspace, head, verifier, text, pinned=pinned is not None)
+
+
+def covering(workspace: Workspace, seq: int) -> Checkpoint | None:
+    """The newest checkpoint, if it covers the envelope at ``seq``."""
+    checkpoint = bundles.newest(workspace)
+    return checkpoint if checkpoint is not None and seq < checkpoint.size else None
+
+
+def _compared(
+    run: RunHead, workspace: Workspace, head: Head, by: Verifier, note: str, *, pinned: bool
+) -> Proved:
+    faults: dict[int, str] = {}
+    unsigned = set()
+    rows = Envelope.objects.filter(workspace=workspace, run=run.id).order_by("n")
+    for n, seq, data in rows.values_list("n", "seq", "bytes"):
+        if seq >= head.size:
+            unsigned.add(n)
+        elif fault := _fault(workspace, seq, bytes(data), head):
+            faults[n] = fault
+    grade = SIGNED if pinned else UNPINNED
+    if len(unsigned) == rows.count():
+        grade = UNSIGNED
+    return Proved(
+        grade=INVALID if faults else grade,
+        note=note,
+        size=head.size,
+        signer=by.vkey,
+        unsigned=frozenset(unsigned),
+        faults=faults,
+    )
+
+
+def _fault(workspace: Workspace, seq: int, data: bytes, head: Head) -> str:
+    """Why the envelope is not the one that was signed at its place; empty where it is."""
+    try:
+        proof = tree.inclusion(workspace.id, seq, head)
+    except VerificationError as error:
+        return error.text
+    leaf = bytes.fromhex(canonical_hash(data))
+    if merkle.check_inclusion(leaf, seq, head.size, proof, head.root):
+        return ""
+    return f"It is not the envelope that was signed at seq {seq}."
+
+
+def _due(workspace: Workspace, size: int) -> tuple[bool, int]:
+    """Whether the next checkpoint comes at once, and when at the latest."""
+    waiting = Envelope.objects.filter(workspace=workspace, seq__gte=size)
+    oldest = waiting.order_by("seq").values_list("bytes", flat=True).first()
+    at_ms = body_of(oldest).get("at_ms") if oldest is not None else None
+    return waiting.filter(kind__in=URGENT).exists(), (
+        at_ms + UNSIGNED_MS_MAX if isinstance(at_ms, int) else 0
+    )

@@ -1,0 +1,101 @@
+"""The signer's keys: one for all logs, and old ones until every log has moved on from them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.conf import settings
+
+from nanovm_core import notes
+from nanovm_core.errors import VerificationError
+from nanovm_core.notes import Verifier
+from pipeline import memory
+from pipeline.keystore import made_once
+
+LOST = "LOG-007"
+CURRENT, NEXT, OLD = "key", "key-next", "key-old-"
+
+
+def folder() -> Path:
+    """The signer's own folder: its keys and its memory, and nothing else."""
+    return memory.private(settings.NANOVM_DATA / "signer")
+
+
+def logs() -> Path:
+    """What the signer signed last, a file for each log."""
+    return memory.private(folder() / "logs")
+
+
+def closed() -> Path:
+    """What the signer signed last of logs that a restore closed; they are never signed again."""
+    return memory.private(folder() / "closed")
+
+
+@contextmanager
+def held(*, to_change: bool = False) -> Iterator[None]:
+    """No key changes while something is signed, and nothing is signed while one changes."""
+    with memory.locked(folder() / "keys", shared=not to_change):
+        yield
+
+
+def current() -> Ed25519PrivateKey:
+    """The key that signs; made at the first start.
+
+    Raises:
+        VerificationError: LOG-007, where there is none though something was signed with one.
+    """
+    file = folder() / CURRENT
+    if not file.exists() and memory.origins(logs()):
+        raise VerificationError(
+            LOST,
+            f"The signer's key {file} is gone, and logs were signed with it. Put it back from a "
+            "backup; without it these logs cannot go on, and new workspaces need an empty folder.",
+            at=-1,
+        )
+    return _key(file)
+
+
+def upcoming() -> Ed25519PrivateKey:
+    """The key of a rotation that is under way, made when it began."""
+    return _key(folder() / NEXT)
+
+
+def old() -> list[Ed25519PrivateKey]:
+    """Keys that some log still has to move on from."""
+    return [_key(file) for file in sorted(folder().glob(f"{OLD}*"))]
+
+
+def switch() -> None:
+    """Let the upcoming key sign; the one before it is kept as an old one. Survives a crash."""
+    before = folder() / f"{OLD}{public(current()).hex()[:16]}"
+    if not before.exists():
+        before.hardlink_to(folder() / CURRENT)
+    (folder() / NEXT).replace(folder() / CURRENT)
+    memory.sync(folder())
+
+
+def forget_old() -> None:
+    """Remove the old keys: a stolen one signs nothing any more that is not expected."""
+    for file in folder().glob(f"{OLD}*"):
+        file.unlink()
+    memory.sync(folder())
+
+
+def public(key: Ed25519PrivateKey) -> bytes:
+    """The public half, 32 bytes."""
+    return key.public_key().public_bytes_raw()
+
+
+def verifiers(origin: str) -> list[Verifier]:
+    """What a log's notes are checked with: the key in use first, then old ones."""
+    known = [notes.verifier(origin, key) for key in (current(), *old())]
+    return [*dict.fromkeys(known)]  # a crash in the middle of a change leaves one key twice
+
+
+def _key(file: Path) -> Ed25519PrivateKey:
+    fresh = not file.exists()
+    key = Ed25519PrivateKey.from_private_bytes(made_once(file))
+    if fresh:
+        memory.sync(file.parent)
+    return key

@@ -1,0 +1,180 @@
+"""The commit path's SQL: on Django's connection and in its transaction, past its cursors.
+
+ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and PostgreSQL.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+from typing import Any, TypeVar
+from uuid import UUID
+
+import psycopg
+from django.db import connection
+from django.db.models import Model
+from django.db.models.base import ModelState
+
+_AS_THEY_ARE = nullcontext()
+M = TypeVar("M", bound=Model)
+Row = tuple[Any, ...]
+SQLITE = connection.vendor == "sqlite"  # of the one database that the settings name
+
+
+def execute(statement: str, params: Sequence[object] = ()) -> list[Row]:
+    """Run a SELECT, and return its rows."""
+    with _named_errors():
+        rows: list[Row] = _run(statement, params).fetchall()
+        return rows
+
+
+def ask(statement: str, params: Sequence[object] = ()) -> Callable[[], list[Row]]:
+    """Run a SELECT whose rows are called for later: within ``together`` nobody waits for them."""
+    with _named_errors():
+        fetch: Callable[[], list[Row]] = _run(statement, params).fetchall
+        return fetch
+
+
+def change(statement: str, params: Sequence[object]) -> int:
+    """Run a statement that writes, and return how many rows it changed."""
+    with _named_errors():
+        return int(_run(statement, params).rowcount)
+
+
+def change_each(statement: str, params: Iterable[Sequence[object]]) -> int:
+    """Run a statement once for each of these, and return how many rows it changed in all."""
+    given = [*params]
+    if not given:
+        return 0
+    with _named_errors():
+        cursor = _cursor()
+        cursor.executemany(_for_sqlite(statement) if SQLITE else statement, given)
+        return int(cursor.rowcount)
+
+
+def later(statement: str, params: Sequence[object]) -> None:
+    """Run a statement that writes, within ``session`` together with others like it.
+
+    What is put off runs in the order in which each statement first came, before ``flush`` ends.
+    """
+    if _session.queue is None:
+        change(statement, params)
+    else:
+        _session.queue.setdefault(statement, []).append(params)
+
+
+def flush() -> None:
+    """Run what was put off."""
+    queue = _session.queue
+    if queue:
+        _session.queue = {}
+        for statement, params in queue.items():
+            change_each(statement, params)
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Send the statements within to a server in one exchange; what they changed is not counted."""
+    if SQLITE:
+        yield
+        return
+    with _connected().pipeline():
+        yield
+
+
+def marks(values: Sequence[object]) -> str:
+    """The placeholders of a list: ``(%s, %s, %s)``; nothing is in an empty one."""
+    return f"({', '.join(['%s'] * len(values)) or 'NULL'})"
+
+
+def key(value: UUID) -> str:
+    """A UUID as the database's column holds it."""
+    return value.hex if SQLITE else str(value)
+
+
+def key_of(text: str) -> str:
+    """The id that a text names, as ``key`` gives it."""
+    return key(UUID(text))
+
+
+def uuid(value: object) -> UUID:
+    """The UUID of what a column holds."""
+    return value if isinstance(value, UUID) else _uuid(str(value))
+
+
+@lru_cache(maxsize=4096)
+def _uuid(text: str) -> UUID:
+    return UUID(text)
+
+
+def blob(value: object) -> bytes:
+    """The bytes of whatever lies in a column of bytes: SQLite keeps text there, if it is put."""
+    if isinstance(value, bytes):
+        return value
+    return bytes(value) if isinstance(value, memoryview) else str(value).encode()
+
+
+def row_of(model: type[M], names: Sequence[str], values: Sequence[object]) -> M:
+    """The instance that Django would make of a row, without asking every field of it."""
+    made = model.__new__(model)
+    made.__dict__.update(zip(names, values, strict=True))
+    made._state = ModelState()
+    made._state.adding, made._state.db = False, connection.alias
+    return made
+
+
+def locked(statement: str, table: str) -> str:
+    """A SELECT that locks the rows of a table; SQLite's transactions lock everything."""
+    return statement if SQLITE else f"{statement} FOR UPDATE OF {table}"
+
+
+class _Session(threading.local):
+    """The thread's connection for the time of one commit, past Django's look-up of it."""
+
+    connection: Any = None
+    queue: dict[str, list[Sequence[object]]] | None = None
+
+
+_session = _Session()
+
+
+@contextmanager
+def session() -> Iterator[None]:
+    """Run the statements within on the present transaction's connection."""
+    before = (_session.connection, _session.queue)
+    _session.connection, _session.queue = connection.connection, {}
+    try:
+        with connection.wrap_database_errors:
+            yield
+            flush()
+    finally:
+        _session.connection, _session.queue = before
+
+
+def _named_errors() -> AbstractContextManager[object]:
+    """Outside of a session, which does it once for all: the driver's errors as Django's."""
+    return _AS_THEY_ARE if _session.connection is not None else connection.wrap_database_errors
+
+
+def _connected() -> Any:
+    if _session.connection is not None:
+        return _session.connection
+    if connection.connection is None:
+        connection.ensure_connection()
+    return connection.connection
+
+
+def _run(statement: str, params: Sequence[object]) -> Any:
+    if SQLITE:
+        return _connected().execute(_for_sqlite(statement), params)
+    return _cursor().execute(statement, params)
+
+
+def _cursor() -> Any:
+    """The driver's own cursor: on PostgreSQL one whose statements the server plans once."""
+    return _connected().cursor() if SQLITE else psycopg.Cursor(_connected())
+
+
+@lru_cache(maxsize=512)
+def _for_sqlite(statement: str) -> str:
+    return statement.replace("%s", "?")
