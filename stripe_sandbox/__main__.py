@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
+from stripe_sandbox.faults import Faults
 from stripe_sandbox.sandbox import Sandbox
 from stripe_sandbox.server import HOST, SandboxServer
 from stripe_sandbox.store import Store, StoreError
@@ -37,8 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         store = Store(chosen.database)
     except StoreError as error:
         _stop(f"{error}; give a writable file to --database")
+    sandbox = Sandbox(store, accounts, faults=Faults() if chosen.faults else None)
     try:
-        server = SandboxServer(chosen.port, Sandbox(store, accounts), verbose=chosen.verbose)
+        server = SandboxServer(chosen.port, sandbox, verbose=chosen.verbose)
     except (OSError, OverflowError) as error:
         _stop(f"cannot listen on {HOST}:{chosen.port}: {error}; choose another --port, or 0")
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
@@ -62,6 +64,9 @@ def _parser() -> argparse.ArgumentParser:
         help="a secret key and the name of the account it opens; may be given several times",
     )
     parser.add_argument("--verbose", action="store_true", help="log requests to standard error")
+    parser.add_argument(
+        "--faults", action="store_true", help="let anybody ask for faults at /faults (for tests)"
+    )
     parser.add_argument(
         "--die-with-parent", action="store_true", help="end when the starting process ends (Linux)"
     )

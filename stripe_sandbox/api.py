@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stripe_sandbox import intent_requests, lists, payment_intents
+from stripe_sandbox import balances, intent_requests, lists, payment_intents, payouts
 from stripe_sandbox.errors import Answer, ApiError, missing, unrecognized_url
 from stripe_sandbox.expansion import expanded, expansions_of
 from stripe_sandbox.forms import Form
@@ -63,6 +63,27 @@ def _list_charges(_: str, form: Form) -> Execution:
     return lambda context: lists.page(context.account, listing)
 
 
+def _create_payout(_: str, form: Form) -> Execution:
+    creation = payouts.read_creation(form)
+    return lambda context: payouts.create(context, creation)
+
+
+def _cancel_payout(payout: str, form: Form) -> Execution:
+    reject_unknown(form, ("expand",))
+    expand = expansions_of(form, "payout")
+    return lambda context: payouts.cancel(context, payout, expand)
+
+
+def _list_payouts(_: str, form: Form) -> Execution:
+    listing = lists.read_payout_listing(form)
+    return lambda context: lists.page(context.account, listing)
+
+
+def _balance(_: str, form: Form) -> Execution:
+    reject_unknown(form, ("expand",))
+    return lambda context: Answer(status=200, body=balances.balance(context.account))
+
+
 def _retrieve(kind: str, refusal: Callable[[str], ApiError], *extra: str) -> Endpoint:
     def prepare(object_id: str, form: Form) -> Execution:
         reject_unknown(form, ("expand", *extra))
@@ -105,6 +126,11 @@ _ROUTES = (
     _route("POST", "/v1/payment_intents/{id}", _update_intent),
     _route("POST", "/v1/payment_intents/{id}/confirm", _confirm_intent),
     _route("POST", "/v1/payment_intents/{id}/cancel", _cancel_intent),
+    _route("GET", "/v1/balance", _balance),
+    _route("POST", "/v1/payouts", _create_payout),
+    _route("GET", "/v1/payouts", _list_payouts),
+    _route("GET", "/v1/payouts/{id}", _retrieve("payout", payouts.no_such_payout)),
+    _route("POST", "/v1/payouts/{id}/cancel", _cancel_payout),
     _route("GET", "/v1/charges", _list_charges),
     _route(
         "GET",

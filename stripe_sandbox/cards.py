@@ -109,6 +109,7 @@ TEST_CARDS: dict[str, Card] = {
     "pm_card_diners": Card(last4="0004", brand="diners"),
     "pm_card_jcb": Card(last4="0505", brand="jcb"),
     "pm_card_unionpay": Card(last4="0005", brand="unionpay"),
+    "pm_card_bypassPending": Card(last4="0077"),  # its charges are available at once
     "pm_card_authenticationRequired": Card(last4="3184", needs_authentication=True),
     "pm_card_authenticationRequiredOnSetup": Card(last4="3155", needs_authentication=True),
     "pm_card_threeDSecure2Required": Card(last4="3220", needs_authentication=True),

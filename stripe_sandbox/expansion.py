@@ -10,6 +10,7 @@ _EXPANDABLE = {
     "payment_intent": {"latest_charge": "charge", "payment_method": "payment_method"},
     "charge": {"payment_intent": "payment_intent"},
     "payment_method": {},
+    "payout": {},
 }
 _NEVER_SET = ("application", "customer", "on_behalf_of", "review", "balance_transaction")
 """Expandable in Stripe, null here: expanding null is allowed and changes nothing."""

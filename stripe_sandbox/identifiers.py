@@ -23,6 +23,10 @@ def payment_method_id() -> str:
     return "pm_1" + random_text(23)
 
 
+def payout_id() -> str:
+    return "po_1" + random_text(23)
+
+
 def request_id() -> str:
     return "req_" + random_text(14)
 

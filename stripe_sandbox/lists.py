@@ -38,6 +38,13 @@ def read_charge_listing(form: Form) -> Listing:
     return _listing(form, "charge", "/v1/charges", parameters.text_of(form, "payment_intent"))
 
 
+def read_payout_listing(form: Form) -> Listing:
+    """Read GET /v1/payouts."""
+    known = [name for name in _KNOWN if name != "customer"]
+    parameters.reject_unknown(form, known, ("arrival_date", "destination", "status"))
+    return _listing(form, "payout", "/v1/payouts", None)
+
+
 def page(account: Account, listing: Listing) -> Answer:
     """Return one page; a cursor or a filter that names nothing of this account is refused."""
     window = listing.window

@@ -18,6 +18,7 @@ from stripe_sandbox.errors import (
     server_error,
     unrecognized_url,
 )
+from stripe_sandbox.faults import NO_FAULT, PLACE, Fault, Faults, HangUpError
 from stripe_sandbox.forms import parse_form
 from stripe_sandbox.idempotency import Call, KeysInUse
 from stripe_sandbox.identifiers import request_id
@@ -49,16 +50,28 @@ class Sandbox:
     """Answers requests as Stripe does, for the accounts whose keys it was given."""
 
     def __init__(
-        self, store: Store, accounts: Mapping[str, str], clock: Callable[[], float] = time.time
+        self,
+        store: Store,
+        accounts: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+        faults: Faults | None = None,
     ) -> None:
-        """``accounts`` maps secret keys to account names; ``clock`` tells Unix seconds."""
+        """``accounts`` maps secret keys to account names; ``clock`` tells Unix seconds.
+
+        Without ``faults`` nobody can ask for any.
+        """
         self._store = store
         self._accounts = dict(accounts)
         self._clock = clock
+        self._faults = faults
         self._keys = KeysInUse()
 
     def respond(self, request: Request) -> Response:
-        """Answer one request; never raises, a defect of ours is a 500 and a trace on stderr."""
+        """Answer one request; a defect of ours is a 500 and a trace on stderr.
+
+        Raises:
+            HangUpError: where it was told to, and nothing else.
+        """
         reply = _Reply()
         try:
             return reply.made(self._answer(request, reply))
@@ -66,6 +79,8 @@ class Sandbox:
             if error.status == 401:
                 reply.headers["WWW-Authenticate"] = 'Basic realm="Stripe"'
             return reply.made(error.answer())
+        except HangUpError:
+            raise
         except Exception:  # noqa: BLE001 - the caller gets an answer, the operator a trace
             _trace()
             return reply.made(server_error().answer())
@@ -74,6 +89,8 @@ class Sandbox:
         if request.path == "/healthz" and request.method == "GET":
             self._store.rows("SELECT 1", ())
             return Answer(status=200, body={"ok": True})
+        if self._faults is not None and request.path == PLACE:
+            return self._faults.told(request.method, parse_form(request.body))
         if not request.path.startswith("/v1/"):
             raise unrecognized_url(request.method, request.path)
         account = Account(self._store, self._account_named(request.authorization))
@@ -93,21 +110,24 @@ class Sandbox:
             key=request.idempotency_key or None,
         )
 
-        def executed() -> Answer:
+        def executed(fault: Fault) -> Answer:
             execution = prepare(object_id, form)  # refuses here: nothing begun, nothing kept
             context = self._context(account)
-            return idempotency.execute(
-                account, call, lambda: execution(context), self._clock(), _trace
-            )
+            deed = fault.around(lambda: execution(context))
+            answer = idempotency.execute(account, call, deed, self._clock(), _trace)
+            fault.after()
+            return answer
 
         if call.key is None:
-            return executed()
+            return executed(NO_FAULT)
         idempotency.check_key(call.key)
         reply.headers |= {"Idempotency-Key": call.key, "Original-Request": reply.request_id}
         with self._keys.held(account.name, call.key):
+            fault = self._faults.take("POST", request.path) if self._faults else NO_FAULT
+            fault.before()
             kept = idempotency.replayed(account, call, self._clock())
             if kept is None:
-                return executed()
+                return executed(fault)
         reply.headers |= {"Idempotent-Replayed": "true", "Original-Request": kept.request_id}
         return kept.answer
 

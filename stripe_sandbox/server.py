@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 from stripe_sandbox.errors import Answer, invalid_request
+from stripe_sandbox.faults import HangUpError
 from stripe_sandbox.sandbox import Request, Response, Sandbox
 
 HOST = "127.0.0.1"
@@ -81,7 +82,10 @@ class _Handler(BaseHTTPRequestHandler):
             authorization=self.headers.get("Authorization"),
             idempotency_key=self.headers.get("Idempotency-Key"),
         )
-        self._send(self.server.sandbox.respond(request))
+        try:
+            self._send(self.server.sandbox.respond(request))
+        except HangUpError:
+            self.close_connection = True
 
     def _body(self) -> str | None:
         """Return the body, or answer 4xx, end the connection and return None."""
