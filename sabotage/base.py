@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from uuid import UUID
 
 from pipeline.models import Run
+from pipeline.signals import announce
 from pipeline.world import now_ms, uuid4
-from sabotage import corrupt_hash, double_exec, reorder_steps, skip_step, tool_injection
+from sabotage import controls, corrupt_hash, double_exec, reorder_steps, skip_step, tool_injection
 from sabotage.evidence import Seen, find, see, told
+from sabotage.gallery import attack_of
 from sabotage.models import Attack
 from sabotage.shape import Fired, InjectionError, Injector, Param, Target, Value
 from sabotage.waiting import wait_until
@@ -24,30 +27,43 @@ INJECTORS: Mapping[str, Injector] = MappingProxyType(
 )
 
 
-def fire(run_id: str, name: str, params: Mapping[str, str], idempotency_key: str) -> Attack:
+def fire(
+    run_id: str,
+    name: str,
+    params: Mapping[str, str],
+    idempotency_key: str,
+    owner: UUID | None = None,
+) -> Attack:
     """Fire an injector at a run and judge what happened.
 
     The same key in the same workspace returns the same attack and does nothing. An empty
-    key counts as one that was never used.
+    key counts as one that was never used. ``owner`` is the workspace that the attack is kept
+    in, where that is not its run's.
 
     Raises:
         InjectionError: the attack cannot be made so; nothing was done, the key stays free.
     """
-    injector = INJECTORS.get(name)
+    injector = INJECTORS.get(name) or attack_of(name)
     if injector is None:
         raise InjectionError(f"There is no injector {name!r}; there are {', '.join(INJECTORS)}.")
     values = injector.read(params)
     run = Run.objects.get(id=run_id)
-    attack, new = _claimed(run, injector, idempotency_key or str(uuid4()))
+    attack, new = _claimed(
+        run, injector, idempotency_key or str(uuid4()), owner or run.workspace_id
+    )
     if not new:
         wait_until(lambda: _is_judged(attack), JUDGED_MS_MAX)
         attack.refresh_from_db()
         return attack
     try:
-        return _carried_out(attack, injector, values)
+        fired = _carried_out(attack, injector, values)
     except BaseException:
         attack.delete()
         raise
+    announce(attack.run)  # judged and stored: the verdict waits for no comparison
+    attack.control = controls.beside(attack, values, fired.facts)
+    attack.save(update_fields=["control"])
+    return attack
 
 
 def look_again(attack: Attack) -> Attack:
@@ -58,18 +74,20 @@ def look_again(attack: Attack) -> Attack:
     """
     run_id = str(attack.run_id)
     found = find(run_id, see(run_id))
-    fresh = told(found)
+    breached = dict.fromkeys((*attack.evidence.get("breaches", ()), *found.breaches))
+    fresh = {**told(found), "breaches": list(breached)}  # what got out once stays said
     attack.evidence = {**attack.evidence, **{name: fresh[name] for name in LASTING}}
-    attack.integrity = "BREACHED" if found.breaches else "HELD"
+    own = attack.evidence.get("seen_by_the_attack")
+    attack.integrity = "BREACHED" if breached or own else "HELD"
     attack.state_after = found.after.state
     attack.save(update_fields=["evidence", "integrity", "state_after"])
     return attack
 
 
-def _claimed(run: Run, injector: Injector, key: str) -> tuple[Attack, bool]:
+def _claimed(run: Run, injector: Injector, key: str, owner: UUID) -> tuple[Attack, bool]:
     """The attack of this key: ours to carry out where it is new."""
     return Attack.objects.get_or_create(
-        workspace_id=run.workspace_id,
+        workspace_id=owner,
         idempotency_key=key,
         defaults={
             "id": uuid4(),
@@ -81,7 +99,7 @@ def _claimed(run: Run, injector: Injector, key: str) -> tuple[Attack, bool]:
     )
 
 
-def _carried_out(attack: Attack, injector: Injector, values: Mapping[str, Value]) -> Attack:
+def _carried_out(attack: Attack, injector: Injector, values: Mapping[str, Value]) -> Fired:
     run_id = str(attack.run_id)
     before = see(run_id)
     target = Target(
@@ -96,7 +114,7 @@ def _carried_out(attack: Attack, injector: Injector, values: Mapping[str, Value]
     attack.proposal_ref = fired.proposal_ref
     attack.created_ms = now_ms()
     attack.save()
-    return attack
+    return fired
 
 
 def _judge(attack: Attack, injector: Injector, fired: Fired, before: Seen) -> None:
@@ -104,8 +122,10 @@ def _judge(attack: Attack, injector: Injector, fired: Fired, before: Seen) -> No
     judgement = injector.judge(found, fired)
     attack.state_before, attack.state_after = before.state, found.after.state
     attack.verdict, attack.rule, attack.where = judgement.verdict, judgement.rule, judgement.where
-    attack.integrity = "BREACHED" if found.breaches else "HELD"
+    attack.integrity = "BREACHED" if found.breaches or judgement.breaches else "HELD"
     attack.evidence = {**told(found), **fired.facts, **judgement.facts}
+    if judgement.breaches:
+        attack.evidence["seen_by_the_attack"] = list(judgement.breaches)
     if judgement.event is not None:
         attack.evidence["event"] = judgement.event
     if fired.proposal_ref:

@@ -1,8 +1,9 @@
 """A campaign: injectors fired at fresh runs, with a real queue, worker and Stripe counterpart."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from celery import Celery
 from django.conf import settings
@@ -10,20 +11,48 @@ from django.utils.module_loading import import_string
 
 import samples
 from nanovm_core import lifecycle as life
-from pipeline import runtime, workspaces
+from pipeline import intake, runtime, workspaces
 from pipeline.commands import stripe_in_reach
 from pipeline.models import Run
-from pipeline.processes import ProcessError, celery_worker, redis_server
+from pipeline.processes import Child, ProcessError, celery_worker, redis_server
 from pipeline.reports import decision
 from sabotage.base import fire, look_again
 from sabotage.evidence import see
+from sabotage.gallery import EXHIBITS
 from sabotage.models import Attack
+from sabotage.showing import show
 from sabotage.waiting import wait_until
 
 OPERATOR = "operator"
 SAMPLE = "plain"
 PACE_MS = 250  # slow enough for fifty messages to meet a run that is being driven
 STANDS_MS_MAX = 60_000  # a loaded machine's worker may take its time
+RESTS_MS_MAX = 20_000  # a run that lost a guard may never end
+AT_REST = life.TERMINAL | life.SUSPENDED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When a run is attacked: it owes ``step``, and no worker begins that for so long.
+
+    ``paused``: it stands still before the step, and owes nothing.
+    """
+
+    step: str
+    held_back_ms: int = 0
+    paused: bool = False
+
+
+MOMENTS: Mapping[str, Moment] = {
+    "the document is to be read": Moment(step="extract", held_back_ms=2_000),
+    "the model is to be asked": Moment(step="propose", held_back_ms=2_000),
+    "the payment is to be made": Moment(step="charge", held_back_ms=2_000),
+    "the payment is being made": Moment(step="charge"),
+    "the run is paused before the payment": Moment(step="charge", paused=True),
+}
+
+
+Worker = AbstractContextManager[Child]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +64,7 @@ class Outcome:
     rule: str
     integrity: str
     evidence: Mapping[str, object]
+    control: Mapping[str, object]  # what the naive loop did under the same attack
 
     @property
     def got_through(self) -> bool:
@@ -42,25 +72,52 @@ class Outcome:
 
 
 @contextmanager
-def laboratory() -> Iterator[None]:
+def laboratory(worker: Callable[[Mapping[str, str]], Worker] = celery_worker) -> Iterator[None]:
     """Everything that a campaign needs, for the length of the block; nothing is left behind."""
-    with stripe_in_reach(), _queue() as url, celery_worker(_worker_environment(url)):
+    with stripe_in_reach(), _queue() as url, worker(_worker_environment(url)):
         yield
 
 
-def attack(name: str) -> Outcome:
-    """Fire one injector at a fresh run in a fresh workspace, and let the run come to its end."""
+def attack(name: str, params: Mapping[str, str] = MappingProxyType({})) -> Outcome:
+    """Fire one injector at a fresh run in a fresh workspace, and let the run come to its end.
+
+    An attack of the gallery sets its own stage, and ends what it began; it alone has ``params``.
+    """
+    if name in EXHIBITS:
+        return _outcome(show(workspaces.create(), name, params, name))
     return TWICE[name]() if name in TWICE else _mid_run(name)
+
+
+def attack_at(moment: Moment, name: str, params: Mapping[str, str]) -> Outcome:
+    """Fire one injector at a fresh run that owes this step, and let the run go where it goes.
+
+    What it owes is begun at once where the moment holds nothing back, and else a while later.
+    """
+    run_id = _paused_before(moment.step)
+    Run.objects.filter(id=run_id).update(pace_ms=moment.held_back_ms)
+    if not moment.paused:
+        runtime.resume(run_id, OPERATOR)
+    shot = fire(run_id, name, params, "at-a-moment")
+    Run.objects.filter(id=run_id).update(pace_ms=0)
+    if _run(run_id).state == life.PAUSED:
+        runtime.resume(run_id, OPERATOR)
+    wait_until(lambda: _run(run_id).state in AT_REST, RESTS_MS_MAX)
+    return _outcome(look_again(shot))
+
+
+def _paused_before(step: str) -> str:
+    run_id = _fresh_run(stepping=True)
+    runtime.start(run_id, OPERATOR)
+    _stand(run_id, life.PAUSED)
+    while _run(run_id).step != step:
+        runtime.step(run_id, OPERATOR)
+        _stand(run_id, life.PAUSED)
+    return run_id
 
 
 def _mid_run(name: str) -> Outcome:
     """At a run that is paused before its model is asked."""
-    run_id = _fresh_run(stepping=True)
-    runtime.start(run_id, OPERATOR)
-    _stand(run_id, life.PAUSED)
-    while _run(run_id).step != "propose":
-        runtime.step(run_id, OPERATOR)
-        _stand(run_id, life.PAUSED)
+    run_id = _paused_before("propose")
     shot = fire(run_id, name, {}, "mid-run")
     if _run(run_id).state == life.PAUSED:
         runtime.resume(run_id, OPERATOR)
@@ -95,6 +152,7 @@ def _outcome(shot: Attack, *, after_the_end: Attack | None = None) -> Outcome:
         rule=worst.rule,
         integrity=worst.integrity,
         evidence=evidence,
+        control=worst.control,
     )
 
 
@@ -111,7 +169,7 @@ def _told(shot: Attack) -> dict[str, object]:
 
 def _fresh_run(*, stepping: bool = False, pace_ms: int = 0) -> str:
     path = samples.path(SAMPLE)
-    run = runtime.create_run(
+    run = intake.create_run(
         workspaces.create(), path.read_bytes(), path.name, stepping=stepping, pace_ms=pace_ms
     )
     return str(run.id)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nanovm_core import capabilities, envelope, fsm
-from nanovm_core.fsm import moves, steps
+from nanovm_core.fsm import ended, moves, steps
 from nanovm_core.messages import Decision
 from pipeline import leases, records
 
@@ -14,8 +14,8 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
     "CAP-001": capabilities.resolve,
     "FSM-001": steps._owed,
     "FSM-002": moves.expect,
-    "FSM-003": fsm._absorbed,
-    "FSM-008": leases.take,
+    "FSM-003": ended.absorbed,
+    "FSM-008": leases.is_held,
     "FSM-011": fsm._delivered,
     "FSM-012": steps._owed,
     "LOG-001": envelope._check,

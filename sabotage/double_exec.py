@@ -1,6 +1,7 @@
 """``double_exec``: the run's own messages come again, at once and late; it is started twice."""
 
 from collections import Counter
+from typing import Any
 
 from nanovm_core import lifecycle as life
 from nanovm_core.messages import Decision
@@ -18,10 +19,11 @@ ANSWERED = frozenset({"ignored", "refused"})
 
 
 def inject(target: Target) -> Fired:
-    """Redeliver, start again, resume twice; then wait until each delivery is accounted for."""
+    """Start again, resume twice, redeliver; then wait until each delivery is accounted for."""
     times = int(target.values["redeliveries"])
+    decisions = _commanded(target)
     with delivering(target.run_id, target.run.program_hash, times) as door:
-        decisions = _commanded(target)
+        pass
     wait_until(lambda: _settled(target, times))
     answered = _answered(target.run, target.before)
     if not sum(answered.values()) and not _calls_grew(target):
@@ -108,13 +110,22 @@ def _calls_grew(target: Target) -> bool:
 
 def _repeated(found: Found) -> int:
     """Effects that were acted on twice since; a try that found the outside silent is no act."""
-    rows = AdapterCall.objects.filter(run=found.run).exclude(outcome="TransientError")
+    rows = AdapterCall.objects.filter(run=found.run).exclude(
+        outcome__in=("TransientError", "NotSentError")
+    )
     acts = Counter(rows.values_list("key", flat=True))
     return sum(acts[key] > 1 for key in {call.key for call in found.calls_since})
 
 
 def _taken(decision: Decision) -> bool:
-    return decision.refusal is None and not decision.absorbed and bool(decision.drafts)
+    """Whether a command moved the run from where no such command leads anywhere.
+
+    A worker may bring the run to where it is an ordinary one, between our look and our word.
+    """
+    if decision.refusal is not None or decision.absorbed or not decision.drafts:
+        return False
+    state: Any = decision.drafts[0].body["state"]
+    return (state["from"], state["event"]) not in life.TABLE
 
 
 def _rule(fired: Fired, after: Seen) -> str:

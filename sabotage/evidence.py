@@ -79,8 +79,8 @@ class Found:
     @property
     def calls_since(self) -> tuple[AdapterCall, ...]:
         """The adapters' own records since."""
-        rows = AdapterCall.objects.filter(run=self.run).exclude(id__in=self.before.calls)
-        return tuple(rows.order_by("id"))
+        rows = AdapterCall.objects.filter(run=self.run).exclude(number__in=self.before.calls)
+        return tuple(rows.order_by("number"))
 
 
 def see(run_id: str) -> Seen:
@@ -98,7 +98,7 @@ def see(run_id: str) -> Seen:
         holder=lease.holder if lease is not None and held else "",
         lease_absorbed=lease.absorbed if lease is not None else 0,
         absorbed=dict(Absorbed.objects.filter(run=run).values_list("kind", "count")),
-        calls=tuple(AdapterCall.objects.filter(run=run).values_list("id", flat=True)),
+        calls=tuple(AdapterCall.objects.filter(run=run).values_list("number", flat=True)),
     )
 
 

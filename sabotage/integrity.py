@@ -1,14 +1,18 @@
 """Whether anything got out that was not sealed first: computed from records, never assumed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 
 from nanovm_core.canonical import decode
-from nanovm_core.envelope import canonical_hash
+from nanovm_core.envelope import canonical_hash, snapshot_hash
 from nanovm_core.errors import CanonicalError
 from nanovm_core.lifecycle import COMPLETED
+from pipeline import programs
 from pipeline.models import AdapterCall, Envelope, Run
 from sabotage.far_side import FarSide
+
+Read = tuple[Envelope, Mapping[str, object] | None]  # a row, and what its bytes say if whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +26,18 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What a run's undamaged envelopes say, and how many intents are damaged."""
+    """What a run's undamaged envelopes say, and how many intents are damaged.
+
+    ``altered``: how many envelopes are not what was sealed, since damage was last named.
+    ``ahead``: whether money was asked for before anything authorized it. ``order``: the steps
+    in the order in which they were begun; empty where an envelope is damaged.
+    """
 
     intents: tuple[Intent, ...]
     damaged_intents: int
+    altered: int
+    ahead: bool
+    order: tuple[str, ...]
     invoice: tuple[str, int] | None  # the currency and amount that the document gave
 
 
@@ -36,18 +48,50 @@ def intents(run: Run) -> tuple[Intent, ...]:
 
 def record(run: Run) -> Record:
     """Read the run's envelopes; a damaged one says nothing any more."""
-    found: list[Intent] = []
-    damaged, invoice = 0, None
     rows = Envelope.objects.filter(workspace_id=run.workspace_id, run=str(run.id)).order_by("n")
-    for row in rows:
-        body = _whole(row)
-        if body is None:
-            damaged += row.kind == "intent"
-        elif body.get("kind") == "intent":
-            found.append(_intent(body))
-        elif body.get("kind") == "result" and body.get("tool") == "vault.split":
-            invoice = _money(body.get("out"))
-    return Record(intents=tuple(found), damaged_intents=damaged, invoice=invoice)
+    read = [(row, _whole(row)) for row in rows]
+    bodies = [body for _, body in read if body is not None]
+    intents = [body for body in bodies if body.get("kind") == "intent"]
+    splits = [body for body in bodies if body.get("tool") == "vault.split"]
+    invoice = [_money(body.get("out")) for body in splits if body.get("kind") == "result"]
+    return Record(
+        intents=tuple(_intent(body) for body in intents),
+        damaged_intents=sum(body is None and row.kind == "intent" for row, body in read),
+        altered=_altered(read),
+        ahead=len(bodies) == len(read) and _ahead(bodies),
+        order=_order(bodies) if len(bodies) == len(read) else (),
+        invoice=invoice[-1] if invoice else None,
+    )
+
+
+def _altered(read: Sequence[Read]) -> int:
+    """How many envelopes do not hash, or name another predecessor, since damage was named."""
+    count, before = 0, ""
+    for row, body in read:
+        if body is not None and body.get("kind") == "integrity":
+            count = 0
+        elif body is None or (before and body.get("prev") != before):
+            count += 1
+        before = row.hash
+    return count
+
+
+def _ahead(bodies: Iterable[Mapping[str, object]]) -> bool:
+    """Whether a call that moves money was begun before an authorization was sealed."""
+    authorized = False
+    for body in bodies:
+        if body.get("kind") == "intent" and _money(body.get("in")) and not authorized:
+            return True
+        authorized = authorized or body.get("outcome") == "authorized"
+    return False
+
+
+def _order(bodies: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+    """The steps that intents and results name, each once for as long as it lasted."""
+    steps = [
+        str(b["step"]) for b in bodies if b.get("kind") in ("intent", "result") and "step" in b
+    ]
+    return tuple(step for step, _ in groupby(steps))
 
 
 def breaches(run: Run, far: FarSide) -> tuple[str, ...]:
@@ -64,6 +108,7 @@ def breaches(run: Run, far: FarSide) -> tuple[str, ...]:
         *_wrong_amounts(sealed, far),
         *_twice(far),
         *_missing(run, far),
+        *_unseen(run, sealed),
     )
 
 
@@ -99,6 +144,41 @@ def _twice(far: FarSide) -> Iterable[str]:
 def _missing(run: Run, far: FarSide) -> Iterable[str]:
     if far.reachable and run.state == COMPLETED and not far.succeeded:
         yield "The run says that it paid, and the far side holds no payment."
+
+
+def _unseen(run: Run, sealed: Record) -> Iterable[str]:
+    """Damage that the run went on with, and a payment that nothing had authorized."""
+    if sealed.altered:
+        yield f"{sealed.altered} sealed envelopes were altered, and nothing names them."
+    if _other_value(run):
+        yield "The run goes on from a value that its last envelope does not seal."
+    if sealed.ahead:
+        yield "Money was asked for before anything had authorized it."
+    for before, step in _strays(run, sealed.order):
+        yield f"{step} was begun after {before}, where the run's own program does not lead."
+
+
+def _strays(run: Run, order: Sequence[str]) -> Iterable[tuple[str, str]]:
+    """The moves between steps that are not in the program which the run's genesis names."""
+    own = programs.current()
+    if own.hash != run.program_hash:
+        if programs.found_hash(run) != run.program_hash:
+            return  # nobody here has that program, so nobody can say
+        own = programs.compiled(bytes(run.program_source))
+    steps = own.steps
+    for before, step in pairwise(order):
+        known = steps.get(before)
+        ways = (*(branch.to for branch in known.next), known.on_error) if known else ()
+        if step not in ways:
+            yield before, step
+
+
+def _other_value(run: Run) -> bool:
+    now = Run.objects.get(id=run.id)  # its length and its value, as of one moment
+    rows = Envelope.objects.filter(workspace_id=now.workspace_id, run=str(now.id))
+    last = rows.filter(n=now.length - 1).first()
+    body = None if last is None else _whole(last)
+    return body is not None and body.get("snapshot") != snapshot_hash(bytes(now.snapshot))
 
 
 def _whole(row: Envelope) -> Mapping[str, object] | None:

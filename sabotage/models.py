@@ -35,6 +35,8 @@ class Attack(models.Model):
     where = models.CharField(max_length=160, blank=True)  # file.py:line function
     integrity = models.CharField(max_length=8, default="HELD")  # HELD, BREACHED
     evidence = models.JSONField(default=dict)
+    control = models.JSONField(default=dict)  # what the naive loop did under the same attack
+    unguarded = models.JSONField(default=dict)  # the same attack on a copy without its guards
     created_ms = models.BigIntegerField()
     idempotency_key = models.CharField(max_length=80)
 

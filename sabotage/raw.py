@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Model
 
-from pipeline.models import Envelope, Outbox, Run
+from pipeline.models import Envelope, Outbox, Run, Secret, Terms
 
 SQLITE_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s"
 POSTGRES_TRIGGERS = (
@@ -37,6 +37,27 @@ def change_run(run: Run, column: str, value: bytes) -> None:
     changed = _execute(
         f"UPDATE {table} SET {column} = %s WHERE workspace_id = %s AND id = %s",  # noqa: S608 - names of ours
         [_stored(Run, column, value), _workspace(run), _stored(Run, "id", run.id)],
+    )
+    _expect_one(changed)
+
+
+def change_terms(run: Run, column: str, value: bytes) -> None:
+    """Overwrite the program or the policy beside this run."""
+    changed = _execute(
+        f"UPDATE {Terms._meta.db_table} SET {column} = %s WHERE run_id = %s",  # noqa: S608 - names of ours
+        [_stored(Terms, column, value), _stored(Run, "id", run.id)],
+    )
+    _expect_one(changed)
+
+
+def change_secret(run: Run, ref: str, columns: Mapping[str, object]) -> None:
+    """Overwrite columns of one secret of this run's row in the vault."""
+    table = Secret._meta.db_table
+    marks = ", ".join(f"{column} = %s" for column in columns)
+    values = [_stored(Secret, column, value) for column, value in columns.items()]
+    changed = _execute(
+        f"UPDATE {table} SET {marks} WHERE run_id = %s AND ref = %s",  # noqa: S608 - names of ours
+        [*values, _stored(Run, "id", run.id), ref],
     )
     _expect_one(changed)
 

@@ -78,13 +78,18 @@ class Fired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the evidence says: verdict, rule, the code that decided, the envelope that tells."""
+    """What the evidence says: verdict, rule, the code that decided, the envelope that tells.
+
+    ``breaches`` are what this attack alone can see to have got out, a sentence each; what any
+    attack sees is found for all of them.
+    """
 
     verdict: str
     rule: str
     where: str
     event: int | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
+    breaches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,17 @@
 """``skip_step``: the result of a later step is claimed, or its intent is forged."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from nanovm_core import fsm
 from nanovm_core.canonical import encode
 from nanovm_core.events import EffectDone
-from nanovm_core.fsm.flow import effect_key
-from nanovm_core.messages import RunId, Snapshot
-from pipeline import programs, runtime, vaultstore
+from nanovm_core.messages import Scalar
+from pipeline import runtime, vaultstore
 from pipeline.models import Outbox
 from pipeline.world import now_ms, random_bytes
 from sabotage import raw
+from sabotage.claims import key_of, tool_of
 from sabotage.deciders import place
 from sabotage.deliveries import delivering
 from sabotage.evidence import Found, sealed_since, see
@@ -40,42 +41,49 @@ def judge(found: Found, fired: Fired) -> Judgement:
     if acted and found.breaches:
         return Judgement(verdict="ACCEPTED", rule="", where="", event=judged.event)
     at = place(fsm._foreign, judged.rule) if judged.verdict == "BLOCKED" else judged.where
-    return Judgement(verdict=judged.verdict, rule=judged.rule, where=at, event=judged.event)
+    return replace(judged, where=at)
 
 
 def _seal_without_charge(target: Target) -> Fired:
     """Say that the last step is done."""
-    seal = programs.current().steps["seal"]
-    key = _key(target, seal.name, seal.tool)
-    event = EffectDone(at_ms=now_ms(), actor=ACTOR, key=key, out={"advice": "sent"})
-    return Fired(decisions=(runtime.submit(target.run_id, [event]),), facts={"claimed": seal.name})
+    return _claimed(target, "seal", {"advice": "sent"})
+
+
+def _result_of_a_step(target: Target) -> Fired:
+    """Say that the chosen step is done, whichever the run stands at."""
+    return _claimed(target, str(target.values["step"]), {})
+
+
+def _claimed(target: Target, name: str, out: Mapping[str, Scalar]) -> Fired:
+    key = key_of(target.run_id, name)
+    facts = {"claimed": name, **_beside(target, name, key, out)}
+    event = EffectDone(at_ms=now_ms(), actor=ACTOR, key=key, out=out)
+    return Fired(decisions=(runtime.submit(target.run_id, [event]),), facts=facts)
 
 
 def _charge_without_authorize(target: Target) -> Fired:
     """Say that the payment was made."""
-    key = _key(target, "charge", _charge_tool())
+    key = key_of(target.run_id, "charge")
     sealed = vaultstore.seal_values(
         target.run_id, target.run.workspace.origin, {"payment": b"pi_forged"}
     )["payment"]
-    event = EffectDone(
-        at_ms=now_ms(),
-        actor=ACTOR,
-        key=key,
-        out={"payment": sealed.ref, "payment_status": "succeeded"},
-        secrets=(sealed.commitment,),
-    )
+    out: dict[str, Scalar] = {"payment": sealed.ref, "payment_status": "succeeded"}
+    facts = {"claimed": "charge", **_beside(target, "charge", key, out)}
+    event = EffectDone(at_ms=now_ms(), actor=ACTOR, key=key, out=out, secrets=(sealed.commitment,))
     decision = runtime.submit(target.run_id, [event], secrets=[sealed])
-    return Fired(decisions=(decision,), facts={"claimed": "charge"})
+    return Fired(decisions=(decision,), facts=facts)
 
 
 def _forged_intent(target: Target) -> Fired:
     """Put an unauthorised charge into the outbox, and have the workers look there."""
     row = _forged_row(target)
+    forged: dict[str, Scalar] = {"amount_minor": FORGED_MINOR, "currency": "USD"}
+    beside = _beside(target, row.step, row.key, forged)
     raw.add_to_outbox(row)
     with delivering(target.run_id, target.run.program_hash, 1) as door:
         pass
     wait_until(lambda: _noticed(target))
-    facts = {"forged_key": row.key, "forged_amount_minor": FORGED_MINOR, "door": door}
+    facts = {"forged_key": row.key, "forged_amount_minor": FORGED_MINOR, "door": door, **beside}
     return Fired(facts=facts)
 
 
@@ -85,10 +93,10 @@ def _forged_row(target: Target) -> Outbox:
     attempt = max(taken, default=0) + 1
     args = {"amount_minor": FORGED_MINOR, "currency": "USD", "payment_method": "pm_card_visa"}
     return Outbox(
-        key=_key(target, "charge", _charge_tool(), attempt),
+        key=key_of(target.run_id, "charge", attempt),
         run=target.run,
         step="charge",
-        tool=_charge_tool(),
+        tool=tool_of("charge"),
         attempt=attempt,
         args=encode(args),
         warrant_id=random_bytes(32).hex(),
@@ -105,22 +113,23 @@ def _noticed(target: Target) -> bool:
     )
 
 
-def _key(target: Target, step: str, tool: str, attempt: int = 1) -> str:
-    """The key that the step would have; it is derived, so anybody can know it."""
-    now = Snapshot(run=RunId(target.run_id), program="", policy="", state="", step=step)
-    return effect_key(now, step, tool, attempt)
-
-
-def _charge_tool() -> str:
-    steps = programs.current().steps.values()
-    return next(step.accepts[0] for step in steps if step.accepts)
+def _beside(target: Target, step: str, key: str, values: Mapping[str, Scalar]) -> dict[str, object]:
+    """What was claimed or forged, and what the run owes: the one effect that it would take."""
+    rows = Outbox.objects.filter(run=target.run, done_ms=None)
+    owed = rows.values("step", "tool", "key").first()
+    return {
+        "proposed": {"step": step, "tool": tool_of(step), "key": key, "values": dict(values)},
+        "granted": owed or {"owed": "nothing"},
+    }
 
 
 WAYS: Mapping[str, Callable[[Target], Fired]] = {
     "seal without charge": _seal_without_charge,
     "charge without authorize": _charge_without_authorize,
     "forged intent in the outbox": _forged_intent,
+    "result of a step": _result_of_a_step,
 }
+STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")
 
 INJECTOR = Injector(
     name=NAME,
@@ -134,6 +143,13 @@ INJECTOR = Injector(
             kind="choice",
             default="seal without charge",
             choices=tuple(WAYS),
+        ),
+        Param(
+            name="step",
+            label="Step (for its result)",
+            kind="choice",
+            default="charge",
+            choices=STEPS,
         ),
     ),
     inject=inject,

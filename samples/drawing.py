@@ -1,6 +1,7 @@
 """Draws an invoice on pages, with reportlab."""
 
 import io
+import textwrap
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
@@ -19,6 +20,9 @@ _RIGHT: Final = _WIDTH - 56.0
 _TOP: Final = _HEIGHT - 64.0
 _ROW: Final = 20.0
 _CENT: Final = Decimal("0.01")
+_NOTE_TOP: Final = 400.0  # under the sums of an invoice of a few lines
+_NOTE_LINES_MAX: Final = 28  # down to the foot
+_NOTE_CHARS: Final = 100  # of a line, in Courier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,7 @@ class Bill:
     lines: tuple[Line, ...] = ()
     rows_a_page: int = 22
     hidden: tuple[str, ...] = field(default=())
+    note: str = ""
 
     @property
     def net(self) -> Decimal:
@@ -88,6 +93,7 @@ def draw(bill: Bill) -> bytes:
         if number == len(pages):
             _sums(canvas, bill, y)
             _hidden(canvas, bill)
+            _note(canvas, bill)
         _foot(canvas, bill, number, len(pages))
         canvas.showPage()
     canvas.save()
@@ -199,3 +205,21 @@ def _hidden(canvas: Canvas, bill: Bill) -> None:
     canvas.setFont("Helvetica", 1)
     for index, line in enumerate(bill.hidden):
         canvas.drawString(_LEFT, 130 - 1.5 * index, line)
+
+
+def _note(canvas: Canvas, bill: Bill) -> None:
+    """The note to the payer, as far as there is room and the font has signs for it.
+
+    It is drawn sign by sign, never laid out: a paragraph would take tags in it for orders.
+    """
+    if not bill.note:
+        return
+    _text(canvas, _LEFT, _NOTE_TOP, "Note to the payer:", 8.5, ink=_SOFT)
+    shown = bill.note.encode("cp1252", "replace").decode("cp1252")
+    lines = [part for line in shown.splitlines() for part in textwrap.wrap(line, _NOTE_CHARS)]
+    if len(lines) > _NOTE_LINES_MAX:
+        lines[_NOTE_LINES_MAX - 1 :] = ["…"]
+    canvas.setFillColor(_INK)
+    canvas.setFont("Courier", 8)
+    for index, line in enumerate(lines, start=1):
+        canvas.drawString(_LEFT, _NOTE_TOP - 2 - 9.5 * index, line)

@@ -18,6 +18,7 @@ from pypdf.generic import (
 from samples.drawing import Bill, Line
 
 _FILE: Final = "factur-x.xml"
+_THANKS: Final = "Thank you for your order. The deposit is deducted."
 
 
 def with_xml(pdf: bytes, bill: Bill) -> bytes:
@@ -69,7 +70,7 @@ _INVOICE: Final = Template("""\
       <udt:DateTimeString format="102">$issued</udt:DateTimeString>
     </ram:IssueDateTime>
     <ram:IncludedNote>
-      <ram:Content>Thank you for your order. The deposit is deducted.</ram:Content>
+      <ram:Content>$note</ram:Content>
     </ram:IncludedNote>
   </rsm:ExchangedDocument>
   <rsm:SupplyChainTradeTransaction>
@@ -184,6 +185,7 @@ def cross_industry_invoice(bill: Bill) -> bytes:
         "total": str(bill.total),
         "prepaid": str(bill.prepaid),
         "total_due": str(bill.total_due),
+        "note": bill.note or _THANKS,
     }
     escaped = {name: escape(value) for name, value in values.items()}
     return _INVOICE.substitute(escaped, lines="".join(lines)).encode()

@@ -1,4 +1,4 @@
-"""``manage.py sabotage [NAME…] --json``: fires injectors at fresh runs; the exit status counts."""
+"""``manage.py sabotage [NAME…] [--gallery] --json``: attacks fresh runs; the exit status counts."""
 
 import argparse
 import sys
@@ -8,7 +8,10 @@ from django.core.management.base import CommandError, CommandParser
 from pipeline.commands import PreparedCommand
 from sabotage.base import INJECTORS
 from sabotage.campaign import Outcome, attack, laboratory
+from sabotage.gallery import EXHIBITS
 from sabotage.shape import InjectionError
+
+KNOWN = (*INJECTORS, *EXHIBITS)
 
 
 class Command(PreparedCommand):
@@ -18,20 +21,21 @@ class Command(PreparedCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """NAME…, and how to say what became of them."""
-        parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(INJECTORS))
+        parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(KNOWN))
+        parser.add_argument("--gallery", action="store_true", help="every attack of the gallery")
         parser.add_argument("--json", action="store_true", help="one JSON object a line")
 
     def perform(self, options: argparse.Namespace) -> None:
         """Fire, say, count."""
         for name in options.names:
-            if name not in INJECTORS:
-                known = ", ".join(INJECTORS)
+            if name not in KNOWN:
+                known = ", ".join(KNOWN)
                 raise CommandError(
                     f"There is no injector {name!r}; there are {known}.", returncode=2
                 )
         through = 0
         with laboratory():
-            for name in options.names or INJECTORS:
+            for name in _meant(options):
                 outcome = _fired(name)
                 through += outcome.got_through
                 self._say(outcome, as_json=options.json)
@@ -46,15 +50,22 @@ class Command(PreparedCommand):
                     "rule": outcome.rule,
                     "integrity": outcome.integrity,
                     "evidence": outcome.evidence,
-                    "control": {},
+                    "control": outcome.control,
                 }
             )
             return
         said = outcome.evidence
         self.stdout.write(
             f"{outcome.verdict} {outcome.rule} {said['headline']} [{said['where']}]; integrity "
-            f"{outcome.integrity}, {said['payments']}, the run ended {said['end']}"
+            f"{outcome.integrity}, {said['payments']}, the run ended {said['end']}; "
+            f"a naive loop: {outcome.control['happened']}"
         )
+
+
+def _meant(options: argparse.Namespace) -> list[str]:
+    """The named ones; none named: the five, or with ``--gallery`` the gallery's."""
+    more = EXHIBITS if options.gallery else ()
+    return [*(options.names or (() if more else INJECTORS)), *more]
 
 
 def _fired(name: str) -> Outcome:

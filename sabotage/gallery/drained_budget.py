@@ -1,0 +1,144 @@
+"""``drained_budget``: one run after the other, and the stopped one again, until nothing is left."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nanovm_core import lifecycle as life
+from pipeline import programs
+from pipeline.models import AdapterCall, Budget, Run, Workspace
+from sabotage.evidence import Found
+from sabotage.gallery import invoices, stage
+from sabotage.gallery.exhibit import Exhibit
+from sabotage.gallery.reading import Ended, ended, first_stop, got_out, paid, where
+from sabotage.shape import Fired, Injector, Judgement, Param, Target, Value
+
+NAME = "drained_budget"
+AMOUNT_MINOR = 100_000
+RUNS, RESUMES = 4, 2
+CURRENCY = "USD"
+ENOUGH_FOR = 2  # runs
+MAX = {"calls": 4, "steps": 12, "money": ENOUGH_FOR * AMOUNT_MINOR}  # each is for those
+POLICY = """
+v = "nanovm-policy/1"
+name = "drained-budget"
+{budgets}
+[[rules]]
+id = "any-payment"
+at = "authorize"
+outcome = "allow"
+tools = ["stripe.create_payment_intent"]
+when = "$proposal.amount_minor > 0"
+why = "Any amount: the accounts alone are the limit."
+"""
+BUDGET = """
+[[budgets]]
+scope = "workspace"
+unit = "{unit}"
+max = {max}
+"""
+
+
+class Account(NamedTuple):
+    """An account as its row says it, and what the adapters and the far side say was used."""
+
+    limit: int
+    booked: int
+    used: int
+
+
+def first(workspace: Workspace, values: Mapping[str, Value]) -> Run:
+    """The first of the runs."""
+    return _run(workspace, str(values["unit"]))
+
+
+def inject(target: Target) -> Fired:
+    """Run one after the other beyond the account's end, then resume whatever was stopped."""
+    unit = str(target.values["unit"])
+    workspace = stage.now(target.run).workspace
+    runs = [target.run]
+    stage.start(target.run)
+    for _ in range(RUNS - 1):
+        runs.append(_run(workspace, unit))
+        stage.start(runs[-1])
+    resumed = 0
+    for run in runs * RESUMES:
+        if stage.now(run).state == life.EXHAUSTED:
+            stage.resume(run)
+            resumed += 1
+    return Fired(
+        facts={
+            "unit": unit,
+            "resumed": resumed,
+            "amount_minor": AMOUNT_MINOR,
+            "currency": CURRENCY,
+            "enough_for": ENOUGH_FOR,
+            "other_runs": [str(run.id) for run in runs[1:]],
+        }
+    )
+
+
+def judge(found: Found, fired: Fired) -> Judgement:
+    """BLOCKED where a run was stopped by the empty account, and no more was used than it held."""
+    unit, listed = str(fired.facts["unit"]), fired.facts["other_runs"]
+    ids = listed if isinstance(listed, list) else []
+    runs = [ended(found.run), *(ended(Run.objects.get(id=each)) for each in ids)]
+    account, stopped = _account(found.run, unit, runs), first_stop(runs)
+    rule = stopped.rule if stopped else ""
+    over = (f"{account.used} {unit} were used of an account that held {account.limit}.",)
+    return Judgement(
+        verdict="BLOCKED" if stopped and account.used <= account.limit else "ACCEPTED",
+        rule=rule,
+        where=where(rule),
+        facts={
+            "account": account._asdict(),
+            "paid": paid(runs),
+            "runs_ended": [each.told() for each in runs],
+        },
+        breaches=(*got_out(runs[1:]), *(over if account.used > account.limit else ())),
+    )
+
+
+def _account(run: Run, unit: str, runs: list[Ended]) -> Account:
+    name = f"workspace/{CURRENCY if unit == 'money' else unit}"
+    row = Budget.objects.get(workspace_id=run.workspace_id, account=name)
+    return Account(MAX[unit], row.reserved + row.spent, _used(unit, runs))
+
+
+def _used(unit: str, runs: list[Ended]) -> int:
+    """What was used, by records that no account is read for."""
+    if unit == "money":
+        return sum(each.paid_minor for each in runs)
+    calls = AdapterCall.objects.filter(run__in=[each.run for each in runs])
+    if unit == "calls":
+        calls = calls.filter(tool__in=list(programs.current().grants))
+    return calls.values("key").distinct().count()
+
+
+def _run(workspace: Workspace, unit: str) -> Run:
+    named = {unit: MAX[unit]} | ({} if unit == "money" else {"money": 10**9})
+    budgets = "".join(BUDGET.format(unit=each, max=limit) for each, limit in named.items())
+    document = invoices.asking(AMOUNT_MINOR, CURRENCY, f"DRAIN-{workspace.id.hex[-6:]}")
+    return stage.fresh(workspace, document, policy=POLICY.format(budgets=budgets))
+
+
+EXHIBIT = Exhibit(
+    injector=Injector(
+        name=NAME,
+        claim="What was given is all there is: stopping, resuming and asking anew refill nothing.",
+        wants="Use an account up, and then go on: new runs, and the stopped ones resumed.",
+        stopped_by="The budget: every use is reserved before it happens, or it does not happen.",
+        params=(
+            Param(
+                name="unit",
+                label="Account of",
+                kind="choice",
+                default="calls",
+                choices=tuple(MAX),
+            ),
+        ),
+        inject=inject,
+        judge=judge,
+    ),
+    stage=first,
+    why_alone="An account that only these runs draw on.",
+)

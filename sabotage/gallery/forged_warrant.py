@@ -1,0 +1,109 @@
+"""``forged_warrant``: an adapter is shown a warrant that the runtime did not sign for this call."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from nanovm_core import warrants
+from nanovm_core.messages import Effect
+from pipeline.effects import Work
+from pipeline.models import Run, Workspace
+from pipeline.world import now_ms, random_bytes
+from sabotage import judging
+from sabotage.evidence import Found
+from sabotage.gallery import invoices, rogue, stage
+from sabotage.gallery.exhibit import Exhibit
+from sabotage.shape import Fired, Injector, Judgement, Param, Target, Value
+
+NAME = "forged_warrant"
+FORGED_MINOR = 5_000_000
+LIFE_MS = 900_000
+AGAIN = "the genuine one, shown again at the end"
+
+
+def first(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
+    """An ordinary run, stepped."""
+    return rogue.paced(stage.fresh(workspace, invoices.plain(), stepping=True))
+
+
+def inject(target: Target) -> Fired:
+    """Show the adapter a warrant, then leave the run to honest workers."""
+    how = str(target.values["how"])
+    work = rogue.in_hand(target.run)
+    if how == AGAIN:
+        rogue.let_go(target.run)
+        tried = rogue.tried(replace(work, begun_before=True))
+        rogue.answer(target, tried)
+    else:
+        tried = rogue.tried(FORGERIES[how](work))
+        rogue.let_go(target.run)
+    return Fired(
+        facts={
+            "how": how,
+            "refused_by": tried.rule,
+            "decided_in": tried.where,
+            "asked_minor": work.effect.args["amount_minor"] if how == AGAIN else FORGED_MINOR,
+        }
+    )
+
+
+def judge(found: Found, fired: Fired) -> Judgement:
+    """BLOCKED by the adapter; IGNORED where the same call again was the same payment."""
+    rule, at = str(fired.facts["refused_by"]), str(fired.facts["decided_in"])
+    if fired.facts["how"] == AGAIN and not rule:
+        return judging.answer(found, fired, events={"EffectDone"}, actor=f"attacker:{NAME}")
+    return Judgement(verdict="BLOCKED" if rule else "ACCEPTED", rule=rule, where=at)
+
+
+def _own_key(work: Work) -> Work:
+    """A warrant for another amount, signed with a key of the attacker's."""
+    effect = _other(work.effect)
+    bound = warrants.binding(str(work.run.id), work.program.hash, effect)
+    warrant = warrants.mint(bound, at_ms=now_ms(), ttl_ms=LIFE_MS)
+    key = Ed25519PrivateKey.from_private_bytes(random_bytes(32))
+    return replace(work, effect=effect, token=warrants.sign(warrant, bound, key))
+
+
+def _other_amount(work: Work) -> Work:
+    """The genuine warrant, with a call for another amount."""
+    return replace(work, effect=_other(work.effect))
+
+
+def _edited(work: Work) -> Work:
+    """The genuine warrant, its amount overwritten in the signed bytes."""
+    amount = str(work.effect.args["amount_minor"]).encode()
+    token = work.token.replace(amount, str(FORGED_MINOR).encode())
+    return replace(work, effect=_other(work.effect), token=token)
+
+
+def _other(effect: Effect) -> Effect:
+    return effect._replace(args={**effect.args, "amount_minor": FORGED_MINOR})
+
+
+FORGERIES: Mapping[str, Callable[[Work], Work]] = {
+    "signed with the attacker's own key": _own_key,
+    "the genuine one, for another amount": _other_amount,
+    "the genuine one, its amount overwritten": _edited,
+}
+
+EXHIBIT = Exhibit(
+    injector=Injector(
+        name=NAME,
+        claim="A granted tool is used under a warrant that was signed for exactly this call.",
+        wants="Have the adapter pay 50,000.00 on a warrant that the attacker wrote or found.",
+        stopped_by="The adapter: it checks signature, call and time itself, whoever calls it.",
+        params=(
+            Param(
+                name="how",
+                label="The warrant",
+                kind="choice",
+                default=next(iter(FORGERIES)),
+                choices=(*FORGERIES, AGAIN),
+            ),
+        ),
+        inject=inject,
+        judge=judge,
+    ),
+    stage=first,
+)

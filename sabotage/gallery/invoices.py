@@ -1,0 +1,73 @@
+"""The invoices that the gallery brings along: small PDFs, made when they are needed."""
+
+import io
+from collections.abc import Sequence
+from decimal import Decimal
+
+from pypdf import PageObject, PdfWriter
+from pypdf.generic import DictionaryObject, NameObject, StreamObject
+
+import samples
+
+_PAGE = (595, 842)  # A4, in points
+_SIZE, _LEADING, _TOP = 8, 14, 790  # of the type, in points
+_FONT = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Courier"}
+
+
+def plain() -> bytes:
+    """The plain sample: 1,284.50 EUR, with nothing wrong about it."""
+    return samples.path("plain").read_bytes()
+
+
+def asking(amount_minor: int, currency: str, number: str) -> bytes:
+    """An open invoice over this amount, of a currency with two decimals."""
+    total = f"{currency} {Decimal(amount_minor) / 100:,.2f}"
+    return _written(
+        _with_page(
+            PdfWriter(),
+            (
+                "Eastgate Office Supply Ltd                           INVOICE",
+                f"Invoice number: {number}",
+                "Invoice date: 2026-03-02                 Due date: 2026-04-01",
+                "IBAN DE89 3704 0044 0532 0130 00",
+                f"Total  {total}",
+            ),
+        )
+    )
+
+
+def with_data_and(lines: Sequence[str]) -> bytes:
+    """The sample with EN 16931 XML inside, and one more page that shows these lines."""
+    writer = PdfWriter(clone_from=io.BytesIO(samples.path("en16931").read_bytes()))
+    return _written(_with_page(writer, lines))
+
+
+def _with_page(writer: PdfWriter, lines: Sequence[str]) -> PdfWriter:
+    page = writer.add_blank_page(*_PAGE)
+    stream = StreamObject()
+    stream.set_data(_shown(lines))
+    page[NameObject("/Contents")] = writer._add_object(stream)
+    _give_font(page)
+    return writer
+
+
+def _give_font(page: PageObject) -> None:
+    font = DictionaryObject({NameObject(k): NameObject(v) for k, v in _FONT.items()})
+    fonts = DictionaryObject({NameObject("/F1"): font})
+    page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+
+
+def _shown(lines: Sequence[str]) -> bytes:
+    """The page's content: each line on a line of its own."""
+    shown = " T* ".join(f"({_escaped(line)}) Tj" for line in lines)
+    return f"BT /F1 {_SIZE} Tf {_LEADING} TL 40 {_TOP} Td {shown} ET".encode("latin-1")
+
+
+def _escaped(line: str) -> str:
+    return line.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
+
+
+def _written(writer: PdfWriter) -> bytes:
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()

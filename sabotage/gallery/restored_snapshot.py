@@ -1,0 +1,199 @@
+"""``restored_snapshot``: an old copy of the database is put back, so that something never was.
+
+The whole attack happens in a data folder of its own, which is made for the shot and thrown away:
+its database, keys and log are nobody else's. Everything goes through an operator's commands.
+"""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+import samples
+from pipeline.models import Run, Workspace
+from sabotage.deciders import ROOT
+from sabotage.evidence import Found
+from sabotage.gallery import invoices, stage
+from sabotage.gallery.exhibit import Exhibit
+from sabotage.shape import Fired, InjectionError, Injector, Judgement, Param, Target, Value
+
+NAME = "restored_snapshot"
+COMMAND: tuple[str, ...] = (sys.executable, "manage.py")
+SECONDS_MAX = 120
+DATABASE = "app.sqlite3"
+# What names the product's own servers, keys and settings has no business in that folder.
+OWN = ("NANOVM_", "STRIPE_", "DATABASE_URL", "REDIS_URL", "PORT")
+CODE = re.compile(r"\b[A-Z]{3}-\d{3}\b")
+SIGNER = "pipeline/signer/checkpoints.py"  # by its text: no attack imports the signer
+DECIDES, MARK = "_continued", "NO_EXTENSION"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command answered: its exit status, and the rule that its one sentence names."""
+
+    status: int
+    said: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """A throw-away data folder, and the commands that are run on it."""
+
+    folder: Path
+
+    def run(self, *arguments: str) -> Answer:
+        """One command, in a process of its own, to its end."""
+        done = subprocess.run(  # noqa: S603 - our own command
+            [*COMMAND, *arguments],
+            cwd=ROOT,
+            env=_environment(self.folder),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+        named = CODE.search(done.stderr)
+        return Answer(status=done.returncode, said=done.stdout, rule=named.group() if named else "")
+
+    def done(self, *arguments: str) -> Answer:
+        """One command that has to succeed."""
+        answer = self.run(*arguments)
+        if answer.status != 0:
+            text = f"`{arguments[0]}` failed in the throw-away folder ({answer.rule or 'no rule'})."
+            raise InjectionError(f"{text} Look at the disk and at Stripe, then fire again.")
+        return answer
+
+    def sign(self, name: str) -> Answer:
+        """Ask the signer for a checkpoint over the log as it stands now."""
+        return self.run("export_bundle", "--log", "-o", str(self.folder / name))
+
+    def copy(self, to: str) -> None:
+        """Copy the database, which no process has open."""
+        shutil.copy(self.folder / DATABASE, self.folder / to)
+
+    def put_back(self, copy: str) -> None:
+        """Put a copy in the place of the database."""
+        for left in self.folder.glob(f"{DATABASE}-*"):
+            left.unlink()
+        shutil.copy(self.folder / copy, self.folder / DATABASE)
+
+
+def bystander(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
+    """A run that the shot is kept under; it is never started, and not what is attacked."""
+    return stage.fresh(workspace, invoices.plain())
+
+
+def inject(target: Target) -> Fired:
+    """Pay and sign, copy, go on and sign; put the copy back, and ask for a signature once more."""
+    with tempfile.TemporaryDirectory(prefix="nanovm-restored-") as folder:
+        house = House(Path(folder))
+        paid = json.loads(house.done("run_invoice", str(samples.path("plain")), "--json").said)
+        house.done("export_bundle", "--log", "-o", str(house.folder / "first.zip"))
+        house.copy("old.copy")
+        GONE_ON[str(target.values["undo"])](house, str(paid["run"]))
+        later = house.done("export_bundle", "--log", "-o", str(house.folder / "second.zip"))
+        house.put_back("old.copy")
+        asked = house.sign("third.zip")
+        audit = house.run("fsck", "--json")
+    return Fired(
+        facts={
+            "where_it_happened": "a data folder made for this shot, and thrown away",
+            "undo": str(target.values["undo"]),
+            "signed_before": _size(later),
+            "signed_after_the_restore": asked.status == 0,
+            "signed_size_after": _size(asked),
+            "refused_by": asked.rule,
+            "fsck_exit_status": audit.status,
+            "fsck_found": _codes(audit),
+        }
+    )
+
+
+def judge(_found: Found, fired: Fired) -> Judgement:
+    """DETECTED where the signer refused to go on from the old copy."""
+    rule = str(fired.facts["refused_by"])
+    text = "The signer signed a log from which an envelope is gone that it had signed before."
+    signed = bool(fired.facts["signed_after_the_restore"])
+    return Judgement(
+        verdict="ACCEPTED" if signed or not rule else "DETECTED",
+        rule="" if signed else rule,
+        where="" if signed or not rule else _place(),
+        breaches=(text,) if signed else (),
+    )
+
+
+def _revoked(house: House, _run: str) -> None:
+    house.done("revoke", "stripe.create_payment_intent")
+
+
+def _erased(house: House, run: str) -> None:
+    house.done("erase", "--run", run, "--reason", "art17-1-a")
+
+
+GONE_ON: Mapping[str, Callable[[House, str], None]] = {
+    "the revocation of a grant": _revoked,
+    "an erasure": _erased,
+}
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """What a command needs to know; never our own database, queue or keys."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(OWN)}
+    own = {"NANOVM_DATA": str(folder), "DJANGO_SETTINGS_MODULE": "config.settings"}
+    api_base = settings.STRIPE["api_base"] if settings.STRIPE["local"] else None
+    return {**kept, **own} | ({"STRIPE_API_BASE": api_base} if api_base else {})
+
+
+def _size(signed: Answer) -> int:
+    """The size that ``export_bundle`` says was signed; 0 where it says none."""
+    found = re.search(r"at size (\d+)", signed.said)
+    return int(found.group(1)) if found else 0
+
+
+def _codes(audit: Answer) -> list[str]:
+    damage = json.loads(audit.said)["damage"] if audit.said else []
+    return sorted({str(each["code"]) for each in damage})
+
+
+def _place() -> str:
+    """``file.py:line function`` where the signer refuses, read from its source."""
+    tree = ast.parse((ROOT / SIGNER).read_text(encoding="utf-8"))
+    functions = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
+    function = next(each for each in functions if each.name == DECIDES)
+    named = (each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == MARK)
+    return f"{SIGNER}:{next(named).lineno} {DECIDES}"
+
+
+EXHIBIT = Exhibit(
+    injector=Injector(
+        name=NAME,
+        claim="A log that went back is not signed again: the signer remembers what it signed.",
+        wants="Make a revocation or an erasure unhappened by restoring yesterday's database.",
+        stopped_by="The signer's memory, which lies outside the database.",
+        params=(
+            Param(
+                name="undo",
+                label="Undo",
+                kind="choice",
+                default=next(iter(GONE_ON)),
+                choices=tuple(GONE_ON),
+            ),
+        ),
+        inject=inject,
+        judge=judge,
+    ),
+    stage=bystander,
+    why_alone="A data folder of its own, thrown away after the shot.",
+)

@@ -1,0 +1,162 @@
+"""``resurrected_pii``: what was erased is put back from a copy, or told to the runtime again."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from nanovm_core.events import EffectDone
+from pipeline import runtime, vaultstore
+from pipeline.erasure import erase_run
+from pipeline.models import Run, Secret, Workspace
+from pipeline.world import now_ms
+from sabotage import raw
+from sabotage.deciders import place
+from sabotage.evidence import Found
+from sabotage.gallery import invoices, stage
+from sabotage.gallery.exhibit import Exhibit
+from sabotage.judging import answer
+from sabotage.shape import Fired, Injector, Judgement, Param, Target, Value
+
+NAME = "resurrected_pii"
+ACTOR = f"attacker:{NAME}"
+REASON = "art17-1-a"
+NO_KEY = "PII-002"
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What an attacker took home before the erasure: rows, sealed files, and one value in words."""
+
+    rows: tuple[Secret, ...]
+    files: Mapping[str, bytes]
+    words: bytes
+
+
+def first(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
+    """An ordinary run."""
+    return stage.fresh(workspace, invoices.plain())
+
+
+def inject(target: Target) -> Fired:
+    """Have the run paid and erased, then bring its values back in the chosen way."""
+    stage.start(target.run)
+    copied = _copied(target.run)
+    certificate = erase_run(target.run_id, REASON, stage.OPERATOR)
+    event = WAYS[str(target.values["how"])](target, copied)
+    readable, new = _readable(copied), _living(target.run) - _put_back(target, copied)
+    if not event:
+        _taken_out(target, copied)
+    return Fired(
+        facts={
+            "how": str(target.values["how"]),
+            "certificate": certificate.state,
+            "copied": len(copied.rows),
+            "readable_before": len(copied.rows),
+            "readable_again": len(readable),
+            "new_secrets": new,
+            "answered_as": event,
+        }
+    )
+
+
+def judge(found: Found, fired: Fired) -> Judgement:
+    """BLOCKED where ciphertext is back and opens for nobody, IGNORED where words were not kept."""
+    again = int(str(fired.facts["readable_again"])) + int(str(fired.facts["new_secrets"]))
+    text = f"{again} erased values can be read again."
+    if again:
+        return Judgement(verdict="ACCEPTED", rule="", where="", breaches=(text,))
+    if fired.facts["answered_as"]:
+        return answer(found, fired, events={str(fired.facts["answered_as"])}, actor=ACTOR)
+    done = next((each.number for each in found.sealed if each.kind == "erasure_done"), None)
+    at = place(vaultstore.openings, NO_KEY)
+    return Judgement(verdict="BLOCKED", rule=NO_KEY, where=at, event=done)
+
+
+def _put_rows_back(target: Target, copied: Copied) -> str:
+    """The database rows and the sealed files, as they were."""
+    for row in copied.rows:
+        columns = {"ciphertext": row.ciphertext, "erased_ms": None, "file": row.file}
+        raw.change_secret(target.run, row.ref, columns)
+    for name, data in copied.files.items():
+        (vaultstore.media() / name).write_bytes(data)
+    return ""
+
+
+def _taken_out(target: Target, copied: Copied) -> None:
+    """Leave the vault as the erasure left it: what was put back is ciphertext that has no key."""
+    for row in copied.rows:
+        columns = {"ciphertext": None, "erased_ms": now_ms(), "file": row.file}
+        raw.change_secret(target.run, row.ref, columns)
+    for name in copied.files:
+        (vaultstore.media() / name).unlink(missing_ok=True)
+
+
+def _say_it_again(target: Target, copied: Copied) -> str:
+    """One of the values, as words of the model."""
+    runtime.propose(target.run_id, copied.words, actor=target.actor)
+    return "ProposalReceived"
+
+
+def _answer_late(target: Target, copied: Copied) -> str:
+    """One of the values, as a late answer of the step that read the invoice."""
+    origin = stage.now(target.run).workspace.origin
+    sealed = vaultstore.seal_values(target.run_id, origin, {"seller": copied.words})["seller"]
+    event = EffectDone(
+        at_ms=now_ms(),
+        actor=target.actor,
+        key="0" * 64,
+        out={"seller": sealed.ref},
+        secrets=(sealed.commitment,),
+    )
+    runtime.submit(target.run_id, [event], secrets=[sealed])
+    return "EffectDone"
+
+
+WAYS: Mapping[str, Callable[[Target, Copied], str]] = {
+    "put the database rows and files back": _put_rows_back,
+    "have the model say it again": _say_it_again,
+    "have a late answer bring it again": _answer_late,
+}
+
+
+def _copied(run: Run) -> Copied:
+    rows = tuple(Secret.objects.filter(run=run, erased_ms=None).order_by("ref"))
+    files = {row.file: (vaultstore.media() / row.file).read_bytes() for row in rows if row.file}
+    seller = next(row.ref for row in rows if row.slot == "seller")
+    return Copied(rows, files, vaultstore.read_bytes([seller])[seller] or b"")
+
+
+def _readable(copied: Copied) -> list[str]:
+    """The refs of the copy that open now."""
+    return sorted(vaultstore.openings([row.ref for row in copied.rows]))
+
+
+def _living(run: Run) -> int:
+    return Secret.objects.filter(run=run, erased_ms=None).count()
+
+
+def _put_back(target: Target, copied: Copied) -> int:
+    """How many rows of the copy say now that they were never erased."""
+    refs = [row.ref for row in copied.rows]
+    return Secret.objects.filter(run=target.run, ref__in=refs, erased_ms=None).count()
+
+
+EXHIBIT = Exhibit(
+    injector=Injector(
+        name=NAME,
+        claim="What was erased stays erased, though an old copy of the database comes back.",
+        wants="Read the seller's name and account again after their erasure.",
+        stopped_by="The keys: they lay elsewhere and are gone; a run that ended keeps no words.",
+        params=(
+            Param(
+                name="how",
+                label="Bring it back",
+                kind="choice",
+                default=next(iter(WAYS)),
+                choices=tuple(WAYS),
+            ),
+        ),
+        inject=inject,
+        judge=judge,
+    ),
+    stage=first,
+)

@@ -1,0 +1,81 @@
+"""A worker that has gone over to the attacker: it takes a call in hand, and makes another of it."""
+
+from dataclasses import dataclass, replace
+
+from django.conf import settings
+
+from nanovm_core import lifecycle as life
+from pipeline import effects, runtime
+from pipeline.decisions import Begun
+from pipeline.effects import Answer, Work
+from pipeline.errors import EffectError
+from pipeline.models import Run
+from sabotage.gallery import stage
+from sabotage.gallery.reading import raised_at
+from sabotage.shape import InjectionError, Target
+
+PACE_MS = 500  # between a paced run's effects: long enough to be the first at the charge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What an adapter did: its answer, or the rule that it refused with and its place."""
+
+    rule: str = ""
+    where: str = ""
+    answer: Answer | None = None
+
+
+def paced(run: Run) -> Run:
+    """The run with pauses that leave a rogue worker time, where honest ones are at work too."""
+    if settings.REDIS_URL:
+        Run.objects.filter(id=run.id).update(pace_ms=PACE_MS)
+    return run
+
+
+def in_hand(run: Run) -> Work:
+    """The run's charge, taken from the queue with its genuine warrant.
+
+    Raises:
+        InjectionError: somebody else was faster.
+    """
+    stage.bring(run, "charge")
+    runtime.resume(str(run.id), stage.OPERATOR)
+    begun = runtime.begin_effect(str(run.id))
+    if begun is None or begun.effect.step != "charge":
+        raise InjectionError("A worker was faster than the attacker; fire again.")
+    return _work(begun)
+
+
+def tried(work: Work) -> Tried:
+    """Have the adapter make a call, as whoever has a worker's place can."""
+    try:
+        return Tried(answer=effects.perform(work))
+    except EffectError as refused:
+        return Tried(rule=refused.code, where=raised_at(refused))
+
+
+def answer(target: Target, tried: Tried) -> None:
+    """Feed what the adapter said back into the run, in the attacker's name."""
+    if tried.answer is not None:
+        event = replace(tried.answer.event, actor=target.actor)
+        runtime.submit(target.run_id, [event], secrets=tried.answer.secrets)
+
+
+def let_go(*runs: Run) -> None:
+    """Leave the runs to honest workers, until each has ended."""
+    for run in runs:
+        if stage.now(run).state == life.APPROVAL:
+            runtime.approve(str(run.id), stage.OPERATOR)
+    stage.wait_for(*runs)
+
+
+def _work(begun: Begun) -> Work:
+    return Work(
+        run=begun.run,
+        program=begun.program,
+        slots=begun.slots,
+        effect=begun.effect,
+        begun_before=False,
+        token=begun.token,
+    )

@@ -1,0 +1,166 @@
+"""``widened_grant``: a holder of delegated authority hands on more than it has."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from nanovm_core import delegation
+from nanovm_core.canonical import Json
+from nanovm_core.capabilities import Constraint, Grant
+from nanovm_core.delegation import blocks
+from nanovm_core.errors import RefusedError
+from pipeline import authority, gateway, programs
+from pipeline.errors import EffectError
+from pipeline.models import Run, Workspace
+from pipeline.world import now_ms, random_bytes
+from sabotage.evidence import Found
+from sabotage.gallery import invoices, stage
+from sabotage.gallery.exhibit import Exhibit
+from sabotage.gallery.reading import raised_at
+from sabotage.shape import Fired, Injector, Judgement, Param, Target, Value
+
+NAME = "widened_grant"
+TOOL = "stripe.create_payment_intent"
+GIVEN_MINOR, WANTED_MINOR = 10_000, 900_000
+CURRENCY = "EUR"
+LIFE_MS = 600_000
+
+
+class Forged(NamedTuple):
+    """A chain with a block too much, and the key of whoever holds its end."""
+
+    chain: bytes
+    holder: Ed25519PrivateKey
+
+
+def bystander(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
+    """A run in whose name the call is made; it is never started."""
+    return stage.fresh(workspace, invoices.plain())
+
+
+def inject(target: Target) -> Fired:
+    """Present the widened chain with a call that only the last block allows."""
+    at_ms = now_ms()
+    forged = _widened(str(target.values["how"]), at_ms)
+    key = random_bytes(32).hex()
+    request: dict[str, Json] = {"run": target.run_id, "tool": TOOL, "amount_minor": WANTED_MINOR}
+    request["key"] = key
+    shown = delegation.present(forged.chain, request, forged.holder)
+    facts: dict[str, object] = {
+        "door": "delegation.verify: the kernel's own; the pipeline hands nothing on",
+        "how": str(target.values["how"]),
+        "given_minor": GIVEN_MINOR,
+        "asked_minor": WANTED_MINOR,
+        "currency": CURRENCY,
+        "chain_bytes": len(forged.chain),
+    }
+    try:
+        _served(target.run, forged.chain, request, shown, key, at_ms)
+    except (RefusedError, EffectError) as refused:
+        answered = {"refused_by": refused.code, "decided_in": raised_at(refused)}
+        return Fired(facts={**facts, **answered})
+    return Fired(facts={**facts, "refused_by": "", "decided_in": ""})
+
+
+def judge(_found: Found, fired: Fired) -> Judgement:
+    """BLOCKED where the chain was refused before anybody acted on it."""
+    rule = str(fired.facts["refused_by"])
+    return Judgement(
+        verdict="BLOCKED" if rule else "ACCEPTED", rule=rule, where=str(fired.facts["decided_in"])
+    )
+
+
+def _widened(how: str, at_ms: int) -> Forged:
+    """A true first block of the runtime's, and behind it one that its holder wrote by hand."""
+    holder, accomplice = _key(), _key()
+    program = programs.current().hash
+    given = {TOOL: Grant(tool=TOOL, where={"amount_minor": Constraint(min=1, max=GIVEN_MINOR)})}
+    expires_ms = at_ms + LIFE_MS
+    first = delegation.issue(
+        given, holder.public_key(), authority.signing_key(), program=program, expires_ms=expires_ms
+    )
+    grant, until_ms = WIDER[how], expires_ms + (LIFE_MS if how == LONGER else 0)
+    block = blocks.Block(
+        prev=blocks.block_id(first[4:]),
+        program=program,
+        grants=MappingProxyType({TOOL: grant}),
+        holder=accomplice.public_key(),
+        expires_ms=until_ms,
+    )
+    data = blocks.write(block, holder)
+    return Forged(first + len(data).to_bytes(4, "big") + data, accomplice)
+
+
+def _served(
+    run: Run,
+    chain: bytes,
+    request: Mapping[str, Json],
+    shown: bytes,
+    key: str,
+    at_ms: int,
+) -> None:
+    """What an adapter does that serves delegated agents: verify, hold the call to it, pay."""
+    program = programs.current()
+    found = delegation.verify(
+        chain,
+        authority.public_key(),
+        program=program.hash,
+        request=request,
+        presentation=shown,
+        at_ms=at_ms,
+    )
+    narrowed = program.attenuated(found.grants.values())
+    if not _covers(narrowed.grants[TOOL], WANTED_MINOR):
+        raise RefusedError("CAP-006", "The grant does not cover this amount.")
+    charge = gateway.Charge(
+        key=key,
+        run=str(run.id),
+        code=run.code,
+        amount_minor=WANTED_MINOR,
+        currency=CURRENCY,
+        payment_method="pm_card_visa",
+        intent_ms=at_ms,
+    )
+    gateway.pay(charge, begun_before=False, at_ms=at_ms)
+
+
+def _covers(grant: Grant, amount_minor: int) -> bool:
+    limit = grant.where.get("amount_minor", Constraint())
+    return limit.max is None or amount_minor <= limit.max
+
+
+def _key() -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(random_bytes(32))
+
+
+LONGER = "for longer, and ninety times as much"
+WIDER: Mapping[str, Grant] = {
+    "ninety times as much": Grant(
+        tool=TOOL, where={"amount_minor": Constraint(min=1, max=WANTED_MINOR)}
+    ),
+    "any amount": Grant(tool=TOOL, where={"amount_minor": Constraint(min=1)}),
+    LONGER: Grant(tool=TOOL, where={"amount_minor": Constraint(min=1, max=WANTED_MINOR)}),
+}
+
+EXHIBIT = Exhibit(
+    injector=Injector(
+        name=NAME,
+        claim="Authority can be handed on narrower, and never wider, whoever signs the next block.",
+        wants="Turn a right to pay 100.00 into one to pay 9,000.00, by signing one more block.",
+        stopped_by="The chain: every block is held to the grants of the block before it.",
+        params=(
+            Param(
+                name="how",
+                label="The block gives",
+                kind="choice",
+                default=next(iter(WIDER)),
+                choices=tuple(WIDER),
+            ),
+        ),
+        inject=inject,
+        judge=judge,
+    ),
+    stage=bystander,
+)

@@ -1,0 +1,23 @@
+"""An invoice whose own note is somebody's text: in its data, and on its page as far as it fits."""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from samples import bills
+from samples.drawing import draw
+from samples.facturx import with_xml
+
+_NOT_XML: Final = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_REPLACEMENT: Final = "\ufffd"
+
+
+def noted(text: str) -> str:
+    """The text as the invoice's note says it: what XML cannot say is one replacement sign each."""
+    return _NOT_XML.sub(_REPLACEMENT, re.sub("\r\n?", "\n", text))
+
+
+def poisoned(text: str) -> bytes:
+    """A PDF that is payable as it stands, EUR 648.80, and has this note; one text, one PDF."""
+    bill = replace(bills.EN16931, number="AC-20260311-09", note=noted(text))
+    return with_xml(draw(bill), bill)
