@@ -1,9 +1,9 @@
-"""The list of mutations, and a process in which one module is compiled without its guard."""
+"""The list of mutations, and a process in which modules are compiled without their guards."""
 
 import re
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -95,48 +95,77 @@ def apply(source: str, mutation: Mutation) -> str:
     return before + mutation.replace + line + end + gap + rest
 
 
-def install(mutation: Mutation) -> None:
-    """Compile the mutation's module without its guard when this process imports it.
+def install(*mutations: Mutation) -> None:
+    """Compile the mutations' modules without their guards when this process imports them.
 
     There is no way back: start a process for it. Processes that this one starts are whole
-    again, unless they are forks that imported the module before.
+    again, unless they are forks that imported a module before.
 
     Raises:
-        MutationError: where the module was imported before, or ``find`` is not there once.
+        MutationError: where a module was imported before, or a ``find`` is not there once.
     """
-    if mutation.module in sys.modules:
-        raise MutationError(f"{mutation.module} is imported already: start a fresh process.")
-    apply((ROOT / mutation.file).read_text(encoding="utf-8"), mutation)
-    sys.meta_path.insert(0, _Finder(mutation))
+    for file, chosen in _by_file(mutations).items():
+        if chosen[0].module in sys.modules:
+            raise MutationError(f"{chosen[0].module} is imported already: start a fresh process.")
+        apply_all((ROOT / file).read_text(encoding="utf-8"), chosen)
+        sys.meta_path.insert(0, _Finder(chosen))
+
+
+def apply_all(source: str, mutations: Iterable[Mutation]) -> str:
+    """The source without the guards of several mutations of one file, in their order."""
+    for mutation in mutations:
+        source = apply(source, mutation)
+    return source
+
+
+def line_of(mutation: Mutation) -> int:
+    """The line at which the guard begins in its file.
+
+    Raises:
+        MutationError: where ``find`` does not occur exactly once.
+    """
+    source = (ROOT / mutation.file).read_text(encoding="utf-8")
+    apply(source, mutation)
+    whole = source.partition(mutation.find)[0] + mutation.find
+    found = mutation.find.lstrip("\n")
+    return whole.count("\n") - found.count("\n") + 1
+
+
+def _by_file(mutations: Iterable[Mutation]) -> dict[str, list[Mutation]]:
+    found: dict[str, list[Mutation]] = {}
+    for mutation in mutations:
+        found.setdefault(mutation.file, []).append(mutation)
+    return found
 
 
 class _Finder(MetaPathFinder):
-    """Finds the one module, where it always is, and has it loaded without its guard."""
+    """Finds the one module, where it always is, and has it loaded without its guards."""
 
-    def __init__(self, mutation: Mutation) -> None:
-        self.mutation = mutation
+    def __init__(self, mutations: Sequence[Mutation]) -> None:
+        self.mutations = mutations
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != self.mutation.module:
+        mutation = self.mutations[0]
+        if fullname != mutation.module:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.origin is None or Path(spec.origin) != ROOT / self.mutation.file:
+        if spec is None or spec.origin is None or Path(spec.origin) != ROOT / mutation.file:
             raise MutationError(f"{fullname} is imported from elsewhere than {ROOT}.")
-        spec.loader = _Loader(fullname, spec.origin, self.mutation)
+        spec.loader = _Loader(fullname, spec.origin, self.mutations)
         return spec
 
 
 class _Loader(SourceFileLoader):
     """Loads a module from its mutated source; byte code is neither read nor written."""
 
-    def __init__(self, fullname: str, path: str, mutation: Mutation) -> None:
+    def __init__(self, fullname: str, path: str, mutations: Sequence[Mutation]) -> None:
         super().__init__(fullname, path)
-        self.mutation = mutation
+        self.mutations = mutations
 
     def get_source(self, fullname: str) -> str:
-        return apply(Path(self.path).read_text(encoding="utf-8"), self.mutation)
+        return apply_all(Path(self.path).read_text(encoding="utf-8"), self.mutations)
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_source(fullname), self.path)

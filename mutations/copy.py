@@ -1,0 +1,23 @@
+"""Attacks a throw-away copy of the product: ``python -m mutations ID… -- mutations.copy``.
+
+It reads one line of JSON (``injector``, ``params``, ``moment``, ``far_side_ms``, ``without``: the
+IDs again) and writes one. All that it makes is in the folder that NANOVM_DATA names.
+"""
+
+import json
+import sys
+
+import django
+
+
+def main() -> None:
+    """Make the copy, attack it, say what came of it."""
+    asked = json.loads(sys.stdin.readline())
+    django.setup()
+    from mutations.laboratory import attacked  # the product's tables need Django to be ready
+
+    print(json.dumps(attacked(asked)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""What a copy has that the product lacks: the tool that an attacker's call names."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from pipeline import effects
+from pipeline.effects import Answer, Work
+
+TOOL = "wire_transfer"
+MINOR = 100  # cents in a dollar
+
+
+def equip() -> None:
+    """Put ``wire_transfer`` among the adapters of this process.
+
+    The product has none, so that without its guards the call would merely fail. With the tool
+    in place it is the guards that decide, and nothing else: the whole copy has it too.
+    """
+    effects.ADAPTERS = MappingProxyType({**effects.ADAPTERS, TOOL: wire_transfer})
+
+
+def wire_transfer(work: Work) -> Answer:
+    """Pay what the call says, as an adapter that believes its caller would."""
+    args = work.effect.args
+    amount = {"amount_minor": int(args["amount"]) * MINOR, "currency": args.get("currency", "USD")}
+    named = work.effect._replace(args=MappingProxyType({**args, **amount}))
+    return effects.charge(replace(work, effect=named))

@@ -1,0 +1,78 @@
+"""The laboratory of a throw-away copy: it is set up, attacked once, and told of."""
+
+import sys
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+
+from mutations.equipment import equip
+from mutations.patching import line_of, named
+from pipeline import schema
+from pipeline.processes import celery_worker, stripe_counterpart
+from sabotage import waiting
+from sabotage.campaign import MOMENTS, Outcome, attack, attack_at, laboratory
+from sabotage.gallery import EXHIBITS, restored_snapshot
+
+CALLS = 4  # as many payments as the worker's threads ask for at once
+SOON_MS = 100  # nobody accounts for what a guard that is gone would have counted
+
+
+def attacked(asked: Mapping[str, Any]) -> dict[str, object]:
+    """What came of the attack, and which guards were gone.
+
+    Those of ``without`` are gone in this process already; here the worker is started without
+    them too. The Stripe counterpart is the copy's own, and takes ``far_side_ms`` for a payment.
+    """
+    equip()
+    schema.migrate()
+    without = asked["without"]
+    through = ("mutations", *without, "--") if without else ()
+    worker = partial(celery_worker, program=(*through, "mutations.worker"))
+    with stripe_counterpart(settings.NANOVM_DATA, "--faults") as url:
+        settings.STRIPE["api_base"] = url
+        if asked["injector"] in EXHIBITS:
+            outcome = _exhibited(asked["injector"], asked["params"], through)
+        else:
+            with laboratory(worker):
+                _slow(url, asked["far_side_ms"])
+                outcome = attack_at(MOMENTS[asked["moment"]], asked["injector"], asked["params"])
+    told = {**asdict(outcome), "got_through": outcome.got_through, "without": guards(without)}
+    return {**told, "evidence": _with_all_breaches(outcome.evidence)}
+
+
+def _with_all_breaches(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """The evidence, what this attack alone can see to have got out among its breaches."""
+    own = evidence.get("seen_by_the_attack", ())
+    return {**evidence, "breaches": [*evidence["breaches"], *own]}
+
+
+def _exhibited(name: str, params: Mapping[str, Any], through: Sequence[str]) -> Outcome:
+    """Show a piece of the gallery, driven here; commands that it starts lack the guards, too."""
+    waiting.WAIT_MS_MAX = SOON_MS
+    if through:
+        restored_snapshot.COMMAND = (sys.executable, "-m", *through, "manage.py")
+    return attack(name, params)
+
+
+def guards(ids: Sequence[str]) -> list[dict[str, str]]:
+    """These guards in words, and where they stand in the product."""
+    found = [named(each) for each in ids]
+    return [
+        {"id": each.id, "guard": each.guard, "where": f"{each.file}:{line_of(each)}"}
+        for each in found
+    ]
+
+
+def _slow(url: str, delay_ms: int) -> None:
+    """Have the far side take its time, so that whoever comes meanwhile meets the first."""
+    if not delay_ms:
+        return
+    form = {"kind": "delay_before", "delay_ms": delay_ms, "count": CALLS}
+    data = urllib.parse.urlencode(form).encode()
+    with urllib.request.urlopen(f"{url}/faults", data=data, timeout=10) as answer:  # noqa: S310
+        answer.read()

@@ -1,0 +1,13 @@
+"""The worker of a throw-away copy: Celery's own, with the copy's equipment."""
+
+import sys
+
+import django
+from celery.__main__ import main
+
+if __name__ == "__main__":
+    django.setup()
+    from mutations.equipment import equip  # the product's tables need Django to be ready
+
+    equip()
+    sys.exit(main())
