@@ -1,7 +1,7 @@
 """Attacks as the pages show them: the cards to fire from, and verdicts with their evidence."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -46,6 +46,7 @@ class Shot:
     evidence: Mapping[str, Any]
     created_ms: int
     when: str
+    control: Mapping[str, Any] = field(default_factory=dict)  # what the naive loop did under it
 
     @property
     def breached(self) -> bool:
@@ -169,6 +170,7 @@ def _shot(row: Attack) -> Shot:
         evidence={k: _read(v) for k, v in row.evidence.items()},
         created_ms=row.created_ms,
         when=row.when,
+        control=row.control,
     )
 
 

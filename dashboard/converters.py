@@ -1,6 +1,6 @@
-"""What a run's code and a command look like in an address."""
+"""What a run's code, a command and the form of an export look like in an address."""
 
-from dashboard.views.run import COMMANDS
+from dashboard.views.run import COMMANDS, DECISIONS
 
 
 class RunCodeConverter:
@@ -18,7 +18,19 @@ class RunCodeConverter:
 class CommandConverter:
     """A command for a run."""
 
-    regex = "|".join(COMMANDS)
+    regex = "|".join((*COMMANDS, *DECISIONS))
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+class ExportConverter:
+    """How a list of envelopes is written."""
+
+    regex = "ndjson|csv"
 
     def to_python(self, value: str) -> str:
         return value

@@ -7,16 +7,17 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from dashboard import attacks, integrity, verdicts
+from dashboard import attacks, integrity, unguarded, verdicts
 from dashboard.machine import machine_of
-from pipeline.queries import log, money, personal, runs, steps
+from pipeline.queries import evidence, log, money, personal, runs, stalled, steps
 from pipeline.queries.log import EventRow
 from pipeline.queries.runs import STEPS, RunHead
 
 # The parts that change while a run goes on: each is one file with one root element and id.
 FRAGMENTS = (
     *("alarm", "title", "controls", "rail", "verdict", "machine", "payment", "facts"),
-    *("score", "shots", "tail", "bar"),
+    "receipt",
+    *("score", "expect", "shots", "tail", "bar"),
 )
 ROWS_SHOWN = 200  # rows in the page; older ones are in the run's audit list
 ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
@@ -36,19 +37,23 @@ class Frame:
 def context_of(run: RunHead) -> dict[str, Any]:
     """Everything the run's page and its fragments show, read now."""
     shots = attacks.of_run(run)
+    verdict = verdicts.latest(run, shots)
     moved = log.last_move(run)
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
     return {
         "run": run,
         "steps": steps.of_run(run),
         "fired": sum(attacks.fired(run).values()),
-        "verdict": verdicts.latest(run, shots),
+        "verdict": verdict,
+        "beside": unguarded.beside(verdict.attack) if verdict and verdict.attack else None,
         "breached": attacks.breached(run),
         "integrity": integrity.of_run(run),
         "epoch": moved.number if moved else 0,
         "machine": machine_of(run.state, move),
         "payment": money.payment_of(run),
         "facts": personal.facts_of(run),
+        "standing": evidence.standing(run),
+        "stall": stalled.of_run(run),
         "file_name": personal.file_name_of(run.id),
         "calls": runs.calls_made(run.id),
         "injectors": attacks.cards(run, shots),

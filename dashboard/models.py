@@ -1,8 +1,9 @@
-"""What the pages remember of their own: which form was already sent."""
+"""What the pages remember of their own: forms that were sent, and who plays in the arena."""
 
 from django.db import models
 
 from pipeline.models import Workspace
+from sabotage.models import Attack
 
 
 class Sent(models.Model):
@@ -20,3 +21,28 @@ class Sent(models.Model):
             models.UniqueConstraint(fields=["workspace", "key"], name="sent_once"),
             models.UniqueConstraint(fields=["browser", "key"], name="sent_once_by_browser"),
         ]
+
+
+class Entry(models.Model):
+    """An attack that was made from the red team's box. Its words lie in the vault alone."""
+
+    attack = models.OneToOneField(
+        Attack, on_delete=models.CASCADE, primary_key=True, related_name="entry"
+    )
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, related_name="entries", db_index=False
+    )
+    at_ms = models.BigIntegerField()
+    reproduction = models.JSONField(default=dict)  # of a bypass: refs and clear facts
+
+    class Meta:
+        indexes = [models.Index(fields=["workspace", "-at_ms"], name="entry_of_workspace")]
+
+
+class Player(models.Model):
+    """The name under which a visitor wants to be on the scoreboard."""
+
+    workspace = models.OneToOneField(
+        Workspace, on_delete=models.CASCADE, primary_key=True, related_name="player"
+    )
+    name = models.CharField(max_length=24)

@@ -1,11 +1,18 @@
 """What every page has in common: headers, the cookie, one answer for a run that is not yours."""
 
 import functools
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+)
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
@@ -14,14 +21,15 @@ from nanovm_core.errors import ProgramError
 from pipeline.queries import runs
 from pipeline.queries.runs import RunHead
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 
 
 def page(view: View) -> View:
     """A view that is never cached, never too large, and that remembers a new workspace."""
 
     @functools.wraps(view)
-    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response: HttpResponseBase
         if _length(request) > settings.UPLOAD_SIZE_BYTES_MAX:
             response = render(request, "413.html", status=413)
         else:
@@ -34,7 +42,7 @@ def page(view: View) -> View:
     return wrapped
 
 
-def _answered(view: View, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+def _answered(view: View, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
     """The view's answer; where the operator's policy is at fault, a page that says how."""
     try:
         return view(request, *args, **kwargs)
@@ -54,6 +62,19 @@ def is_live(request: HttpRequest) -> bool:
     """Whether htmx asks for fragments, and not the browser for a page."""
     asked = request.headers.get("HX-Request") == "true"
     return asked and request.headers.get("HX-History-Restore-Request") != "true"
+
+
+def news(request: HttpRequest, html: str) -> HttpResponse:
+    """Fragments for a page that asks again and again; nothing (204) where it has these already.
+
+    It brings the mark of what it has, which the answer before bore in ``X-Mark``.
+    """
+    mark = hashlib.sha256(html.encode()).hexdigest()[:16]
+    if request.GET.get("mark") == mark:
+        return HttpResponse(status=204)
+    response = HttpResponse(html)
+    response["X-Mark"] = mark
+    return response
 
 
 def _length(request: HttpRequest) -> int:

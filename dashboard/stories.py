@@ -10,16 +10,21 @@ from pipeline.extract.currencies import decimal_text
 from pipeline.vaultstore import TOMBSTONE
 
 TOOL_CHARS_MAX = 64  # of a name that anybody may have typed
-SWAPPED = "one that charges before it authorizes"
 SKIPS = {
     "seal without charge": "Report the run as sealed, with nothing paid.",
     "charge without authorize": "Report the payment as made, with nothing authorized.",
     "forged intent in the outbox": "Slip a forged payment order among the effects that are owed.",
+    "result of a step": "Report the step {step} as done.",
 }
 ORDERS = {
-    "swap the stored program": f"Swap the stored program for {SWAPPED}.",
-    "resume under a permuted program": f"Resume the run under another program: {SWAPPED}.",
-    "queue message of a permuted program": f"Send a worker the message of a program: {SWAPPED}.",
+    "swap the stored program": "Swap the stored program for one with {order}.",
+    "resume under a permuted program": "Resume the run under a program with {order}.",
+    "queue message of a permuted program": "Send a worker the message of a program with {order}.",
+    "results in the reverse order": "Report every step as done, the last one first.",
+}
+GRANTED = {
+    "skip_step": "What the run was waiting for",
+    "reorder_steps": "The order it began with",
 }
 ENDED = "No effect: the run has ended and takes nothing more."
 
@@ -32,6 +37,8 @@ def attempt(shot: Shot) -> str:
 
 def outcome(shot: Shot) -> str:
     """What came of it, in a sentence; the model of the card's headline."""
+    if shot.injector == "corrupt_hash" and "carrier" in shot.evidence:
+        return _served(shot)
     if shot.verdict == "ACCEPTED" or shot.breached:
         return "It got through." if shot.breached else "Taken: the runtime would do this anyway."
     if shot.verdict == "IGNORED" and shot.injector != "double_exec":
@@ -49,6 +56,11 @@ def afterwards(shot: Shot) -> str:
         return f"{before} → {after}"
     ended = after in ("SUCCESS", "FAILED")
     return f"{after}, as before" if ended else f"{after}, as before: the run can go on"
+
+
+def granted_said(shot: Shot) -> str:
+    """What stands beside the proposal."""
+    return GRANTED.get(shot.injector, "All that is granted")
 
 
 def payments(shot: Shot) -> str:
@@ -90,18 +102,34 @@ def _discarded(shot: Shot) -> str:
     open_ = _number(shot, "unaccounted")
     kept = f"; {drove} did the run's own next step" if drove else ""
     late = f"; {open_} were not answered in time" if open_ else ""
-    return f"No effect: {times - drove - open_} of {times} copies were discarded{kept}{late}."
+    again = _number(shot, "commands_again") - _number(shot, "commands_taken")
+    refused = f", {again} commands refused" if again > 0 else ""
+    discarded = f"{times - drove - open_} of {times} copies were discarded"
+    return f"No effect: {discarded}{refused}{kept}{late}."
 
 
 def _corruption(shot: Shot) -> str:
-    what, hit = shot.evidence.get("what"), shot.evidence.get("hit")
+    what, hit = str(shot.evidence.get("what")), shot.evidence.get("hit")
+    if what.endswith("in flight"):
+        where = f", at event #{hit + 1}" if isinstance(hit, int) else ""
+        return f"Alter one byte of the {what.removesuffix(' in flight')} on its way{where}."
     if what == "snapshot" or not isinstance(hit, int):
         return "Change the run's stored value with raw SQL, behind the runtime's back."
     part = "stored hash" if what == "hash" else "stored bytes"
     return f"Change the {part} of event #{hit + 1} with raw SQL, behind the runtime's back."
 
 
+def _served(shot: Shot) -> str:
+    """What the verifier made of a record that was altered on its way."""
+    carrier = shot.evidence["carrier"]
+    if shot.verdict == "ACCEPTED":
+        return f"Not seen: the {carrier} has its chain alone, for no checkpoint covers it yet."
+    return f"Noticed: the verifier calls the altered {carrier} invalid; what is stored is whole."
+
+
 def _noticed(shot: Shot) -> str:
+    if shot.verdict == "BLOCKED":
+        return "Refused: its hash is not the one that was expected; the run goes on."
     stopped = shot.evidence.get("before") != shot.evidence.get("after")
     then = "the run was stopped" if stopped else "the record of this run is quarantined"
     position = shot.evidence.get("position")
@@ -110,10 +138,19 @@ def _noticed(shot: Shot) -> str:
     return f"Noticed: event #{position + 1} was changed; {then}."
 
 
+def _told(ways: Mapping[str, str], shot: Shot, name: str) -> str:
+    """The sentence of the way that was chosen, with the step or the order that it names."""
+    default = {"step": "charge", "order": "charge before authorize"}
+    return ways.get(str(shot.params.get(name)), "").format_map({**default, **shot.params})
+
+
 def _not_its_program(shot: Shot) -> str:
+    if "results_brought" in shot.evidence:
+        return "Refused: none of these results is the one that the run waits for."
     back = shot.evidence.get("goes_on_under_its_own")
-    then = "; its own program is in place" if back else ""
-    return f"Refused: that is not the program this run began with{then}."
+    if back:
+        return "Refused: a foreign program lay there; the run's own was put back, and goes on."
+    return "Refused: that is not the program this run began with."
 
 
 def _number(shot: Shot, name: str) -> int:
@@ -127,8 +164,8 @@ ATTEMPTS: Mapping[str, Tell] = {
     "tool_injection": _tool_wanted,
     "double_exec": _copies,
     "corrupt_hash": _corruption,
-    "skip_step": lambda shot: SKIPS.get(str(shot.params.get("skip")), ""),
-    "reorder_steps": lambda shot: ORDERS.get(str(shot.params.get("how")), ""),
+    "skip_step": lambda shot: _told(SKIPS, shot, "skip"),
+    "reorder_steps": lambda shot: _told(ORDERS, shot, "how"),
 }
 OUTCOMES: Mapping[str, Tell] = {
     "tool_injection": lambda _: "Refused: the call was never made.",

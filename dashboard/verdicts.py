@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from dashboard import sources, stories
 from dashboard.attacks import Shot
@@ -38,10 +39,13 @@ class Verdict:
     afterwards: str  # the state before and after
     calls: int
     calls_said: str  # which calls these are
+    granted_said: str = "All that is granted"
     payments: str  # what the far side's own list says
     event: int | None
     url: str
     at_ms: int
+    control: Mapping[str, Any] = field(default_factory=dict)  # the naive loop's, for an attack
+    attack: UUID | None = None  # None where the record itself says it
 
     @property
     def offending(self) -> str:
@@ -67,11 +71,19 @@ def rule_of(code: str) -> Rule:
 
 
 def latest(run: RunHead, shots: tuple[Shot, ...]) -> Verdict | None:
-    """The newest verdict on this run, an attack's or the runtime's own."""
+    """The newest verdict on this run, an attack's or the runtime's own.
+
+    A delivery of the queue's own that comes behind an attack and is dropped says nothing new:
+    what became of the attack stays.
+    """
     row = log.last_of_kind(run, KINDS)
-    if shots and (row is None or shots[0].created_ms >= row.at_ms):
+    if shots and (row is None or _late(row) or shots[0].created_ms >= row.at_ms):
         return of_attack(run, shots[0])
     return of_event(run, row) if row else None
+
+
+def _late(row: EventRow) -> bool:
+    return row.kind == "ignored" and row.actor == "queue"
 
 
 def of_attack(run: RunHead, shot: Shot) -> Verdict:
@@ -92,11 +104,14 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         found=shot.found,
         afterwards=stories.afterwards(shot),
         calls=_count(evidence.get("calls")),
-        calls_said="unauthorized, by the adapters' own records",
+        calls_said="by the adapters' own records",
+        granted_said=stories.granted_said(shot),
         payments=stories.payments(shot),
         event=_number(evidence.get("event")),
         url=f"/runs/{run.code}/attacks/{shot.id}/",
         at_ms=shot.created_ms,
+        control=shot.control,
+        attack=UUID(shot.id),
     )
 
 

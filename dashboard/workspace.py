@@ -4,7 +4,7 @@ import http.cookies
 from uuid import UUID
 
 from django.core import signing
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponseBase
 
 from pipeline import workspaces
 from pipeline.models import Workspace
@@ -38,9 +38,27 @@ def of_headers(headers: list[tuple[bytes, bytes]]) -> UUID | None:
 
 
 def existing(request: HttpRequest) -> Workspace | None:
-    """The visitor's workspace, if it is there."""
+    """The visitor's workspace, if it is there; where a restore closed it, the one after it."""
     known = current(request)
-    return Workspace.objects.filter(pk=known).first() if known else None
+    found = (
+        Workspace.objects.filter(pk=known).select_related("successor").first() if known else None
+    )
+    if found is None or found.successor is None:
+        return found
+    return adopt(request, found.successor)
+
+
+def own_log(request: HttpRequest, name: str) -> Workspace:
+    """The visitor's workspace, by the last part of its log's name; anyone else's is no page."""
+    mine = existing(request)
+    if mine is None or name_of(mine) != name:
+        raise Http404("no log of that name is yours")
+    return mine
+
+
+def name_of(workspace: Workspace) -> str:
+    """What a log is called in an address: the last part of its origin."""
+    return workspace.origin.rpartition("/")[2]
 
 
 def ensure(request: HttpRequest) -> Workspace:
@@ -54,7 +72,7 @@ def adopt(request: HttpRequest, workspace: Workspace) -> Workspace:
     return workspace
 
 
-def remember(request: HttpRequest, response: HttpResponse) -> None:
+def remember(request: HttpRequest, response: HttpResponseBase) -> None:
     made = getattr(request, "workspace_made", None)
     if made is None:
         return

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('pipeline', '0002_append_only'),
+        ('pipeline', '0001_tables'),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('dashboard', '0001_initial'),
-        ('pipeline', '0002_append_only'),
+        ('pipeline', '0001_tables'),
     ]
 
     operations = [

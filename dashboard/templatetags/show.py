@@ -17,6 +17,9 @@ from pipeline.extract.currencies import DECIMALS
 register = template.Library()
 
 THEMES = ("light", "dark")
+BUSY = {"start": "Starting…", "pause": "Pausing…", "resume": "Resuming…", "step": "Stepping…",
+        "wake": "Asking…", "approve": "Approving…", "decline": "Declining…",
+        "kill": "Stopping…"}  # fmt: skip
 NO_TIME = "not a time"
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
 CHIPS = {
@@ -159,6 +162,12 @@ def words(name: str) -> str:
 
 
 @register.filter
+def lower_first(text: str) -> str:
+    """A button's words within a sentence."""
+    return text[:1].lower() + text[1:]
+
+
+@register.filter
 def chip_tone(label: str) -> str:
     return CHIPS.get(label, "")
 
@@ -215,8 +224,9 @@ def _command(
     key = command_key(run, name, context["epoch"])
     return format_html(
         '<button class="btn {}" form="act" formaction="{}" hx-post="{}" hx-swap="none" '
-        'hx-sync="this:drop" id="{}-{}" name="{}" value="{}" data-needs-server>{}{}</button>',
-        *(kind, url, url, place, name, FIELD, key),
+        'hx-sync="this:drop" id="{}-{}" name="{}" value="{}" data-busy="{}" data-needs-server>'
+        "{}{}</button>",
+        *(kind, url, url, place, name, FIELD, key, BUSY[name]),
         *(icon(picture) if picture else "", label),
     )
 

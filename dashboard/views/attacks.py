@@ -6,11 +6,15 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard import attacks, broadcast, frames, verdicts
+from dashboard import attacks, broadcast, frames, unguarded, verdicts
+from dashboard.models import Entry
 from dashboard.once import key_of, once
 from dashboard.pages import is_live, own_run, page, see_other
 from dashboard.views.run import answer
 from pipeline.queries.runs import RunHead
+from pipeline.world import now_ms
+
+LOOK_AGAIN_S = 2
 
 
 @page
@@ -39,8 +43,43 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     shot = attacks.find(run, attack_id)
     if shot is None:
         raise Http404("there is no such attack on this run")
-    context = {"run": run, "shot": shot, "verdict": verdicts.of_attack(run, shot)}
-    return render(request, "run/attack.html", context)
+    beside = unguarded.beside(attack_id)
+    context = {
+        "run": run,
+        "shot": shot,
+        "verdict": verdicts.of_attack(run, shot),
+        "beside": beside,
+        "entry": Entry.objects.filter(attack_id=attack_id).first(),
+    }
+    if beside is None or not beside.under_way:
+        return render(request, "run/attack.html", context)
+    # The page looks by itself, without any script. To an address that differs from its own in
+    # what follows the # alone, a browser only scrolls.
+    again = f"{request.path}?at={now_ms()}#unguarded"
+    response = render(request, "run/attack.html", {**context, "again": again})
+    response["Refresh"] = f"{LOOK_AGAIN_S}; url={again}"
+    return response
+
+
+@page
+@require_POST
+def without_guard(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
+    """Have this attack made on a throw-away copy that lacks its guard."""
+    run = own_run(request, code)
+    shot = attacks.find(run, attack_id)
+    if shot is None:
+        raise Http404("there is no such attack on this run")
+    try:
+        unguarded.ask(attack_id)
+        broadcast.announce(run.id)
+    except unguarded.CopyError as error:
+        context = {
+            "run": run,
+            "name": f"The copy without the guard of {shot.injector}",
+            "why": error,
+        }
+        return render(request, "run/not_fired.html", context, status=422)
+    return see_other(f"/runs/{run.code}/attacks/{attack_id}/#unguarded")
 
 
 def _not_fired(request: HttpRequest, run: RunHead, name: str, why: str) -> HttpResponse:

@@ -1,5 +1,6 @@
 """What a run holds of people, erasing it, and the certificate."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -9,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dashboard import broadcast
 from dashboard.once import once
 from dashboard.pages import own_run, page, see_other
-from pipeline import erasure
+from pipeline import erasure, erasure_log, retention
 from pipeline.errors import ErasureRefusedError
 from pipeline.queries import personal
 from pipeline.queries.runs import RunHead
@@ -29,8 +30,8 @@ def inventory(request: HttpRequest, code: str) -> HttpResponse:
     """What is stored where (GET); erase it (POST, with the typed confirmation)."""
     run = own_run(request, code)
     if request.method == "POST":
-        return _erase(request, run)
-    return render(request, "privacy/inventory.html", _context(run, {}, {}))
+        return erase(request, run, f"/privacy/certificates/{run.code}/", _shown)
+    return _shown(request, run)
 
 
 @page
@@ -53,20 +54,33 @@ def certificate_json(request: HttpRequest, code: str) -> HttpResponse:
     return response
 
 
-def _erase(request: HttpRequest, run: RunHead) -> HttpResponse:
+def erase(
+    request: HttpRequest, run: RunHead, there: str, show: Callable[..., HttpResponse]
+) -> HttpResponse:
+    """Erase the run as the form says, and lead ``there``; what is wrong with it is shown."""
     typed = {"reason": request.POST.get("reason", ""), "confirm": request.POST.get("confirm", "")}
     errors = _errors(run, typed)
     if errors:
-        return render(request, "privacy/inventory.html", _context(run, typed, errors), status=422)
-    there = f"/privacy/certificates/{run.code}/"
+        return show(request, run, typed, errors, status=422)
     try:
         return see_other(once(request, there, lambda _: _erased(run, typed["reason"], there)))
     except ErasureRefusedError as refused:
         errors = {"refused": f"{refused.text} ({refused.code})"}
-        return render(request, "privacy/inventory.html", _context(run, typed, errors), status=409)
+        return show(request, run, typed, errors, status=409)
     except IncompleteError as incomplete:
-        errors = {"incomplete": incomplete.text}
-        return render(request, "privacy/inventory.html", _context(run, typed, errors), status=500)
+        return show(request, run, typed, {"incomplete": incomplete.text}, status=500)
+
+
+def _shown(
+    request: HttpRequest,
+    run: RunHead,
+    typed: dict[str, str] | None = None,
+    errors: dict[str, str] | None = None,
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    context = context_of(run, typed or {}, errors or {})
+    return render(request, "privacy/inventory.html", context, status=status)
 
 
 def _erased(run: RunHead, reason: str, there: str) -> str:
@@ -86,7 +100,8 @@ def _errors(run: RunHead, typed: dict[str, str]) -> dict[str, str]:
     return errors
 
 
-def _context(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> dict[str, Any]:
+def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> dict[str, Any]:
+    """What the form of an erasure shows, and the inventory above it."""
     stored = personal.inventory(run)
     return {
         "run": run,
@@ -95,6 +110,8 @@ def _context(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> dic
         "certificate": erasure.certificate(run.id),
         "reasons": erasure.REASONS.items(),
         "kept": erasure.KEPT,
+        "retained": retention.of(run.id),
+        "closed": erasure_log.is_closed(run.id),
         "typed": typed,
         "errors": errors,
     }

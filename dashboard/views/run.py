@@ -10,19 +10,24 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard import frames, verdicts
 from dashboard.once import once
 from dashboard.pages import is_live, own_run, page, see_other
+from dashboard.views.arena import box_of
 from nanovm_core.messages import Decision
 from pipeline import runtime
 from pipeline.queries import log, money, runs, steps, why
 from pipeline.queries.runs import RunHead
 
+HOLD_CHARS = 64
 COMMANDS: Mapping[str, Callable[[str, str], Decision]] = {
     "start": runtime.start,
     "pause": runtime.pause,
     "resume": runtime.resume,
     "step": runtime.step,
+    "kill": runtime.kill,
+    "wake": runtime.wake,
+}
+DECISIONS: Mapping[str, Callable[[str, str, str], Decision]] = {
     "approve": runtime.approve,
     "decline": runtime.decline,
-    "kill": runtime.kill,
 }
 
 
@@ -30,19 +35,28 @@ COMMANDS: Mapping[str, Callable[[str, str], Decision]] = {
 @require_safe
 def live(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    rows = log.last_rows(run, frames.ROWS_SHOWN)
     flash = verdicts.rule_of(request.GET.get("refused", "")[:20])
-    extra = {"rows": rows, "mark": frames.seen(run), "flash": flash.code and flash}
-    return render(request, "run/page.html", {**frames.context_of(run), **extra})
+    return render(request, "run/page.html", {**page_of(run), "flash": flash.code and flash})
+
+
+def page_of(run: RunHead) -> dict[str, Any]:
+    """Everything the live page shows, with the mark of it."""
+    box = box_of(run)
+    run = runs.by_id(run.id)  # the box took a while: state, rows and mark are of one moment
+    extra = {"rows": log.last_rows(run, frames.ROWS_SHOWN), "mark": frames.seen(run)}
+    return {**box, **frames.context_of(run), **extra}
 
 
 @page
 @require_POST
 def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Submit a command of the page. The answer shows the run as it is then."""
+    """Submit a command of the page. The answer shows the run as it is then.
+
+    A decision about a hold is for the hold that its page showed, and for no later one.
+    """
     run = own_run(request, code)
     here = f"/runs/{run.code}/"
-    url = once(request, here, lambda _: here + _refused(COMMANDS[name](run.id, "visitor")))
+    url = once(request, here, lambda _: here + _refused(_submit(request, run, name)))
     return answer(request, run, url) if is_live(request) else see_other(url)
 
 
@@ -106,6 +120,13 @@ def answer(request: HttpRequest, run: RunHead, url: str) -> HttpResponse:
     refused = verdicts.rule_of(url.partition("?refused=")[2])
     flash = frames.render("flash", {"flash": refused.code and refused}, oob=True)
     return HttpResponse("".join((*parts, flash)))
+
+
+def _submit(request: HttpRequest, run: RunHead, name: str) -> Decision:
+    decide = DECISIONS.get(name)
+    if decide is None:
+        return COMMANDS[name](run.id, "visitor")
+    return decide(run.id, "visitor", request.POST.get("hold", "")[:HOLD_CHARS])
 
 
 def _refused(decision: Decision) -> str:

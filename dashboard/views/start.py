@@ -9,12 +9,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 import samples
 from dashboard import attacks, workspace
-from dashboard.forms import CARDS, MODELS, PACES, PLANTED, NewRun, NewRunForm, demo
+from dashboard.forms import CARDS, PACES, PLANTED, NewRun, NewRunForm, demo, models
 from dashboard.once import once
 from dashboard.pages import page, see_other
-from pipeline import runtime
+from pipeline import intake, runtime
 from pipeline.models import Workspace
-from pipeline.queries import personal, runs
+from pipeline.queries import personal, runs, stalled
 
 STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
 
@@ -43,7 +43,9 @@ def listing(request: HttpRequest) -> HttpResponse:
     found = runs.listing(
         owner, state=asked["state"], code=asked["q"].strip(), ids=ids, cursor=asked["cursor"]
     )
+    whole = not any(asked.values())
     context = {"asked": asked, "page": found, "rows": _rows(request, found.runs)}
+    context["stalled"] = stalled.of_workspace(owner) if whole else []
     choices = {"states": STATES, "injectors": tuple(attacks.INJECTORS)}
     return render(request, "start/runs.html", {**context, **choices})
 
@@ -75,7 +77,7 @@ def _create(request: HttpRequest) -> HttpResponse:
 
 def _made(owner: Workspace, wanted: NewRun) -> str:
     """Make the run, begin it unless it is to be held, and say where it is."""
-    run = runtime.create_run(
+    run = intake.create_run(
         owner,
         wanted.document,
         wanted.file_name,
@@ -93,7 +95,7 @@ def _made(owner: Workspace, wanted: NewRun) -> str:
 def _form(form: NewRunForm | None) -> dict[str, Any]:
     """The form's choices and what was chosen before."""
     chosen = form.data if form else {"sample": samples.SAMPLES[0].name, "proposal": PLANTED}
-    lists = {"samples": samples.SAMPLES, "models": MODELS, "cards": CARDS, "paces": PACES}
+    lists = {"samples": samples.SAMPLES, "models": models(), "cards": CARDS, "paces": PACES}
     return {**lists, "form": form, "chosen": chosen, "errors": form.errors if form else {}}
 
 

@@ -6,6 +6,8 @@
   let following = true;
   let unseen = 0;
 
+  const ended = () => document.querySelector("#title[data-ended]") !== null;
+
   function toEnd() {
     box.scrollTop = box.scrollHeight;
     unseen = 0;
@@ -14,7 +16,7 @@
   function draw() {
     follow.setAttribute("aria-pressed", String(following));
     const waiting = `${unseen} new event${unseen === 1 ? "" : "s"} ↓`;
-    follow.textContent = following ? "Following" : unseen ? waiting : "Follow";
+    follow.textContent = following ? "Following" : unseen ? waiting : ended() ? "Jump to end" : "Follow";
   }
 
   document.addEventListener("nanovm:rows", (event) => {

@@ -180,13 +180,7 @@
     say("No connection to the server: not sent.");
   }, true);
 
-  document.addEventListener("htmx:beforeRequest", (event) => {
-    const form = event.detail.elt;
-    const button = form.matches("form") ? form.querySelector("[data-busy]") : null;
-    if (button) button.setAttribute("aria-busy", "true");
-  });
   document.addEventListener("htmx:afterRequest", (event) => {
-    for (const busy of document.querySelectorAll("[aria-busy]")) busy.removeAttribute("aria-busy");
     if (event.detail.successful) alive();
   });
 

@@ -1,0 +1,47 @@
+"""Files that a page gives away, in pieces: nothing grows with the length of a log."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TypeVar
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+
+Answer = TypeVar("Answer", bound=HttpResponseBase)
+
+PIECE_BYTES = 1 << 16  # lines are sent together up to about this
+
+
+def streamed(request: HttpRequest, parts: Iterator[bytes], kind: str) -> StreamingHttpResponse:
+    """An answer made while it is sent."""
+    pieces = _pieces(parts)
+    if isinstance(request, ASGIRequest):  # else the server would make all of it first
+        return StreamingHttpResponse(_in_turn(pieces), content_type=kind)
+    return StreamingHttpResponse(pieces, content_type=kind)
+
+
+def attached(response: Answer, name: str) -> Answer:
+    """The answer, to be kept as a file of this name."""
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _pieces(parts: Iterator[bytes]) -> Iterator[bytes]:
+    piece = bytearray()
+    for part in parts:
+        piece += part
+        if len(piece) >= PIECE_BYTES:
+            yield bytes(piece)
+            piece.clear()
+    if piece:
+        yield bytes(piece)
+
+
+async def _in_turn(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while piece := await sync_to_async(_next)(pieces):
+        yield piece
+
+
+def _next(pieces: Iterator[bytes]) -> bytes:
+    return next(pieces, b"")

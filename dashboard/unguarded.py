@@ -1,0 +1,85 @@
+"""What an attack did to a throw-away copy without its guards, beside what it did here."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from dashboard.templatetags.show import money
+from sabotage import copies
+from sabotage.guards import why_none
+from sabotage.models import Attack
+from sabotage.unguarded import SECONDS_MAX, CopyError
+
+__all__ = ["SECONDS_MAX", "Beside", "CopyError", "ask", "beside"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """The card: whether a copy can be made, is being made, was made, or could not be."""
+
+    state: str  # empty: nobody asked yet
+    why: str  # why there is no outcome
+    shows: str
+    word: str  # BREACHED or HELD
+    money: tuple[str, ...]  # what the far side's own list holds
+    noticed: tuple[str, ...]
+    guards: tuple[Mapping[str, str], ...]
+    end: str
+    none: str = ""  # why no guard could be taken out for this form of the attack
+
+    @property
+    def under_way(self) -> bool:
+        return self.state in (copies.ASKED, copies.RUNNING)
+
+    @property
+    def done(self) -> bool:
+        return self.state == copies.DONE
+
+
+def beside(attack_id: UUID) -> Beside | None:
+    """What is known of the attack's copy, or why there can be none; None where nothing is said."""
+    row = Attack.objects.get(pk=attack_id)
+    claim = copies.claim_on(row)
+    kept: dict[str, Any] = row.unguarded
+    if claim is None:
+        return _no_copy(why_none(row.injector, row.params))
+    lost = kept.get("state") in (copies.ASKED, copies.RUNNING) and not copies.under_way(kept)
+    outcome = kept.get("outcome", {})
+    evidence = outcome.get("evidence", {})
+    return Beside(
+        state=copies.FAILED if lost else kept.get("state", ""),
+        why="Whoever was at work on the copy has ended; ask again."
+        if lost
+        else kept.get("why", ""),
+        shows=claim.shows,
+        word="BREACHED" if outcome.get("got_through") else "HELD",
+        money=_sums(evidence.get("far_side", {})),
+        noticed=tuple(evidence.get("breaches", ())) or (str(evidence.get("headline", "")),),
+        guards=tuple(outcome.get("without", ())),
+        end=str(evidence.get("after", "")),
+    )
+
+
+def _no_copy(why: str) -> Beside | None:
+    said = Beside(
+        state="", why="", shows="", word="", money=(), noticed=(), guards=(), end="", none=why
+    )
+    return said if why else None
+
+
+def ask(attack_id: UUID) -> None:
+    """Have the attack made on a copy.
+
+    Raises:
+        CopyError: it cannot be; the text says why.
+    """
+    copies.ask(Attack.objects.get(pk=attack_id))
+
+
+def _sums(far: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was paid, the same sums together: 5 × 1,284.50 EUR."""
+    paid = [each for each in far.get("payments", ()) if each["status"] == "succeeded"]
+    counted = Counter(money(each["amount_minor"], each["currency"]) for each in paid)
+    return tuple(f"{count} × {text}" for text, count in counted.items())
