@@ -16,7 +16,7 @@ IN_FUNCTION = "the naive line in a function"
 BAR = Bar("<", 40)
 DECISION = "allowed"
 EXPLAINED = "gate.explain: all of it, for a reader"
-INTACT = 'gate.authorize(call, facts, ("bank.pay",))'
+INTACT = 'gate.dry_run(call, facts, ("bank.pay",))'
 REFUSED = f"try:\n    {INTACT}\nexcept Refused:\n    pass"
 
 
@@ -80,7 +80,7 @@ def _allowed() -> dict[str, dict[str, object]]:
         gate, call, facts = names["gate"], names["call"], names["facts"]
         if not (isinstance(gate, Gate) and isinstance(call, Call) and isinstance(facts, Facts)):
             raise TypeError(name)
-        answer = gate.authorize(call, facts, ("bank.pay",))
+        answer = gate.dry_run(call, facts, ("bank.pay",))
         if answer.args != subject.ARGS or answer.rules != ("within-limit",) or answer.hold:
             raise AssertionError(f"{name}: it is not simply allowed: {answer}")
     return found

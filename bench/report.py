@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from bench.rounds import Measured, Ratio
 
-_OPERATORS = {"≥": operator.ge, "<": operator.lt}
+_OPERATORS = {"≥": operator.ge, "≤": operator.le, "<": operator.lt}
 
 
 class Bar(NamedTuple):
-    """What a ratio must be: ``≥`` or ``<`` a number."""
+    """What a ratio must be: ``≥``, ``≤`` or ``<`` a number."""
 
     sign: str
     number: float

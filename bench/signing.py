@@ -41,7 +41,7 @@ def _owing() -> tuple[Snapshot, Effect, Draft]:
     program = subject.program()
     first = subject.started(program)
     key = first.owed.key if first.owed else ""
-    done = EffectDone(at_ms=subject.START_MS, key=key, out={"size_bytes": 1000})
+    done = EffectDone(at_ms=subject.START_MS, key=key, out={"size_bytes": 1000}, by_holder=True)
     decision = transition(program, first, done)
     return decision.snapshot, decision.effects[0], decision.drafts[-1]
 

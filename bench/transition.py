@@ -135,7 +135,7 @@ def _key(now: Snapshot) -> str:
 
 
 def _done(key: str) -> EffectDone:
-    return EffectDone(at_ms=LATER_MS, key=key, out=OUT_SLOTS, ledger=subject.LEDGER)
+    return EffectDone(at_ms=LATER_MS, key=key, out=OUT_SLOTS, ledger=subject.LEDGER, by_holder=True)
 
 
 def _paused(under: Program, active: Snapshot) -> dict[str, object]:
@@ -170,7 +170,9 @@ def _walk(program: Program, size: int, slots: int = 1) -> Callable[[], float]:
     begun = subject.started(program)
     now, events = begun, []
     for at in range(size):
-        events.append(EffectDone(at_ms=LATER_MS, key=_key(now), out={f"n{at % slots}": 1}))
+        events.append(
+            EffectDone(at_ms=LATER_MS, key=_key(now), out={f"n{at % slots}": 1}, by_holder=True)
+        )
         now = subject.fed(program, now, events[-1])
     if not now.state.startswith("terminated.completed"):
         raise AssertionError(f"The run of {size} steps stands in {now.state}.")

@@ -1,0 +1,168 @@
+"""Contestants for a bench of durable runs: seven trivial steps through the shipped runtime.
+
+It is a plugin: the bench gives ``Base``, ``N`` and ``CTX``, and reads ``CONTESTANTS``. Runs go
+through ``intake.make_run`` and ``runtime.answer`` with tree, budgets and checkpoints on, on
+SQLite (synchronous=FULL), or on the PostgreSQL server whose address the bench has for its own
+contestants (``PGURL``), in a database that is made for it.
+"""
+
+import asyncio
+import importlib
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+Base, N, CTX = (globals()[name] for name in ("Base", "N", "CTX"))  # the bench's own
+ROOT = Path(sys.argv[sys.argv.index("--plugin") + 1]).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+seven = importlib.import_module("bench.seven")  # found by now, and the same for every bench
+
+
+class Nanovm(Base):  # type: ignore[misc, valid-type]
+    """One run after the other; with ``conc`` above 1, so many in flight on one event loop."""
+
+    database = ""  # a file in the data folder
+    durable = "chain, tree, snapshot, budget, outbox and lease: one commit a step"
+
+    def setup(self) -> None:
+        """An empty data folder, migrated; one workspace; the signer in a thread of its own."""
+        os.environ["NANOVM_DATA"] = self.d
+        os.environ["DATABASE_URL"] = self.database
+        os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # the loop's own thread commits
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+
+        call_command("migrate", verbosity=0, interactive=False)
+        from nanovm_core.events import EffectDone
+        from pipeline import committer, intake, runtime, workspaces
+        from pipeline.world import now_ms, uuid7
+
+        self.intake, self.runtime, self.committer = intake, runtime, committer
+        self.done_event = EffectDone
+        self.now_ms, self.uuid7 = now_ms, uuid7
+        self.workspace = workspaces.create()
+        self.source, self.given = seven.program(), seven.slots(CTX)
+        self._sign()
+
+    def _sign(self) -> None:
+        from pipeline import signer
+
+        def forever() -> None:
+            while True:
+                time.sleep(1)
+                signer.checkpoint(self.workspace.id)
+
+        threading.Thread(target=forever, daemon=True).start()
+
+    def new(self) -> Any:
+        """A run that is to be made."""
+        return self.intake.NewRun(
+            workspace=self.workspace,
+            program=self.source,
+            policy=seven.POLICY,
+            slots=self.given,
+            actor="bench",
+        )
+
+    def one(self) -> None:
+        """One run, from its genesis to its end."""
+        work: Any = self.intake.make_run(self.new(), self.uuid7(), starts=True).work
+        for i in range(N):
+            work = self.runtime.answer(work, self.event(work, i), (), "EffectDone").work
+        self.ended(work)
+
+    def ended(self, work: object) -> None:
+        """Nothing is owed any more."""
+        if work is not None:
+            raise RuntimeError("a run did not end where it should")
+
+    def event(self, work: Any, i: int, clock: Any = None) -> Any:
+        """What came of a step."""
+        found = self.tool(i, clock) if clock is not None else self.tool(i)
+        return self.done_event(
+            at_ms=self.now_ms(), key=work.effect.key, out={"result": found["ref"]}
+        )
+
+    def run_many(self, secs: float) -> None:
+        """Runs until the time is up; those in flight share the runtime's commits."""
+        if self.conc == 1:
+            super().run_many(secs)
+        else:
+            asyncio.run(self._together(time.perf_counter() + secs))
+
+    async def _together(self, end: float) -> None:
+        group = Group(asyncio.get_running_loop(), self.committer)
+
+        async def one() -> None:
+            while time.perf_counter() < end:
+                began, clock = time.perf_counter(), dict[str, float]()
+                made = self.intake.making(self.new(), self.uuid7(), starts=True)
+                work = (await group.commit(made)).work
+                for i in range(N):
+                    job = self.runtime.answering(work, self.event(work, i, clock))
+                    work = (await group.commit(job)).work
+                self.ended(work)
+                self.done(began, clock)
+
+        await asyncio.gather(*[one() for _ in range(self.conc)])
+
+    def rows(self) -> int:
+        """The envelopes that are stored; everything that is stored is recomputed first."""
+        from pipeline.audit import audit
+        from pipeline.models import Envelope
+
+        report = audit()
+        if report.exit_status:
+            raise RuntimeError(f"fsck: {report.damage[:3]}")
+        return Envelope.objects.count()
+
+
+class Group:
+    """Jobs of one event loop, committed together once every task has had its turn."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, committer: ModuleType) -> None:
+        self.loop, self.committer = loop, committer
+        self.waiting: list[tuple[Any, asyncio.Future[Any]]] = []
+
+    def commit(self, job: Any) -> asyncio.Future[Any]:
+        """The outcome of a job, after the commit that it shares."""
+        future: asyncio.Future[Any] = self.loop.create_future()
+        self.waiting.append((job, future))
+        if len(self.waiting) == 1:
+            self.loop.call_soon(self.loop.call_soon, self._flush)
+        return future
+
+    def _flush(self) -> None:
+        taken, self.waiting = self.waiting, []
+        self.committer.committed_all([job for job, _ in taken])
+        for job, future in taken:
+            future.set_result(job.outcome())
+
+
+class NanovmPostgres(Nanovm):
+    """The same on PostgreSQL, durable as its server is set (fsync on)."""
+
+    durable = "as nanovm_sqlite, on PostgreSQL with synchronous_commit=on"
+
+    def setup(self) -> None:
+        """A database of this process's own on the bench's server."""
+        import psycopg
+
+        server, name = sys.modules["__main__"].PGURL, f"nanovm_{os.getpid()}"
+        with psycopg.connect(f"{server}postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+            told = connection.execute("SHOW fsync").fetchone()
+        if told != ("on",):
+            raise RuntimeError("The server has fsync off, so nothing is durable; set it on.")
+        self.database = f"{server}{name}"
+        super().setup()
+
+
+CONTESTANTS = {"nanovm_sqlite": Nanovm, "nanovm_postgres": NanovmPostgres}

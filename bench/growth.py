@@ -1,0 +1,235 @@
+"""What a log of a million envelopes costs beside one of ten thousand: an append, and a page.
+
+``python -m bench.growth [FEW MANY ROUNDS]`` fills two databases on SQLite in folders of their own,
+a process each, has them take turns, and prints the table; 1 where a bar is not reached.
+"""
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, cast
+from uuid import UUID
+
+from bench import report, rounds
+from bench.report import Bar, Table
+
+FEW, MANY, ROUNDS = 10_000, 1_000_000, 21
+CALLS = 3  # in a turn, of which the quickest counts: what the machine did meanwhile does not
+WARM_UP = 1  # a turn
+BAR = Bar("≤", 1.3)
+ROOT = Path(__file__).resolve().parents[1]
+APPENDS = {
+    "a run of seven steps": "run",
+    "one runtime.submit": "submit",
+}
+PAGES = {
+    "newest page": "newest",
+    "a page from the middle on": "middle",
+    "by kind": "kind",
+    "by step, from the middle on": "step",
+    "of one run": "one",
+    "up to a moment": "moment",
+    "by a rule that nothing tripped": "rule",
+    "newest page, as HTML": "html",
+    "by kind and since a moment, as HTML": "filtered",
+}
+
+
+class Holder:
+    """A process that holds a database of so many envelopes, and times what it is told to do."""
+
+    def __init__(self, folder: str, envelopes: int) -> None:
+        # S603: this very module
+        self.popen = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "bench.growth", "--hold", folder, str(envelopes)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        self.given, self.out = cast(IO[str], self.popen.stdin), cast(IO[str], self.popen.stdout)
+
+    def said(self) -> str:
+        """The next line that it says.
+
+        Raises:
+            RuntimeError: where it ended instead.
+        """
+        line = self.out.readline()
+        if not line:
+            raise RuntimeError(f"A database's process ended with {self.popen.wait()}; see above.")
+        return line.strip()
+
+    def took(self, what: str) -> float:
+        """Nanoseconds of one call."""
+        self.given.write(f"{what}\n")
+        self.given.flush()
+        return float(self.said())
+
+    def end(self) -> None:
+        """Have it go, and wait for that."""
+        self.popen.communicate()
+
+
+@contextmanager
+def holders(counts: Sequence[int]) -> Iterator[Mapping[int, Holder]]:
+    """A filled database for each count, one after the other."""
+    with ExitStack() as stack:
+        found = {}
+        for count in counts:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="nanovm-bench-"))
+            found[count] = Holder(folder, count)
+            stack.callback(found[count].end)
+            sys.stderr.write(f"{found[count].said()}\n")
+        yield found
+
+
+def tables(few: int, many: int, count: int) -> list[Table]:
+    """Both tables, measured."""
+    with holders((few, many)) as held:
+        batches = {
+            f"{name} at {size}": partial(held[size].took, what)
+            for name, what in {**APPENDS, **PAGES}.items()
+            for size in held
+        }
+        for batch in batches.values():
+            for _ in range(WARM_UP):
+                batch()
+        found = rounds.measure(batches, rounds=count)
+    made = []
+    for title, rows in (("Appending to a long log", APPENDS), ("A page of a long log", PAGES)):
+        says = f"At {many:,} stored envelopes, in units of the same at {few:,}; on SQLite."
+        each = [report.row(found, f"{n} at {many}", f"{n} at {few}", BAR, n) for n in rows]
+        made.append(Table(title=title, says=says, rows=each))
+    return made
+
+
+# --- in the process of one database -----------------------------------------------------------
+
+
+def hold(folder: str, envelopes: int) -> None:
+    """Fill a database, then do what each line of standard input names, and say how long it took."""
+    os.environ.update(
+        NANOVM_DATA=folder, DJANGO_SETTINGS_MODULE="config.settings", DATABASE_URL="", REDIS_URL=""
+    )
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0, interactive=False)
+    from bench.fill import filled
+    from pipeline.models import Envelope
+
+    began = time.monotonic()
+    workspace = filled(envelopes)
+    took = time.monotonic() - began
+    sys.stdout.write(f"{Envelope.objects.count():,} envelopes stored in {took:.0f} s\n")
+    sys.stdout.flush()
+    deeds = actions(workspace)
+    for line in sys.stdin:
+        deed = deeds[line.strip()]
+        sys.stdout.write(f"{min(deed() for _ in range(CALLS))}\n")
+        sys.stdout.flush()
+
+
+def actions(workspace: Any) -> Mapping[str, Callable[[], float]]:
+    """What is timed, by its name."""
+    return {**_appends(workspace), **_pages(workspace.pk), **_views(workspace.pk)}
+
+
+def _appends(workspace: Any) -> dict[str, Callable[[], float]]:
+    from bench import fill
+    from nanovm_core.events import PauseRequested, ResumeRequested
+    from pipeline import runtime
+    from pipeline.world import now_ms
+
+    def submit() -> float:
+        run = fill.made(workspace).run
+        paused = PauseRequested(at_ms=now_ms(), actor="bench")
+        took = _timed(lambda: runtime.submit(str(run.id), [paused]))
+        back = ResumeRequested(at_ms=now_ms(), actor="bench", program=run.program_hash)
+        runtime.submit(str(run.id), [back])
+        return took
+
+    return {"run": lambda: _timed(lambda: fill.driven(workspace)), "submit": submit}
+
+
+def _pages(workspace: UUID) -> dict[str, Callable[[], float]]:
+    from pipeline.models import Envelope
+    from pipeline.queries import timeline
+    from pipeline.queries.runs import body_of
+    from pipeline.queries.timeline import Asked
+
+    dice, rows = random.Random(rounds.SEED), Envelope.objects.filter(workspace=workspace)  # noqa: S311
+    newest = rows.order_by("-seq").values_list("seq", flat=True)[0]
+
+    def middle() -> Envelope:
+        return rows.get(seq=dice.randint(newest // 4, 3 * newest // 4))
+
+    def page(asked: Asked, cursor: str = "") -> float:
+        return _timed(lambda: timeline.page(workspace, asked, cursor))
+
+    def moment() -> float:
+        at_ms = body_of(middle().bytes)["at_ms"]
+        return page(Asked(until_ms=at_ms))
+
+    return {
+        "newest": lambda: page(Asked()),
+        "middle": lambda: page(Asked(), str(middle().seq)),
+        "kind": lambda: page(Asked(kind="terminal")),
+        "step": lambda: page(Asked(step="s3"), str(middle().seq)),
+        "one": lambda: page(Asked(run=middle().run)),
+        "moment": moment,
+        "rule": lambda: page(Asked(rule="CAP-001")),
+    }
+
+
+def _views(workspace: UUID) -> dict[str, Callable[[], float]]:
+    from django.core import signing
+    from django.test import Client
+
+    from dashboard.workspace import COOKIE, SALT
+
+    visitor = Client(SERVER_NAME="localhost")
+    visitor.cookies[COOKIE] = signing.dumps(str(workspace), salt=SALT)
+
+    def view(query: str) -> float:
+        found = []
+        took = _timed(lambda: found.append(visitor.get(f"/audit/{query}")))
+        if found[0].status_code != 200 or b"terminal" not in found[0].content:
+            raise RuntimeError(f"/audit/{query} answered {found[0].status_code} or shows no rows.")
+        return took
+
+    return {
+        "html": lambda: view(""),
+        "filtered": lambda: view("?kind=terminal&since=2020-01-01"),
+    }
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter_ns()
+    work()
+    return float(time.perf_counter_ns() - began)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure and print; 1 where a bar is not reached."""
+    if arguments[:1] == ["--hold"]:
+        hold(arguments[1], int(arguments[2]))
+        return 0
+    few, many, count = map(int, arguments) if arguments else (FEW, MANY, ROUNDS)
+    made = tables(few, many, count)
+    sys.stdout.write("\n".join(report.markdown(each) for each in made))
+    return int(any(row.verdict != "PASS" for each in made for row in each.rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
