@@ -113,9 +113,9 @@ def wait_for(page: Page, wanted: int) -> None:
 def test_an_old_frame_changes_nothing(page: Page) -> None:
     page.add_init_script(COUNT)
     relay = Relay(page)
-    visitor.paused_before(page, "extract")
+    visitor.paused_before(page, "vault")
     old = [frame for frame in relay.frames if 'id="cursor"' in frame]
-    visitor.pause_before(page, "vault")
+    visitor.pause_before(page, "propose")
     before, shown = visitor.seqs(page), page.locator("#live").inner_text()
     already = heard(page)
     for frame in old:

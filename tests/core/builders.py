@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from nanovm_core.capabilities import Grant, constraints
 from nanovm_core.events import (
     AnswerArrived,
     Approved,
@@ -23,8 +25,18 @@ from nanovm_core.events import (
     TimePassed,
 )
 from nanovm_core.fsm import begin, transition
+from nanovm_core.fsm.requests import hold_id
 from nanovm_core.loading import load_policy, load_program
-from nanovm_core.messages import Commitment, Decision, Draft, Recorded, RunId, Scalar, Snapshot
+from nanovm_core.messages import (
+    Args,
+    Commitment,
+    Decision,
+    Draft,
+    Recorded,
+    RunId,
+    Scalar,
+    Snapshot,
+)
 from nanovm_core.program import Program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,9 +82,27 @@ def proposal(tool: str = "stripe.create_payment_intent", **args: object) -> byte
     return json.dumps({"tool": tool, "args": given}).encode()
 
 
+def within_grant(grant: Grant, args: Args, slots: Args) -> bool:
+    """Whether typed arguments lie within a grant, as the gate finds it."""
+    return all(holds(args[name], slots) for name, holds in constraints(grant))
+
+
 def code(decision: Decision) -> str:
     """The code of a refusal; empty where there is none."""
     return decision.refusal.code if decision.refusal else ""
+
+
+def meant(now: Snapshot, event: Event) -> Event:
+    """The event; a person's word that names no hold is about the one that there is."""
+    if isinstance(event, Approved | Declined) and not event.hold:
+        return replace(event, hold=hold_id(now))
+    return event
+
+
+def told(kind: type[Event], **fields: Any) -> Event:
+    """An event as the run's own worker tells it, or one who is vouched for, unless a field says."""
+    usual = {"by_holder": True} | ({"vouched": True} if kind is AnswerArrived else {})
+    return kind(**{**usual, **fields})
 
 
 class Scene:
@@ -112,6 +142,7 @@ class Scene:
 
     def feed(self, event: Event) -> Decision:
         """Decide an event and take its decision as the run's new value."""
+        event = meant(self.now, event)
         event = replace(event, ledger=self.ledger, history=self.history, revoked=self.revoked)
         decision = transition(self.program, self.now, event)
         self.now = decision.snapshot
@@ -142,20 +173,30 @@ class Scene:
         """Answer the effect that is owed."""
         secrets = tuple(secret(slot, 100 + place) for place, slot in enumerate(personal))
         filled = {**(out or {}), **{each.slot: each.ref for each in secrets}}
-        return self.feed(EffectDone(at_ms=self.tick(), key=self.key, out=filled, secrets=secrets))
+        return self.feed(
+            EffectDone(at_ms=self.tick(), key=self.key, out=filled, secrets=secrets, by_holder=True)
+        )
 
     def failed(self, said: str = "EXT-001", *, retry: bool = False) -> Decision:
         """Say that what is owed is known not to have happened."""
         at_ms = self.tick()
-        return self.feed(EffectFailed(at_ms=at_ms, key=self.key, code=said, text="no", retry=retry))
+        return self.feed(
+            EffectFailed(
+                at_ms=at_ms, key=self.key, code=said, text="no", retry=retry, by_holder=True
+            )
+        )
 
     def unknown(self) -> Decision:
         """Say that nobody can tell what became of what is owed."""
-        return self.feed(EffectUnknown(at_ms=self.tick(), key=self.key, code="EXT-004", text="?"))
+        return self.feed(
+            EffectUnknown(at_ms=self.tick(), key=self.key, code="EXT-004", text="?", by_holder=True)
+        )
 
     def under_way(self, until_ms: int = 0) -> Decision:
         """Say that the answer to what is owed comes later, from elsewhere."""
-        return self.feed(EffectWaiting(at_ms=self.tick(), key=self.key, until_ms=until_ms))
+        return self.feed(
+            EffectWaiting(at_ms=self.tick(), key=self.key, until_ms=until_ms, by_holder=True)
+        )
 
     def arrives(
         self,
@@ -175,6 +216,7 @@ class Scene:
             out=out or {},
             code=said,
             text="no" if said else "",
+            vouched=True,
         )
         return self.feed(event)
 
@@ -215,6 +257,7 @@ class Scene:
             secret=secret("proposal", 200 + len(self.drafts)),
             key=self.key if key is None else key,
             tokens=tokens,
+            by_holder=True,
         )
         return self.feed(event)
 

@@ -1,7 +1,5 @@
 """Seals a played run into bytes, as the shell's record does."""
 
-from dataclasses import replace
-
 from nanovm_core.canonical import decode
 from nanovm_core.envelope import (
     ZERO,
@@ -42,7 +40,7 @@ def body(stored: Stored) -> dict[str, object]:
 
 def rehashed(stored: Stored, data: bytes) -> Stored:
     """The envelope with other bytes, and the hash that they have."""
-    return replace(stored, data=data, hash=canonical_hash(data))
+    return stored._replace(data=data, hash=canonical_hash(data))
 
 
 def place_of(fault: VerificationError) -> tuple[str, int]:

@@ -202,8 +202,9 @@ def said(world: World, tool: str, args: Mapping[str, Scalar], facts: Facts) -> M
 
 
 def counted(window: Window, facts: Facts) -> int:
-    """A window over the newest 256 records that are not from the future."""
-    past = [each for each in facts.history if each.at_ms <= facts.at_ms][-256:]
+    """A window over the newest 256 records, up to now or to the newest of them."""
+    past = list(facts.history)[-256:]
+    now_ms = sorted([facts.at_ms, *(each.at_ms for each in past)])[-1]
     if window.scope == "agent":
         past = [each for each in past if each.agent == facts.agent]
     if window.counts == "failures_in_a_row":
@@ -212,7 +213,7 @@ def counted(window: Window, facts: Facts) -> int:
             row = {"done": 0, "failed": row + 1}.get(each.outcome, row)
         return row
     wanted = {"calls": "called", "failures": "failed", "refusals": "refused"}[window.counts]
-    recent = [each for each in past if facts.at_ms - each.at_ms <= window.within_ms]
+    recent = [each for each in past if now_ms - each.at_ms <= window.within_ms]
     return len([each for each in recent if each.outcome == wanted])
 
 
@@ -248,6 +249,7 @@ def money(world: World, currency: str, amount: int, facts: Facts) -> None:
     require(re.fullmatch("[A-Z]{3}", currency) is not None, "BUD-006")
     pots = {scope: [b for b in world.budgets if (b.scope, b.unit) == (scope, "money")]
             for scope in ("agent", "workspace", "global")}  # fmt: skip
+    require(any(pots.values()), "BUD-006")
     for mine in pots.values():
         require(not mine or any(each.currency in ("", currency) for each in mine), "BUD-006")
     left = world.limits.money_minor_max - facts.used.get(currency, 0)

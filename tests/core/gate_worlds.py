@@ -170,7 +170,7 @@ def budgets(dice: Random) -> list[Budget]:
     for scope in ("agent", "workspace", "global"):
         if dice.random() < 0.3:
             found.append(Budget(scope=scope, unit="calls", max=10))
-        if dice.random() < 0.4:
+        if dice.random() < (0.8 if scope == "workspace" else 0.4):
             currency = dice.choice(("", "", "EUR"))
             found.append(Budget(scope=scope, unit="money", max=9_000, currency=currency))
     return found
@@ -178,11 +178,12 @@ def budgets(dice: Random) -> list[Budget]:
 
 def world(dice: Random) -> World:
     """A world, and the same one for the gate by ``compiled``."""
+    unseen = {name: "hidden" for name in ("payee", "memo") if dice.random() < 0.1}
     return World(
         tools=tools(dice),
         grants=grants(dice),
         limits=Limits(money_minor_max=8_000, calls_max=4, wall_ms_max=1_000_000),
-        modes=MODES,
+        modes={**MODES, **unseen},
         rules=rules(dice),
         windows=WINDOWS,
         budgets=budgets(dice),
@@ -286,8 +287,8 @@ ODD = (
 NEAR: Mapping[str, tuple[Any, ...]] = {
     "amount": (5_001, 49, 51, True),
     "currency": CURRENCIES,
-    "payee": (ref(2), ref(9), "{{secret}}"),
-    "memo": ("Invoice 8", "Invoice 7 ", "{{status}}"),
+    "payee": (ref(2), ref(9), "{{secret}}", None),
+    "memo": ("Invoice 8", "Invoice 7 ", "{{status}}", None),
 }
 
 

@@ -19,6 +19,7 @@ from nanovm_core.events import (
     EffectUnknown,
     EffectWaiting,
     ErasureDone,
+    ErasureRefused,
     ErasureRequested,
     Event,
     ForeignIntent,
@@ -32,6 +33,7 @@ from nanovm_core.events import (
     TimePassed,
 )
 from nanovm_core.fsm import begin, transition
+from nanovm_core.fsm.requests import hold_id
 from nanovm_core.loading import load_program
 from nanovm_core.messages import Decision, Recorded, Scalar, Snapshot
 from nanovm_core.program import Program
@@ -250,21 +252,25 @@ def _answers(now: Snapshot, at_ms: int) -> Iterator[Event]:
     """What may come of an effect, or of the model."""
     key = now.owed.key if now.owed else ""
     if not now.owed and not now.awaits:
-        yield EffectDone(at_ms=at_ms, key=key)
+        yield EffectDone(at_ms=at_ms, key=key, by_holder=True)
         return
     for go in GOES:
         out = {"go": go}
         if now.awaits:
             yield AnswerArrived(
-                at_ms=at_ms, run=now.run, program=now.program, key=now.awaits, out=out
+                at_ms=at_ms, run=now.run, program=now.program, key=now.awaits, out=out, vouched=True
             )
         else:
-            yield EffectDone(at_ms=at_ms, key=key, out=out)
-    yield AnswerArrived(at_ms=at_ms, run=now.run, program=now.program, key=now.awaits, code=NO)
-    yield EffectFailed(at_ms=at_ms, key=key, code=NO, text="no")
-    yield EffectFailed(at_ms=at_ms, key=key, code=NO, text="no", retry=True)
-    yield ProposalReceived(at_ms=at_ms, key=key, raw=b'{"tool": "a.call", "args": {}}')
-    yield ProposalReceived(at_ms=at_ms, key=key, raw=b"no")
+            yield EffectDone(at_ms=at_ms, key=key, out=out, by_holder=True)
+    yield AnswerArrived(
+        at_ms=at_ms, run=now.run, program=now.program, key=now.awaits, code=NO, vouched=True
+    )
+    yield EffectFailed(at_ms=at_ms, key=key, code=NO, text="no", by_holder=True)
+    yield EffectFailed(at_ms=at_ms, key=key, code=NO, text="no", retry=True, by_holder=True)
+    yield ProposalReceived(
+        at_ms=at_ms, key=key, raw=b'{"tool": "a.call", "args": {}}', by_holder=True
+    )
+    yield ProposalReceived(at_ms=at_ms, key=key, raw=b"no", by_holder=True)
 
 
 def _requests(now: Snapshot, soon: int, late: int) -> Iterator[Event]:
@@ -272,7 +278,7 @@ def _requests(now: Snapshot, soon: int, late: int) -> Iterator[Event]:
     yield TimePassed(at_ms=late)
     yield ResumeRequested(at_ms=soon, program=now.program)
     yield StepRequested(at_ms=soon, program=now.program)
-    yield Approved(at_ms=soon)
+    yield Approved(at_ms=soon, hold=hold_id(now))
     yield RunStarted(at_ms=soon)
 
 
@@ -280,19 +286,21 @@ def _idle(now: Snapshot, at_ms: int) -> Iterator[Event]:
     """What begins nothing, and what is forged."""
     key, other = now.owed.key if now.owed else "", "0" * 64
     yield EffectDone(at_ms=at_ms, key=key, by_holder=False)
-    yield EffectUnknown(at_ms=at_ms, key=key, code=NO, text="no")
-    yield EffectWaiting(at_ms=at_ms, key=key)
-    yield AnswerArrived(at_ms=at_ms, run=now.run, program=now.program, key="")
-    yield ProposalReceived(at_ms=at_ms, key=other, raw=b"no")
-    yield EffectFailed(at_ms=at_ms, key=other, code=NO, text="no")
+    yield EffectUnknown(at_ms=at_ms, key=key, code=NO, text="no", by_holder=True)
+    yield EffectWaiting(at_ms=at_ms, key=key, by_holder=True)
+    yield AnswerArrived(at_ms=at_ms, run=now.run, program=now.program, key="", vouched=True)
+    yield ProposalReceived(at_ms=at_ms, key=other, raw=b"no", by_holder=True)
+    yield EffectFailed(at_ms=at_ms, key=other, code=NO, text="no", by_holder=True)
     yield ResumeRequested(at_ms=at_ms, program=other)
     yield StepRequested(at_ms=at_ms, program=other)
     yield DeliveryReceived(at_ms=at_ms, program=now.program)
     yield TimePassed(at_ms=at_ms)
     for under_way in (True, False):
         yield KillRequested(at_ms=at_ms, under_way=under_way)
-    for kind in (PauseRequested, Declined, DamageFound, ForeignIntent):
+    yield Declined(at_ms=at_ms, hold=hold_id(now))
+    for kind in (PauseRequested, Approved, Declined, DamageFound, ForeignIntent):
         yield kind(at_ms=at_ms)
     yield ProgramRefused(at_ms=at_ms, found=other)
     yield ErasureRequested(at_ms=at_ms, refs=(), reason="art17-1-a")
     yield ErasureDone(at_ms=at_ms, refs=(), reason="art17-1-a", destroyed={})
+    yield ErasureRefused(at_ms=at_ms, refs=(), reason="art17-1-a", ground="art17-3-b", until_ms=9)

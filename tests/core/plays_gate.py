@@ -300,7 +300,11 @@ def old_key(run: Deployment) -> None:
     key = run.key
     run.failed("CI-001", retry=True)
     run.passes(2_000)
-    run.feed(EffectDone(at_ms=run.tick(), key=key, out={"artifact": "v1", "tests_failed": 0}))
+    run.feed(
+        EffectDone(
+            at_ms=run.tick(), key=key, out={"artifact": "v1", "tests_failed": 0}, by_holder=True
+        )
+    )
 
 
 SCRIPTS: dict[str, Script] = {

@@ -135,7 +135,7 @@ def steps_skipped_and_forged(play: Play) -> None:
     """Results of later steps, foreign keys, wrong types, foreign programs: all refused."""
     play.start()
     succeeded = {"payment_status": "succeeded"}
-    play.feed(EffectDone(at_ms=play.tick(), key="0" * 64, out=succeeded))
+    play.feed(EffectDone(at_ms=play.tick(), key="0" * 64, out=succeeded, by_holder=True))
     play.done(succeeded)
     play.done({"size_bytes": True})
     play.done({"size_bytes": 1})

@@ -11,6 +11,7 @@ from nanovm_core.loading import load_policy, load_program
 from nanovm_core.messages import Effect, Scalar
 from nanovm_core.program import Program
 from nanovm_core.vm import Answer, Done, ExecutionVM, Model, Tool
+from tests.core.builders import meant
 
 PROGRAM = (FOLDER / "program.toml").read_text(encoding="utf-8")
 POLICY = (FOLDER / "policy.toml").read_text(encoding="utf-8")
@@ -99,14 +100,19 @@ class Run(ExecutionVM):
 
     def tell(self, kind: type[Event], **fields: Any) -> str:
         """Feed an event now; the code with which it was refused, or nothing."""
-        refusal = self.feed(kind(at_ms=self.clock(), **fields)).refusal
+        refusal = self.feed(meant(self.snapshot, kind(at_ms=self.clock(), **fields))).refusal
         return refusal.code if refusal else ""
 
-    def answer(self, **fields: Any) -> str:
-        """Feed the answer that is awaited."""
+    def awaited(self, **fields: Any) -> AnswerArrived:
+        """The answer that is awaited, as it comes in: nobody vouches for it yet."""
         now = self.snapshot
         named = {"run": now.run, "program": self.program.hash, "key": now.awaits}
-        return self.tell(AnswerArrived, **{**named, **fields})
+        return AnswerArrived(at_ms=self.clock(), **{**named, **fields})
+
+    def answered(self, **fields: Any) -> str:
+        """Answer what is awaited; the code with which it was refused, or nothing."""
+        refusal = self.answer(self.awaited(**fields)).refusal
+        return refusal.code if refusal else ""
 
     @property
     def stands(self) -> str:

@@ -29,6 +29,8 @@ from nanovm_core.events import (
 from nanovm_core.fsm import begin, transition
 from nanovm_core.loading import load_program
 from nanovm_core.messages import Commitment, Decision, Draft, Effect, RunId, Scalar, Snapshot
+from nanovm_core.program import Program
+from tests.core.builders import meant, told
 
 RUN = RunId("a-refund")
 START_MS = 1_700_000_000_000
@@ -299,7 +301,8 @@ class Refund:
     def feed(self, kind: type[Event], *, after_ms: int = 10, **fields: Any) -> Decision:
         """Decide an event that comes ``after_ms`` later, and take what was decided."""
         self.at_ms += after_ms
-        event = replace(kind(at_ms=self.at_ms, **fields), ledger=self.funds, **self.runtime)
+        event = meant(self.now, told(kind, at_ms=self.at_ms, **fields))
+        event = replace(event, ledger=self.funds, **self.runtime)
         decision = transition(self.program, self.now, event)
         if decision.drafts:
             assert decision.drafts[-1].after == decision.snapshot
@@ -347,6 +350,12 @@ class Refund:
         """Up to the letter, with the refund made."""
         self.to_refund().done(RECEIPT)
         return self
+
+
+def under(run: Refund, program: Program) -> None:
+    """Have a run that has not begun be one of another program."""
+    run.program = program
+    run.now = run.now._replace(program=program.hash)
 
 
 def code(decision: Decision) -> str:

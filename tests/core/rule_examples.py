@@ -44,6 +44,7 @@ from tests.core.builders import (
     Play,
     program,
     proposal,
+    told,
 )
 from tests.core.test_envelope import CHAIN
 
@@ -63,7 +64,7 @@ def refused(decision: Decision) -> str:
 
 def fed(play: Play, kind: type[Event], **fields: Any) -> str:
     """The code that an event is refused with, or that it ends the run with."""
-    return refused(play.feed(kind(at_ms=play.tick(), **fields)))
+    return refused(play.feed(told(kind, at_ms=play.tick(), **fields)))
 
 
 def raised(call: Callable[[], object]) -> str:
@@ -101,7 +102,7 @@ def unfit(when: str) -> str:
 def permitted(call: Call, **facts: Any) -> str:
     play = Play().to_propose()
     known = Facts(slots=play.now.slots, ledger=play.ledger, agent="payer", **facts)
-    return raised(lambda: play.program.gate.authorize(call, known))
+    return raised(lambda: play.program.gate.dry_run(call, known))
 
 
 def paid(**facts: Any) -> str:
@@ -112,10 +113,6 @@ def paid(**facts: Any) -> str:
         "memo": "{{memo}}",
     }
     return permitted(Call("stripe.create_payment_intent", args), **facts)
-
-
-def reserved(facts: Facts, **need: int) -> str:
-    return raised(lambda: program().gate.reserve(need, facts))
 
 
 def proposed(**args: object) -> str:
@@ -135,7 +132,9 @@ def stands(play: Play) -> str:
 
 def unknown() -> Play:
     play = Play().to_charge()
-    play.feed(EffectUnknown(at_ms=play.tick(), key=play.key, code="STR-004", text="?"))
+    play.feed(
+        EffectUnknown(at_ms=play.tick(), key=play.key, code="STR-004", text="?", by_holder=True)
+    )
     return play
 
 
@@ -178,7 +177,7 @@ def guard() -> str:
 
 def damaged(**changed: Any) -> str:
     links = [*CHAIN]
-    links[2] = replace(links[2], **changed)
+    links[2] = links[2]._replace(**changed)
     return raised(lambda: check_chain(links, run=RUN))
 
 
@@ -222,6 +221,12 @@ def personal() -> str:
     play.start()
     play.done({"size_bytes": 1})
     return fed(play, EffectDone, key=play.key, out={"staging": "Muster GmbH"})
+
+
+def unseen() -> str:
+    play = Play().to_charge()
+    play.under_way()
+    return fed(play, AnswerArrived, run=RUN, program=program().hash, key=play.key, vouched=False)
 
 
 def woken() -> str:
@@ -278,6 +283,9 @@ EXAMPLES: Mapping[str, Callable[[], str]] = {
     "FSM-012": forged,
     "FSM-013": guard,
     "FSM-014": late,
+    "FSM-018": unseen,
+    "FSM-017": lambda: fed(Play(), RunStarted, actor="x" * 300),
+    "FSM-016": lambda: fed(held(), Approved, hold=OTHER),
     "FSM-015": lambda: fed(
         Play().to_charge(), AnswerArrived, run=RUN, program=program().hash, key=OTHER
     ),
@@ -320,7 +328,9 @@ EXAMPLES: Mapping[str, Callable[[], str]] = {
     "BUD-005": lambda: raised(
         lambda: program().gate.begin_step(1, {}, 1, 1 + program().limits.wall_ms_max)
     ),
-    "BUD-006": lambda: reserved(Facts(), eur=5),
+    "BUD-006": lambda: raised(
+        lambda: load_program(SOURCE).gate.reserve({"EUR": 5}, Facts(ledger={"workspace/EUR": 9}))
+    ),
     "LOG-001": lambda: damaged(data=CHAIN[2].data + b" "),
     "LOG-002": lambda: raised(lambda: check_chain([CHAIN[0], *CHAIN[2:]], run=RUN)),
     "LOG-003": lambda: raised(lambda: decode_snapshot(b"{}")),

@@ -4,11 +4,18 @@ import pytest
 
 from nanovm_core import lifecycle as life
 from nanovm_core.capabilities import grant_id
-from nanovm_core.events import AnswerArrived, EffectDone, EffectFailed, EffectWaiting, Event
-from nanovm_core.fsm.flow import effect_key
+from nanovm_core.events import (
+    AnswerArrived,
+    EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
+    Event,
+)
+from nanovm_core.fsm.owing import effect_key
 from nanovm_core.messages import Reservation
 from nanovm_core.warrants import authorize, binding
-from tests.core.builders import RUN, Play, code
+from tests.core.builders import RUN, Play, code, told
 from tests.core.deployment import DEPLOY, Deployment
 
 WINDOW_MS, DEPLOY_MS = 1_800_000, 120_000
@@ -81,7 +88,7 @@ def test_an_answer_to_something_else_is_refused(
     named = {"run": RUN, "program": run.program.hash, "key": run.now.awaits, **wrong}
     before = run.now
     for said in ("", "OPS-001"):
-        event = AnswerArrived(at_ms=run.tick(), code=said, text=said, **named)  # type: ignore[arg-type]
+        event = AnswerArrived(at_ms=run.tick(), code=said, text=said, **named, vouched=True)  # type: ignore[arg-type]
         decision = run.feed(event)
         assert (code(decision), decision.effects, run.now) == (expected, (), before)
 
@@ -89,7 +96,9 @@ def test_an_answer_to_something_else_is_refused(
 def test_no_answer_is_taken_under_the_empty_key() -> None:
     for run in (Deployment(), Deployment().to_build(), Deployment().to_plan(), under_way()):
         before = run.now
-        event = AnswerArrived(at_ms=run.tick(), run=RUN, program=run.program.hash, key="")
+        event = AnswerArrived(
+            at_ms=run.tick(), run=RUN, program=run.program.hash, key="", vouched=True
+        )
         assert code(run.feed(event)) == "FSM-015"
         assert run.now == before
 
@@ -258,6 +267,43 @@ def test_approval_of_a_time_out_asks_again_under_the_key_with_time_to_answer(wai
     assert run.now.state == life.COMPLETED
 
 
+def test_true_answer_after_a_time_out_is_what_became_of_the_call() -> None:
+    run = under_way()
+    key = run.now.awaits
+    run.passes(DEPLOY_MS)
+    assert (run.now.state, run.now.held_by) == (life.APPROVAL, "unknown-outcome")
+    began_ms = run.now.started_ms
+    decision = run.arrives({"release": "r-1"}, key=key)
+    assert code(decision) == ""
+    assert decision.drafts[0].body["state"] == {
+        "from": life.APPROVAL,
+        "event": "AnswerArrived",
+        "to": life.ACTIVE,
+    }
+    assert (run.now.state, run.now.held_by, run.now.reserved) == (life.COMPLETED, "", ())
+    assert run.now.slots["release"] == "r-1"
+    assert sum(each.spent for each in decision.budgets) > 0
+    assert run.now.started_ms > began_ms
+
+
+def test_true_failure_after_a_time_out_gives_back_what_was_frozen() -> None:
+    run = under_way()
+    key = run.now.awaits
+    run.passes(DEPLOY_MS)
+    decision = run.arrives(key=key, said="EXT-9")
+    assert decision.drafts[0].kind == "failed"
+    assert (run.now.held_by, run.now.state) == ("", life.ACTIVE)
+    assert min(each.reserved for each in decision.budgets) < 0
+
+
+def test_answer_to_what_is_held_by_a_rule_is_none() -> None:
+    run = Play().to_propose(pay_status="paid")
+    assert run.now.state == life.APPROVAL
+    before = run.now
+    assert (code(run.arrives(key="0" * 64)), run.now) == ("FSM-015", before)
+    assert (code(run.arrives(key="")), run.now) == ("FSM-015", before)
+
+
 @pytest.mark.parametrize("kind", [EffectDone, EffectFailed])
 def test_nobody_but_a_person_answers_for_an_unknown_outcome(kind: type[Event]) -> None:
     run = Play().to_charge()
@@ -265,5 +311,38 @@ def test_nobody_but_a_person_answers_for_an_unknown_outcome(kind: type[Event]) -
     run.unknown()
     before = run.now
     said = {} if kind is EffectDone else {"code": "STR-001", "text": "no"}
-    event = kind(at_ms=run.tick(), key=key, **said)  # type: ignore[call-arg,arg-type]
+    event = told(kind, at_ms=run.tick(), key=key, **said)
     assert (code(run.feed(event)), run.now) == ("FSM-002", before)
+
+
+# --- who says so -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (EffectDone, {}),
+        (EffectFailed, {"code": "STR-001", "text": "no"}),
+        (EffectUnknown, {"code": "STR-004", "text": "?"}),
+        (EffectWaiting, {}),
+    ],
+)
+def test_result_of_which_nothing_is_said_is_not_the_workers(
+    kind: type[Event], said: dict[str, str]
+) -> None:
+    """A runtime that forgets to say who brings a result takes none."""
+    run = Play().to_charge()
+    event = kind(at_ms=run.tick(), key=run.key, **said)  # type: ignore[call-arg,arg-type]
+    before = run.now
+    assert (code(run.feed(event)), run.now) == ("FSM-012", before)
+
+
+def test_answer_that_nobody_vouches_for_is_not_taken() -> None:
+    """By itself no answer is: the key that it names can be derived by anybody."""
+    run = Play().to_charge()
+    run.under_way()
+    before = run.now
+    named = {"run": RUN, "program": run.program.hash, "key": run.now.awaits}
+    for said in ({"out": {"payment_status": "succeeded"}}, {"code": "STR-001", "text": "no"}):
+        event = AnswerArrived(at_ms=run.tick(), **named, **said)  # type: ignore[arg-type]
+        assert (code(run.feed(event)), run.now) == ("FSM-018", before)

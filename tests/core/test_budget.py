@@ -55,11 +55,17 @@ def refusal(of: Accounts, unit: str, amount: int, ledger: Mapping[str, int], use
     ],
 )
 def test_run_has_its_own_limit_of_each_unit(unit: str, limit: int, code: str) -> None:
-    of = accounts()
-    assert refusal(of, unit, limit, {}) == ""
-    assert refusal(of, unit, limit + 1, {}) == code
-    assert refusal(of, unit, limit, {}, used=1) == code
-    assert refusal(of, unit, 1, {}, used=limit - 1) == ""
+    of, rich = accounts(money("workspace")), {f"workspace/{unit}": 10**6}
+    assert refusal(of, unit, limit, rich) == ""
+    assert refusal(of, unit, limit + 1, rich) == code
+    assert refusal(of, unit, limit, rich, used=1) == code
+    assert refusal(of, unit, 1, rich, used=limit - 1) == ""
+
+
+def test_money_that_no_shared_account_counts_is_not_spent() -> None:
+    for of in (accounts(), accounts(Budget(scope="workspace", unit="calls", max=9))):
+        for currency in ("EUR", "XTS"):
+            assert refusal(of, currency, 1, {f"workspace/{currency}": 10**6}) == "BUD-006"
 
 
 @pytest.mark.parametrize(("unit", "code"), [("calls", "BUD-002"), ("tokens", "BUD-004")])
@@ -97,7 +103,8 @@ def test_what_is_no_currency_is_no_money(unit: str) -> None:
 @pytest.mark.parametrize("amount", [0, -1, -(2**53)])
 @pytest.mark.parametrize("unit", ["EUR", "calls"])
 def test_nothing_and_less_cannot_be_reserved(unit: str, amount: int) -> None:
-    assert refusal(accounts(), unit, amount, {}) in ("BUD-001", "BUD-002")
+    of = accounts(money("workspace"))
+    assert refusal(of, unit, amount, {f"workspace/{unit}": 9}) in ("BUD-001", "BUD-002")
 
 
 def test_usual_currencies_are_no_other_than_all_others() -> None:

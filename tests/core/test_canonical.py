@@ -230,7 +230,8 @@ def test_brackets_inside_strings_are_not_depth() -> None:
 def test_size_ends_at_its_limit() -> None:
     text = "x" * (SIZE_BYTES_MAX - 2)
     assert decode(encode(text)) == text
-    for value in (text + "x", text + "é", "\x01" * (SIZE_BYTES_MAX // 4)):
+    two_bytes_each = "é" * (SIZE_BYTES_MAX // 2)
+    for value in (text + "x", text + "é", two_bytes_each, "\x01" * (SIZE_BYTES_MAX // 4)):
         with pytest.raises(CanonicalError, match="CAN-010"):
             encode(value)
     with pytest.raises(CanonicalError, match="CAN-010"):
@@ -246,9 +247,10 @@ def test_neither_a_cycle_nor_a_shared_value_can_be_unfolded() -> None:
     with pytest.raises(CanonicalError):
         encode(cycle)
     shared: object = []
-    for _ in range(20):
-        shared = [shared, shared]
-    for value in (shared, ["x" * SIZE_BYTES_MAX] * 2, [{"x" * SIZE_BYTES_MAX: 1}] * 2):
+    named: object = {}
+    for _ in range(DEPTH_MAX - 4):  # who unfolds it needs for ever
+        shared, named = [shared, shared], {"a": named, "b": named}
+    for value in (shared, named, ["x" * SIZE_BYTES_MAX] * 2, [{"x" * SIZE_BYTES_MAX: 1}] * 2):
         for act in (encode, freeze, thaw):
             with pytest.raises(CanonicalError, match="CAN-010"):
                 act(value)

@@ -243,11 +243,17 @@ def test_a_retry_of_a_granted_effect_keeps_what_the_first_one_froze() -> None:
     assert run.now.used["calls"] == 1
 
 
-def test_a_pause_between_attempts_ends_with_the_next_one() -> None:
+def test_a_pause_between_attempts_shortens_no_wait() -> None:
     run = retried()
+    left_ms = run.now.deadline_ms - run.at_ms
     run.pause()
     assert run.now.state == life.PAUSED
-    (effect,) = run.resume().effects
+    resumed = run.resume(by_ms=10**6)
+    assert ([draft.kind for draft in resumed.drafts], resumed.effects) == (["resumed"], ())
+    assert resumed.drafts[0].body["state"]["to"] == run.now.state == life.IDLE  # type: ignore[index]
+    assert left_ms - 20 <= run.now.deadline_ms - run.at_ms <= left_ms
+    assert run.passes(run.now.deadline_ms - run.at_ms - 1).effects == ()
+    (effect,) = run.passes(1).effects
     assert (effect.attempt, run.now.state) == (2, life.ACTIVE)
 
 

@@ -124,7 +124,8 @@ def test_presentation_is_as_it_is_written_down() -> None:
 def test_narrowed_grant_names_those_it_came_from() -> None:
     first, second, _ = split(CHAIN)
     outer = [seen(joined(*parts)).grants["pay"] for parts in ((first,), (first, second))]
-    assert seen(CHAIN).grants["pay"].narrowed_from == tuple(map(grant_id, outer))
+    given = seen(CHAIN)
+    assert given.grants["pay"].narrowed_from == (*map(grant_id, outer), *given.ids)
 
 
 def test_grants_end_with_their_chain_or_sooner() -> None:

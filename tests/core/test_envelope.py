@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -35,6 +34,29 @@ def fault(chain: Sequence[Stored]) -> tuple[str, int]:
     with pytest.raises(VerificationError) as caught:
         check_chain(chain, run=RUN)
     return place_of(caught.value)
+
+
+def renamed(at: int, **fields: object) -> list[Stored]:
+    """The chain up to an envelope that says something else, with the hash of what it says."""
+    return [*CHAIN[:at], rehashed(CHAIN[at], encode({**body(CHAIN[at]), **fields}))]
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        [*CHAIN[:2], CHAIN[2]._replace(hash=ZERO)],
+        [*CHAIN[:2], CHAIN[2]._replace(n=7)],
+        [*CHAIN[:2], rehashed(CHAIN[2], CHAIN[2].data + b" ")],
+        renamed(2, run="another"),
+        renamed(2, n=7),
+        renamed(2, prev=ZERO),
+    ],
+    ids=["hash", "place", "not canonical", "run", "number", "order"],
+)
+def test_what_was_read_before_is_held_to_as_much_as_what_is_new(chain: list[Stored]) -> None:
+    first = fault(chain)
+    assert [*chain_faults(chain, run=RUN)]  # it reads on to the end: by now every byte is known
+    assert fault(chain) == first
 
 
 def test_whole_chain_verifies() -> None:
@@ -72,7 +94,7 @@ def test_every_flipped_byte_of_every_envelope_is_found_at_its_place() -> None:
     for n, at in FLIPS:
         data = bytearray(CHAIN[n].data)
         data[at] ^= 1 + at % 255
-        damaged = replace(CHAIN[n], data=bytes(data))
+        damaged = CHAIN[n]._replace(data=bytes(data))
         assert place_of(next(chain_faults([damaged], run=RUN, first_n=n))) == ("LOG-001", n)
         if at in (0, len(data) - 1):
             assert fault([*CHAIN[:n], damaged, *CHAIN[n + 1 :]]) == ("LOG-001", n)
@@ -97,7 +119,7 @@ def test_removed_envelope_is_missed_at_its_place(n: int) -> None:
 def test_swapped_envelopes_are_found(n: int) -> None:
     swapped = [*CHAIN[:n], CHAIN[n + 1], CHAIN[n], *CHAIN[n + 2 :]]
     assert fault(swapped)[0] == "LOG-002"
-    renumbered = [replace(each, n=place) for place, each in enumerate(swapped)]
+    renumbered = [each._replace(n=place) for place, each in enumerate(swapped)]
     assert fault(renumbered) == ("LOG-002", n)
 
 
@@ -105,7 +127,7 @@ def test_swapped_envelopes_are_found(n: int) -> None:
 def test_duplicated_envelope_is_found(n: int) -> None:
     assert fault([*CHAIN[: n + 1], CHAIN[n], *CHAIN[n + 1 :]])[0] == "LOG-002"
     inserted = [*CHAIN[: n + 1], CHAIN[n], *CHAIN[n + 1 :]]
-    assert fault([replace(each, n=place) for place, each in enumerate(inserted)])[1] == n + 1
+    assert fault([each._replace(n=place) for place, each in enumerate(inserted)])[1] == n + 1
 
 
 def test_envelope_of_another_run_is_found() -> None:
@@ -133,7 +155,7 @@ def test_bytes_outside_the_canonical_form_are_found(change: Callable[[bytes], by
 def test_every_fault_is_listed_and_the_rest_is_checked_on() -> None:
     damaged = list(CHAIN)
     for n in (2, 5):
-        damaged[n] = replace(damaged[n], data=damaged[n].data + b" ")
+        damaged[n] = damaged[n]._replace(data=damaged[n].data + b" ")
     del damaged[8]
     found = [place_of(each) for each in chain_faults(damaged, run=RUN)]
     assert found == [("LOG-001", 2), ("LOG-001", 5), ("LOG-002", 8)]
@@ -187,7 +209,7 @@ def test_integrity_envelope_starts_a_segment_that_verifies_alone() -> None:
 
 def test_text_that_only_looks_like_an_integrity_envelope_starts_nothing() -> None:
     fake = Stored(n=2, data=b'{"kind":"integrity"', hash=ZERO)
-    unsealed = replace(CHAIN[2], data=CHAIN[2].data.replace(b'"kind":"', b'"kind":"integrity'))
+    unsealed = CHAIN[2]._replace(data=CHAIN[2].data.replace(b'"kind":"', b'"kind":"integrity'))
     assert last_segment([*CHAIN[:2], fake]) == 0
     assert last_segment([*CHAIN[:2], unsealed]) == 0
     assert last_segment([]) == 0

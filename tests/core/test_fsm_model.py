@@ -108,7 +108,9 @@ class Runs(RuleBasedStateMachine):
         facts = {name: self.facts.get(name, value) for name, value in out.items()}
         secrets = tuple(secret(slot, self.number()) for slot in personal)
         filled = {**facts, **{each.slot: each.ref for each in secrets}}
-        self.submit(EffectDone(at_ms=self.now_ms, key=owed.key, out=filled, secrets=secrets))
+        self.submit(
+            EffectDone(at_ms=self.now_ms, key=owed.key, out=filled, secrets=secrets, by_holder=True)
+        )
 
     @rule(raw=RAWS, data=st.data())
     def hostile_proposal(self, raw: bytes, data: st.DataObject) -> None:
@@ -120,25 +122,33 @@ class Runs(RuleBasedStateMachine):
     )
     def hostile_result(self, out: dict[str, Any], data: st.DataObject) -> None:
         secrets = (secret("staging", 1), secret("payee", 99))
-        event = EffectDone(at_ms=self.now_ms, key=self.any_key(data), out=out, secrets=secrets)
+        event = EffectDone(
+            at_ms=self.now_ms, key=self.any_key(data), out=out, secrets=secrets, by_holder=True
+        )
         self.submit(event)
 
     @rule(retry=st.booleans(), data=st.data())
     def failure(self, retry: bool, data: st.DataObject) -> None:
         key = self.any_key(data)
         self.submit(
-            EffectFailed(at_ms=self.now_ms, key=key, code="STR-001", text="no", retry=retry)
+            EffectFailed(
+                at_ms=self.now_ms, key=key, code="STR-001", text="no", retry=retry, by_holder=True
+            )
         )
 
     @rule(data=st.data())
     def unknown(self, data: st.DataObject) -> None:
         key = self.any_key(data)
-        self.submit(EffectUnknown(at_ms=self.now_ms, key=key, code="STR-004", text="?"))
+        self.submit(
+            EffectUnknown(at_ms=self.now_ms, key=key, code="STR-004", text="?", by_holder=True)
+        )
 
     @rule(until=LEAPS, data=st.data())
     def under_way(self, until: int, data: st.DataObject) -> None:
         until_ms = self.now_ms + until if until else 0
-        event = EffectWaiting(at_ms=self.now_ms, key=self.any_key(data), until_ms=until_ms)
+        event = EffectWaiting(
+            at_ms=self.now_ms, key=self.any_key(data), until_ms=until_ms, by_holder=True
+        )
         self.submit(event)
 
     @rule(
@@ -157,6 +167,7 @@ class Runs(RuleBasedStateMachine):
             out={} if no else out,
             secrets=() if no else secrets,
             code="STR-001" if no else "",
+            vouched=True,
         )
         self.submit(event)
 
@@ -200,7 +211,9 @@ class Runs(RuleBasedStateMachine):
 
     def proposed(self, raw: bytes, key: str) -> None:
         commitment = secret("proposal", self.number())
-        self.submit(ProposalReceived(at_ms=self.now_ms, raw=raw, secret=commitment, key=key))
+        self.submit(
+            ProposalReceived(at_ms=self.now_ms, raw=raw, secret=commitment, key=key, by_holder=True)
+        )
 
     def number(self) -> int:
         self.numbers += 1

@@ -111,7 +111,7 @@ def test_held_run_cannot_be_led_around_its_hold(event: Event) -> None:
 def test_approval_after_an_unknown_outcome_owes_the_same_key_again() -> None:
     play = Play().to_charge()
     key = play.key
-    play.feed(EffectUnknown(at_ms=play.tick(), key=key, code="STR-004", text="?"))
+    play.feed(EffectUnknown(at_ms=play.tick(), key=key, code="STR-004", text="?", by_holder=True))
     decision = play.approve()
     assert [effect.key for effect in decision.effects] == [key]
     assert decision.budgets == ()
@@ -121,7 +121,9 @@ def test_approval_after_an_unknown_outcome_owes_the_same_key_again() -> None:
 
 def test_decline_after_an_unknown_outcome_keeps_the_money_reserved() -> None:
     play = Play().to_charge()
-    play.feed(EffectUnknown(at_ms=play.tick(), key=play.key, code="STR-004", text="?"))
+    play.feed(
+        EffectUnknown(at_ms=play.tick(), key=play.key, code="STR-004", text="?", by_holder=True)
+    )
     assert play.feed(Declined(at_ms=play.tick())).budgets == ()
     assert play.now.state == life.FAILED
 
@@ -211,7 +213,9 @@ def test_answer_after_a_kill_is_absorbed() -> None:
     play.start()
     key = play.key
     play.kill(under_way=True)
-    decision = play.feed(EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 1}))
+    decision = play.feed(
+        EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 1}, by_holder=True)
+    )
     assert (decision.absorbed, decision.effects) == ("EffectDoneFromWorker", ())
     assert decision.drafts[0].body["out"] == {"size_bytes": 1}
 
@@ -223,7 +227,9 @@ def test_forged_late_result_takes_no_place_from_the_workers_own_and_seals_nothin
     play.kill(under_way=True)
     forged = EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 9}, by_holder=False)
     assert "out" not in play.feed(forged).drafts[0].body
-    own = EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 1, "document": "x", "no": 1})
+    own = EffectDone(
+        at_ms=play.tick(), key=key, out={"size_bytes": 1, "document": "x", "no": 1}, by_holder=True
+    )
     assert play.feed(own).drafts[0].body["out"] == {"size_bytes": 1}
 
 
@@ -247,10 +253,12 @@ def test_effect_that_no_intent_bears_is_refused_and_changes_nothing() -> None:
 
 EVENTS: tuple[Event, ...] = (
     RunStarted(at_ms=1),
-    EffectDone(at_ms=1, key="k"),
-    EffectFailed(at_ms=1, key="k", code="STR-001", text="no", retry=True),
-    EffectUnknown(at_ms=1, key="k", code="STR-004", text="?"),
-    ProposalReceived(at_ms=1, raw=proposal(), secret=secret("proposal", 9), key="k"),
+    EffectDone(at_ms=1, key="k", by_holder=True),
+    EffectFailed(at_ms=1, key="k", code="STR-001", text="no", retry=True, by_holder=True),
+    EffectUnknown(at_ms=1, key="k", code="STR-004", text="?", by_holder=True),
+    ProposalReceived(
+        at_ms=1, raw=proposal(), secret=secret("proposal", 9), key="k", by_holder=True
+    ),
     PauseRequested(at_ms=1),
     ResumeRequested(at_ms=1, program=HASH),
     StepRequested(at_ms=1, program="0" * 64),

@@ -36,7 +36,7 @@ from nanovm_core.events import (
 from nanovm_core.fsm import replay
 from nanovm_core.messages import Decision, Effect, Recorded, RunId, Scalar, Snapshot
 from nanovm_core.warrants import authorize, binding
-from tests.core.builders import START_MS, Scene
+from tests.core.builders import START_MS, Scene, told
 from tests.core.chain import sealed
 from tests.core.till import (
     AGENTS,
@@ -149,7 +149,7 @@ class Tills(RuleBasedStateMachine):
         elif run.asks and now.owed is not None:
             self.propose(run, wants(run.amount), now.owed.key, 300)
         elif now.owed is not None and now.state in (life.ACTIVE, life.PAUSED):
-            self.submit(run, EffectDone(at_ms=0, key=now.owed.key, out=run.answer()))
+            self.submit(run, told(EffectDone, at_ms=0, key=now.owed.key, out=run.answer()))
         elif now.state == life.APPROVAL:
             self.submit(run, Approved(at_ms=0))
         elif now.state == life.IDLE:
@@ -184,15 +184,14 @@ class Tills(RuleBasedStateMachine):
     def failure(self, number: int, retry: bool, holder: bool, data: st.DataObject) -> None:
         run = self.places[number]
         key = self.key(data, run)
-        self.submit(
-            run,
-            EffectFailed(at_ms=0, key=key, code="EXT-1", text="no", retry=retry, by_holder=holder),
-        )
+        said = {"code": "EXT-1", "text": "no", "retry": retry, "by_holder": holder}
+        self.submit(run, told(EffectFailed, at_ms=0, key=key, **said))
 
     @rule(number=RUNS, data=st.data())
     def unknown(self, number: int, data: st.DataObject) -> None:
         run = self.places[number]
-        self.submit(run, EffectUnknown(at_ms=0, key=self.key(data, run), code="EXT-4", text="?"))
+        said = {"code": "EXT-4", "text": "?"}
+        self.submit(run, told(EffectUnknown, at_ms=0, key=self.key(data, run), **said))
 
     @rule(number=RUNS, leap=LEAPS, then=st.sampled_from([None, EffectDone, EffectDone, TimePassed]))
     def interlude(self, number: int, leap: int, then: type[Event] | None) -> None:
@@ -211,11 +210,9 @@ class Tills(RuleBasedStateMachine):
     def later(self, number: int, leap: int, retry: bool) -> None:
         """An effect that is under way for some time, or is known to have failed for now."""
         run = self.places[number]
-        if retry:
-            failed = EffectFailed(at_ms=0, key=run.scene.key, code="EXT-3", text="no", retry=True)
-            self.submit(run, failed)
-        else:
-            self.submit(run, EffectWaiting(at_ms=0, key=run.scene.key))
+        kind = EffectFailed if retry else EffectWaiting
+        said = {"code": "EXT-3", "text": "no", "retry": True} if retry else {}
+        self.submit(run, told(kind, at_ms=0, key=run.scene.key, **said))
         self.at_ms += leap
         self.submit(run, TimePassed(at_ms=0))
 
@@ -223,7 +220,8 @@ class Tills(RuleBasedStateMachine):
     def under_way(self, number: int, until: int, data: st.DataObject) -> None:
         run = self.places[number]
         until_ms = self.at_ms + 1 + until if until else 0
-        self.submit(run, EffectWaiting(at_ms=0, key=self.key(data, run), until_ms=until_ms))
+        key = self.key(data, run)
+        self.submit(run, told(EffectWaiting, at_ms=0, key=key, until_ms=until_ms))
 
     @rule(
         number=RUNS,
@@ -263,11 +261,12 @@ class Tills(RuleBasedStateMachine):
         return data.draw(st.sampled_from(self.keys)) if forged else run.scene.key
 
     def propose(self, run: Till, raw: bytes, key: str, tokens: int) -> None:
-        self.submit(run, ProposalReceived(at_ms=0, raw=raw, key=key, tokens=tokens))
+        self.submit(run, told(ProposalReceived, at_ms=0, raw=raw, key=key, tokens=tokens))
 
     def arrival(self, run: Till, out: dict[str, Scalar]) -> AnswerArrived:
         now = run.scene.now
-        return AnswerArrived(at_ms=0, run=now.run, program=now.program, key=now.awaits, out=out)
+        named = AnswerArrived(at_ms=0, run=now.run, program=now.program, key=now.awaits)
+        return replace(named, out=out, vouched=True)
 
     def submit(self, run: Till, event: Event) -> None:
         """Say what must come of the event, feed it, and see."""
@@ -335,6 +334,7 @@ class Tills(RuleBasedStateMachine):
                 run.spent["steps"] -= 1  # it was not yet begun when the limit was asked
                 assert world.short_of(run, step, tries=tries) == ""
                 run.spent["steps"] += 1
+                assert step != "pay" or world.holds(run) == ""
             elif draft.kind == "suspended" and decision.snapshot.state == life.EXHAUSTED:
                 assert world.short_of(run, step, tries=tries) == draft.body["rule"]
         if decision.snapshot.state == life.APPROVAL and before.state != life.APPROVAL:

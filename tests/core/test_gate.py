@@ -24,7 +24,7 @@ from tests.core.teller import NOW_MS, PAY, SMALL, call, facts, gate, rule
 def answer(of: Gate, proposed: Call, known: Facts, accepts: tuple[str, ...] | None = None) -> str:
     """What the gate says: the rules that allow, the rule that holds, or the code."""
     try:
-        allowed = of.authorize(proposed, known, accepts)
+        allowed = of.dry_run(proposed, known, accepts)
     except RefusedError as error:
         return error.code
     return f"held by {allowed.hold.id}" if allowed.hold else " ".join(allowed.rules)
@@ -38,7 +38,7 @@ BATCHES, WORLDS, CALLS = 11, 100, 10  # over 10,000 proposals for granted tools
 def judged(of: World, gate: Gate, proposed: worlds.Proposed, known: Facts, accepts: Any) -> Any:
     """The gate's answer in the oracle's words."""
     try:
-        found = gate.authorize(Call(proposed.tool, proposed.args), known, accepts)
+        found = gate.dry_run(Call(proposed.tool, proposed.args), known, accepts)
     except RefusedError as error:
         return error.code
     return Yes(dict(found.args), found.rules, found.hold.id if found.hold else None)
@@ -86,7 +86,7 @@ def test_first_batch_trips_every_code_there_is() -> None:
 
 
 def test_good_call_is_allowed_with_its_arguments_and_the_rule() -> None:
-    found = gate().authorize(call(payee="{{payee}}"), facts(), ("pay",))
+    found = gate().dry_run(call(payee="{{payee}}"), facts(), ("pay",))
     assert dict(found.args) == {**call().args}
     assert (found.rules, found.hold) == (("small",), None)
 
@@ -213,7 +213,8 @@ def test_history_is_counted_at_the_moment_of_the_call() -> None:
     past = [Recorded(NOW_MS - age, "pay", "called", "x") for age in (70_000, 60_000, 0)]
     assert answer(of, call(), facts(history=tuple(past[:2]))) == "small"
     assert answer(of, call(), facts(history=tuple(past))) == "POL-003"
-    assert answer(of, call(), facts(history=tuple(past), at_ms=NOW_MS - 1)) == "small"
+    assert answer(of, call(), facts(history=tuple(past), at_ms=NOW_MS - 1)) == "POL-003"
+    assert answer(of, call(), facts(history=tuple(past), at_ms=NOW_MS + 1)) == "small"
 
 
 def test_what_the_workspace_has_left_is_that_of_the_currency() -> None:
@@ -303,7 +304,7 @@ def test_model_is_asked_only_where_admission_allows() -> None:
 
 def test_answer_cannot_be_changed_and_does_not_follow_its_argument() -> None:
     args = dict(call().args)
-    allowed = gate().authorize(Call("pay", args), facts())
+    allowed = gate().dry_run(Call("pay", args), facts())
     args["amount"] = 1
     assert allowed.args["amount"] == 500
     with pytest.raises(TypeError):
@@ -314,7 +315,7 @@ def test_answer_cannot_be_changed_and_does_not_follow_its_argument() -> None:
 @settings(derandomize=True, max_examples=200)
 def test_any_arguments_are_judged_without_another_error(args: dict[str, Any]) -> None:
     with pytest.raises(NanovmError) as caught:
-        gate().authorize(Call("pay", args), facts())
+        gate().dry_run(Call("pay", args), facts())
     assert isinstance(caught.value, RefusedError)
 
 

@@ -18,7 +18,7 @@ from nanovm_core.events import (
     ResumeRequested,
     TimePassed,
 )
-from nanovm_core.fsm.flow import effect_key
+from nanovm_core.fsm.owing import effect_key
 from nanovm_core.fsm.steps import backoff_ms
 from nanovm_core.messages import Reservation, RunId
 from tests.core.refund_runs import (
@@ -228,11 +228,14 @@ def test_worker_neither_answers_twice_nor_puts_the_deadline_off() -> None:
     assert (resumed.effects, run.now.state) == ((), life.WAITING)
 
 
-def test_answer_moves_no_run_that_a_person_decides_about() -> None:
+def test_answer_moves_a_run_that_a_person_decides_about_once() -> None:
     run = waiting()
     run.feed(TimePassed, after_ms=120_000)
     assert run.now.state == life.APPROVAL
-    assert code(answer(run)) == "FSM-002"
+    key = run.now.awaits
+    assert code(answer(run)) == ""
+    run.feed(PauseRequested)
+    assert code(answer(run, key=key)) == "FSM-015"
 
 
 def test_wait_step_has_a_key_that_nobody_guesses_and_an_end() -> None:
@@ -275,6 +278,16 @@ def test_refused_answers_are_counted_paid_for_and_end() -> None:
     assert run.now.refused == 0
     assert run.now.used["tokens"] == 1_000
     assert run.why == "FSM-005"
+
+
+def test_count_of_tokens_by_anybody_else_is_all_that_was_reserved() -> None:
+    run = Refund().to_ask()
+    raw = b'{"tool": "money.refund", "args": {"amount_minor": 3000, "to": "{{buyer}}"}}'
+    for said in (b"no", raw):
+        given: dict[str, Any] = {"raw": said, "key": run.key, "tokens": 1, "by_holder": False}
+        decision = run.feed(ProposalReceived, **given)
+        assert Reservation("agent/tokens", -8_192, 8_192) in decision.budgets
+    assert run.now.step == "refund"
 
 
 def test_accepted_answer_pays_for_the_tokens_it_used() -> None:

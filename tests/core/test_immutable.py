@@ -162,7 +162,11 @@ def test_what_was_given_may_change_afterwards() -> None:
     ledger = dict(OPEN)
     begun = transition(program, now, RunStarted(at_ms=1, ledger=ledger))
     key = begun.effects[0].key
-    done = transition(program, begun.snapshot, EffectDone(at_ms=2, key=key, out=out, ledger=ledger))
+    done = transition(
+        program,
+        begun.snapshot,
+        EffectDone(at_ms=2, key=key, out=out, ledger=ledger, by_holder=True),
+    )
     said = [encode_snapshot(draft.after) for draft in done.drafts], dict(done.drafts[0].body)
     out["artifact"] = "evil"
     ledger.clear()
@@ -232,7 +236,9 @@ def test_a_tool_that_changes_what_it_got_changes_nothing(healthy: bool) -> None:
     )
     vm.feed(RunStarted(at_ms=START_MS))
     key = vm.run().awaits
-    vm.feed(AnswerArrived(at_ms=next(clock), run=RUN, program=program.hash, key=key))
+    vm.answer(
+        AnswerArrived(at_ms=next(clock), run=RUN, program=program.hash, key=key, vouched=True)
+    )
     ended = vm.run()
     vm.verify()
     assert ended.state == "terminated.completed"

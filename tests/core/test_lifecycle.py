@@ -8,8 +8,8 @@ import pytest
 from nanovm_core import events
 from nanovm_core import lifecycle as life
 from nanovm_core.envelope import decode_snapshot, encode_snapshot
-from nanovm_core.events import Event, ProposalReceived
-from nanovm_core.fsm import RULES, moves
+from nanovm_core.events import ErasureRefused, Event, ProposalReceived
+from nanovm_core.fsm import HANDLERS, moves
 from nanovm_core.messages import Decision, Scalar, Snapshot
 from tests.core.builders import Play, proposal
 from tests.core.histories import replayed
@@ -72,19 +72,19 @@ def test_table_names_known_states_and_events_only() -> None:
     for (state, _), targets in life.TABLE.items():
         assert {state, *targets} <= set(life.STATES)
         assert len(set(targets)) == len(targets)
-    assert NAMES - {"RunCreated"} <= {kind.__name__ for kind in RULES}
+    assert NAMES - {"RunCreated"} <= {kind.__name__ for kind in HANDLERS}
 
 
 def test_every_kind_of_event_has_a_rule() -> None:
-    assert set(RULES) == KINDS
-    assert len(KINDS) == 20
+    assert set(HANDLERS) == KINDS
+    assert len(KINDS) == 21
 
 
 def test_entry_and_exit_effects_are_exactly_the_functions_that_carry_them_out() -> None:
     named = [
         name for table in (life.ENTRY, life.EXIT) for names in table.values() for name in names
     ]
-    assert sorted(named) == sorted(moves.EFFECTS)
+    assert sorted(named) == sorted(moves.STATE_EFFECTS)
     assert {*life.ENTRY, *life.EXIT} <= set(life.GROUP.values())
     assert {state for state in life.STATES if life.GROUP[state] == "suspended"} == life.SUSPENDED
     assert {state for state in life.STATES if life.GROUP[state] == "terminated"} == life.TERMINAL
@@ -106,7 +106,7 @@ def test_every_state_can_be_reached_and_left_for_an_end() -> None:
 
 
 def test_tables_cannot_be_changed() -> None:
-    for table in (life.TABLE, life.ENTRY, life.EXIT, life.GROUP, RULES, moves.EFFECTS):
+    for table in (life.TABLE, life.ENTRY, life.EXIT, life.GROUP, HANDLERS, moves.STATE_EFFECTS):
         assert isinstance(table, MappingProxyType)
 
 
@@ -131,7 +131,8 @@ def check(move: Move) -> Triple | None:
         assert "?" not in path
     elif decision.refusal is not None and not isinstance(event, ProposalReceived):
         assert (after, decision.effects, decision.budgets) == (before, (), ())
-        assert [draft.kind for draft in decision.drafts] == ["refused"]
+        kind = "erasure_refused" if isinstance(event, ErasureRefused) else "refused"
+        assert [draft.kind for draft in decision.drafts] == [kind]
     elif not decision.drafts:
         assert (after, decision.effects, decision.budgets) == (before, (), ())
     if (before.state, type(event).__name__) not in life.TABLE and before.state not in life.TERMINAL:

@@ -121,16 +121,17 @@ def test_window_is_limited_at_the_millisecond() -> None:
     assert count("calls", record(0)) == 1
 
 
-def test_what_lies_in_the_future_does_not_count() -> None:
-    assert count("calls", record(-1)) == 0
-    assert count("calls", record(-1), at_ms=NOW + 1) == 1
+def test_event_with_an_earlier_time_sees_what_was_called_before_it() -> None:
+    assert count("calls", record(-1)) == 1
+    assert count("calls", record(50), record(-1), at_ms=NOW - 10**9) == 2
     failures = [record(5, "failed"), record(-5, "done")]
-    assert count("failures_in_a_row", *failures) == 1
+    assert count("failures_in_a_row", *failures) == 0
 
 
-def test_records_of_the_future_push_none_out() -> None:
-    later = [record(-1, "called")] * RECORDS_MAX
-    assert count("calls", record(5), *later) == 1
+def test_window_ends_at_the_newest_record() -> None:
+    assert count("calls", record(100), record(0)) == 2
+    assert count("calls", record(100), record(-1)) == 1
+    assert count("calls", record(-1), record(100), at_ms=NOW - 5) == 1
 
 
 @pytest.mark.parametrize(("scope", "expected"), [("workspace", 2), ("agent", 1)])
@@ -177,11 +178,12 @@ def test_row_of_failures_is_broken_by_success_alone(outcomes: str, expected: int
     st.integers(0, 200),
 )
 @settings(derandomize=True, max_examples=200)
-def test_count_is_the_same_whenever_it_is_taken_of_what_was_known(
+def test_no_earlier_time_counts_less_than_the_newest_records_own(
     found: list[tuple[int, str]], within_ms: int
 ) -> None:
     records = sorted((record(*each) for each in found), key=lambda each: each.at_ms)
-    known = [each for each in records if each.at_ms <= NOW]
+    newest = max((each.at_ms for each in records), default=NOW)
     for counts in COUNTS:
-        then = count(counts, *known, within_ms=within_ms)
-        assert count(counts, *records, within_ms=within_ms) == then
+        then = count(counts, *records, within_ms=within_ms, at_ms=newest)
+        for at_ms in (0, NOW - 1_000, newest - 1):
+            assert count(counts, *records, within_ms=within_ms, at_ms=at_ms) == then

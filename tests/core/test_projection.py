@@ -40,12 +40,6 @@ def test_trace_sees_refs_and_clear_facts() -> None:
     assert list(for_trace(SLOTS)) == sorted(SLOTS)
 
 
-def test_tool_gets_what_its_step_names_and_no_more() -> None:
-    args = {"sum": "amount", "to": "seller", "gone": "absent"}
-    assert SANITIZER.for_tool(args, SLOTS) == {"sum": 5, "to": ref(1)}
-    assert SANITIZER.for_tool({}, SLOTS) == {}
-
-
 def test_argument_names_only_what_the_model_was_shown() -> None:
     args: dict[str, Json] = {
         "a": "{{amount}}",
@@ -87,6 +81,12 @@ def test_new_slot_changes_nothing_that_the_model_sees(
 def test_longer_value_is_masked_first() -> None:
     opened = {"seller": "Acme", "payee": "Acme Tools Ltd"}
     assert masked("Acme Tools Ltd and Acme", opened) == "{{payee}} and {{seller}}"
+
+
+def test_a_value_is_masked_however_it_is_set() -> None:
+    opened = {"iban": "DE02120300000000202051", "seller_address": "Main Street 5, 12345 Town"}
+    text = "Pay DE02 1203 0000 0000 2020 51 (de02-1) to\nMain Street 5\n12345  TOWN."
+    assert masked(text, opened) == "Pay {{iban}} (de02-1) to\n{{seller_address}}."
 
 
 def test_placeholder_is_not_masked_again() -> None:

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from nanovm_core import canonical
 from nanovm_core.canonical import INTEGER_MAX, UNTRUSTED_DEPTH_MAX, Json
 from nanovm_core.errors import RefusedError
-from nanovm_core.proposals import FAULTS, PROPOSAL_BYTES_MAX, Call, looks_like, read_proposal
+from nanovm_core.proposals import FAULTS, PROPOSAL_BYTES_MAX, Call, read_proposal
 
 PAY = "stripe.create_payment_intent"
 GOOD: Mapping[str, Json] = {"amount_minor": 5, "payee": "{{payee}}"}
-KNOWN = (PAY, "notify.send_email", "stripe.list_payments")
 
 
 def refusal(raw: bytes) -> RefusedError:
@@ -150,57 +149,6 @@ def test_name_that_is_not_plain_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["t", "T", "a b", "wire_transfer", "__class__", "~", "{{x}}"])
 def test_plain_name_is_left_to_the_grants(name: str) -> None:
     assert read_proposal(named(tool=name, argument=name)) == Call(name, {name: 1})
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        (PAY.upper(), PAY),
-        ("Stripe.create_payment_intent", PAY),
-        ("stripe.createPaymentIntent", PAY),
-        ("stripe-create-payment-intent", PAY),
-        ("stripe/create_payment_intent", PAY),
-        (" stripe.create_payment_intent\n", PAY),
-        ("stripe.create_payment_intent\u200b", PAY),
-        ("ｓｔｒｉｐｅ．create_payment_intent", PAY),
-        ("str\u0456pe.cr\u0435ate_payment_intent", PAY),
-        ("str1pe.create_payment_intent", PAY),
-        ("stripe.create_payrnent_intent", PAY),
-        ("\u202estripe.create_payment_intent", PAY),
-        ("strípe.create_payment_intent", PAY),
-        ("notify.send_emaiI", "notify.send_email"),
-        ("ηοtify.send_email", "notify.send_email"),
-        ("stripe.list_payment", None),
-        ("wire_transfer", None),
-        ("stripe", None),
-        ("", None),
-        ("...", None),
-        *((name, None) for name in KNOWN),
-    ],
-)
-def test_what_a_name_only_looks_like(name: str, meant: str | None) -> None:
-    assert looks_like(name, KNOWN) == meant
-
-
-def test_two_known_names_may_look_alike() -> None:
-    known = {"a.b", "a_b"}
-    assert looks_like("a.b", known) is None
-    assert looks_like("a_b", known) is None
-    assert looks_like("A-B", known) == "a.b"
-    assert looks_like("ab", ()) is None
-
-
-@given(st.sampled_from(KNOWN), st.data())
-def test_case_and_separators_alone_never_make_another_name(name: str, data: st.DataObject) -> None:
-    letters = [data.draw(st.sampled_from((each, each.upper()))) for each in name]
-    blurred = data.draw(st.sampled_from(("", "_", " ", "\u00ad", "--"))).join(letters)
-    assert looks_like(blurred, KNOWN) == (None if blurred == name else name)
-
-
-@given(st.text(max_size=40), st.lists(st.text(max_size=10), max_size=4))
-def test_what_looks_like_a_name_is_never_that_name(name: str, known: list[str]) -> None:
-    found = looks_like(name, known)
-    assert found is None or (found in known and found != name)
 
 
 def test_every_fault_that_the_reader_knows_has_its_code() -> None:

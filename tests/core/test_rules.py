@@ -13,9 +13,16 @@ from tests.core.rule_examples import EXAMPLES
 SHELL: Mapping[str, tuple[str, str]] = {
     "FSM-008": ("tests/sabotage/test_double_exec.py", "FSM-008"),
     "LOG-004": ("tests/pipeline/test_damage.py", "LOG-004"),
+    "LOG-005": ("tests/core/test_notes.py", "LOG-005"),
+    "LOG-006": ("tests/pipeline/test_signer.py", "LOG-006"),
+    "LOG-007": ("tests/pipeline/test_signer.py", "LOG-007"),
+    "LOG-008": ("tests/pipeline/test_tree.py", "LOG-008"),
+    "LOG-009": ("tests/pipeline/test_restore.py", "LOG-009"),
     "PII-003": ("tests/pipeline/test_commands.py", "PII-003"),
     "PII-010": ("tests/pipeline/test_erasure.py", "PII-010"),
     "PII-011": ("tests/pipeline/test_erasure.py", "incomplete_until"),
+    "PII-012": ("tests/pipeline/test_retention.py", "PII-012"),
+    "PII-013": ("tests/pipeline/test_journal.py", "PII-013"),
 }
 
 

@@ -94,6 +94,14 @@ def test_unusual_argument_is_left_to_the_judge(change: Mapping[str, Any]) -> Non
     assert said(made(SMALL), {**ARGS, **change}, moment()) is None
 
 
+def test_null_stands_for_no_slot_that_the_model_was_not_shown() -> None:
+    hidden = DeterministicSanitizer(modes={**MODES, "payee": "hidden"})
+    of = made(SMALL)._replace(sanitizer=hidden)
+    assert said(of, ARGS, moment()) is not None
+    assert said(of, {**ARGS, "payee": None}, moment()) is None
+    assert refused(of, {**ARGS, "payee": None}, moment())
+
+
 @pytest.mark.parametrize("name", sorted(ARGS))
 def test_missing_argument_or_slot_is_left_to_the_judge(name: str) -> None:
     assert said(made(SMALL), {n: v for n, v in ARGS.items() if n != name}, moment()) is None

@@ -7,9 +7,15 @@ from nanovm_core.books import Books
 from nanovm_core.capabilities import grant_id
 from nanovm_core.envelope import ZERO, canonical_hash
 from nanovm_core.errors import CanonicalError, ProgramError
-from nanovm_core.events import Approved, EffectDone, EffectFailed, RunStarted
+from nanovm_core.events import (
+    Approved,
+    EffectDone,
+    EffectFailed,
+    PauseRequested,
+    RunStarted,
+)
 from nanovm_core.messages import Scalar
-from nanovm_core.vm import Answer, Done, ExecutionVM, Failed, Said, Waiting
+from nanovm_core.vm import Answer, Done, ExecutionVM, Said, Waiting
 from tests.core.refund_desk import DESK, TOOL, Run, Till, call_of, desk_with, held
 
 SIMPLE = {"order": "A-1", "message": "please"}
@@ -73,6 +79,18 @@ def test_a_result_is_taken_from_the_tool_and_from_nobody_else() -> None:
     assert run.tell(EffectFailed, key=key, code="X", text="x", by_holder=True) == "FSM-012"
     run.run()
     assert run.snapshot.slots["receipt"] == "re"
+
+
+def test_an_answer_is_fed_by_nobody_and_taken_from_whom_the_caller_knows() -> None:
+    """Run, program and key are no secret: whoever names them has not shown who they are."""
+    run = Run(Till(Waiting())).go()
+    before = run.snapshot
+    for vouched in (False, True):
+        forged = run.feed(run.awaited(out={"receipt": "forged"}, vouched=vouched)).refusal
+        assert forged is not None
+        assert (forged.code, run.snapshot) == ("FSM-018", before)
+    assert run.answered(out={"receipt": "re_1"}) == ""
+    assert (run.stands, run.snapshot.slots["receipt"]) == ("completed issue", "re_1")
 
 
 def test_what_an_event_says_of_money_history_and_revocation_is_not_believed() -> None:
@@ -191,13 +209,23 @@ def test_the_programs_own_tool_fails_with_an_answer_that_does_not_fit() -> None:
     assert [body["rule"] for body in failed] == ["FSM-007"]
 
 
+def test_fed_event_comes_no_earlier_than_the_clock_says() -> None:
+    run = Run(order="A-4").go()
+    now_ms = run.clock.at_ms
+    run.feed(Approved(at_ms=0, hold=run.hold))
+    assert now_ms < run.bodies()[-1]["at_ms"] <= run.clock.at_ms
+    run = Run()
+    run.feed(RunStarted(at_ms=2**45))
+    assert run.bodies()[-1]["at_ms"] == 2**45
+
+
 def test_what_cannot_be_sealed_changes_nothing() -> None:
     """Value, record and accounts are as they were: all of a decision is taken or none of it."""
-    run = held(till=Till(Failed(code="X", text="half of a pair: \ud800")))
+    run = held()
     ledger = run.books.ledger(run.program, "desk", ["EUR"])
     before = (run.snapshot, run.envelopes, ledger, run.books.history)
-    with pytest.raises(CanonicalError):
-        run.run()
+    with pytest.raises(CanonicalError):  # no clock says so: what is said of an event is bounded
+        run.feed(PauseRequested(at_ms=2**60))
     ledger = run.books.ledger(run.program, "desk", ["EUR"])
     assert (run.snapshot, run.envelopes, ledger, run.books.history) == before
     assert run.replayed() == run.envelopes

@@ -1,6 +1,5 @@
 """ExecutionVM over time: waits, retries, warrants, accounts under several agents, replays."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -31,10 +30,10 @@ def test_an_answer_is_taken_once_from_whom_it_may_concern() -> None:
     named = {"run": "run", "program": run.program.hash, "key": run.snapshot.awaits}
     out = {"out": {"receipt": "re_1"}}
     for wrong in ({"run": "other"}, {"program": "0" * 64}, {"key": "0" * 64}):
-        assert run.answer(**{**named, **wrong, **out}) in ("FSM-015", "PRG-010")
+        assert run.answered(**{**named, **wrong, **out}) in ("FSM-015", "PRG-010")
     assert run.stands == "waiting issue"
-    assert run.answer(**named, **out) == ""
-    assert run.answer(**named, **out) == ""  # the run has ended: it absorbs
+    assert run.answered(**named, **out) == ""
+    assert run.answered(**named, **out) == ""  # the run has ended: it absorbs
     assert (run.stands, run.snapshot.slots["receipt"]) == ("completed issue", "re_1")
     assert run.kinds()[-2:] == ["terminal", "ignored"]
     assert outcomes(run.books) == ["called", "done"]
@@ -45,7 +44,7 @@ def test_a_failure_that_arrives_gives_the_money_back_and_counts() -> None:
     run = Run(Till(Waiting())).go()
     assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
     assert outcomes(run.books) == ["called"]  # under way is neither done nor failed
-    assert run.answer(code="BANK-1", text="The account is closed.") == ""
+    assert run.answered(code="BANK-1", text="The account is closed.") == ""
     assert run.run().step == "apologise"
     assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 25_000
     assert outcomes(run.books) == ["called", "failed"]
@@ -160,7 +159,7 @@ def test_agents_together_never_exceed_their_cap(seed: int) -> None:
     for _ in range(60):
         run = dice.choice(runs)
         if run.snapshot.state == "running.waiting":
-            run.answer(**dice.choice([{}, {"code": "X", "text": "x"}]))
+            run.answered(**dice.choice([{}, {"code": "X", "text": "x"}]))
         elif run.snapshot.state == "suspended.budget_exhausted":
             run.tell(ResumeRequested, program=run.program.hash)
         elif run.snapshot.state == "initializing.resource_allocation":
@@ -258,7 +257,7 @@ def test_a_run_is_repeated_by_the_same_clock_and_changed_by_another() -> None:
 def test_a_damaged_record_is_found(forged: dict[str, object], code: str) -> None:
     """Whatever of an envelope was changed."""
     run = Run().go()
-    run._sealed[2] = replace(run._sealed[2], **forged)  # type: ignore[arg-type]
+    run._sealed[2] = run._sealed[2]._replace(**forged)  # type: ignore[arg-type]
     with pytest.raises(VerificationError) as caught:
         run.verify()
     assert caught.value.code == code

@@ -54,7 +54,7 @@ COMES_IN: Mapping[type[Event], set[str]] = {
     EffectUnknown: BUSY,
     EffectWaiting: BUSY,
     ProposalReceived: BUSY,
-    AnswerArrived: {life.WAITING, life.PAUSED},
+    AnswerArrived: {life.WAITING, life.PAUSED, life.APPROVAL},
     TimePassed: {life.ACTIVE, life.IDLE, life.WAITING},
     PauseRequested: {life.ACTIVE, life.IDLE, life.WAITING},
     ResumeRequested: {life.PAUSED, life.EXHAUSTED},
@@ -122,7 +122,8 @@ class Till:
             self.spent["tokens"] += min(max(event.tokens, 0), ASK_TOKENS)
         if before.step == "pay" and before.owed is not None and taken:
             records = self._hear_of_payment(before, event)
-        if before.held_by == "unknown-outcome" and after.state in ENDED:
+        told = isinstance(event, AnswerArrived) and taken
+        if before.held_by == "unknown-outcome" and after.state in ENDED and not told:
             frozen = {"pay": {"calls": 1, "EUR": self.amount}, "ask": {"tokens": ASK_TOKENS}}
             self.kept = frozen.get(before.step, {})
         for draft in decision.drafts:
@@ -148,7 +149,8 @@ class Till:
         after, clock = decision.snapshot, self.clock
         stands = after.state in {life.READY, *STILL, *ENDED}
         if before.state in STILL and stands and decision.drafts[:1]:
-            went_on = decision.drafts[0].kind == "resumed"
+            told = before.state == life.APPROVAL and isinstance(event, AnswerArrived)
+            went_on = told or decision.drafts[0].kind == "resumed"
             clock.turn(event.at_ms, stands=not went_on, begins=False)
         clock.turn(event.at_ms, stands=stands, begins=before.state == life.READY)
         begun = any(draft.kind == "intent" for draft in decision.drafts)
@@ -158,7 +160,7 @@ class Till:
             most_ms = TIMEOUTS_MS[after.step]
             until_ms = event.until_ms - event.at_ms if event.until_ms else most_ms
             clock.begin(min(most_ms, until_ms))
-        elif after.state == life.IDLE and before.state != life.IDLE:
+        elif after.state == life.IDLE and before.state not in (life.IDLE, life.PAUSED):
             clock.begin(PAUSE_MS)
 
 
@@ -178,10 +180,10 @@ class World(NamedTuple):
 
     def flaps(self) -> bool:
         """Whether the last two payments failed, both within a minute."""
-        past = [each for each in self.history if each.at_ms <= self.at_ms]
+        past, at_ms = self.history, max([self.at_ms, *(each.at_ms for each in self.history)])
         ends = [each.outcome for each in past if each.outcome != "called"]
         called = [each for each in past if each.outcome == "called"]
-        near = [each for each in called if each.at_ms >= self.at_ms - 60_000]
+        near = [each for each in called if each.at_ms >= at_ms - 60_000]
         return ends[-2:] == ["failed", "failed"] and len(near) >= 2
 
     def short_of(self, run: Till, step: str, *, tries: bool = False) -> str:

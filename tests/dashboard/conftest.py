@@ -10,12 +10,18 @@ from tests.dashboard.visitor import Visitor
 
 
 @pytest.fixture(scope="session")
-def counterpart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The local Stripe counterpart, for as long as the tests of the pages run."""
+def counterpart_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the local Stripe counterpart is, for as long as the tests of the pages run."""
     with stripe_counterpart(tmp_path_factory.mktemp("stripe")) as url:
-        settings.STRIPE["api_base"] = url
-        yield
-        settings.STRIPE["api_base"] = None
+        yield url
+
+
+@pytest.fixture
+def counterpart(counterpart_url: str) -> Iterator[None]:
+    """The local Stripe counterpart, for one test."""
+    before, settings.STRIPE["api_base"] = settings.STRIPE["api_base"], counterpart_url
+    yield
+    settings.STRIPE["api_base"] = before
 
 
 @pytest.fixture

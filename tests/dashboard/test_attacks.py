@@ -8,8 +8,8 @@ from django.db import connection
 
 from dashboard.machine import ROUTES, SIZES, machine_of, pairs
 from nanovm_core.lifecycle import STATES
-from pipeline import runtime
-from pipeline.models import AdapterCall, Envelope
+from pipeline import runtime, tasks
+from pipeline.models import AdapterCall, Envelope, Run
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
@@ -39,6 +39,16 @@ def test_the_run_page_shows_the_latest_verdict(visitor: Visitor) -> None:
     page = visitor.read(f"/runs/{run.code}/")
     assert re.search(r'id="verdict"[^>]*data-verdict="BLOCKED"', page)
     assert "1 fired · 0 got through" in page
+
+
+def test_a_late_delivery_does_not_hide_what_became_of_an_attack(visitor: Visitor) -> None:
+    run = visitor.make()
+    visitor.fire(run, "corrupt_hash")
+    tasks.deliver(run.id, Run.objects.get(id=run.id).program_hash)
+    kinds = [json.loads(bytes(each.bytes))["kind"] for each in Envelope.objects.filter(run=run.id)]
+    assert kinds[-1] == "ignored"
+    page = visitor.read(f"/runs/{run.code}/")
+    assert re.search(r'id="verdict"[^>]*data-verdict="DETECTED"', page)
 
 
 def test_the_runtimes_own_refusal_is_a_verdict_too(visitor: Visitor) -> None:
@@ -200,4 +210,5 @@ def damage(run_id: str, n: int, old: bytes | None, new: bytes) -> None:
     data = bytes(row.bytes).replace(old, new) if old is not None else new
     with connection.cursor() as cursor:
         cursor.execute("DROP TRIGGER pipeline_envelope_no_update")
-        cursor.execute("UPDATE pipeline_envelope SET bytes = %s WHERE id = %s", [data, row.pk])
+        change = "UPDATE pipeline_envelope SET bytes = %s WHERE workspace_id = %s AND seq = %s"
+        cursor.execute(change, [data, row.workspace_id.hex, row.seq])

@@ -85,6 +85,7 @@ def forge(row: Envelope, body: object, kind: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DROP TRIGGER IF EXISTS pipeline_envelope_no_update")
         cursor.execute(
-            "UPDATE pipeline_envelope SET bytes = %s, hash = %s, kind = %s WHERE id = %s",
-            [data, canonical_hash(data), kind, row.pk],
+            "UPDATE pipeline_envelope SET bytes = %s, hash = %s, kind = %s"
+            " WHERE workspace_id = %s AND seq = %s",
+            [data, canonical_hash(data), kind, row.workspace_id.hex, row.seq],
         )

@@ -1,10 +1,13 @@
 """Making runs: what the form takes, what it refuses, and that it does everything once."""
 
+import html
+import re
 import uuid
 
 import pytest
 
 from pipeline.models import Run
+from pipeline.queries.runs import RunHead
 from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -124,3 +127,24 @@ def test_a_forged_cookie_opens_nothing(visitor: Visitor) -> None:
         other = Visitor()
         other.cookies["nanovm_workspace"] = forged
         other.read(f"/runs/{run.code}/", 404)
+
+
+def test_a_click_on_a_page_from_before_the_hold_lifts_nothing(visitor: Visitor) -> None:
+    run = visitor.make("over_limit")
+    shown = re.search(r'name="hold" value="([0-9a-f]{64})" form="act"', visitor.read(page_of(run)))
+    assert shown
+    assert shown[1] == run.hold
+    for stale in ("", "0" * 64):
+        for name in ("approve", "decline"):
+            response = visitor.command(run, name, hold=stale)
+            assert response["Location"] == f"{page_of(run)}?refused=FSM-016"
+            assert "A person's word counts for what they saw" in html.unescape(
+                visitor.read(response["Location"])
+            )
+    assert by_code(run.code).label == "SUSPENDED"
+    visitor.command(run, "approve")
+    assert visitor.command(run, "approve")["Location"] == f"{page_of(run)}?refused=FSM-002"
+
+
+def page_of(run: RunHead) -> str:
+    return f"/runs/{run.code}/"

@@ -259,15 +259,16 @@ def test_every_fragment_has_one_root_with_its_own_id(visitor: Visitor) -> None:
             assert re.match(rf'\s*<[a-z]+ id="{name}"[^>]*hx-swap-oob="true"', html), name
 
 
-def test_a_lost_channel_layer_fails_no_commit(
-    visitor: Visitor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.asyncio
+async def test_a_lost_channel_layer_fails_no_commit(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Lost:
         async def group_send(self, *_: object) -> None:
             raise ConnectionRefusedError
 
     monkeypatch.setattr("dashboard.broadcast.get_channel_layer", Lost)
-    broadcast.announce("0190a0e0-0000-7000-8000-000000000000")
+    await broadcast.tell("0190a0e0-0000-7000-8000-000000000000")
     assert "were not told" in caplog.text
 
 

@@ -117,11 +117,13 @@ def test_an_attack_that_got_through_long_ago_is_a_breach(visitor: Visitor) -> No
     page = visitor.read(f"/runs/{run.code}/")
     assert integrity_chip(visitor, run) == "Integrity BREACHED: 1 attack got through"
     assert "61 fired · 1 got through" in page
-    assert "BLOCKED · 60×" in words(page)
+    assert "BLOCKED · Fired 60×" in words(page)
     assert re.search(r'id="shot-skip_step"[^>]*><a', page)
     assert re.search(r'class="banner-breach">.*?/attacks/', page, re.S)
 
 
 def call(run: RunHead, tool: str) -> None:
     """A line in the adapters' book that no sealed intent stands behind."""
-    AdapterCall.objects.create(run_id=run.id, key="f" * 64, tool=tool, at_ms=run.created_ms)
+    AdapterCall.objects.create(
+        run_id=run.id, number=99, key="f" * 64, tool=tool, at_ms=run.created_ms
+    )

@@ -54,8 +54,8 @@ def test_redeliveries_are_told_by_their_number() -> None:
     )
     assert "7 more times, and start and resume it again" in stories.attempt(shot)
     assert stories.outcome(shot) == (
-        "No effect: 4 of 7 copies were discarded; 1 did the run's own next step; "
-        "2 were not answered in time."
+        "No effect: 4 of 7 copies were discarded, 3 commands refused; "
+        "1 did the run's own next step; 2 were not answered in time."
     )
 
 
@@ -80,7 +80,7 @@ def test_a_swapped_program_is_told_to_be_back_in_place(visitor: Visitor) -> None
     run = visitor.make(hold=True)
     shot = shot_at(visitor, run, "reorder_steps", how="swap the stored program")
     assert stories.attempt(shot).startswith("Swap the stored program")
-    assert stories.outcome(shot).endswith("its own program is in place.")
+    assert stories.outcome(shot).endswith("the run's own was put back, and goes on.")
 
 
 def test_a_payment_is_told_in_its_currency() -> None:

@@ -43,6 +43,17 @@ def test_a_held_call_names_the_rule_that_holds(visitor: Visitor) -> None:
     assert "$proposal.amount_minor &gt; 1000000" in page
 
 
+def test_a_lifted_hold_is_told_with_the_calls_that_it_was_lifted_for(visitor: Visitor) -> None:
+    run = visitor.make("over_limit")
+    visitor.command(run, "approve")
+    visitor.driven(run.code)
+    (page,) = pages(visitor, run, "result", "authorize")
+    assert "A person lifted it." in page
+    assert "A person must look at it first" not in page
+    (page,) = pages(visitor, run, "suspended", "authorize")
+    assert "A person must look at it first" in page
+
+
 def test_an_event_that_decides_no_call_has_no_such_section(visitor: Visitor) -> None:
     run = visitor.make()
     assert "Why: every check" not in visitor.read(f"/runs/{run.code}/events/1/")

@@ -44,7 +44,9 @@ class Visitor(Client):
         return response.content.decode()
 
     def command(self, run: RunHead, name: str, **form: Any) -> Any:
-        return self.post(f"/runs/{run.code}/{name}/", form)
+        """Press a button on a page that shows the run as ``run`` says."""
+        seen = {"hold": run.hold} if run.hold else {}
+        return self.post(f"/runs/{run.code}/{name}/", {**seen, **form})
 
     def fire(self, run: RunHead, name: str, **form: Any) -> str:
         """Fire an injector; the address of its verdict."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS_MAX = 60
-STOP_SECONDS_MAX = 10
+STOP_SECONDS_MAX = 30
 ADDRESS_LINE = "nanovm is running at "
 FOR_THE_TESTS_ALONE = ("DJANGO_ALLOW_ASYNC_UNSAFE", "REDIS_URL", "STRIPE_API_BASE", "PORT")
 

@@ -38,13 +38,15 @@ def test_it_answers_refuses_a_second_one_and_ctrl_c_leaves_no_process(demo: Demo
         "queue": "ok",
         "worker": "ok",
         "stripe": "ok",
+        "signer": "ok",
+        "refusals": 0,
     }
     assert any("local Stripe counterpart" in line for line in demo.said)
-    assert len(processes_of(demo.data)) == 5  # supervisor, queue, counterpart, worker, web
+    assert len(processes_of(demo.data)) == 6  # supervisor, queue, counterpart, signer, worker, web
     status, errors = ended(launch(demo.data))
     assert status == 1
     assert "Another demo runs on the data folder" in errors
-    assert len(processes_of(demo.data)) == 5
+    assert len(processes_of(demo.data)) == 6
     assert demo.signal(signal.SIGINT) == 0
     assert processes_of(demo.data) == []
 
@@ -67,9 +69,16 @@ def test_a_killed_supervisor_leaves_no_process(demo: Demo) -> None:
     assert wait_for_none(demo.data) == []
 
 
-@pytest.mark.parametrize("part", ["valkey-server", "celery"])
+TITLES = {
+    "valkey-server": "the queue server",
+    "celery": "the worker",
+    "manage.py signer": "the signer",
+}
+
+
+@pytest.mark.parametrize("part", sorted(TITLES))
 def test_a_component_that_dies_is_named_and_the_rest_is_stopped(demo: Demo, part: str) -> None:
-    title = {"valkey-server": "the queue server", "celery": "the worker"}[part]
+    title = TITLES[part]
     victim = next(pid for pid, command in processes_of(demo.data) if part in command)
     os.kill(victim, signal.SIGKILL)
     status, errors = ended(demo)

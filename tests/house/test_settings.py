@@ -17,6 +17,7 @@ from config.environment import (
     SANDBOX_KEY,
     allowed_hosts,
     data_folder,
+    model_settings,
     secret_key,
     stripe_settings,
 )
@@ -151,3 +152,60 @@ def test_every_command_says_in_one_line_that_a_live_key_is_refused(tmp_path: Pat
     assert refused.returncode == 1
     assert "STRIPE_SECRET_KEY is a live key" in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
+
+
+def test_without_an_address_there_is_no_endpoint() -> None:
+    assert model_settings({}) is None
+    assert model_settings({"NANOVM_MODEL_NAME": "tiny", "NANOVM_MODEL_KEY": "k"}) is None
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:11434/v1", "http://[::1]:8080", "https://models.example/v1/"]
+)
+def test_an_endpoint_is_taken_as_it_is_named(url: str) -> None:
+    named = {"NANOVM_MODEL_URL": url, "NANOVM_MODEL_NAME": "tiny", "NANOVM_MODEL_KEY": "sk-1"}
+    assert model_settings(named) == {"url": url, "name": "tiny", "key": "sk-1"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "models.example/v1",
+        "file:///etc/passwd",
+        "http://",
+        "http://models.example:99999",
+        "http://models.example:0",
+        "https://user:secret@models.example",
+        "https://models.example/v1?key=secret",
+        "https://models.example/v1#x",
+        "https://models.example/a b",
+        "https://models.example/\r\nX: y",
+        "https://mödels.example",
+    ],
+)
+def test_an_address_that_is_no_base_is_refused(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="NANOVM_MODEL_URL") as caught:
+        model_settings({"NANOVM_MODEL_URL": url, "NANOVM_MODEL_NAME": "tiny"})
+    assert "secret" not in str(caught.value)
+
+
+def test_an_endpoint_without_a_models_name_is_refused() -> None:
+    with pytest.raises(ImproperlyConfigured, match="NANOVM_MODEL_NAME"):
+        model_settings({"NANOVM_MODEL_URL": "http://127.0.0.1:1"})
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("http://models.example/v1", "secret"),
+        ("http://127.0.0.1.evil.example", "secret"),
+        ("https://models.example", "secret\r\nX: y"),
+        ("https://models.example", "secret é"),
+        ("https://models.example", "secret key"),
+    ],
+)
+def test_a_key_that_cannot_be_kept_or_sent_is_refused(url: str, key: str) -> None:
+    named = {"NANOVM_MODEL_URL": url, "NANOVM_MODEL_NAME": "tiny", "NANOVM_MODEL_KEY": key}
+    with pytest.raises(ImproperlyConfigured, match="NANOVM_MODEL_KEY") as caught:
+        model_settings(named)
+    assert "secret" not in str(caught.value)

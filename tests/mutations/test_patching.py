@@ -14,6 +14,7 @@ from mutations.patching import (
     MutationError,
     apply,
     install,
+    line_of,
     load,
     named,
 )
@@ -137,6 +138,30 @@ def test_processes_that_it_starts_have_all_their_guards(tmp_path: Path) -> None:
     child = ran("-m", "mutations", "vault-r-size", "--", str(script))
     assert child.returncode == 1
     assert "ValueError: r must be 32 random bytes" in child.stderr
+
+
+def test_several_guards_go_at_once_from_one_file_and_from_others(tmp_path: Path) -> None:
+    script = tmp_path / "several.py"
+    script.write_text(
+        "from nanovm_core.fsm import steps\n"
+        "from nanovm_core.vault import commit\n"
+        "source = steps.__loader__.get_source(steps.__name__)\n"
+        "print(source.count('if False:'), len(commit(b'r', 'ref', b'value')))\n"
+    )
+    ids = ("owed-by-holder", "step-fills-its-own-slots", "vault-r-size")
+    without = ran("-m", "mutations", *ids, "--", str(script))
+    assert (without.returncode, without.stdout) == (0, "2 64\n")
+    assert without.stderr.splitlines() == [
+        f"Without the guard {each} ({named(each).file})." for each in ids
+    ]
+
+
+def test_a_guard_is_told_by_its_line() -> None:
+    found = named("owed-by-holder")
+    lines = (ROOT / found.file).read_text(encoding="utf-8").splitlines()
+    assert lines[line_of(found) - 1] == "    if not event.by_holder:"
+    with pytest.raises(MutationError, match="occurs 0 times"):
+        line_of(mutation(find="nowhere in it"))
 
 
 def test_a_module_runs_with_its_own_arguments(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -11,19 +12,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 from nanovm_core.canonical import decode
 from nanovm_core.envelope import decode_snapshot
 from nanovm_core.errors import CanonicalError
 from nanovm_core.messages import Snapshot
-from pipeline import gateway, runtime, workspaces
+from pipeline import gateway, intake, runtime, workspaces
 from pipeline.drive import drive_patiently
 from pipeline.models import Envelope, Run, Workspace
+from tests.pipeline.databases import Database
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
+SQLITE_TRIGGERS = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'"
+POSTGRES_TRIGGERS = (
+    "SELECT tgname, tgrelid::regclass::text, pg_get_triggerdef(oid) FROM pg_trigger"
+    " WHERE NOT tgisinternal"
+)
 
 
 def invoice(total: str = "Total  EUR 120.00", *extra: str) -> bytes:
@@ -82,15 +89,21 @@ def succeeded(run: Run) -> list[tuple[int, str]]:
 
 def sql(*statements: tuple[str, Sequence[Any]]) -> None:
     """Raw SQL behind the application's back: triggers away, change, triggers back."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+    sqlite = connection.vendor == "sqlite"
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(SQLITE_TRIGGERS if sqlite else POSTGRES_TRIGGERS)
         triggers = cursor.fetchall()
-        for name, _ in triggers:
-            cursor.execute(f"DROP TRIGGER {name}")
+        for name, table, _ in triggers:
+            cursor.execute(f"DROP TRIGGER {name}" + ("" if sqlite else f" ON {table}"))
         for statement, values in statements:
-            cursor.execute(statement, values)
-        for _, text in triggers:
+            cursor.execute(statement if sqlite else _in_postgres(statement), values)
+        for _, _, text in triggers:
             cursor.execute(text)
+
+
+def _in_postgres(statement: str) -> str:
+    """A literal of bytes, as SQLite writes it, in the other dialect."""
+    return re.sub(r"(?<!')\bx'([0-9a-f]*)'", r"'\\x\1'::bytea", statement)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +113,13 @@ class House:
     folder: Path
     stripe_url: str
     sandbox: Path
+    database: Database
 
     def new(self, document: bytes = b"", **options: Any) -> Run:
         """A run that is READY."""
         workspace: Workspace = options.pop("workspace", None) or workspaces.create()
         name = options.pop("file_name", "invoice.pdf")
-        return runtime.create_run(workspace, document or invoice(), name, **options)
+        return intake.create_run(workspace, document or invoice(), name, **options)
 
     def run(self, document: bytes = b"", **options: Any) -> Run:
         """A run that was driven up to where it waits or ends."""
@@ -121,9 +135,10 @@ class House:
 
     def files(self) -> Iterator[tuple[Path, bytes]]:
         """The raw bytes of every file that the application owns."""
-        for path in sorted(self.folder.rglob("*")):
-            if path.is_file():
-                yield path, path.read_bytes()
+        for folder in (self.folder, *self.database.folders()):
+            for path in sorted(folder.rglob("*")):
+                if path.is_file():
+                    yield path, path.read_bytes()
 
     def command(self, *words: str, stripe: bool = True) -> subprocess.CompletedProcess[str]:
         """A management command as a person runs it, in a process of its own."""

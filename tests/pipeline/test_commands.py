@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_run_invoice_in_one_workspace_and_without_limits(house: House) -> None:
 def test_run_invoice_prepares_an_empty_folder_and_starts_the_counterpart_itself(
     house: House, tmp_path: Path
 ) -> None:
-    empty = House(folder=tmp_path / "new" / "data", stripe_url="", sandbox=tmp_path)
+    empty = replace(house, folder=tmp_path / "new" / "data", stripe_url="", sandbox=tmp_path)
     done = empty.command("run_invoice", sample("en16931"), stripe=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{sample('en16931')}: paid, run " in done.stdout

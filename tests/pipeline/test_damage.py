@@ -18,6 +18,7 @@ from pipeline import programs, runtime
 from pipeline.audit import audit
 from pipeline.models import Envelope, Run
 from pipeline.reports import displayed_head, report
+from tests import postgres
 from tests.pipeline.house import House, bodies, kinds, payments, reason, snapshot, sql, succeeded
 
 Statement = tuple[str, Sequence[object]]
@@ -32,6 +33,11 @@ def envelope(run: Run, change: str, *values: object, n: int = 2) -> Statement:
 def row(run: Run, column: str, value: object) -> Statement:
     """A change of the run's row."""
     return f"UPDATE pipeline_run SET {column} = %s WHERE id = %s", (value, run.id.hex)
+
+
+def terms(run: Run, column: str, value: object) -> Statement:
+    """A change of what lies beside the run."""
+    return f"UPDATE pipeline_terms SET {column} = %s WHERE run_id = %s", (value, run.id.hex)
 
 
 def drop(run: Run, n: int) -> Statement:
@@ -60,13 +66,16 @@ DAMAGE: dict[str, tuple[Callable[[Run], Statement], str]] = {
     "policy": (lambda run: row(run, "policy_hash", "0" * 64), "LOG-003"),
     "program": (lambda run: row(run, "program_hash", "0" * 64), "LOG-003"),
     "text for bytes": (lambda run: envelope(run, "SET bytes = 'x'"), "LOG-001"),
-    "bytes for text": (lambda run: envelope(run, "SET hash = x'00'"), "LOG-001"),
     "text for a snapshot": (lambda run: row(run, "snapshot", "{}"), "LOG-003"),
-    "text for a length": (lambda run: row(run, "length", "many"), "LOG-002"),
     "head": (lambda run: row(run, "head", "0" * 64), "LOG-004"),
     "length up": (lambda run: row(run, "length", 99), "LOG-002"),
     "length down": (lambda run: row(run, "length", 1), "LOG-002"),
 }
+if not postgres.WANTED:  # whose columns have types: it refuses these
+    DAMAGE |= {
+        "bytes for text": (lambda run: envelope(run, "SET hash = x'00'"), "LOG-001"),
+        "text for a length": (lambda run: row(run, "length", "many"), "LOG-002"),
+    }
 
 
 def live(house: House, **options: Any) -> Run:
@@ -140,17 +149,26 @@ def test_size_of_the_log_is_counted_and_not_believed(house: House) -> None:
     assert house.drive(run).state == life.COMPLETED
 
 
+def test_terms_that_somebody_took_away_are_put_back(house: House) -> None:
+    run = live(house)
+    sql(("DELETE FROM pipeline_terms WHERE run_id = %s", (run.id.hex,)))
+    runtime.resume(str(run.id), "visitor")
+    house.drive(run)
+    assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["PRG-011"]
+    assert (run.program_source, run.state) == (programs.shipped_program(), life.COMPLETED)
+
+
 @pytest.mark.parametrize("source", [b"", b"not a program", b"shorter"])
 def test_foreign_program_is_refused_and_the_true_copy_put_back(house: House, source: bytes) -> None:
     run = live(house)
     if source == b"shorter":
         source = programs.shipped_program().replace(b"proposals_max = 3", b"proposals_max = 9")
-    sql(row(run, "program_source", source))
+    sql(terms(run, "program", source))
     runtime.resume(str(run.id), "visitor")
     house.drive(run)
     refused = [body for body in bodies(run) if body["kind"] == "refused"]
     assert [body["rule"] for body in refused] == ["PRG-011"]
-    assert bytes(run.program_source) == programs.shipped_program()
+    assert run.program_source == programs.shipped_program()
     assert run.state == life.COMPLETED
 
 
@@ -252,7 +270,7 @@ def test_row_far_beyond_the_log_stops_no_other_run(house: House) -> None:
 
 def test_exchanged_policy_and_mark_of_quarantine_are_damage(house: House) -> None:
     run = house.run()
-    sql(row(run, "policy_source", b"v = 1"))
+    sql(terms(run, "policy", b"v = 1"))
     assert audit().exit_status == 1
-    sql(row(run, "policy_source", bytes(run.policy_source)), row(run, "quarantined", True))
+    sql(terms(run, "policy", run.policy_source), row(run, "quarantined", True))
     assert audit().exit_status == 1

@@ -12,13 +12,14 @@ from django.conf import settings
 
 from nanovm_core import lifecycle as life
 from nanovm_core.envelope import Stored, check_chain
-from pipeline import erasure, queue, runtime, vaultstore
+from pipeline import destruction, erasure, queue, runtime, vaultstore
 from pipeline.audit import audit
 from pipeline.errors import ErasureRefusedError
 from pipeline.models import AdapterCall, Envelope, Outbox, Run, Secret
 from pipeline.reports import report
 from pipeline.vaultstore import TOMBSTONE
 from samples import path
+from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House, bodies, kinds, sql
 from tests.pipeline.pdf_builder import text_pdf, with_files
 
@@ -104,7 +105,7 @@ def sightings(house: House, *, besides: str = "") -> list[str]:
         seen
         for file, data in house.files()
         if not besides or besides not in file.parts
-        for seen in found(str(file.relative_to(house.folder)), data)
+        for seen in found(str(file), data)
     ]
 
 
@@ -249,10 +250,11 @@ def test_file_that_will_not_go_leaves_the_erasure_incomplete_until_it_does(
     assert sightings(house) == []
 
 
+@on_sqlite_alone
 def test_reader_that_holds_the_write_ahead_log_leaves_the_erasure_incomplete(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasure, "WAL_TRIES", 2)
+    monkeypatch.setattr(destruction, "WAL_TRIES", 2)
     run = paid(house)
     with closing(sqlite3.connect(house.folder / "app.sqlite3")) as reader:
         reader.execute("BEGIN")

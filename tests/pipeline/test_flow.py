@@ -3,7 +3,7 @@
 import pytest
 
 from nanovm_core import lifecycle as life
-from pipeline import runtime, workspaces
+from pipeline import intake, runtime, workspaces
 from pipeline.reports import report
 from samples import path
 from tests.pipeline.house import (
@@ -148,7 +148,7 @@ def test_document_that_cannot_be_paid_is_rejected_and_sealed(
 
 
 def test_empty_document_is_rejected(house: House) -> None:
-    run = runtime.create_run(workspaces.create(), b"", "empty.pdf")
+    run = intake.create_run(workspaces.create(), b"", "empty.pdf")
     runtime.start(str(run.id), "visitor")
     assert reason(house.drive(run)) == "DOC-001"
 

@@ -1,6 +1,7 @@
 """An effect happens once: after crashes, redeliveries, dead leases and late warrants."""
 
 import pytest
+from django.db import OperationalError
 
 from nanovm_core import lifecycle as life
 from nanovm_core.events import EffectDone, EffectUnknown
@@ -42,7 +43,7 @@ def crash_after_payment(house: House, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run whose worker died between Stripe's answer and the commit of it."""
     run = to_charge(house)
     with monkeypatch.context() as patch:
-        patch.setattr(runtime, "submit", failing_once(runtime.submit, CrashError()))
+        patch.setattr(runtime, "answer", failing_once(runtime.answer, CrashError()))
         with pytest.raises(CrashError):
             drive.drive(str(run.id))
     assert succeeded(run) == ONE
@@ -198,14 +199,19 @@ def test_lease_of_another_worker_counts_while_it_lives(
 
 def test_lost_lease_stops_the_worker_that_lost_it(house: House) -> None:
     run = to_charge(house)
-    holder = leases.take(str(run.id))
-    assert holder is not None
+    _, mine = runtime.take(str(run.id))
+    assert mine is not None
+    assert runtime.take(str(run.id)) == (False, None)
     Lease.objects.filter(run=run).update(until_ms=0)
-    other = leases.take(str(run.id))
-    assert other not in (None, holder)
-    assert not leases.renew(str(run.id), holder)
-    leases.release(str(run.id), holder)
-    assert Lease.objects.get(run=run).holder == other
+    _, theirs = runtime.take(str(run.id))
+    assert theirs is not None
+    assert (theirs.holder != mine.holder, theirs.before) == (True, True)
+    assert not leases.renew(str(run.id), mine.holder)
+    leases.release(str(run.id), mine.holder)
+    late = runtime.answer(mine, EffectDone(at_ms=now_ms(), key=mine.effect.key), (), "late")
+    assert late.decision.refusal is not None
+    assert (late.decision.refusal.code, late.work) == ("FSM-012", None)
+    assert Lease.objects.get(run=run).holder == theirs.holder
 
 
 def test_silent_outside_is_asked_again_later_and_then_a_person(
@@ -237,6 +243,22 @@ def test_step_that_breaks_ends_its_run_and_nothing_else(
     assert (run.state, reason(run)) == (life.FAILED, "RUN-001")
     assert "personal" not in str(bodies(run))
     assert house.run(workspace=run.workspace).state == life.COMPLETED
+
+
+@pytest.mark.parametrize("step", ["vault.split", PAY])
+def test_database_that_is_away_within_a_step_fails_nothing(
+    house: House, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A connection that is cut, or a lock that is not got: the effect is owed as before."""
+    lost = failing_once(effects.ADAPTERS[step], OperationalError("server closed the connection"))
+    run = house.new()
+    runtime.start(str(run.id), "visitor")
+    monkeypatch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, step: lost})
+    with pytest.raises(OperationalError):
+        house.drive(run)
+    assert Lease.objects.get(run=run).holder == ""
+    assert house.drive(run).state == life.COMPLETED
+    assert succeeded(run) == ONE
 
 
 def test_charge_that_breaks_waits_for_a_person(
@@ -289,10 +311,10 @@ def test_forged_outbox_row_is_taken_out_and_never_done(house: House) -> None:
 def test_unknown_outcome_that_is_declined_keeps_the_money_reserved(house: House) -> None:
     run = to_charge(house)
     key = Outbox.objects.get(run=run, done_ms=None).key
-    holder = leases.take(str(run.id))
-    assert holder is not None
+    _, work = runtime.take(str(run.id))
+    assert work is not None
     unknown = EffectUnknown(at_ms=now_ms(), key=key, code="STR-004", text="?")
-    runtime.submit(str(run.id), [unknown], holder=holder)
+    runtime.submit(str(run.id), [unknown], holder=work.holder)
     ended = runtime.decline(str(run.id), "operator").snapshot
     assert (ended.state, ended.reason and ended.reason[0]) == (life.FAILED, "POL-023")
     budget = run.workspace.budgets.get(account="workspace/EUR")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline import orphans, runtime
+from pipeline import intake, orphans
 from pipeline.keystore import keystore
 from pipeline.models import Run
 from pipeline.vaultstore import media
@@ -23,7 +23,7 @@ def test_document_of_a_run_that_was_never_stored_is_destroyed(
     paid = house.run()
     refs, files = set(keystore().refs()), set(media().iterdir())
     with monkeypatch.context() as patch:
-        patch.setattr(runtime, "_stored_run", crash)
+        patch.setattr(intake, "make_run", crash)
         with pytest.raises(CrashError):
             house.new()
     assert Run.objects.count() == 1

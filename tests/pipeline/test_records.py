@@ -3,6 +3,7 @@
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import IntegrityError, connection, connections, transaction
@@ -10,12 +11,13 @@ from django.db import IntegrityError, connection, connections, transaction
 from nanovm_core.canonical import decode
 from nanovm_core.envelope import ZERO, canonical_hash, snapshot_hash
 from nanovm_core.vault import commit
-from pipeline import leases, programs, runtime, vaultstore, workspaces
+from pipeline import programs, runtime, vaultstore, workspaces
 from pipeline.audit import audit
 from pipeline.models import Envelope, Outbox, Run, Secret, Workspace
 from pipeline.signals import run_changed
 from pipeline.vaultstore import openings
 from samples import path
+from tests.pipeline.databases import on_postgres_alone
 from tests.pipeline.house import House, bodies, kinds
 
 HASH, REF = re.compile(r"[0-9a-f]{64}"), re.compile(r"vault://secret/[0-9a-f-]{36}")
@@ -118,11 +120,23 @@ def test_triggers_refuse_to_change_or_delete_an_envelope(house: House, statement
         cursor.execute(statement.format("pipeline_envelope"))
 
 
+def test_run_that_is_not_there_is_none_and_not_an_error_of_the_database(house: House) -> None:
+    with pytest.raises(Run.DoesNotExist):
+        runtime.submit(str(uuid4()), [])
+
+
+@on_postgres_alone
+@pytest.mark.parametrize("table", ["envelope", "node", "checkpoint"])
+def test_triggers_refuse_to_empty_a_table_of_the_log(house: House, table: str) -> None:
+    house.new()
+    with connection.cursor() as cursor, pytest.raises(IntegrityError, match="append-only"):
+        cursor.execute(f"TRUNCATE pipeline_{table}")
+
+
 @pytest.mark.parametrize("change", [{"seq": 99}, {"n": 99}, {"seq": 99, "run": "other"}])
 def test_place_in_log_and_run_is_taken_once(house: House, change: dict[str, Any]) -> None:
     run = house.new()
     first = Envelope.objects.get(run=str(run.id))
-    first.pk = None
     for name, value in change.items():
         setattr(first, name, value)
     if len(change) == 2:
@@ -224,7 +238,7 @@ def test_eight_workers_on_one_run_pay_once(house: House) -> None:
     on_threads(8, *[lambda: house.drive(Run.objects.get(id=run.id)) for _ in range(8)])
     house.drive(run)
     assert kinds(run).count("terminal") == 1
-    assert leases.take(str(run.id)) is not None
+    assert runtime.take(str(run.id)) == (True, None)
     check_log(run.workspace)
 
 

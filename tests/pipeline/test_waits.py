@@ -5,8 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from nanovm_core import lifecycle as life
+from nanovm_core.messages import Decision
 from pipeline import drive, effects, queue, runtime
 from pipeline.models import Budget, Outbox
+from pipeline.queries.runs import hold_of
 from pipeline.reports import decision
 from pipeline.world import now_ms
 from samples import path
@@ -38,6 +40,18 @@ def test_held_payment_is_made_after_approval_and_not_before(house: House) -> Non
     assert succeeded(run) == [(1_840_000, "eur")]
     resumed = next(body for body in bodies(run) if body["kind"] == "resumed")
     assert resumed["actor"] == "operator"
+
+
+@pytest.mark.parametrize("decide", [runtime.approve, runtime.decline])
+def test_decision_about_another_hold_changes_nothing(
+    house: House, decide: Callable[[str, str, str], Decision]
+) -> None:
+    run = house.run(path("over_limit").read_bytes())
+    assert refusal(decide(str(run.id), "operator", "0" * 64)) == "FSM-016"
+    assert refusal(decide(str(run.id), "operator", "")) == "FSM-016"
+    run.refresh_from_db()
+    assert run.state == life.APPROVAL
+    assert refusal(decide(str(run.id), "operator", hold_of(run))) == ""
 
 
 def test_declined_payment_is_never_made(house: House) -> None:

@@ -7,15 +7,18 @@ from django.db.models import Model
 
 import samples
 from nanovm_core import lifecycle as life
-from pipeline import runtime, workspaces
+from pipeline import intake, runtime, workspaces
 from pipeline.drive import drive_patiently
 from pipeline.models import (
     Absorbed,
     AdapterCall,
     Budget,
+    Checkpoint,
     Envelope,
     Lease,
+    Node,
     Outbox,
+    Revocation,
     Run,
     Secret,
     Workspace,
@@ -24,33 +27,35 @@ from sabotage.base import fire
 from sabotage.models import Attack
 
 VISITOR = "visitor"
-PAUSED_BEFORE = ("extract", "propose", "charge", "seal")
-MOMENTS = ("ready", "running", *PAUSED_BEFORE[1:], "held", "succeeded", "failed")
+PAUSED_BEFORE = ("extract", "vault", "propose", "charge", "seal")
+BY_RUN: tuple[type[Model], ...] = (Outbox, Lease, AdapterCall, Absorbed, Secret)
 SAMPLE_OF = {"held": "over_limit", "failed": "scan"}
 _shots = iter(range(1_000_000))
 
 
 def at(moment: str, workspace: Workspace | None = None) -> Run:
-    """A fresh run, brought to this moment."""
+    """A fresh run, brought to this moment; ``stepped`` has not begun, and will pause."""
     path = samples.path(SAMPLE_OF.get(moment, "plain"))
-    stepping = moment in PAUSED_BEFORE
-    run = runtime.create_run(
+    stepping = moment in (*PAUSED_BEFORE, "stepped")
+    run = intake.create_run(
         workspace or workspaces.create(), path.read_bytes(), path.name, stepping=stepping
     )
     run_id = str(run.id)
-    if moment != "ready":
+    if moment not in ("ready", "stepped"):
         runtime.start(run_id, VISITOR)
-    if moment not in ("ready", "running"):
+    if moment not in ("ready", "stepped", "running"):
         drive_patiently(run_id)
-    while stepping and now(run).step != moment:
+    while moment in PAUSED_BEFORE and now(run).step != moment:
         runtime.step(run_id, VISITOR)
         drive_patiently(run_id)
     return now(run)
 
 
-def owing(step: str) -> Run:
+def owing(step: str, workspace: Workspace | None = None) -> Run:
     """A run that owes this step's effect, which nobody has begun."""
-    run = at(step)
+    if step == "receive":
+        return at("running", workspace)
+    run = at(step, workspace)
     runtime.resume(str(run.id), VISITOR)
     return now(run)
 
@@ -89,14 +94,30 @@ def rows_hash(workspace: Workspace) -> str:
         (Run, "workspace_id"),
         (Budget, "workspace_id"),
         (Attack, "workspace_id"),
+        (Node, "workspace_id"),
+        (Checkpoint, "workspace_id"),
+        (Revocation, "workspace_id"),
     )
-    by_run: tuple[type[Model], ...] = (Outbox, Lease, AdapterCall, Absorbed, Secret)
     digest = sha256()
-    for model, column in (*owned, *((model, "run_id") for model in by_run)):
+    for model, column in (*owned, *((model, "run_id") for model in BY_RUN)):
         values = [workspace.id.hex] if (model, column) in owned else runs
-        marks = ",".join(["%s"] * len(values))
-        with connection.cursor() as cursor:
-            table = model._meta.db_table
-            cursor.execute(f"SELECT * FROM {table} WHERE {column} IN ({marks}) ORDER BY 1", values)
-            digest.update(repr(cursor.fetchall()).encode())
+        digest.update(_rows(model, column, values))
     return digest.hexdigest()
+
+
+def run_hash(run: Run) -> str:
+    """One hash over every row that belongs to a run, but for the attacks on it."""
+    digest = sha256(_rows(Run, "id", [run.id.hex]) + _rows(Envelope, "run", [str(run.id)]))
+    for model in BY_RUN:
+        digest.update(_rows(model, "run_id", [run.id.hex]))
+    return digest.hexdigest()
+
+
+def _rows(model: type[Model], column: str, values: list[str]) -> bytes:
+    marks = ",".join(["%s"] * len(values))
+    with connection.cursor() as cursor:
+        table = model._meta.db_table
+        cursor.execute(
+            f"SELECT * FROM {table} WHERE {column} IN ({marks}) ORDER BY 1, 2, 3", values
+        )
+        return repr(cursor.fetchall()).encode()

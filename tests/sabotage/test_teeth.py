@@ -16,12 +16,13 @@ from nanovm_core.capabilities import Grant
 from nanovm_core.envelope import decode_snapshot
 from nanovm_core.errors import RefusedError
 from nanovm_core.events import Event as KernelEvent
-from nanovm_core.fsm import requests, steps
+from nanovm_core.fsm import ended, requests, steps
 from nanovm_core.messages import Decision, Effect, Snapshot
 from nanovm_core.program import Program
-from pipeline import gateway, leases, outbox, programs, records, runtime
+from pipeline import decisions, gateway, leases, programs, records
+from pipeline.commits import Commit, Held
 from pipeline.gateway import Charge, Payment
-from pipeline.models import Outbox, Run
+from pipeline.models import Outbox
 from sabotage import waiting
 from sabotage.base import look_again
 from tests.sabotage.runs import at, let_go, now, owing, shoot
@@ -68,8 +69,8 @@ class TestToolInjection:
     def test_without_provenance_a_cent_more_is_paid_and_seen(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        ruled = programs.ruled
-        monkeypatch.setattr(programs, "ruled", lambda *given: unproved(ruled(*given)))
+        program_of = programs.program_of
+        monkeypatch.setattr(programs, "program_of", lambda run: unproved(program_of(run)))
         run = owing("propose")
         attack = shoot(run, "tool_injection", proposal=A_CENT_MORE)
         assert attack.verdict == "ACCEPTED"
@@ -84,9 +85,8 @@ class TestDoubleExec:
     @pytest.fixture
     def no_lease(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(gateway, "pay", meeting(gateway.pay))
-        monkeypatch.setattr(leases, "take", lambda run_id: str(uuid4()))
-        monkeypatch.setattr(leases, "renew", lambda run_id, holder: True)
-        monkeypatch.setattr(leases, "holds", lambda run_id, holder: True)
+        monkeypatch.setattr(leases, "is_held", lambda holder, until_ms: False)
+        monkeypatch.setattr(leases, "is_holder", lambda holder, named: True)
 
     @pytest.mark.usefixtures("no_lease")
     def test_without_leases_effects_are_done_twice_and_stripe_holds_the_payment(self) -> None:
@@ -122,7 +122,7 @@ class TestDoubleExec:
             refused = snapshot._replace(ignored=())
             return fsm._refused(program, refused, event, RefusedError("FSM-002", "no"))
 
-        monkeypatch.setattr(fsm, "_absorbed", judged_again)
+        monkeypatch.setattr(ended, "absorbed", judged_again)
         attack = shoot(run, "double_exec", redeliveries="3")
         assert attack.evidence["envelopes_grown"] == 6
 
@@ -175,7 +175,7 @@ class TestSkipStep:
     def test_without_the_holders_proof_the_forged_answer_is_taken(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(leases, "holds", lambda run_id, holder: True)
+        monkeypatch.setattr(leases, "is_holder", lambda holder, named: True)
         run = owing("charge")
         attack = shoot(run, "skip_step", skip=FORGED_CHARGE)
         assert attack.verdict == "ACCEPTED"
@@ -185,7 +185,7 @@ class TestSkipStep:
     def test_without_the_outbox_check_a_forged_row_leaves_no_trace(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(outbox, "reconcile", lambda run, snapshot: [])
+        monkeypatch.setattr(decisions, "reconciled", lambda held, snapshot: [])
         attack = shoot(at("charge"), "skip_step", skip=FORGED_ROW)
         assert (attack.verdict, attack.integrity) == ("ACCEPTED", "HELD")
         assert attack.evidence["sealed_since"] == []
@@ -193,7 +193,7 @@ class TestSkipStep:
     def test_a_worker_that_believed_the_outbox_would_pay_the_forger(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(runtime, "_taken", believed)
+        monkeypatch.setattr(decisions, "taken", believed)
         monkeypatch.setattr(warrants, "check", nothing)
         attack = shoot(owing("charge"), "skip_step", skip=FORGED_ROW)
         assert (attack.verdict, attack.integrity) == ("ACCEPTED", "BREACHED")
@@ -233,16 +233,11 @@ def meeting(pay: Callable[..., Payment]) -> Callable[..., Payment]:
     return paid
 
 
-def believed(run_id: str) -> runtime.Begun | None:
+def believed(_commit: Commit, held: Held) -> decisions.Taken:
     """What a worker takes that acts on the outbox' word instead of the sealed intent."""
-    _, run = records.lock(run_id)
-    row = Outbox.objects.filter(run=run, done_ms=None).order_by("-attempt").first()
+    row = Outbox.objects.filter(run=held.run, done_ms=None).order_by("-attempt").first()
     if row is None:
-        return None
-    return _begun(run, row)
-
-
-def _begun(run: Run, row: Outbox) -> runtime.Begun:
+        return decisions.Taken()
     args: Any = decode(bytes(row.args))
     effect = Effect(
         step=row.step,
@@ -252,12 +247,6 @@ def _begun(run: Run, row: Outbox) -> runtime.Begun:
         args=MappingProxyType(args),
         at_ms=row.intent_ms,
     )
-    outbox.begin(run, effect)
-    return runtime.Begun(
-        run=run,
-        program=programs.program_of(run),
-        slots=decode_snapshot(bytes(run.snapshot)).slots,
-        effect=effect,
-        before=False,
-        token=b"",
-    )
+    now = decode_snapshot(bytes(held.run.snapshot))
+    held.holder = leases.give(held.id)
+    return decisions.Taken(work=decisions.begun(held, now, effect))

@@ -36,11 +36,12 @@ def command(
     port: int = 0,
     later_seconds: int = 0,
     restless: bool = False,
+    faults: bool = False,
 ) -> list[str]:
     """Return the command line that serves ``accounts`` (secret key to account id).
 
     With ``later_seconds`` the same module runs on a clock that is that far ahead; ``restless``
-    makes its threads interrupt each other wherever they can.
+    makes its threads interrupt each other wherever they can; with ``faults`` it takes them.
     """
     program = ["-m", "stripe_sandbox"]
     if later_seconds or restless:
@@ -48,6 +49,7 @@ def command(
         program = ["-c", _WRAPPED, str(later_seconds), f"{interval:f}"]
     line = [sys.executable, *program, "--port", str(port)]
     line += ["--database", str(database)]
+    line += ["--faults"] if faults else []
     for key, account in accounts.items():
         line += ["--key", f"{key}={account}"]
     return line

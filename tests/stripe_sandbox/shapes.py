@@ -17,6 +17,8 @@ from .server import REPO_ROOT
 
 SPEC_PATH: Path = REPO_ROOT.parent / "shared" / "data" / "stripe" / "openapi.json"
 ROOT = "urn:stripe-openapi"
+LISTS = {INTENTS: "list", "/v1/payouts": "payouts"}
+"""The lists whose published shape is held, and what they are called here."""
 
 
 def _is_currency(value: object) -> bool:
@@ -59,22 +61,26 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+def _listed(document: dict[str, Any], path: str) -> Any:
+    answer = document["paths"][path]["get"]["responses"]["200"]
+    return answer["content"]["application/json"]["schema"]
+
+
 class Shapes:
     """Validators by the name of a schema in the document."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.resources = document["components"]["schemas"]
-        self._list = document["paths"][INTENTS]["get"]["responses"]["200"]["content"]
         contents = {
             "components": {"schemas": {n: json_schema(s) for n, s in self.resources.items()}},
-            "list": json_schema(self._list["application/json"]["schema"]),
+            **{name: json_schema(_listed(document, path)) for path, name in LISTS.items()},
         }
         resource = DRAFT202012.create_resource(contents)
         self._registry: Registry[Any] = Registry().with_resource(ROOT, resource)
 
     def faults(self, name: str, body: Any) -> list[str]:
         """Say where ``body`` departs from schema ``name`` ("list" is the list of intents)."""
-        pointer = "/list" if name == "list" else f"/components/schemas/{name}"
+        pointer = f"/{name}" if name in LISTS.values() else f"/components/schemas/{name}"
         validator = Draft202012Validator(
             {"$ref": f"{ROOT}#{pointer}"}, registry=self._registry, format_checker=formats
         )
@@ -98,7 +104,7 @@ class Shapes:
         body = answer.body
         name = "error" if answer.status >= 400 else body["object"]
         if name == "list":
-            assert path == INTENTS, path
+            name = LISTS[path]
         found = self.faults(name, body)
         assert not found, f"{path} answered {answer.status}, not a {name}: {found}"
 

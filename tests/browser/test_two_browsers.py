@@ -1,0 +1,94 @@
+"""Two browsers on one run: what one of them does, the other shows, without a reload."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import visitor
+
+BESIDE_MS = 90_000  # a copy is a whole system, made and attacked
+
+
+@pytest.fixture
+def two(page: Page, arrive: Callable[..., Page]) -> tuple[Page, Page, list[str]]:
+    """A run held before its model, open at two screens; and where the second one went since."""
+    code = visitor.paused_before(page, "propose")
+    elsewhere = arrive(storage_state=page.context.storage_state())
+    elsewhere.goto(f"/runs/{code}/")
+    visitor.be_live(elsewhere)
+    went: list[str] = []
+    elsewhere.on("framenavigated", lambda frame: went.append(frame.url))
+    return page, elsewhere, went
+
+
+def test_an_attack_its_verdict_counters_and_control_are_seen_by_both(
+    two: tuple[Page, Page, list[str]],
+) -> None:
+    here, elsewhere, went = two
+    here.click("#fire-tool_injection")
+    for page in (here, elsewhere):
+        card = visitor.verdict(page, "BLOCKED")
+        expect(card.locator("#stripe-calls")).to_have_text("0")
+        expect(page.locator("#score")).to_have_text("1 fired · 0 got through")
+        expect(page.locator("#shot-tool_injection a")).to_have_text(
+            "BLOCKED · Fired 1×, see verdict"
+        )
+        expect(page.locator("#verdict #naive-loop")).to_contain_text(
+            "50,000.00 USD wired", timeout=visitor.END_MS
+        )
+        expect(card.locator("h2")).to_contain_text("Refused: the call was never made.")
+    expect(elsewhere.locator("#rows tr")).to_have_count(here.locator("#rows tr").count())
+    elsewhere.click("#act-resume")
+    for page in (here, elsewhere):
+        visitor.shows(page, "SUCCESS")
+        expect(page.locator("#payment")).to_contain_text("1 to create a payment")
+        expect(page.locator("#expect")).to_contain_text("expect IGNORED")
+        expect(page.locator("#receipt button")).to_have_text(re.compile(r"Verify all \d+ events"))
+    assert went == []
+
+
+@pytest.mark.soak
+def test_the_copy_without_the_guard_is_seen_by_both(two: tuple[Page, Page, list[str]]) -> None:
+    here, elsewhere, went = two
+    visitor.fire(here, "skip_step")
+    here.locator("#verdict").get_by_text("Open the evidence").click()
+    here.click("#unguarded button")
+    beside = elsewhere.locator("#verdict #beside")
+    expect(beside).to_contain_text("A throw-away copy is being made", timeout=visitor.END_MS)
+    expect(beside).to_have_attribute("data-word", "BREACHED", timeout=BESIDE_MS)
+    shown = here.locator('#unguarded .beside[data-word="BREACHED"]')
+    expect(shown.first).to_be_visible(timeout=visitor.END_MS)
+    assert went == []
+
+
+def test_a_button_says_what_is_under_way(page: Page) -> None:
+    visitor.paused_before(page, "propose")
+    held = []
+    page.route("**/attacks/tool_injection/", lambda route: held.append(route))
+    fire = page.locator("#fire-tool_injection")
+    fire.click()
+    expect(fire).to_have_text("Firing…")
+    expect(fire).to_have_attribute("aria-busy", "true")
+    held[0].continue_()
+    expect(fire).to_have_text("Fire tool_injection", timeout=visitor.END_MS)
+    expect(fire).not_to_have_attribute("aria-busy", "true")
+
+
+def test_what_was_shot_elsewhere_appears_in_the_gallery_and_on_the_board(
+    page: Page, arrive: Callable[..., Page]
+) -> None:
+    visitor.begin(page, hold=True)
+    gallery, board = (arrive(storage_state=page.context.storage_state()) for _ in range(2))
+    gallery.goto("/attack/gallery/")
+    board.goto("/attack/")
+    before = int(board.locator("#total-attempts").inner_text())
+    page.goto("/attack/gallery/")
+    page.click("#fire-widened_grant")
+    page.wait_for_url("**/attack/gallery/#widened_grant")
+    expect(gallery.locator("#outcome-widened_grant .verdict")).to_have_attribute(
+        "data-verdict", "BLOCKED", timeout=visitor.END_MS
+    )
+    expect(gallery.locator("#fired-widened_grant")).to_have_text("Fired 1×")
+    expect(board.locator("#total-attempts")).to_have_text(str(before + 1), timeout=visitor.END_MS)

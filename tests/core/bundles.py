@@ -1,0 +1,311 @@
+"""Builds logs, signed notes, bundles, exports and receipts from the specification alone.
+
+It shares no code with the product: a naive recursive tree, and the signatures of ``cryptography``.
+"""
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import io
+import json
+import struct
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+ORIGIN = "log.example/abc"
+ZEROS = "0" * 64
+HASH = "ab" * 32
+AT_MS = 1_700_000_000_000
+REF = "vault://secret/00000000-0000-4000-8000-000000000001"
+R = bytes(range(32))
+VALUE = "Zoë — DE02 1203 0000 0000 2020 51"
+
+
+def run_id(number: int) -> str:
+    """A run's UUID."""
+    return f"01990000-0000-7000-8000-{number:012x}"
+
+
+def dumps(value: object) -> bytes:
+    """Canonical JSON."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode()
+
+
+def b64(data: bytes) -> str:
+    """Base64 as text."""
+    return base64.b64encode(data).decode()
+
+
+# --- the naive tree: RFC 9162 §2.1.1, §2.1.3.1, §2.1.4.1 word by word ------------------------
+
+
+def leaf(data: bytes) -> bytes:
+    """A leaf's hash."""
+    return hashlib.sha256(b"\0" + data).digest()
+
+
+def _half(n: int) -> int:
+    k = 1
+    while k * 2 < n:
+        k *= 2
+    return k
+
+
+def root(leaves: Sequence[bytes]) -> bytes:
+    """MTH over leaf hashes."""
+    if not leaves:
+        return hashlib.sha256(b"").digest()
+    if len(leaves) == 1:
+        return leaves[0]
+    k = _half(len(leaves))
+    return hashlib.sha256(b"\1" + root(leaves[:k]) + root(leaves[k:])).digest()
+
+
+def path(m: int, leaves: Sequence[bytes]) -> list[bytes]:
+    """PATH(m, D[n])."""
+    if len(leaves) == 1:
+        return []
+    k = _half(len(leaves))
+    if m < k:
+        return [*path(m, leaves[:k]), root(leaves[k:])]
+    return [*path(m - k, leaves[k:]), root(leaves[:k])]
+
+
+def growth(m: int, leaves: Sequence[bytes], whole: bool = True) -> list[bytes]:
+    """SUBPROOF(m, D[n], b)."""
+    if m == len(leaves):
+        return [] if whole else [root(leaves)]
+    k = _half(len(leaves))
+    if m <= k:
+        return [*growth(m, leaves[:k], whole), root(leaves[k:])]
+    return [*growth(m - k, leaves[k:], False), root(leaves[:k])]
+
+
+# --- notes -----------------------------------------------------------------------------------
+
+
+class Signer:
+    """A log's key, or with ``kind`` 4 a witness's."""
+
+    def __init__(self, name: str = ORIGIN, seed: int = 1, kind: int = 1) -> None:
+        self.name, self.kind = name, kind
+        self._key = Ed25519PrivateKey.from_private_bytes(bytes([seed]) * 32)
+        self.public = self._key.public_key().public_bytes_raw()
+        typed = bytes([kind]) + self.public
+        self.id = hashlib.sha256(name.encode() + b"\n" + typed).digest()[:4]
+        self.vkey = f"{name}+{self.id.hex()}+{b64(typed)}"
+
+    def signature(self, message: bytes) -> bytes:
+        """A bare signature."""
+        return self._key.sign(message)
+
+    def line(self, text: str, time_s: int = 1_700_000_000) -> str:
+        """A signature line under a note's text."""
+        message, stamp = text.encode(), b""
+        if self.kind == 4:
+            message = f"cosignature/v1\ntime {time_s}\n{text}".encode()
+            stamp = struct.pack(">Q", time_s)
+        return f"— {self.name} {b64(self.id + stamp + self._key.sign(message))}\n"
+
+
+LOG_KEY = Signer()
+OTHER_KEY = Signer(seed=2)
+WITNESS = Signer("witness.example/w", 3, 4)
+
+
+def note(size: int, root_hash: bytes, *signers: Signer, origin: str = ORIGIN) -> bytes:
+    """A signed checkpoint."""
+    text = f"{origin}\n{size}\n{b64(root_hash)}\n"
+    return (text + "\n" + "".join(each.line(text) for each in signers or (LOG_KEY,))).encode()
+
+
+# --- logs ------------------------------------------------------------------------------------
+
+
+class Log:
+    """An honest log: each envelope gets its place when it is added."""
+
+    def __init__(self, origin: str = ORIGIN) -> None:
+        self.origin = origin
+        self.lines: list[bytes] = []
+        self.places: list[tuple[str, int]] = []
+        self._heads: dict[str, tuple[int, str]] = {}
+
+    def add(self, run: str, kind: str, **fields: Any) -> int:
+        """Seal an envelope; a keyword sets a field, None leaves it out. Returns its seq."""
+        n, prev = self._heads.get(run, (0, ZEROS))
+        usual: dict[str, Any] = {
+            "v": "nanovm-envelope/1",
+            "log": self.origin,
+            "seq": len(self.lines),
+            "run": run,
+            "n": n,
+            "kind": kind,
+            "at_ms": AT_MS + len(self.lines),
+            "actor": "runtime",
+            "prev": prev,
+        }
+        if kind == "terminal":
+            usual["length"] = n + 1
+        return self.put({k: v for k, v in {**usual, **fields}.items() if v is not None})
+
+    def put(self, envelope: Mapping[str, Any]) -> int:
+        """Append these very fields."""
+        return self.append(dumps(envelope), str(envelope["run"]), int(envelope["n"]))
+
+    def append(self, data: bytes, run: str, n: int) -> int:
+        """Append these very bytes, as the run's n-th."""
+        self.lines.append(data)
+        self.places.append((run, n))
+        self._heads[run] = (n + 1, leaf(data).hex())
+        return len(self.lines) - 1
+
+    @property
+    def leaves(self) -> list[bytes]:
+        """Every leaf hash."""
+        return [leaf(line) for line in self.lines]
+
+    def note(self, *signers: Signer, size: int | None = None) -> bytes:
+        """A checkpoint over the first ``size`` envelopes."""
+        leaves = self.leaves[:size]
+        return note(len(leaves), root(leaves), *signers, origin=self.origin)
+
+    def of(self, run: str) -> list[int]:
+        """The places of a run's envelopes."""
+        return [seq for seq, place in enumerate(self.places) if place[0] == run]
+
+
+def commitment(value: str = VALUE, ref: str = REF, r: bytes = R) -> str:
+    """c of the specification."""
+    said = b"nanovm/secret/v1\0" + ref.encode() + b"\0" + value.encode()
+    return hmac.new(r, said, hashlib.sha256).hexdigest()
+
+
+def begin(log: Log, run: str, **fields: Any) -> None:
+    """A run's first three envelopes."""
+    secret = {"slot": "payee", "ref": REF, "c": commitment()}
+    named = {"program": HASH, "policy": HASH, "snapshot": HASH}
+    log.add(run, "genesis", **named, capabilities=HASH, secrets=[secret], **{"in": {"payee": REF}})
+    state = {"from": "running.active", "event": "StepRequested", "to": "running.waiting"}
+    log.add(
+        run,
+        "intent",
+        step="charge",
+        tool="stripe.create_payment_intent",
+        state=state,
+        idempotency_key=HASH,
+        decision={"verdict": "ACCEPTED", "rules": ["POL-001"]},
+        warrant={"id": HASH, "expires_ms": AT_MS},
+        budget={"reserved": [["workspace/EUR", 1]], "left": {"workspace/EUR": -1}},
+        **fields,
+    )
+    log.add(run, "result", outcome="done", out={"amount_minor": 128_450, "city": "Köln"})
+
+
+def whole_log(runs: int = 2) -> Log:
+    """A log with its own genesis and runs that take turns and end; one gets a late envelope."""
+    log = Log()
+    log.add("log", "genesis", program=HASH, policy=HASH)
+    for number in range(runs):
+        begin(log, run_id(number))
+    log.add("log", "policy", rule="POL-001", note="free words")
+    for number in range(runs):
+        log.add(run_id(number), "terminal", outcome="completed")
+    if runs:
+        log.add(run_id(0), "ignored", rule="FSM-003")
+    return log
+
+
+# --- files -----------------------------------------------------------------------------------
+
+
+def packed(members: Mapping[str, bytes] | Sequence[tuple[str, bytes]]) -> bytes:
+    """A zip of these members."""
+    pairs = members.items() if isinstance(members, Mapping) else members
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in pairs:
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    return file.getvalue()
+
+
+def manifest(log: Log, scope: Mapping[str, str], leaves: int) -> dict[str, Any]:
+    """What a bundle says of itself."""
+    return {
+        "v": "nanovm-bundle/1",
+        "log": log.origin,
+        "scope": dict(scope),
+        "size": len(log.lines),
+        "leaves": leaves,
+    }
+
+
+def disclosed(value: str = VALUE, ref: str = REF, r: bytes = R) -> bytes:
+    """One line of disclosures."""
+    return dumps({"ref": ref, "value": value, "r": r.hex()}) + b"\n"
+
+
+def log_members(log: Log, *signers: Signer, **more: bytes) -> dict[str, bytes]:
+    """The members of a bundle of the whole log."""
+    return {
+        "manifest.json": dumps(manifest(log, {"kind": "log"}, len(log.lines))),
+        "envelopes.ndjson": b"".join(line + b"\n" for line in log.lines),
+        "checkpoint": log.note(*signers),
+        **{f"{name}.ndjson": data for name, data in more.items()},
+    }
+
+
+def run_members(log: Log, run: str, *signers: Signer, **more: bytes) -> dict[str, bytes]:
+    """The members of a bundle of one run."""
+    seqs, leaves = log.of(run), log.leaves
+    proofs = {str(seq): [b64(each) for each in path(seq, leaves)] for seq in seqs}
+    return {
+        "manifest.json": dumps(manifest(log, {"kind": "run", "run": run}, len(seqs))),
+        "envelopes.ndjson": b"".join(log.lines[seq] + b"\n" for seq in seqs),
+        "proofs.json": dumps(proofs),
+        "checkpoint": log.note(*signers),
+        **{f"{name}.ndjson": data for name, data in more.items()},
+    }
+
+
+def export(lines: Sequence[bytes], checkpoint: bytes | None, /, **changed: Any) -> bytes:
+    """Lines and their trailer."""
+    trailer = {
+        "v": "nanovm-export/1",
+        "count": len(lines),
+        "head": leaf(lines[-1]).hex(),
+        "checkpoint": checkpoint.decode() if checkpoint is not None else None,
+        **changed,
+    }
+    return b"".join(line + b"\n" for line in lines) + dumps(trailer) + b"\n"
+
+
+def receipt(log: Log, seq: int, /, *signers: Signer, **changed: Any) -> bytes:
+    """One envelope's receipt."""
+    run, n = log.places[seq]
+    held = {
+        "run": run,
+        "n": n,
+        "seq": seq,
+        "canonical_hash": leaf(log.lines[seq]).hex(),
+        "checkpoint": log.note(*signers).decode(),
+        "proof": [b64(each) for each in path(seq, log.leaves)],
+        **changed,
+    }
+    return json.dumps(held, indent=1).encode()
+
+
+def judged(program: Callable[[list[str]], int], data: bytes, *arguments: str) -> tuple[int, str]:
+    """What a verifier's ``main`` says of a file, and its exit code."""
+    said = io.StringIO()
+    with tempfile.NamedTemporaryFile() as file, contextlib.redirect_stdout(said):
+        file.write(data)
+        file.flush()
+        code = program([file.name, *arguments])
+    return code, said.getvalue()

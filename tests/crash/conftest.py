@@ -1,0 +1,46 @@
+"""An empty database to be copied, and the simulated world in reach."""
+
+import shutil
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, connections
+from pytest_django import DjangoDbBlocker
+
+from pipeline import effects
+from pipeline.extract import extract
+
+READ = lru_cache(maxsize=64)(extract)
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker) -> Path:
+    """A data folder with an empty database: every table and trigger."""
+    folder = tmp_path_factory.mktemp("empty") / "data"
+    folder.mkdir()
+    before = connection.settings_dict["NAME"]
+    with django_db_blocker.unblock():
+        connections.close_all()
+        connection.settings_dict["NAME"] = str(folder / "app.sqlite3")
+        call_command("migrate", verbosity=0, interactive=False)
+        connections.close_all()
+        connection.settings_dict["NAME"] = before
+    return folder
+
+
+@pytest.fixture
+def data(
+    empty: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    django_db_blocker: DjangoDbBlocker,
+) -> Iterator[Path]:
+    """A data folder of its own, in which commits are real. The same document is read once."""
+    folder = tmp_path / "data"
+    shutil.copytree(empty, folder)
+    monkeypatch.setattr(effects, "extract", READ)
+    with django_db_blocker.unblock():
+        yield folder

@@ -1,0 +1,240 @@
+"""What is done while the application crashes: each story can be told again from any place."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.db import transaction
+
+from nanovm_core import lifecycle as life
+from nanovm_core import notes
+from nanovm_core.errors import VerificationError
+from nanovm_core.events import Event
+from pipeline import effects, erasure, intake, records, runtime, signer, vaultstore, workspaces
+from pipeline.committer import committed_all
+from pipeline.decisions import Begun
+from pipeline.models import Checkpoint, Envelope, Run, Workspace
+from pipeline.signer import Rounds, keys
+from pipeline.vaultstore import TOMBSTONE, Sealed
+from samples import path
+from tests.crash.sim import Sim
+from tests.crash.world import CARD_DECLINED
+from tests.pipeline.house import invoice
+from tests.pipeline.test_erasure import CANARIES, canary_invoice, found
+
+OVER_LIMIT = path("over_limit").read_bytes()
+APPROVALS = 3  # a payment that can never be sent again is held again after each
+
+Told = Callable[[Sim], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What lies there before, what is done, and how it ends when nothing crashes.
+
+    ``tell`` looks at what is done already and goes on from there, as a person would who comes
+    back to the page.
+    """
+
+    name: str
+    tell: Told
+    ends: str
+    points_min: int  # fewer than these: a hook was lost
+    every: int = 1  # of so many states one is tried; the soak tries all
+    before: Told = lambda _: None
+    faults: Callable[[Sim], Iterable[str]] = lambda _: ()  # besides what must hold of all
+
+
+def _invoice(document: bytes, **options: str) -> Told:
+    def tell(sim: Sim) -> None:
+        workspace = Workspace.objects.first() or workspaces.create()
+        run = Run.objects.first()
+        if run is None:
+            name = CANARIES["file"]
+            run = intake.create_run(workspace, document, name, **options)  # type: ignore[arg-type]
+        if run.state == life.READY:
+            runtime.start(str(run.id), "visitor")
+        sim.work()
+        _approve(sim)
+
+    return tell
+
+
+def _approve(sim: Sim) -> None:
+    """Approve what is held, and what is held again then, for a while."""
+    for _ in range(APPROVALS):
+        for run in Run.objects.filter(state=life.APPROVAL):
+            runtime.approve(str(run.id), "operator")
+        sim.work()
+
+
+def _paid_for(sim: Sim) -> None:
+    """A paid invoice full of canaries, and the keys that its values are wrapped in."""
+    _invoice(canary_invoice())(sim)
+    _keep_keys(sim)
+
+
+def _two_started(_: Sim) -> None:
+    """Two runs of one log that owe their first effects."""
+    log = workspaces.create()
+    for _name in range(2):
+        run = intake.create_run(log, invoice(), CANARIES["file"])
+        runtime.start(str(run.id), "visitor")
+
+
+def _together(sim: Sim) -> None:
+    """Drive all runs on one thread: their answers, and what they owe next, in shared commits."""
+    taken = [runtime.take(str(each))[1] for each in Run.objects.values_list("id", flat=True)]
+    begun = [each for each in taken if each is not None]
+    while begun:
+        jobs = [runtime.answering(each, *_answer_to(each)) for each in begun]
+        committed_all(jobs)
+        begun = [work for job in jobs if (work := job.outcome().work) is not None]
+    sim.work()
+    _approve(sim)
+
+
+def _answer_to(begun: Begun) -> tuple[Event, Sequence[Sealed]]:
+    answer = effects.perform(
+        effects.Work(
+            run=begun.run,
+            program=begun.program,
+            slots=begun.slots,
+            effect=begun.effect,
+            begun_before=begun.before,
+            token=begun.token,
+        )
+    )
+    return answer.event, answer.secrets
+
+
+def _keep_keys(sim: Sim) -> None:
+    with closing(sqlite3.connect(sim.folder / "keys.sqlite3")) as store:
+        rows = store.execute("SELECT ref, wrapped FROM secret").fetchall()
+    sim.world.kept["keys"] = dict(rows)
+
+
+def _erase(sim: Sim) -> None:
+    """Erase it; whatever crashed, what a sealed request names is not read again."""
+    run = Run.objects.get()
+    if Envelope.objects.filter(kind="erasure_requested").exists():
+        assert {*vaultstore.read_all([*sim.world.kept["keys"]]).values()} == {TOMBSTONE}
+    done = erasure.erase_run(str(run.id), "art17-1-b", "visitor")
+    assert done.state == "done", done
+
+
+def _remains(sim: Sim) -> Iterator[str]:
+    """What is left of the values, their names in the key store, and their keys, in any file."""
+    kept = sim.world.kept["keys"]
+    for file in filter(Path.is_file, sim.folder.rglob("*")):
+        data = file.read_bytes()
+        yield from found(file.name, data)
+        yield from (f"{file.name}: a key" for wrapped in kept.values() if wrapped in data)
+    names = (sim.folder / "keys.sqlite3").read_bytes()
+    yield from (f"key store: {ref}" for ref in kept if ref.encode() in names)
+    if not Run.objects.filter(erased_ms__gt=0).exists():
+        yield "the run does not say that it was erased"
+
+
+def _signed_later(sim: Sim) -> None:
+    """A checkpoint, a longer log, a checkpoint."""
+    workspace = Workspace.objects.get()
+    if workspace.size == sim.world.kept["size"]:
+        signer.checkpoint(workspace.id)
+        with transaction.atomic():
+            locked = records.lock_log(workspace.id)
+            workspaces.seal(locked, "budget", {"out": {"number": 1}}, actor="operator")
+    signer.checkpoint(workspace.id)
+    Rounds().round(sim.world.now_ms)
+
+
+def _held(sim: Sim) -> None:
+    """A run that waits for a person, and the keys of its values."""
+    run = intake.create_run(workspaces.create(), OVER_LIMIT, CANARIES["file"])
+    runtime.start(str(run.id), "visitor")
+    sim.work()
+    _keep_keys(sim)
+
+
+def _rotated(sim: Sim) -> None:
+    """Change the signer's key; every key that ever signed is remembered for the verdict."""
+    workspace = Workspace.objects.get()
+    known = sim.world.kept.setdefault("verifiers", [])
+    known.extend(signer.verifiers(workspace.origin))
+    assert signer.rotate("operator") == []
+
+
+def _key_faults(sim: Sim) -> Iterator[str]:
+    """The old key is gone, and the last note is signed by the new one."""
+    if keys.old():
+        yield "an old key is kept"
+    newest = Checkpoint.objects.order_by("-size", "-id")[0]
+    using = notes.verifier(newest.workspace.origin, keys.current())
+    try:
+        notes.open_checkpoint(bytes(newest.note), [using])
+    except VerificationError as error:
+        yield f"the new key did not sign: {error}"
+    if using in sim.world.kept["verifiers"]:
+        yield "the key was not changed"
+
+
+def _paid_and_counted(sim: Sim) -> None:
+    _invoice(invoice())(sim)
+    sim.world.kept["size"] = Workspace.objects.get().size
+
+
+PAID = Story(name="paid", tell=_invoice(invoice()), ends=life.COMPLETED, points_min=90)
+APPROVED = Story(
+    name="held and approved",
+    tell=_invoice(OVER_LIMIT),
+    ends=life.COMPLETED,
+    points_min=100,
+)
+DECLINED = Story(
+    name="declined card",
+    tell=_invoice(invoice(), payment_method=CARD_DECLINED),
+    ends=life.FAILED,
+    points_min=80,
+)
+ERASED = Story(
+    name="erased",
+    before=_paid_for,
+    tell=_erase,
+    faults=_remains,
+    ends=life.COMPLETED,
+    points_min=20,
+)
+SIGNED = Story(
+    name="signed",
+    before=_paid_and_counted,
+    tell=_signed_later,
+    ends=life.COMPLETED,
+    points_min=30,
+)
+HELD_AND_ERASED = Story(
+    name="held, stopped and erased",
+    before=_held,
+    tell=_erase,
+    faults=_remains,
+    ends=life.KILLED,
+    points_min=20,
+)
+ROTATED = Story(
+    name="key rotated",
+    before=_paid_and_counted,
+    tell=_rotated,
+    faults=_key_faults,
+    ends=life.COMPLETED,
+    points_min=40,
+)
+TOGETHER = Story(
+    name="two runs in shared commits",
+    before=_two_started,
+    tell=_together,
+    ends=life.COMPLETED,
+    points_min=90,
+    every=3,
+)
+STORIES = (PAID, APPROVED, TOGETHER, DECLINED, ERASED, HELD_AND_ERASED, SIGNED, ROTATED)

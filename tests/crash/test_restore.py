@@ -1,0 +1,124 @@
+"""A restore that dies at any point is told again: logs are closed once, and nothing is read."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from django.db import connections
+
+from nanovm_core import lifecycle as life
+from pipeline import erasure, intake, restore, runtime, signer, tasks, workspaces
+from pipeline.audit import audit
+from pipeline.keystore import keystore
+from pipeline.models import Checkpoint, Envelope, Run, Secret, Workspace
+from pipeline.refusals import refusals
+from tests.crash.crashes import SECOND_MS, Wreck, wrecks
+from tests.crash.sim import Sim, opened
+from tests.crash.stories import Story
+from tests.crash.test_enumeration import different
+from tests.pipeline.house import invoice
+from tests.pipeline.test_erasure import CANARIES, canary_invoice, found
+
+POINTS_MIN = 60
+KEPT = ("app.sqlite3", "keys.sqlite3")
+FOLDERS = ("media", "mail")
+
+
+def put_back_a_backup(sim: Sim) -> None:
+    """One run erased and one paid after the backup, a third log begun after it; it is put back."""
+    log = workspaces.create()
+    first = intake.create_run(log, canary_invoice(), CANARIES["file"])
+    second = intake.create_run(log, invoice(), "b.pdf")
+    runtime.start(str(first.id), "visitor")
+    sim.work()
+    runtime.start(str(second.id), "visitor")
+    signer.checkpoint(log.id)
+    away = sim.folder.parent / "backup"
+    _copied(sim.folder, away)
+    erasure.erase_run(str(first.id), "art17-1-a", "visitor")
+    sim.work()
+    signer.checkpoint(log.id)
+    signer.checkpoint(workspaces.create().id)
+    sim.world.kept["second"] = str(second.id)
+    sim.world.queue.clear()
+    connections.close_all()
+    for file in sim.folder.glob("app.sqlite3*"):
+        file.unlink()
+    _copied(away, sim.folder)
+
+
+def _copied(old: Path, new: Path) -> None:
+    new.mkdir(exist_ok=True)
+    for name in KEPT:
+        with (
+            closing(sqlite3.connect(old / name)) as there,
+            closing(sqlite3.connect(new / name)) as here,
+        ):
+            there.backup(here)
+    for name in FOLDERS:
+        (old / name).mkdir(exist_ok=True)
+        shutil.copytree(old / name, new / name, dirs_exist_ok=True)
+
+
+def told(_: Sim) -> None:
+    """What the operator does, and does again after a crash."""
+    if restore.is_needed():
+        assert restore.restore("operator").left == ()
+
+
+RESTORED = Story(
+    name="restored", before=put_back_a_backup, tell=told, ends="", points_min=POINTS_MIN
+)
+
+
+def faults(sim: Sim) -> Iterator[str]:
+    """What does not hold after the restore is over."""
+    second = Run.objects.get(id=sim.world.kept["second"])
+    paid = [each for each in sim.world.intents if each["metadata"]["run"] == str(second.id)]
+    if second.state != life.ACTIVE or len(paid) != 1:
+        yield f"the run stands at {second.state}, and was paid {len(paid)} times"
+    closed = Workspace.objects.exclude(successor=None)
+    if closed.count() != 1 or Workspace.objects.filter(successor=None).count() != 2:
+        yield f"{closed.count()} logs are closed of {Workspace.objects.count()}"
+    for new in Workspace.objects.filter(successor=None):
+        kinds = [*Envelope.objects.filter(workspace=new).values_list("kind", flat=True)]
+        if kinds[:2] != ["genesis", "restore"] or kinds.count("restore") != 1:
+            yield f"the new log holds {kinds}"
+        if not Checkpoint.objects.filter(workspace=new, size=new.size).exists():
+            yield "the new log is not signed"
+    yield from (f"fsck: {each}" for each in audit().damage if not each.explained)
+    yield from (f"refused: {each}" for each in refusals())
+    for file in filter(Path.is_file, sim.folder.rglob("*")):
+        yield from found(file.name, file.read_bytes())
+    erased = Secret.objects.exclude(run=second)
+    if erased.filter(erased_ms=None).exists() or {*keystore().refs()} & {
+        each.ref for each in erased
+    }:
+        yield "something erased is there again"
+    if restore.is_needed():
+        yield "the restore is not over"
+
+
+def recovered(left: Wreck) -> list[str]:
+    """What does not hold after the process came back and the restore was told to its end."""
+    with opened(left.folder, left.world) as sim:
+        sim.restart(left.number, SECOND_MS)
+        told(sim)
+        sim.settle()
+        for name in map(str, Run.objects.values_list("id", flat=True)):  # nobody drives it on
+            tasks.sweep()
+            tasks.deliver(name, Run.objects.get(id=name).program_hash)
+            runtime.wake(name, "visitor")
+        bad = [*faults(sim)]
+    shutil.rmtree(left.folder)
+    return [f"point {left.number}, {left.point}: {each}" for each in bad]
+
+
+def test_a_restore_that_dies_at_any_point_is_finished_by_the_next_one(data: Path) -> None:
+    left, points = wrecks(RESTORED, data)
+    states = different(left)
+    assert [bad for each in states for bad in recovered(each)] == []
+    print(f"restored: crash points: {points} ({len(states)} different states tried), all held")
+    assert points >= POINTS_MIN

@@ -1,0 +1,175 @@
+"""What must hold once everything is over, whatever crashed: all of it is recomputed."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from nanovm_core import lifecycle as life
+from nanovm_core import merkle, notes
+from nanovm_core.canonical import decode
+from nanovm_core.envelope import decode_snapshot
+from pipeline import memory, signer
+from pipeline.audit import audit
+from pipeline.keystore import keystore
+from pipeline.models import (
+    Budget,
+    Checkpoint,
+    Envelope,
+    Lease,
+    Node,
+    Outbox,
+    Run,
+    Secret,
+    Workspace,
+)
+from pipeline.signer import keys
+from pipeline.vaultstore import media
+from tests.crash.sim import Sim
+from tests.crash.world import World
+
+SHARED_MONEY = re.compile(r"^workspace/[A-Z]{3}$")
+PAY = "stripe.create_payment_intent"
+NAMED = {*life.TERMINAL, life.APPROVAL}
+
+
+def faults(sim: Sim) -> list[str]:
+    """Everything that does not hold; empty: all holds."""
+    return [
+        *_stored(),
+        *(fault for run in Run.objects.all() for fault in _run_faults(run, sim.world)),
+        *_money(sim.world),
+        *(fault for log in Workspace.objects.all() for fault in _tree_faults(log, sim.world)),
+        *_left_over(sim.folder),
+    ]
+
+
+def _stored() -> Iterator[str]:
+    for damage in audit().damage:
+        yield f"fsck: {damage}"
+
+
+def _run_faults(run: Run, world: World) -> Iterator[str]:
+    """A run stands where it may stand, and was paid for as often as that says."""
+    if run.state not in NAMED:
+        yield f"the run stands at {run.state}"
+    if run.state in life.TERMINAL and Outbox.objects.filter(run=run, done_ms=None).exists():
+        yield "the run ended and owes an effect"
+    if Lease.objects.filter(run=run, until_ms__gt=world.now_ms).exclude(holder="").exists():
+        yield "the run ended and its lease is held"
+    authorized = _authorized(run)
+    made = [_paid(each) for each in world.succeeded(str(run.id))]
+    yield from (f"not authorized: {each}" for each in made if each not in authorized)
+    if len(made) > 1 or (run.state == life.COMPLETED and len(made) != 1):
+        yield f"{len(made)} payments for a run that is {run.state}"
+    keys_posted = {each for each in world.posts if each in {key for key, _, _ in authorized}}
+    if len(keys_posted) > 1:
+        yield f"{len(keys_posted)} keys were sent for one payment"
+
+
+def _paid(intent: Any) -> tuple[str, int, str]:
+    return intent["metadata"]["key"], intent["amount"], intent["currency"].upper()
+
+
+def _authorized(run: Run) -> set[tuple[str, int, str]]:
+    """Key, amount and currency of each payment whose intent is sealed with its warrant."""
+    found = set()
+    for data in Envelope.objects.filter(run=str(run.id), kind="intent").values_list("bytes"):
+        body: Any = decode(bytes(data[0]))
+        if body.get("tool") == PAY and body.get("warrant"):
+            given = body["in"]
+            found.add((body["idempotency_key"], given["amount_minor"], given["currency"]))
+    return found
+
+
+def _money(world: World) -> Iterator[str]:
+    """Budgets say what was paid and what is frozen, and the far side was asked by us alone."""
+    runs = {str(each): log for each, log in Run.objects.values_list("id", "workspace_id")}
+    strangers = [each for each in world.intents if each["metadata"]["run"] not in runs]
+    if strangers:
+        yield f"payments of nobody: {strangers}"
+        return
+    frozen: dict[tuple[UUID, str], int] = {}
+    waiting: dict[str, dict[str, int]] = {}
+    for run in Run.objects.exclude(state__in=life.TERMINAL):
+        kept = waiting.setdefault(str(run.id), {})
+        for each in decode_snapshot(bytes(run.snapshot)).reserved:
+            if SHARED_MONEY.fullmatch(each.account):
+                owned = (run.workspace_id, each.account)
+                frozen[owned] = frozen.get(owned, 0) + each.reserved
+                kept[each.account] = kept.get(each.account, 0) + each.reserved
+    spent: dict[tuple[UUID, str], int] = {}
+    for intent in world.succeeded():
+        log, account = runs[intent["metadata"]["run"]], f"workspace/{intent['currency'].upper()}"
+        if intent["metadata"]["run"] not in waiting:
+            spent[log, account] = spent.get((log, account), 0) + intent["amount"]
+        elif waiting[intent["metadata"]["run"]].get(account, 0) < intent["amount"]:
+            yield f"a payment of unknown outcome is not reserved: {intent}"
+    for row in Budget.objects.filter(account__regex=SHARED_MONEY.pattern):
+        assert row.workspace_id is not None
+        owned = (row.workspace_id, row.account)
+        if (row.spent, row.reserved) != (spent.pop(owned, 0), frozen.pop(owned, 0)):
+            yield f"the budget {row.account} says {row.spent} spent and {row.reserved} reserved"
+    yield from (f"no budget for {each}" for each in (*spent, *frozen))
+
+
+def naive_root(leaves: Sequence[bytes]) -> bytes:
+    """RFC 9162 §2.1.1, word for word."""
+    if len(leaves) == 1:
+        return leaves[0]
+    split = 1
+    while split * 2 < len(leaves):
+        split *= 2
+    return merkle.node_hash(naive_root(leaves[:split]), naive_root(leaves[split:]))
+
+
+def _tree_faults(log: Workspace, world: World) -> Iterator[str]:
+    """The stored nodes are those of the envelopes, and every note is signed over a beginning."""
+    rows = Envelope.objects.filter(workspace=log).order_by("seq").values_list("bytes", flat=True)
+    leaves = [merkle.leaf_hash(bytes(each)) for each in rows]
+    if log.size != len(leaves):
+        yield f"the log says {log.size} envelopes and has {len(leaves)}"
+    found = {
+        (level, index): bytes(node)
+        for level, index, node in Node.objects.filter(workspace=log).values_list(
+            "level", "index", "hash"
+        )
+    }
+    if found != _nodes(leaves):
+        yield "the stored tree is not the one of the envelopes"
+    memory_file = keys.logs() / memory.file_name(log.origin)
+    signed = [
+        bytes(each)
+        for each in Checkpoint.objects.filter(workspace=log).values_list("note", flat=True)
+    ]
+    signed += [memory_file.read_bytes()] if memory_file.exists() else []
+    known = [*{*signer.verifiers(log.origin), *world.kept.get("verifiers", ())}]
+    heads = [notes.open_checkpoint(each, known)[0] for each in signed]
+    for head in heads:
+        if head.size > len(leaves) or naive_root(leaves[: head.size]) != head.root:
+            yield f"signed at {head.size}, and no beginning of the log"
+    if max((head.size for head in heads), default=0) != len(leaves):
+        yield "the whole log is not signed"
+
+
+def _nodes(leaves: Sequence[bytes]) -> dict[tuple[int, int], bytes]:
+    return {
+        (level, index): naive_root(leaves[index << level : (index + 1) << level])
+        for level in range(len(leaves).bit_length())
+        for index in range(len(leaves) >> level)
+    }
+
+
+def _left_over(folder: Path) -> Iterator[str]:
+    """Nothing is kept of runs that were never stored."""
+    runs = {str(each) for each in Run.objects.values_list("id", flat=True)}
+    strangers = set(keystore().subjects()) - runs
+    yield from (f"keys of nobody: {each}" for each in strangers)
+    named = set(Secret.objects.exclude(file="").values_list("file", flat=True))
+    documents = {each.name for each in media().glob("*")}
+    yield from (f"a document of nobody: {each}" for each in documents - named)
+    refusals = folder / "refusals.json"
+    if refusals.exists() and json.loads(refusals.read_bytes()):
+        yield f"the signer refuses: {refusals.read_text()}"

@@ -1,0 +1,101 @@
+"""The benches of the shipped path still run, and what they fill or drive is whole: no figures."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from bench import fill, growth, queue, seven
+from pipeline.audit import audit
+from pipeline.models import Envelope, Run
+from pipeline.queries import runs
+from tests.house.demo import ROOT
+
+MANY = 100
+# What the bench of durable runs gives its plugins, as far as ours needs it.
+HARNESS = f"""
+import pathlib, sys, time
+sys.path.insert(0, {str(ROOT)!r})
+from bench import seven
+N, CTX = seven.STEPS, seven.CONTEXT
+class Base:
+    def __init__(self, folder, conc):
+        self.d, self.conc, self.runs, self.effects = folder, conc, 0, 0
+        self.setup()
+    def tool(self, i, clock=None):
+        self.effects += 1
+        return {{"ref": "done"}}
+    def done(self, began, clock=None):
+        self.runs += 1
+    def run_many(self, secs):
+        self.one()
+        self.done(0)
+plugin = sys.argv[sys.argv.index("--plugin") + 1]
+exec(compile(pathlib.Path(plugin).read_text("utf-8"), plugin, "exec"))
+subject = CONTESTANTS["nanovm_sqlite"](sys.argv[1], int(sys.argv[2]))
+subject.run_many(0.05)
+print(subject.runs, subject.effects, subject.rows())
+"""
+
+
+@pytest.mark.django_db
+def test_a_filled_log_is_one_that_an_audit_finds_whole() -> None:
+    workspace = fill.filled(MANY)
+    fill.driven(workspace)
+    report = audit()
+    own = [each for each in report.damage if each.log == workspace.origin]  # others left memories
+    assert (own, report.envelopes) == ([], Envelope.objects.count())
+    assert report.envelopes >= MANY + seven.ENVELOPES
+    assert len({*Run.objects.values_list("head", flat=True)}) == Run.objects.count()
+
+
+@pytest.mark.django_db
+def test_everything_that_the_bench_of_growth_times_is_there_to_be_timed() -> None:
+    deeds = growth.actions(fill.filled(MANY))
+    assert {*deeds} == {*growth.APPENDS.values(), *growth.PAGES.values()}
+    assert all(deed() > 0 for deed in deeds.values())
+
+
+@pytest.mark.django_db
+def test_a_page_looks_its_runs_up_by_their_ids_and_knows_no_others() -> None:
+    mine, other = fill.filled(MANY), fill.filled(1)
+    found = dict(Run.objects.filter(workspace=mine).values_list("id", "code"))
+    ids = [str(each) for each in Run.objects.values_list("id", flat=True)]
+    with CaptureQueriesContext(connection) as asked:
+        assert runs.codes_of(mine.pk, ids) == {str(pk): code for pk, code in found.items()}
+    assert len(runs.codes_of(other.pk, ids)) == 1
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {asked.captured_queries[0]['sql']}")
+        plan = [row[3] for row in cursor.fetchall()]
+    assert [step for step in plan if "pipeline_run USING" in step and "(id=?)" in step], plan
+
+
+def test_two_databases_take_turns() -> None:
+    with growth.holders((20, MANY)) as held:
+        assert all(held[size].took("newest") > 0 for size in held)
+
+
+def test_seven_steps_go_through_the_queue() -> None:
+    told = _ran("-m", "bench.queue", "1")
+    assert told.returncode in (0, 1), told.stderr
+    assert re.search(rf"\| {queue.STEPS} \| [0-9.]+ ", told.stdout), told.stderr
+
+
+@pytest.mark.parametrize("conc", [1, 4])
+def test_the_contestant_drives_runs_that_an_audit_finds_whole(tmp_path: Path, conc: int) -> None:
+    plugin = str(ROOT / "bench" / "durable.py")
+    told = _ran("-c", HARNESS, str(tmp_path), str(conc), "--plugin", plugin)
+    assert told.returncode == 0, told.stderr
+    runs, effects, rows = map(int, told.stdout.split())
+    assert runs >= 1  # on a busy machine no more are begun in the time
+    assert (effects, rows) == (runs * seven.STEPS, runs * seven.ENVELOPES + 1)
+
+
+def _ran(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=240
+    )

@@ -1,0 +1,116 @@
+"""Which database the settings name, and what they refuse."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from config.database import SESSION, database
+from tests.house.demo import ROOT, environment
+
+FOLDER = Path("data")
+SECRET = "hunter2"
+
+
+def named(address: str) -> dict[str, Any]:
+    """The settings of an address."""
+    return database({"DATABASE_URL": address}, FOLDER)
+
+
+@pytest.mark.parametrize("environ", [{}, {"DATABASE_URL": ""}])
+def test_without_an_address_it_is_sqlite_in_the_data_folder(environ: dict[str, str]) -> None:
+    chosen = database(environ, FOLDER)
+    assert chosen["ENGINE"] == "django.db.backends.sqlite3"
+    assert chosen["NAME"] == FOLDER / "app.sqlite3"
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        ("postgresql://u:p%40%2Fw@db.example:5433/n", ("u", "p@/w", "db.example", "5433", "n")),
+        ("postgres://u@[::1]:5432/n", ("u", "", "::1", "5432", "n")),
+        ("postgresql://u@%2Frun%2FPostgres/n", ("u", "", "/run/Postgres", "", "n")),
+        ("postgresql:///n%20m", ("", "", "", "", "n m")),
+    ],
+)
+def test_an_address_is_taken_apart(address: str, parts: tuple[str, ...]) -> None:
+    chosen = named(address)
+    assert chosen["ENGINE"] == "django.db.backends.postgresql"
+    assert tuple(chosen[part] for part in ("USER", "PASSWORD", "HOST", "PORT", "NAME")) == parts
+    assert chosen["OPTIONS"] == {
+        "connect_timeout": "10",
+        "options": SESSION,
+        "prepare_threshold": 1,
+    }
+
+
+def test_an_address_says_how_the_connection_is_secured() -> None:
+    chosen = named("postgresql://u@h/n?sslmode=verify-full&sslrootcert=ca.pem&connect_timeout=3")
+    assert chosen["OPTIONS"] == {
+        "connect_timeout": "3",
+        "sslmode": "verify-full",
+        "sslrootcert": "ca.pem",
+        "options": SESSION,
+        "prepare_threshold": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        (f"mysql://u:{SECRET}@h/n", "names no PostgreSQL database"),
+        (f"u:{SECRET}@h/n", "names no PostgreSQL database"),
+        (f"postgresql://u:{SECRET}@h", "does not name one database"),
+        (f"postgresql://u:{SECRET}@h/", "does not name one database"),
+        (f"postgresql://u:{SECRET}@h/n/m", "does not name one database"),
+        (f"postgresql://u:{SECRET}@h:port/n", "cannot be read"),
+        (f"postgresql://u:{SECRET}@h:65536/n", "cannot be read"),
+        (f"postgresql://u:{SECRET}@[::1/n", "cannot be read"),
+        (f"postgresql://u:{SECRET}%ff@h/n", "cannot be read"),
+        (f"postgresql://u:{SECRET}@h/n?sslmode", "cannot be read"),
+        (f"postgresql://u:pa?{SECRET}@h/n", "cannot be read"),
+        (f"postgresql://u:5?{SECRET}=@h/n", "sets more than it may"),
+        (f"postgresql://u:{SECRET}@h/n?options=-c%20fsync=off", "sets more than it may"),
+        (f"postgresql://u:{SECRET}@h/n?sslmode=require&sslmode=disable", "sets something twice"),
+        (f"postgresql://u:{SECRET}@h/n#m", "holds signs that an address has not"),
+        (f"postgresql://u:{SECRET}@h/n m", "holds signs that an address has not"),
+        (f"postgresql://u:{SECRET}@h/n\n", "holds signs that an address has not"),
+    ],
+)
+def test_what_is_no_address_is_refused_and_not_repeated(address: str, why: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=why) as refusal:
+        named(address)
+    assert "unset it to use SQLite" in str(refusal.value)
+    errors = (refusal.value, refusal.value.__cause__)  # both come into a log
+    assert not any(SECRET in str(each) for each in errors)
+
+
+def said_by(tmp_path: Path, *words: str, address: str) -> str:
+    """The one line with which a command ends on this database."""
+    refused = subprocess.run(
+        [sys.executable, "manage.py", *words],
+        cwd=ROOT,
+        env=environment(tmp_path, DATABASE_URL=address),
+        capture_output=True,
+        text=True,
+    )
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert len(refused.stderr.strip().splitlines()) == 1, refused.stderr
+    return refused.stderr
+
+
+@pytest.mark.parametrize("words", [("fsck",), ("demo",)])
+def test_a_server_that_does_not_answer_is_one_sentence(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    said = said_by(tmp_path, *words, address=f"postgresql://u:{SECRET}@%2Fnowhere/n")
+    assert "The database cannot be used: " in said
+    assert "See that the server that DATABASE_URL names runs" in said
+    assert SECRET not in said
+
+
+def test_an_address_that_is_none_is_one_sentence(tmp_path: Path) -> None:
+    assert "DATABASE_URL names no" in said_by(tmp_path, "check", address=f"redis://:{SECRET}@h/0")

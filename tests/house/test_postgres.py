@@ -1,0 +1,116 @@
+"""The application on a PostgreSQL server: its session, its first start, its whole demo."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests import postgres
+from tests.house.demo import ROOT, environment, processes_of, start
+from tests.pipeline.databases import on_postgres_alone
+
+pytestmark = on_postgres_alone
+ASKED = ("synchronous_commit", "default_transaction_isolation", "lock_timeout")
+
+
+@pytest.fixture
+def address(database_server: None) -> Iterator[str]:
+    """A database with nothing in it."""
+    postgres.execute("CREATE DATABASE empty")
+    yield postgres.url("empty")
+    postgres.execute("DROP DATABASE empty")  # nobody is connected any more, or this fails
+
+
+def test_a_session_is_durable_and_isolated_whatever_the_servers_defaults(address: str) -> None:
+    postgres.execute("ALTER DATABASE empty SET synchronous_commit = off")
+    postgres.execute("ALTER DATABASE empty SET default_transaction_isolation = serializable")
+    ask = "SELECT " + ", ".join(f"current_setting('{name}')" for name in ASKED)
+    script = (
+        "import django; django.setup(); from django.db import connection; "
+        f"cursor = connection.cursor(); cursor.execute({ask!r}); print(cursor.fetchone())"
+    )
+    asked = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": address, "DJANGO_SETTINGS_MODULE": "config.settings"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert asked.stdout.strip() == str(("on", "read committed", "20s"))
+
+
+def test_commands_that_start_at_once_make_the_tables_once(address: str, tmp_path: Path) -> None:
+    started = [
+        subprocess.Popen(
+            [sys.executable, "manage.py", "fsck", "--json"],
+            cwd=ROOT,
+            env=environment(tmp_path, DATABASE_URL=address),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    said = [each.communicate(timeout=60) for each in started]
+    assert [each.returncode for each in started] == [0, 0, 0], said
+    assert not [*tmp_path.glob("app.sqlite3*")]
+
+
+def test_a_user_who_may_make_no_tables_is_one_sentence(address: str, tmp_path: Path) -> None:
+    postgres.execute("CREATE ROLE stranger LOGIN")
+    refused = subprocess.run(
+        [sys.executable, "manage.py", "fsck"],
+        cwd=ROOT,
+        env=environment(tmp_path, DATABASE_URL=address.replace("nanovm@", "stranger@")),
+        capture_output=True,
+        text=True,
+    )
+    assert (refused.returncode, len(refused.stderr.strip().splitlines())) == (1, 1)
+    assert "permission denied" in refused.stderr
+
+
+def test_the_demo_runs_on_it_and_leaves_neither_process_nor_connection(
+    address: str, tmp_path: Path
+) -> None:
+    demo = start(tmp_path / "data", DATABASE_URL=address)
+    try:
+        with urllib.request.urlopen(f"{demo.url}/healthz") as answer:
+            assert json.load(answer)["database"] == "ok"
+        with urllib.request.urlopen(f"{demo.url}/") as answer:
+            assert answer.status == 200
+        assert demo.signal(signal.SIGINT) == 0
+    finally:
+        demo.close()
+    assert processes_of(demo.data) == []
+    with psycopg.connect(postgres.url("postgres")) as connection:
+        counted = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'empty'"
+        assert connection.execute(counted).fetchone() == (0,)
+
+
+def test_a_server_of_the_tests_ends_with_a_test_process_that_is_killed() -> None:
+    script = (
+        "import signal; from tests import postgres; server = postgres.server(); "
+        "server.__enter__(); pid = (postgres.FOLDER / 'data' / 'postmaster.pid').read_text(); "
+        "print(pid.split()[0], postgres.FOLDER, flush=True); signal.pause()"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    pid, folder = parent.stdout.readline().decode().split()
+    handle = os.pidfd_open(int(pid))
+    try:
+        parent.kill()
+        parent.communicate()
+        ended, _, _ = select.select([handle], [], [], 30)
+        assert ended == [handle]
+    finally:
+        os.close(handle)
+        subprocess.run(["rm", "-rf", folder], check=True)

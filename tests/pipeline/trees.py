@@ -1,0 +1,64 @@
+"""Logs of many envelopes without a run, for tests of what is made of a log."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import transaction
+
+from nanovm_core import merkle
+from pipeline import records, tree, workspaces
+from pipeline.models import Envelope, Node, Workspace
+from tests.pipeline.house import sql
+
+
+def grown(workspace: Workspace, count: int = 0, kind: str = "budget") -> Workspace:
+    """The workspace with this many envelopes more on its own chain."""
+    with transaction.atomic():
+        locked = records.lock_log(str(workspace.id))
+        for number in range(count):
+            workspaces.seal(locked, kind, {"out": {"number": number}}, actor="operator")
+    return Workspace.objects.get(id=workspace.id)
+
+
+def plant(workspace: UUID) -> None:
+    """The nodes of envelopes that have none: what whoever rewrote a log puts in their place."""
+    size = tree.size(workspace)
+    rows = Envelope.objects.filter(workspace=workspace, seq__gte=size).order_by("seq")
+    leaves = [bytes.fromhex(each) for each in rows.values_list("hash", flat=True)]
+    _, nodes = merkle.append(tree.edge(workspace, size), size, leaves)
+    Node.objects.bulk_create(
+        Node(
+            workspace_id=workspace,
+            position=merkle.position(level, index),
+            level=level,
+            index=index,
+            hash=node,
+        )
+        for level, index, node in nodes
+    )
+
+
+def set_node(workspace: Workspace, level: int, index: int, node: bytes) -> None:
+    """Another hash in a node's place, with raw SQL behind the application's back."""
+    place = (workspace.id.hex, level, index)
+    where = 'WHERE workspace_id = %s AND level = %s AND "index" = %s'
+    sql((f"UPDATE pipeline_node SET hash = %s {where}", (node, *place)))
+
+
+def drop_nodes(workspace: Workspace, condition: str, values: Sequence[object] = ()) -> None:
+    """Nodes less."""
+    where = f"workspace_id = %s AND {condition}"
+    sql((f"DELETE FROM pipeline_node WHERE {where}", (workspace.id.hex, *values)))
+
+
+def truncated(workspace: Workspace, size: int) -> None:
+    """The log cut off at a size, with everything that lies behind it: as it was then."""
+    values = (workspace.id.hex, size)
+    last = Envelope.objects.get(workspace=workspace, seq=size - 1)
+    row = "UPDATE pipeline_workspace SET size = %s, log_length = %s, log_head = %s WHERE id = %s"
+    drop_nodes(workspace, '("index" + 1) * (1 << level) > %s', (size,))
+    sql(
+        (row, (size, last.n + 1, last.hash, workspace.id.hex)),
+        ("DELETE FROM pipeline_envelope WHERE workspace_id = %s AND seq >= %s", values),
+        ("DELETE FROM pipeline_checkpoint WHERE workspace_id = %s AND size > %s", values),
+    )

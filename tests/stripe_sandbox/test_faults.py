@@ -1,0 +1,167 @@
+"""Faults on demand: each strikes once, when it was told to, and leaves what it promises."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stripe_sandbox.faults import PENDING_MAX
+
+from .conftest import ALPHA
+from .door import INTENTS, Answer, Door, payment, refusal
+from .server import Server, command, start
+
+PLACE = "/faults"
+
+
+def serve(folder: Path, *, faults: bool = True) -> Server:
+    """A counterpart on this folder's database."""
+    line = command(database=folder / "s.sqlite3", accounts={ALPHA: "acct"}, faults=faults)
+    return start(line, log=folder / "stderr.log")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A counterpart that takes faults."""
+    running = serve(tmp_path)
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def door(server: Server) -> Door:
+    """Its raw door."""
+    return Door(url=server.url, key=ALPHA)
+
+
+def pay(door: Door, key: str = "k") -> Answer:
+    """One POST that moves money."""
+    return door.post(INTENTS, payment(), key=key)
+
+
+def told(door: Door, kind: str, **more: object) -> None:
+    """Ask for a fault."""
+    assert door.post(PLACE, {"kind": kind, **more}).status == 200
+
+
+def waiting(door: Door) -> list[str]:
+    """The faults that wait."""
+    return list(door.get(PLACE).body["waiting"])
+
+
+def test_without_being_allowed_nobody_asks_for_a_fault(tmp_path: Path) -> None:
+    running = serve(tmp_path, faults=False)
+    try:
+        door = Door(url=running.url, key=ALPHA)
+        assert door.post(PLACE, {"kind": "die_after"}).status == 404
+        assert pay(door).status == 200
+    finally:
+        running.kill()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_process_dies_before_or_after_the_deed(
+    tmp_path: Path, server: Server, door: Door, when: str
+) -> None:
+    told(door, f"die_{when}")
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        pay(door)
+    assert server.process.wait(10) == -9
+    again = serve(tmp_path)
+    try:
+        after = Door(url=again.url, key=ALPHA)
+        assert len(after.ids()) == (1 if when == "after" else 0)
+        answer = pay(after)
+        assert (answer.status, answer.replayed) == (200, when == "after")
+        assert len(after.ids()) == 1
+    finally:
+        again.kill()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_connection_ends_before_or_after_the_deed(door: Door, when: str) -> None:
+    told(door, f"hang_up_{when}")
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        pay(door)
+    assert len(door.ids()) == (1 if when == "after" else 0)
+    assert pay(door).replayed is (when == "after")
+    assert len(door.ids()) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "deeds", "replayed", "then"),
+    [
+        ("error_before", 0, False, 200),
+        ("error_stored", 0, True, 500),
+        ("error_after", 1, True, 500),
+    ],
+)
+def test_five_hundred_before_instead_of_or_after_the_deed(
+    door: Door, kind: str, deeds: int, replayed: bool, then: int
+) -> None:
+    told(door, kind)
+    assert refusal(pay(door))[:2] == (500, "api_error")
+    assert len(door.ids()) == deeds
+    again = pay(door)
+    assert (again.status, again.replayed) == (then, replayed)
+
+
+@pytest.mark.parametrize(("kind", "status"), [("busy", 409), ("rate_limit", 429)])
+def test_refusal_before_anything_is_done(door: Door, kind: str, status: int) -> None:
+    told(door, kind)
+    assert pay(door).status == status
+    assert door.ids() == []
+    assert pay(door).status == 200
+
+
+@pytest.mark.parametrize("kind", ["delay_before", "delay_after"])
+def test_slow_execution_holds_its_key(door: Door, kind: str) -> None:
+    told(door, kind, delay_ms=1500)
+    answers: list[Answer] = []
+    slow = threading.Thread(target=lambda: answers.append(pay(door)))
+    slow.start()
+    while waiting(door):  # until it is at work
+        pass
+    assert refusal(pay(door))[2] == "idempotency_key_in_use"
+    assert pay(door, "another").status == 200
+    slow.join(15)
+    assert [each.status for each in answers] == [200]
+    assert len(door.ids()) == 2
+
+
+def test_faults_come_in_order_and_strike_payments_under_a_key_alone(door: Door) -> None:
+    told(door, "busy", count=2)
+    told(door, "error_before")
+    assert waiting(door) == ["busy", "busy", "error_before"]
+    assert door.post(INTENTS, payment()).status == 200
+    assert len(door.ids()) == 1
+    assert [pay(door).status for _ in range(4)] == [409, 409, 500, 200]
+    told(door, "busy")
+    assert door.send("DELETE", PLACE, headers={}).body == {"waiting": []}
+    assert pay(door).status == 200
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"kind": "none"},
+        {"kind": "busy", "count": PENDING_MAX + 1},
+        {"kind": "busy", "count": "-1"},
+        {"kind": "delay_after", "delay_ms": 60_001},
+        {"kind": "delay_after", "delay_ms": "1e3"},
+    ],
+)
+def test_nonsense_is_refused(door: Door, asked: dict[str, object]) -> None:
+    assert door.post(PLACE, asked).status == 400
+    assert waiting(door) == []
+
+
+def test_as_many_wait_as_may(door: Door) -> None:
+    told(door, "busy", count=PENDING_MAX)
+    assert waiting(door) == ["busy"] * PENDING_MAX
+    assert door.post(PLACE, {"kind": "busy"}).status == 400
