@@ -8,8 +8,11 @@ PACKAGES := nanovm_core stripe_sandbox pipeline sabotage dashboard config sample
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	command -v $$name && break; done 2>/dev/null)
 
+# What drives the commands from outside is not asked twice, on SQLite and on PostgreSQL.
+COMMANDS := bundles commands keys samples witness
+
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak lint lock clean browser python bench
+.PHONY: help install demo test soak lint lock clean browser postgres python bench
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -35,8 +38,11 @@ python:
 demo: install ## start everything and print the address (PORT=8000); Ctrl-C stops all of it
 	@exec $(BIN)/python manage.py demo
 
-test: install browser lint ## every check and every test
+test: install browser postgres lint ## every check and every test
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not soak"
+	NANOVM_TEST_DATABASE=postgres $(BIN)/python -m pytest -n 2 --dist loadfile \
+		-m "not soak and not corpus" $(COMMANDS:%=--ignore=tests/pipeline/test_%.py) \
+		tests/pipeline tests/house/test_postgres.py
 	$(BIN)/python -m pytest -m browser
 
 soak: install browser ## the long tests that `make test` leaves out
@@ -49,6 +55,11 @@ docs: install ## draw the pages of rules and lifecycle from the code again
 .PHONY: mutate
 mutate: install ## remove every guard once, and see a test fail each time
 	$(BIN)/python -m mutations.survey
+
+.PHONY: sabotage
+sabotage: install ## fire every attack: all are held, and each gets through once its guards are gone
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && export NANOVM_DATA="$$folder" && \
+	$(BIN)/python manage.py sabotage && $(BIN)/python -m mutations.breaches --layers
 
 lint: install ## format, style, strict types, import contracts, Django's own checks
 	$(BIN)/ruff format --check
@@ -67,6 +78,16 @@ browser: # the browser tests drive Chromium; a developer may name another one wi
 		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core </dev/null; \
 	else \
 		echo "Chromium is needed for the browser tests and was not found; install it (on Debian: sudo apt-get install chromium) or name its executable in CHROMIUM." >&2; exit 1; fi
+
+postgres: # the pipeline's tests run on a PostgreSQL server of their own, too
+	@if command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq </dev/null && export DEBIAN_FRONTEND=noninteractive && \
+		apt-get install -y -qq --no-install-recommends postgresql-common </dev/null && \
+		echo "create_main_cluster = false" >> /etc/postgresql-common/createcluster.conf && \
+		apt-get install -y -qq --no-install-recommends postgresql </dev/null; \
+	else \
+		echo "PostgreSQL is needed for the tests and was not found; install it (on Debian: sudo apt-get install postgresql); no server has to run." >&2; exit 1; fi
 
 bench: $(BENCH)/.installed-requirements.txt ## measure the kernel beside its peers (some minutes); writes bench/results.md
 	@$(BENCH)/bin/python -m bench

@@ -1,7 +1,6 @@
 """What can happen at the refund desk: each scene runs the real program and says what came of it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from examples.refund_desk.desk import Bank, Clock, Orders, opened
 from nanovm_core.books import Books
@@ -48,7 +47,7 @@ def held_and_approved() -> Iterator[str]:
     clock = Clock()
     vm = opened("A-4", clock=clock)
     yield stands(vm)
-    vm.feed(Approved(at_ms=clock(), actor="ada"))
+    vm.feed(Approved(at_ms=clock(), actor="ada", hold=vm.hold))
     yield f"ada approves: {gone_on(vm)}"
 
 
@@ -65,8 +64,8 @@ def second_signature() -> Iterator[str]:
         key=vm.snapshot.awaits,
         out={"signed_by": "ada"},
     )
-    yield f"ada signs: {taken(vm.feed(answer))}"
-    yield f"she signs once more: {taken(vm.feed(answer))}"
+    yield f"ada signs: {taken(vm.answer(answer))}"
+    yield f"she signs once more: {taken(vm.answer(answer))}"
     yield gone_on(vm)
 
 
@@ -122,7 +121,7 @@ def three_agents_and_one_cap() -> Iterator[str]:
         code="BANK-1",
         text="The account is closed.",
     )
-    yield f"the bank fails ann's: {taken(ann.feed(failed))}, her 90.00 are free, {gone_on(ann)}"
+    yield f"the bank fails ann's: {taken(ann.answer(failed))}, her 90.00 are free, {gone_on(ann)}"
     cem.feed(ResumeRequested(at_ms=clock(), program=cem.program.hash))
     yield f"cem goes on: {gone_on(cem)}"
 
@@ -141,8 +140,8 @@ def damaged() -> Iterator[str]:
     vm.verify()
     yield "verify() finds nothing"
     third = vm.envelopes[2]
-    forged = replace(third, data=third.data.replace(b"4500", b"4501"))
-    for stored in (forged, replace(forged, hash=canonical_hash(forged.data))):
+    forged = third._replace(data=third.data.replace(b"4500", b"4501"))
+    for stored in (forged, forged._replace(hash=canonical_hash(forged.data))):
         try:
             check_chain((*vm.envelopes[:2], stored, *vm.envelopes[3:]), run=vm.snapshot.run)
         except VerificationError as error:
