@@ -27,7 +27,7 @@ class Keeper:
 
     @contextmanager
     def keeping(self, run_id: str, holder: str, until_ms: int) -> Iterator[None]:
-        """Keep a lease for the length of the block; afterwards no renewal is under way."""
+        """Keep a lease for the length of the block, which never waits for a renewal."""
         with self._busy:
             self._kept[holder] = (run_id, until_ms)
             if not self._beats:
@@ -41,12 +41,16 @@ class Keeper:
                 self._kept.pop(holder, None)  # two workers under one lease are a guard's absence
 
     def beat(self) -> None:
-        """Renew every lease that is kept and whose effect still has time."""
+        """Renew every lease that is kept and whose effect still has time.
+
+        One that was given back meanwhile is nobody's of that name: its renewal changes nothing.
+        """
         with self._busy:
-            at_ms = now_ms()
-            for holder, (run_id, until_ms) in self._kept.items():
-                if not until_ms or at_ms < until_ms:
-                    leases.renew(run_id, holder)
+            kept = [*self._kept.items()]
+        at_ms = now_ms()
+        for holder, (run_id, until_ms) in kept:
+            if not until_ms or at_ms < until_ms:
+                leases.renew(run_id, holder)
 
     def _beat_on(self) -> None:
         while True:

@@ -30,7 +30,7 @@ def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
         return _not_fired(request, run, name, str(error))
     if not is_live(request):
         return see_other(url)
-    response = answer(request, run, "")
+    response = answer(run)
     response.write(frames.render("key", {"name": name}, oob=True))
     response.write(frames.render("injector_error", {"name": name}, oob=True))
     return response

@@ -50,14 +50,14 @@ def page_of(run: RunHead) -> dict[str, Any]:
 @page
 @require_POST
 def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Submit a command of the page. The answer shows the run as it is then.
+    """Submit a command of the page.
 
     A decision about a hold is for the hold that its page showed, and for no later one.
     """
     run = own_run(request, code)
     here = f"/runs/{run.code}/"
     url = once(request, here, lambda _: here + _refused(_submit(request, run, name)))
-    return answer(request, run, url) if is_live(request) else see_other(url)
+    return answer(run, url) if is_live(request) else see_other(url)
 
 
 @page
@@ -108,18 +108,15 @@ def calls(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "run/calls.html", context)
 
 
-def answer(request: HttpRequest, run: RunHead, url: str) -> HttpResponse:
-    """The run's fragments as they are now, for htmx; rows come by the cursor alone.
+def answer(run: RunHead, url: str = "") -> HttpResponse:
+    """What htmx is told: how much is sealed by now, and what the form itself has to say.
 
-    First comes how much was sealed then: a page that has seen more does not go back.
+    The page takes the run's news from its cursor alone, and so in order: the socket knows what
+    this page shows, and would not send again what an answer had painted over.
     """
-    now = runs.by_id(run.id)
-    context: dict[str, Any] = frames.context_of(now)
-    names = ("answered", *frames.FRAGMENTS)
-    parts = [frames.render(name, context, oob=True) for name in names]
     refused = verdicts.rule_of(url.partition("?refused=")[2])
     flash = frames.render("flash", {"flash": refused.code and refused}, oob=True)
-    return HttpResponse("".join((*parts, flash)))
+    return HttpResponse(frames.render("answered", {"run": runs.by_id(run.id)}, oob=True) + flash)
 
 
 def _submit(request: HttpRequest, run: RunHead, name: str) -> Decision:

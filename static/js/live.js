@@ -3,6 +3,7 @@
 (() => {
   const STALE_MS = 35000;
   const POLL_MS = 3000;
+  const PATIENCE_MS = 1000;
   const FAILURES_MAX = 5;
   const WORDS = {
     live: "Live",
@@ -21,7 +22,6 @@
   let unfolded = [];
   let focused = "";
   let focusedAt = 0;
-  let late = false;
 
   const here = (path) => `${path}?after=${last}&mark=${byId("cursor").dataset.mark}`;
 
@@ -155,15 +155,15 @@
     if (!accept(event.detail.serverResponse)) event.detail.shouldSwap = false;
     if (poll) setLink("polling");
   });
-  // An answer that the socket overtook shows the run as it was: of it, only what belongs to
-  // the form that was sent is taken. It is seen here, part by part: the button that was
-  // pressed may be gone by now, and then no other event of its request reaches the document.
+  // What came of a post is news like any other: the socket brings it, or it is asked for. It is
+  // seen here: the button that was pressed may be gone by now, and then no other event of its
+  // request reaches the document.
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     const { target, fragment } = event.detail;
-    if (target.id === "answered") {
-      late = Number(fragment.firstElementChild.dataset.seq) < last;
-      setTimeout(() => { late = false; });
-    } else if (late && !/^(key|error|flash)\b/.test(target.id)) event.detail.shouldSwap = false;
+    if (target.id !== "answered") return;
+    const sealed = Number(fragment.firstElementChild.dataset.seq);
+    const live = byId("link").dataset.link === "live";
+    setTimeout(() => { if (!live || last < sealed) ask(); }, live ? PATIENCE_MS : 0);
   });
   document.addEventListener("htmx:afterSettle", took);
   document.addEventListener("htmx:sendError", () => setLink("offline"));

@@ -23,6 +23,8 @@ class Relay:
     def __init__(self, page: Page) -> None:
         self.sockets: list[WebSocketRoute] = []
         self.frames: list[str] = []
+        self.holding = False
+        self.held: list[tuple[WebSocketRoute, str]] = []
         page.route_web_socket(SOCKET, self.opened)
 
     def opened(self, socket: WebSocketRoute) -> None:
@@ -32,7 +34,16 @@ class Relay:
 
     def heard(self, socket: WebSocketRoute, message: str) -> None:
         self.frames.append(message)
-        socket.send(message)
+        self.held.append((socket, message))
+        if not self.holding:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Pass on what was held back."""
+        self.holding = False
+        held, self.held = self.held, []
+        for socket, message in held:
+            socket.send(message)
 
 
 def is_gapless(page: Page) -> bool:
@@ -123,6 +134,19 @@ def test_an_old_frame_changes_nothing(page: Page) -> None:
     wait_for(page, already + len(old))
     assert old
     assert (visitor.seqs(page), page.locator("#live").inner_text()) == (before, shown)
+
+
+def test_what_the_socket_is_slow_to_bring_is_asked_for(page: Page) -> None:
+    relay = Relay(page)
+    visitor.paused_before(page, "extract")
+    relay.holding = True
+    with page.expect_response("**/step/"):
+        page.click("#act-step")
+    visitor.at_step(page, 3)
+    visitor.shows(page, "PAUSED")
+    relay.let_go()
+    visitor.pause_before(page, "propose")
+    assert is_gapless(page)
 
 
 def test_a_late_answer_does_not_turn_the_page_back(page: Page) -> None:

@@ -6,6 +6,7 @@ import re
 import pytest
 from django.db import connection
 
+from dashboard import frames
 from dashboard.machine import ROUTES, SIZES, machine_of, pairs
 from nanovm_core.lifecycle import STATES
 from pipeline import runtime, tasks
@@ -93,13 +94,14 @@ def test_a_double_click_fires_once(visitor: Visitor) -> None:
     assert Attack.objects.count() == 1
 
 
-def test_htmx_gets_fragments_and_a_fresh_key(visitor: Visitor) -> None:
+def test_htmx_gets_a_fresh_key_and_nothing_that_the_socket_tells(visitor: Visitor) -> None:
     run = visitor.make()
     url = f"/runs/{run.code}/attacks/tool_injection/"
     response = visitor.post(url, {"proposal": TRANSFER}, headers={"HX-Request": "true"})
     page = response.content.decode()
     assert "<html" not in page
-    assert 'id="verdict"' in page
+    assert re.findall(r'id="([a-z]+)[^"]*" *[^>]*hx-swap-oob', page)[0] == "answered"
+    assert not [name for name in frames.FRAGMENTS if f'id="{name}"' in page]
     assert re.search(r'id="key-tool_injection".*?value="[0-9a-f]{32}"', page, re.S)
 
 
