@@ -43,7 +43,7 @@ test: install browser postgres lint ## every check and every test
 	NANOVM_TEST_DATABASE=postgres $(BIN)/python -m pytest -n 2 --dist loadfile \
 		-m "not soak and not corpus" $(COMMANDS:%=--ignore=tests/pipeline/test_%.py) \
 		tests/pipeline tests/house/test_postgres.py
-	$(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest -m "browser and not soak"
 
 soak: install browser ## the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak

@@ -36,6 +36,7 @@ class Frame:
 
 def context_of(run: RunHead) -> dict[str, Any]:
     """Everything the run's page and its fragments show, read now."""
+    fired = attacks.fired(run)  # before the verdicts: none is counted that is not shown
     shots = attacks.of_run(run)
     verdict = verdicts.latest(run, shots)
     moved = log.last_move(run)
@@ -43,7 +44,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
     return {
         "run": run,
         "steps": steps.of_run(run),
-        "fired": sum(attacks.fired(run).values()),
+        "fired": sum(fired.values()),
         "verdict": verdict,
         "beside": unguarded.beside(verdict.attack) if verdict and verdict.attack else None,
         "breached": attacks.breached(run),
