@@ -1,5 +1,6 @@
 """Attacks as the pages show them: the cards to fire from, and verdicts with their evidence."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from sabotage.base import INJECTORS, InjectionError, Injector, fire
 from sabotage.models import Attack
 
 __all__ = [
+    "ALL",
     "INJECTORS",
     "Card",
     "InjectionError",
@@ -22,11 +24,14 @@ __all__ = [
     "cards",
     "find",
     "fire",
+    "fire_all",
     "fired",
     "ids_with",
     "of_run",
 ]
 
+ALL = "all"  # in place of an injector's name: each of them once
+LAST = "corrupt_hash"  # it ends the run, so the others come before it
 SHOWN_MAX = 50
 BREACHED = "BREACHED"
 
@@ -89,6 +94,22 @@ SHOWN = frozenset(
         "event",
     }
 )
+
+
+def fire_all(run_id: str, key: str) -> list[str]:
+    """Fire each injector once at a run, with its first values; what could not be made, and why.
+
+    The same key does nothing again, as with one of them; an empty one is always new.
+    """
+    complaints = []
+    for name in sorted(INJECTORS, key=LAST.__eq__):
+        own = hashlib.sha256(f"{key} {name}".encode()).hexdigest() if key else ""
+        params = {param.name: str(param.default) for param in INJECTORS[name].params}
+        try:
+            fire(run_id, name, params, own)
+        except InjectionError as error:
+            complaints.append(f"{name}: {error}")
+    return complaints
 
 
 def of_run(run: RunHead) -> tuple[Shot, ...]:

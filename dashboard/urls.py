@@ -44,6 +44,7 @@ urlpatterns = [
         name="unguarded",
     ),
     path("runs/<code:code>/attacks/<slug:name>/", attacks.fire, name="fire"),
+    path("runs/<code:code>/again/", start.again, name="again"),
     path("runs/<code:code>/<command:name>/", run.command, name="command"),
     path("attack/", arena.home, name="arena"),
     path("attack/gallery/", gallery.home, name="gallery"),

@@ -11,6 +11,7 @@ from dashboard.models import Entry
 from dashboard.once import key_of, once
 from dashboard.pages import is_live, own_run, page, see_other
 from dashboard.views.run import answer
+from pipeline.models import Workspace
 from pipeline.queries.runs import RunHead
 from pipeline.world import now_ms
 
@@ -22,18 +23,15 @@ LOOK_AGAIN_S = 2
 def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Fire an injector once for this form's key."""
     run = own_run(request, code)
+    if name == attacks.ALL:
+        return _all_fired(request, run)
     if name not in attacks.INJECTORS:
         raise Http404("there is no such injector")
     try:
         url = once(request, f"/runs/{run.code}/#verdict", lambda _: _fired(request, run, name))
     except attacks.InjectionError as error:
         return _not_fired(request, run, name, str(error))
-    if not is_live(request):
-        return see_other(url)
-    response = answer(run)
-    response.write(frames.render("key", {"name": name}, oob=True))
-    response.write(frames.render("injector_error", {"name": name}, oob=True))
-    return response
+    return _answered(run, name) if is_live(request) else see_other(url)
 
 
 @page
@@ -87,6 +85,29 @@ def _not_fired(request: HttpRequest, run: RunHead, name: str, why: str) -> HttpR
     if is_live(request):
         return HttpResponse(frames.render("injector_error", {"name": name, "why": why}, oob=True))
     return render(request, "run/not_fired.html", {"run": run, "name": name, "why": why}, status=422)
+
+
+def _all_fired(request: HttpRequest, run: RunHead) -> HttpResponse:
+    """Each injector once, as its form stands at first; what cannot be made so is told."""
+    complaints: list[str] = []
+
+    def act(_: Workspace) -> str:
+        complaints.extend(attacks.fire_all(run.id, key_of(request)))
+        return here
+
+    here = f"/runs/{run.code}/#verdict"
+    url, why = once(request, here, act), " ".join(complaints)
+    broadcast.announce(run.id)
+    if is_live(request):
+        return _answered(run, attacks.ALL, why)
+    return _not_fired(request, run, attacks.ALL, why) if why else see_other(url)
+
+
+def _answered(run: RunHead, name: str, why: str = "") -> HttpResponse:
+    response = answer(run)
+    response.write(frames.render("key", {"name": name}, oob=True))
+    response.write(frames.render("injector_error", {"name": name, "why": why}, oob=True))
+    return response
 
 
 def _fired(request: HttpRequest, run: RunHead, name: str) -> str:

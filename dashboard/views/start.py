@@ -9,13 +9,14 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 import samples
 from dashboard import attacks, workspace
-from dashboard.forms import CARDS, PACES, PLANTED, NewRun, NewRunForm, demo, models
+from dashboard.forms import CARDS, PACES, PLANTED, NewRun, NewRunForm, demo, models, repeated
 from dashboard.once import once
-from dashboard.pages import page, see_other
+from dashboard.pages import own_run, page, see_other
 from pipeline import intake, runtime
 from pipeline.models import Workspace
 from pipeline.queries import personal, runs, stalled
 
+GONE = "What {} was made of can be read no more: choose a sample or upload its PDF again."
 STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
 
 
@@ -54,6 +55,19 @@ def listing(request: HttpRequest) -> HttpResponse:
 @require_POST
 def run_demo(request: HttpRequest) -> HttpResponse:
     return see_other(once(request, "/runs/", lambda owner: _made(owner, demo())))
+
+
+@page
+@require_POST
+def again(request: HttpRequest, code: str) -> HttpResponse:
+    """A new run of the same document, model, card and pace; the old one stays as it is."""
+    run = own_run(request, code)
+    wanted = repeated(run)
+    if wanted is None:
+        context = {**_form(None), "errors": {"sample": [GONE.format(run.code)]}}
+        return render(request, "start/new.html", context, status=422)
+    url = once(request, f"/runs/{run.code}/", lambda owner: _made(owner, wanted))
+    return see_other(url)
 
 
 @require_POST

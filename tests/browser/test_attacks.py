@@ -148,3 +148,19 @@ def test_attacks_before_the_start_change_nothing(page: Page, app: Demo) -> None:
     page.click("#act-start")
     visitor.shows(page, "SUCCESS")
     assert far_side.payments(app, code) == [AMOUNT]
+
+
+def test_all_five_are_fired_and_the_run_is_made_again(page: Page, app: Demo) -> None:
+    code = visitor.paused_before(page, "propose")
+    page.click("#fire-all")
+    expect(page.locator("#fire-all")).to_have_text("Firing…")
+    expect(page.locator("#score")).to_have_text(
+        "5 fired · 0 got through", timeout=3 * visitor.END_MS
+    )
+    visitor.verdict(page, "DETECTED")
+    expect(page.locator("#fire-all")).to_have_text("Fire all five")
+    assert far_side.payments(app, code) == []
+    page.click("#act-again")
+    page.wait_for_url(re.compile(r"/runs/(?!" + code + r")[0-9A-Z]{4}-[0-9]{2}/$"))
+    visitor.shows(page, "PAUSED")
+    expect(page.locator("#score")).to_have_text("0 fired · 0 got through")

@@ -2,16 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from django.db import connection
 
-from dashboard import frames
+from dashboard import attacks, frames
 from dashboard.machine import ROUTES, SIZES, machine_of, pairs
 from nanovm_core.lifecycle import STATES
 from pipeline import runtime, tasks
 from pipeline.models import AdapterCall, Envelope, Run
+from sabotage import base
 from sabotage.models import Attack
+from sabotage.shape import Fired, Target
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
 
@@ -103,6 +106,51 @@ def test_htmx_gets_a_fresh_key_and_nothing_that_the_socket_tells(visitor: Visito
     assert re.findall(r'id="([a-z]+)[^"]*" *[^>]*hx-swap-oob', page)[0] == "answered"
     assert not [name for name in frames.FRAGMENTS if f'id="{name}"' in page]
     assert re.search(r'id="key-tool_injection".*?value="[0-9a-f]{32}"', page, re.S)
+
+
+@pytest.fixture
+def without_queue(monkeypatch: pytest.MonkeyPatch) -> dict[str, base.Injector]:
+    """The injectors that need no worker: the browser's tests fire all of them."""
+    left = {name: each for name, each in attacks.INJECTORS.items() if name != "double_exec"}
+    monkeypatch.setattr(attacks, "INJECTORS", left)
+    return left
+
+
+def test_all_are_fired_once_and_the_one_that_damages_comes_last(
+    visitor: Visitor, without_queue: dict[str, base.Injector]
+) -> None:
+    run = visitor.make(pace="step")
+    form = {"Idempotency-Key": "c" * 32}
+    for _ in range(2):
+        visitor.fire(run, "all", **form)
+    shots = Attack.objects.order_by("created_ms").values_list("injector", "verdict", "integrity")
+    told = {name: (verdict, integrity) for name, verdict, integrity in shots}
+    assert len(shots) == len(told) == len(without_queue)
+    assert {integrity for _, integrity in told.values()} == {"HELD"}
+    assert shots[len(shots) - 1][0] == "corrupt_hash"
+    assert told["corrupt_hash"][0] == "DETECTED"
+    assert told["tool_injection"][0] == "BLOCKED"
+    assert by_code(run.code).quarantined
+
+
+def test_of_all_it_is_told_which_one_could_not_be_made(
+    visitor: Visitor,
+    without_queue: dict[str, base.Injector],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def closed(_: Target) -> Fired:
+        raise attacks.InjectionError("The door is closed.")
+
+    run = visitor.make(hold=True)
+    shut = replace(without_queue["skip_step"], inject=closed)
+    monkeypatch.setattr(base, "INJECTORS", {**without_queue, "skip_step": shut})
+    response = visitor.post(f"/runs/{run.code}/attacks/all/", {})
+    assert response.status_code == 422
+    assert "skip_step: The door is closed. The others were." in words(response.content.decode())
+    fired = {*Attack.objects.values_list("injector", flat=True)}
+    assert fired == {*without_queue} - {"skip_step"}
+    live = visitor.post(f"/runs/{run.code}/attacks/all/", {}, headers={"HX-Request": "true"})
+    assert "skip_step: The door is closed." in live.content.decode()
 
 
 def test_an_attack_that_cannot_be_made_says_what_to_change(visitor: Visitor) -> None:

@@ -3,15 +3,24 @@
 import html
 import re
 import uuid
+from typing import Any
 
 import pytest
 
+from pipeline import vaultstore
 from pipeline.models import Run
+from pipeline.queries import runs
 from pipeline.queries.runs import RunHead
 from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
 
 KEY = "0123456789abcdef0123456789abcdef"
+MADE_OF = ("document", "file_name", "planted")
 HOSTILE = "<img src=x onerror=alert(1)>.pdf"
+
+
+def opened(run: RunHead, slot: str) -> bytes | None:
+    ref = str(runs.slots_of(run.id)[slot])
+    return vaultstore.read_bytes([ref])[ref]
 
 
 def test_a_double_click_makes_one_run(visitor: Visitor) -> None:
@@ -19,6 +28,41 @@ def test_a_double_click_makes_one_run(visitor: Visitor) -> None:
     first, second = visitor.post("/runs/", form), visitor.post("/runs/", form)
     assert first["Location"] == second["Location"]
     assert Run.objects.count() == 1
+
+
+def test_run_again_is_a_new_run_of_the_same_document_and_choices(visitor: Visitor) -> None:
+    chosen: dict[str, Any] = {"model": "compromised", "proposal": TRANSFER, "pace": "step"}
+    first = visitor.make("injected", payment_method="pm_card_chargeDeclined", **chosen)
+    form = {"Idempotency-Key": KEY}
+    response = visitor.post(f"/runs/{first.code}/again/", form)
+    assert visitor.post(f"/runs/{first.code}/again/", form)["Location"] == response["Location"]
+    second = visitor.driven(response["Location"].split("/")[2])
+    assert Run.objects.count() == 2
+    assert (second.model, second.stepping, second.label) == ("compromised", True, "PAUSED")
+    read = [[opened(run, slot) for slot in MADE_OF] for run in (first, second)]
+    assert read[0] == read[1]
+    assert None not in read[0]
+    assert [runs.slots_of(run.id)["payment_method"] for run in (first, second)] == [
+        "pm_card_chargeDeclined"
+    ] * 2
+
+
+def test_what_was_erased_cannot_be_run_again(visitor: Visitor) -> None:
+    run = visitor.make()
+    assert f'action="/runs/{run.code}/again/"' in visitor.read(f"/runs/{run.code}/")
+    visitor.erase(run)
+    response = visitor.post(f"/runs/{run.code}/again/", {})
+    assert response.status_code == 422
+    assert f"What {run.code} was made of can be read no more" in words(response.content.decode())
+    assert Run.objects.count() == 1
+
+
+def test_nobody_runs_anothers_document_again(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    other = Visitor()
+    other.make(hold=True)
+    assert other.post(f"/runs/{run.code}/again/", {}).status_code == 404
+    assert Run.objects.count() == 2
 
 
 def test_a_foreign_key_leads_to_nobody_elses_run(visitor: Visitor) -> None:
