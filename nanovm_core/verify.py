@@ -186,7 +186,8 @@ _STRICT = json.JSONDecoder(**_HOOKS, object_pairs_hook=_pairs)  # type: ignore[a
 _ENCODER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
 )
-_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+# An unterminated string too, so that the scan stays linear.
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def parse(data: bytes, *, decoder: json.JSONDecoder = _DECODER) -> Any:
@@ -366,7 +367,7 @@ class Checkpoint(NamedTuple):
 
 
 def _is_name(name: str) -> bool:
-    return bool(name) and "+" not in name and not any(c.isspace() for c in name)
+    return bool(name) and name.isprintable() and "+" not in name and " " not in name
 
 
 def parse_key(vkey: str, *kinds: int) -> Key:
@@ -717,14 +718,16 @@ def blame(envelope: dict[str, Any], leaf: str, head: Head, rest: Iterator[bytes]
     return invalid(f"{text} (seq {envelope['seq']})", head.seq, envelope["prev"], head.leaf.hex())
 
 
-def lines_of(stream: IO[bytes], size: int) -> Iterator[bytes]:
-    """The lines of the first ``size`` bytes, without newlines; holds one chunk and one line."""
-    rest = b""
-    while size > 0:
-        chunk = stream.read(min(CHUNK_BYTES, size))
-        if not chunk:
-            break
+def _chunks(file: IO[bytes], size: int) -> Iterator[bytes]:
+    while size > 0 and (chunk := file.read(min(CHUNK_BYTES, size))):
         size -= len(chunk)
+        yield chunk
+
+
+def lines_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of what comes in chunks, without newlines; holds one chunk and one line."""
+    rest = b""
+    for chunk in chunks:
         first, *others = chunk.split(b"\n")
         rest += first
         if len(rest) > LINE_BYTES_MAX:
@@ -999,38 +1002,75 @@ def read_bundle(file: IO[bytes], judge: Judge) -> Evidence:
     archive = zipfile.ZipFile(file)
     if "manifest.json" not in archive.namelist():
         raise unreadable("a zip without manifest.json is no bundle")
-    _check_archive(file, archive)
-    log, run, size, leaves = _manifest(_member(archive, "manifest.json"))
-    signed = judge.admit(archive.read("checkpoint"))
+    members = _check_archive(file, archive)
+    log, run, size, leaves = _manifest(_member(file, members["manifest.json"]))
+    signed = judge.admit(b"".join(_unpacked(file, members["checkpoint"])))
     if (signed.origin, signed.size) != (log, size):
         found = f"{log}, {size}"
         raise invalid(
             "manifest and checkpoint differ", None, f"{signed.origin}, {signed.size}", found
         )
-    if ("proofs.json" in archive.namelist()) != (run is not None):
+    if ("proofs.json" in members) != (run is not None):
         raise invalid("proofs.json belongs to the bundle of a run, and to no other")
     openings = None
-    if "disclosures.ndjson" in archive.namelist():
-        openings = Openings(archive.read("disclosures.ndjson"))
-    with archive.open("envelopes.ndjson") as stream:
-        lines = lines_of(stream, LOG_BYTES_MAX)
-        if run is None:
-            evidence = _whole_log(lines, signed, leaves, judge, openings)
-        else:
-            proofs = _proofs(_member(archive, "proofs.json"), signed)
-            evidence = _one_run(lines, signed, leaves, run, proofs, openings)
+    if "disclosures.ndjson" in members:
+        openings = Openings(b"".join(_unpacked(file, members["disclosures.ndjson"])))
+    lines = lines_of(_unpacked(file, members["envelopes.ndjson"]))
+    if run is None:
+        evidence = _whole_log(lines, signed, leaves, judge, openings)
+    else:
+        if leaves > members["envelopes.ndjson"].file_size:
+            raise invalid("manifest.json names more leaves than envelopes.ndjson has bytes")
+        proofs = _proofs(_member(file, members["proofs.json"], 70 * leaves + 2), signed)
+        evidence = _one_run(lines, signed, leaves, run, proofs, openings)
     said = f"; {len(openings.made)} disclosed values open their commitments" if openings else ""
     return evidence._replace(shows=evidence.shows + said)
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> Any:
+def _member(file: IO[bytes], info: zipfile.ZipInfo, parts: int = 100) -> Any:
+    data = b"".join(_unpacked(file, info))
     try:
-        return canonical(archive.read(name))
+        if data.count(b",") + data.count(b"[") > parts:  # before it is held as so many objects
+            raise ValueError("more than a bundle of this size has")
+        return canonical(data)
     except ValueError as error:
-        raise invalid(f"{name}: {error}") from None
+        raise invalid(f"{info.filename}: {error}") from None
 
 
-def _check_archive(file: IO[bytes], archive: zipfile.ZipFile) -> None:
+def _unpacked(file: IO[bytes], info: zipfile.ZipInfo) -> Iterator[bytes]:
+    """What a member holds, a chunk at a time: just what it declares, and nothing behind that."""
+    at, left = _start(file, info), info.compress_size
+    inflate, packed, size, crc = zlib.decompressobj(-zlib.MAX_WBITS), b"", 0, 0
+    while size <= info.file_size and not inflate.eof:
+        if not packed:
+            file.seek(at)
+            packed = file.read(min(CHUNK_BYTES, left))
+            at, left = at + len(packed), left - len(packed)
+        if info.compress_type == zipfile.ZIP_STORED:
+            chunk, packed = packed, b""
+        else:
+            chunk = inflate.decompress(packed, CHUNK_BYTES)
+            packed = inflate.unconsumed_tail
+        size, crc = size + len(chunk), zlib.crc32(chunk, crc)
+        if not chunk and not packed:
+            break
+        yield chunk
+    behind = left or packed or inflate.unused_data
+    if behind or (size, crc) != (info.file_size, info.CRC):
+        raise unreadable(f"{info.filename} does not unpack to what it declares, and to no more")
+
+
+def _start(file: IO[bytes], info: zipfile.ZipInfo) -> int:
+    """Where a member's data begin; its own header says of it what the directory says."""
+    file.seek(info.header_offset)
+    magic, _, *said, _, _, _, _, _, name, extra = struct.unpack("<4s5H3I2H", file.read(30))
+    named = [magic, *said, file.read(name)]
+    if named != [b"PK\3\4", info.flag_bits, info.compress_type, info.filename.encode()]:
+        raise unreadable(f"{info.filename} has a header that says something else")
+    return int(info.header_offset + 30 + name + extra)
+
+
+def _check_archive(file: IO[bytes], archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """These members and no others; nothing hides before, between or behind; no zip bomb."""
     infos = sorted(archive.infolist(), key=lambda each: each.header_offset)
     names = [info.filename for info in infos]
@@ -1047,13 +1087,12 @@ def _check_archive(file: IO[bytes], archive: zipfile.ZipFile) -> None:
         bomb = info.file_size > max(LINE_BYTES_MAX, RATIO_MAX * info.compress_size)
         if bomb or info.file_size > MEMBERS[info.filename]:
             raise unreadable(f"{info.filename} unpacks to more than a bundle holds")
-        file.seek(info.header_offset + 26)
-        name, extra = struct.unpack("<HH", file.read(4))
         hides = hides or info.header_offset not in ends or bool(info.comment)
-        end = info.header_offset + 30 + name + extra + info.compress_size
+        end = _start(file, info) + info.compress_size
         ends = {end, *(end + size for size in (12, 16, 20, 24) if info.flag_bits & 0x8)}
     if hides or archive.start_dir not in ends:
         raise invalid("the archive holds something beside its members")
+    return {info.filename: info for info in infos}
 
 
 def _manifest(held: Any) -> tuple[str, str | None, int, int]:
@@ -1146,7 +1185,7 @@ def read_export(file: IO[bytes], judge: Judge) -> Evidence:
     file.seek(0)
     ends = [_place(line) for line in (file.readline(LINE_BYTES_MAX)[:-1], before[-1])]
     file.seek(0)
-    lines = lines_of(file, size - len(last) - 1)
+    lines = lines_of(_chunks(file, size - len(last) - 1))
     # All lines of one run, and not all of the log: so it is the export of a run.
     whole = (ends[0][0], ends[1][0]) == (0, count - 1) and (not signed or signed.size <= count)
     if first or whole or ends[0][1] is None or ends[0][1] != ends[1][1]:
@@ -1255,7 +1294,7 @@ _BROKEN = (
 def verify(path: str, judge: Judge) -> Stop:
     """The verdict on a file; what is wrong with it is raised as a Stop."""
     with open(path, "rb") as file:
-        start = file.read(LINE_BYTES_MAX)
+        start, more = file.read(LINE_BYTES_MAX), file.read(1)
         if start[:2] == b"PK":
             return judge.sentence(read_bundle(file, judge))
         if start[:1] != b"{":
@@ -1266,6 +1305,8 @@ def verify(path: str, judge: Judge) -> Stop:
             return judge.sentence(read_export(file, judge))
         if held.get("v") == "nanovm-export/1":  # a trailer alone: nothing is new
             return judge.sentence(read_export(file, judge))
+        if more:
+            raise unreadable(f"a receipt of more than {LINE_BYTES_MAX} bytes")
         return judge.sentence(read_receipt(held, judge))
 
 

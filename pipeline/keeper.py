@@ -50,7 +50,7 @@ class Keeper:
         at_ms = now_ms()
         for holder, (run_id, until_ms) in kept:
             if not until_ms or at_ms < until_ms:
-                leases.renew(run_id, holder)
+                _renewed(run_id, holder)
 
     def _beat_on(self) -> None:
         while True:
@@ -59,10 +59,16 @@ class Keeper:
             sleep_ms(leases.BEAT_MS)
             try:
                 self.beat()
-            except Exception as error:  # noqa: BLE001 - leases that run out do no harm
-                log.warning("a lease was not renewed: %s", type(error).__name__)
             finally:
                 connection.close()  # this thread's own, which is needed seldom
+
+
+def _renewed(run_id: str, holder: str) -> None:
+    """Renew one lease; that it fails takes none of the others."""
+    try:
+        leases.renew(run_id, holder)
+    except Exception as error:  # noqa: BLE001 - a lease that runs out does no harm
+        log.warning("a lease was not renewed: %s", type(error).__name__)
 
 
 keeper = Keeper()

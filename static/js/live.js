@@ -62,7 +62,7 @@
     const upto = Number(found[1]);
     const after = Number(found[2]);
     if (after === last) return true;
-    if (upto > last) ask();
+    if (upto >= last) ask(); // at the same length something else may have changed
     return false;
   }
 
