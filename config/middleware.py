@@ -1,8 +1,8 @@
-"""The content-security policy: everything from this origin, nothing inline."""
+"""The content-security policy: everything from this origin, nothing inline. And UTF-8 alone."""
 
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBadRequest, HttpResponseBase
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -23,5 +23,20 @@ def content_security_policy(
         response = get_response(request)
         response.headers["Content-Security-Policy"] = policy
         return response
+
+    return middleware
+
+
+def utf8_forms(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Refuse a body in any other encoding, before anything reads it."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        named = (request.content_params or {}).get("charset", "utf-8")
+        if named.strip("\"' ").lower() not in ("utf-8", "utf8", "us-ascii"):
+            text = "This body names another encoding than UTF-8. Send it again in UTF-8.\n"
+            return HttpResponseBadRequest(text, content_type="text/plain; charset=utf-8")
+        return get_response(request)
 
     return middleware

@@ -9,7 +9,8 @@ from django.core.files.uploadedfile import UploadedFile
 import samples
 from nanovm_core.errors import VerificationError
 from nanovm_core.proposals import PROPOSAL_BYTES_MAX
-from pipeline import model_adapters, vaultstore
+from pipeline import model_adapters
+from pipeline.queries import personal
 from pipeline.queries.runs import RunHead, slots_of
 
 MODELS = (
@@ -117,21 +118,19 @@ def demo() -> NewRun:
 
 def repeated(run: RunHead) -> NewRun | None:
     """What a run was made of, to be made once more; None where that can be read no more."""
-    slots = slots_of(run.id)
-    refs = {slot: str(slots.get(slot, "")) for slot in ("document", "file_name", "planted")}
     try:
-        values = vaultstore.read_bytes([*refs.values()])
+        given = personal.given(run, ("document", "file_name", "planted"))
     except VerificationError:
         return None
-    document, name = values[refs["document"]], values[refs["file_name"]]
+    document, name = given.get("document"), given.get("file_name")
     if document is None or name is None or run.model not in model_adapters.offered():
         return None
     return NewRun(
         document=document,
         file_name=name.decode("utf-8", "replace"),
         model=run.model,
-        proposal=values[refs["planted"]] or b"",
-        payment_method=str(slots.get("payment_method", CARDS[0][0])),
+        proposal=given.get("planted") or b"",
+        payment_method=str(slots_of(run.id).get("payment_method", CARDS[0][0])),
         pace_ms=run.pace_ms,
         stepping=run.stepping,
         hold=False,

@@ -114,9 +114,14 @@ def chain_faults(
 
 
 def last_segment(envelopes: Sequence[Stored]) -> int:
-    """The index at which the newest segment starts: the last ``integrity`` envelope, or 0."""
+    """The index at which the newest segment starts: the last ``integrity`` envelope, or 0.
+
+    One that is damaged itself starts it too, and is then its first fault: what it named is
+    older, and would be found in its place.
+    """
     for index in range(len(envelopes) - 1, 0, -1):
-        if b'"kind":"integrity"' in envelopes[index].data and starts_segment(envelopes[index]):
+        data = envelopes[index].data
+        if b'"kind":"integrity"' in data and _read(data).kind == "integrity":
             return index
     return 0
 

@@ -47,11 +47,14 @@ def say_json(out: OutputWrapper, value: object) -> None:
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """End a command in one sentence where something known is wrong."""
+    """End a command in one sentence where something known is wrong.
+
+    The status is 2: what a command has to say of the data is 1 or another.
+    """
     try:
         yield
     except (ProcessError, NanovmError, OSError) as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(str(error), returncode=2) from error
 
 
 @contextmanager

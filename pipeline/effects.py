@@ -161,7 +161,13 @@ def send_advice(work: Work) -> Answer:
     if "@" not in to:
         return _done(work, {"advice": "not_sent"}, {}, outcome="no_address")
     subject, body = work.opened("subject").decode(), work.opened("body").decode()
-    advice_file(str(work.run.id)).write_text(f"To: {to}\nSubject: {subject}\n\n{body}\n", "utf-8")
+    file = advice_file(str(work.run.id))
+    file.write_text(f"To: {to}\nSubject: {subject}\n\n{body}\n", "utf-8")
+    try:
+        work.opened("to")
+    except PermanentError:  # erased meanwhile: another worker finished the run
+        file.unlink(missing_ok=True)
+        raise
     return _done(work, {"advice": "sent"}, {})
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from nanovm_core.errors import VerificationError
 from nanovm_core.vault import KEY_BYTES, NONCE_BYTES, seal, unseal
 from pipeline.world import random_bytes
 
@@ -60,7 +61,7 @@ class KeyStore:
         )
         with self._open() as connection:
             rows = connection.execute(query, list(refs)).fetchall()
-        kek = self._kek()
+            kek = self._kek(connection) if rows else b""
         return {
             ref: _unwrap(_unwrap(kek, wrapped_subject, subject), wrapped, ref)
             for ref, subject, wrapped_subject, wrapped in rows
@@ -92,9 +93,9 @@ class KeyStore:
     def _subject_key(self, connection: sqlite3.Connection, subject: str) -> bytes:
         row = connection.execute("SELECT wrapped FROM subject WHERE id = ?", [subject]).fetchone()
         if row is not None:
-            return _unwrap(self._kek(), row[0], subject)
+            return _unwrap(self._kek(connection), row[0], subject)
         key = random_bytes(KEY_BYTES)
-        wrapped = _wrap(self._kek(), key, subject)
+        wrapped = _wrap(self._kek(connection), key, subject)
         connection.execute("INSERT INTO subject (id, wrapped) VALUES (?, ?)", [subject, wrapped])
         return key
 
@@ -102,10 +103,7 @@ class KeyStore:
     def _open(self) -> Iterator[sqlite3.Connection]:
         """A connection in one immediate transaction, committed if nothing was raised."""
         with closing(sqlite3.connect(self._database, timeout=20, isolation_level=None)) as opened:
-            for pragma in PRAGMAS:
-                opened.execute(pragma)
-            if not opened.execute("SELECT 1 FROM sqlite_master WHERE name='secret'").fetchone():
-                opened.executescript(SCHEMA)
+            self._prepare(opened)
             opened.execute("BEGIN IMMEDIATE")
             try:
                 yield opened
@@ -114,8 +112,28 @@ class KeyStore:
                 raise
             opened.execute("COMMIT")
 
-    def _kek(self) -> bytes:
-        """The key-encryption key; made once, readable by the owner alone."""
+    def _prepare(self, opened: sqlite3.Connection) -> None:
+        try:
+            for pragma in PRAGMAS:
+                opened.execute(pragma)
+            if not opened.execute("SELECT 1 FROM sqlite_master WHERE name='secret'").fetchone():
+                opened.executescript(SCHEMA)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            text = f"The key store {self._database} is damaged ({error}); put it back from a backup"
+            raise OSError(f"{text}, and restore.") from error
+
+    def _kek(self, connection: sqlite3.Connection) -> bytes:
+        """The key-encryption key; made once, readable by the owner alone.
+
+        Raises:
+            VerificationError: PII-002, where it is gone and keys are wrapped by it.
+        """
+        is_used = connection.execute("SELECT 1 FROM subject LIMIT 1").fetchone()
+        if is_used and not self._kek_file.exists():
+            text = f"The key file {self._kek_file} is gone, and values were sealed under it. "
+            raise VerificationError("PII-002", f"{text}Put it back from a backup.", at=-1)
         return made_once(self._kek_file)
 
 
@@ -123,11 +141,17 @@ def made_once(file: Path) -> bytes:
     """The random key in a file of its own (0600), made at first use by whoever comes first.
 
     What a crash left of its making goes: a copy would outlive the key.
+
+    Raises:
+        OSError: it cannot be read, or holds no key.
     """
     try:
         found = file.read_bytes()
     except FileNotFoundError:
         found = _made(file)
+    if len(found) != KEY_BYTES:
+        text = f"The key file {file} has {len(found)} bytes in place of {KEY_BYTES}"
+        raise OSError(f"{text}; put it back from a backup.")
     _sweep(file)
     return found
 

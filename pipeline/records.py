@@ -92,12 +92,14 @@ def trusted(run: Run, envelopes: Sequence[Stored]) -> Snapshot:
     """
     segment, first_n = _newest(envelopes)
     faults = {fault.at for fault in chain_faults(segment, run=run.name, first_n=first_n)}
+    whole = [each for each in segment if each.n not in faults]
+    if not whole and len(segment) < len(envelopes):  # all that the segment before says
+        return trusted(run, envelopes[: -len(segment)])
     if segment and segment[-1].n not in faults:
         try:
             return _own_snapshot(run, segment[-1])
         except VerificationError:
             pass  # the snapshot is the damage: the envelopes are asked instead
-    whole = [each for each in segment if each.n not in faults]
     state, step = _last_said(whole) or (life.READY, run.step)
     if run.state in life.TERMINAL and (run.state != life.COMPLETED or _at_the_end(whole)):
         state = run.state  # a finished run keeps its state; none is finished by its row alone
@@ -139,8 +141,9 @@ def body_of(stored: Stored) -> dict[str, object]:
 
 def _newest(envelopes: Sequence[Stored]) -> tuple[Sequence[Stored], int]:
     """The newest segment of a chain, and the ``n`` that it begins with."""
-    segment = envelopes[last_segment(envelopes) :]
-    return segment, segment[0].n if segment and starts_segment(segment[0]) else 0
+    start = last_segment(envelopes)
+    segment = envelopes[start:]
+    return segment, segment[0].n if segment and (start or starts_segment(segment[0])) else 0
 
 
 def _check_head(run: Run, segment: Sequence[Stored]) -> None:

@@ -5,7 +5,7 @@ signer's memory until all of it is done.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -65,12 +65,10 @@ def restore(actor: str) -> Restored:
         VerificationError: LOG-007, where what the signer remembers of a log is damaged.
     """
     with keys.held(to_change=True), closing.planned() as plan:
-        said = plan.read()
-        if said is None:
-            said = json.dumps(_to_close()).encode()
-            plan.replace(said)
         done = origins.all_of_them()  # before a crash, if any
-        logs = [_closed(origin, done.get(origin), actor) for origin in json.loads(said)]
+        named = _planned(json.loads(plan.read() or b"[]"), done)
+        plan.replace(json.dumps(named).encode())
+        logs = [_closed(origin, done.get(origin), actor) for origin in named]
         erased, left = _erased_again()
         for each in logs:
             signer.sign(Workspace.objects.get(origin=each.successor).id)
@@ -78,6 +76,16 @@ def restore(actor: str) -> Restored:
         if not left:
             closing.over()
     return Restored(logs=tuple(logs), erased=erased, left=left)
+
+
+def _planned(begun: list[str], done: Mapping[str, origins.Origin]) -> list[str]:
+    """The logs to close: those of a restore that a crash cut off, and what else is open now.
+
+    Another backup may have been put back since. What goes on for one of them stays open.
+    """
+    mine = {done[origin].successor for origin in begun if origin in done}
+    goes_on = Workspace.objects.filter(id__in=mine).values_list("origin", flat=True)
+    return sorted({*begun, *_to_close()} - {*goes_on})
 
 
 def _to_close() -> list[str]:
@@ -169,7 +177,7 @@ def _erased_again() -> tuple[int, tuple[str, ...]]:
             left += [f"run {made.code}: {place}: {said}" for place, said in made.places.items()]
     known = sorted(journal.refs())
     keystore().destroy(known)  # also keys whose rows the backup does not have
-    _, failed = destruction.unlinked([*_mail_of_nobody()])
+    _, failed = destruction.unlinked([*_mail_of_the_erased()])
     return len(rows), (*left, *(f"{place}: {said}" for place, said in failed.items()))
 
 
@@ -183,8 +191,8 @@ def _place(secret: Secret) -> tuple[str, str]:
     return str(secret.run_id), secret.ref
 
 
-def _mail_of_nobody() -> Iterator[Path]:
-    """Advice in the clear, of runs that the backup does not have: nobody else could erase it."""
+def _mail_of_the_erased() -> Iterator[Path]:
+    """Advice in the clear, of runs that were erased or that the backup does not have."""
     files = sorted((settings.NANOVM_DATA / "mail").glob("*.txt"))
-    runs = {str(each) for each in Run.objects.values_list("id", flat=True)}
+    runs = {str(each) for each in Run.objects.filter(erased_ms=None).values_list("id", flat=True)}
     yield from (each for each in files if each.stem not in runs)

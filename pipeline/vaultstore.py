@@ -6,6 +6,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from nanovm_core.errors import VerificationError
 from nanovm_core.messages import Commitment
 from nanovm_core.vault import (
     NONCE_BYTES,
@@ -121,7 +122,11 @@ def media() -> Path:
 
 def _ciphertext(secret: Secret) -> bytes:
     if secret.file:
-        return (media() / secret.file).read_bytes()
+        try:
+            return (media() / secret.file).read_bytes()
+        except OSError as error:
+            text = f"A sealed file cannot be read: {error.strerror}."
+            raise VerificationError("PII-002", text, at=-1) from error
     return bytes(secret.ciphertext or b"")
 
 

@@ -8,7 +8,7 @@ from pipeline.models import Run
 from sabotage import in_flight, raw
 from sabotage.deciders import where
 from sabotage.deliveries import delivering
-from sabotage.evidence import Found, is_driven, sealed_since, see
+from sabotage.evidence import Found, Sealed, is_driven, sealed_since, see
 from sabotage.judging import answer
 from sabotage.shape import Fired, InjectionError, Injector, Judgement, Param, Target
 from sabotage.waiting import wait_until
@@ -53,7 +53,7 @@ def _judged_stored(found: Found, fired: Fired) -> Judgement:
         "other_runs_quarantined_since": _others_quarantined(found.run)
         - int(str(fired.facts["others_quarantined_before"])),
     }
-    damage = next((each for each in found.sealed if each.kind == "integrity"), None)
+    damage = next((each for each in found.sealed if _names(each, fired)), None)
     if damage is None:
         return Judgement(verdict="ACCEPTED", rule="", where="", facts=facts)
     facts |= {"position": damage.at, "expected": damage.expected, "found": damage.found}
@@ -64,6 +64,12 @@ def _judged_stored(found: Found, fired: Fired) -> Judgement:
         event=damage.number,
         facts=facts,
     )
+
+
+def _names(sealed: Sealed, fired: Fired) -> bool:
+    """Whether an envelope seals this damage, and not an older one."""
+    hit = fired.facts["what"] == "snapshot" or sealed.at == fired.facts["hit"]
+    return sealed.kind == "integrity" and hit
 
 
 # --- stored ----------------------------------------------------------------------------------

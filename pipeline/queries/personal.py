@@ -118,6 +118,18 @@ def file_name_of(run_id: str) -> str:
     return opened(str(ref)) if ref else ""
 
 
+def given(run: RunHead, slots: Sequence[str]) -> dict[str, bytes | None]:
+    """What a run was given under these names, from its vault; None for what was erased.
+
+    Raises:
+        VerificationError: PII-002, where something of it does not open.
+    """
+    rows = Secret.objects.filter(run_id=run.id, slot__in=slots).values_list("slot", "ref")
+    refs = dict(rows.order_by("-created_ms", "-ref"))  # the first of a name stands
+    values = vaultstore.read_bytes([*refs.values()])
+    return {slot: values[ref] for slot, ref in refs.items()}
+
+
 def inventory(run: RunHead) -> tuple[StoredView, ...]:
     """Every secret of the run, the destroyed ones too, in the order they were made."""
     rows = Secret.objects.filter(run_id=run.id).order_by("created_ms", "ref")

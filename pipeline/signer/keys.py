@@ -15,6 +15,7 @@ from pipeline.keystore import made_once
 
 LOST = "LOG-007"
 CURRENT, NEXT, OLD = "key", "key-next", "key-old-"
+RETIRED, HALF = "retired-", ".public"  # the public half of a key that signs nothing any more
 
 
 def folder() -> Path:
@@ -76,8 +77,13 @@ def switch() -> None:
 
 
 def forget_old() -> None:
-    """Remove the old keys: a stolen one signs nothing any more that is not expected."""
+    """Remove the old keys: a stolen one signs nothing any more that is not expected.
+
+    What they signed of closed logs is still read: their public halves stay.
+    """
     for file in folder().glob(f"{OLD}*"):
+        half = public(_key(file))
+        memory.Slot(file=folder() / f"{RETIRED}{half.hex()[:16]}{HALF}").replace(half)
         file.unlink()
     memory.sync(folder())
 
@@ -88,8 +94,14 @@ def public(key: Ed25519PrivateKey) -> bytes:
 
 
 def verifiers(origin: str) -> list[Verifier]:
-    """What a log's notes are checked with: the key in use first, then old ones."""
+    """What a log's notes are checked with: the key in use first, then old ones.
+
+    Those of a log that a restore closed also with keys that sign nothing any more.
+    """
     known = [notes.verifier(origin, key) for key in (current(), *old())]
+    if (closed() / memory.file_name(origin)).exists():
+        halves = [file.read_bytes() for file in sorted(folder().glob(f"{RETIRED}*{HALF}"))]
+        known += [Verifier(name=origin, kind=notes.ED25519, public=half) for half in halves]
     return [*dict.fromkeys(known)]  # a crash in the middle of a change leaves one key twice
 
 

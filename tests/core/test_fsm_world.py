@@ -298,7 +298,8 @@ class Tills(RuleBasedStateMachine):
         self.check_limits(run, before, decision, world)
         for effect in decision.effects:
             asked_to = isinstance(event, RunStarted | ResumeRequested | StepRequested | Approved)
-            assert asked_to or before.state not in STILL
+            resolved = isinstance(event, AnswerArrived) and before.state == life.APPROVAL
+            assert asked_to or resolved or before.state not in STILL  # a person was asked of it
             assert asked_to or effect.step == before.step or not before.stepping
             self.check_authority(run, effect)
 

@@ -16,6 +16,7 @@ from nanovm_core.envelope import (
     encode_envelope,
     encode_snapshot,
     last_segment,
+    starts_segment,
 )
 from nanovm_core.errors import VerificationError
 from nanovm_core.messages import Draft, RunId, Snapshot
@@ -77,14 +78,16 @@ def test_one_change_is_one_fault() -> None:
     assert faults(envelopes) == [("LOG-001", 1)]
 
 
-def test_integrity_envelope_alone_and_whole_starts_a_segment() -> None:
+def test_an_integrity_envelope_alone_starts_a_segment_and_a_whole_one_opens_it() -> None:
     before = chain(2)
     sealed = envelope(2, ZERO, "integrity")
     assert last_segment([*before, sealed]) == 2
     nested = envelope(2, before[1].hash, slots={"kind": "integrity"})
     assert b'"kind":"integrity"' in nested.data
     assert last_segment([*before, nested]) == 0
-    assert last_segment([*before, Stored(n=2, data=sealed.data, hash=ZERO)]) == 0
+    damaged = Stored(n=2, data=sealed.data, hash=ZERO)
+    assert last_segment([*before, damaged]) == 2  # and is its first fault
+    assert [starts_segment(each) for each in (sealed, damaged, nested)] == [True, False, False]
 
 
 def test_snapshot_of_another_format_is_not_read() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline import vaultstore
-from pipeline.models import Run
+from pipeline.models import Run, Secret
 from pipeline.queries import runs
 from pipeline.queries.runs import RunHead
 from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
@@ -55,6 +55,27 @@ def test_what_was_erased_cannot_be_run_again(visitor: Visitor) -> None:
     assert response.status_code == 422
     assert f"What {run.code} was made of can be read no more" in words(response.content.decode())
     assert Run.objects.count() == 1
+
+
+def test_a_damaged_run_is_run_again_and_one_without_its_document_is_not(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    visitor.fire(run, "corrupt_hash")
+    visitor.fire(run, "corrupt_hash")
+    assert visitor.post(f"/runs/{run.code}/again/", {}).status_code == 303
+    file = (
+        Secret.objects.exclude(file="").filter(run_id=run.id).values_list("file", flat=True).get()
+    )
+    (vaultstore.media() / file).unlink()
+    assert visitor.post(f"/runs/{run.code}/again/", {}).status_code == 422
+
+
+@pytest.mark.parametrize("charset", ["utf-16", "latin-1", '"UTF-7"'])
+def test_a_form_in_another_encoding_is_refused_in_words(visitor: Visitor, charset: str) -> None:
+    kind = f"application/x-www-form-urlencoded; charset={charset}"
+    response = visitor.post("/runs/demo/", b"a=b", content_type=kind)
+    assert (response.status_code, "in UTF-8" in response.content.decode()) == (400, True)
+    plain = "application/x-www-form-urlencoded; charset=UTF-8"
+    assert visitor.post("/runs/demo/", b"a=b", content_type=plain).status_code == 303
 
 
 def test_nobody_runs_anothers_document_again(visitor: Visitor) -> None:

@@ -111,7 +111,7 @@ def test_a_live_key_refuses_to_start(tmp_path: Path) -> None:
     key = "sk_live_" + "4" * 24
     refused = launch(tmp_path, STRIPE_SECRET_KEY=key)
     status, errors = ended(refused)
-    assert status == 1
+    assert status == 2
     assert "STRIPE_SECRET_KEY is a live key" in errors
     assert key not in errors
     assert processes_of(tmp_path) == []

@@ -74,7 +74,7 @@ def test_a_user_who_may_make_no_tables_is_one_sentence(address: str, tmp_path: P
         capture_output=True,
         text=True,
     )
-    assert (refused.returncode, len(refused.stderr.strip().splitlines())) == (1, 1)
+    assert (refused.returncode, len(refused.stderr.strip().splitlines())) == (2, 1)
     assert "permission denied" in refused.stderr
 
 

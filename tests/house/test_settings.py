@@ -149,7 +149,7 @@ def test_every_command_says_in_one_line_that_a_live_key_is_refused(tmp_path: Pat
         capture_output=True,
         text=True,
     )
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "STRIPE_SECRET_KEY is a live key" in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
 

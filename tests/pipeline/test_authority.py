@@ -211,7 +211,10 @@ def test_the_commands_judge_test_and_revoke(house: House, tmp_path: Path) -> Non
     bad.write_text(Path("pipeline/policies/default.toml").read_text().replace("1000000", "5"))
     assert house.command("policy", "test", str(bad)).returncode == 1
     missing = house.command("policy", "test", str(tmp_path / "none.toml"))
-    assert (missing.returncode, "Traceback" in missing.stderr) == (1, False)
-    revoked = house.command("revoke", PAY, "--workspace", str(first.workspace_id))
+    assert (missing.returncode, "Traceback" in missing.stderr) == (2, False)
+    other = house.new(workspace=workspaces.create())
+    several = house.command("revoke", PAY)
+    assert (several.returncode, other.workspace.origin in several.stderr) == (2, True)
+    revoked = house.command("revoke", PAY, "--workspace", first.workspace.origin)
     assert revoked.returncode == 0
     assert Envelope.objects.filter(kind="capability").count() == 1

@@ -301,17 +301,18 @@ def test_command_says_what_is_wrong_in_one_sentence(house: House, run: Run, tmp_
         *(["--log"], ["--run", "nope"], ["--log", "--workspace", "x"], []),
         ["--run", run.code, "--workspace", other.origin],
         ["--run", run.code, "--log"],
+        ["--log", "--workspace", other.origin, "--first", "99999"],
     ]
     for words in wrong:
         done = house.command("export_bundle", *words, "-o", out, stripe=False)
         assert done.returncode == 2, words
     drop_nodes(run.workspace, '"index" > 2')
     done = house.command("export_bundle", "--run", run.code, "-o", out, stripe=False)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "LOG-006" in done.stderr
     missing = str(tmp_path / "no" / "out.zip")
     done = house.command(
         "export_bundle", "--log", "--workspace", other.origin, "-o", missing, stripe=False
     )
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert not Path(out).exists()

@@ -13,7 +13,7 @@ from nanovm_core import lifecycle as life
 from pipeline import erasure, runtime
 from pipeline.audit import audit
 from pipeline.errors import ErasureRefusedError
-from pipeline.models import Run, Secret
+from pipeline.models import Checkpoint, Run, Secret, Workspace
 from samples import path
 from tests.pipeline.house import House, lines, sql, succeeded
 
@@ -37,6 +37,8 @@ def test_run_invoice_says_of_each_file_what_became_of_it(house: House) -> None:
         assert line["file"] == sample(name)
         run = Run.objects.get(id=line["run"])
         assert (line["envelopes"], line["head"]) == (run.length, run.head)
+        covered = Checkpoint.objects.filter(workspace=run.workspace_id).latest("size")
+        assert covered.size == Workspace.objects.get(id=run.workspace_id).size  # signed, all of it
     assert (paid["state"], paid["decision"], paid["reason"]) == ("SUCCESS", "paid", None)
     assert set(paid["paid"]) == {"amount_minor", "currency", "payment_intent"}
     assert (paid["paid"]["amount_minor"], paid["invoice"]["total_due"]) == (128_450, "1284.50")

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from django.db import OperationalError
 
 from nanovm_core import lifecycle as life
 from nanovm_core.events import EffectWaiting
@@ -96,6 +97,22 @@ def test_lost_lease_is_not_taken_back_by_a_beat(house: House) -> None:
         before = Lease.objects.get(run=run).until_ms
         heart.beat()
     assert Lease.objects.get(run=run).until_ms == before
+
+
+def test_a_renewal_that_fails_takes_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    renewed: list[str] = []
+
+    def renew(run_id: str, holder: str) -> bool:
+        if holder == "first":
+            raise OperationalError("database is locked")
+        renewed.append(holder)
+        return True
+
+    monkeypatch.setattr(leases, "renew", renew)
+    heart = keeper.Keeper()
+    with heart.keeping("a run", "first", 0), heart.keeping("another", "second", 0):
+        heart.beat()
+    assert renewed == ["second"]
 
 
 def test_effect_that_takes_longer_than_a_lease_keeps_it(

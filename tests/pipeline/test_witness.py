@@ -397,4 +397,4 @@ def test_command_serves_and_ends_cleanly(house: House, log: Workspace) -> None:
     ):
         assert house.command("witness", *words, stripe=False).returncode == 2
     wrong = house.command("signer", "--witness", "ftp://x", ready["vkey"], stripe=False)
-    assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)

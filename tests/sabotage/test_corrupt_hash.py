@@ -82,3 +82,17 @@ def test_an_envelope_that_is_not_there_is_said_so() -> None:
     with pytest.raises(InjectionError, match="has the envelopes 0 to 0"):
         shoot(run, "corrupt_hash", envelope="1")
     assert rows_hash(run.workspace) == before
+
+
+@pytest.mark.parametrize("what", ["bytes", "hash"])
+def test_fired_again_and_again_each_damage_is_named_where_it_is(what: str) -> None:
+    run = at("extract")
+    places = []
+    for _ in range(6):
+        attack = shoot(now(run), "corrupt_hash", what=what)
+        assert (attack.verdict, attack.evidence["position"]) == (
+            "DETECTED",
+            attack.evidence["hit"],
+        )
+        places.append(attack.evidence["hit"])
+    assert len({*places}) == 6  # also where the envelope that names older damage was hit

@@ -11,7 +11,7 @@ from pipeline.models import Run, Workspace
 
 
 class Command(PreparedCommand):
-    """Exit 0 written, 1 not, 2 wrong use. Nothing is written but a whole file."""
+    """Exit 0 written, 2 not. Nothing is written but a whole file."""
 
     help = (
         "Write the bundle of a log or of one run, over the tree as it stands, signed now; or with "
@@ -43,6 +43,9 @@ class Command(PreparedCommand):
             raise CommandError(text, returncode=2)
         row = signer.checkpoint(workspace.id)
         if options.first is not None:
+            if options.first > row.size:
+                text = f"The log ends at size {row.size}; --first {options.first} is behind that."
+                raise CommandError(text, returncode=2)
             bundles.write_export(workspace, options.output, options.first)
             self.stdout.write(
                 f"{options.output}: the log {workspace.origin} from seq {options.first} on, "

@@ -11,7 +11,7 @@ from pipeline.commands import PreparedCommand
 
 
 class Command(PreparedCommand):
-    """Exit 0 done, 1 something erased is still there (restore again), 2 nothing to restore."""
+    """Exit 0 done, 1 something erased is still there (restore again), 2 not done."""
 
     help = "Close the logs of a database that was put back, go on in new ones, erase again."
 

@@ -2,11 +2,10 @@
 
 import argparse
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from pipeline import authority
-from pipeline.commands import PreparedCommand
-from pipeline.models import Workspace
+from pipeline.commands import PreparedCommand, named_workspace
 
 
 class Command(PreparedCommand):
@@ -17,14 +16,12 @@ class Command(PreparedCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Which tool, and where."""
         parser.add_argument("tool", help="a granted tool, by its exact name")
-        parser.add_argument("--workspace", help="its id; needed where several exist")
+        parser.add_argument(
+            "--workspace", help="its UUID or its log's name; needed where several exist"
+        )
 
     def perform(self, options: argparse.Namespace) -> None:
         """Revoke."""
-        found = Workspace.objects.all()
-        if options.workspace:
-            found = found.filter(id=options.workspace)
-        if found.count() != 1:
-            raise CommandError(f"{found.count()} workspaces fit; name one with --workspace.")
-        grant = authority.revoke(str(found.get().id), options.tool, "operator")
+        workspace = named_workspace(options.workspace)
+        grant = authority.revoke(str(workspace.id), options.tool, "operator")
         self.say_json({"tool": options.tool, "grant": grant, "revoked": True})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from django.core.management.base import CommandError, CommandParser
 
-from pipeline import intake, runtime, workspaces
+from pipeline import intake, runtime, signer, workspaces
 from pipeline.commands import PreparedCommand, stripe_in_reach
 from pipeline.drive import drive_patiently
 from pipeline.model_adapters import offered
@@ -39,6 +39,7 @@ class Command(PreparedCommand):
         with stripe_in_reach():
             for file in options.files:
                 run = self._run(file, shared or workspaces.create(), options)
+                signer.checkpoint(run.workspace_id)
                 self._say(report(run, str(file)), as_json=options.json)
 
     def _run(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
