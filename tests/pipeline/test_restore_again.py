@@ -46,6 +46,8 @@ def test_a_key_that_signs_no_more_is_known_for_closed_logs_alone(house: House) -
     assert before[0].public in [each.public for each in signer.verifiers(run.workspace.origin)]
     assert before[0].public not in [each.public for each in signer.verifiers(goes_on.origin)]
     assert not [*(house.folder / "signer").glob("key-old-*")]
+    kept = [file.read_bytes() for file in (house.folder / "signer").glob("retired-*.public")]
+    assert kept == [before[0].public]  # and nothing that could sign
 
 
 def test_advice_that_a_backup_brought_back_by_itself_goes_again(house: House) -> None:
