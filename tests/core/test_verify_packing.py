@@ -2,6 +2,7 @@
 
 import json
 import struct
+import tracemalloc
 import zlib
 from collections.abc import Mapping
 
@@ -23,6 +24,7 @@ KEY = ("--key", LOG_KEY.vkey)
 LOG = whole_log(1)
 WHOLE = log_members(LOG)
 NAME = "envelopes.ndjson"
+BOMB_BYTES = 64 * LINE_BYTES_MAX
 MORE = b"forged envelope lines\n" * 100
 
 
@@ -72,6 +74,18 @@ def test_a_bundle_that_holds_what_it_declares_passes() -> None:
 )
 def test_what_is_stored_beside_what_is_declared_never_passes(stored: bytes) -> None:
     assert said(with_stored(stored))[0] in (1, 2)
+
+
+def test_no_more_than_declared_is_unpacked() -> None:
+    members = {name: (data, deflated(data)) for name, data in WHOLE.items()}
+    bomb = deflated(b" " * BOMB_BYTES)
+    data = archived({**members, "manifest.json": (WHOLE["manifest.json"], bomb)}, {})
+    tracemalloc.start()
+    code, _ = said(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert code == 2
+    assert peak < BOMB_BYTES // 4
 
 
 def test_a_member_whose_own_header_names_another_is_refused() -> None:

@@ -9,8 +9,9 @@ from pipeline import records, runtime, workspaces
 from pipeline.models import Envelope, Run
 from pipeline.reports import displayed_head
 from sabotage import raw
-from sabotage.corrupt_hash import MOVED
-from sabotage.shape import InjectionError
+from sabotage.corrupt_hash import INJECTOR, MOVED
+from sabotage.evidence import find, see
+from sabotage.shape import Fired, InjectionError
 from tests.sabotage.runs import at, let_go, now, rows_hash, shoot
 
 pytestmark = pytest.mark.usefixtures("runtime_here")
@@ -96,3 +97,15 @@ def test_fired_again_and_again_each_damage_is_named_where_it_is(what: str) -> No
         )
         places.append(attack.evidence["hit"])
     assert len({*places}) == 6  # also where the envelope that names older damage was hit
+
+
+def test_damage_that_is_sealed_of_another_place_is_no_detection() -> None:
+    run = at("extract")
+    before = see(str(run.id))
+    shoot(run, "corrupt_hash", envelope="1")
+    found = find(str(run.id), before)
+    facts = {"what": "bytes", "others_quarantined_before": 0}
+    verdicts = [
+        INJECTOR.judge(found, Fired(facts={**facts, "hit": hit})).verdict for hit in (0, 1, 2)
+    ]
+    assert verdicts == ["ACCEPTED", "DETECTED", "ACCEPTED"]
