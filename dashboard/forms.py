@@ -117,7 +117,10 @@ def demo() -> NewRun:
 
 
 def repeated(run: RunHead) -> NewRun | None:
-    """What a run was made of, to be made once more; None where that can be read no more."""
+    """What a run was made of, to be made once more; None where that can be read no more.
+
+    A damaged record may not name its card any more: then it is the first one.
+    """
     try:
         given = personal.given(run, ("document", "file_name", "planted"))
     except VerificationError:

@@ -90,11 +90,14 @@ def trusted(run: Run, envelopes: Sequence[Stored]) -> Snapshot:
     Else the little that its newest whole envelope says: state and step, and no slots. An
     envelope that is itself at fault is not believed, whatever it says.
     """
-    segment, first_n = _newest(envelopes)
-    faults = {fault.at for fault in chain_faults(segment, run=run.name, first_n=first_n)}
-    whole = [each for each in segment if each.n not in faults]
-    if not whole and len(segment) < len(envelopes):  # all that the segment before says
-        return trusted(run, envelopes[: -len(segment)])
+    left = envelopes
+    while True:
+        segment, first_n = _newest(left)
+        faults = {fault.at for fault in chain_faults(segment, run=run.name, first_n=first_n)}
+        whole = [each for each in segment if each.n not in faults]
+        if whole or len(segment) == len(left):
+            break
+        left = left[: -len(segment)]  # nothing of it is whole: the segment before is asked
     if segment and segment[-1].n not in faults:
         try:
             return _own_snapshot(run, segment[-1])

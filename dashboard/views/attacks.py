@@ -96,7 +96,10 @@ def _all_fired(request: HttpRequest, run: RunHead) -> HttpResponse:
         return here
 
     here = f"/runs/{run.code}/#verdict"
-    url, why = once(request, here, act), " ".join(complaints)
+    url = once(request, here, act)
+    if complaints and len(complaints) < len(attacks.INJECTORS):
+        complaints.append("The others were fired.")
+    why = " ".join(complaints)
     broadcast.announce(run.id)
     if is_live(request):
         return _answered(run, attacks.ALL, why)

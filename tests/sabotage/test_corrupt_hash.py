@@ -97,6 +97,7 @@ def test_fired_again_and_again_each_damage_is_named_where_it_is(what: str) -> No
         )
         places.append(attack.evidence["hit"])
     assert len({*places}) == 6  # also where the envelope that names older damage was hit
+    assert now(run).state == life.FAILED
 
 
 def test_damage_that_is_sealed_of_another_place_is_no_detection() -> None:

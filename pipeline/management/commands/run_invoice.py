@@ -39,8 +39,8 @@ class Command(PreparedCommand):
         with stripe_in_reach():
             for file in options.files:
                 run = self._run(file, shared or workspaces.create(), options)
-                signer.checkpoint(run.workspace_id)
                 self._say(report(run, str(file)), as_json=options.json)
+                signer.checkpoint(run.workspace_id)  # told first: a refusal hides no payment
 
     def _run(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
         policy = "no_limits" if options.no_limits else "default"
