@@ -20,7 +20,7 @@ from sabotage.unguarded import SECONDS_MAX, CopyError, run_copy
 TASK = "sabotage.tasks.attack_copy"
 ASKED, RUNNING, DONE, FAILED = "asked", "running", "done", "failed"
 KEPT = ("verdict", "rule", "integrity", "got_through", "without")
-KEPT_EVIDENCE = ("headline", "after", "end", "breaches", "payments", "far_side")
+KEPT_EVIDENCE = ("headline", "after", "end", "breaches", "payments", "far_side", "paid")
 LOST_MS = int(SECONDS_MAX * 1000) + 30_000  # whoever was at work on it has died
 ERASED = "The words of this attack were erased, so it cannot be made again; fire a new one."
 NO_WORDS = "The run had ended and kept no words of this attack; fire it at a run that goes on."
@@ -76,8 +76,8 @@ def carry_out(attack_id: str) -> None:
 
 def _shortened(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of a copy's outcome: its verdict, and the evidence of what got out."""
-    told = {name: outcome[name] for name in KEPT}
-    return {**told, "evidence": {name: outcome["evidence"][name] for name in KEPT_EVIDENCE}}
+    told, said = {name: outcome[name] for name in KEPT}, outcome["evidence"]
+    return {**told, "evidence": {name: said[name] for name in KEPT_EVIDENCE if name in said}}
 
 
 def _values(attack: Attack) -> dict[str, Value]:

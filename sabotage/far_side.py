@@ -59,14 +59,19 @@ class FarSide:
 
 def far_side(run: Run) -> FarSide:
     """Every PaymentIntent of this run since its creation, from all pages of Stripe's own list."""
+    return listed(str(run.id), run.created_ms)
+
+
+def listed(run_id: str, since_ms: int) -> FarSide:
+    """The same for a run that is not in this database."""
     if settings.STRIPE["local"] and settings.STRIPE["api_base"] is None:
         return FarSide(reachable=False)  # the counterpart does not run
-    since = run.created_ms // 1000 - gateway.LOOK_BACK_S
+    since = since_ms // 1000 - gateway.LOOK_BACK_S
     try:
         page = gateway.configured().v1.payment_intents.list(
             {"created": {"gte": since}, "limit": 100}
         )
-        found = [each for each in page.auto_paging_iter() if _of(each).get("run") == str(run.id)]
+        found = [each for each in page.auto_paging_iter() if _of(each).get("run") == run_id]
     except stripe.StripeError:
         return FarSide(reachable=False)
     return FarSide(reachable=True, payments=tuple(_paid(each) for each in found))

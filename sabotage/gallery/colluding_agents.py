@@ -8,7 +8,7 @@ from pipeline.models import Run, Workspace
 from sabotage.evidence import Found
 from sabotage.gallery import invoices, rogue, stage
 from sabotage.gallery.exhibit import Exhibit
-from sabotage.gallery.reading import ended, got_out, paid
+from sabotage.gallery.reading import ended, got_out, together
 from sabotage.shape import Fired, Injector, Judgement, Param, Target, Value
 
 NAME = "colluding_agents"
@@ -48,7 +48,7 @@ def judge(found: Found, fired: Fired) -> Judgement:
         verdict="BLOCKED" if rule else "ACCEPTED",
         rule=rule,
         where=str(fired.facts["decided_in"]),
-        facts={"paid": paid(agents), "agents_ended": [each.told() for each in agents]},
+        facts={**together(agents), "agents_ended": [each.told() for each in agents]},
         breaches=got_out([preparer]),
     )
 

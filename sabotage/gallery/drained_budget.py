@@ -9,7 +9,7 @@ from pipeline.models import AdapterCall, Budget, Run, Workspace
 from sabotage.evidence import Found
 from sabotage.gallery import invoices, stage
 from sabotage.gallery.exhibit import Exhibit
-from sabotage.gallery.reading import Ended, ended, first_stop, got_out, paid, where
+from sabotage.gallery.reading import Ended, ended, first_stop, got_out, together, where
 from sabotage.shape import Fired, Injector, Judgement, Param, Target, Value
 
 NAME = "drained_budget"
@@ -91,7 +91,7 @@ def judge(found: Found, fired: Fired) -> Judgement:
         where=where(rule),
         facts={
             "account": account._asdict(),
-            "paid": paid(runs),
+            **together(runs),
             "runs_ended": [each.told() for each in runs],
         },
         breaches=(*got_out(runs[1:]), *(over if account.used > account.limit else ())),

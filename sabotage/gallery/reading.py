@@ -1,5 +1,6 @@
 """What the gallery reads of several runs at once: what stopped them, what they paid, and where."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +10,14 @@ from typing import Any
 from nanovm_core.budget import Accounts
 from nanovm_core.capabilities import check_provenance
 from nanovm_core.gate.passage import Passage
-from pipeline.models import Run
+from pipeline.models import AdapterCall, Run
 from pipeline.reports import decision
 from sabotage.deciders import ROOT, place
 from sabotage.deciders import where as where_of
 from sabotage.evidence import Sealed, sealed_since
 from sabotage.far_side import FarSide, far_side
 from sabotage.gallery.stage import now
-from sabotage.integrity import breaches
+from sabotage.integrity import breaches, intents
 
 # Rules that another process decided, in a function that does not name them by their own text.
 DECIDERS: Mapping[str, Callable[..., Any]] = {
@@ -46,6 +47,17 @@ class Ended:
     def paid_minor(self) -> int:
         return sum(each.amount_minor for each in self.far.succeeded)
 
+    @property
+    def calls(self) -> tuple[AdapterCall, ...]:
+        """The adapters' own records of it."""
+        return tuple(AdapterCall.objects.filter(run=self.run).order_by("number"))
+
+    @property
+    def unsealed(self) -> int:
+        """How many of its calls no intent of its own was sealed for."""
+        borne = {intent.key for intent in intents(self.run)}
+        return sum(call.key not in borne for call in self.calls)
+
     def told(self) -> dict[str, object]:
         """The run in a line of evidence."""
         stopped = self.stopped_by
@@ -53,6 +65,8 @@ class Ended:
             "run": self.run.code,
             "end": decision(self.run),
             "rule": stopped.rule if stopped else "",
+            "event": stopped.number if stopped else None,
+            "hash": stopped.hash if stopped else "",
             "payments": self.far.in_words(),
         }
 
@@ -68,12 +82,20 @@ def got_out(others: Iterable[Ended]) -> tuple[str, ...]:
     return tuple(text for each in others for text in breaches(each.run, each.far))
 
 
-def paid(runs: Iterable[Ended]) -> list[dict[str, object]]:
-    """Every payment that the far side holds of these runs, as evidence keeps them."""
+def together(runs: Sequence[Ended]) -> dict[str, object]:
+    """What evidence says of one run, said of all these: the calls, and what the far side holds."""
+    return {
+        "calls": sum(each.unsealed for each in runs),
+        "calls_since": dict(Counter(call.tool for each in runs for call in each.calls)),
+        "paid": [line for each in runs for line in paid(each.run.code, each.far)],
+    }
+
+
+def paid(code: str, far: FarSide) -> list[dict[str, object]]:
+    """Every payment that the far side holds of a run, as evidence keeps them."""
     return [
-        {"run": each.run.code, "amount_minor": one.amount_minor, "currency": one.currency}
-        for each in runs
-        for one in each.far.succeeded
+        {"run": code, "amount_minor": each.amount_minor, "currency": each.currency}
+        for each in far.succeeded
     ]
 
 

@@ -22,7 +22,8 @@ import samples
 from pipeline.models import Run, Workspace
 from sabotage.deciders import ROOT
 from sabotage.evidence import Found
-from sabotage.gallery import invoices, stage
+from sabotage.far_side import listed
+from sabotage.gallery import invoices, reading, stage
 from sabotage.gallery.exhibit import Exhibit
 from sabotage.shape import Fired, InjectionError, Injector, Judgement, Param, Target, Value
 
@@ -117,6 +118,9 @@ def inject(target: Target) -> Fired:
             "refused_by": asked.rule,
             "fsck_exit_status": audit.status,
             "fsck_found": _codes(audit),
+            "paid": reading.paid(
+                str(paid["code"]), listed(str(paid["run"]), target.run.created_ms)
+            ),
         }
     )
 

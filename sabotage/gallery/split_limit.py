@@ -6,7 +6,7 @@ from pipeline.models import Run, Workspace
 from sabotage.evidence import Found
 from sabotage.gallery import invoices, stage
 from sabotage.gallery.exhibit import Exhibit
-from sabotage.gallery.reading import ended, first_stop, got_out, paid, where
+from sabotage.gallery.reading import ended, first_stop, got_out, together, where
 from sabotage.shape import Fired, InjectionError, Injector, Judgement, Param, Target, Value
 
 NAME = "split_limit"
@@ -71,7 +71,7 @@ def judge(found: Found, fired: Fired) -> Judgement:
         event=next((each.number for each in found.sealed if each.rule == rule != ""), None),
         facts={
             "paid_minor_together": total,
-            "paid": paid(runs),
+            **together(runs),
             "agents_ended": [each.told() for each in runs],
         },
         breaches=(*got_out(runs[1:]), *(over if total > CAP_MINOR else ())),

@@ -30,6 +30,7 @@ OUTCOME: dict[str, Any] = {
         "breaches": ["Something got out."],
         "payments": "1 succeeded",
         "far_side": {"reachable": True, "succeeded": 1, "payments": []},
+        "paid": [{"run": "AAAA-00", "amount_minor": 1, "currency": "EUR"}],
         "sealed_since": ["of no interest"],
     },
 }
@@ -80,6 +81,7 @@ def test_an_attack_is_asked_for_made_once_and_kept(
     kept = fresh(attack).unguarded
     assert (kept["state"], kept["outcome"]["got_through"]) == ("done", True)
     assert "sealed_since" not in kept["outcome"]["evidence"]
+    assert kept["outcome"]["evidence"]["paid"] == OUTCOME["evidence"]["paid"]
 
 
 def test_nobody_asked_nothing_is_made(made: list[Mapping[str, Value]]) -> None:

@@ -9,9 +9,10 @@ from django.conf import settings
 
 from pipeline import workspaces
 from pipeline.keystore import keystore
-from pipeline.models import Run, Secret
+from pipeline.models import AdapterCall, Envelope, Run, Secret
 from sabotage.control import bench
-from sabotage.gallery import EXHIBITS, invoices, split_limit
+from sabotage.evidence import fields_of
+from sabotage.gallery import EXHIBITS, invoices, reading, split_limit
 from sabotage.models import Attack
 from sabotage.shape import InjectionError
 from sabotage.showing import show
@@ -221,6 +222,43 @@ class TestEvidence:
         shot = held("drained_budget")
         assert shot.evidence["account"] == {"limit": 4, "booked": 4, "used": 4}
         assert shot.evidence["resumed"] == 4
+
+    def test_calls_and_payments_are_those_of_all_its_runs(self) -> None:
+        shot = held("split_limit")
+        assert shot.evidence["calls_since"]["model.propose"] == 3
+        assert shot.evidence["calls_since"]["stripe.create_payment_intent"] == 1
+        both = held("colluding_agents").evidence
+        agents = [each["run"] for each in both["agents_ended"]]
+        calls = AdapterCall.objects.filter(run__code__in=agents)
+        assert sum(both["calls_since"].values()) == calls.count()
+        assert sorted(each["amount_minor"] for each in both["paid"]) == [10_000, 900_000]
+
+    def test_a_call_of_any_of_its_runs_that_nobody_sealed_is_counted(self) -> None:
+        runs = [at("succeeded"), at("succeeded")]
+        assert reading.together([reading.ended(run) for run in runs])["calls"] == 0
+        call = AdapterCall.objects.filter(run=runs[1]).latest("number")
+        AdapterCall.objects.create(
+            run=runs[1],
+            number=call.number + 1,
+            key="f" * 64,
+            tool="stripe.create_payment_intent",
+            at_ms=call.at_ms,
+        )
+        told = reading.together([reading.ended(run) for run in runs])
+        assert told["calls"] == 1
+
+    def test_each_run_that_was_stopped_names_the_envelope_that_says_so(self) -> None:
+        ended = held("split_limit").evidence["agents_ended"]
+        stopped = [each for each in ended if each["rule"]]
+        for each in stopped:
+            run = Run.objects.get(code=each["run"])
+            row = Envelope.objects.get(run=str(run.id), n=each["event"] - 1)
+            assert (row.hash, fields_of(row.bytes)["rule"]) == (each["hash"], "BUD-001")
+        assert [each["hash"] for each in ended if each not in stopped] == [""]
+
+    def test_the_house_that_is_restored_is_paid_for_by_the_far_sides_own_list(self) -> None:
+        told = held("restored_snapshot").evidence["paid"]
+        assert [(each["amount_minor"], each["currency"]) for each in told] == [(BILL, "EUR")]
 
     def test_the_preparer_is_paid_its_own_and_the_charger_its_own(self) -> None:
         shot = held("colluding_agents")

@@ -8,10 +8,15 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from celery import current_app
 from django.conf import settings
 
+from pipeline import workspaces
+from pipeline.models import Run
+from sabotage import copies
 from sabotage.gallery import EXHIBITS
 from sabotage.guards import Claim, claims
+from sabotage.showing import show
 from sabotage.unguarded import run_copy
 
 SEED = "nanovm"
@@ -39,6 +44,30 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_every_attack_of_the_gallery_names_its_guards() -> None:
     assert {each.injector for each in OURS} == set(EXHIBITS)
     assert len({each.injector for each in sample()}) == SIZE
+
+
+@pytest.mark.usefixtures("runtime_here", "data")
+def test_a_shot_with_runs_of_its_own_is_made_on_a_copy_as_it_was_fired(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
+    monkeypatch.setattr(current_app, "send_task", lambda *_args, **_named: None)
+    owner = workspaces.create()
+    with monkeypatch.context() as driven_here:
+        driven_here.setattr(settings, "REDIS_URL", None)
+        shot = show(owner, "split_limit", {"agents": "2", "amount_minor": "600000"}, "")
+    runs = Run.objects.count()
+    copies.ask(shot)
+    copies.carry_out(str(shot.id))
+    shot.refresh_from_db()
+    outcome = shot.unguarded["outcome"]
+    assert (shot.integrity, outcome["integrity"], outcome["got_through"]) == (
+        "HELD",
+        "BREACHED",
+        True,
+    )
+    assert [each["amount_minor"] for each in outcome["evidence"]["paid"]] == [600_000] * 2
+    assert (Run.objects.count(), Run.objects.filter(workspace=owner).count()) == (runs, 0)
 
 
 @pytest.mark.usefixtures("data")
