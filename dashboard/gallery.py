@@ -1,15 +1,17 @@
-"""The gallery as its page shows it: every exhibit with the visitor's last shot at it."""
+"""The gallery as its pages show it: every exhibit with the visitor's last shot, and every shot."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Count, Q, QuerySet
 
+from dashboard import unguarded
+from dashboard.templatetags.show import money
+from dashboard.unguarded import Beside
 from dashboard.verdicts import rule_of
 from nanovm_core.rules import Rule
-from pipeline.extract.currencies import decimal_text
 from pipeline.models import Workspace
 from sabotage.gallery import EXHIBITS
 from sabotage.gallery.exhibit import Exhibit
@@ -17,7 +19,7 @@ from sabotage.models import Attack
 from sabotage.shape import InjectionError
 from sabotage.showing import show
 
-__all__ = ["EXHIBITS", "InjectionError", "Piece", "Shown", "pieces", "show_to"]
+__all__ = ["EXHIBITS", "InjectionError", "Piece", "Shown", "find", "pieces", "show_to", "url_of"]
 
 # What every attack's evidence has; the card shows it elsewhere, or the run's own page does.
 COMMON = frozenset(
@@ -40,34 +42,72 @@ COMMON = frozenset(
         "seen_by_the_attack",
     }
 )
+# What the attacks with runs of their own tell of each of them.
+EACH_RUN = ("agents_ended", "runs_ended")
 SLOW = frozenset({"restored_snapshot"})  # five commands, each a process of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What came of a shot, in the fields of a card."""
+    """What came of a shot, in the fields of a card.
 
+    ``run`` is empty where the shot's runs lie in a workspace of their own: this says all of
+    them that its visitor is told.
+    """
+
+    name: str
     verdict: str
-    headline: str
     rule: Rule
     where: str
     integrity: str
     breaches: tuple[str, ...]
     calls: int
     payments: str
-    found: Mapping[str, Any]  # what this attack alone looks for
+    evidence: Mapping[str, Any]
     params: Mapping[str, Any]
     run: str  # its code, where the run lies in the visitor's own workspace; else empty
+    run_id: str
+    fired_at: str  # the run's code, wherever it lies
     id: str
     created_ms: int
     control: Mapping[str, Any]  # what the naive loop did
+    beside: Beside | None  # what it did to a copy without its guard
+
+    @property
+    def url(self) -> str:
+        return url_of(self.name, self.id)
+
+    @property
+    def wants(self) -> str:
+        return EXHIBITS[self.name].injector.wants
+
+    @property
+    def found(self) -> Mapping[str, Any]:
+        """What this attack alone looks for."""
+        return {name: value for name, value in self.evidence.items() if name not in COMMON}
+
+    @property
+    def runs(self) -> Sequence[Mapping[str, Any]]:
+        """How each of its runs ended, where it made several."""
+        return next((self.evidence[name] for name in EACH_RUN if name in self.evidence), ())
+
+    @property
+    def paid(self) -> Sequence[Mapping[str, Any]]:
+        """Each payment that the far side lists."""
+        return unguarded.paid(self.evidence)
+
+    @property
+    def event(self) -> int | None:
+        """The number of the envelope that records the answer, in the run that was fired at."""
+        number = self.evidence.get("event")
+        return number if isinstance(number, int) else None
 
     @property
     def breached(self) -> bool:
         return self.integrity == "BREACHED"
 
     @property
-    def outcome(self) -> str:
+    def headline(self) -> str:
         """What came of it in a sentence; a breach is never told as a refusal."""
         if self.breached:
             return "It got through."
@@ -91,8 +131,7 @@ class Piece:
 
 def pieces(workspace: UUID | None) -> tuple[Piece, ...]:
     """Every exhibit, with the last shot of this workspace at it."""
-    shots = Attack.objects.filter(workspace=workspace, injector__in=EXHIBITS).exclude(verdict="")
-    counts = dict(shots.order_by().values_list("injector").annotate(Count("pk")))
+    counts = dict(_judged(workspace).order_by().values_list("injector").annotate(Count("pk")))
     return tuple(
         Piece(
             exhibit=exhibit,
@@ -112,9 +151,28 @@ def show_to(owner: Workspace, name: str, params: Mapping[str, str], key: str) ->
     show(owner, name, params, key)
 
 
+def find(workspace: UUID | None, name: str, attack_id: UUID | str) -> Shown | None:
+    """A shot at this exhibit, if this workspace fired it."""
+    row = _judged(workspace).filter(injector=name, pk=attack_id).select_related("run").first()
+    return _shown(row) if row is not None else None
+
+
+def url_of(name: str, attack_id: UUID | str) -> str:
+    """The page of a shot, for as long as it is kept."""
+    return f"/attack/gallery/{name}/{attack_id}/"
+
+
+def _judged(workspace: UUID | None) -> "QuerySet[Attack]":
+    """The shots of a workspace, and of those that a restore closed and that it goes on for."""
+    if workspace is None:
+        return Attack.objects.none()
+    mine = Q(workspace=workspace) | Q(workspace__successor=workspace)
+    return Attack.objects.filter(mine, injector__in=EXHIBITS).exclude(verdict="")
+
+
 def _last(workspace: UUID | None, name: str) -> Shown | None:
-    rows = Attack.objects.filter(workspace=workspace, injector=name).exclude(verdict="")
-    row = rows.select_related("run").order_by("-created_ms").first()
+    rows = _judged(workspace).filter(injector=name).select_related("run")
+    row = rows.order_by("-created_ms").first()
     return _shown(row) if row is not None else None
 
 
@@ -122,32 +180,30 @@ def _shown(row: Attack) -> Shown:
     evidence: Mapping[str, Any] = row.evidence
     breaches = (*evidence.get("breaches", ()), *evidence.get("seen_by_the_attack", ()))
     return Shown(
+        name=row.injector,
         verdict=row.verdict,
-        headline=row.headline,
         rule=rule_of(row.rule),
         where=row.where,
         integrity=row.integrity,
         breaches=tuple(str(each) for each in breaches),
         calls=evidence.get("calls", 0),
         payments=_payments(evidence),
-        found={name: value for name, value in evidence.items() if name not in COMMON},
+        evidence=evidence,
         params=row.params,
         run=row.run.code if row.run.workspace_id == row.workspace_id else "",
+        run_id=str(row.run_id),
+        fired_at=row.run.code,
         id=str(row.pk),
         created_ms=row.created_ms,
         control=row.control,
+        beside=unguarded.beside_of(row),
     )
 
 
 def _payments(evidence: Mapping[str, Any]) -> str:
     """What Stripe's own list says was paid for the attack's runs, all of them."""
-    far = evidence.get("far_side", {})
-    if not far.get("reachable"):
+    if not evidence.get("far_side", {}).get("reachable"):
         return "not known: Stripe could not be asked"
-    made = [each for each in far.get("payments", ()) if each.get("status") == "succeeded"]
-    listed = evidence.get("paid", made)
-    sums = ", ".join(
-        f"{decimal_text(each['amount_minor'], each['currency'])} {each['currency']}"
-        for each in listed
-    )
+    listed = unguarded.paid(evidence)
+    sums = ", ".join(money(each["amount_minor"], each["currency"]) for each in listed)
     return f"{len(listed)} ({sums})" if listed else "none"

@@ -8,11 +8,12 @@ from uuid import UUID
 
 from dashboard.templatetags.show import money
 from sabotage import copies
+from sabotage.gallery import EXHIBITS
 from sabotage.guards import why_none
 from sabotage.models import Attack
 from sabotage.unguarded import SECONDS_MAX, CopyError
 
-__all__ = ["SECONDS_MAX", "Beside", "CopyError", "ask", "beside"]
+__all__ = ["SECONDS_MAX", "Beside", "CopyError", "ask", "beside", "beside_of", "paid"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ class Beside:
     money: tuple[str, ...]  # what the far side's own list holds
     noticed: tuple[str, ...]
     guards: tuple[Mapping[str, str], ...]
-    end: str
+    end: str  # empty where its runs are several, or none
     none: str = ""  # why no guard could be taken out for this form of the attack
 
     @property
@@ -40,7 +41,11 @@ class Beside:
 
 def beside(attack_id: UUID) -> Beside | None:
     """What is known of the attack's copy, or why there can be none; None where nothing is said."""
-    row = Attack.objects.get(pk=attack_id)
+    return beside_of(Attack.objects.get(pk=attack_id))
+
+
+def beside_of(row: Attack) -> Beside | None:
+    """The same of an attack that was read already."""
     claim = copies.claim_on(row)
     kept: dict[str, Any] = row.unguarded
     if claim is None:
@@ -55,11 +60,17 @@ def beside(attack_id: UUID) -> Beside | None:
         else kept.get("why", ""),
         shows=claim.shows,
         word="BREACHED" if outcome.get("got_through") else "HELD",
-        money=_sums(evidence.get("far_side", {})),
+        money=_sums(evidence),
         noticed=tuple(evidence.get("breaches", ())) or (str(evidence.get("headline", "")),),
         guards=tuple(outcome.get("without", ())),
-        end=str(evidence.get("after", "")),
+        end=_end(row.injector, evidence),
     )
+
+
+def _end(injector: str, evidence: Mapping[str, Any]) -> str:
+    """How the copy's run ended, where there was one that was attacked."""
+    exhibit = EXHIBITS.get(injector)
+    return "" if exhibit and exhibit.alone else str(evidence.get("after", ""))
 
 
 def _no_copy(why: str) -> Beside | None:
@@ -78,8 +89,15 @@ def ask(attack_id: UUID) -> None:
     copies.ask(Attack.objects.get(pk=attack_id))
 
 
-def _sums(far: Mapping[str, Any]) -> tuple[str, ...]:
+def paid(evidence: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Every payment that the far side lists; of all the attack's runs, where it made several."""
+    made = evidence.get("far_side", {}).get("payments", ())
+    own = [each for each in made if each.get("status") == "succeeded"]
+    listed: list[Mapping[str, Any]] = evidence.get("paid", own)
+    return listed
+
+
+def _sums(evidence: Mapping[str, Any]) -> tuple[str, ...]:
     """What was paid, the same sums together: 5 × 1,284.50 EUR."""
-    paid = [each for each in far.get("payments", ()) if each["status"] == "succeeded"]
-    counted = Counter(money(each["amount_minor"], each["currency"]) for each in paid)
+    counted = Counter(money(each["amount_minor"], each["currency"]) for each in paid(evidence))
     return tuple(f"{count} × {text}" for text, count in counted.items())

@@ -51,6 +51,12 @@ urlpatterns = [
     path("attack/board/", arena.board, name="arena_board"),
     path("attack/gallery/news/", gallery.latest, name="gallery_news"),
     path("attack/gallery/<slug:name>/", gallery.fire, name="gallery_fire"),
+    path("attack/gallery/<slug:name>/<uuid:attack_id>/", gallery.shot, name="gallery_shot"),
+    path(
+        "attack/gallery/<slug:name>/<uuid:attack_id>/unguarded/",
+        gallery.without_guard,
+        name="gallery_unguarded",
+    ),
     path("attack/check/", arena.check, name="arena_check"),
     path("attack/propose/", arena.propose, name="arena_propose"),
     path("attack/start/", arena.start, name="arena_start"),

@@ -1,12 +1,13 @@
 """Firing an injector at a run, and the verdict's own page."""
 
+from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard import attacks, broadcast, frames, unguarded, verdicts
+from dashboard import attacks, broadcast, frames, gallery, unguarded, verdicts
 from dashboard.models import Entry
 from dashboard.once import key_of, once
 from dashboard.pages import is_live, own_run, page, see_other
@@ -41,6 +42,8 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     shot = attacks.find(run, attack_id)
     if shot is None:
         raise Http404("there is no such attack on this run")
+    if shot.injector in gallery.EXHIBITS:  # a shot of the gallery has one page, there
+        return HttpResponseRedirect(gallery.url_of(shot.injector, shot.id))
     beside = unguarded.beside(attack_id)
     context = {
         "run": run,
@@ -49,12 +52,20 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
         "beside": beside,
         "entry": Entry.objects.filter(attack_id=attack_id).first(),
     }
+    return looking_again(request, "run/attack.html", context, beside)
+
+
+def looking_again(
+    request: HttpRequest, template: str, context: dict[str, Any], beside: unguarded.Beside | None
+) -> HttpResponse:
+    """The page of an attack: while its copy is made it looks again by itself, without any script.
+
+    To an address that differs from its own in what follows the # alone, a browser only scrolls.
+    """
     if beside is None or not beside.under_way:
-        return render(request, "run/attack.html", context)
-    # The page looks by itself, without any script. To an address that differs from its own in
-    # what follows the # alone, a browser only scrolls.
+        return render(request, template, context)
     again = f"{request.path}?at={now_ms()}#unguarded"
-    response = render(request, "run/attack.html", {**context, "again": again})
+    response = render(request, template, {**context, "again": again})
     response["Refresh"] = f"{LOOK_AGAIN_S}; url={again}"
     return response
 

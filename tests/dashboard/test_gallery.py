@@ -39,10 +39,10 @@ def test_a_shot_is_fired_without_javascript_and_stays_on_its_card(visitor: Visit
     assert 'href="/docs/rules/CAP-030/"' in shown
     assert re.search(r"nanovm_core/capabilities\.py:\d+ attenuate", said)
     assert "Payments none, by the own list of the Stripe test counterpart" in said
-    assert "Unauthorized calls 0, by the adapters' own records" in said
+    assert "Unauthorized calls 0 by the adapters' own records" in said
     assert "HELD" in said
     assert "how: any amount" in said
-    link = re.search(r'href="(/runs/[^"]+/attacks/[^"]+/)"', shown)
+    link = re.search(r'href="(/attack/gallery/widened_grant/[^"]+/)"', shown)
     assert link
     assert "CAP-030" in visitor.read(link[1])
 

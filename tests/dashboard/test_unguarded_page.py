@@ -75,7 +75,7 @@ def test_the_button_asks_for_a_copy_and_leads_back_to_the_card(
     visitor: Visitor, queued: list[str]
 ) -> None:
     path = attacked(visitor)
-    assert '<form method="post" action="unguarded/">' in card(visitor.read(path))
+    assert f'<form method="post" action="{path}unguarded/">' in card(visitor.read(path))
     queued.clear()
     response = visitor.post(f"{path}unguarded/")
     assert (response.status_code, response["Location"]) == (303, f"{path}#unguarded")
