@@ -112,6 +112,15 @@ def filled(preset: Preset, run: RunHead | None) -> Typed:
     return Typed(text=text, mode=preset.mode)
 
 
+def typed_of(raw: bytes) -> Typed:
+    """How the box has to be filled for these bytes: as text where they all show as such."""
+    text = raw.decode("utf-8", "replace")
+    plain = all(each.isprintable() or each in "\n\t" for each in text)
+    if plain and text.encode() == raw:
+        return Typed(text=text)
+    return Typed(text="".join(map(_escaped, raw)), mode="percent")
+
+
 def is_read(run: RunHead | None) -> bool:
     """Whether the run knows what its invoice says."""
     return run is not None and isinstance(slots_of(run.id).get("amount_minor"), int)
@@ -149,6 +158,12 @@ def _key(run: RunHead | None) -> str:
     """The idempotency key of what the run owes; zeros where it owes nothing."""
     owed = Outbox.objects.filter(run_id=run.id, done_ms=None).first() if run else None
     return owed.key if owed is not None else "0" * 64
+
+
+def _escaped(byte: int) -> str:
+    """A byte for the mode of percent escapes."""
+    plain = 0x20 <= byte < 0x7F or byte == 0x0A
+    return chr(byte) if plain and byte != 0x25 else f"%{byte:02X}"
 
 
 def _text(text: str) -> bytes:

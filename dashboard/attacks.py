@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from django.db.models import Count, QuerySet
 
 from pipeline.queries import personal
 from pipeline.queries.runs import RunHead
+from pipeline.vaultstore import TOMBSTONE
 from sabotage.base import INJECTORS, InjectionError, Injector, fire
 from sabotage.models import Attack
 
@@ -28,6 +29,8 @@ __all__ = [
     "fired",
     "ids_with",
     "of_run",
+    "row_of",
+    "varied",
 ]
 
 ALL = "all"  # in place of an injector's name: each of them once
@@ -66,6 +69,12 @@ class Shot:
         return str(self.evidence.get("found", ""))
 
     @property
+    def whole(self) -> bool:
+        """Whether everything that was fired is still known, the words too."""
+        names = {param.name for param in INJECTORS[self.injector].params}
+        return names <= self.params.keys() and TOMBSTONE not in self.params.values()
+
+    @property
     def rest(self) -> tuple[tuple[str, Any], ...]:
         """The evidence that no field of the card shows by itself."""
         return tuple((k, v) for k, v in self.evidence.items() if k not in SHOWN)
@@ -78,6 +87,7 @@ class Card:
     injector: Injector
     fired: int
     last: Shot | None
+    like: Shot | None = None  # its form is filled in as this one's was
 
 
 SHOWN = frozenset(
@@ -130,8 +140,13 @@ def fired(run: RunHead) -> Mapping[str, int]:
 
 
 def find(run: RunHead, attack_id: UUID) -> Shot | None:
-    row = Attack.objects.filter(run_id=run.id, pk=attack_id).first()
+    row = row_of(run, attack_id)
     return _shot(row) if row else None
+
+
+def row_of(run: RunHead, attack_id: UUID) -> Attack | None:
+    """The stored attack, where it is one on this run."""
+    return Attack.objects.filter(run_id=run.id, pk=attack_id).first()
 
 
 def attacked(workspace: UUID | None) -> dict[str, int]:
@@ -164,6 +179,27 @@ def cards(run: RunHead, shots: Sequence[Shot]) -> tuple[Card, ...]:
         )
         for name, injector in INJECTORS.items()
     )
+
+
+def varied(cards: Sequence[Card], shot: Shot) -> tuple[Card, ...]:
+    """The cards, with the form of the shot's injector filled in as the shot was.
+
+    What is kept of it no more stays as the form has it at first.
+    """
+    return tuple(
+        replace(card, injector=_as_in(card.injector, shot), like=shot)
+        if card.injector.name == shot.injector
+        else card
+        for card in cards
+    )
+
+
+def _as_in(injector: Injector, shot: Shot) -> Injector:
+    known = {name: value for name, value in shot.params.items() if value != TOMBSTONE}
+    params = (
+        replace(param, default=known.get(param.name, param.default)) for param in injector.params
+    )
+    return replace(injector, params=tuple(params))
 
 
 def _last(run: RunHead, injector: str, shots: Sequence[Shot]) -> Shot | None:

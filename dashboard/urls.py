@@ -12,6 +12,7 @@ from dashboard.views import (
     gallery,
     privacy,
     run,
+    share,
     start,
     tour,
 )
@@ -43,6 +44,9 @@ urlpatterns = [
         attacks.without_guard,
         name="unguarded",
     ),
+    path("runs/<code:code>/attacks/<uuid:attack_id>/curl/", share.curl, name="curl"),
+    path("runs/<code:code>/attacks/<uuid:attack_id>/vary/", share.vary, name="vary"),
+    path("runs/<code:code>/attacks/<uuid:attack_id>/report.md", share.report, name="report"),
     path("runs/<code:code>/attacks/<slug:name>/", attacks.fire, name="fire"),
     path("runs/<code:code>/again/", start.again, name="again"),
     path("runs/<code:code>/<command:name>/", run.command, name="command"),

@@ -46,6 +46,7 @@ class Verdict:
     at_ms: int
     control: Mapping[str, Any] = field(default_factory=dict)  # the naive loop's, for an attack
     attack: UUID | None = None  # None where the record itself says it
+    breached: bool = False
 
     @property
     def offending(self) -> str:
@@ -112,6 +113,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         at_ms=shot.created_ms,
         control=shot.control,
         attack=UUID(shot.id),
+        breached=shot.breached,
     )
 
 

@@ -12,7 +12,16 @@ from django.template.loader import render_to_string
 from django.utils.crypto import salted_hmac
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard import arena, arena_judge, arena_quota, arena_score, arena_target, broadcast
+from dashboard import (
+    arena,
+    arena_judge,
+    arena_quota,
+    arena_score,
+    arena_target,
+    attacks,
+    broadcast,
+    curl,
+)
 from dashboard import poison as poisons
 from dashboard import workspace as visitors
 from dashboard.arena import BoxError, Typed
@@ -41,7 +50,8 @@ def home(request: HttpRequest) -> HttpResponse:
     run = _run(request, request.GET.get("run", ""))
     chosen = arena.presets().get(request.GET.get("preset", ""))
     more: dict[str, Any] = {"poison": poisons.box(poisons.example(request.GET.get("note", "")))}
-    return _page(request, run, arena.filled(chosen, run) if chosen else _faithful(run), **more)
+    typed = arena.filled(chosen, run) if chosen else _again(request, run) or _faithful(run)
+    return _page(request, run, typed, **more)
 
 
 @page
@@ -162,6 +172,15 @@ def _typed(request: HttpRequest) -> Typed:
     mode = request.POST.get("mode", "")
     known = mode if mode in {each[0] for each in arena.MODES} else arena.MODES[0][0]
     return Typed(text=request.POST.get("proposal", ""), mode=known)
+
+
+def _again(request: HttpRequest, run: RunHead | None) -> Typed | None:
+    """What was proposed to this run before, to vary it; None where its words are not kept."""
+    try:
+        row = attacks.row_of(run, UUID(request.GET.get("vary", ""))) if run else None
+        return arena.typed_of(curl.words_of(row)) if row else None
+    except (ValueError, curl.GoneError):
+        return None
 
 
 def _faithful(run: RunHead | None) -> Typed:

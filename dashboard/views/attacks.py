@@ -11,6 +11,7 @@ from dashboard import attacks, broadcast, frames, gallery, unguarded, verdicts
 from dashboard.models import Entry
 from dashboard.once import key_of, once
 from dashboard.pages import is_live, own_run, page, see_other
+from dashboard.views import share
 from dashboard.views.run import answer
 from pipeline.models import Workspace
 from pipeline.queries.runs import RunHead
@@ -51,6 +52,7 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
         "verdict": verdicts.of_attack(run, shot),
         "beside": beside,
         "entry": Entry.objects.filter(attack_id=attack_id).first(),
+        **share.context_of(request, run, attack_id),
     }
     return looking_again(request, "run/attack.html", context, beside)
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard import frames, verdicts
+from dashboard import attacks, frames, verdicts
+from dashboard.attacks import Shot
 from dashboard.once import once
 from dashboard.pages import is_live, own_run, page, see_other
 from dashboard.views.arena import box_of
@@ -36,7 +38,19 @@ DECISIONS: Mapping[str, Callable[[str, str, str], Decision]] = {
 def live(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     flash = verdicts.rule_of(request.GET.get("refused", "")[:20])
-    return render(request, "run/page.html", {**page_of(run), "flash": flash.code and flash})
+    context = {**page_of(run), "flash": flash.code and flash}
+    like = _like(request, run)
+    if like is not None:
+        context["injectors"] = attacks.varied(context["injectors"], like)
+    return render(request, "run/page.html", context)
+
+
+def _like(request: HttpRequest, run: RunHead) -> Shot | None:
+    """The attack of which the visitor wants to try a variation."""
+    try:
+        return attacks.find(run, UUID(request.GET.get("vary", "")))
+    except ValueError:
+        return None
 
 
 def page_of(run: RunHead) -> dict[str, Any]:

@@ -1,0 +1,112 @@
+"""Copying an attack's link and its request by the keyboard; the request then fires from a shell."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import visitor
+from tests.browser.conftest import Complaints
+from tests.house.demo import Demo
+
+COOKIE = "nanovm_workspace"
+SHOT = re.compile(r"/runs/[A-Z0-9]{4}-\d{2}/attacks/[0-9a-f-]{36}/$")
+CLIPBOARD = "() => navigator.clipboard.readText()"
+
+
+@pytest.fixture
+def attacked(page: Page) -> str:
+    """A run that is held before its start, and was attacked there; its code."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    code = visitor.begin(page, hold=True)
+    visitor.be_live(page)
+    visitor.fire(page, "tool_injection", proposal='{\n  "tool": "it\'s $HOME"\n}')
+    visitor.verdict(page, "BLOCKED")
+    return code
+
+
+def copied(page: Page, name: str) -> str:
+    """Press the verdict's button with the keyboard; what then lies on the clipboard."""
+    button = page.locator(".verdict").get_by_role("button", name=name)
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#say")).to_have_text(f"{name}: done.")
+    expect(page.locator(".verdict button:focus")).to_have_text("Copied")
+    return str(page.evaluate(CLIPBOARD))
+
+
+def test_link_and_request_are_copied_from_the_card_and_from_the_page(
+    page: Page, attacked: str
+) -> None:
+    link = copied(page, "Copy link")
+    command = copied(page, "Copy as curl")
+    assert SHOT.search(link)
+    assert f"/runs/{attacked}/attacks/tool_injection/" in command
+    page.goto(link)
+    assert copied(page, "Copy link") == link
+    assert copied(page, "Copy as curl") == command
+    page.locator("#take-along").get_by_role("button", name="Copy as curl").press("Space")
+    expect(page.locator("#say")).to_have_text("Copy as curl: done.")
+    assert page.evaluate(CLIPBOARD) == page.locator("#its-curl").text_content() == command
+
+
+def test_without_a_clipboard_the_old_way_serves(page: Page, attacked: str) -> None:
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.evaluate("() => navigator.clipboard.writeText('before')")
+    page.reload()
+    visitor.be_live(page)
+    page.locator("#verdict").get_by_role("button", name="Copy as curl").press("Enter")
+    expect(page.locator("#say")).to_have_text("Copy as curl: done.")
+    page.fill("#arena-proposal", "")
+    page.locator("#arena-proposal").press("Control+v")
+    assert "curl -sS" in page.input_value("#arena-proposal")
+
+
+def test_what_cannot_be_copied_is_told(page: Page, attacked: str, complaints: Complaints) -> None:
+    complaints.expect("ERR_FAILED")
+    page.route("**/curl/", lambda route: route.abort())
+    with page.expect_event("requestfailed"):
+        page.locator("#verdict").get_by_role("button", name="Copy as curl").click()
+    expect(page.locator("#say")).to_contain_text("Copy as curl: not done.")
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here to fire it with")
+def test_the_command_fires_it_from_a_shell(page: Page, attacked: str, app: Demo) -> None:
+    command = copied(page, "Copy as curl")
+    found = {each["name"]: each["value"] for each in page.context.cookies()}
+    env = {"NANOVM_WORKSPACE": found[COOKIE], "HOME": "/nonexistent"}
+    done = subprocess.run(
+        ["bash", "-c", command], env=env, capture_output=True, text=True, check=True
+    )
+    status, url = done.stdout.split()
+    assert (status, url.startswith(f"{app.url}/runs/{attacked}/attacks/")) == ("303", True)
+    expect(page.locator("#score")).to_contain_text("2 fired · 0 got through")
+    page.goto(url)
+    expect(page.locator(".versus pre").first).to_contain_text("it's $HOME")
+
+
+def test_a_variation_is_begun_from_the_card(page: Page, attacked: str) -> None:
+    page.locator("#verdict").get_by_role("link", name="Try a variation").click()
+    page.wait_for_url(re.compile(r"\?vary=.*#name-tool_injection$"))
+    visitor.be_live(page)
+    assert page.input_value("#tool_injection-proposal") == '{\n  "tool": "it\'s $HOME"\n}'
+    visitor.fire(page, "tool_injection", proposal="{}")
+    expect(page.locator("#score")).to_contain_text("2 fired")
+
+
+def test_without_javascript_the_texts_stand_there(
+    arrive: Callable[..., Page], base_url: str
+) -> None:
+    page = arrive(java_script_enabled=False)
+    code = visitor.begin(page, hold=True)
+    page.click("#fire-skip_step")
+    page.wait_for_url(SHOT)
+    expect(page.locator("#its-link")).to_have_text(page.url)
+    expect(page.locator("#its-curl")).to_contain_text(f"{base_url}/runs/{code}/attacks/skip_step/")
+    for name in ("Copy link", "Copy as curl"):
+        expect(page.locator(f"button:has-text('{name}')").first).to_be_hidden()
+    page.click("text=As plain text")
+    assert "curl -sS" in page.content()
