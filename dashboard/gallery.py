@@ -19,7 +19,17 @@ from sabotage.models import Attack
 from sabotage.shape import InjectionError
 from sabotage.showing import show
 
-__all__ = ["EXHIBITS", "InjectionError", "Piece", "Shown", "find", "pieces", "show_to", "url_of"]
+__all__ = [
+    "EXHIBITS",
+    "InjectionError",
+    "Piece",
+    "Shown",
+    "find",
+    "pieces",
+    "show_to",
+    "shown_of",
+    "url_of",
+]
 
 # What every attack's evidence has; the card shows it elsewhere, or the run's own page does.
 COMMON = frozenset(
@@ -66,7 +76,6 @@ class Shown:
     evidence: Mapping[str, Any]
     params: Mapping[str, Any]
     run: str  # its code, where the run lies in the visitor's own workspace; else empty
-    run_id: str
     fired_at: str  # the run's code, wherever it lies
     id: str
     created_ms: int
@@ -151,10 +160,9 @@ def show_to(owner: Workspace, name: str, params: Mapping[str, str], key: str) ->
     show(owner, name, params, key)
 
 
-def find(workspace: UUID | None, name: str, attack_id: UUID | str) -> Shown | None:
-    """A shot at this exhibit, if this workspace fired it."""
-    row = _judged(workspace).filter(injector=name, pk=attack_id).select_related("run").first()
-    return _shown(row) if row is not None else None
+def find(workspace: UUID | None, name: str, attack_id: UUID) -> Attack | None:
+    """A judged shot at this exhibit, if this workspace fired it."""
+    return _judged(workspace).filter(injector=name, pk=attack_id).select_related("run").first()
 
 
 def url_of(name: str, attack_id: UUID | str) -> str:
@@ -173,10 +181,11 @@ def _judged(workspace: UUID | None) -> "QuerySet[Attack]":
 def _last(workspace: UUID | None, name: str) -> Shown | None:
     rows = _judged(workspace).filter(injector=name).select_related("run")
     row = rows.order_by("-created_ms").first()
-    return _shown(row) if row is not None else None
+    return shown_of(row) if row is not None else None
 
 
-def _shown(row: Attack) -> Shown:
+def shown_of(row: Attack) -> Shown:
+    """A judged shot, in the fields of its card."""
     evidence: Mapping[str, Any] = row.evidence
     breaches = (*evidence.get("breaches", ()), *evidence.get("seen_by_the_attack", ()))
     return Shown(
@@ -191,7 +200,6 @@ def _shown(row: Attack) -> Shown:
         evidence=evidence,
         params=row.params,
         run=row.run.code if row.run.workspace_id == row.workspace_id else "",
-        run_id=str(row.run_id),
         fired_at=row.run.code,
         id=str(row.pk),
         created_ms=row.created_ms,

@@ -61,6 +61,11 @@ urlpatterns = [
         gallery.without_guard,
         name="gallery_unguarded",
     ),
+    path(
+        "attack/gallery/<slug:name>/<uuid:attack_id>/report.md",
+        gallery.report,
+        name="gallery_report",
+    ),
     path("attack/check/", arena.check, name="arena_check"),
     path("attack/propose/", arena.propose, name="arena_propose"),
     path("attack/start/", arena.start, name="arena_start"),

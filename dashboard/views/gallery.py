@@ -7,11 +7,16 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard import broadcast, gallery, unguarded, workspace
+from dashboard import breach_report, broadcast, curl, gallery, unguarded, workspace
+from dashboard.downloads import attached
 from dashboard.once import key_of, once
 from dashboard.pages import news, page, see_other
 from dashboard.views.attacks import looking_again
 from pipeline.models import Workspace
+from pipeline.queries.runs import head_of
+from sabotage.models import Attack
+
+MARKDOWN = "text/markdown; charset=utf-8"
 
 
 @page
@@ -54,25 +59,37 @@ def fire(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 def shot(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
     """Everything of one shot, for the visitor who fired it."""
-    shown = _own(request, name, attack_id)
-    return looking_again(request, "gallery/shot.html", _context(shown), shown.beside)
+    row = _own(request, name, attack_id)
+    shown = gallery.shown_of(row)
+    return looking_again(request, "gallery/shot.html", _context(request, row, shown), shown.beside)
+
+
+@page
+@require_safe
+def report(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
+    """The report of a breach; where nothing got through there is none."""
+    row = _own(request, name, attack_id)
+    if not breach_report.is_due(row):
+        raise Http404("nothing got through, so there is nothing to report")
+    response = HttpResponse(breach_report.text_of(row), content_type=MARKDOWN)
+    return attached(response, f"breach-{name}-{attack_id}.md")
 
 
 @page
 @require_POST
 def without_guard(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
     """Have this shot made again on a throw-away copy that lacks its guard."""
-    shown = _own(request, name, attack_id)
+    row = _own(request, name, attack_id)
     try:
         unguarded.ask(attack_id)
     except unguarded.CopyError as error:
-        context = {**_context(shown), "refused": str(error)}
+        context = {**_context(request, row, gallery.shown_of(row)), "refused": str(error)}
         return render(request, "gallery/shot.html", context, status=422)
-    broadcast.announce(shown.run_id)
-    return see_other(f"{shown.url}#unguarded")
+    broadcast.announce(str(row.run_id))
+    return see_other(f"{gallery.url_of(name, attack_id)}#unguarded")
 
 
-def _own(request: HttpRequest, name: str, attack_id: UUID) -> gallery.Shown:
+def _own(request: HttpRequest, name: str, attack_id: UUID) -> Attack:
     """The visitor's own shot; anyone else's is as absent as one that never was."""
     found = gallery.find(workspace.current(request), name, attack_id)
     if found is None:
@@ -80,8 +97,14 @@ def _own(request: HttpRequest, name: str, attack_id: UUID) -> gallery.Shown:
     return found
 
 
-def _context(shown: gallery.Shown) -> dict[str, object]:
-    return {"shot": shown, "verdict": shown, "beside": shown.beside}
+def _context(request: HttpRequest, row: Attack, shown: gallery.Shown) -> dict[str, object]:
+    return {
+        "shot": shown,
+        "verdict": shown,
+        "beside": shown.beside,
+        "link": request.build_absolute_uri(shown.url),
+        "curl": curl.of_attack(row, head_of(row.run), f"{request.scheme}://{request.get_host()}"),
+    }
 
 
 def _page(

@@ -120,6 +120,7 @@ def test_it_is_nobody_elses(visitor: Visitor, queued: list[str]) -> None:
     shoot(other, SHARED)
     for stranger in (other, Visitor()):
         stranger.read(path, 404)
+        stranger.read(f"{path}report.md", 404)
         assert stranger.post(f"{path}unguarded/").status_code == 404
     assert Visitor(enforce_csrf_checks=True).post(f"{path}unguarded/").status_code == 403
     assert visitor.get(f"{path}unguarded/").status_code == 405
@@ -204,3 +205,22 @@ def test_a_breach_is_told_as_one(visitor: Visitor) -> None:
     page = visitor.read(path)
     assert re.search(r'class="banner-breach" role="alert">BREACHED. It &lt;got&gt; out', page)
     assert "It got through." in words(page)
+    assert f'href="{path}report.md"' in page
+    report = visitor.read(f"{path}report.md")
+    assert report.startswith("# BREACHED: widened_grant")
+    assert "- It <got> out." in report
+
+
+def test_what_was_held_is_not_reported(visitor: Visitor) -> None:
+    path = shoot(visitor, SHARED)
+    assert "report.md" not in visitor.read(path)
+    visitor.read(f"{path}report.md", 404)
+
+
+def test_it_can_be_taken_along(visitor: Visitor) -> None:
+    path = shoot(visitor, ALONE, unit="money")
+    page = visitor.read(path)
+    assert f'<code id="its-link">http://testserver{path}</code>' in page
+    said = words(page)
+    assert "--data-urlencode unit=money" in said
+    assert f"http://testserver{GALLERY}{ALONE}/" in said
