@@ -17,6 +17,7 @@ SIZE_BYTES_MAX = 1_048_576  # an envelope has kilobytes; bounds what one decode 
 DEPTH_MAX = 64  # nested arrays and objects; far below what a reader's stack holds
 UNTRUSTED_DEPTH_MAX = 16  # a proposed tool call needs four
 
+_INTEGER_MIN = -INTEGER_MAX
 _SCALARS = frozenset({str, int, bool, type(None)})
 _INTEGER_CHARS_MAX = 17  # INTEGER_MAX and a sign: longer digits are never converted
 _BAD_KEY = "an object's key is not an ASCII string"
@@ -33,7 +34,8 @@ def encode(value: object) -> bytes:
     method decides what is hashed. What it returns, ``decode`` accepts.
     """
     data = _written(value, [SIZE_BYTES_MAX], 0).encode("utf-8")
-    _require(len(data) <= SIZE_BYTES_MAX, "CAN-010", f"larger than {SIZE_BYTES_MAX} bytes")
+    if len(data) > SIZE_BYTES_MAX:
+        raise CanonicalError("CAN-010", f"larger than {SIZE_BYTES_MAX} bytes")
     return data
 
 
@@ -87,37 +89,40 @@ def _bytes(checked: Json) -> bytes:
 def _written(value: Any, left: list[int], depth: int) -> str:
     """The text of a value, checked as it is written; the recursion ends at DEPTH_MAX."""
     kind = type(value)
-    if kind in _TEXTS:
-        text = _TEXTS[kind](value)
-        _charge(left, len(text))
-        return text
-    _check_nesting(depth)
     if kind is dict or kind is MappingProxyType:
-        return _written_object(dict(value), left, depth + 1)
+        _check_nesting(depth)
+        return _written_object(value if kind is dict else dict(value), left, depth + 1)
     if kind is list or kind is tuple:
+        _check_nesting(depth)
         _charge(left, 2 + len(value))
         return f"[{','.join([_written(item, left, depth + 1) for item in value])}]"
-    raise _unknown(kind)
+    text = _scalar(kind, value)
+    _charge(left, len(text))
+    return text
 
 
 def _written_object(pairs: dict[Any, Any], left: list[int], depth: int) -> str:
-    """Its keys in order. What costs time here costs it once a field of every envelope."""
+    """Its keys in order. What costs time here costs it once a field of every envelope.
+
+    So the two kinds that most fields are of are written in place, as ``_scalar`` writes them.
+    """
     if not {*map(type, pairs)} <= {str}:
         raise CanonicalError("CAN-006", _BAD_KEY)
-    pieces, cost = [], 2
+    pieces, nested = [], 0
     for key in sorted(pairs):
-        value = pairs[key]
-        writes = _TEXTS.get(type(value))
-        name = _NAMES.get(key) or _name(key)
-        if writes is None:
-            cost += len(name)
-            pieces.append(name + _written(value, left, depth))
+        value, name = pairs[key], _NAMES.get(key) or _name(key)
+        kind = type(value)
+        if kind is str and value.isascii():
+            pieces.append(name + _QUOTED(value))
+        elif kind is int and _INTEGER_MIN <= value <= INTEGER_MAX:
+            pieces.append(name + repr(value))
         else:
-            text = name + writes(value)
-            cost += len(text) + 1
-            pieces.append(text)
-    _charge(left, cost)
-    return f"{{{','.join(pieces)}}}"
+            text = _written(value, left, depth)
+            nested += len(text)  # which was charged for itself
+            pieces.append(name + text)
+    text = f"{{{','.join(pieces)}}}"
+    _charge(left, len(text) - nested)
+    return text
 
 
 def _name(key: str) -> str:
@@ -130,9 +135,17 @@ def _name(key: str) -> str:
     return name
 
 
-def _string(text: str) -> str:
-    _check_text(text)
-    return _QUOTED(text)
+def _scalar(kind: type, value: Any) -> str:
+    if kind is str:
+        _check_text(value)
+        return _QUOTED(value)
+    if kind is int:
+        return repr(_in_range(value))
+    if kind is bool:
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    raise _unknown(kind)
 
 
 def _unknown(kind: type) -> CanonicalError:
@@ -248,7 +261,7 @@ def _integer(text: str) -> int:
 
 
 def _in_range(number: int) -> int:
-    if not -INTEGER_MAX <= number <= INTEGER_MAX:
+    if not _INTEGER_MIN <= number <= INTEGER_MAX:
         raise CanonicalError("CAN-005", f"an integer lies outside ±{INTEGER_MAX}")
     return number
 
@@ -278,12 +291,6 @@ def _refuse_constant(_: str) -> NoReturn:
 
 
 _QUOTED = json.encoder.encode_basestring
-_TEXTS: Mapping[type, Callable[[Any], str]] = {
-    str: _string,
-    int: lambda number: repr(_in_range(number)),
-    bool: lambda value: "true" if value else "false",
-    type(None): lambda _: "null",
-}
 _NAMES: dict[str, str] = {}
 _NAMES_MAX = 4096
 _WRITER = _writer(

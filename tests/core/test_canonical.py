@@ -193,10 +193,11 @@ def test_a_message_never_quotes_the_bytes() -> None:
     ],
 )
 def test_a_value_outside_the_profile_is_refused(value: object, code: str) -> None:
-    for act in (encode, freeze, thaw):
-        with pytest.raises(CanonicalError) as caught:
-            act(value)
-        assert caught.value.code == code
+    for wherever in (value, [value], {"key": value}, {"key": [{"key": value}]}):
+        for act in (encode, freeze, thaw):
+            with pytest.raises(CanonicalError) as caught:
+                act(wherever)
+            assert caught.value.code == code
 
 
 def test_integers_are_exact_up_to_the_limit() -> None:
@@ -209,11 +210,16 @@ def test_depth_ends_at_its_limit() -> None:
     with pytest.raises(CanonicalError, match="CAN-009"):
         decode(nested(DEPTH_MAX + 1))
     parse_untrusted(nested(UNTRUSTED_DEPTH_MAX), size_max=100)
-    value: list[Json] = []
-    for _ in range(DEPTH_MAX):
-        value = [value]
-    with pytest.raises(CanonicalError, match="CAN-009"):
-        encode(value)
+    array: Json = []
+    pairs: Json = {}
+    for _ in range(DEPTH_MAX - 1):
+        array, pairs = [array], {"a": pairs}
+    for value in (array, pairs):
+        for act in (encode, freeze, thaw):
+            act(value)
+            for deeper in ([value], {"a": value}):
+                with pytest.raises(CanonicalError, match="CAN-009"):
+                    act(deeper)
 
 
 def test_a_greater_depth_than_the_readers_own_is_never_granted() -> None:
