@@ -215,3 +215,20 @@ def test_erase_that_leaves_a_file_behind_exits_with_one(house: House) -> None:
     again = house.command("erase", "--run", run.code, "--reason", "art17-1-a")
     assert (again.returncode, json.loads(again.stdout)["state"]) == (0, "done")
     assert not document.exists()
+
+
+def test_judge_numbers_lines_as_an_editor_does_and_judges_none_that_is_blank(
+    house: House, tmp_path: Path
+) -> None:
+    desk = Path("examples/refund_desk")
+    given = ["judge", "--program", str(desk / "program.toml"), "--proposals"]
+    proposals = (desk / "proposals.jsonl").read_bytes().splitlines()
+    spaced = tmp_path / "spaced.jsonl"
+    spaced.write_bytes(b"\n \r\n".join([b"", *proposals, b"{", b"\t"]))
+    said = lines(house.command(*given, str(spaced), stripe=False))
+    plain = lines(house.command(*given, str(desk / "proposals.jsonl"), stripe=False))
+    there = {f"line {n}": f"line {2 * n + 1}" for n in range(1, len(proposals) + 1)}
+    assert said[:-1] == [{**each, "id": there.get(each["id"], each["id"])} for each in plain]
+    assert [each["id"] for each in plain if each["id"] in there] == ["line 22"]
+    number = spaced.read_bytes().split(b"\n").index(b"{") + 1
+    assert (len(plain), said[-1]["id"]) == (len(proposals), f"line {number}")

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator
+from itertools import tee
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -13,7 +14,7 @@ from pipeline.programs import program_at
 
 
 class Command(BaseCommand):
-    """Prints {id, verdict, rule, why} for each line; calls nothing and stores nothing."""
+    """Prints {id, verdict, rule, why} for each line but blank ones; calls and stores nothing."""
 
     help = "Judge proposals against a program, without doing anything."
 
@@ -32,14 +33,16 @@ class Command(BaseCommand):
         with one_sentence():
             given = argparse.Namespace(**options)
             program = program_at(Path(given.program), given.policy and Path(given.policy))
-            for verdict in judge(program, _lines(given.proposals)):
-                say_json(self.stdout, verdict._asdict())
+            lines, judged = tee(_lines(given.proposals))
+            for line, verdict in zip(lines, judge(program, judged), strict=True):
+                if line.strip():  # a blank one is judged for its number alone: it books nothing
+                    say_json(self.stdout, verdict._asdict())
 
 
 def _lines(name: str) -> Iterator[bytes]:
-    """The lines of a file that say something."""
+    """The lines of a file, blank ones too, so that they are counted as an editor counts them."""
     if name == "-":
-        yield from filter(bytes.strip, sys.stdin.buffer)
+        yield from sys.stdin.buffer
         return
     with Path(name).open("rb") as file:
-        yield from filter(bytes.strip, file)
+        yield from file
