@@ -310,9 +310,25 @@ def test_command_says_what_is_wrong_in_one_sentence(house: House, run: Run, tmp_
     done = house.command("export_bundle", "--run", run.code, "-o", out, stripe=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "LOG-006" in done.stderr
-    missing = str(tmp_path / "no" / "out.zip")
-    done = house.command(
-        "export_bundle", "--log", "--workspace", other.origin, "-o", missing, stripe=False
-    )
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert not Path(out).exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--first", "0")])
+def test_command_names_the_folder_that_is_missing_and_signs_nothing(
+    house: House, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    log = grown(workspaces.create())
+    size = tmp_path / "size"
+    size.write_bytes(b"")
+    places = {
+        tmp_path / "no" / "out.zip": f"There is no folder {tmp_path / 'no'}; make it",
+        size / "out.zip": f"There is no folder {size}; make it",
+        tmp_path: f"{tmp_path} is a folder; give -o",
+    }
+    for place, says in places.items():
+        words = ["--log", "--workspace", log.origin, *more, "-o", str(place)]
+        done = house.command("export_bundle", *words, stripe=False)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert says in done.stderr
+    assert not Checkpoint.objects.filter(workspace=log).exists()
+    assert not [*tmp_path.glob(".bundle-*"), *tmp_path.glob("out*"), *tmp_path.glob("no")]
