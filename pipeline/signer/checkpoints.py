@@ -70,7 +70,7 @@ def _last_signed(workspace: Workspace) -> Checkpoint:
     """The newest checkpoint that a closed log still has: of it, nothing more is signed.
 
     Raises:
-        VerificationError: LOG-009, where none is left.
+        VerificationError: LOG-009, where none is left; it names the log that goes on.
     """
     for row in Checkpoint.objects.filter(workspace=workspace).order_by("-size", "-id"):
         try:
@@ -78,8 +78,11 @@ def _last_signed(workspace: Workspace) -> Checkpoint:
         except VerificationError:
             continue
         return row
+    goes_on = workspace.successor
+    after = f" The log {goes_on.origin} goes on; name that one." if goes_on else ""
     text = (
-        f"A restore closed the log {workspace.origin}, and nothing that was signed of it is left."
+        f"A restore closed the log {workspace.origin}: nothing more of it is signed, and no "
+        f"checkpoint of it is left here.{after}"
     )
     raise VerificationError(CLOSED, text, at=-1)
 

@@ -21,7 +21,7 @@ from pipeline import (
 )
 from pipeline.audit import audit
 from pipeline.drive import drive
-from pipeline.models import Budget, Envelope, Secret, Workspace
+from pipeline.models import Budget, Checkpoint, Envelope, Secret, Workspace
 from pipeline.refusals import refusals
 from pipeline.signer import Rounds
 from pipeline.vaultstore import TOMBSTONE
@@ -255,6 +255,25 @@ def test_a_closed_log_is_found_whole_after_a_change_of_key(house: House, away: P
     assert not list((house.folder / "signer").glob("key-old-*"))
     report = audit()
     assert {(each.code, each.explained) for each in report.damage} == {("LOG-006", True)}
+
+
+def test_a_closed_log_of_which_nothing_signed_is_left_names_the_one_that_goes_on(
+    house: House, away: Path
+) -> None:
+    old = house.run(invoice()).workspace
+    backup = Backup(house, away)
+    signed(old)
+    backup.put_back(all_of_it=False)
+    (goes_on,) = [each for each in restore.restore("operator").logs if each.log == old.origin]
+    new = Workspace.objects.get(origin=goes_on.successor)
+    said = f"LOG-009: A restore closed the log {old.origin}.* The log {new.origin} goes on"
+    with pytest.raises(VerificationError, match=said):
+        signer.checkpoint(old.id)
+    words = ["--log", "--workspace", old.origin, "-o", str(away.parent / "closed.zip")]
+    done = house.command("export_bundle", *words, stripe=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert new.origin in done.stderr
+    assert not Checkpoint.objects.filter(workspace=old).exists()
 
 
 def test_a_mark_that_the_signer_does_not_know_of_hushes_nothing(house: House, away: Path) -> None:
