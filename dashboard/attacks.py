@@ -29,6 +29,7 @@ __all__ = [
     "fired",
     "ids_with",
     "of_run",
+    "params_of",
     "row_of",
     "varied",
 ]
@@ -120,6 +121,12 @@ def fire_all(run_id: str, key: str) -> list[str]:
         except InjectionError as error:
             complaints.append(f"{name}: {error}")
     return complaints
+
+
+def params_of(name: str, form: Mapping[str, str]) -> dict[str, str]:
+    """An injector's parameters as a form has them; one that it does not name is as at first."""
+    params = INJECTORS[name].params
+    return {param.name: form.get(param.name, str(param.default)) for param in params}
 
 
 def of_run(run: RunHead) -> tuple[Shot, ...]:

@@ -7,6 +7,8 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 import samples
+from dashboard import plans
+from dashboard.attacks import INJECTORS
 from nanovm_core.errors import VerificationError
 from nanovm_core.proposals import PROPOSAL_BYTES_MAX
 from pipeline import model_adapters
@@ -58,6 +60,7 @@ class NewRun:
     pace_ms: int
     stepping: bool
     hold: bool  # stay READY until somebody presses Start
+    plan: tuple[str, int] | None = None  # an injector, and the step at which it fires by itself
 
 
 class NewRunForm(forms.Form):
@@ -70,6 +73,12 @@ class NewRunForm(forms.Form):
     payment_method = forms.ChoiceField(choices=CARDS)
     pace = forms.ChoiceField(choices=[(p[0], p[1]) for p in PACES])
     hold = forms.BooleanField(required=False)
+    plan_attack = forms.ChoiceField(
+        choices=[("", "None"), *((name, name) for name in INJECTORS)], required=False
+    )
+    plan_step = forms.ChoiceField(
+        choices=[(str(number), name) for number, name in plans.CHOICES], required=False
+    )
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
@@ -79,6 +88,10 @@ class NewRunForm(forms.Form):
             self.add_error("proposal", f"A proposal may have up to {PROPOSAL_BYTES_MAX:,} bytes.")
         if data.get("model") == "compromised" and not str(data.get("proposal", "")).strip():
             self.add_error("proposal", "Type what the compromised model proposes.")
+        if data.get("plan_attack") and plans.why_not():
+            self.add_error("plan_attack", plans.why_not())
+        if data.get("plan_attack") and not data.get("plan_step") and "plan_step" not in self.errors:
+            self.add_error("plan_step", "Choose the step at which it fires.")
         return data
 
     def wanted(self) -> NewRun:
@@ -94,6 +107,7 @@ class NewRunForm(forms.Form):
             pace_ms=next(pace[3] for pace in PACES if pace[0] == data["pace"]),
             stepping=data["pace"] == "step",
             hold=data["hold"],
+            plan=(data["plan_attack"], int(data["plan_step"])) if data["plan_attack"] else None,
         )
 
 

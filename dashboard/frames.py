@@ -7,7 +7,7 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from dashboard import attacks, integrity, unguarded, verdicts
+from dashboard import attacks, integrity, plans, unguarded, verdicts
 from dashboard.machine import machine_of
 from pipeline.queries import evidence, log, money, personal, runs, stalled, steps
 from pipeline.queries.log import EventRow
@@ -17,7 +17,7 @@ from pipeline.queries.runs import STEPS, RunHead
 FRAGMENTS = (
     *("alarm", "title", "controls", "rail", "verdict", "machine", "payment", "facts"),
     "receipt",
-    *("score", "expect", "shots", "tail", "bar"),
+    *("score", "expect", "plans", "planning", "shots", "tail", "bar"),
 )
 ROWS_SHOWN = 200  # rows in the page; older ones are in the run's audit list
 ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
@@ -58,6 +58,8 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "file_name": personal.file_name_of(run.id),
         "calls": runs.calls_made(run.id),
         "injectors": attacks.cards(run, shots),
+        "plans": plans.of_run(run),
+        "plan_steps": plans.CHOICES,
     }
 
 

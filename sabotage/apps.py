@@ -1,4 +1,4 @@
-"""The Django application."""
+"""The Django application: hears of commits once it is loaded, for planned attacks."""
 
 from django.apps import AppConfig
 
@@ -8,3 +8,8 @@ class SabotageConfig(AppConfig):
 
     name = "sabotage"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from sabotage import plans
+
+        plans.connect()

@@ -62,3 +62,28 @@ class Attack(models.Model):
         rule = RULES.get(self.rule) or REASONS.get(self.rule)
         sentence = HEADLINES[self.verdict].format(injector=self.injector)
         return f"{sentence}: {rule.title}" if rule else sentence
+
+
+class Plan(models.Model):
+    """An attack that fires by itself when its run reaches a step; planned before the start.
+
+    What the visitor typed is sealed in ``words`` under a key of the run's own, and is gone once
+    the plan is done with; nothing else in it is free text.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="plans")
+    injector = models.CharField(max_length=24)
+    params = models.JSONField(default=dict)
+    words_ref = models.CharField(max_length=60, blank=True)  # the name of the key
+    words = models.BinaryField(null=True)
+    step = models.SmallIntegerField()  # 1 to 7
+    state = models.CharField(max_length=8)  # planned, due, firing, fired, missed
+    at_step = models.SmallIntegerField(null=True)  # where the run was when it was fired
+    attack = models.OneToOneField(Attack, on_delete=models.PROTECT, related_name="plan", null=True)
+    why = models.CharField(max_length=400, blank=True)  # why it was not fired
+    created_ms = models.BigIntegerField()
+    changed_ms = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["state", "changed_ms"], name="plan_by_state")]

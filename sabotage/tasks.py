@@ -1,11 +1,48 @@
 """Celery's tasks of the laboratory."""
 
-from celery import shared_task
+import logging
+import threading
 
-from sabotage import copies
+from celery import shared_task
+from celery.signals import worker_ready
+from kombu.exceptions import OperationalError
+
+from pipeline.world import sleep_ms
+from sabotage import copies, plans
+
+log = logging.getLogger(__name__)
+
+SWEEP_EVERY_MS = 2_000
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def attack_copy(attack_id: str) -> None:
     """Make an attack again on a throw-away copy without its guards."""
     copies.carry_out(attack_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def fire_planned(plan_id: str) -> None:
+    """Fire a planned attack whose run has reached its step."""
+    plans.carry_out(plan_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def sweep_plans() -> None:
+    """Find planned attacks that nobody takes care of."""
+    plans.sweep()
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def start_sweeping(**_signal: object) -> None:
+    """Have every worker ask for a sweep now and then, for as long as it lives."""
+    threading.Thread(target=_sweep_forever, name="plans", daemon=True).start()
+
+
+def _sweep_forever() -> None:
+    while True:
+        sleep_ms(SWEEP_EVERY_MS)
+        try:
+            sweep_plans.apply_async(expires=SWEEP_EVERY_MS / 1000, retry=False)
+        except OperationalError:
+            log.warning("the queue does not answer; the next sweep of plans is tried as usual")

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard import attacks, broadcast, frames, gallery, unguarded, verdicts
+from dashboard import attacks, broadcast, frames, gallery, plans, unguarded, verdicts
 from dashboard.models import Entry
 from dashboard.once import key_of, once
 from dashboard.pages import is_live, own_run, page, see_other
@@ -33,7 +33,7 @@ def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
         url = once(request, f"/runs/{run.code}/#verdict", lambda _: _fired(request, run, name))
     except attacks.InjectionError as error:
         return _not_fired(request, run, name, str(error))
-    return _answered(run, name) if is_live(request) else see_other(url)
+    return answered(run, name) if is_live(request) else see_other(url)
 
 
 @page
@@ -52,6 +52,7 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
         "verdict": verdicts.of_attack(run, shot),
         "beside": beside,
         "entry": Entry.objects.filter(attack_id=attack_id).first(),
+        "plan": plans.of_attack(attack_id),
         **share.context_of(request, run, attack_id),
     }
     return looking_again(request, "run/attack.html", context, beside)
@@ -115,11 +116,12 @@ def _all_fired(request: HttpRequest, run: RunHead) -> HttpResponse:
     why = " ".join(complaints)
     broadcast.announce(run.id)
     if is_live(request):
-        return _answered(run, attacks.ALL, why)
+        return answered(run, attacks.ALL, why)
     return _not_fired(request, run, attacks.ALL, why) if why else see_other(url)
 
 
-def _answered(run: RunHead, name: str, why: str = "") -> HttpResponse:
+def answered(run: RunHead, name: str, why: str = "") -> HttpResponse:
+    """What htmx is told: that it was done, a fresh key for the form, and what it has to say."""
     response = answer(run)
     response.write(frames.render("key", {"name": name}, oob=True))
     response.write(frames.render("injector_error", {"name": name, "why": why}, oob=True))
@@ -127,10 +129,7 @@ def _answered(run: RunHead, name: str, why: str = "") -> HttpResponse:
 
 
 def _fired(request: HttpRequest, run: RunHead, name: str) -> str:
-    params = {
-        param.name: request.POST.get(param.name, str(param.default))
-        for param in attacks.INJECTORS[name].params
-    }
+    params = attacks.params_of(name, request.POST)
     attack = attacks.fire(run.id, name, params, key_of(request))
     broadcast.announce(run.id)
     return f"/runs/{run.code}/attacks/{attack.pk}/"

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard import broadcast
+from dashboard import broadcast, plans
 from dashboard.once import once
 from dashboard.pages import own_run, page, see_other
 from pipeline import erasure, erasure_log, retention
@@ -106,6 +106,7 @@ def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> d
     return {
         "run": run,
         "stored": stored,
+        "planned": plans.words_kept(run.id),
         "living": sum(item.erased_ms is None for item in stored),
         "certificate": erasure.certificate(run.id),
         "reasons": erasure.REASONS.items(),

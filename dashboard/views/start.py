@@ -8,7 +8,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 import samples
-from dashboard import attacks, workspace
+from dashboard import attacks, plans, workspace
 from dashboard.forms import CARDS, PACES, PLANTED, NewRun, NewRunForm, demo, models, repeated
 from dashboard.once import once
 from dashboard.pages import own_run, page, see_other
@@ -101,6 +101,9 @@ def _made(owner: Workspace, wanted: NewRun) -> str:
         pace_ms=wanted.pace_ms,
         stepping=wanted.stepping,
     )
+    if wanted.plan is not None:
+        name, step = wanted.plan
+        plans.make(str(run.id), name, {}, step)
     if not wanted.hold:
         runtime.start(str(run.id), "visitor")
     return f"/runs/{run.code}/"
@@ -110,7 +113,14 @@ def _form(form: NewRunForm | None) -> dict[str, Any]:
     """The form's choices and what was chosen before."""
     chosen = form.data if form else {"sample": samples.SAMPLES[0].name, "proposal": PLANTED}
     lists = {"samples": samples.SAMPLES, "models": models(), "cards": CARDS, "paces": PACES}
-    return {**lists, "form": form, "chosen": chosen, "errors": form.errors if form else {}}
+    planned = {"injectors": tuple(attacks.INJECTORS), "plan_steps": plans.CHOICES}
+    return {
+        **lists,
+        **planned,
+        "form": form,
+        "chosen": chosen,
+        "errors": form.errors if form else {},
+    }
 
 
 def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:
