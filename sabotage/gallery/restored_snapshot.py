@@ -9,10 +9,13 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +24,7 @@ from django.conf import settings
 import samples
 from pipeline.models import Run, Workspace
 from sabotage.deciders import ROOT
-from sabotage.evidence import Found
+from sabotage.evidence import Found, fields_of
 from sabotage.far_side import listed
 from sabotage.gallery import invoices, reading, stage
 from sabotage.gallery.exhibit import Exhibit
@@ -80,6 +83,18 @@ class House:
         """Ask the signer for a checkpoint over the log as it stands now."""
         return self.run("export_bundle", "--log", "-o", str(self.folder / name))
 
+    def calls(self) -> dict[str, object]:
+        """What its adapters recorded of their calls, and how many no intent was sealed for."""
+        database = f"{(self.folder / DATABASE).as_uri()}?mode=ro"
+        with closing(sqlite3.connect(database, uri=True)) as opened:
+            made = opened.execute("SELECT key, tool FROM pipeline_adaptercall").fetchall()
+            rows = opened.execute("SELECT bytes FROM pipeline_envelope WHERE kind = 'intent'")
+            sealed = {fields_of(bytes(data)).get("idempotency_key") for (data,) in rows}
+        return {
+            "calls": sum(key not in sealed for key, _ in made),
+            "calls_since": dict(Counter(tool for _, tool in made)),
+        }
+
     def copy(self, to: str) -> None:
         """Copy the database, which no process has open."""
         shutil.copy(self.folder / DATABASE, self.folder / to)
@@ -105,6 +120,7 @@ def inject(target: Target) -> Fired:
         house.copy("old.copy")
         GONE_ON[str(target.values["undo"])](house, str(paid["run"]))
         later = house.done("export_bundle", "--log", "-o", str(house.folder / "second.zip"))
+        calls = house.calls()
         house.put_back("old.copy")
         asked = house.sign("third.zip")
         audit = house.run("fsck", "--json")
@@ -118,6 +134,7 @@ def inject(target: Target) -> Fired:
             "refused_by": asked.rule,
             "fsck_exit_status": audit.status,
             "fsck_found": _codes(audit),
+            **calls,
             "paid": reading.paid(
                 str(paid["code"]), listed(str(paid["run"]), target.run.created_ms)
             ),

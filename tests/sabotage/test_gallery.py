@@ -1,5 +1,7 @@
 """The gallery, fired for real: the verdict of every form of every attack, written down first."""
 
+import sqlite3
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -7,12 +9,13 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+import samples
 from pipeline import workspaces
 from pipeline.keystore import keystore
 from pipeline.models import AdapterCall, Envelope, Run, Secret
 from sabotage.control import bench
 from sabotage.evidence import fields_of
-from sabotage.gallery import EXHIBITS, invoices, reading, split_limit
+from sabotage.gallery import EXHIBITS, invoices, reading, restored_snapshot, split_limit
 from sabotage.models import Attack
 from sabotage.shape import InjectionError
 from sabotage.showing import show
@@ -256,9 +259,20 @@ class TestEvidence:
             assert (row.hash, fields_of(row.bytes)["rule"]) == (each["hash"], "BUD-001")
         assert [each["hash"] for each in ended if each not in stopped] == [""]
 
-    def test_the_house_that_is_restored_is_paid_for_by_the_far_sides_own_list(self) -> None:
-        told = held("restored_snapshot").evidence["paid"]
-        assert [(each["amount_minor"], each["currency"]) for each in told] == [(BILL, "EUR")]
+    def test_the_house_that_is_restored_tells_its_calls_and_the_far_side_its_payment(self) -> None:
+        told = held("restored_snapshot").evidence
+        paid = [(each["amount_minor"], each["currency"]) for each in told["paid"]]
+        assert (paid, told["calls"]) == ([(BILL, "EUR")], 0)
+        assert told["calls_since"]["stripe.create_payment_intent"] == 1
+
+    def test_a_call_in_the_house_that_nobody_sealed_is_counted(self, tmp_path: Path) -> None:
+        house = restored_snapshot.House(tmp_path)
+        house.done("run_invoice", str(samples.path("plain")))
+        assert house.calls()["calls"] == 0
+        with closing(sqlite3.connect(tmp_path / restored_snapshot.DATABASE)) as opened:
+            opened.execute("UPDATE pipeline_adaptercall SET key = 'f' WHERE number = 1")
+            opened.commit()
+        assert house.calls()["calls"] == 1
 
     def test_the_preparer_is_paid_its_own_and_the_charger_its_own(self) -> None:
         shot = held("colluding_agents")
