@@ -83,6 +83,28 @@ def test_white_space_order_and_escapes_are_free_for_a_model_only(value: Json) ->
             decode(loose)
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"b":1,"a":2}',
+        b'{"a":{"b":1,"a":2}}',
+        b'{"a": 1}',
+        b"[1, 2]",
+        b"[1,2]\n",
+        rb'"\u00e9"',
+        rb'"\u0061"',
+        rb'"\/"',
+        rb'"\u001F"',
+        rb'"\u000a"',
+    ],
+)
+def test_another_spelling_of_a_value_is_not_canonical(data: bytes) -> None:
+    value = parse_untrusted(data, size_max=SIZE_BYTES_MAX)
+    with pytest.raises(CanonicalError, match="CAN-014"):
+        decode(data)
+    assert decode(encode(value)) == value
+
+
 @settings(max_examples=300)
 @given(
     st.binary(max_size=40)
