@@ -26,6 +26,7 @@ NO_WORDS = (
     "The words of this attack are not kept any more (its run had ended, or was erased), so its "
     "request cannot be told."
 )
+NO_INJECTOR = "This release has no such injector any more, so its request cannot be told."
 COMMENT = """\
 # Fires {name} once more for each call: status, then where its verdict stands.
 # {variable} has to be the cookie {cookie} of the browser whose run this is.
@@ -81,6 +82,8 @@ def request_of(attack: Attack, run: RunHead) -> Request:
     if attack.injector in EXHIBITS:
         fields = _params(attack, EXHIBITS[attack.injector].injector)
         return Request(path=f"/attack/gallery/{attack.injector}/", fields=fields)
+    if attack.injector not in INJECTORS:
+        raise GoneError(NO_INJECTOR)
     fields = _params(attack, INJECTORS[attack.injector])
     return Request(path=f"/runs/{run.code}/attacks/{attack.injector}/", fields=fields)
 

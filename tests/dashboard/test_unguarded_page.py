@@ -151,7 +151,9 @@ def test_a_form_that_no_guard_carries_says_why_and_offers_no_copy(visitor: Visit
 def test_a_kind_of_attack_that_nothing_is_laid_down_for_has_no_card(visitor: Visitor) -> None:
     path = attacked(visitor)
     Attack.objects.filter(id=path.split("/")[-2]).update(injector="of an older release")
-    assert card(visitor.read(path)) == ""
+    page = visitor.read(path)
+    assert card(page) == ""
+    assert "This release has no such injector any more" in page
 
 
 def test_nobody_else_asks_for_a_copy(visitor: Visitor, queued: list[str]) -> None:
