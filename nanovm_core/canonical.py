@@ -271,15 +271,9 @@ def _writer(settings: json.JSONEncoder) -> Callable[[Json, int], Iterable[str]]:
     made: Any = getattr(json.encoder, "c_make_encoder", None)
     if made is None:
         return lambda value, _: settings.iterencode(value)
-    quote, item, key = (
-        json.encoder.encode_basestring,
-        settings.item_separator,
-        settings.key_separator,
-    )
-    return cast(
-        Callable[[Json, int], Iterable[str]],
-        made(None, settings.default, quote, None, key, item, settings.sort_keys, False, False),
-    )
+    signs = (settings.key_separator, settings.item_separator)
+    write = made(None, settings.default, _QUOTED, None, *signs, settings.sort_keys, False, False)
+    return cast(Callable[[Json, int], Iterable[str]], write)
 
 
 def _refuse_float(_: str) -> NoReturn:

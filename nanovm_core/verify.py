@@ -841,6 +841,8 @@ class Judge:
                     f"{shown(known)} is no checkpoint under the key you bring ({error}): name the "
                     "key that signed it too, or another file"
                 ) from None
+        elif known is not None and not os.path.isdir(os.path.dirname(os.path.abspath(known))):
+            raise unreadable(f"make the folder of {shown(known)} first: it is not there")
 
     @staticmethod
     def _key(vkey: str, kind: int) -> Key:

@@ -372,7 +372,10 @@ def test_known_under_another_key_or_of_another_log(tmp_path: Path) -> None:
 
 
 def test_known_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    assert code(packed(log_members(LOG)), "--known", str(tmp_path / "no/known")) == 2
+    known = tmp_path / "no" / "known"
+    status, said = judged(main, packed(log_members(LOG)), *KEY, "--known", str(known))
+    assert status == 2
+    assert f"make the folder of {known} first" in said
 
 
 def test_known_waits_for_the_witness(tmp_path: Path) -> None:
