@@ -4,7 +4,8 @@
   const STALE_MS = 35000;
   const POLL_MS = 3000;
   const PATIENCE_MS = 1000;
-  const FAILURES_MAX = 5;
+  const BACK_MS = 500; // and more, at random, the oftener it failed
+  const NEVER_MS = 2 ** 31 - 1;
   const WORDS = {
     live: "Live",
     stale: "Stale: nothing heard for a while",
@@ -18,7 +19,9 @@
   let heard = Date.now();
   let failures = 0;
   let poll = 0;
+  let socket = null; // the one that counts; what another says is about a link that was replaced
   let wrapper = null;
+  let back = 0;
   let unfolded = [];
   let focused = "";
   let focusedAt = 0;
@@ -66,13 +69,19 @@
     return false;
   }
 
-  // A swap may take the focused button away: its namesake, or the first command, gets the focus;
-  // and what the visitor unfolded stays so.
+  // A swap may take the focused button away: its namesake gets the focus, also a later one; until
+  // then the place where it was, and no other command. What the visitor unfolded stays so.
   function remember() {
     const now = document.activeElement;
     unfolded = [...document.querySelectorAll("details[id][open]")].map((each) => each.id);
-    if (now && now !== document.body) [focused, focusedAt] = [now.id, Date.now()];
+    if (now === byId("controls")) focusedAt = Date.now();
+    else if (now && now !== document.body) [focused, focusedAt] = [now.id, Date.now()];
     else if (Date.now() - focusedAt > 500) focused = "";
+  }
+
+  function refocus() {
+    const waits = [document.body, byId("controls")].includes(document.activeElement);
+    if (focused && waits) (byId(focused) || byId("controls")).focus({ preventScroll: true });
   }
 
   function took() {
@@ -90,8 +99,7 @@
     for (const id of unfolded) if (byId(id)) byId(id).open = true;
     unfolded = [];
     reflect();
-    const lost = focused && document.activeElement === document.body;
-    if (lost) (byId(focused) || document.querySelector("#controls .btn")).focus();
+    refocus();
   }
 
   function ask() {
@@ -102,7 +110,10 @@
   function control(message) {
     const frame = JSON.parse(message);
     if (frame.kind === "resync") refresh();
-    if (frame.kind === "hello" || frame.kind === "heartbeat") failures = 0;
+    if (frame.kind !== "hello" && frame.kind !== "heartbeat") return;
+    failures = 0; // only what the server says proves the socket, not that it opened
+    clearInterval(poll);
+    poll = 0;
   }
 
   function refresh() {
@@ -110,42 +121,49 @@
     location.reload();
   }
 
-  // --- the socket ---------------------------------------------------------------------------
+  // --- the socket: one at a time, and this page alone opens the next -------------------------
+  htmx.config.wsReconnectDelay = () => NEVER_MS;
   htmx.createWebSocket = (url) => {
-    const socket = new WebSocket(here(url), []);
+    socket = new WebSocket(here(url), []);
     socket.binaryType = htmx.config.wsBinaryType;
     return socket;
   };
 
+  function comeBack(soon_ms) {
+    clearTimeout(back);
+    back = setTimeout(() => {
+      if (!wrapper) return;
+      socket.close();
+      wrapper.reconnect();
+    }, soon_ms);
+  }
+
   document.addEventListener("htmx:wsOpen", (event) => {
     wrapper = event.detail.socketWrapper;
-    clearInterval(poll);
-    poll = 0;
-    alive();
   });
 
   document.addEventListener("htmx:wsBeforeMessage", (event) => {
-    alive();
     remember();
     const text = event.detail.message;
     if (text.startsWith("{")) {
       event.preventDefault();
       control(text);
     } else if (!accept(text)) event.preventDefault();
+    alive();
   });
 
   document.addEventListener("htmx:wsAfterMessage", took);
 
   document.addEventListener("htmx:wsClose", (event) => {
-    wrapper = event.detail.socketWrapper || wrapper;
+    if (event.detail.event.target !== socket) return;
+    wrapper = event.detail.socketWrapper;
     failures += 1;
     if (event.detail.event.code === 4404) return setLink("offline");
-    setLink(failures > 1 ? "offline" : "stale");
-    if (failures >= FAILURES_MAX && !poll) poll = setInterval(ask, POLL_MS);
-    // The extension comes back by itself after these codes only.
-    if (![1006, 1011, 1012, 1013].includes(event.detail.event.code) && wrapper) {
-      setTimeout(() => wrapper.reconnect(), 500 + Math.random() * 1500 * failures);
+    if (!poll) {
+      poll = setInterval(ask, POLL_MS);
+      setLink("stale");
     }
+    comeBack(BACK_MS * (1 + Math.random() * 2 ** Math.min(failures, 6)));
   });
 
   // --- answers to posts and polls --------------------------------------------------------------
@@ -190,5 +208,5 @@
     else if (!poll && Date.now() - heard > STALE_MS) setLink("stale");
   }, 1000);
   window.addEventListener("offline", () => setLink("offline"));
-  window.addEventListener("online", () => wrapper && wrapper.reconnect());
+  window.addEventListener("online", () => comeBack(0));
 })();

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import APIResponse, Page, Route, WebSocketRoute, expect
+from playwright.sync_api import APIResponse, Page, Route, WebSocket, WebSocketRoute, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from tests.browser import visitor
 from tests.browser.conftest import Complaints
@@ -15,6 +16,13 @@ COUNT = """
   window.heard = 0;
   addEventListener("htmx:wsBeforeMessage", () => { window.heard += 1 }, true);
 """
+# What the page says of its link from now on.
+LINKS = """() => {
+  window.links = [];
+  const link = document.getElementById("link");
+  const told = () => window.links.push(link.dataset.link);
+  new MutationObserver(told).observe(link, { attributeFilter: ["data-link"] });
+}"""
 
 
 class Relay:
@@ -73,6 +81,7 @@ def test_what_is_missed_offline_comes_when_the_network_is_back(
     start = page.locator("#act-step")
     expect(start).to_have_attribute("aria-disabled", "true")
     expect(start).to_have_attribute("aria-describedby", "link")
+    expect(page.locator("#receipt button")).to_have_attribute("aria-disabled", "true")
     posted: list[str] = []
     page.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
     page.click("#fire-tool_injection", force=True)
@@ -99,15 +108,34 @@ def test_a_closed_socket_is_opened_again(page: Page, code: int) -> None:
     assert is_gapless(page)
 
 
+def test_a_short_loss_of_the_network_costs_one_socket(page: Page, complaints: Complaints) -> None:
+    complaints.expect(NO_NETWORK)
+    opened: list[WebSocket] = []
+    page.on("websocket", lambda socket: opened.append(socket))
+    visitor.paused_before(page, "extract")
+    page.context.set_offline(True)
+    expect(page.locator("#link")).to_have_attribute("data-link", "offline")
+    page.context.set_offline(False)
+    visitor.be_live(page)
+    now = len(opened)
+    with pytest.raises(PlaywrightTimeoutError):  # the time in which a lost one is opened again
+        page.wait_for_event("websocket", timeout=4_000)
+    assert [each for each in opened if not each.is_closed()] == opened[now - 1 :]
+    visitor.pause_before(page, "vault")
+    assert is_gapless(page)
+
+
 def test_without_a_socket_the_page_asks(page: Page) -> None:
     page.route_web_socket(SOCKET, lambda socket: socket.close(code=1011))
     visitor.begin(page, hold=True)
     link = page.locator("#link")
-    expect(link).to_have_attribute("data-link", "polling", timeout=30_000)
+    expect(link).to_have_attribute("data-link", "polling", timeout=5_000)
+    page.evaluate(LINKS)
     page.click("#act-start")
     visitor.shows(page, "SUCCESS")
     expect(page.locator("#rows tr").last).to_contain_text("completed")
     assert is_gapless(page)
+    assert "offline" not in page.evaluate("window.links")
 
 
 def heard(page: Page) -> int:
@@ -147,6 +175,19 @@ def test_what_the_socket_is_slow_to_bring_is_asked_for(page: Page) -> None:
     relay.let_go()
     visitor.pause_before(page, "propose")
     assert is_gapless(page)
+
+
+def test_the_focus_waits_for_the_button_that_was_pressed(page: Page) -> None:
+    relay = Relay(page)
+    visitor.paused_before(page, "extract")
+    controls = page.locator("#controls")
+    step = controls.evaluate("(shown) => shown.outerHTML")
+    page.locator("#act-step").focus()
+    for wanted, found in (("id='elsewhere'", "controls"), ("id='act-step'", "act-step")):
+        frame = re.sub(r'id="act-step"', wanted, step)
+        relay.sockets[-1].send(frame.replace("<div ", '<div hx-swap-oob="true" ', 1))
+        expect(page.locator(f"[{wanted}]")).to_be_attached()
+        expect(page.locator(f"#{found}")).to_be_focused()
 
 
 def test_a_late_answer_does_not_turn_the_page_back(page: Page) -> None:
