@@ -3,6 +3,7 @@
 import functools
 import hashlib
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -34,6 +35,8 @@ def page(view: View) -> View:
             response = render(request, "413.html", status=413)
         else:
             response = _answered(view, request, *args, **kwargs)
+        if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            response = _not_by_address(request, response, kwargs.get("code", ""))
         response.setdefault("Cache-Control", "no-store")
         patch_vary_headers(response, ("HX-Request", "Cookie"))
         workspace.remember(request, response)
@@ -48,6 +51,14 @@ def _answered(view: View, request: HttpRequest, *args: Any, **kwargs: Any) -> Ht
         return view(request, *args, **kwargs)
     except ProgramError as error:
         return render(request, "policy_at_fault.html", {"error": error}, status=503)
+
+
+def _not_by_address(request: HttpRequest, refused: HttpResponseBase, code: str) -> HttpResponseBase:
+    """Where a form leads, opened from the address bar: the way back, with what is allowed."""
+    before = f"/runs/{code}/" if code else f"/{request.path.split('/')[1]}/"
+    response = render(request, "405.html", {"before": before}, status=refused.status_code)
+    response["Allow"] = refused["Allow"]
+    return response
 
 
 def own_run(request: HttpRequest, code: str) -> RunHead:

@@ -12,7 +12,7 @@ from nanovm_core.rules import RULES
 from pipeline.models import Run, Workspace
 from pipeline.reasons import REASONS
 from samples import SAMPLES
-from tests.dashboard.visitor import PAGES, Visitor, numbers, words
+from tests.dashboard.visitor import PAGES, Visitor, by_code, numbers, words
 
 PUBLIC = ("/", "/runs/", "/runs/new/", "/audit/", "/policy/", "/docs/", "/docs/threat-model/")
 
@@ -64,6 +64,21 @@ def test_a_head_request_is_answered_like_a_get(visitor: Visitor) -> None:
 def test_a_page_with_a_form_takes_no_other_method(visitor: Visitor, path: str) -> None:
     run = visitor.make(hold=True)
     assert visitor.put(path.format(code=run.code)).status_code == 405
+
+
+def test_the_address_of_a_form_says_what_it_is_and_leads_back(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    own = ["audit/verify/", "start/", "attacks/tool_injection/", "again/"]
+    back = {f"/runs/{run.code}/{end}": f"/runs/{run.code}/" for end in own}
+    for path, before in {**back, "/attack/check/": "/attack/", "/runs/demo/": "/runs/"}.items():
+        response = visitor.get(path)
+        assert (response.status_code, response["Allow"]) == (405, "POST")
+        page = response.content.decode()
+        assert "takes what a form sends" in words(page)
+        assert f'href="{before}"' in page
+        assert visitor.get(before).status_code == 200
+    assert visitor.head("/attack/check/").content == b""
+    assert by_code(run.code).label == "READY"
 
 
 def test_nothing_inline_is_in_a_page(visitor: Visitor) -> None:
