@@ -84,9 +84,10 @@ class NewRunForm(forms.Form):
         data = super().clean() or {}
         if not data.get("document") and data.get("sample") not in names():
             self.add_error("sample", "Choose a sample or upload a PDF of your own.")
-        if len(str(data.get("proposal", "")).encode()) > PROPOSAL_BYTES_MAX:
+        proposal = data.get("proposal")  # None: it is at fault already
+        if proposal is not None and len(proposal.encode()) > PROPOSAL_BYTES_MAX:
             self.add_error("proposal", f"A proposal may have up to {PROPOSAL_BYTES_MAX:,} bytes.")
-        if data.get("model") == "compromised" and not str(data.get("proposal", "")).strip():
+        elif proposal is not None and data.get("model") == "compromised" and not proposal.strip():
             self.add_error("proposal", "Type what the compromised model proposes.")
         if data.get("plan_attack") and plans.why_not():
             self.add_error("plan_attack", plans.why_not())

@@ -139,6 +139,7 @@ def test_a_held_payment_is_approved_by_a_form(visitor: Visitor) -> None:
         ({"model": "honest"}, "Select a valid choice"),
         ({"model": "compromised", "proposal": " "}, "Type what the compromised model proposes"),
         ({"model": "compromised", "proposal": "x" * 20_000}, "may have up to 16,384 bytes"),
+        ({"model": "compromised", "proposal": "{}\0"}, "Null characters are not allowed"),
         ({"payment_method": "pm_mine"}, "Select a valid choice"),
     ],
 )
@@ -147,7 +148,11 @@ def test_a_wrong_form_comes_back_with_its_errors(
 ) -> None:
     response = visitor.post("/runs/", {**FORM, "sample": "plain", **form})
     assert response.status_code == 422
-    assert says in words(response.content.decode())
+    page = response.content.decode()
+    assert says in words(page)
+    assert page.count('<p class="error"') <= 1  # one fault is one sentence
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len({*ids})
     assert not Run.objects.exists()
 
 
