@@ -88,6 +88,11 @@ def certificate(run_id: str) -> Certificate | None:
     return _certificate(Run.objects.get(id=run_id), len(done) - 1) if done else None
 
 
+def is_unfinished(run_id: str) -> bool:
+    """Whether an erasure was begun of which some place still held something."""
+    return _pending(run_id) is not None
+
+
 def erase_again(run_id: str, refs: Sequence[str]) -> Certificate:
     """Erase what was erased before a backup was put back; sealed in the log that goes on.
 

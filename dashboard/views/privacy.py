@@ -108,6 +108,7 @@ def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> d
         "stored": stored,
         "planned": plans.words_kept(run.id),
         "living": sum(item.erased_ms is None for item in stored),
+        "unfinished": erasure.is_unfinished(run.id),
         "certificate": erasure.certificate(run.id),
         "reasons": erasure.REASONS.items(),
         "kept": erasure.KEPT,

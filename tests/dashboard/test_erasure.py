@@ -138,7 +138,13 @@ def test_a_store_that_will_not_go_makes_no_certificate(
     assert response.status_code == 500
     assert "INCOMPLETE" in words(response.content.decode())
     visitor.read(f"/privacy/certificates/{run.code}/", 404)
+    for path in (f"/privacy/{run.code}/", f"/tour/8/?run={run.code}"):
+        page = visitor.read(path)
+        assert "INCOMPLETE" in words(page)
+        assert "Nothing is left to erase" not in words(page)
+        assert 'name="confirm"' in page
     visitor.erase(run)
+    assert "Nothing is left to erase" in words(visitor.read(f"/privacy/{run.code}/"))
     assert re.search("Erasure certificate", visitor.read(f"/privacy/certificates/{run.code}/"))
 
 
