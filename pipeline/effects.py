@@ -14,14 +14,22 @@ from nanovm_core.messages import Effect, Scalar
 from nanovm_core.program import Program
 from nanovm_core.projection import for_model
 from pipeline import authority, gateway, model_adapters, vaultstore
-from pipeline.errors import FailedForNowError, OutcomeUnknownError, PermanentError
-from pipeline.extract import Extraction, ExtractionError, Invoice, check_document, extract
+from pipeline.errors import FailedForNowError, NotSentError, OutcomeUnknownError, PermanentError
+from pipeline.extract import (
+    Extraction,
+    ExtractionError,
+    Invoice,
+    ReaderLostError,
+    check_document,
+    extract,
+)
 from pipeline.models import Run
 from pipeline.vaultstore import Sealed
 from pipeline.world import now_ms
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 TOO_SLOW = "DOC-007"  # on a machine that is busy now; the same document may be read later
+READER_LOST = "RUN-002"
 PERSONAL = (
     "seller",
     "seller_address",
@@ -100,8 +108,15 @@ def receive(work: Work) -> Answer:
 
 
 def extract_invoice(work: Work) -> Answer:
-    """Read the invoice in a limited child process; its answer is one encrypted staging secret."""
-    extraction = extract(work.opened("document"))
+    """Read the invoice in a limited child process; its answer is one encrypted staging secret.
+
+    Raises:
+        NotSentError: RUN-002, the machine did not let it be read; nothing is known against it.
+    """
+    try:
+        extraction = extract(work.opened("document"))
+    except ReaderLostError as error:
+        raise NotSentError(READER_LOST, str(error)) from error
     staged = work.sealed({"staging": extraction.to_json().encode()}, staging=True)
     out: dict[str, Scalar] = {"pages": extraction.pages, "source": extraction.source}
     return _done(work, out, staged)

@@ -57,6 +57,12 @@ SHELL = catalogue(
         "A step of the pipeline broke",
         "An error that the code does not know by name ends the run instead of being guessed at.",
     ),
+    (
+        "RUN-002",
+        "The machine did not let the document be read",
+        "The process that reads PDFs was killed from outside, as when memory runs out, or could not"
+        " start. The document is not at fault: look at the machine, then run it again.",
+    ),
 )
 
 REASONS: Mapping[str, Rule] = MappingProxyType(

@@ -3,7 +3,7 @@
 from typing import Final
 
 from pipeline.extract.invoice import NOTES_CHARS_MAX, Evidence, Extraction, Invoice
-from pipeline.extract.reasons import REASONS, ExtractionError
+from pipeline.extract.reasons import REASONS, ExtractionError, ReaderLostError
 from pipeline.extract.sandbox import MEMORY_BYTES_MAX, SECONDS_MAX, run_child
 
 SIZE_BYTES_MAX: Final = 10 * 1024 * 1024  # a page of a real invoice is far below 1 MB
@@ -21,6 +21,7 @@ __all__ = [
     "Extraction",
     "ExtractionError",
     "Invoice",
+    "ReaderLostError",
     "check_document",
     "extract",
 ]
@@ -48,6 +49,7 @@ def extract(data: bytes) -> Extraction:
 
     Raises:
         ExtractionError: for every document that cannot be read.
+        ReaderLostError: the machine did not let it be read; the same call may succeed later.
     """
     check_document(data)
     return run_child(data, pages_max=PAGES_MAX)

@@ -7,17 +7,23 @@ from typing import Final
 
 from pipeline.extract.reasons import ExtractionError
 
+BEGUN: Final = b"\n"  # before any answer: what comes after it is the document's doing
+
 # pypdf uses them where they happen to be installed; without them every machine reads the same
 _LEFT_OUT: Final = ("PIL", "fontTools")
 
 
 def main(pages_max: int) -> None:
     """Read one document and answer; every failure of the parser ends here as a code."""
-    data = sys.stdin.buffer.read()
     for name in _LEFT_OUT:
         sys.modules[name] = None  # type: ignore[assignment]
+    from pipeline.extract.document import read  # imported under the limits
+
+    sys.stdout.buffer.write(BEGUN)
+    sys.stdout.buffer.flush()
+    data = sys.stdin.buffer.read()
     try:
-        answer = _answer(data, pages_max)
+        answer = read(data, pages_max=pages_max).to_json().encode()
     except ExtractionError as error:
         answer = _failure(error.code)
     except MemoryError:
@@ -27,12 +33,6 @@ def main(pages_max: int) -> None:
     sys.stdout.buffer.write(answer)
     sys.stdout.buffer.flush()
     os._exit(0)  # nothing of a hostile document's objects is worth finalizing
-
-
-def _answer(data: bytes, pages_max: int) -> bytes:
-    from pipeline.extract.document import read  # imported under the limits
-
-    return read(data, pages_max=pages_max).to_json().encode()
 
 
 def _failure(code: str) -> bytes:

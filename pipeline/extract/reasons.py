@@ -51,3 +51,10 @@ class ExtractionError(Exception):
 
     def __reduce__(self) -> tuple[type["ExtractionError"], tuple[str]]:
         return (type(self), (self.code,))
+
+
+class ReaderLostError(Exception):
+    """The process that reads documents could not work: that says nothing of the document.
+
+    Its text says how it ended, and holds nothing that stands in the document.
+    """

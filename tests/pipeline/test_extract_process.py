@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,8 +24,10 @@ from pipeline.extract import (
     Extraction,
     ExtractionError,
     Invoice,
+    ReaderLostError,
     check_document,
     extract,
+    sandbox,
 )
 from pipeline.extract.sandbox import run_child
 from tests.pipeline.pdf_builder import (
@@ -103,6 +106,52 @@ def test_slow_document_is_stopped_with_everything_it_started() -> None:
 def test_greedy_document_runs_into_the_memory_limit_and_not_into_ours() -> None:
     with pytest.raises(ExtractionError, match="DOC-008"):  # time enough on a busy machine
         run_child(operators_pdf(GREEDY), pages_max=PAGES_MAX, seconds=120)
+
+
+def ended_by(number: signal.Signals) -> BaseException | None:
+    """What becomes of a document whose reader gets this signal while it reads."""
+    others = {*children_of(os.getpid())}
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(run_child, operators_pdf(SLOW), pages_max=PAGES_MAX, seconds=60)
+        child = eventually(lambda: busy([*{*children_of(os.getpid())} - others]))
+        os.kill(child, number)
+        return reading.exception()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_reader_that_is_ended_from_outside_says_nothing_of_the_document(
+    number: signal.Signals,
+) -> None:
+    error = ended_by(number)
+    assert isinstance(error, ReaderLostError)
+    assert number.name in str(error)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGSEGV, "DOC-009"), (signal.SIGABRT, "DOC-009"), (signal.SIGXCPU, "DOC-007")],
+)
+def test_signal_that_a_document_can_bring_about_is_its_own_fault(
+    number: signal.Signals, code: str
+) -> None:
+    error = ended_by(number)
+    assert isinstance(error, ExtractionError)
+    assert error.code == code
+
+
+def test_reader_that_ends_before_it_reads_says_nothing_of_the_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = text_pdf(invoice_lines())
+    with monkeypatch.context() as patch:  # what there is for it does not even hold its code
+        patch.setattr(sandbox, "MEMORY_BYTES_MAX", 24 * 1024 * 1024)
+        with pytest.raises(ReaderLostError, match="before it began"):
+            extract(data)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/nonexistent/python")
+        with pytest.raises(ReaderLostError, match="could not be started"):
+            extract(data)
+    assert extract(data).pages == 1
 
 
 def test_limits_are_set_in_the_child() -> None:

@@ -10,11 +10,11 @@ from nanovm_core import lifecycle as life
 from nanovm_core.events import EffectWaiting
 from pipeline import drive, effects, gateway, keeper, leases, outbox, runtime, tasks
 from pipeline.errors import FailedForNowError, TransientError
-from pipeline.extract import ExtractionError, extract
+from pipeline.extract import ExtractionError, ReaderLostError, extract
 from pipeline.models import AdapterCall, Lease, Outbox, Run
 from pipeline.world import now_ms
 from tests.pipeline.clock import HOUR_MS, Leap, leaping, with_backoff
-from tests.pipeline.house import House, bodies, failing_once, payments, reason, succeeded
+from tests.pipeline.house import House, bodies, failing_once, payments, reason, snapshot, succeeded
 
 DEAD_MS = leases.TTL_MS + 1
 DUE_MS = tasks.SWEEP_AFTER_MS + 1
@@ -207,6 +207,35 @@ def test_document_is_read_again_where_reading_took_too_long(
     monkeypatch.setattr(effects, "extract", failing_once(extract, ExtractionError(code)))
     run = house.run()
     assert (run.state, reason(run), told) == (life.FAILED, code, [again])
+
+
+def test_document_is_read_again_where_its_reader_was_killed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
+    killed = ReaderLostError("The reader was killed: look at the machine.")
+    monkeypatch.setattr(effects, "extract", failing_once(extract, killed))
+    run = house.run()
+    assert (run.state, succeeded(run)) == (life.COMPLETED, [(12_000, "eur")])
+
+
+def test_machine_that_lets_no_document_be_read_is_named_as_such(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_: bytes) -> None:
+        raise ReaderLostError("The reader was killed: look at the machine.")
+
+    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
+    monkeypatch.setattr(effects, "extract", killed)
+    run = house.run()
+    assert (run.state, snapshot(run).reason) == (
+        life.FAILED,
+        (
+            "RUN-002",
+            "The reader was killed: look at the machine. Tried 8 times; nothing was done.",
+        ),
+    )
+    assert AdapterCall.objects.filter(run=run, tool="invoice.extract").count() == drive.TRIES_MAX
 
 
 # --- stopping ----------------------------------------------------------------------------------
