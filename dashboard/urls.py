@@ -82,6 +82,7 @@ urlpatterns = [
     path("audit/<slug:name>/export.<export:form>", audit.export, name="log_export"),
     path("verify.py", evidence.verifier, name="verifier"),
     path("privacy/<code:code>/", privacy.inventory, name="privacy"),
+    path("privacy/<code:code>/erased/", privacy.erased, name="erased"),
     path("privacy/certificates/<code:code>/", privacy.certificate, name="certificate"),
     path(
         "privacy/certificates/<code:code>.json", privacy.certificate_json, name="certificate_json"

@@ -36,6 +36,14 @@ def inventory(request: HttpRequest, code: str) -> HttpResponse:
 
 @page
 @require_safe
+def erased(request: HttpRequest, code: str) -> HttpResponse:
+    """Whether a page that is open shows what is erased by now (200), or not yet (204)."""
+    run = own_run(request, code)
+    return HttpResponse(status=204) if run.erased_ms is None else HttpResponse("erased")
+
+
+@page
+@require_safe
 def certificate(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     found = _found(run)

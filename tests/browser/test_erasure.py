@@ -78,6 +78,11 @@ def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> No
     visitor.be_live(watching)
     expect(watching.locator("#facts")).to_contain_text("Zwyrn Quillfeather GmbH")
     assert named_in({"run": page.content()}) >= {*PERSONAL[:1], invoices.FILE_NAME, TYPED}
+    inventory, attack = page.context.new_page(), page.context.new_page()
+    inventory.goto(f"/privacy/{code}/")
+    attack.goto(str(watching.locator("#verdict a[href*=attacks]").first.get_attribute("href")))
+    assert named_in({"inventory": inventory.content()}) >= {*PERSONAL[:1]}
+    open_tabs = (watching, inventory, attack)
     went: list[str] = []
     watching.on("framenavigated", lambda frame: went.append(frame.url))
     visitor.erase(page, code)
@@ -86,12 +91,14 @@ def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> No
     refs = watching.locator("#facts dd[data-ref]")
     assert set(refs.all_inner_texts()) == {TOMBSTONE}
     assert went == []
-    shown = {"watching": watching.content(), "certificate": page.content()}
+    for tab in (inventory, attack):
+        expect(tab.locator("main")).to_contain_text(TOMBSTONE, timeout=visitor.END_MS)
+    shown = {tab.url: tab.content() for tab in (page, *open_tabs)}
     told = {
         path: visitor.get(page, path)[1] for path in (f"{certificates}/", f"{certificates}.json")
     }
     assert named_in({**everywhere(page, code), **shown, **told}) == set()
-    assert named_in({str(tab): tab.evaluate(STORED) for tab in (page, watching)}) == set()
+    assert named_in({str(tab): tab.evaluate(STORED) for tab in (page, *open_tabs)}) == set()
     assert visitor.verify(page, code).startswith("Verified ")
     assert invoices.traces(app.data, (code,)), "the search finds what is there"
     assert invoices.traces(app.data, PERSONAL) == []
