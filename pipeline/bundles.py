@@ -1,6 +1,7 @@
 """What leaves the house and needs no server: bundles, receipts and exports of a log."""
 
 import os
+import stat
 import tempfile
 import zipfile
 from base64 import b64encode
@@ -41,6 +42,7 @@ def write_bundle(
 
     Raises:
         VerificationError: LOG-008, where no stored node proves an envelope of the run.
+        OSError: in a sentence, where the file cannot be written.
     """
     head = _head(workspace, checkpoint)
     with _whole(file) as opened, zipfile.ZipFile(opened, "w") as archive:
@@ -57,16 +59,47 @@ def write_export(workspace: Workspace, file: Path, first: int) -> None:
         opened.writelines(export_lines(workspace, None, first))
 
 
+def place(file: Path) -> Path:
+    """Where what is written under this name goes: the file itself, or the one that it links to.
+
+    Raises:
+        OSError: in a sentence, where it cannot be a file: its folder is not there, or a folder,
+            a device, a pipe or a socket has its name, which a file would take the place of.
+    """
+    target = Path(os.path.realpath(file))
+    folder = target.parent if file.is_symlink() else file.absolute().parent
+    if not folder.is_dir():
+        text = f"There is no folder {folder}; make it, or give -o a path in a folder there is."
+        raise NotADirectoryError(text)
+    try:
+        mode = file.stat().st_mode  # of the name as it was given: /dev/stdout leads to a pipe
+    except FileNotFoundError:
+        return target
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{file} is a folder; give -o the path of a file in it.")
+    if not stat.S_ISREG(mode):
+        text = f"{file} is a device, a pipe or a socket, which a whole file would take the place of"
+        raise FileExistsError(f"{text}; give -o the path of a file.")
+    return target
+
+
 @contextmanager
 def _whole(file: Path) -> Iterator[IO[bytes]]:
     """A draft beside the file, which takes its place when all was written."""
-    handle, draft = tempfile.mkstemp(dir=file.absolute().parent, prefix=".bundle-")
+    target, draft = place(file), ""
     try:
+        handle, draft = tempfile.mkstemp(dir=target.parent, prefix=".bundle-")
         with os.fdopen(handle, "wb") as opened:
             yield opened
-        Path(draft).replace(file)
+        Path(draft).replace(target)
+    except OSError as error:
+        if error.errno is None or (draft and error.filename not in (None, draft)):
+            raise  # of what was read
+        text = f"{file} cannot be written ({error.strerror}); give -o a path in a folder that takes"
+        raise OSError(f"{text} new files, on a disk with room.") from error
     finally:
-        Path(draft).unlink(missing_ok=True)
+        if draft:
+            Path(draft).unlink(missing_ok=True)
 
 
 def receipt(run: Run, n: int) -> dict[str, Json] | None:

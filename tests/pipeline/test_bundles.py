@@ -1,6 +1,9 @@
 """Bundles, receipts and exports, read by the stranger's verifier and never by ourselves."""
 
 import json
+import os
+import socket
+import stat
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -332,3 +335,47 @@ def test_command_names_the_folder_that_is_missing_and_signs_nothing(
         assert says in done.stderr
     assert not Checkpoint.objects.filter(workspace=log).exists()
     assert not [*tmp_path.glob(".bundle-*"), *tmp_path.glob("out*"), *tmp_path.glob("no")]
+
+
+def special(folder: Path) -> list[Path]:
+    """What a name can stand for that is no file: a pipe, a socket, a link to one, a device."""
+    pipe, door, link, full = (folder / name for name in ("pipe", "socket", "link", "full"))
+    os.mkfifo(pipe)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(door))
+    link.symlink_to(pipe)
+    if os.geteuid() == 0:
+        os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+    return [each for each in (pipe, door, link, full) if os.path.lexists(each)]
+
+
+def test_command_puts_no_file_in_the_place_of_a_device_and_signs_nothing(
+    house: House, tmp_path: Path
+) -> None:
+    log = grown(workspaces.create())
+    for place in special(tmp_path):
+        before = place.lstat()
+        done = house.command("export_bundle", "--log", "-o", str(place), stripe=False)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), place
+        assert f"{place} is a device, a pipe or a socket" in done.stderr
+        assert (place.lstat().st_mode, place.lstat().st_ino) == (before.st_mode, before.st_ino)
+    assert not Checkpoint.objects.filter(workspace=log).exists()
+
+
+def test_bundle_goes_where_a_link_leads_and_the_link_stays(run: Run, tmp_path: Path) -> None:
+    kept, link, loop = tmp_path / "kept.zip", tmp_path / "link.zip", tmp_path / "loop"
+    link.symlink_to(kept)
+    for _ in range(2):  # the link leads nowhere at first
+        assert judged(written(run.workspace, run, link), run.workspace) == HOLDS
+        assert (link.readlink(), kept.is_symlink(), judged(kept, run.workspace)) == (kept, False, 0)
+        kept.write_bytes(b"older")
+    loop.symlink_to(loop)
+    with pytest.raises(OSError, match="loop"):
+        written(run.workspace, run, loop)
+    assert loop.is_symlink()
+
+
+def test_place_that_takes_no_file_is_named_as_it_was_given(run: Run) -> None:
+    with pytest.raises(OSError, match=r"^/proc/bundle\.zip cannot be written") as caught:
+        written(run.workspace, run, Path("/proc/bundle.zip"))
+    assert ".bundle-" not in str(caught.value)

@@ -38,7 +38,7 @@ class Command(PreparedCommand):
     def perform(self, options: argparse.Namespace) -> None:
         """Sign, write, and say what was written."""
         workspace, run = _meant(options)
-        _writable(options.output)
+        bundles.place(options.output)  # said before anything is signed for it
         if options.first is not None and (run or options.disclose):
             text = "--first goes with --log alone: a run, or disclosed values, are in a bundle."
             raise CommandError(text, returncode=2)
@@ -61,16 +61,6 @@ class Command(PreparedCommand):
             f"{options.output}: {leaves} envelopes, the {what} of {workspace.origin} at "
             f"size {row.size}."
         )
-
-
-def _writable(file: Path) -> None:
-    """Say what is wrong with the place of a file before anything is signed for it."""
-    folder = file.absolute().parent
-    if not folder.is_dir():
-        text = f"There is no folder {folder}; make it, or give -o a path in a folder there is."
-        raise CommandError(text, returncode=2)
-    if file.is_dir():
-        raise CommandError(f"{file} is a folder; give -o the path of a file in it.", returncode=2)
 
 
 def _seq(text: str) -> int:
