@@ -880,7 +880,7 @@ class Judge:
             text += f"{shown(self.path)} ends at {known.size}, so ask for first={known.size}"
             raise unreadable(f"{text}, or for a full export")
         try:
-            with open(f"{self.path}.tail", "rb") as file:
+            with open(f"{os.path.realpath(self.path or '')}.tail", "rb") as file:
                 return read_tail(file.read(TAIL_BYTES_MAX), known)
         except (FileNotFoundError, ValueError) as error:
             why = "it is missing" if isinstance(error, FileNotFoundError) else error
@@ -925,7 +925,7 @@ class Judge:
 
     def _remember(self, new: Checkpoint, grown: tuple[Frontier, Chains] | None) -> str:
         """Keep the note and, of a whole log, its tail, each whole or not at all; says so."""
-        path = os.path.abspath(self.path or "")
+        path = os.path.realpath(self.path or "")  # a link stays one
         text = "remembered: the note alone, so next time too it takes a full export"
         if grown and grown[1].runs * _END_BYTES < TAIL_BYTES_MAX - LINE_BYTES_MAX:
             # Before the note: if the disk is full, both stay as they were.

@@ -150,3 +150,15 @@ def test_log_of_too_many_runs_keeps_the_note_alone(
         )
         code, text = verdict(export(OLD.lines, OLD.note()), known)
         assert (code, said in text) == (0, True)
+
+
+def test_known_that_is_a_link_stays_one_and_both_files_lie_where_it_leads(
+    known: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links" / "known"
+    link.symlink_to(known)
+    assert verdict(part(NEW), link)[0] == 0
+    assert (link.readlink(), [*link.parent.iterdir()]) == (known, [link])
+    assert verdict(export(NEW.lines, NEW.note()), tmp_path / "full")[0] == 0
+    assert remembered(known) == remembered(tmp_path / "full")
