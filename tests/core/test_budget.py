@@ -97,7 +97,8 @@ def test_currency_without_an_account_is_covered_by_none() -> None:
     "unit", ["eur", "EU", "EURO", "", "EÜR", "E1R", "E R", "money", "time", "СНF", "𝐄𝐔𝐑"]
 )
 def test_what_is_no_currency_is_no_money(unit: str) -> None:
-    assert refusal(accounts(), unit, 1, {f"workspace/{unit}": 9}) == "BUD-006"
+    for of in (accounts(), accounts(money("workspace"))):
+        assert refusal(of, unit, 1, {f"workspace/{unit}": 9}) == "BUD-006"
 
 
 @pytest.mark.parametrize("amount", [0, -1, -(2**53)])

@@ -267,6 +267,10 @@ def test_a_line_without_a_time_has_that_of_the_line_before() -> None:
         "POL-003",
         "ACCEPTED",
     ]
+    assert codes(rules, line(), line(at_ms=200_000), line(), line()) == [
+        *["ACCEPTED"] * 3,
+        "POL-003",
+    ]
     unreadable = b'{"id": "x", "tool": "t", "args": {}, "context": {"at_ms": "9"}}'
     assert codes(rules, line(), unreadable, line(at_ms=60_000), line()) == [
         "ACCEPTED",

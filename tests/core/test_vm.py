@@ -4,6 +4,7 @@ import pytest
 
 from examples.refund_desk.desk import Clock, clerk
 from nanovm_core.books import Books
+from nanovm_core.canonical import INTEGER_MAX
 from nanovm_core.capabilities import grant_id
 from nanovm_core.envelope import ZERO, canonical_hash
 from nanovm_core.errors import CanonicalError, ProgramError
@@ -229,3 +230,14 @@ def test_what_cannot_be_sealed_changes_nothing() -> None:
     ledger = run.books.ledger(run.program, "desk", ["EUR"])
     assert (run.snapshot, run.envelopes, ledger, run.books.history) == before
     assert run.replayed() == run.envelopes
+
+
+def test_half_of_a_decision_is_not_sealed() -> None:
+    """The tool's answer could be; the deadline of the wait behind it lies too far away."""
+    run = Run(order="A-3")
+    run.clock.at_ms = INTEGER_MAX - 15_000
+    with pytest.raises(CanonicalError):
+        run.go()
+    assert [body["kind"] for body in run.bodies()] == ["genesis", "intent"]
+    assert run.replayed() == run.envelopes
+    run.verify()
