@@ -1,10 +1,11 @@
 """Whether anything got out of a run that was not sealed first: computed at every rendering."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from pipeline.models import AdapterCall, Run
 from pipeline.queries.runs import RunHead
-from sabotage.integrity import record
+from sabotage.integrity import record, sealed_intents
 from sabotage.models import Attack
 
 BREACHED = "BREACHED"
@@ -41,11 +42,15 @@ class Integrity:
 def of_run(run: RunHead) -> Integrity:
     """Read the records now. The far side is not asked: a page view waits for nobody."""
     keys = list(AdapterCall.objects.filter(run_id=run.id).values_list("key", flat=True))
-    sealed = record(Run.objects.get(pk=run.id))
-    borne = {intent.key for intent in sealed.intents}
+    intents, damaged = sealed_intents(run.id, UUID(run.workspace))
+    unsealed = set(keys) - {intent.key for intent in intents}
+    if unsealed:  # before that is said, every envelope is read
+        sealed = record(Run.objects.get(pk=run.id))
+        unsealed -= {intent.key for intent in sealed.intents}
+        damaged = sealed.damaged_intents
     return Integrity(
         calls=len(keys),
-        unsealed=len(set(keys) - borne),
-        damaged=sealed.damaged_intents,
+        unsealed=len(unsealed),
+        damaged=damaged,
         breaches=Attack.objects.filter(run_id=run.id, integrity=BREACHED).count(),
     )

@@ -7,7 +7,7 @@ from django.db import connection
 
 from dashboard.templatetags.show import NO_TIME, clock, hour
 from nanovm_core.envelope import canonical_hash
-from pipeline.models import Envelope
+from pipeline.models import AdapterCall, Envelope
 from tests.dashboard.visitor import PAGES, TRANSFER, Visitor, by_code, words
 
 HUGE = 10**40
@@ -67,6 +67,21 @@ def test_no_malformed_body_breaks_the_run_page_from_any_place(
     forge(row, body, kind if isinstance(kind, str) else row.kind)
     for path in every_page(run.code, run.length):
         visitor.read(path)
+
+
+def test_an_intent_that_calls_itself_otherwise_is_an_intent_still(visitor: Visitor) -> None:
+    run = visitor.make()
+    page = visitor.read(f"/runs/{run.code}/")
+    assert ("Integrity HELD" in words(page), "BREACHED" in page) == (True, False)
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER IF EXISTS pipeline_envelope_no_update")
+        cursor.execute(
+            "UPDATE pipeline_envelope SET kind = 'result' WHERE run = %s AND kind = 'intent'",
+            [run.id],
+        )
+    assert "BREACHED" not in visitor.read(f"/runs/{run.code}/")
+    AdapterCall.objects.create(run_id=run.id, number=99, key="f" * 64, tool="wire", at_ms=1)
+    assert "BREACHED" in visitor.read(f"/runs/{run.code}/")
 
 
 def every_page(code: str, length: int) -> list[str]:
