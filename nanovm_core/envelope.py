@@ -1,21 +1,22 @@
-"""Envelopes and snapshots as bytes: encoding, hashing, and checking a stored chain."""
+"""Envelopes as bytes: encoding, hashing, and checking a stored chain."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 from nanovm_core.canonical import decode, digest, encode
 from nanovm_core.errors import CanonicalError, VerificationError
-from nanovm_core.messages import Draft, Effect, Reservation, Snapshot, Warrant
+from nanovm_core.messages import Draft
 from nanovm_core.remembered import Remembered
+from nanovm_core.snapshots import decode_snapshot as decode_snapshot
+from nanovm_core.snapshots import encode_snapshot as encode_snapshot
+from nanovm_core.snapshots import snapshot_hash as snapshot_hash
 
 ZERO = "0" * 64
 LOG_RUN = "log"
 VERSION = "nanovm-envelope/1"
-_SNAPSHOTS: Remembered[Snapshot] = Remembered()
 _SAYS_NOTHING: tuple[object, ...] = (None, "", [], (), {})
-SNAPSHOT_VERSION = "nanovm-snapshot/2"
+EXCHANGED = "was changed, and its hash with it: what follows names another."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,9 @@ class Stored(NamedTuple):
     n: int
     data: bytes
     hash: str
+
+
+Vouched = Callable[[Stored], bool]  # whether another record has this hash for this place
 
 
 def canonical_hash(data: bytes) -> str:
@@ -73,11 +77,13 @@ def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, str]) -> 
     )
 
 
-def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0) -> None:
+def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0, head: str = "") -> None:
     """Recompute a segment of a run's chain from its stored bytes.
 
     Each envelope must hash to the hash beside it, be canonical, bear its run and the next
-    ``n``, and name its predecessor. What a bare chain cannot see is in CAVEATS.md.
+    ``n``, and name its predecessor. ``head``, where it is known, only helps to tell which one
+    is bad: that it is the last one's hash is not checked. What a bare chain cannot see is in
+    CAVEATS.md.
 
     Raises:
         VerificationError: LOG-001 or LOG-002, at the first bad ``n``, expected and found.
@@ -90,27 +96,76 @@ def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0) -> N
         prev, n = each.hash, n + 1
     else:
         return
-    for fault in chain_faults(envelopes, run=run, first_n=first_n):
+    for fault in chain_faults(envelopes, run=run, first_n=first_n, head=head):
         raise fault
 
 
 def chain_faults(
-    envelopes: Iterable[Stored], *, run: str, first_n: int = 0
+    envelopes: Iterable[Stored],
+    *,
+    run: str,
+    first_n: int = 0,
+    head: str = "",
+    vouched: Vouched | None = None,
 ) -> Iterator[VerificationError]:
-    """Every fault of a segment, in order: what ``check_chain`` would raise, and what follows it."""
+    """Every fault of a segment, in order: what ``check_chain`` would raise, and what follows it.
+
+    Where two neighbours hash to their own hashes and the later does not name the earlier, one of
+    them was changed together with its hash. ``vouched``, which knows of records elsewhere, tells
+    which, where it says yes to one of them alone. Else the later one is whole where what follows
+    names its hash: the next envelope, or ``head`` behind the last.
+    """
     prev, n = ZERO, first_n
-    for stored in envelopes:
+    earlier: Stored | None = None
+    for stored, after in _with_next(envelopes):
         if stored.n != n:
-            yield VerificationError(
-                "LOG-002", f"Envelope n = {n} (event #{n + 1}) is missing.", at=n, expected=prev
-            )
+            yield _fault("LOG-002", n, "is missing.", expected=prev)
             prev = ""
         prev, n, before = stored.hash, stored.n + 1, prev
-        try:
-            _check(stored, run=run, prev=before)
-        except VerificationError as fault:
+        fault = _check(stored, run=run)
+        if fault is None and before and _read(stored.data).prev != before:
+            fault = _unlinked(stored, earlier, _named(after, n, head), vouched)
+        if fault is not None:
             yield fault
+        if fault is not None and fault.at == stored.n:
             prev = ""  # what the next one names says nothing more: one change is one fault
+        earlier = stored
+
+
+def _unlinked(
+    stored: Stored, earlier: Stored | None, named: str, vouched: Vouched | None
+) -> VerificationError:
+    """Which of two is at fault, where the later one does not name the earlier."""
+    prev = _read(stored.data).prev
+    if earlier and _is_whole(stored, earlier, named, vouched):
+        return _fault("LOG-002", earlier.n, EXCHANGED, prev, earlier.hash)
+    if named not in ("", stored.hash):
+        return _fault("LOG-002", stored.n, EXCHANGED, named, stored.hash)
+    due = earlier.hash if earlier else ZERO
+    return _fault("LOG-002", stored.n, "does not name its predecessor.", due, prev)
+
+
+def _with_next(envelopes: Iterable[Stored]) -> Iterator[tuple[Stored, Stored | None]]:
+    """Each envelope with the one behind it."""
+    rest = iter(envelopes)
+    now = next(rest, None)
+    while now is not None:
+        after = next(rest, None)
+        yield now, after
+        now = after
+
+
+def _named(after: Stored | None, n: int, head: str) -> str:
+    """The hash that what stands behind an envelope names; empty where nothing at ``n`` says it."""
+    if after is None:
+        return head
+    return str(_read(after.data).prev or "") if after.n == n else ""
+
+
+def _is_whole(later: Stored, earlier: Stored, named: str, vouched: Vouched | None) -> bool:
+    """Whether the later of two that do not fit is the one that was sealed."""
+    sides = (vouched(earlier), vouched(later)) if vouched else (False, False)
+    return sides[1] if sides[0] != sides[1] else named == later.hash
 
 
 def last_segment(envelopes: Sequence[Stored]) -> int:
@@ -175,124 +230,21 @@ def _parsed(data: bytes) -> _Read:
     )
 
 
-def _check(stored: Stored, *, run: str, prev: str) -> None:
-    """Check one envelope; an empty ``prev`` is a predecessor that is itself missing."""
+def _check(stored: Stored, *, run: str) -> VerificationError | None:
+    """What is wrong with an envelope, whatever stands before and behind it."""
     n, read = stored.n, _read(stored.data)
-    found = read.hash
-    if found != stored.hash:
-        raise VerificationError(
-            "LOG-001",
-            f"Envelope n = {n} (event #{n + 1}) was changed.",
-            at=n,
-            expected=stored.hash,
-            found=found,
-        )
+    if read.hash != stored.hash:
+        return _fault("LOG-001", n, "was changed.", stored.hash, read.hash)
     if read.fault:
-        raise VerificationError(
-            "LOG-001",
-            f"Envelope n = {n} (event #{n + 1}) is not canonical: {read.fault}",
-            at=n,
-            found=found,
-        )
+        return _fault("LOG-001", n, f"is not canonical: {read.fault}", found=read.hash)
     if (read.run, read.n) != (run, n):
-        raise VerificationError(
-            "LOG-002", f"Envelope n = {n} (event #{n + 1}) belongs elsewhere.", at=n, found=found
-        )
-    if prev and read.prev != prev:
-        raise VerificationError(
-            "LOG-002",
-            f"Envelope n = {n} (event #{n + 1}) does not name its predecessor.",
-            at=n,
-            expected=prev,
-            found=str(read.prev or ""),
-        )
+        return _fault("LOG-002", n, "belongs elsewhere.", found=read.hash)
+    return None
 
 
-# --- snapshots -----------------------------------------------------------------------------
-
-
-def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """The bytes of a snapshot: every field that says something, refs and clear facts only."""
-    data = encode({"v": SNAPSHOT_VERSION, **dict(_said(snapshot))})
-    _SNAPSHOTS.keep(data, snapshot)
-    return data
-
-
-def snapshot_hash(data: bytes) -> str:
-    """What an envelope's ``snapshot`` field holds for these bytes."""
-    return digest(b"nanovm/snapshot/v2\0", data)
-
-
-def decode_snapshot(data: bytes) -> Snapshot:
-    """The snapshot of these bytes; the same value for the same bytes, for nobody can change it.
-
-    Raises:
-        VerificationError: LOG-003 where they are not a snapshot.
-    """
-    return _SNAPSHOTS.get(data) or _SNAPSHOTS.keep(data, _decoded(data))
-
-
-def _decoded(data: bytes) -> Snapshot:
-    try:
-        value = decode(data)
-        if not isinstance(value, dict) or value.pop("v", None) != SNAPSHOT_VERSION:
-            raise VerificationError("LOG-003", "The stored snapshot has no known version.", at=-1)
-        return _snapshot(value)
-    except (CanonicalError, KeyError, TypeError, ValueError) as error:
-        raise VerificationError("LOG-003", "The stored snapshot is unreadable.", at=-1) from error
-
-
-def _said(snapshot: Snapshot) -> Iterator[tuple[str, object]]:
-    for name, value in zip(snapshot._fields, snapshot, strict=True):
-        if value:  # what is empty, 0, False or None says nothing
-            yield name, value if type(value) is str or type(value) is int else _plain(value)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Effect):
-        pairs = zip(value._fields, value, strict=True)
-        return {name: _plain(part) for name, part in pairs if part is not None}
-    if isinstance(value, Warrant):
-        return value._asdict()
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return value
-
-
-def _snapshot(value: Mapping[str, object]) -> Snapshot:
-    given = dict(value)
-    for name in ("approved", "ignored", "allowed_by", "reason"):
-        if name in given:
-            given[name] = tuple(_list(given[name]))
-    for name in ("slots", "used"):
-        given[name] = MappingProxyType(_dict(given.get(name, {})))
-    if "owed" in given:
-        given["owed"] = _effect(given["owed"])
-    if "call" in given:
-        tool, args = _list(given["call"])
-        given["call"] = (tool, MappingProxyType(_dict(args)))
-    reserved = (_list(each) for each in _list(given.get("reserved", [])))
-    given["reserved"] = tuple(Reservation(*each) for each in reserved)  # type: ignore[arg-type]
-    return Snapshot(**given)  # type: ignore[arg-type]
-
-
-def _effect(value: object) -> Effect:
-    given = dict(_dict(value))
-    warrant = given.pop("warrant", None)
-    given["args"] = MappingProxyType(_dict(given["args"]))
-    found = Warrant(**_dict(warrant)) if warrant is not None else None  # type: ignore[arg-type]
-    return Effect(**given, warrant=found)  # type: ignore[arg-type]
-
-
-def _dict(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError("expected an object")
-    return value
-
-
-def _list(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise TypeError("expected a list")
-    return value
+def _fault(
+    code: str, n: int, what: str, expected: object = "", found: object = ""
+) -> VerificationError:
+    """A fault at ``n``; what the bytes say in the place of a hash may be anything."""
+    text = f"Envelope n = {n} (event #{n + 1}) {what}"
+    return VerificationError(code, text, at=n, expected=str(expected or ""), found=str(found or ""))

@@ -5,29 +5,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import cast
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
 
 from nanovm_core.canonical import decode
-from nanovm_core.envelope import LOG_RUN, ZERO, Stored, chain_faults, starts_segment
+from nanovm_core.envelope import LOG_RUN, ZERO, Stored, Vouched, chain_faults, starts_segment
 from nanovm_core.errors import CanonicalError, VerificationError
-from pipeline import (
-    anchors,
-    erasure_log,
-    journal,
-    programs,
-    records,
-    tree_audit,
-    vaultstore,
-)
+from nanovm_core.notes import Head
+from pipeline import anchors, programs, records, secret_audit, tree_audit
+from pipeline.anchors import Anchors
 from pipeline.damage import Damage
 from pipeline.models import Envelope, Run, Secret, Workspace
 
 PLACES_MAX = 1_000  # of one tree: where all of it is gone, the first of them say so
 RUNS, ENVELOPES = 100, 1_000  # rows in memory at a time
 BEGIN = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
+
+
+class Named(NamedTuple):
+    """What an ``integrity`` envelope says of the place that it names."""
+
+    rule: str
+    expected: str
+    found: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,7 @@ def audit() -> Report:
             workspace = Workspace.objects.get(id=workspace_id)
             damage += audit_workspace(workspace, remembered.get(workspace.origin))
     damage += anchors.gone(remembered)
-    damage += _undone()
+    damage += secret_audit.undone()
     named = [each for each in damage if each.explained]
     unexplained = [each for each in damage if not each.explained]
     return Report(
@@ -74,13 +76,14 @@ def audit() -> Report:
 
 def audit_workspace(workspace: Workspace, remembered: bytes | None = None) -> list[Damage]:
     """Everything bad in one workspace; ``remembered`` is what the signer signed of it last."""
-    damage = [*_own_chain_damage(workspace)]
+    signed = Anchors(workspace, remembered)
+    damage = [*_own_chain_damage(workspace, signed.newest)]
     for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
-        damage += _run_damage(workspace, run)
+        damage += _run_damage(workspace, run, signed.newest)
     damage += _stray_damage(workspace)
     damage += [*_log_damage(workspace, damage)]
-    told = {(each.run, each.at - back) for each in damage for back in (0, each.code == "LOG-002")}
-    found = tree_audit.tree_damage(workspace, remembered, told)
+    told = {(each.run, each.at): each.expected for each in damage}
+    found = tree_audit.tree_damage(workspace, signed, told)
     return anchors.explained(workspace, [*damage, *islice(found, PLACES_MAX)])
 
 
@@ -98,7 +101,7 @@ def _one_moment() -> Iterator[None]:
             cursor.execute("ROLLBACK")
 
 
-def _own_chain_damage(workspace: Workspace) -> Iterator[Damage]:
+def _own_chain_damage(workspace: Workspace, newest: Head | None) -> Iterator[Damage]:
     """The chain of what belongs to no run, streamed: it may be as long as the log."""
     rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN).order_by("n")
     last, length = ZERO, 0
@@ -109,35 +112,46 @@ def _own_chain_damage(workspace: Workspace) -> Iterator[Damage]:
             last, length = leaf, length + 1
             yield Stored(n=n, data=bytes(data), hash=leaf)
 
-    once = cast("Sequence[Stored]", read())  # it is read once, in order
-    for fault in chain_faults(once, run=LOG_RUN):
+    vouched = tree_audit.vouched(workspace, newest, LOG_RUN)
+    for fault in chain_faults(read(), run=LOG_RUN, head=workspace.log_head, vouched=vouched):
         yield Damage.of(workspace.origin, LOG_RUN, fault)
     if not length or last != workspace.log_head or length != workspace.log_length:
         text = "The workspace's own chain does not end where its row says."
-        yield Damage(log=workspace.origin, run=LOG_RUN, at=length, code="LOG-004", text=text)
+        yield Damage(
+            log=workspace.origin,
+            run=LOG_RUN,
+            at=length,
+            code="LOG-004",
+            text=text,
+            expected=workspace.log_head,
+            found=last,
+        )
 
 
-def _run_damage(workspace: Workspace, run: Run) -> Iterator[Damage]:
+def _run_damage(workspace: Workspace, run: Run, newest: Head | None) -> Iterator[Damage]:
     envelopes = records.stored(str(run.id))
     named = _named_places(envelopes)
-    found = [*_chain_damage(workspace, str(run.id), envelopes, named)]
+    vouched = tree_audit.vouched(workspace, newest, str(run.id))
+    found = [*_chain_damage(workspace, run, envelopes, named, vouched)]
     try:
         records.verified(run)
     except VerificationError as fault:
+        if fault.code == "LOG-004" and vouched(envelopes[-1]):  # so the row was changed
+            fault.expected, fault.found = fault.found, fault.expected
         if fault.code in ("LOG-003", "LOG-004") or fault.at >= len(envelopes):
             found.append(Damage.of(workspace.origin, str(run.id), fault))
     yield from found
     yield from _contained(workspace, str(run.id), named, found)
     yield from _row_damage(workspace, run, sealed_damage=bool(named))
-    yield from _secret_damage(workspace, run, envelopes)
+    yield from secret_audit.secret_damage(workspace, run, envelopes)
 
 
 def _contained(
-    workspace: Workspace, run: str, named: Mapping[int, str], found: Sequence[Damage]
+    workspace: Workspace, run: str, named: Mapping[int, Named], found: Sequence[Damage]
 ) -> Iterator[Damage]:
     """Damage that an ``integrity`` envelope names and that left nothing bad behind."""
     there = {each.at for each in found}
-    for at, code in named.items():
+    for at, (code, _, _) in named.items():
         if at not in there:
             text = f"The run was damaged at n = {at}; it was contained."
             yield Damage(log=workspace.origin, run=run, at=at, code=code, text=text, explained=True)
@@ -156,15 +170,22 @@ def _row_damage(workspace: Workspace, run: Run, *, sealed_damage: bool) -> Itera
 
 
 def _chain_damage(
-    workspace: Workspace, run: str, envelopes: Sequence[Stored], named: Mapping[int, str]
+    workspace: Workspace,
+    run: Run,
+    envelopes: Sequence[Stored],
+    named: Mapping[int, Named],
+    vouched: Vouched,
 ) -> Iterator[Damage]:
-    """The faults of every segment of a chain."""
+    """The faults of every segment of a chain; the row's head is that of the newest."""
     starts = [i for i, each in enumerate(envelopes) if i and starts_segment(each)]
     for start, end in zip([0, *starts], [*starts, len(envelopes)], strict=True):
         first_n = envelopes[start].n if start else 0
-        for fault in chain_faults(envelopes[start:end], run=run, first_n=first_n):
-            explained = named.get(fault.at) == fault.code
-            yield Damage.of(workspace.origin, run, fault, explained=explained)
+        head = run.head if end == len(envelopes) else ""
+        segment = envelopes[start:end]
+        name = str(run.id)
+        for fault in chain_faults(segment, run=name, first_n=first_n, head=head, vouched=vouched):
+            explained = _is_named(fault, named)
+            yield Damage.of(workspace.origin, name, fault, explained=explained)
 
 
 def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damage]:
@@ -220,79 +241,23 @@ def _stray_damage(workspace: Workspace) -> Iterator[Damage]:
             yield Damage(log=workspace.origin, run=run, at=n, code="LOG-002", text=text)
 
 
-def _secret_damage(workspace: Workspace, run: Run, envelopes: Sequence[Stored]) -> Iterator[Damage]:
-    """Commitments that do not open, and refs that are gone without an erasure to explain it."""
-    committed, erased = (
-        _committed(envelopes),
-        _erased([*envelopes, *_since_restore(workspace, run)]),
-    )
-    rows = {secret.ref: secret for secret in Secret.objects.filter(run=run)}
-    living = [each for each in rows.values() if each.erased_ms is None]
-    opened = _opened(living)
-    for ref, (n, c) in committed.items():
-        row = rows.get(ref)
-        gone = row is None or row.erased_ms is not None or ref not in opened
-        explained = ref in erased or (row is not None and row.staging and row.slot == "staging")
-        if gone and not explained:
-            text = "MISSING-UNEXPLAINED: a secret is gone and no erasure is sealed for it."
-            yield Damage(log=workspace.origin, run=str(run.id), at=n, code="PII-003", text=text)
-        elif row is not None and (row.commitment != c or opened.get(ref, c) != c):
-            text = f"The commitment of {row.slot} is not its value's."
-            yield Damage(log=workspace.origin, run=str(run.id), at=n, code="PII-002", text=text)
-
-
-def _since_restore(workspace: Workspace, run: Run) -> list[Stored]:
-    """The run's erasures that the log after this one seals; none, while this one goes on."""
-    closed = workspace.successor_id is not None
-    return erasure_log.after_restore(str(run.id)) if closed else []
-
-
-def _undone() -> Iterator[Damage]:
-    """What the journal says was erased, and can be read again."""
-    for secret in journal.undone():
-        log, run = secret.run.workspace.origin, str(secret.run_id)
-        text = f"Erased, and there again: {secret.slot}, {secret.ref}. {anchors.RESTORE}"
-        yield Damage(log=log, run=run, at=0, code="PII-013", text=text)
-
-
-def _opened(living: Sequence[Secret]) -> dict[str, str]:
-    """The recomputed commitment of each secret that still opens."""
-    found: dict[str, str] = {}
-    for secret in living:
-        try:
-            found |= vaultstore.recomputed([secret.ref])
-        except (VerificationError, OSError):
-            found[secret.ref] = "does not open"
-    return found
-
-
-def _committed(envelopes: Sequence[Stored]) -> dict[str, tuple[int, str]]:
-    """Each ref that an envelope commits to: the first place, and the commitment."""
-    found: dict[str, tuple[int, str]] = {}
-    for each in envelopes:
-        listed = records.body_of(each).get("secrets")
-        for secret in listed if isinstance(listed, list) else []:
-            if isinstance(secret, dict) and "ref" in secret:
-                found.setdefault(str(secret["ref"]), (each.n, str(secret.get("c"))))
-    return found
-
-
-def _erased(envelopes: Sequence[Stored]) -> set[str]:
-    found: set[str] = set()
-    for body in map(records.body_of, envelopes):
-        given = body.get("in")
-        refs = given.get("refs") if isinstance(given, dict) else None
-        if str(body.get("kind")).startswith("erasure_") and isinstance(refs, list):
-            found |= {str(ref) for ref in refs}
-    return found
-
-
-def _named_places(envelopes: Sequence[Stored]) -> dict[int, str]:
-    """The places that ``integrity`` envelopes already name, with the rule they name."""
-    named: dict[int, str] = {}
+def _named_places(envelopes: Sequence[Stored]) -> dict[int, Named]:
+    """The places that ``integrity`` envelopes already name, with what they say of each."""
+    named: dict[int, Named] = {}
     for each in envelopes:
         body = records.body_of(each)
         at = body.get("at")
         if starts_segment(each) and isinstance(at, int):
-            named[at] = str(body.get("rule"))
+            said = (str(body.get(name, "")) for name in ("rule", "expected", "found"))
+            named[at] = Named(*said)
     return named
+
+
+def _is_named(fault: VerificationError, named: Mapping[int, Named]) -> bool:
+    """Whether an ``integrity`` envelope names a fault, by the envelope or by its neighbour.
+
+    Where less was known when it was sealed, the later of two that do not fit was named.
+    """
+    mirrored = Named(fault.code, fault.found, fault.expected)
+    at = named.get(fault.at)
+    return (at is not None and at.rule == fault.code) or named.get(fault.at + 1) == mirrored

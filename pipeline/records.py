@@ -79,7 +79,7 @@ def recomputed(run: Run, envelopes: Sequence[Stored]) -> Snapshot:
         VerificationError: LOG-001 to LOG-004, at the first bad place.
     """
     segment, first_n = _newest(envelopes)
-    check_chain(segment, run=run.name, first_n=first_n)
+    check_chain(segment, run=run.name, first_n=first_n, head=run.head)
     _check_head(run, segment)
     return _sealed_snapshot(run, segment[-1])
 
@@ -93,7 +93,8 @@ def trusted(run: Run, envelopes: Sequence[Stored]) -> Snapshot:
     left = envelopes
     while True:
         segment, first_n = _newest(left)
-        faults = {fault.at for fault in chain_faults(segment, run=run.name, first_n=first_n)}
+        found = chain_faults(segment, run=run.name, first_n=first_n, head=run.head)
+        faults = {fault.at for fault in found}
         whole = [each for each in segment if each.n not in faults]
         if whole or len(segment) == len(left):
             break
@@ -165,8 +166,8 @@ def _check_head(run: Run, segment: Sequence[Stored]) -> None:
             "LOG-004",
             "The run's head is not its last envelope.",
             at=last.n,
-            expected=last.hash,
-            found=str(run.head),
+            expected=str(run.head),
+            found=last.hash,
         )
 
 

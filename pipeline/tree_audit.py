@@ -1,10 +1,13 @@
 """The audit of a log's tree: leaves, nodes and roots, against envelopes and what was signed."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from nanovm_core import merkle
+from nanovm_core.envelope import Stored
 from nanovm_core.errors import VerificationError
 from nanovm_core.merkle import Place
 from nanovm_core.notes import Head
@@ -14,9 +17,11 @@ from pipeline.damage import Damage
 from pipeline.models import Envelope, Node, Workspace
 
 CHUNK = 2_048  # leaves in memory at a time
+ASKED_MAX = 1_000  # envelopes of a chain whose place in the tree is looked up, each some queries
 _NODE = ("position", "level", "index", "hash")
 
-Told = Collection[tuple[str, int]]  # (run, n) of the damage that is reported already
+# (run, n) of the damage that is reported already, with the hash that was expected there
+Told = Mapping[tuple[str, int], str]
 
 
 class Row(NamedTuple):
@@ -34,13 +39,11 @@ class Row(NamedTuple):
         return self.leaf == self.bytes != b""
 
 
-def tree_damage(workspace: Workspace, note: bytes | None, told: Told) -> Iterator[Damage]:
+def tree_damage(workspace: Workspace, anchors: Anchors, told: Told) -> Iterator[Damage]:
     """Recompute the tree, and compare it with its nodes, its envelopes and what was signed.
 
-    ``note`` is what the signer remembers of the log. Memory stays flat: only the edge of the
-    tree and a chunk of leaves are held.
+    Memory stays flat: only the edge of the tree and a chunk of leaves are held.
     """
-    anchors = Anchors(workspace, note)
     tree_of = _Recomputed(workspace)
     for leaves, found in _leaves(workspace, anchors.newest, told):
         yield from found
@@ -70,7 +73,8 @@ def _leaves(
     leaves: list[bytes] = []
     found: list[Damage] = []
     for row in _rows(workspace):
-        leaf, bad = (row.leaf, None) if row.whole else _judged(workspace, row, newest, told)
+        whole = row.whole and (row.run, row.n) not in told
+        leaf, bad = (row.leaf, None) if whole else _judged(workspace, row, newest, told)
         leaves.append(leaf)
         found += [bad] if bad else []
         if len(leaves) == CHUNK:
@@ -107,7 +111,9 @@ def _judged(
     """The copy of a leaf that counts, and which one was changed."""
     if len(row.leaf) == merkle.HASH_BYTES and not row.bytes:
         return row.leaf, None  # the gap in the log is reported with its chain
-    true = _proved(workspace, row, newest)
+    expected = _from_hex(told.get((row.run, row.n), ""))
+    copies = (row.leaf, row.column, row.bytes, expected)
+    true = _proved(workspace, row.seq, newest, copies)
     leaf = true or row.leaf or row.column or row.bytes
     if len(leaf) != merkle.HASH_BYTES:
         leaf = bytes(merkle.HASH_BYTES)
@@ -129,18 +135,51 @@ def _judged(
     )
 
 
-def _proved(workspace: Workspace, row: Row, newest: Head | None) -> bytes:
+def _proved(workspace: Workspace, seq: int, newest: Head | None, copies: Sequence[bytes]) -> bytes:
     """The copy that hashes up to what was signed; empty where none is known to."""
-    if newest is None or row.seq >= newest.size:
+    if newest is None or seq >= newest.size:
         return b""
-    try:
-        proof = tree.inclusion(workspace.id, row.seq, newest)
-    except VerificationError:
-        return b""
-    for copy in (row.leaf, row.column, row.bytes):
-        if copy and merkle.check_inclusion(copy, row.seq, newest.size, proof, newest.root):
-            return copy
+    for proof in _proofs(workspace, seq, newest):
+        for copy in copies:
+            if copy and merkle.check_inclusion(copy, seq, newest.size, proof, newest.root):
+                return copy
     return b""
+
+
+def _proofs(workspace: Workspace, seq: int, newest: Head) -> Iterator[list[bytes]]:
+    """The path of a leaf as its nodes lie there, and as it leads to a copy that is still known."""
+    with suppress(KeyError):  # a node is missing
+        yield merkle.inclusion(seq, newest.size, partial(_nodes, workspace))
+    with suppress(VerificationError):  # no copy of a node is left that hashes up to the root
+        yield tree.inclusion(workspace.id, seq, newest)
+
+
+def _nodes(workspace: Workspace, places: Sequence[Place]) -> Mapping[Place, bytes]:
+    at = {merkle.position(*place): place for place in places}
+    rows = Node.objects.filter(workspace=workspace, position__in=at)
+    return {at[place]: bytes(node) for place, node in rows.values_list("position", "hash")}
+
+
+def vouched(workspace: Workspace, newest: Head | None, run: str) -> Callable[[Stored], bool]:
+    """Whether the tree has an envelope's hash for its place, for ``chain_faults``.
+
+    Where that was signed, what hashes up to it counts; else the leaf as it lies there.
+    """
+    asked = 0
+
+    def holds(stored: Stored) -> bool:
+        nonlocal asked
+        asked += 1
+        rows = Envelope.objects.filter(workspace=workspace, run=run, n=stored.n)
+        seq = rows.values_list("seq", flat=True).first() if asked <= ASKED_MAX else None
+        if seq is None:
+            return False
+        leaf = _from_hex(stored.hash)
+        if newest is not None and seq < newest.size:
+            return _proved(workspace, seq, newest, (leaf,)) != b""
+        return _nodes(workspace, [(0, seq)]).get((0, seq)) == leaf
+
+    return holds
 
 
 def _from_hex(text: str) -> bytes:

@@ -29,10 +29,10 @@ LAST = len(CHAIN) - 1
 FLIPS = [(n, at) for n, each in enumerate(CHAIN) for at in range(len(each.data))]
 
 
-def fault(chain: Sequence[Stored]) -> tuple[str, int]:
+def fault(chain: Sequence[Stored], head: str = "") -> tuple[str, int]:
     """What is wrong with a chain, and where."""
     with pytest.raises(VerificationError) as caught:
-        check_chain(chain, run=RUN)
+        check_chain(chain, run=RUN, head=head)
     return place_of(caught.value)
 
 
@@ -105,9 +105,10 @@ def test_flipped_byte_with_its_own_new_hash_is_found_too(place: tuple[int, int],
     n, at = place
     data = bytearray(CHAIN[n].data)
     data[at] ^= mask
-    code, found = fault([*CHAIN[:n], rehashed(CHAIN[n], bytes(data)), *CHAIN[n + 1 :]])
+    chain = [*CHAIN[:n], rehashed(CHAIN[n], bytes(data)), *CHAIN[n + 1 :]]
+    code, found = fault(chain, head=CHAIN[-1].hash)
     assert code in ("LOG-001", "LOG-002")
-    assert found in (n, n + 1)
+    assert found == n
 
 
 @pytest.mark.parametrize("n", range(LAST))
@@ -159,6 +160,97 @@ def test_every_fault_is_listed_and_the_rest_is_checked_on() -> None:
     del damaged[8]
     found = [place_of(each) for each in chain_faults(damaged, run=RUN)]
     assert found == [("LOG-001", 2), ("LOG-001", 5), ("LOG-002", 8)]
+
+
+# --- which of two neighbours was exchanged together with its hash ----------------------------
+
+
+HEAD = CHAIN[-1].hash
+TRUE = {each.hash for each in CHAIN}
+
+
+def exchanged(*places: int, **fields: object) -> list[Stored]:
+    """The chain with envelopes that say another time (or what is given), each with its hash."""
+    chain = list(CHAIN)
+    for n in places:
+        chain[n] = rehashed(CHAIN[n], encode({**body(CHAIN[n]), **(fields or {"at_ms": 1})}))
+    return chain
+
+
+def told(
+    chain: Sequence[Stored], head: str = HEAD, vouched: Callable[[Stored], bool] | None = None
+) -> list[tuple[int, str, str]]:
+    """Place, expected and found hash of each fault."""
+    found = chain_faults(chain, run=RUN, head=head, vouched=vouched)
+    return [(each.at, each.expected, each.found) for each in found]
+
+
+@pytest.mark.parametrize("n", range(LAST))
+def test_an_envelope_exchanged_with_its_hash_is_named_and_its_neighbour_is_not(n: int) -> None:
+    chain = exchanged(n)
+    assert told(chain) == [(n, CHAIN[n].hash, chain[n].hash)]
+    with pytest.raises(VerificationError) as caught:
+        check_chain(chain, run=RUN, head=HEAD)
+    assert (caught.value.code, caught.value.at) == ("LOG-002", n)
+
+
+@pytest.mark.parametrize("n", range(1, LAST + 1))
+def test_one_that_names_another_past_is_itself_the_bad_one(n: int) -> None:
+    chain = exchanged(n, prev="a" * 64)
+    assert told(chain) == [(n, CHAIN[n].hash, chain[n].hash)]
+
+
+def test_the_first_one_names_no_past_whatever_vouches_for_it() -> None:
+    chain = exchanged(0, prev="a" * 64)
+    assert told(chain) == [(0, CHAIN[0].hash, chain[0].hash)]
+    assert told(chain[:1], head=chain[0].hash) == [(0, ZERO, "a" * 64)]
+
+
+def test_nothing_vouches_for_the_last_one_without_a_head() -> None:
+    chain = exchanged(LAST - 1)
+    assert told(chain, head="") == [(LAST, chain[LAST - 1].hash, CHAIN[LAST - 1].hash)]
+
+
+def test_of_two_exchanged_neighbours_the_later_is_sure() -> None:
+    chain = exchanged(4, 5)
+    assert told(chain) == [(5, CHAIN[5].hash, chain[5].hash)]
+    assert [at for at, _, _ in told(exchanged(4, 6))] == [4, 6]
+
+
+def test_of_a_part_that_was_rewritten_its_end_is_named() -> None:
+    chain = list(CHAIN)
+    for n in (4, 5, 6):
+        chain[n] = rehashed(
+            chain[n], encode({**body(chain[n]), "prev": chain[n - 1].hash, "at_ms": 1})
+        )
+    assert told(chain) == [(6, CHAIN[6].hash, chain[6].hash)]
+
+
+def test_a_gap_or_unreadable_bytes_behind_it_vouch_for_nothing() -> None:
+    chain = exchanged(4)
+    assert [at for at, _, _ in told([*chain[:6], *chain[7:]])] == [5, 6]
+    unreadable = chain[6]._replace(data=b"{")
+    assert [at for at, _, _ in told([*chain[:6], unreadable, *chain[7:]])] == [5, 6]
+    changed = chain[6]._replace(data=chain[6].data.replace(b'"at_ms":', b'"at_ms":1'))
+    assert [at for at, _, _ in told([*chain[:6], changed, *chain[7:]])] == [4, 6]
+
+
+def test_what_another_record_says_of_one_of_them_decides() -> None:
+    def vouched(stored: Stored) -> bool:
+        return stored.hash in TRUE
+
+    chain = exchanged(LAST - 1)
+    assert told(chain, "", vouched) == [(LAST - 1, CHAIN[LAST - 1].hash, chain[LAST - 1].hash)]
+    rewritten = exchanged(5, prev="a" * 64)
+    rewritten[6] = rehashed(rewritten[6], encode({**body(rewritten[6]), "prev": rewritten[5].hash}))
+    assert [at for at, _, _ in told(rewritten)] == [4, 6]  # the chain alone is led astray
+    assert [at for at, _, _ in told(rewritten, vouched=vouched)] == [5, 6]
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_another_record_that_says_the_same_of_both_decides_nothing(answer: bool) -> None:
+    chain = exchanged(4)
+    assert told(chain, vouched=lambda _: answer) == [(4, CHAIN[4].hash, chain[4].hash)]
 
 
 # --- what a bare chain misses, said rather than hidden ---------------------------------------
