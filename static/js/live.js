@@ -202,6 +202,7 @@
     if (event.detail.successful) alive();
   });
 
+  if (location.hash === "#erase-open") byId("erase-open").focus(); // back from where it led
   setLink("off");
   setInterval(() => {
     if (!navigator.onLine) setLink("offline");

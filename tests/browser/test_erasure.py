@@ -55,8 +55,10 @@ def test_a_wrong_confirmation_is_not_sent(page: Page, complaints: Complaints) ->
     page.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
     page.goto(f"/privacy/{code}/")
     page.select_option("#reason", "art17-1-a")
+    button = page.locator("button.danger")
     for wrong in ("", "ERASE", f"erase {code}", "ERASE AAAA-00"):
         page.fill("#confirm", wrong)
+        expect(button).to_have_attribute("aria-disabled", "true")
         page.press("#confirm", "Enter")
         expect(page.locator("#confirm:invalid")).to_be_focused()
     assert posted == []
@@ -66,8 +68,14 @@ def test_a_wrong_confirmation_is_not_sent(page: Page, complaints: Complaints) ->
     page.press("#confirm", "Enter")
     expect(page.locator("#confirm-error")).to_contain_text("Nothing was erased")
     assert TOMBSTONE not in visitor.get(page, f"/runs/{code}/")[1]
-    page.click("text=Cancel")
-    page.wait_for_url(f"**/runs/{code}/")
+    page.goto(f"/privacy/{code}/")
+    page.fill("#confirm", f"ERASE {code}")
+    expect(button).not_to_have_attribute("aria-disabled", "true")
+    for place, key in (("[data-cancel]", "Enter"), ("#confirm", "Escape")):
+        page.press(place, key)
+        page.wait_for_url(f"**/runs/{code}/#erase-open")
+        expect(page.locator("#erase-open")).to_be_focused()
+        page.goto(f"/privacy/{code}/")
 
 
 def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> None:
