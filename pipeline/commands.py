@@ -14,10 +14,11 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from nanovm_core.errors import NanovmError
-from pipeline import schema
+from pipeline import schema, trouble
 from pipeline.models import Run, Workspace
 from pipeline.processes import ProcessError, stripe_counterpart
 
+AGAIN = "Then give the command again."  # where no note on the error says what to do instead
 NAMED_MAX = 20  # workspaces that one sentence lists
 
 
@@ -49,12 +50,30 @@ def say_json(out: OutputWrapper, value: object) -> None:
 def one_sentence() -> Iterator[None]:
     """End a command in one sentence where something known is wrong.
 
-    The status is 2: what a command has to say of the data is 1 or another.
+    The status is 2: what a command has to say of the data is 1 or another. Where the database
+    gives up in the middle, the notes on its error say what stands and what to do.
     """
     try:
         yield
-    except (ProcessError, NanovmError, OSError) as error:
+    except trouble.AWAY as error:
+        if isinstance(error, trouble.OURS):
+            raise
+        notes = " ".join(getattr(error, "__notes__", [])) or AGAIN
+        raise CommandError(trouble.of_database(error, notes), returncode=2) from error
+    except OSError as error:
+        raise CommandError(trouble.of_file(error), returncode=2) from error
+    except (ProcessError, NanovmError) as error:
         raise CommandError(str(error), returncode=2) from error
+
+
+@contextmanager
+def noted(text: str) -> Iterator[None]:
+    """Say of an error of the database within what stands then, and what to do."""
+    try:
+        yield
+    except trouble.AWAY as error:
+        error.add_note(text)
+        raise
 
 
 @contextmanager

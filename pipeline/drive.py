@@ -1,6 +1,7 @@
 """Driving a run: from one owed effect to the next, up to where it waits or ends."""
 
 import logging
+import sqlite3
 import traceback
 
 from django.db import InterfaceError, OperationalError
@@ -156,8 +157,8 @@ def _answer(work: effects.Work) -> effects.Answer:
     except OutcomeUnknownError as error:
         event = EffectUnknown(at_ms=now_ms(), key=work.effect.key, code=error.code, text=error.text)
         return effects.Answer(event=event)
-    except (TransientError, InterfaceError, OperationalError):
-        raise  # the outside, or our own database, is away: nothing is known to have failed
+    except (TransientError, InterfaceError, OperationalError, sqlite3.OperationalError):
+        raise  # the outside, our database or the key store is away: nothing is known to have failed
     except Exception as error:  # noqa: BLE001 - the barrier: one run ends, the worker goes on
         _log_broken(work.effect, error)
         return _broken(work.effect, type(error).__name__)

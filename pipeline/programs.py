@@ -38,7 +38,9 @@ def policy_source(name: str = DEFAULT) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise ProgramError("PRG-003", f"the policy file {file} cannot be read: {error}") from error
+        raise ProgramError(
+            "PRG-003", f"the policy file {file} cannot be read: {error.strerror}"
+        ) from error
 
 
 def program_at(file: Path, policy: Path | None = None) -> Program:

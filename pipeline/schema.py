@@ -8,6 +8,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 
+from pipeline import trouble
 from pipeline.processes import ProcessError
 
 TURN = 0x6E616E6F766D  # "nanovm": the name of the lock that its processes take on a server
@@ -24,7 +25,7 @@ def migrate() -> None:
             _refuse_other_builds()
             call_command("migrate", verbosity=0, interactive=False)
     except DatabaseError as error:
-        raise ProcessError(_sentence(error)) from error
+        raise ProcessError(trouble.of_database(error, "Then start again.")) from error
 
 
 def _refuse_other_builds() -> None:
@@ -52,15 +53,6 @@ def _in_turn() -> Iterator[None]:
         yield
     finally:
         connection.close()  # which gives the lock back, whatever state it is in
-
-
-def _sentence(error: DatabaseError) -> str:
-    said = (str(error).strip() or type(error).__name__).splitlines()[0]
-    if connection.vendor == "postgresql":
-        what = "the server that DATABASE_URL names runs and lets this user make tables"
-    else:
-        what = f"nothing else holds the files in {_which()}"
-    return f"The database cannot be used: {said}. See that {what}, and start again."
 
 
 def _which() -> str:

@@ -7,8 +7,10 @@ from django.core.management.base import CommandError, CommandParser
 
 from nanovm_core.fsm.ended import KEPT_BY_LAW
 from pipeline import erasure
-from pipeline.commands import PreparedCommand, named_run
+from pipeline.commands import PreparedCommand, named_run, noted
 from pipeline.errors import ErasureRefusedError
+
+CUT_OFF = "What was erased stays erased; the same command given again erases the rest."
 
 
 class Command(PreparedCommand):
@@ -26,14 +28,17 @@ class Command(PreparedCommand):
     def perform(self, options: argparse.Namespace) -> None:
         """Erase, and exit by the contract."""
         try:
-            if options.ref:
-                certificate = erasure.erase_ref(options.ref, options.reason, "operator")
-            else:
-                run_id = str(named_run(options.run).id)
-                certificate = erasure.erase_run(run_id, options.reason, "operator")
+            with noted(CUT_OFF):
+                certificate = _erased(options)
         except ErasureRefusedError as error:
             kept = error.code == KEPT_BY_LAW
             raise CommandError(str(error), returncode=3 if kept else 2) from error
         self.say_json(certificate.to_json())
         if certificate.state != "done":
             sys.exit(1)
+
+
+def _erased(options: argparse.Namespace) -> erasure.Certificate:
+    if options.ref:
+        return erasure.erase_ref(options.ref, options.reason, "operator")
+    return erasure.erase_run(str(named_run(options.run).id), options.reason, "operator")

@@ -6,7 +6,9 @@ import sys
 from django.core.management.base import CommandParser
 
 from pipeline import signer
-from pipeline.commands import PreparedCommand, named_workspace
+from pipeline.commands import PreparedCommand, named_workspace, noted
+
+CUT_OFF = "The same command given again takes the change up where it was left."
 
 
 class Command(PreparedCommand):
@@ -25,7 +27,8 @@ class Command(PreparedCommand):
             origin = named_workspace(options.workspace).origin
             self.stdout.write(signer.verifiers(origin)[0].vkey)
             return
-        left = signer.rotate("operator")
+        with noted(CUT_OFF):
+            left = signer.rotate("operator")
         self.stdout.write("A new key signs from now on; print it with: manage.py keys vkey")
         for origin in left:
             self.stderr.write(f"{origin} could not be signed and still has its old key.")

@@ -6,11 +6,18 @@ from pathlib import Path
 from django.core.management.base import CommandError, CommandParser
 
 from pipeline import intake, runtime, signer, workspaces
-from pipeline.commands import PreparedCommand, stripe_in_reach
+from pipeline.commands import PreparedCommand, noted, stripe_in_reach
 from pipeline.drive import drive_patiently
 from pipeline.model_adapters import offered
 from pipeline.models import Run, Workspace
 from pipeline.reports import report
+
+NOT_BEGUN = "{file} was not begun: give it again, with those after it."
+UNDER_WAY = (
+    "The run {code} of {file} stands where it was and goes on once make demo runs on this data: "
+    "given again, the file would be another run. Those after it were not begun."
+)
+UNSIGNED = "The run {code} is as was said; its log is signed once make demo runs on this data."
 
 
 class Command(PreparedCommand):
@@ -38,18 +45,21 @@ class Command(PreparedCommand):
         shared = workspaces.create() if options.same_workspace else None
         with stripe_in_reach():
             for file in options.files:
-                run = self._run(file, shared or workspaces.create(), options)
-                self._say(report(run, str(file)), as_json=options.json)
-                signer.checkpoint(run.workspace_id)  # told first: a refusal hides no payment
+                with noted(NOT_BEGUN.format(file=file)):
+                    run = self._begun(file, shared or workspaces.create(), options)
+                with noted(UNDER_WAY.format(code=run.code, file=file)):
+                    drive_patiently(str(run.id))
+                    run.refresh_from_db()
+                    self._say(report(run, str(file)), as_json=options.json)
+                with noted(UNSIGNED.format(code=run.code)):
+                    signer.checkpoint(run.workspace_id)  # told first: a refusal hides no payment
 
-    def _run(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
+    def _begun(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
         policy = "no_limits" if options.no_limits else "default"
         run = intake.create_run(
             workspace, file.read_bytes(), file.name, model=options.model, policy=policy
         )
         runtime.start(str(run.id), "operator")
-        drive_patiently(str(run.id))
-        run.refresh_from_db()
         return run
 
     def _say(self, line: dict[str, object], *, as_json: bool) -> None:
