@@ -65,11 +65,20 @@ def secret_key(folder: Path) -> str:
     """The signing key of this data folder, made at the first start.
 
     Several processes may start at once: one of them makes the key, and all read the same.
+
+    Raises:
+        ImproperlyConfigured: where the folder takes no file or gives none back.
     """
     path = folder / "secret_key"
-    if not path.exists():
-        _write_once(path, secrets.token_urlsafe(64))
-    return path.read_text(encoding="ascii").strip()
+    try:
+        if not path.exists():
+            _write_once(path, secrets.token_urlsafe(64))
+        return path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"The file {path} cannot be made or read ({error.strerror}); see that its disk has "
+            "room and that you may write to the folder, or set NANOVM_DATA to another one."
+        ) from error
 
 
 def _write_once(path: Path, text: str) -> None:

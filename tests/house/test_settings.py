@@ -54,6 +54,14 @@ def test_the_secret_key_is_made_once_and_kept_secret(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["secret_key"]
 
 
+def test_a_secret_key_that_cannot_be_made_or_read_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "secret_key").mkdir()
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(ImproperlyConfigured, match="cannot be made or read") as caught:
+            secret_key(folder)
+        assert str(folder / "secret_key") in str(caught.value)
+
+
 def test_processes_that_start_at_once_agree_on_the_secret_key(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from config.environment import secret_key; "
