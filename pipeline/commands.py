@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -38,6 +39,18 @@ class PreparedCommand(BaseCommand):
     def say_json(self, value: object) -> None:
         """Print one value as one line of JSON."""
         say_json(self.stdout, value)
+
+
+def named(text: str) -> str:
+    """An argument that names something: an unset variable of a shell names nothing."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty and names nothing; leave it out or name one")
+    return text
+
+
+def named_file(text: str) -> Path:
+    """An argument that names a file or a folder."""
+    return Path(named(text))
 
 
 def say_json(out: OutputWrapper, value: object) -> None:
@@ -145,7 +158,7 @@ def named_workspace(name: str | None) -> Workspace:
     Raises:
         CommandError: in one sentence, where there is none, or none is named among several.
     """
-    if name:
+    if name is not None:
         found = [each for each in Workspace.objects.order_by("id") if name in _names(each)]
         wrong = f"There is no workspace {name!r}"
     else:

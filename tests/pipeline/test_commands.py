@@ -5,8 +5,10 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.management import load_command_class
 from django.db import connection
 
 from nanovm_core import lifecycle as life
@@ -95,6 +97,53 @@ def test_wrong_use_is_one_sentence_and_status_two(house: House, words: tuple[str
     assert "Traceback" not in done.stderr
     assert done.stderr.strip()
     assert Run.objects.count() == 0
+
+
+REASON = ("--reason", "art17-1-a")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export_bundle", "--run", "", "-o", "x"),
+        ("export_bundle", "--run", " ", "-o", "x"),
+        ("export_bundle", "--log", "--workspace", "", "-o", "x"),
+        ("export_bundle", "--log", "-o", ""),
+        ("erase", "--run", "", *REASON),
+        ("erase", "--ref", "", *REASON),
+        ("keys", "vkey", "--workspace", ""),
+        ("revoke", ""),
+        ("revoke", "notify.send_email", "--workspace", ""),
+        ("signer", "--remember", ""),
+        ("witness", "--listen", "127.0.0.1:0", "--log", "x", "--state", ""),
+        ("judge", "--program", "", "--proposals", "x"),
+        ("judge", "--program", "x", "--proposals", ""),
+        ("judge", "--program", "x", "--proposals", "x", "--policy", ""),
+        ("policy", "test", ""),
+        ("policy", "test", "x", "--program", ""),
+        ("run_invoice", ""),
+    ],
+)
+def test_name_that_is_empty_is_not_taken_for_one_that_was_left_out(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a shell passes on a variable that is not set."""
+    name, *given = words
+    command: Any = load_command_class("pipeline", name)
+    command._called_from_command_line = True
+    parser = command.create_parser("manage.py", name)
+    with pytest.raises(SystemExit) as caught:
+        parser.parse_args(given)
+    assert caught.value.code == 2
+    assert "it is empty and names nothing" in capsys.readouterr().err
+
+
+def test_bundle_of_an_empty_name_is_not_the_whole_log(house: House) -> None:
+    house.run()
+    connection.close()
+    file = house.folder / "out.zip"
+    done = house.command("export_bundle", "--run", "", "-o", str(file), stripe=False)
+    assert (done.returncode, done.stdout, file.exists()) == (2, "", False)
 
 
 def test_key_of_real_money_refuses_to_start(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

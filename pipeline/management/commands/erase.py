@@ -7,7 +7,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from nanovm_core.fsm.ended import KEPT_BY_LAW
 from pipeline import erasure
-from pipeline.commands import PreparedCommand, named_run, noted
+from pipeline.commands import PreparedCommand, named, named_run, noted
 from pipeline.errors import ErasureRefusedError
 
 CUT_OFF = "What was erased stays erased; the same command given again erases the rest."
@@ -21,8 +21,10 @@ class Command(PreparedCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """What to erase, and on which ground."""
         what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument("--ref", help="one secret: vault://secret/…")
-        what.add_argument("--run", help="everything of a run: its UUID or its short code")
+        what.add_argument("--ref", type=named, help="one secret: vault://secret/…")
+        what.add_argument(
+            "--run", type=named, help="everything of a run: its UUID or its short code"
+        )
         parser.add_argument("--reason", required=True, choices=sorted(erasure.REASONS))
 
     def perform(self, options: argparse.Namespace) -> None:
@@ -39,6 +41,6 @@ class Command(PreparedCommand):
 
 
 def _erased(options: argparse.Namespace) -> erasure.Certificate:
-    if options.ref:
+    if options.ref is not None:
         return erasure.erase_ref(options.ref, options.reason, "operator")
     return erasure.erase_run(str(named_run(options.run).id), options.reason, "operator")

@@ -1,12 +1,11 @@
 """``manage.py export_bundle (--run ID | --log) [--workspace W] -o FILE``: bundle or export."""
 
 import argparse
-from pathlib import Path
 
 from django.core.management.base import CommandError, CommandParser
 
 from pipeline import bundles, signer
-from pipeline.commands import PreparedCommand, named_run, named_workspace
+from pipeline.commands import PreparedCommand, named, named_file, named_run, named_workspace
 from pipeline.models import Run, Workspace
 
 
@@ -21,10 +20,10 @@ class Command(PreparedCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """What to write, and where to."""
         what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument("--run", help="one run: its UUID or its short code")
+        what.add_argument("--run", type=named, help="one run: its UUID or its short code")
         what.add_argument("--log", action="store_true", help="the whole log of a workspace")
-        parser.add_argument("--workspace", help="its UUID or its log's name")
-        parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE")
+        parser.add_argument("--workspace", type=named, help="its UUID or its log's name")
+        parser.add_argument("-o", "--output", required=True, type=named_file, metavar="FILE")
         parser.add_argument(
             "--first",
             type=_seq,
@@ -71,9 +70,9 @@ def _seq(text: str) -> int:
 
 
 def _meant(options: argparse.Namespace) -> tuple[Workspace, Run | None]:
-    if not options.run:
+    if options.run is None:
         return named_workspace(options.workspace), None
     run = named_run(options.run)
-    if options.workspace and named_workspace(options.workspace).id != run.workspace_id:
+    if options.workspace is not None and named_workspace(options.workspace).id != run.workspace_id:
         raise CommandError(f"The run {run.code} is not in that workspace.", returncode=2)
     return Workspace.objects.get(id=run.workspace_id), run

@@ -9,7 +9,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandParser
 
 from nanovm_core.judge import judge
-from pipeline.commands import one_sentence, say_json
+from pipeline.commands import named, named_file, one_sentence, say_json
 from pipeline.programs import program_at
 
 
@@ -20,19 +20,26 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which program, and where the proposals are."""
-        parser.add_argument("--program", required=True, help="a program file (TOML)")
         parser.add_argument(
-            "--proposals", required=True, help="a file of JSON lines, or - for the standard input"
+            "--program", type=named_file, required=True, help="a program file (TOML)"
         )
         parser.add_argument(
-            "--policy", help="a policy file in place of the one that the program names"
+            "--proposals",
+            type=named,
+            required=True,
+            help="a file of JSON lines, or - for the standard input",
+        )
+        parser.add_argument(
+            "--policy",
+            type=named_file,
+            help="a policy file in place of the one that the program names",
         )
 
     def handle(self, *_args: object, **options: object) -> None:
         """Judge each line in order; exit 0 whatever the verdicts are."""
         with one_sentence():
             given = argparse.Namespace(**options)
-            program = program_at(Path(given.program), given.policy and Path(given.policy))
+            program = program_at(given.program, given.policy)
             lines, judged = tee(_lines(given.proposals))
             for line, verdict in zip(lines, judge(program, judged), strict=True):
                 if line.strip():  # a blank one is judged for its number alone: it books nothing

@@ -6,7 +6,7 @@ import sys
 from django.core.management.base import CommandParser
 
 from pipeline import signer
-from pipeline.commands import PreparedCommand, named_workspace, noted
+from pipeline.commands import PreparedCommand, named, named_workspace, noted
 
 CUT_OFF = "The same command given again takes the change up where it was left."
 
@@ -19,7 +19,7 @@ class Command(PreparedCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """What to do with the key."""
         parser.add_argument("action", choices=["vkey", "rotate"])
-        parser.add_argument("--workspace", help="its UUID or its log's name")
+        parser.add_argument("--workspace", type=named, help="its UUID or its log's name")
 
     def perform(self, options: argparse.Namespace) -> None:
         """Print or rotate."""

@@ -2,14 +2,13 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandParser
 
 from nanovm_core.loading import load_policy
 from nanovm_core.rehearsal import Rehearsed, rehearse
 from pipeline import programs
-from pipeline.commands import one_sentence
+from pipeline.commands import named_file, one_sentence
 
 
 class Command(BaseCommand):
@@ -21,8 +20,10 @@ class Command(BaseCommand):
         """Test one, or show one."""
         doing = parser.add_subparsers(dest="doing", required=True)
         test = doing.add_parser("test", help="run a policy's own examples")
-        test.add_argument("file", help="a policy file (TOML)")
-        test.add_argument("--program", help="the program it is for; else the one that is shipped")
+        test.add_argument("file", type=named_file, help="a policy file (TOML)")
+        test.add_argument(
+            "--program", type=named_file, help="the program it is for; else the one that is shipped"
+        )
         doing.add_parser("show", help="print the policy that new runs are judged by")
 
     def handle(self, *_args: object, **options: object) -> None:
@@ -32,9 +33,9 @@ class Command(BaseCommand):
             if given.doing == "show":
                 self.stdout.write(programs.policy_source().decode())
                 return
-            source = Path(given.program).read_bytes() if given.program else None
+            source = given.program.read_bytes() if given.program else None
             program = programs.compiled(source or programs.shipped_program())
-            policy = load_policy(Path(given.file).read_bytes())
+            policy = load_policy(given.file.read_bytes())
             found = list(rehearse(program.under(policy)))
         for each in found:
             self.stdout.write(_line(each))

@@ -5,7 +5,7 @@ import argparse
 from django.core.management.base import CommandParser
 
 from pipeline import authority
-from pipeline.commands import PreparedCommand, named_workspace
+from pipeline.commands import PreparedCommand, named, named_workspace
 
 
 class Command(PreparedCommand):
@@ -15,9 +15,11 @@ class Command(PreparedCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which tool, and where."""
-        parser.add_argument("tool", help="a granted tool, by its exact name")
+        parser.add_argument("tool", type=named, help="a granted tool, by its exact name")
         parser.add_argument(
-            "--workspace", help="its UUID or its log's name; needed where several exist"
+            "--workspace",
+            type=named,
+            help="its UUID or its log's name; needed where several exist",
         )
 
     def perform(self, options: argparse.Namespace) -> None:

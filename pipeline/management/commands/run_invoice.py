@@ -6,7 +6,7 @@ from pathlib import Path
 from django.core.management.base import CommandError, CommandParser
 
 from pipeline import intake, runtime, signer, workspaces
-from pipeline.commands import PreparedCommand, noted, stripe_in_reach
+from pipeline.commands import PreparedCommand, named_file, noted, stripe_in_reach
 from pipeline.drive import drive_patiently
 from pipeline.model_adapters import offered
 from pipeline.models import Run, Workspace
@@ -27,7 +27,7 @@ class Command(PreparedCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """FILE…, and how to run them."""
-        parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
+        parser.add_argument("files", nargs="+", metavar="FILE", type=named_file)
         parser.add_argument("--json", action="store_true", help="one JSON object a line")
         parser.add_argument("--same-workspace", action="store_true", help="one log for all files")
         parser.add_argument(

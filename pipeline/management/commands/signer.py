@@ -7,7 +7,7 @@ import signal
 from django.core.management.base import CommandParser
 
 from pipeline import heartbeat, signer
-from pipeline.commands import PreparedCommand, named_workspace
+from pipeline.commands import PreparedCommand, named, named_workspace
 from pipeline.signer.cosigning import configured
 from pipeline.signer.rounds import POLL_MS, poll
 from pipeline.world import sleep_ms
@@ -28,13 +28,14 @@ class Command(PreparedCommand):
         )
         parser.add_argument(
             "--remember",
+            type=named,
             metavar="WORKSPACE",
             help="believe the stored checkpoint of a log whose memory is lost, and end",
         )
 
     def perform(self, options: argparse.Namespace) -> None:
         """Sign in rounds."""
-        if options.remember:
+        if options.remember is not None:
             row = signer.remember(named_workspace(options.remember).id)
             self.stdout.write(f"Remembered: {row.workspace.origin} at size {row.size}.")
             return

@@ -3,7 +3,6 @@
 import json
 import signal
 import threading
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -12,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from nanovm_core import notes
 from nanovm_core.errors import VerificationError
 from nanovm_core.notes import ED25519, Verifier
+from pipeline.commands import named, named_file
 from pipeline.witness import Witness, WitnessServer
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -30,16 +30,18 @@ class Command(BaseCommand):
             "--log", required=True, nargs="+", metavar="VKEY", help="the logs' verification keys"
         )
         parser.add_argument(
-            "--state", type=Path, help="its own folder (default: witness in NANOVM_DATA)"
+            "--state", type=named_file, help="its own folder (default: witness in NANOVM_DATA)"
         )
-        parser.add_argument("--name", default=NAME, help=f"its own name (default: {NAME})")
+        parser.add_argument(
+            "--name", type=named, default=NAME, help=f"its own name (default: {NAME})"
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Serve until it is asked to stop."""
         logs = [_log(vkey) for vkey in options["log"]]
         # Blocked in every thread and taken by sigwait: no stop is lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-        folder: Path = options["state"] or settings.NANOVM_DATA / "witness"
+        folder = options["state"] or settings.NANOVM_DATA / "witness"
         try:
             witness = Witness(options["name"], folder, logs)
             server = WitnessServer(_address(options["listen"]), witness)
