@@ -10,11 +10,9 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from config.celery import app
-from pipeline import heartbeat
+from pipeline import heartbeat, queue
 from pipeline.refusals import refusals
 
 ANSWER_SECONDS_MAX = 2
@@ -31,11 +29,11 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 
     ``refusals`` counts the logs that the signer refuses to sign; ``refused`` says what to do.
     """
-    queue = _queue()
+    queued = _queue()
     parts = {
         "database": _database(),
-        "queue": queue,
-        "worker": _worker() if queue == OK else "not asked: it is reached through the queue",
+        "queue": queued,
+        "worker": _worker() if queued == OK else "not asked: it is reached through the queue",
         "stripe": _stripe(),
         "signer": _signer(),
     }
@@ -70,13 +68,7 @@ def _queue() -> str:
     if not settings.REDIS_URL:
         return "no queue server: set REDIS_URL, or start everything with make demo"
     try:
-        with redis.Redis.from_url(
-            settings.REDIS_URL,
-            socket_timeout=ANSWER_SECONDS_MAX,
-            socket_connect_timeout=ANSWER_SECONDS_MAX,
-            retry=Retry(NoBackoff(), 0),
-        ) as client:
-            client.ping()
+        queue.ping(settings.REDIS_URL)
     except (redis.RedisError, OSError) as error:
         return f"no answer ({type(error).__name__}): start the server that REDIS_URL names"
     return OK

@@ -31,6 +31,7 @@ from pipeline.processes import (
     spawn_stripe_counterpart,
     stop,
 )
+from pipeline.queue import require_server
 
 HEALTHY_SECONDS_MAX = 20
 WATCH_SECONDS = 0.2
@@ -52,6 +53,8 @@ def run(port: int, say: Callable[[str], None]) -> None:
     back: list[Child] = []
     with _only_demo(settings.NANOVM_DATA), _stop_signals():
         _require_free(port)
+        if settings.REDIS_URL:
+            require_server(settings.REDIS_URL)
         try:
             _migrate()
             _start(port or free_port(), front, back, say)

@@ -15,6 +15,7 @@ from pipeline import intake, runtime, workspaces
 from pipeline.commands import stripe_in_reach
 from pipeline.models import Run
 from pipeline.processes import Child, ProcessError, celery_worker, redis_server
+from pipeline.queue import require_server
 from pipeline.reports import decision
 from sabotage.base import fire, look_again
 from sabotage.evidence import see
@@ -196,6 +197,7 @@ def _run(run_id: str) -> Run:
 def _queue() -> Iterator[str]:
     """A queue server of our own, where the settings name none."""
     if settings.REDIS_URL:
+        require_server(settings.REDIS_URL)
         _send_to(settings.REDIS_URL)
         yield settings.REDIS_URL
         return

@@ -4,13 +4,24 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.house.demo import Demo, launch, processes_of, start, wait_for_none
+from pipeline.processes import redis_server
+from tests.house.demo import (
+    ROOT,
+    Demo,
+    environment,
+    launch,
+    processes_of,
+    start,
+    wait_for_none,
+)
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks into /proc")
 
@@ -44,7 +55,7 @@ def test_it_answers_refuses_a_second_one_and_ctrl_c_leaves_no_process(demo: Demo
     assert any("local Stripe counterpart" in line for line in demo.said)
     assert len(processes_of(demo.data)) == 6  # supervisor, queue, counterpart, signer, worker, web
     status, errors = ended(launch(demo.data))
-    assert status == 1
+    assert status == 2
     assert "Another demo runs on the data folder" in errors
     assert len(processes_of(demo.data)) == 6
     assert demo.signal(signal.SIGINT) == 0
@@ -82,7 +93,7 @@ def test_a_component_that_dies_is_named_and_the_rest_is_stopped(demo: Demo, part
     victim = next(pid for pid, command in processes_of(demo.data) if part in command)
     os.kill(victim, signal.SIGKILL)
     status, errors = ended(demo)
-    assert status == 1
+    assert status == 2
     assert f"{title} ended with signal SIGKILL" in errors
     assert "start it again" in errors
     assert "Traceback" not in errors
@@ -94,7 +105,7 @@ def test_a_taken_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None
         port = taken.getsockname()[1]
         refused = launch(tmp_path, PORT=str(port))
         status, errors = ended(refused)
-    assert status == 1
+    assert status == 2
     assert f"Port {port} on 127.0.0.1 is taken; choose another one with PORT=" in errors
     assert len(errors.strip().splitlines()) == 1
     assert processes_of(tmp_path) == []
@@ -103,7 +114,7 @@ def test_a_taken_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None
 def test_a_port_that_is_none_is_one_sentence(tmp_path: Path) -> None:
     for wrong in ("eighty", "65536", "-1"):
         status, errors = ended(launch(tmp_path, PORT=wrong))
-        assert status == 1
+        assert status == 2
         assert f"PORT={wrong} is no port" in errors
 
 
@@ -120,8 +131,36 @@ def test_a_live_key_refuses_to_start(tmp_path: Path) -> None:
 def test_a_counterpart_that_cannot_start_is_named_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "stripe_sandbox.sqlite3").mkdir()
     status, errors = ended(launch(tmp_path))
-    assert status == 1
+    assert status == 2
     assert "the local Stripe counterpart ended with status" in errors
     assert "stripe_sandbox.sqlite3" in errors
     assert "Traceback" not in errors
     assert processes_of(tmp_path) == []
+
+
+@pytest.mark.parametrize("words", [("demo",), ("sabotage", "skip_step")])
+def test_a_queue_server_that_is_away_is_named_and_starts_nothing(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    with redis_server(tmp_path / "queue") as url:
+        place = url.partition("@")[2].removesuffix("/0")
+        wrong = url.replace("redis://:", "redis://:not-")
+        refused = refusal(tmp_path / "data", *words, REDIS_URL=wrong, PORT="0")
+    silent = refusal(tmp_path / "data", *words, REDIS_URL=wrong, PORT="0")
+    for errors, says in ((refused, "refuses its password"), (silent, "does not answer")):
+        assert f"The queue server {says} at {place}, which REDIS_URL names: start it" in errors
+        assert "not-" not in errors
+    assert not [*(tmp_path / "data" / "logs").glob("worker*")]
+
+
+def refusal(data: Path, *words: str, **env: str) -> str:
+    """The one line with which a command ends, with status 2."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", *words],
+        cwd=ROOT,
+        env=environment(data, **env),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    return done.stderr

@@ -19,11 +19,11 @@ class Command(BaseCommand):
     help = "Start everything the application needs, print its address, stop it all on Ctrl-C."
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        """Exit 0 when told to stop, 1 with one sentence when something is wrong."""
+        """Exit 0 when told to stop, 2 with one sentence when something is wrong."""
         try:
             run(_port(os.environ.get("PORT", "")), self._say)
         except ProcessError as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(str(error), returncode=2) from error
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
