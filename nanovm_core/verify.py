@@ -1270,15 +1270,15 @@ def read_receipt(held: dict[str, Any], judge: Judge) -> Evidence:
     checks = {"run": _run, "n": _count, "seq": _count, "canonical_hash": _hash}
     if not _parts(**checks, checkpoint=_text, proof=_anything)(held) or len(held) != 6:
         raise invalid("not run, n, seq, canonical_hash, checkpoint and proof, each of its type")
-    signed, seq, leaf = (
-        judge.admit(held["checkpoint"].encode()),
-        held["seq"],
-        held["canonical_hash"],
-    )
+    signed = judge.admit(held["checkpoint"].encode())
+    seq, leaf, n = held["seq"], held["canonical_hash"], held["n"]
     root = inclusion_root(bytes.fromhex(leaf), seq, signed.size, _proof(held["proof"], seq))
-    if root != signed.root or held["n"] > seq:
+    if root != signed.root:
         found = root.hex() if root else "no proof"
         raise invalid("its hash is not there in the signed tree", seq, signed.root.hex(), found)
+    if n > seq:  # all that a receipt's own words can be held to
+        text = "its n, run or seq is another's: no run has so many envelopes before this one"
+        raise invalid(text, seq, f"n = {seq} at most", f"n = {n}")
     left = "what the envelope says, and that it is this run's and n: see its bytes for that."
     shows = f"{leaf} stands at seq {seq} of the signed log {signed.origin} of {signed.size}"
     return Evidence(signed, signed.size, {signed.size: signed.root}, shows, open=left)

@@ -246,6 +246,14 @@ def test_receipts() -> None:
     assert code(receipt(LOG, 3).replace(b'"n"', b'"n": 1, "n"')) in (1, 2)
 
 
+def test_receipt_whose_own_words_are_wrong_is_told_so_and_not_that_its_hash_is() -> None:
+    assert code(receipt(LOG, 3, n=3)) == 0  # seq 3 has three envelopes before it, n = 0 to 2
+    found, text = judged(main, receipt(LOG, 3, n=4), *KEY)
+    assert (found, "its n, run or seq is another's" in text, "its hash" in text) == (1, True, False)
+    assert ("expected: n = 3 at most" in text, "found: n = 4" in text) == (True, True)
+    assert "its hash is not there" in judged(main, receipt(LOG, 3, canonical_hash=HASH), *KEY)[1]
+
+
 # --- the table of attacks --------------------------------------------------------------------
 
 
