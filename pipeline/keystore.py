@@ -103,6 +103,7 @@ class KeyStore:
     def _open(self) -> Iterator[sqlite3.Connection]:
         """A connection in one immediate transaction, committed if nothing was raised."""
         with closing(sqlite3.connect(self._database, timeout=20, isolation_level=None)) as opened:
+            opened.text_factory = _text
             self._prepare(opened)
             opened.execute("BEGIN IMMEDIATE")
             try:
@@ -177,11 +178,18 @@ def _made(file: Path) -> bytes:
     return file.read_bytes()
 
 
+def _text(kept: bytes) -> str:
+    """A name as it lies there; one that is not UTF-8 is nobody's, and breaks no reader."""
+    return kept.decode(errors="replace")
+
+
 def _wrap(outer: bytes, key: bytes, name: str) -> bytes:
     return seal(outer, random_bytes(NONCE_BYTES), key, bound_to=name)
 
 
-def _unwrap(outer: bytes, wrapped: bytes, name: str) -> bytes:
+def _unwrap(outer: bytes, wrapped: object, name: object) -> bytes:
+    if not isinstance(wrapped, bytes) or not isinstance(name, str):  # SQLite keeps anything
+        raise VerificationError("PII-002", "A wrapped key or its name is no such thing.", at=-1)
     return unseal(outer, wrapped, bound_to=name)
 
 

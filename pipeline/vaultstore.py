@@ -1,5 +1,6 @@
 """The vault: values sealed under keys of their own, rows of ciphertext, files for documents."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ from nanovm_core.vault import (
 from pipeline.keystore import keystore
 from pipeline.models import Run, Secret
 from pipeline.world import now_ms, random_bytes, uuid4
+
+ENDING = ".sealed"  # of a document's file
+FILE_NAME = re.compile(rf"[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{re.escape(ENDING)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,7 @@ def seal_values(
 def seal_document(run_id: str, origin: str, slot: str, value: bytes) -> Sealed:
     """Seal a document into a file of the media folder."""
     sealed = seal_values(run_id, origin, {slot: value})[slot]
-    name = f"{uuid4()}.sealed"
+    name = f"{uuid4()}{ENDING}"
     media().mkdir(parents=True, exist_ok=True)
     (media() / name).write_bytes(sealed.ciphertext)
     return Sealed(commitment=sealed.commitment, ciphertext=b"", file=name)
@@ -122,6 +126,8 @@ def media() -> Path:
 
 def _ciphertext(secret: Secret) -> bytes:
     if secret.file:
+        if FILE_NAME.fullmatch(secret.file) is None:  # it could lead out of the folder
+            raise VerificationError("PII-002", "A sealed file has no name of ours.", at=-1)
         try:
             return (media() / secret.file).read_bytes()
         except OSError as error:
