@@ -1,27 +1,23 @@
 """The audit of everything that is stored: read, recompute, compare. It writes nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection
-
 from nanovm_core.canonical import decode
 from nanovm_core.envelope import LOG_RUN, ZERO, Stored, Vouched, chain_faults, starts_segment
 from nanovm_core.errors import CanonicalError, VerificationError
 from nanovm_core.notes import Head
-from pipeline import anchors, programs, records, secret_audit, tree_audit
+from pipeline import anchors, column_audit, programs, records, secret_audit, tree, tree_audit
 from pipeline.anchors import Anchors
 from pipeline.damage import Damage
 from pipeline.models import Envelope, Run, Secret, Workspace
 
-PLACES_MAX = 1_000  # of one tree: where all of it is gone, the first of them say so
+PLACES_MAX = 1_000  # of one kind in a log: where all of it is gone, the first of them say so
 RUNS, ENVELOPES = 100, 1_000  # rows in memory at a time
-BEGIN = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 
 
 class Named(NamedTuple):
@@ -56,13 +52,22 @@ def audit() -> Report:
     What the signer remembers is read first: what it signs meanwhile is no damage.
     """
     remembered = anchors.remembered()
-    damage: list[Damage] = []
-    for workspace_id in [*Workspace.objects.order_by("id").values_list("id", flat=True)]:
-        with _one_moment():  # not longer: an erasure waits for whoever still reads old pages
-            workspace = Workspace.objects.get(id=workspace_id)
+    with column_audit.one_moment():
+        unkind = column_audit.damage()
+    damage = [each for found in unkind.values() for each in found]
+    with column_audit.one_moment(unkind):
+        there = [*Workspace.objects.order_by("id").values_list("id", flat=True)]
+        logs = [*there, *_ownerless()]
+    for workspace_id in logs:  # a moment each: an erasure waits for whoever reads old pages
+        with column_audit.one_moment(unkind):
+            workspace = Workspace.objects.filter(id=workspace_id).first()
+            if workspace is None:
+                workspace = _stand_in(workspace_id)
+                damage.append(_without_row(workspace))
             damage += audit_workspace(workspace, remembered.get(workspace.origin))
-    damage += anchors.gone(remembered)
-    damage += secret_audit.undone()
+    with column_audit.one_moment(unkind):
+        damage += anchors.gone(remembered)
+        damage += secret_audit.undone()
     named = [each for each in damage if each.explained]
     unexplained = [each for each in damage if not each.explained]
     return Report(
@@ -80,25 +85,41 @@ def audit_workspace(workspace: Workspace, remembered: bytes | None = None) -> li
     damage = [*_own_chain_damage(workspace, signed.newest)]
     for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
         damage += _run_damage(workspace, run, signed.newest)
-    damage += _stray_damage(workspace)
-    damage += [*_log_damage(workspace, damage)]
+    damage += islice(_stray_damage(workspace), PLACES_MAX)
+    damage += [*islice(_log_damage(workspace, damage), PLACES_MAX)]
     told = {(each.run, each.at): each.expected for each in damage}
     found = tree_audit.tree_damage(workspace, signed, told)
     return anchors.explained(workspace, [*damage, *islice(found, PLACES_MAX)])
 
 
-@contextmanager
-def _one_moment() -> Iterator[None]:
-    """Read everything as it is now, while others go on writing."""
-    if connection.in_atomic_block:
-        yield
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(BEGIN[connection.vendor])
-        try:
-            yield
-        finally:
-            cursor.execute("ROLLBACK")
+def _ownerless() -> list[UUID]:
+    """The logs whose workspace has no row: whoever took it away hides none of what it owns."""
+    found: set[UUID] = set()
+    known = Workspace.objects.values("id")
+    for rows in (Envelope.objects.all(), Run.objects.all()):
+        strays = rows.exclude(workspace_id__in=known)
+        found.update(strays.values_list("workspace_id", flat=True).distinct())
+    return sorted(found)
+
+
+def _stand_in(workspace_id: UUID) -> Workspace:
+    """A workspace that has no row, as far as its own envelopes say what it was."""
+    rows = Envelope.objects.filter(workspace=workspace_id)
+    own = rows.filter(run=LOG_RUN).order_by("-n").first()
+    first = rows.order_by("seq").first()
+    said = records.body_of(Stored(0, bytes(first.bytes), "")) if first else {}
+    return Workspace(
+        id=workspace_id,
+        origin=str(said.get("log", workspace_id)),
+        size=tree.size(workspace_id),
+        log_length=own.n + 1 if own else 0,
+        log_head=str(own.hash) if own else ZERO,
+    )
+
+
+def _without_row(workspace: Workspace) -> Damage:
+    text = "The workspace's row is missing, and its log or its runs are there."
+    return Damage(log=workspace.origin, run=LOG_RUN, at=0, code="LOG-004", text=text)
 
 
 def _own_chain_damage(workspace: Workspace, newest: Head | None) -> Iterator[Damage]:
@@ -109,8 +130,8 @@ def _own_chain_damage(workspace: Workspace, newest: Head | None) -> Iterator[Dam
     def read() -> Iterator[Stored]:
         nonlocal last, length
         for n, data, leaf in rows.values_list("n", "bytes", "hash").iterator(ENVELOPES):
-            last, length = leaf, length + 1
-            yield Stored(n=n, data=bytes(data), hash=leaf)
+            last, length = str(leaf), length + 1
+            yield Stored(n=n, data=bytes(data), hash=last)
 
     vouched = tree_audit.vouched(workspace, newest, LOG_RUN)
     for fault in chain_faults(read(), run=LOG_RUN, head=workspace.log_head, vouched=vouched):

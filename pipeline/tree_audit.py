@@ -13,6 +13,7 @@ from nanovm_core.merkle import Place
 from nanovm_core.notes import Head
 from pipeline import tree
 from pipeline.anchors import Anchors
+from pipeline.column_audit import LEVEL_MAX
 from pipeline.damage import Damage
 from pipeline.models import Envelope, Node, Workspace
 
@@ -91,8 +92,11 @@ def _rows(workspace: Workspace) -> Iterator[Row]:
     of_log = stored.values_list("seq", "run", "n", "hash", "bytes").iterator(CHUNK)
     node, envelope = next(of_tree, None), next(of_log, None)
     seq = 0
-    while there := [each[0] for each in (node, envelope) if each is not None]:
-        if min(there) > seq + CHUNK:
+    while True:
+        while node is not None and node[0] < seq:
+            node = next(of_tree, None)  # it says the index of another
+        there = [each[0] for each in (node, envelope) if each is not None]
+        if not there or min(there) > seq + CHUNK:
             return  # put far away by somebody: the gap is reported, and not walked through
         leaf, run, n, column, data = b"", "log", seq, b"", b""
         if node is not None and node[0] == seq:
@@ -242,7 +246,7 @@ class _Recomputed:
         return Damage(
             log=self.workspace.origin,
             run="log",
-            at=index << level,
+            at=index << level if 0 <= level <= LEVEL_MAX else index,
             code=tree.BROKEN,
             text=f"The tree's node {index} of level {level} {what}.",
             expected=expected.hex(),

@@ -140,6 +140,12 @@ ROWS = (
         "Resume, wake or a queue message for a run that lay in the backup.",
     ),
     (
+        "LOG-010",
+        "A stored value is not of its column's kind",
+        "One value that nobody can read must not hide what else is damaged.",
+        "A text where a log counts its envelopes, put there with raw SQL.",
+    ),
+    (
         "PII-001",
         "A personal value has no ref",
         "A value of a personal slot enters a snapshot as a vault ref or not at all.",

@@ -18,6 +18,7 @@ SHELL: Mapping[str, tuple[str, str]] = {
     "LOG-007": ("tests/pipeline/test_signer.py", "LOG-007"),
     "LOG-008": ("tests/pipeline/test_tree.py", "LOG-008"),
     "LOG-009": ("tests/pipeline/test_restore.py", "LOG-009"),
+    "LOG-010": ("tests/pipeline/test_kinds.py", "LOG-010"),
     "PII-003": ("tests/pipeline/test_commands.py", "PII-003"),
     "PII-010": ("tests/pipeline/test_erasure.py", "PII-010"),
     "PII-011": ("tests/pipeline/test_erasure.py", "incomplete_until"),

@@ -121,6 +121,34 @@ def test_damage_of_the_tree_or_of_what_was_signed_is_found_where_it_is(
     assert len(report.damage) <= 2
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "number", "where"),
+    [
+        ("node", "level", 32_767, "level = 0 AND position = 4"),
+        ("node", '"index"', 2**63 - 1, "level = 0 AND position = 4"),
+        ("node", '"index"', -1, "level = 0 AND position = 4"),
+        ("envelope", "n", 2**63 - 1, "seq = 3"),
+        ("envelope", "seq", -1, "seq = 3"),
+        ("workspace", "size", 2**63 - 1, "log_length = 11"),
+        ("checkpoint", "size", -1, "size = 5"),
+    ],
+)
+def test_a_number_that_no_log_counts_to_hides_no_other_log(
+    house: House, log: Workspace, table: str, column: str, number: int, where: str
+) -> None:
+    other = grown(workspaces.create(), 5)
+    of(other, "UPDATE pipeline_envelope SET bytes = x'7b7d' WHERE seq = 2")
+    own = "id" if table == "workspace" else "workspace_id"
+    change = f"UPDATE pipeline_{table} SET {column} = %s WHERE {where} AND {own} = %s"
+    sql((change, (number, log.id.hex)))
+    report = audit()
+    assert ("LOG-001", 2) in {
+        (each.code, each.at) for each in report.damage if each.log == other.origin
+    }
+    assert "LOG-010" in {each.code for each in report.damage if each.log == log.origin}
+    assert report.exit_status == 1
+
+
 def test_rewritten_log_with_a_tree_that_fits_is_another_than_was_signed(
     house: House, log: Workspace
 ) -> None:
