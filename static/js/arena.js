@@ -110,6 +110,7 @@ import { checked } from "./syntax.js";
       if (!pressed.hasAttribute("aria-busy")) checkPressed();
     } else if (!navigator.onLine) {
       event.preventDefault();
+      clearTimeout(timer);
       say("WAIT", "Not proposed: no connection to the server. What you typed stays here.");
     }
   });

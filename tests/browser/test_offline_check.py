@@ -110,7 +110,7 @@ def test_offline_the_box_is_checked_here_and_later_by_the_gate(
     complaints.expect(NO_NETWORK)
     posted: list[str] = []
     box.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
-    box.context.set_offline(True)
+    visitor.cut_off(box)
     box.fill("#arena-proposal", '{\n  "tool": "wire_transfer"\n  "args": {}\n}')
     said = says(box, "FAULT")
     assert "Not JSON: line 3, column 3: a comma or a } is missing." in said
@@ -142,7 +142,7 @@ def test_check_only_is_pressed_by_the_keyboard_without_a_server(
     complaints.expect(NO_NETWORK)
     visitor.begin(page, hold=True)
     visitor.be_live(page)
-    page.context.set_offline(True)
+    visitor.cut_off(page)
     expect(page.locator("#link")).to_have_attribute("data-link", "offline")
     check = page.locator("#arena-check")
     expect(check).not_to_have_attribute("aria-disabled", "true")
@@ -165,7 +165,7 @@ def test_a_server_that_is_gone_is_noticed_too(box: Page, complaints: Complaints)
 
 
 def test_a_proposal_that_cannot_be_sent_is_not_lost(box: Page) -> None:
-    box.context.set_offline(True)
+    visitor.cut_off(box)
     box.fill("#arena-proposal", "mine")
     box.click("#arena-propose")
     expect(box.locator(LINE)).to_contain_text("Not proposed: no connection to the server")
@@ -173,7 +173,7 @@ def test_a_proposal_that_cannot_be_sent_is_not_lost(box: Page) -> None:
 
 
 def test_hostile_keys_stay_text(box: Page) -> None:
-    box.context.set_offline(True)
+    visitor.cut_off(box)
     box.fill(
         "#arena-proposal", '{"<img src=x onerror=alert(1)>": 1, "<img src=x onerror=alert(1)>": 2}'
     )

@@ -59,6 +59,15 @@ def be_live(page: Page) -> None:
     expect(page.locator("#link")).to_have_attribute("data-link", "live", timeout=END_MS)
 
 
+def cut_off(page: Page) -> None:
+    """Take the network away, and wait until the page itself knows it."""
+    page.context.set_offline(True)
+    page.evaluate(
+        "() => new Promise(done => navigator.onLine"
+        " ? addEventListener('offline', done, { once: true }) : done())"
+    )
+
+
 def shows(page: Page, state: str) -> None:
     """Wait until the page, of itself, shows the run in this state."""
     expect(page.locator("#run-state")).to_contain_text(state, timeout=END_MS)
