@@ -31,7 +31,9 @@
     return answer.text();
   }
 
-  function tell(button, word, aloud) {
+  // The button may have been drawn anew meanwhile: its namesake says it.
+  function tell(pressed, word, aloud) {
+    const button = document.getElementById(pressed.id) || pressed;
     const label = button.lastChild;
     if (!button.dataset.copyLabel) button.dataset.copyLabel = label.data;
     label.data = word;

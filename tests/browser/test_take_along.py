@@ -25,6 +25,7 @@ def attacked(page: Page) -> str:
     visitor.be_live(page)
     visitor.fire(page, "tool_injection", proposal='{\n  "tool": "it\'s $HOME"\n}')
     visitor.verdict(page, "BLOCKED")
+    expect(page.locator("#share-curl")).to_be_visible()  # the attack itself is judged by now
     return code
 
 
