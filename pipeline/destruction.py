@@ -11,7 +11,7 @@ from django.db.backends.utils import CursorWrapper
 from pipeline.effects import advice_file
 from pipeline.keystore import keystore
 from pipeline.models import Secret
-from pipeline.vaultstore import media
+from pipeline.vaultstore import FILE_NAME, media
 from pipeline.world import sleep_ms
 
 WAL_WAIT_MS = 50
@@ -28,8 +28,11 @@ def destroy(run_id: str, refs: Sequence[str]) -> tuple[dict[str, int], dict[str,
     if not Secret.objects.filter(run_id=run_id, erased_ms=None).exists():
         store.destroy_subject(run_id)
     rows = Secret.objects.filter(ref__in=refs)
-    paths = [media() / name for name in rows.exclude(file="").values_list("file", flat=True)]
-    files, failed = unlinked([*paths, advice_file(run_id)])
+    names = [str(name) for name in rows.exclude(file="").values_list("file", flat=True)]
+    own = [name for name in names if FILE_NAME.fullmatch(name)]
+    files, failed = unlinked([*(media() / name for name in own), advice_file(run_id)])
+    if len(own) < len(names):  # it could lead out of the folder, and the true file lies there still
+        failed["media name"] = "a row names no file of the vault; run fsck, put its name back"
     texts = rows.exclude(ciphertext=None).update(ciphertext=None)
     if not _wal_truncated():
         failed["write-ahead log"] = "busy: readers hold it; erase again to finish"

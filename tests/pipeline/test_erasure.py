@@ -250,6 +250,21 @@ def test_file_that_will_not_go_leaves_the_erasure_incomplete_until_it_does(
     assert sightings(house) == []
 
 
+@pytest.mark.parametrize("name", ["../outside.txt", "outside.txt"])
+def test_row_that_names_another_file_erases_none_but_its_own(house: House, name: str) -> None:
+    run = paid(house)
+    document = Secret.objects.get(run=run, slot="document")
+    outside = vaultstore.media() / name
+    outside.write_text("kept")
+    Secret.objects.filter(ref=document.ref).update(file=name)
+    first = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert (first.state, outside.read_text()) == ("incomplete", "kept")
+    assert "run fsck" in str(first.places["media name"])
+    Secret.objects.filter(ref=document.ref).update(file=document.file)
+    assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
+    assert not (vaultstore.media() / document.file).exists()
+
+
 @on_sqlite_alone
 def test_reader_that_holds_the_write_ahead_log_leaves_the_erasure_incomplete(
     house: House, monkeypatch: pytest.MonkeyPatch
