@@ -24,11 +24,11 @@ from pipeline.models import (
     Workspace,
 )
 from sabotage.base import fire
-from sabotage.models import Attack
+from sabotage.models import Attack, Plan
 
 VISITOR = "visitor"
 PAUSED_BEFORE = ("extract", "vault", "propose", "charge", "seal")
-BY_RUN: tuple[type[Model], ...] = (Outbox, Lease, AdapterCall, Absorbed, Secret)
+BY_RUN: tuple[type[Model], ...] = (Outbox, Lease, AdapterCall, Absorbed, Secret, Plan)
 SAMPLE_OF = {"held": "over_limit", "failed": "scan"}
 _shots = iter(range(1_000_000))
 

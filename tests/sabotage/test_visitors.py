@@ -1,7 +1,7 @@
 """Two visitors: one fires everything at the other's ids, links and refs, and reaches nothing."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -14,7 +14,7 @@ from dashboard.workspace import name_of
 from pipeline.models import Run
 from pipeline.queries.runs import RunHead
 from sabotage.base import INJECTORS
-from sabotage.models import Attack
+from sabotage.models import Attack, Plan
 from tests.dashboard.visitor import Visitor
 from tests.sabotage.runs import now, rows_hash
 
@@ -25,22 +25,40 @@ NO_SUCH_METHOD = 405  # says nothing of the id: the address takes no such reques
 NOBODYS = {"rule", "gallery_fire", "tour"}  # these name the product's own, not a visitor's
 NOT_SIGNED_YET = 503  # a receipt of one's own run, before a checkpoint covers it
 ABSENT = "ZZZZ-99"
+SHOT_AT = "widened_grant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ids:
+    """What may stand in an address beside a run's code; by itself, what is nowhere."""
+
+    attack: str = field(default_factory=lambda: str(uuid4()))
+    shot: str = field(default_factory=lambda: str(uuid4()))
+    plan: str = field(default_factory=lambda: str(uuid4()))
+    log: str = "n" * 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """What somebody has: a run that paid and was attacked, one that waits, and one erased."""
+    """What somebody has: runs that paid and was attacked, waits, is erased, and has a plan."""
 
     visitor: Visitor
     paid: RunHead
     waits: RunHead
     erased: RunHead
+    ready: RunHead
     attack: str
+    shot: str  # at a piece of the gallery
+    plan: str
     log: str
 
     @property
     def runs(self) -> tuple[RunHead, ...]:
-        return self.paid, self.waits, self.erased
+        return self.paid, self.waits, self.erased, self.ready
+
+    @property
+    def ids(self) -> "Ids":
+        return Ids(attack=self.attack, shot=self.shot, plan=self.plan, log=self.log)
 
 
 @pytest.fixture
@@ -49,8 +67,30 @@ def theirs(runtime_here: None) -> Property:
     paid, waits, erased = (visitor.make(), visitor.make(pace="step"), visitor.make())
     attack = visitor.fire(paid, "tool_injection").split("/")[-2]
     visitor.erase(erased)
-    log = name_of(Run.objects.get(id=paid.id).workspace)
-    return Property(visitor=visitor, paid=paid, waits=waits, erased=erased, attack=attack, log=log)
+    ready = visitor.make(hold=True)
+    visitor.post(f"/attack/gallery/{SHOT_AT}/")
+    workspace = Run.objects.get(id=paid.id).workspace
+    shot = Attack.objects.get(injector=SHOT_AT, workspace=workspace)
+    plan = Plan.objects.create(  # a press of the button needs a queue
+        id=uuid4(),
+        run_id=ready.id,
+        injector="skip_step",
+        step=5,
+        state="planned",
+        created_ms=1,
+        changed_ms=1,
+    )
+    return Property(
+        visitor=visitor,
+        paid=paid,
+        waits=waits,
+        erased=erased,
+        ready=ready,
+        attack=attack,
+        shot=str(shot.id),
+        plan=str(plan.id),
+        log=name_of(workspace),
+    )
 
 
 @pytest.fixture
@@ -79,28 +119,29 @@ def refs_of(run: Run) -> list[str]:
     return list(run.secrets.values_list("ref", flat=True))
 
 
-def addresses(code: str, attack: str, log: str, number: int = 1) -> Iterator[str]:
+def addresses(code: str, ids: Ids, number: int = 1) -> Iterator[str]:
     """Every address of the pages in which an id stands, with these ids."""
     for each in urls.urlpatterns:
         route, names = str(each.pattern), set(each.pattern.converters)
         if not names or each.name in NOBODYS:
             continue
-        for part, value in filled(route, names, code, attack, log, number):
-            yield f"/{part}" if value else ""
+        for part in filled(route, code, ids, number):
+            yield f"/{part}"
 
 
-def filled(
-    route: str, names: set[str], code: str, attack: str, log: str, number: int
-) -> Iterator[tuple[str, bool]]:
+def filled(route: str, code: str, ids: Ids, number: int) -> Iterator[str]:
     words: tuple[str, ...] = ("",)
-    if "<slug:name>" in route:
-        words = tuple(INJECTORS) if "attacks/" in route else (log,)
+    if "gallery/" in route:
+        words = (SHOT_AT,)
+    elif "<slug:name>" in route:
+        words = tuple(INJECTORS) if "attacks/" in route or "plans/" in route else (ids.log,)
     if "<command:name>" in route:
         words = (*COMMANDS, *DECISIONS)
     for word in words:
         values = {
             "<code:code>": code,
-            "<uuid:attack_id>": attack,
+            "<uuid:attack_id>": ids.shot if "gallery/" in route else ids.attack,
+            "<uuid:plan_id>": ids.plan,
             "<int:number>": str(number),
             "<slug:name>": word,
             "<command:name>": word,
@@ -109,8 +150,8 @@ def filled(
         text = route
         for name, value in values.items():
             text = text.replace(name, value)
-        assert "<" not in text, f"{route} has a part that this test does not know: {names}"
-        yield text, True
+        assert "<" not in text, f"{route} has a part that this test does not know"
+        yield text
 
 
 def forms(owner: Property, run: RunHead) -> Mapping[str, str]:
@@ -133,8 +174,7 @@ def test_every_address_with_anothers_id_answers_as_if_it_were_not_there(
     before, asked = bytes_of(theirs), 0
     for run in theirs.runs:
         form = forms(theirs, run)
-        there = list(addresses(run.code, theirs.attack, theirs.log))
-        absent = list(addresses(ABSENT, str(uuid4()), "n" * 8))
+        there, absent = list(addresses(run.code, theirs.ids)), list(addresses(ABSENT, Ids()))
         for path, nowhere in zip(there, absent, strict=True):
             for visitor in (stranger, Visitor()):
                 answers = refused(visitor, path, form)
@@ -152,7 +192,7 @@ def test_anothers_ids_in_a_form_of_ones_own_reach_nothing(
     before = bytes_of(theirs)
     mine = stranger.make(hold=True)
     own = [f"/{each.pattern}" for each in urls.urlpatterns if not each.pattern.converters]
-    own += list(addresses(mine.code, theirs.attack, theirs.log))
+    own += list(addresses(mine.code, theirs.ids))
     for path in own:
         for answer in (
             stranger.get(path, forms(theirs, theirs.paid)),
