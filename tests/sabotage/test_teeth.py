@@ -23,7 +23,7 @@ from pipeline import decisions, gateway, leases, programs, records
 from pipeline.commits import Commit, Held
 from pipeline.gateway import Charge, Payment
 from pipeline.models import Outbox
-from sabotage import waiting
+from sabotage import double_exec, waiting
 from sabotage.base import look_again
 from tests.sabotage.runs import at, let_go, now, owing, shoot
 
@@ -87,6 +87,7 @@ class TestDoubleExec:
         monkeypatch.setattr(gateway, "pay", meeting(gateway.pay))
         monkeypatch.setattr(leases, "is_held", lambda holder, until_ms: False)
         monkeypatch.setattr(leases, "is_holder", lambda holder, named: True)
+        monkeypatch.setattr(double_exec, "SETTLED_MS_MAX", 3_000)  # it never settles so
 
     @pytest.mark.usefixtures("no_lease")
     def test_without_leases_effects_are_done_twice_and_stripe_holds_the_payment(self) -> None:
