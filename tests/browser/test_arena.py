@@ -125,6 +125,7 @@ def test_it_works_without_javascript(arrive: Callable[..., Page]) -> None:
     expect(page.locator("h1")).to_contain_text("BLOCKED")
 
 
+@pytest.mark.soak  # thirty proposals; tests/dashboard/test_arena_score.py holds the same to two
 def test_a_used_up_quota_is_told_and_nothing_is_lost(page: Page, complaints: Complaints) -> None:
     complaints.expect("429")
     code = visitor.begin(page, hold=True)

@@ -18,6 +18,7 @@ from pipeline import memory, records, runtime, signer, tree, tree_audit, workspa
 from pipeline.audit import Report, audit
 from pipeline.models import Checkpoint, Envelope, Run, Workspace
 from pipeline.signer import keys
+from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House, kinds, lines, sql
 from tests.pipeline.trees import drop_nodes, grown, plant, set_node, truncated
 
@@ -234,6 +235,7 @@ def test_what_is_sealed_and_signed_meanwhile_is_no_damage(
     assert Workspace.objects.get(id=log.id).size == 14
 
 
+@on_sqlite_alone  # it is this process's memory that is counted
 def test_memory_does_not_grow_with_the_log(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_audit, "CHUNK", 256)
     monkeypatch.setattr(audits, "ENVELOPES", 256)

@@ -99,6 +99,7 @@ def test_fields_agree_with_the_truth(field: str, missed_max: int) -> None:
     assert len(missed) <= missed_max, missed
 
 
+@pytest.mark.soak  # the same files go through whole runs in test_corpus
 def test_bad_files_end_in_a_result_or_a_reason() -> None:
     bad = outcomes("bad_pdfs", "manifest.jsonl")
     assert len(bad) == 80
