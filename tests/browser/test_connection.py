@@ -129,7 +129,7 @@ def test_without_a_socket_the_page_asks(page: Page) -> None:
     page.route_web_socket(SOCKET, lambda socket: socket.close(code=1011))
     visitor.begin(page, hold=True)
     link = page.locator("#link")
-    expect(link).to_have_attribute("data-link", "polling", timeout=5_000)
+    expect(link).to_have_attribute("data-link", "polling", timeout=8_000)
     page.evaluate(LINKS)
     page.click("#act-start")
     visitor.shows(page, "SUCCESS")
