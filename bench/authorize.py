@@ -5,10 +5,10 @@ from typing import Any
 from bench import subject
 from bench.report import Bar, Table, row
 from bench.rounds import Contestant, compare
+from nanovm_core.core.gate import Facts, Gate
+from nanovm_core.core.messages import Recorded, Scalar
+from nanovm_core.core.proposals import Call
 from nanovm_core.errors import RefusedError
-from nanovm_core.gate import Facts, Gate
-from nanovm_core.messages import Recorded, Scalar
-from nanovm_core.proposals import Call
 
 NAIVE = 'call["tool"] in granted and call["args"]["amount_minor"] <= limit'
 FIRST = "the naive line"

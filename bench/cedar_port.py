@@ -6,10 +6,10 @@ from typing import Any
 
 import cedarpy
 
-from nanovm_core.canonical import digest
 from nanovm_core.conditions import parse
+from nanovm_core.core.canonical import digest
+from nanovm_core.core.policy import HOLD, Outcome, PolicyRule
 from nanovm_core.errors import ProgramError, RefusedError
-from nanovm_core.policy import HOLD, Outcome, PolicyRule
 
 _ALWAYS = parse("1 == 1")  # a hold that Cedar found has no condition of ours to show
 

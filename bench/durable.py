@@ -1,7 +1,7 @@
 """Contestants for a bench of durable runs: seven trivial steps through the shipped runtime.
 
 It is a plugin: the bench gives ``Base``, ``N`` and ``CTX``, and reads ``CONTESTANTS``. Runs go
-through ``intake.make_run`` and ``runtime.answer`` with tree, budgets and checkpoints on, on
+through ``create_run.make_run`` and ``api.answer`` with tree, budgets and checkpoints on, on
 SQLite (synchronous=FULL), or on the PostgreSQL server whose address the bench has for its own
 contestants (``PGURL``), in a database that is made for it.
 """
@@ -40,11 +40,13 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
         from django.core.management import call_command
 
         call_command("migrate", verbosity=0, interactive=False)
-        from nanovm_core.events import EffectDone
-        from pipeline import committer, intake, runtime, workspaces
-        from pipeline.world import now_ms, uuid7
+        from nanovm_core.core.events import EffectDone
+        from pipeline.clock import now_ms
+        from pipeline.entropy import uuid7
+        from pipeline.runtime import api, create_run, group_commit
+        from pipeline.store import workspaces
 
-        self.intake, self.runtime, self.committer = intake, runtime, committer
+        self.intake, self.runtime, self.committer = create_run, api, group_commit
         self.done_event = EffectDone
         self.now_ms, self.uuid7 = now_ms, uuid7
         self.workspace = workspaces.create()
@@ -52,7 +54,7 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
         self._sign()
 
     def _sign(self) -> None:
-        from pipeline import signer
+        from pipeline.evidence import signer
 
         def forever() -> None:
             while True:
@@ -115,7 +117,7 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
 
     def rows(self) -> int:
         """The envelopes that are stored; everything that is stored is recomputed first."""
-        from pipeline.audit import audit
+        from pipeline.evidence.fsck.audit import audit
         from pipeline.models import Envelope
 
         report = audit()

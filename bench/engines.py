@@ -28,9 +28,9 @@ from bench.five_rules import (
 )
 from bench.report import Table, row
 from bench.rounds import Contestant, compare
+from nanovm_core.core.policy import AUTHORIZE, Outcome, verdict
 from nanovm_core.errors import ProgramError, RefusedError
 from nanovm_core.loading import load_policy, load_program
-from nanovm_core.policy import AUTHORIZE, Outcome, verdict
 
 OURS = "nanovm"
 COMPILED = "Rego in Regorus, compiled"

@@ -11,13 +11,15 @@ from django.db import transaction
 from django.db.models import F, Model, QuerySet
 
 from bench import seven
-from nanovm_core.envelope import ZERO, canonical_hash, snapshot_hash
-from nanovm_core.events import EffectDone
-from pipeline import intake, logs, runtime, sql, workspaces
-from pipeline.intake import Made
-from pipeline.logs import Line
+from nanovm_core.core.envelope import ZERO, canonical_hash, snapshot_hash
+from nanovm_core.core.events import EffectDone
+from pipeline.clock import now_ms
+from pipeline.entropy import run_code, uuid7
 from pipeline.models import AdapterCall, Budget, Envelope, Lease, Outbox, Run, Terms, Workspace
-from pipeline.world import now_ms, run_code, uuid7
+from pipeline.runtime import api, create_run
+from pipeline.runtime.create_run import Made
+from pipeline.store import logs, sql, workspaces
+from pipeline.store.logs import Line
 
 RUNS_AT_ONCE = 500  # in one transaction
 APART_MS = 1_000  # from run to run: so many a day are 1.4 million envelopes
@@ -26,14 +28,14 @@ Row = Mapping[str, object]
 
 def made(workspace: Workspace) -> Made:
     """A run of seven steps, started in the commit that makes it: its first effect is begun."""
-    new = intake.NewRun(
+    new = create_run.NewRun(
         workspace=workspace,
         program=seven.program(),
         policy=seven.POLICY,
         slots=seven.slots(),
         actor="bench",
     )
-    return intake.make_run(new, uuid7(), starts=True)
+    return create_run.make_run(new, uuid7(), starts=True)
 
 
 def driven(workspace: Workspace) -> Run:
@@ -42,7 +44,7 @@ def driven(workspace: Workspace) -> Run:
     work = found.work
     while work is not None:
         done = EffectDone(at_ms=now_ms(), key=work.effect.key, out={"result": "done"})
-        work = runtime.answer(work, done, (), type(done).__name__).work
+        work = api.answer(work, done, (), type(done).__name__).work
     return found.run
 
 

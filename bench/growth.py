@@ -147,16 +147,16 @@ def actions(workspace: Any) -> Mapping[str, Callable[[], float]]:
 
 def _appends(workspace: Any) -> dict[str, Callable[[], float]]:
     from bench import fill
-    from nanovm_core.events import PauseRequested, ResumeRequested
-    from pipeline import runtime
-    from pipeline.world import now_ms
+    from nanovm_core.core.events import PauseRequested, ResumeRequested
+    from pipeline.clock import now_ms
+    from pipeline.runtime import api
 
     def submit() -> float:
         run = fill.made(workspace).run
         paused = PauseRequested(at_ms=now_ms(), actor="bench")
-        took = _timed(lambda: runtime.submit(str(run.id), [paused]))
+        took = _timed(lambda: api.submit(str(run.id), [paused]))
         back = ResumeRequested(at_ms=now_ms(), actor="bench", program=run.program_hash)
-        runtime.submit(str(run.id), [back])
+        api.submit(str(run.id), [back])
         return took
 
     return {"run": lambda: _timed(lambda: fill.driven(workspace)), "submit": submit}
@@ -196,7 +196,7 @@ def _views(workspace: UUID) -> dict[str, Callable[[], float]]:
     from django.core import signing
     from django.test import Client
 
-    from dashboard.workspace import COOKIE, SALT
+    from dashboard.web.workspace import COOKIE, SALT
 
     visitor = Client(SERVER_NAME="localhost")
     visitor.cookies[COOKIE] = signing.dumps(str(workspace), salt=SALT)

@@ -16,7 +16,7 @@ from typing import Any
 
 from bench import report, rounds, seven
 from bench.report import Bar, Table
-from pipeline import processes
+from pipeline.ops import processes
 
 ROUNDS = 101
 WARM_UP = 5  # of each: connections, compiled programs
@@ -58,18 +58,19 @@ def measured(count: int) -> rounds.Measured:
 def batches() -> Mapping[str, Callable[[], float]]:
     """What is timed; every run is seen to have ended as it should."""
     from bench import tasks
-    from nanovm_core.events import RunStarted
-    from pipeline import intake, queue, runtime, workspaces
+    from nanovm_core.core.events import RunStarted
+    from pipeline import clock, entropy
     from pipeline.models import Run
-    from pipeline.world import now_ms, uuid7
+    from pipeline.runtime import api, create_run, queue
+    from pipeline.store import workspaces
 
     source, given, workspace = seven.program(), seven.slots(), workspaces.create()
 
     def made() -> Run:
-        new = intake.NewRun(
+        new = create_run.NewRun(
             workspace=workspace, program=source, policy=seven.POLICY, slots=given, actor="bench"
         )
-        return intake.make_run(new, uuid7()).run
+        return create_run.make_run(new, entropy.uuid7()).run
 
     def task() -> float:
         run = made()
@@ -77,7 +78,7 @@ def batches() -> Mapping[str, Callable[[], float]]:
 
     def steps() -> float:
         run = made()
-        runtime.submit(str(run.id), [RunStarted(at_ms=now_ms(), actor="bench")])
+        api.submit(str(run.id), [RunStarted(at_ms=clock.now_ms(), actor="bench")])
         took = timed(lambda: queue.wake(str(run.id)))
         finished(run)
         return took
@@ -87,7 +88,7 @@ def batches() -> Mapping[str, Callable[[], float]]:
 
         def begin() -> None:
             runs.append(made())
-            runtime.start(str(runs[0].id), "bench")
+            api.start(str(runs[0].id), "bench")
 
         took = timed(begin)
         finished(runs[0])
@@ -98,7 +99,7 @@ def batches() -> Mapping[str, Callable[[], float]]:
 
 def finished(run: Any) -> None:
     """See that a run has ended as it should."""
-    from nanovm_core.lifecycle import COMPLETED
+    from nanovm_core.core.lifecycle import COMPLETED
 
     run.refresh_from_db()
     if run.state != COMPLETED:

@@ -8,12 +8,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bench import subject
 from bench.report import Table, row
 from bench.rounds import Contestant, compare
-from nanovm_core import warrants
-from nanovm_core.canonical import encode
-from nanovm_core.envelope import Place, canonical_hash, encode_envelope, encode_snapshot
-from nanovm_core.events import EffectDone
-from nanovm_core.fsm import transition
-from nanovm_core.messages import Draft, Effect, Snapshot
+from nanovm_core.core import warrants
+from nanovm_core.core.canonical import encode
+from nanovm_core.core.envelope import (
+    Place,
+    canonical_hash,
+    encode_envelope,
+    encode_snapshot,
+)
+from nanovm_core.core.events import EffectDone
+from nanovm_core.core.fsm import transition
+from nanovm_core.core.messages import Draft, Effect, Snapshot
 
 TTL_MS = 900_000
 SEED = bytes(range(32))  # a bench's key guards nothing

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from nanovm_core.events import Event, RunStarted
-from nanovm_core.fsm import begin, transition
+from nanovm_core.core.events import Event, RunStarted
+from nanovm_core.core.fsm import begin, transition
+from nanovm_core.core.messages import Commitment, RunId, Scalar, Snapshot
+from nanovm_core.core.program import Program
 from nanovm_core.loading import load_policy, load_program
-from nanovm_core.messages import Commitment, RunId, Scalar, Snapshot
-from nanovm_core.program import Program
 
 RUN = RunId("01990000-0000-7000-8000-000000000001")
 START_MS = 1_700_000_000_000

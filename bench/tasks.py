@@ -9,11 +9,11 @@ from celery.signals import task_postrun
 from django.conf import settings
 
 from bench.seven import STEPS
-from nanovm_core.events import EffectDone
-from pipeline import effects
-from pipeline.effects import Answer, Work
-from pipeline.queue import DRIVE
-from pipeline.world import now_ms
+from nanovm_core.core.events import EffectDone
+from pipeline.clock import now_ms
+from pipeline.runtime.queue import DRIVE
+from pipeline.steps import effects
+from pipeline.steps.effects import Answer, Work
 
 DONE = "bench.done"  # a list at the queue server: the names of tasks that ended
 

@@ -10,11 +10,16 @@ from bench import lifecycles, subject
 from bench.lifecycles import OUT, Run
 from bench.report import Bar, Table, row
 from bench.rounds import Contestant, compare, measure
-from nanovm_core.events import EffectDone, KillRequested, PauseRequested, ResumeRequested
-from nanovm_core.fsm import transition
+from nanovm_core.core.events import (
+    EffectDone,
+    KillRequested,
+    PauseRequested,
+    ResumeRequested,
+)
+from nanovm_core.core.fsm import transition
+from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.program import Program
 from nanovm_core.loading import load_program
-from nanovm_core.messages import Snapshot
-from nanovm_core.program import Program
 
 FIRST = "nanovm"
 FRESH = "nanovm, its event built each time"

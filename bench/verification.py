@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench import subject
-from nanovm_core import merkle, notes, verify
-from nanovm_core.canonical import Json, decode, encode
-from nanovm_core.envelope import VERSION, ZERO, canonical_hash
-from nanovm_core.events import RunStarted
+from nanovm_core import verify
+from nanovm_core.core.canonical import Json, decode, encode
+from nanovm_core.core.envelope import VERSION, ZERO, canonical_hash
+from nanovm_core.core.events import RunStarted
+from nanovm_core.proof import merkle, notes
 from nanovm_core.vm import Done, ExecutionVM, Said
 
 ORIGIN = "bench.example/log"

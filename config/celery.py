@@ -11,7 +11,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("nanovm")
 app.config_from_object("config.queue_settings")
-app.autodiscover_tasks()
+app.autodiscover_tasks()  # `tasks` of each application
+app.autodiscover_tasks(["pipeline.worker"])
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator] # Celery ships no types

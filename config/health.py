@@ -12,8 +12,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from config.celery import app
-from pipeline import heartbeat, queue
-from pipeline.refusals import refusals
+from pipeline.evidence import liveness
+from pipeline.evidence.unsigned import refusals
+from pipeline.runtime import queue
 
 ANSWER_SECONDS_MAX = 2
 OK = "ok"
@@ -81,10 +82,10 @@ def _worker() -> str:
 
 
 def _signer() -> str:
-    silent_ms = heartbeat.silent_ms()
+    silent_ms = liveness.silent_ms()
     if silent_ms is None:
         return "no signer ever ran on this data folder: start one with manage.py signer"
-    if silent_ms > heartbeat.SILENT_MS_MAX:
+    if silent_ms > liveness.SILENT_MS_MAX:
         return f"no sign of life for {silent_ms // 1000} s: start manage.py signer again"
     return OK
 

@@ -17,8 +17,8 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.db import connections
 
-from pipeline import schema
-from pipeline.processes import (
+from pipeline.ops import schema
+from pipeline.ops.processes import (
     LOOPBACK,
     Child,
     ProcessError,
@@ -31,7 +31,7 @@ from pipeline.processes import (
     spawn_stripe_counterpart,
     stop,
 )
-from pipeline.queue import require_server
+from pipeline.runtime.queue import require_server
 
 HEALTHY_SECONDS_MAX = 20
 WATCH_SECONDS = 0.2

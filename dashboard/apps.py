@@ -10,6 +10,6 @@ class DashboardConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from dashboard import broadcast
+        from dashboard.web import broadcast
 
         broadcast.connect()

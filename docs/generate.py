@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from nanovm_core import lifecycle as life
+from nanovm_core.core import lifecycle as life
 from nanovm_core.rules import RULES
 
 FOLDER = Path(__file__).parent
@@ -48,8 +48,8 @@ def _rules() -> Iterator[str]:
 
 def _lifecycle() -> Iterator[str]:
     yield "# Lifecycle of a run\n"
-    yield "Drawn from the one table in `nanovm_core/lifecycle.py`. A pair of state and event that"
-    yield "is not here is refused (FSM-002). A terminal state absorbs everything but an erasure.\n"
+    yield "Drawn from the one table in `nanovm_core/core/lifecycle.py`. A pair of state and event"
+    yield "that is not here is refused (FSM-002). A terminal state absorbs all but an erasure.\n"
     yield "```mermaid"
     yield "stateDiagram-v2"
     for group in dict.fromkeys(life.GROUP.values()):

@@ -19,7 +19,7 @@ import django
 from mutations.patching import MutationError, named
 
 if TYPE_CHECKING:
-    from sabotage.guards import Claim
+    from sabotage.ablation.guards import Claim
 
 STATUS_MAX = 100  # an exit status is one byte
 JOBS = 2  # a copy waits for much of its time
@@ -46,7 +46,7 @@ def tried(claim: "Claim", *, layers: bool = False) -> Tried:
     Where it has several forms, each is made without the guards, and the first with them.
     ``layers``: where there are several, also with each one of them left in its place alone.
     """
-    from sabotage.unguarded import CopyError
+    from sabotage.ablation.unguarded import CopyError
 
     first, copy = claim.each[0], partial(_copied, claim)
     try:
@@ -120,7 +120,7 @@ def _copied(claim: "Claim", params: Mapping[str, Any], **given: Any) -> dict[str
     """
     from django.conf import settings
 
-    from sabotage.unguarded import run_copy
+    from sabotage.ablation.unguarded import run_copy
 
     with TemporaryDirectory(prefix="copies-", dir=settings.NANOVM_DATA) as home:
         return run_copy(claim, params, home=Path(home), **given)
@@ -136,7 +136,9 @@ def _told(claim: "Claim", *, layers: bool) -> Tried:
 def main(arguments: list[str]) -> int:
     """Try the claims, or those on the injectors that are named; the number of failures."""
     parser = argparse.ArgumentParser(prog="python -m mutations.breaches", description=__doc__)
-    parser.add_argument("--guards", type=Path, help="another file than sabotage/guards.toml")
+    parser.add_argument(
+        "--guards", type=Path, help="another file than sabotage/ablation/guards.toml"
+    )
     parser.add_argument(
         "--layers", action="store_true", help="also leave each of several guards in its place alone"
     )
@@ -145,7 +147,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
-    from sabotage.guards import FILE, claims
+    from sabotage.ablation.guards import FILE, claims
 
     every = claims(given.guards or FILE)
     chosen = [each for each in every if not given.injectors or each.injector in given.injectors]

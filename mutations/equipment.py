@@ -3,8 +3,8 @@
 from dataclasses import replace
 from types import MappingProxyType
 
-from pipeline import effects
-from pipeline.effects import Answer, Work
+from pipeline.steps import effects
+from pipeline.steps.effects import Answer, Work
 
 TOOL = "wire_transfer"
 MINOR = 100  # cents in a dollar

@@ -12,11 +12,11 @@ from django.conf import settings
 
 from mutations.equipment import equip
 from mutations.patching import line_of, named
-from pipeline import schema
-from pipeline.processes import celery_worker, stripe_counterpart
-from sabotage import waiting
+from pipeline.ops import schema
+from pipeline.ops.processes import celery_worker, stripe_counterpart
 from sabotage.campaign import MOMENTS, Outcome, attack, attack_at, laboratory
 from sabotage.gallery import EXHIBITS, restored_snapshot
+from sabotage.kit import waiting
 
 CALLS = 4  # as many payments as the worker's threads ask for at once
 SOON_MS = 100  # nobody accounts for what a guard that is gone would have counted

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nanovm_core.books import Books
-from nanovm_core.budget import settle
-from nanovm_core.canonical import Json, encode, parse_untrusted
+from nanovm_core.core.budget import settle
+from nanovm_core.core.canonical import Json, encode, parse_untrusted
+from nanovm_core.core.gate import Facts
+from nanovm_core.core.messages import Args, Recorded
+from nanovm_core.core.policy import ADMISSION, PolicyRule
+from nanovm_core.core.program import MODEL, Program
+from nanovm_core.core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
 from nanovm_core.errors import CanonicalError, RefusedError
-from nanovm_core.gate import Facts
-from nanovm_core.messages import Args, Recorded
-from nanovm_core.policy import ADMISSION, PolicyRule
-from nanovm_core.program import MODEL, Program
-from nanovm_core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
+from nanovm_core.ledger import Books
 
 LINE_BYTES_MAX = 65_536  # four proposals; its context may be larger than the call itself
 SEARCH_BYTES_MAX = 4_194_304  # how far the id of a line that cannot be read is looked for

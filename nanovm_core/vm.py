@@ -7,11 +7,10 @@ a queue and several workers add is what the ``pipeline`` of this project is an e
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from nanovm_core import lifecycle as life
-from nanovm_core.books import Books, calls_of, values_of
-from nanovm_core.canonical import decode
-from nanovm_core.capabilities import grant_id, resolve
-from nanovm_core.envelope import (
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.canonical import decode
+from nanovm_core.core.capabilities import grant_id, resolve
+from nanovm_core.core.envelope import (
     ZERO,
     Place,
     Stored,
@@ -21,8 +20,7 @@ from nanovm_core.envelope import (
     encode_snapshot,
     snapshot_hash,
 )
-from nanovm_core.errors import ProgramError, RefusedError, VerificationError
-from nanovm_core.events import (
+from nanovm_core.core.events import (
     AnswerArrived,
     EffectDone,
     EffectFailed,
@@ -32,10 +30,10 @@ from nanovm_core.events import (
     KillRequested,
     ProposalReceived,
 )
-from nanovm_core.fsm import begin, transition
-from nanovm_core.fsm.moves import frozen
-from nanovm_core.fsm.requests import hold_id
-from nanovm_core.messages import (
+from nanovm_core.core.fsm import begin, transition
+from nanovm_core.core.fsm.commands import hold_id
+from nanovm_core.core.fsm.drafts import frozen
+from nanovm_core.core.messages import (
     NOTHING,
     Commitment,
     Decision,
@@ -45,9 +43,11 @@ from nanovm_core.messages import (
     Scalar,
     Snapshot,
 )
-from nanovm_core.program import MODEL, Program
-from nanovm_core.projection import DeterministicSanitizer
-from nanovm_core.warrants import REVOKED, authorize, binding
+from nanovm_core.core.program import MODEL, Program
+from nanovm_core.core.projection import DeterministicSanitizer
+from nanovm_core.core.warrants import REVOKED, authorize, binding
+from nanovm_core.errors import ProgramError, RefusedError, VerificationError
+from nanovm_core.ledger import Books, calls_of, values_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,10 @@
 """What is said of a run that stands still: decision, reason, invoice, payment."""
 
-from nanovm_core import lifecycle as life
-from nanovm_core.envelope import ZERO, decode_snapshot
-from nanovm_core.messages import Snapshot
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import ZERO, decode_snapshot
+from nanovm_core.core.messages import Snapshot
 from pipeline.models import Run
-from pipeline.vaultstore import TOMBSTONE, read_all
+from pipeline.vault.secret_store import TOMBSTONE, read_all
 
 PERSONAL = ("invoice_number", "seller", "iban")
 CLEAR = ("currency", "total_due", "due_date")

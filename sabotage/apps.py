@@ -10,6 +10,6 @@ class SabotageConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from sabotage import plans
+        from sabotage.planned import plans
 
         plans.connect()

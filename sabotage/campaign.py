@@ -10,19 +10,20 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 import samples
-from nanovm_core import lifecycle as life
-from pipeline import intake, runtime, workspaces
-from pipeline.commands import stripe_in_reach
+from nanovm_core.core import lifecycle as life
 from pipeline.models import Run
-from pipeline.processes import Child, ProcessError, celery_worker, redis_server
-from pipeline.queue import require_server
+from pipeline.ops.commands import stripe_in_reach
+from pipeline.ops.processes import Child, ProcessError, celery_worker, redis_server
 from pipeline.reports import decision
-from sabotage.base import fire, look_again
-from sabotage.evidence import see
+from pipeline.runtime import api, create_run
+from pipeline.runtime.queue import require_server
+from pipeline.store import workspaces
+from sabotage.fire import fire, look_again
+from sabotage.fire_scenario import show
 from sabotage.gallery import EXHIBITS
+from sabotage.kit.evidence import see
+from sabotage.kit.waiting import wait_until
 from sabotage.models import Attack
-from sabotage.showing import show
-from sabotage.waiting import wait_until
 
 OPERATOR = "operator"
 SAMPLE = "plain"
@@ -97,21 +98,21 @@ def attack_at(moment: Moment, name: str, params: Mapping[str, str]) -> Outcome:
     run_id = _paused_before(moment.step)
     Run.objects.filter(id=run_id).update(pace_ms=moment.held_back_ms)
     if not moment.paused:
-        runtime.resume(run_id, OPERATOR)
+        api.resume(run_id, OPERATOR)
     shot = fire(run_id, name, params, "at-a-moment")
     Run.objects.filter(id=run_id).update(pace_ms=0)
     if _run(run_id).state == life.PAUSED:
-        runtime.resume(run_id, OPERATOR)
+        api.resume(run_id, OPERATOR)
     wait_until(lambda: _run(run_id).state in AT_REST, RESTS_MS_MAX)
     return _outcome(look_again(shot))
 
 
 def _paused_before(step: str) -> str:
     run_id = _fresh_run(stepping=True)
-    runtime.start(run_id, OPERATOR)
+    api.start(run_id, OPERATOR)
     _stand(run_id, life.PAUSED)
     while _run(run_id).step != step:
-        runtime.step(run_id, OPERATOR)
+        api.step(run_id, OPERATOR)
         _stand(run_id, life.PAUSED)
     return run_id
 
@@ -121,7 +122,7 @@ def _mid_run(name: str) -> Outcome:
     run_id = _paused_before("propose")
     shot = fire(run_id, name, {}, "mid-run")
     if _run(run_id).state == life.PAUSED:
-        runtime.resume(run_id, OPERATOR)
+        api.resume(run_id, OPERATOR)
     _stand(run_id, *life.TERMINAL)
     return _outcome(look_again(shot))
 
@@ -129,7 +130,7 @@ def _mid_run(name: str) -> Outcome:
 def _while_driven_and_after() -> Outcome:
     """At a run that a worker drives, and once more after its end."""
     run_id = _fresh_run(pace_ms=PACE_MS)
-    runtime.start(run_id, OPERATOR)
+    api.start(run_id, OPERATOR)
     _wait(lambda: bool(see(run_id).holder), "no worker took the run")
     first = fire(run_id, "double_exec", {}, "while-driven")
     _stand(run_id, *life.TERMINAL)
@@ -170,7 +171,7 @@ def _told(shot: Attack) -> dict[str, object]:
 
 def _fresh_run(*, stepping: bool = False, pace_ms: int = 0) -> str:
     path = samples.path(SAMPLE)
-    run = intake.create_run(
+    run = create_run.create_run(
         workspaces.create(), path.read_bytes(), path.name, stepping=stepping, pace_ms=pace_ms
     )
     return str(run.id)

@@ -5,7 +5,7 @@ from django.db import models
 from nanovm_core.rules import RULES
 from pipeline.models import Run, Workspace
 from pipeline.queries.runs import label_of
-from pipeline.reasons import REASONS
+from pipeline.steps.reasons import REASONS
 
 HEADLINES = {
     "BLOCKED": "{injector} was refused",

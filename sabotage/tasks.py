@@ -7,8 +7,9 @@ from celery import shared_task
 from celery.signals import worker_ready
 from kombu.exceptions import OperationalError
 
-from pipeline.world import sleep_ms
-from sabotage import copies, plans
+from pipeline.clock import sleep_ms
+from sabotage.ablation import copies
+from sabotage.planned import plans
 
 log = logging.getLogger(__name__)
 

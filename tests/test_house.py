@@ -12,8 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("config", "dashboard", "sabotage", "pipeline", "nanovm_core", "stripe_sandbox")
 
-LINES_MAX = 300
-TEST_LINES_MAX = 400
+LINES_MAX = 400  # of a test's module too
 VERIFIER_LINES_MAX = 1_340  # one file, with its own signatures, zip and JSON rules
 FUNCTION_LINES_MAX = 40
 FILE_BYTES_MAX = 300_000
@@ -65,7 +64,7 @@ def name_of(path: Path) -> str:
 
 def too_long(path: Path) -> list[str]:
     """A module over its limit."""
-    limit = TEST_LINES_MAX if "tests" in path.parts else LINES_MAX
+    limit = LINES_MAX
     if path.name == "verify.py" and path.parent.name == "nanovm_core":
         limit = VERIFIER_LINES_MAX
     lines = len(path.read_text(encoding="utf-8").splitlines())
@@ -176,7 +175,7 @@ def test_no_module_is_longer_than_its_limit(tmp_path: Path) -> None:
     long.write_text("x = 1\n" * LINES_MAX)
     assert too_long(long) == []
     long.write_text("x = 1\n" * (LINES_MAX + 1))
-    assert too_long(long) == ["long.py has 301 lines of at most 300"]
+    assert too_long(long) == ["long.py has 401 lines of at most 400"]
 
 
 def test_no_function_is_longer_than_the_limit() -> None:
@@ -191,8 +190,8 @@ def test_no_function_is_longer_than_the_limit() -> None:
 
 
 def test_the_kernel_reaches_nothing_outside() -> None:
-    kernel = [path for path in written(".py") if path.parent == ROOT / "nanovm_core"]
-    assert len(kernel) >= 10
+    kernel = [path for path in written(".py") if ROOT / "nanovm_core" in path.parents]
+    assert len(kernel) >= 40
     pure = [path for path in kernel if path.name != "verify.py"]
     assert [
         problem for path in pure for problem in named(path, list(kernel_sins(source_of(path))))

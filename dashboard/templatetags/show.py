@@ -11,8 +11,8 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.once import FIELD, command_key
-from pipeline.extract.currencies import DECIMALS
+from dashboard.web.idempotency import FIELD, command_key
+from pipeline.steps.extract.currencies import DECIMALS
 
 register = template.Library()
 

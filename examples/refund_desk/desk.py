@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from nanovm_core.books import Books
-from nanovm_core.events import RunStarted
+from nanovm_core.core.events import RunStarted
+from nanovm_core.core.messages import Scalar
+from nanovm_core.core.program import Program
+from nanovm_core.ledger import Books
 from nanovm_core.loading import load_policy, load_program
-from nanovm_core.messages import Scalar
-from nanovm_core.program import Program
 from nanovm_core.vm import Answer, Done, ExecutionVM, Failed, Said, Waiting
 
 FOLDER = Path(__file__).parent

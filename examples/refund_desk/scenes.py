@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from examples.refund_desk.desk import Bank, Clock, Orders, opened
-from nanovm_core.books import Books
-from nanovm_core.canonical import decode
-from nanovm_core.envelope import canonical_hash, check_chain
+from nanovm_core.core.canonical import decode
+from nanovm_core.core.envelope import canonical_hash, check_chain
+from nanovm_core.core.events import AnswerArrived, Approved, ResumeRequested, TimePassed
+from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
-from nanovm_core.events import AnswerArrived, Approved, ResumeRequested, TimePassed
-from nanovm_core.messages import Decision
+from nanovm_core.ledger import Books
 from nanovm_core.rules import RULES
 from nanovm_core.vm import ExecutionVM
 

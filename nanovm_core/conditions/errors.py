@@ -2,7 +2,7 @@
 
 import re
 
-from nanovm_core.canonical import INTEGER_MAX
+from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.errors import ConditionError
 
 TEXT_CHARS_MAX = 4_096  # a guard that a person can still read

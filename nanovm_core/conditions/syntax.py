@@ -7,7 +7,6 @@ Loosest first: ``or`` · ``and`` · ``not`` · ``== != < <= > >= in``, ``not in`
 import re
 from typing import NamedTuple, cast
 
-from nanovm_core.canonical import INTEGER_MAX
 from nanovm_core.conditions.errors import (
     DEPTH_MAX,
     HIDDEN,
@@ -15,6 +14,7 @@ from nanovm_core.conditions.errors import (
     TEXT_CHARS_MAX,
     syntax_error,
 )
+from nanovm_core.core.canonical import INTEGER_MAX
 
 Value = bool | int | str | tuple[bool | int | str, ...]
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from nanovm_core import signed
-from nanovm_core.canonical import Json, digest
-from nanovm_core.capabilities import Constraint, Grant, bounds_of
+from nanovm_core.core import signed
+from nanovm_core.core.canonical import Json, digest
+from nanovm_core.core.capabilities import Constraint, Grant, bounds_of
+from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import RefusedError
-from nanovm_core.messages import Scalar
 
 VERSION = "nanovm-delegation/1"
 BROKEN = "CAP-031"

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nanovm_core import merkle, notes
-from nanovm_core.envelope import canonical_hash
+from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.errors import VerificationError
-from nanovm_core.notes import Head, Verifier
-from pipeline import bundles, heartbeat, published, refusals, tree
+from nanovm_core.proof import merkle, notes
+from nanovm_core.proof.notes import Head, Verifier
+from pipeline.evidence import bundles, liveness, public_key
+from pipeline.evidence import unsigned as refusals
 from pipeline.models import Checkpoint, Envelope, Workspace
 from pipeline.queries.runs import RunHead, body_of
+from pipeline.store import tree
 
 UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
 URGENT = ("terminal", "erasure_done")  # these wait for a second
@@ -58,8 +60,8 @@ def standing(run: RunHead) -> Standing:
     mine = Envelope.objects.filter(workspace=workspace, run=run.id)
     total, covered = mine.count(), mine.filter(seq__lt=size).count()
     soon, due_ms = _due(workspace, size) if covered < total else (False, 0)
-    silent_ms = heartbeat.silent_ms()
-    own = published.verifier(workspace.origin)
+    silent_ms = liveness.silent_ms()
+    own = public_key.verifier(workspace.origin)
     refused = [each for each in refusals.refusals() if each.origin == workspace.origin]
     return Standing(
         origin=workspace.origin,
@@ -70,7 +72,7 @@ def standing(run: RunHead) -> Standing:
         soon=soon,
         due_ms=due_ms,
         refusal=f"{refused[0].text} ({refused[0].code})" if refused else "",
-        silent=silent_ms is None or silent_ms > heartbeat.SILENT_MS_MAX,
+        silent=silent_ms is None or silent_ms > liveness.SILENT_MS_MAX,
         vkey=own.vkey if own else "",
     )
 
@@ -89,7 +91,7 @@ def proved(run: RunHead, brought: str = "") -> Proved:
     checkpoint = bundles.newest(workspace)
     if checkpoint is None:
         return Proved(grade=UNSIGNED, why="No checkpoint of this log was made yet.")
-    verifier = pinned or published.verifier(workspace.origin)
+    verifier = pinned or public_key.verifier(workspace.origin)
     text = bytes(checkpoint.note).decode("utf-8", "replace")
     if verifier is None:
         return Proved(grade=UNSIGNED, note=text, why="The signer has not published its key yet.")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nanovm_core.envelope import ZERO, canonical_hash
+from nanovm_core.core.envelope import ZERO, canonical_hash
 from pipeline.models import Envelope
 from pipeline.queries.runs import RunHead, body_of
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from nanovm_core.envelope import canonical_hash
-from nanovm_core.vault import TOMBSTONE
+from nanovm_core.core.envelope import canonical_hash
+from nanovm_core.core.vault import TOMBSTONE
 from pipeline.models import AdapterCall, Envelope
 from pipeline.queries.personal import opened
 from pipeline.queries.runs import RunHead, body_of, slots_of

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import VerificationError
-from nanovm_core.vault import TOMBSTONE
-from pipeline import vaultstore
 from pipeline.models import Secret
 from pipeline.queries.runs import RunHead, slots_of
+from pipeline.vault import secret_store
 
 LABELS = {
     "invoice_number": "Invoice number",
@@ -100,14 +100,14 @@ def opened(ref: str) -> str:
 def opened_all(refs: Sequence[str]) -> dict[str, str]:
     """Secrets for their owner's page: the value, the tombstone, or that it was damaged."""
     try:
-        return vaultstore.read_all(refs)
+        return secret_store.read_all(refs)
     except VerificationError:
         return {ref: _one(ref) for ref in refs}
 
 
 def _one(ref: str) -> str:
     try:
-        return vaultstore.read(ref)
+        return secret_store.read(ref)
     except VerificationError:
         return DAMAGED
 
@@ -126,7 +126,7 @@ def given(run: RunHead, slots: Sequence[str]) -> dict[str, bytes | None]:
     """
     rows = Secret.objects.filter(run_id=run.id, slot__in=slots).values_list("slot", "ref")
     refs = dict(rows.order_by("-created_ms", "-ref"))  # the first of a name stands
-    values = vaultstore.read_bytes([*refs.values()])
+    values = secret_store.read_bytes([*refs.values()])
     return {slot: values[ref] for slot, ref in refs.items()}
 
 

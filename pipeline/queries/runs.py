@@ -9,11 +9,9 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from nanovm_core.envelope import ZERO, decode_snapshot
-from nanovm_core.errors import VerificationError
-from nanovm_core.fsm.requests import hold_id
-from nanovm_core.lifecycle import APPROVAL
+from nanovm_core.core.envelope import ZERO
 from pipeline.models import AdapterCall, Run, Workspace
+from pipeline.store.records import hold_of
 
 STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")
 SHOWN = {"initializing": "READY", "running": "RUNNING", "suspended": "SUSPENDED"}
@@ -142,16 +140,6 @@ def head_of(run: Run) -> RunHead:
         program=run.program_hash,
         policy=run.policy_hash,
     )
-
-
-def hold_of(run: Run) -> str:
-    """The name of what the run waits for a person about; empty for nothing, or a damaged row."""
-    if run.state != APPROVAL:
-        return ""
-    try:
-        return hold_id(decode_snapshot(bytes(run.snapshot)))
-    except VerificationError:
-        return ""  # whoever decides about it comes to the runtime, which finds the damage
 
 
 def label_of(state: str) -> str:

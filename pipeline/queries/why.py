@@ -3,17 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from nanovm_core.envelope import decode_snapshot
+from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.gate import Facts
+from nanovm_core.core.gate.why import Finding
+from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.program import AUTHORIZED, Program
+from nanovm_core.core.proposals import Call, read_proposal
 from nanovm_core.errors import RefusedError, VerificationError
-from nanovm_core.gate import Facts
-from nanovm_core.gate.why import Finding
-from nanovm_core.messages import Snapshot
-from nanovm_core.program import AUTHORIZED, Program
-from nanovm_core.proposals import Call, read_proposal
-from pipeline import accounts, authority, histories, programs
 from pipeline.models import Envelope, Run
 from pipeline.queries.personal import opened
 from pipeline.queries.runs import RunHead, body_of
+from pipeline.runtime import warrants
+from pipeline.store import budgets, call_history, programs
 
 
 def of_event(run: RunHead, body: Mapping[str, Any]) -> tuple[Finding, ...]:
@@ -66,12 +67,12 @@ def _facts(row: Run, now: Snapshot, program: Program, body: Mapping[str, Any]) -
     at_ms = body.get("at_ms")
     return Facts(
         slots=now.slots,
-        ledger=sealed or accounts.shown(row.workspace, program, now),
-        history=histories.recorded(row.workspace_id, program),
+        ledger=sealed or budgets.shown(row.workspace, program, now),
+        history=call_history.recorded(row.workspace_id, program),
         agent=now.agent,
         at_ms=at_ms if isinstance(at_ms, int) else 0,
         approved=_approved(row, body),
-        revoked=authority.revoked(row.workspace),
+        revoked=warrants.revoked(row.workspace),
     )
 
 

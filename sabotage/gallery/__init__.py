@@ -14,8 +14,8 @@ from sabotage.gallery import (
     split_limit,
     widened_grant,
 )
-from sabotage.gallery.exhibit import Exhibit
-from sabotage.shape import Injector
+from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.injector import Injector
 
 EXHIBITS: Mapping[str, Exhibit] = MappingProxyType(
     {

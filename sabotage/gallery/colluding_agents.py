@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pipeline.effects import Work
 from pipeline.models import Run, Workspace
-from sabotage.evidence import Found
-from sabotage.gallery import invoices, rogue, stage
-from sabotage.gallery.exhibit import Exhibit
+from pipeline.steps.effects import Work
+from sabotage.gallery import fixture, invoices, rogue
 from sabotage.gallery.reading import ended, got_out, together
-from sabotage.shape import Fired, Injector, Judgement, Param, Target, Value
+from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.evidence import Found
+from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target, Value
 
 NAME = "colluding_agents"
 PREPARED_MINOR, OWN_MINOR = 900_000, 10_000
@@ -23,7 +23,7 @@ def charger(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
 
 def inject(target: Target) -> Fired:
     """Let one agent have its payment authorized, and the other make it in its own run."""
-    preparer = _run(stage.now(target.run).workspace, PREPARED_MINOR, "preparer")
+    preparer = _run(fixture.now(target.run).workspace, PREPARED_MINOR, "preparer")
     prepared, own = rogue.in_hand(preparer), rogue.in_hand(target.run)
     tried = rogue.tried(WAYS[str(target.values["how"])](prepared, own))
     rogue.let_go(target.run, preparer)
@@ -79,7 +79,7 @@ WAYS: Mapping[str, Callable[[Work, Work], Work]] = {
 
 def _run(workspace: Workspace, amount_minor: int, agent: str) -> Run:
     document = invoices.asking(amount_minor, CURRENCY, f"TWO-{agent}")
-    return rogue.paced(stage.fresh(workspace, document, agent=agent, stepping=True))
+    return rogue.paced(fixture.fresh(workspace, document, agent=agent, stepping=True))
 
 
 EXHIBIT = Exhibit(

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nanovm_core import lifecycle as life
-from pipeline import programs
+from nanovm_core.core import lifecycle as life
 from pipeline.models import AdapterCall, Budget, Run, Workspace
-from sabotage.evidence import Found
-from sabotage.gallery import invoices, stage
-from sabotage.gallery.exhibit import Exhibit
+from pipeline.store import programs
+from sabotage.gallery import fixture, invoices
 from sabotage.gallery.reading import Ended, ended, first_stop, got_out, together, where
-from sabotage.shape import Fired, Injector, Judgement, Param, Target, Value
+from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.evidence import Found
+from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target, Value
 
 NAME = "drained_budget"
 AMOUNT_MINOR = 100_000
@@ -54,16 +54,16 @@ def first(workspace: Workspace, values: Mapping[str, Value]) -> Run:
 def inject(target: Target) -> Fired:
     """Run one after the other beyond the account's end, then resume whatever was stopped."""
     unit = str(target.values["unit"])
-    workspace = stage.now(target.run).workspace
+    workspace = fixture.now(target.run).workspace
     runs = [target.run]
-    stage.start(target.run)
+    fixture.start(target.run)
     for _ in range(RUNS - 1):
         runs.append(_run(workspace, unit))
-        stage.start(runs[-1])
+        fixture.start(runs[-1])
     resumed = 0
     for run in runs * RESUMES:
-        if stage.now(run).state == life.EXHAUSTED:
-            stage.resume(run)
+        if fixture.now(run).state == life.EXHAUSTED:
+            fixture.resume(run)
             resumed += 1
     return Fired(
         facts={
@@ -118,7 +118,7 @@ def _run(workspace: Workspace, unit: str) -> Run:
     named = {unit: MAX[unit]} | ({} if unit == "money" else {"money": 10**9})
     budgets = "".join(BUDGET.format(unit=each, max=limit) for each, limit in named.items())
     document = invoices.asking(AMOUNT_MINOR, CURRENCY, f"DRAIN-{workspace.id.hex[-6:]}")
-    return stage.fresh(workspace, document, policy=POLICY.format(budgets=budgets))
+    return fixture.fresh(workspace, document, policy=POLICY.format(budgets=budgets))
 
 
 EXHIBIT = Exhibit(

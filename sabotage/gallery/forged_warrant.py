@@ -5,16 +5,17 @@ from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from nanovm_core import warrants
-from nanovm_core.messages import Effect
-from pipeline.effects import Work
+from nanovm_core.core import warrants
+from nanovm_core.core.messages import Effect
+from pipeline.clock import now_ms
+from pipeline.entropy import random_bytes
 from pipeline.models import Run, Workspace
-from pipeline.world import now_ms, random_bytes
-from sabotage import judging
-from sabotage.evidence import Found
-from sabotage.gallery import invoices, rogue, stage
-from sabotage.gallery.exhibit import Exhibit
-from sabotage.shape import Fired, Injector, Judgement, Param, Target, Value
+from pipeline.steps.effects import Work
+from sabotage.gallery import fixture, invoices, rogue
+from sabotage.gallery.scenario import Exhibit
+from sabotage.kit import judging
+from sabotage.kit.evidence import Found
+from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target, Value
 
 NAME = "forged_warrant"
 FORGED_MINOR = 5_000_000
@@ -24,7 +25,7 @@ AGAIN = "the genuine one, shown again at the end"
 
 def first(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
     """An ordinary run, stepped."""
-    return rogue.paced(stage.fresh(workspace, invoices.plain(), stepping=True))
+    return rogue.paced(fixture.fresh(workspace, invoices.plain(), stepping=True))
 
 
 def inject(target: Target) -> Fired:

@@ -7,17 +7,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from nanovm_core.budget import Accounts
-from nanovm_core.capabilities import check_provenance
-from nanovm_core.gate.passage import Passage
+from nanovm_core.core.budget import Accounts
+from nanovm_core.core.capabilities import check_provenance
+from nanovm_core.core.gate.tool_guard import Passage
 from pipeline.models import AdapterCall, Run
 from pipeline.reports import decision
-from sabotage.deciders import ROOT, place
-from sabotage.deciders import where as where_of
-from sabotage.evidence import Sealed, sealed_since
-from sabotage.far_side import FarSide, far_side
-from sabotage.gallery.stage import now
-from sabotage.integrity import breaches, intents
+from sabotage.gallery.fixture import now
+from sabotage.kit.code_locations import ROOT, place
+from sabotage.kit.code_locations import where as where_of
+from sabotage.kit.evidence import Sealed, sealed_since
+from sabotage.kit.integrity import breaches, intents
+from sabotage.kit.stripe_view import FarSide, far_side
 
 # Rules that another process decided, in a function that does not name them by their own text.
 DECIDERS: Mapping[str, Callable[..., Any]] = {

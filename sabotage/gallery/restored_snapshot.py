@@ -23,12 +23,20 @@ from django.conf import settings
 
 import samples
 from pipeline.models import Run, Workspace
-from sabotage.deciders import ROOT
-from sabotage.evidence import Found, fields_of
-from sabotage.far_side import listed
-from sabotage.gallery import invoices, reading, stage
-from sabotage.gallery.exhibit import Exhibit
-from sabotage.shape import Fired, InjectionError, Injector, Judgement, Param, Target, Value
+from sabotage.gallery import fixture, invoices, reading
+from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.code_locations import ROOT
+from sabotage.kit.evidence import Found, fields_of
+from sabotage.kit.injector import (
+    Fired,
+    InjectionError,
+    Injector,
+    Judgement,
+    Param,
+    Target,
+    Value,
+)
+from sabotage.kit.stripe_view import listed
 
 NAME = "restored_snapshot"
 COMMAND: tuple[str, ...] = (sys.executable, "manage.py")
@@ -37,7 +45,7 @@ DATABASE = "app.sqlite3"
 # What names the product's own servers, keys and settings has no business in that folder.
 OWN = ("NANOVM_", "STRIPE_", "DATABASE_URL", "REDIS_URL", "PORT")
 CODE = re.compile(r"\b[A-Z]{3}-\d{3}\b")
-SIGNER = "pipeline/signer/checkpoints.py"  # by its text: no attack imports the signer
+SIGNER = "pipeline/evidence/signer/checkpoints.py"  # by its text: no attack imports the signer
 DECIDES, MARK = "_continued", "NO_EXTENSION"
 
 
@@ -108,7 +116,7 @@ class House:
 
 def bystander(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
     """A run that the shot is kept under; it is never started, and not what is attacked."""
-    return stage.fresh(workspace, invoices.plain())
+    return fixture.fresh(workspace, invoices.plain())
 
 
 def inject(target: Target) -> Fired:

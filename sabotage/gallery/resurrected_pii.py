@@ -3,18 +3,19 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from nanovm_core.events import EffectDone
-from pipeline import runtime, vaultstore
-from pipeline.erasure import erase_run
+from nanovm_core.core.events import EffectDone
+from pipeline.clock import now_ms
 from pipeline.models import Run, Secret, Workspace
-from pipeline.world import now_ms
-from sabotage import raw
-from sabotage.deciders import place
-from sabotage.evidence import Found
-from sabotage.gallery import invoices, stage
-from sabotage.gallery.exhibit import Exhibit
-from sabotage.judging import answer
-from sabotage.shape import Fired, Injector, Judgement, Param, Target, Value
+from pipeline.privacy.erasure import erase_run
+from pipeline.runtime import api
+from pipeline.vault import secret_store
+from sabotage.doors import tamper_db
+from sabotage.gallery import fixture, invoices
+from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.code_locations import place
+from sabotage.kit.evidence import Found
+from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target, Value
+from sabotage.kit.judging import answer
 
 NAME = "resurrected_pii"
 ACTOR = f"attacker:{NAME}"
@@ -33,14 +34,14 @@ class Copied:
 
 def first(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
     """An ordinary run."""
-    return stage.fresh(workspace, invoices.plain())
+    return fixture.fresh(workspace, invoices.plain())
 
 
 def inject(target: Target) -> Fired:
     """Have the run paid and erased, then bring its values back in the chosen way."""
-    stage.start(target.run)
+    fixture.start(target.run)
     copied = _copied(target.run)
-    certificate = erase_run(target.run_id, REASON, stage.OPERATOR)
+    certificate = erase_run(target.run_id, REASON, fixture.OPERATOR)
     event = WAYS[str(target.values["how"])](target, copied)
     readable, new = _readable(copied), _living(target.run) - _put_back(target, copied)
     if not event:
@@ -67,7 +68,7 @@ def judge(found: Found, fired: Fired) -> Judgement:
     if fired.facts["answered_as"]:
         return answer(found, fired, events={str(fired.facts["answered_as"])}, actor=ACTOR)
     done = next((each.number for each in found.sealed if each.kind == "erasure_done"), None)
-    at = place(vaultstore.openings, NO_KEY)
+    at = place(secret_store.openings, NO_KEY)
     return Judgement(verdict="BLOCKED", rule=NO_KEY, where=at, event=done)
 
 
@@ -75,9 +76,9 @@ def _put_rows_back(target: Target, copied: Copied) -> str:
     """The database rows and the sealed files, as they were."""
     for row in copied.rows:
         columns = {"ciphertext": row.ciphertext, "erased_ms": None, "file": row.file}
-        raw.change_secret(target.run, row.ref, columns)
+        tamper_db.change_secret(target.run, row.ref, columns)
     for name, data in copied.files.items():
-        (vaultstore.media() / name).write_bytes(data)
+        (secret_store.media() / name).write_bytes(data)
     return ""
 
 
@@ -85,21 +86,21 @@ def _taken_out(target: Target, copied: Copied) -> None:
     """Leave the vault as the erasure left it: what was put back is ciphertext that has no key."""
     for row in copied.rows:
         columns = {"ciphertext": None, "erased_ms": now_ms(), "file": row.file}
-        raw.change_secret(target.run, row.ref, columns)
+        tamper_db.change_secret(target.run, row.ref, columns)
     for name in copied.files:
-        (vaultstore.media() / name).unlink(missing_ok=True)
+        (secret_store.media() / name).unlink(missing_ok=True)
 
 
 def _say_it_again(target: Target, copied: Copied) -> str:
     """One of the values, as words of the model."""
-    runtime.propose(target.run_id, copied.words, actor=target.actor)
+    api.propose(target.run_id, copied.words, actor=target.actor)
     return "ProposalReceived"
 
 
 def _answer_late(target: Target, copied: Copied) -> str:
     """One of the values, as a late answer of the step that read the invoice."""
-    origin = stage.now(target.run).workspace.origin
-    sealed = vaultstore.seal_values(target.run_id, origin, {"seller": copied.words})["seller"]
+    origin = fixture.now(target.run).workspace.origin
+    sealed = secret_store.seal_values(target.run_id, origin, {"seller": copied.words})["seller"]
     event = EffectDone(
         at_ms=now_ms(),
         actor=target.actor,
@@ -107,7 +108,7 @@ def _answer_late(target: Target, copied: Copied) -> str:
         out={"seller": sealed.ref},
         secrets=(sealed.commitment,),
     )
-    runtime.submit(target.run_id, [event], secrets=[sealed])
+    api.submit(target.run_id, [event], secrets=[sealed])
     return "EffectDone"
 
 
@@ -120,14 +121,14 @@ WAYS: Mapping[str, Callable[[Target, Copied], str]] = {
 
 def _copied(run: Run) -> Copied:
     rows = tuple(Secret.objects.filter(run=run, erased_ms=None).order_by("ref"))
-    files = {row.file: (vaultstore.media() / row.file).read_bytes() for row in rows if row.file}
+    files = {row.file: (secret_store.media() / row.file).read_bytes() for row in rows if row.file}
     seller = next(row.ref for row in rows if row.slot == "seller")
-    return Copied(rows, files, vaultstore.read_bytes([seller])[seller] or b"")
+    return Copied(rows, files, secret_store.read_bytes([seller])[seller] or b"")
 
 
 def _readable(copied: Copied) -> list[str]:
     """The refs of the copy that open now."""
-    return sorted(vaultstore.openings([row.ref for row in copied.rows]))
+    return sorted(secret_store.openings([row.ref for row in copied.rows]))
 
 
 def _living(run: Run) -> int:

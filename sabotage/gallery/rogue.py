@@ -4,15 +4,16 @@ from dataclasses import dataclass, replace
 
 from django.conf import settings
 
-from nanovm_core import lifecycle as life
-from pipeline import effects, runtime
-from pipeline.decisions import Begun
-from pipeline.effects import Answer, Work
+from nanovm_core.core import lifecycle as life
 from pipeline.errors import EffectError
 from pipeline.models import Run
-from sabotage.gallery import stage
+from pipeline.runtime import api
+from pipeline.runtime.decide import Begun
+from pipeline.steps import effects
+from pipeline.steps.effects import Answer, Work
+from sabotage.gallery import fixture
 from sabotage.gallery.reading import raised_at
-from sabotage.shape import InjectionError, Target
+from sabotage.kit.injector import InjectionError, Target
 
 PACE_MS = 500  # between a paced run's effects: long enough to be the first at the charge
 
@@ -39,9 +40,9 @@ def in_hand(run: Run) -> Work:
     Raises:
         InjectionError: somebody else was faster.
     """
-    stage.bring(run, "charge")
-    runtime.resume(str(run.id), stage.OPERATOR)
-    begun = runtime.begin_effect(str(run.id))
+    fixture.bring(run, "charge")
+    api.resume(str(run.id), fixture.OPERATOR)
+    begun = api.begin_effect(str(run.id))
     if begun is None or begun.effect.step != "charge":
         raise InjectionError("A worker was faster than the attacker; fire again.")
     return _work(begun)
@@ -59,15 +60,15 @@ def answer(target: Target, tried: Tried) -> None:
     """Feed what the adapter said back into the run, in the attacker's name."""
     if tried.answer is not None:
         event = replace(tried.answer.event, actor=target.actor)
-        runtime.submit(target.run_id, [event], secrets=tried.answer.secrets)
+        api.submit(target.run_id, [event], secrets=tried.answer.secrets)
 
 
 def let_go(*runs: Run) -> None:
     """Leave the runs to honest workers, until each has ended."""
     for run in runs:
-        if stage.now(run).state == life.APPROVAL:
-            runtime.approve(str(run.id), stage.OPERATOR)
-    stage.wait_for(*runs)
+        if fixture.now(run).state == life.APPROVAL:
+            api.approve(str(run.id), fixture.OPERATOR)
+    fixture.wait_for(*runs)
 
 
 def _work(begun: Begun) -> Work:

@@ -3,11 +3,19 @@
 from collections.abc import Mapping
 
 from pipeline.models import Run, Workspace
-from sabotage.evidence import Found
-from sabotage.gallery import invoices, stage
-from sabotage.gallery.exhibit import Exhibit
+from sabotage.gallery import fixture, invoices
 from sabotage.gallery.reading import ended, first_stop, got_out, together, where
-from sabotage.shape import Fired, InjectionError, Injector, Judgement, Param, Target, Value
+from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.evidence import Found
+from sabotage.kit.injector import (
+    Fired,
+    InjectionError,
+    Injector,
+    Judgement,
+    Param,
+    Target,
+    Value,
+)
 
 NAME = "split_limit"
 CAP_MINOR = 1_000_000
@@ -42,9 +50,9 @@ def inject(target: Target) -> Fired:
     if amount * agents <= CAP_MINOR:
         text = f"Together they must ask for more than {CAP_MINOR} minor units {CURRENCY}."
         raise InjectionError(text)
-    workspace = stage.now(target.run).workspace
+    workspace = fixture.now(target.run).workspace
     others = [_agent(workspace, amount, number) for number in range(2, agents + 1)]
-    stage.start(target.run, *others)
+    fixture.start(target.run, *others)
     return Fired(
         facts={
             "agents": agents,
@@ -80,7 +88,7 @@ def judge(found: Found, fired: Fired) -> Judgement:
 
 def _agent(workspace: Workspace, amount_minor: int, number: int) -> Run:
     document = invoices.asking(amount_minor, CURRENCY, f"SPLIT-{number}")
-    return stage.fresh(workspace, document, policy=POLICY, agent=f"payer-{number}")
+    return fixture.fresh(workspace, document, policy=POLICY, agent=f"payer-{number}")
 
 
 EXHIBIT = Exhibit(

@@ -7,19 +7,22 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from nanovm_core import delegation
-from nanovm_core.canonical import Json
-from nanovm_core.capabilities import Constraint, Grant
+from nanovm_core.core.canonical import Json
+from nanovm_core.core.capabilities import Constraint, Grant
 from nanovm_core.delegation import blocks
 from nanovm_core.errors import RefusedError
-from pipeline import authority, gateway, programs
+from pipeline.clock import now_ms
+from pipeline.entropy import random_bytes
 from pipeline.errors import EffectError
 from pipeline.models import Run, Workspace
-from pipeline.world import now_ms, random_bytes
-from sabotage.evidence import Found
-from sabotage.gallery import invoices, stage
-from sabotage.gallery.exhibit import Exhibit
+from pipeline.runtime import warrants
+from pipeline.steps.charge import gateway
+from pipeline.store import programs
+from sabotage.gallery import fixture, invoices
 from sabotage.gallery.reading import raised_at
-from sabotage.shape import Fired, Injector, Judgement, Param, Target, Value
+from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.evidence import Found
+from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target, Value
 
 NAME = "widened_grant"
 TOOL = "stripe.create_payment_intent"
@@ -37,7 +40,7 @@ class Forged(NamedTuple):
 
 def bystander(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
     """A run in whose name the call is made; it is never started."""
-    return stage.fresh(workspace, invoices.plain())
+    return fixture.fresh(workspace, invoices.plain())
 
 
 def inject(target: Target) -> Fired:
@@ -79,7 +82,7 @@ def _widened(how: str, at_ms: int) -> Forged:
     given = {TOOL: Grant(tool=TOOL, where={"amount_minor": Constraint(min=1, max=GIVEN_MINOR)})}
     expires_ms = at_ms + LIFE_MS
     first = delegation.issue(
-        given, holder.public_key(), authority.signing_key(), program=program, expires_ms=expires_ms
+        given, holder.public_key(), warrants.signing_key(), program=program, expires_ms=expires_ms
     )
     grant, until_ms = WIDER[how], expires_ms + (LIFE_MS if how == LONGER else 0)
     block = blocks.Block(
@@ -105,7 +108,7 @@ def _served(
     program = programs.current()
     found = delegation.verify(
         chain,
-        authority.public_key(),
+        warrants.public_key(),
         program=program.hash,
         request=request,
         presentation=shown,

@@ -10,8 +10,8 @@ from django.core.management import call_command
 from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
-from pipeline import effects
-from pipeline.extract import extract
+from pipeline.steps import effects
+from pipeline.steps.extract import extract
 
 READ = lru_cache(maxsize=64)(extract)
 

@@ -18,8 +18,8 @@ import pytest
 from django.db import connection
 from django.dispatch import Signal
 
-from pipeline import effects
 from pipeline.signals import run_changed
+from pipeline.steps import effects
 
 WRITES = ("insert", "update", "delete", "replace", "create", "drop", "commit", "end")
 EMPTIES = "pragma wal_checkpoint"

@@ -11,12 +11,14 @@ import pytest
 from django.conf import settings
 from django.db import connection, connections
 
-from nanovm_core.lifecycle import ACTIVE
-from pipeline import drive, gateway, queue, tasks
-from pipeline import world as shell_world
-from pipeline.keeper import Keeper
+from nanovm_core.core.lifecycle import ACTIVE
+from pipeline import clock, entropy
+from pipeline.evidence.signer import Rounds
 from pipeline.models import Run
-from pipeline.signer import Rounds
+from pipeline.runtime import queue
+from pipeline.steps.charge import gateway
+from pipeline.worker import drive, tasks
+from pipeline.worker.lease_renewal import Keeper
 from tests.crash.points import said
 from tests.crash.world import Queue, Stripe, World, clock_of, delivered, dice_of
 
@@ -86,10 +88,10 @@ def opened(folder: Path, world: World) -> Iterator[Sim]:
         patch.setattr(settings, "REDIS_URL", "redis://simulated/0")
         patch.setattr(gateway, "configured", lambda: Stripe(world, said))
         patch.setattr(queue, "current_app", Queue(world, said))
-        patch.setattr(shell_world, "time", clock_of(world))
+        patch.setattr(clock, "time", clock_of(world))
         dice = dice_of(world)
-        patch.setattr(shell_world, "os", dice)
-        patch.setattr(shell_world, "uuid", dice)
+        patch.setattr(entropy, "os", dice)
+        patch.setattr(entropy, "uuid", dice)
         patch.setattr(drive, "keeper", Still())
         connections.close_all()
         connection.settings_dict["NAME"] = str(folder / "app.sqlite3")

@@ -8,21 +8,26 @@ from pathlib import Path
 
 from django.db import transaction
 
-from nanovm_core import lifecycle as life
-from nanovm_core import notes
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.events import Event
 from nanovm_core.errors import VerificationError
-from nanovm_core.events import Event
-from pipeline import effects, erasure, intake, records, runtime, signer, vaultstore, workspaces
-from pipeline.committer import committed_all
-from pipeline.decisions import Begun
+from nanovm_core.proof import notes
+from pipeline.evidence import signer
+from pipeline.evidence.signer import Rounds, keys
 from pipeline.models import Checkpoint, Envelope, Run, Workspace
-from pipeline.signer import Rounds, keys
-from pipeline.vaultstore import TOMBSTONE, Sealed
+from pipeline.privacy import erasure
+from pipeline.runtime import api, create_run
+from pipeline.runtime.decide import Begun
+from pipeline.runtime.group_commit import committed_all
+from pipeline.steps import effects
+from pipeline.store import records, workspaces
+from pipeline.vault import secret_store
+from pipeline.vault.secret_store import TOMBSTONE, Sealed
 from samples import path
 from tests.crash.sim import Sim
 from tests.crash.world import CARD_DECLINED
 from tests.pipeline.house import invoice
-from tests.pipeline.test_erasure import CANARIES, canary_invoice, found
+from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, found
 
 OVER_LIMIT = path("over_limit").read_bytes()
 APPROVALS = 3  # a payment that can never be sent again is held again after each
@@ -53,9 +58,9 @@ def _invoice(document: bytes, **options: str) -> Told:
         run = Run.objects.first()
         if run is None:
             name = CANARIES["file"]
-            run = intake.create_run(workspace, document, name, **options)  # type: ignore[arg-type]
+            run = create_run.create_run(workspace, document, name, **options)  # type: ignore[arg-type]
         if run.state == life.READY:
-            runtime.start(str(run.id), "visitor")
+            api.start(str(run.id), "visitor")
         sim.work()
         _approve(sim)
 
@@ -66,7 +71,7 @@ def _approve(sim: Sim) -> None:
     """Approve what is held, and what is held again then, for a while."""
     for _ in range(APPROVALS):
         for run in Run.objects.filter(state=life.APPROVAL):
-            runtime.approve(str(run.id), "operator")
+            api.approve(str(run.id), "operator")
         sim.work()
 
 
@@ -80,16 +85,16 @@ def _two_started(_: Sim) -> None:
     """Two runs of one log that owe their first effects."""
     log = workspaces.create()
     for _name in range(2):
-        run = intake.create_run(log, invoice(), CANARIES["file"])
-        runtime.start(str(run.id), "visitor")
+        run = create_run.create_run(log, invoice(), CANARIES["file"])
+        api.start(str(run.id), "visitor")
 
 
 def _together(sim: Sim) -> None:
     """Drive all runs on one thread: their answers, and what they owe next, in shared commits."""
-    taken = [runtime.take(str(each))[1] for each in Run.objects.values_list("id", flat=True)]
+    taken = [api.take(str(each))[1] for each in Run.objects.values_list("id", flat=True)]
     begun = [each for each in taken if each is not None]
     while begun:
-        jobs = [runtime.answering(each, *_answer_to(each)) for each in begun]
+        jobs = [api.answering(each, *_answer_to(each)) for each in begun]
         committed_all(jobs)
         begun = [work for job in jobs if (work := job.outcome().work) is not None]
     sim.work()
@@ -120,7 +125,7 @@ def _erase(sim: Sim) -> None:
     """Erase it; whatever crashed, what a sealed request names is not read again."""
     run = Run.objects.get()
     if Envelope.objects.filter(kind="erasure_requested").exists():
-        assert {*vaultstore.read_all([*sim.world.kept["keys"]]).values()} == {TOMBSTONE}
+        assert {*secret_store.read_all([*sim.world.kept["keys"]]).values()} == {TOMBSTONE}
     done = erasure.erase_run(str(run.id), "art17-1-b", "visitor")
     assert done.state == "done", done
 
@@ -152,8 +157,8 @@ def _signed_later(sim: Sim) -> None:
 
 def _held(sim: Sim) -> None:
     """A run that waits for a person, and the keys of its values."""
-    run = intake.create_run(workspaces.create(), OVER_LIMIT, CANARIES["file"])
-    runtime.start(str(run.id), "visitor")
+    run = create_run.create_run(workspaces.create(), OVER_LIMIT, CANARIES["file"])
+    api.start(str(run.id), "visitor")
     sim.work()
     _keep_keys(sim)
 

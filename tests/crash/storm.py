@@ -14,10 +14,11 @@ from celery import Celery
 from django.conf import settings
 from django.db import connection, connections
 
-from nanovm_core import lifecycle as life
-from pipeline import gateway, intake, queue, runtime, tasks, workspaces
+from nanovm_core.core import lifecycle as life
+from pipeline.clock import now_ms
+from pipeline.evidence.signer import Rounds
 from pipeline.models import Envelope, Run, Workspace
-from pipeline.processes import (
+from pipeline.ops.processes import (
     Child,
     ready,
     redis_server,
@@ -25,8 +26,10 @@ from pipeline.processes import (
     stop,
     stripe_counterpart,
 )
-from pipeline.signer import Rounds
-from pipeline.world import now_ms
+from pipeline.runtime import api, create_run, queue
+from pipeline.steps.charge import gateway
+from pipeline.store import workspaces
+from pipeline.worker import tasks
 from samples import path
 from tests.crash.world import CARD_DECLINED, World
 from tests.pipeline.house import invoice
@@ -71,7 +74,7 @@ class Storm:
         logs = [workspaces.create() for _ in range(WORKSPACES)]
         for number in range(count):
             run = _new(logs[number % WORKSPACES], number)
-            runtime.start(str(run.id), "visitor")
+            api.start(str(run.id), "visitor")
 
     def blow(self, kills: int) -> None:
         """Kill one worker after the other, each time when some more envelopes are there.
@@ -100,7 +103,7 @@ class Storm:
         """Wait until no run is under way; approve what is held, and wait again."""
         _until(lambda: not left())
         for run in Run.objects.filter(state=life.APPROVAL):
-            runtime.approve(str(run.id), "operator")
+            api.approve(str(run.id), "operator")
         _until(lambda: not left())
         stop(self.workers)
         Rounds().round(now_ms())
@@ -150,7 +153,7 @@ def _new(log: Workspace, number: int) -> Run:
     """Most are paid; one in ten is held, one in ten has a card that is declined."""
     document = path("over_limit").read_bytes() if number % 10 == 3 else invoice()
     card = CARD_DECLINED if number % 10 == 7 else "pm_card_visa"
-    return intake.create_run(log, document, "invoice.pdf", payment_method=card)
+    return create_run.create_run(log, document, "invoice.pdf", payment_method=card)
 
 
 def _until(reached: Callable[[], bool]) -> None:

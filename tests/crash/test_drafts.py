@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.signer.keys import HALF
+from pipeline.evidence.signer.keys import HALF
 from tests.crash.crashes import SECOND_MS, wrecks
 from tests.crash.sim import opened
 from tests.crash.stories import ROTATED
@@ -22,6 +22,6 @@ def test_no_copy_of_a_key_is_left(data: Path) -> None:
                     if file.is_file()
                     and file.stat().st_size == 32
                     and file.name not in ("kek", "warrant_key", "key")
-                    and file.suffix != HALF  # public; tests/pipeline/test_restore_again.py
+                    and file.suffix != HALF  # public; tests/pipeline/evidence/test_restore_again.py
                 ]
     assert bad == []

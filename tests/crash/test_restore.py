@@ -8,18 +8,22 @@ from pathlib import Path
 
 from django.db import connections
 
-from nanovm_core import lifecycle as life
-from pipeline import erasure, intake, restore, runtime, signer, tasks, workspaces
-from pipeline.audit import audit
-from pipeline.keystore import keystore
+from nanovm_core.core import lifecycle as life
+from pipeline.evidence import restore, signer
+from pipeline.evidence.fsck.audit import audit
+from pipeline.evidence.unsigned import refusals
 from pipeline.models import Checkpoint, Envelope, Run, Secret, Workspace
-from pipeline.refusals import refusals
+from pipeline.privacy import erasure
+from pipeline.runtime import api, create_run
+from pipeline.store import workspaces
+from pipeline.vault.key_store import keystore
+from pipeline.worker import tasks
 from tests.crash.crashes import SECOND_MS, Wreck, wrecks
 from tests.crash.sim import Sim, opened
 from tests.crash.stories import Story
 from tests.crash.test_enumeration import different
 from tests.pipeline.house import invoice
-from tests.pipeline.test_erasure import CANARIES, canary_invoice, found
+from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, found
 
 POINTS_MIN = 60
 KEPT = ("app.sqlite3", "keys.sqlite3")
@@ -29,11 +33,11 @@ FOLDERS = ("media", "mail")
 def put_back_a_backup(sim: Sim) -> None:
     """One run erased and one paid after the backup, a third log begun after it; it is put back."""
     log = workspaces.create()
-    first = intake.create_run(log, canary_invoice(), CANARIES["file"])
-    second = intake.create_run(log, invoice(), "b.pdf")
-    runtime.start(str(first.id), "visitor")
+    first = create_run.create_run(log, canary_invoice(), CANARIES["file"])
+    second = create_run.create_run(log, invoice(), "b.pdf")
+    api.start(str(first.id), "visitor")
     sim.work()
-    runtime.start(str(second.id), "visitor")
+    api.start(str(second.id), "visitor")
     signer.checkpoint(log.id)
     away = sim.folder.parent / "backup"
     _copied(sim.folder, away)
@@ -110,7 +114,7 @@ def recovered(left: Wreck) -> list[str]:
         for name in map(str, Run.objects.values_list("id", flat=True)):  # nobody drives it on
             tasks.sweep()
             tasks.deliver(name, Run.objects.get(id=name).program_hash)
-            runtime.wake(name, "visitor")
+            api.wake(name, "visitor")
         bad = [*faults(sim)]
     shutil.rmtree(left.folder)
     return [f"point {left.number}, {left.point}: {each}" for each in bad]

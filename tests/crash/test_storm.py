@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nanovm_core import lifecycle as life
+from nanovm_core.core import lifecycle as life
 from pipeline.models import AdapterCall, Outbox, Run
 from tests.crash.sim import Sim
 from tests.crash.storm import storm

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from nanovm_core import lifecycle as life
-from nanovm_core import merkle, notes
-from nanovm_core.canonical import decode
-from nanovm_core.envelope import decode_snapshot
-from pipeline import memory, signer
-from pipeline.audit import audit
-from pipeline.keystore import keystore
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.canonical import decode
+from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.proof import merkle, notes
+from pipeline.evidence import signer
+from pipeline.evidence.fsck.audit import audit
+from pipeline.evidence.signer import keys
 from pipeline.models import (
     Budget,
     Checkpoint,
@@ -25,8 +25,9 @@ from pipeline.models import (
     Secret,
     Workspace,
 )
-from pipeline.signer import keys
-from pipeline.vaultstore import media
+from pipeline.store import state_file
+from pipeline.vault.key_store import keystore
+from pipeline.vault.secret_store import media
 from tests.crash.sim import Sim
 from tests.crash.world import World
 
@@ -139,7 +140,7 @@ def _tree_faults(log: Workspace, world: World) -> Iterator[str]:
     }
     if found != _nodes(leaves):
         yield "the stored tree is not the one of the envelopes"
-    memory_file = keys.logs() / memory.file_name(log.origin)
+    memory_file = keys.logs() / state_file.file_name(log.origin)
     signed = [
         bytes(each)
         for each in Checkpoint.objects.filter(workspace=log).values_list("note", flat=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.conf import settings
 
-from pipeline.processes import stripe_counterpart
+from pipeline.ops.processes import stripe_counterpart
 from tests.dashboard.visitor import Visitor
 
 

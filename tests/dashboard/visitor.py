@@ -7,9 +7,9 @@ from typing import Any
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from pipeline import drive
 from pipeline.queries import runs
 from pipeline.queries.runs import RunHead
+from pipeline.worker import drive
 
 FORM = {"model": "faithful", "payment_method": "pm_card_visa", "pace": "real", "proposal": ""}
 TRANSFER = '{"tool": "wire_transfer", "args": {"amount": 50000, "currency": "USD"}}'

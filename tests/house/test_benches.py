@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from bench import fill, growth, queue, seven
-from pipeline.audit import audit
+from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, Run
 from pipeline.queries import runs
 from tests.house.demo import ROOT

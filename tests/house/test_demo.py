@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.processes import redis_server
+from pipeline.ops.processes import redis_server
 from tests.house.demo import (
     ROOT,
     Demo,

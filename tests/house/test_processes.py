@@ -15,8 +15,8 @@ import pytest
 import redis
 from celery import Celery
 
-from pipeline import processes
-from pipeline.processes import Child, ProcessError, celery_worker, redis_server, stop
+from pipeline.ops import processes
+from pipeline.ops.processes import Child, ProcessError, celery_worker, redis_server, stop
 from tests.house.demo import ROOT, wait_for_none
 
 
@@ -104,7 +104,8 @@ def test_a_child_ends_with_a_parent_that_is_killed() -> None:
     child_script = "import signal; print('up', flush=True); signal.pause()"
     script = (
         "import os, signal, subprocess, sys; "
-        "child = subprocess.Popen([sys.executable, 'pipeline/tether.py', str(os.getpid()), "
+        "child = subprocess.Popen([sys.executable, "
+        "'pipeline/ops/child_guard.py', str(os.getpid()), "
         f"sys.executable, '-c', {child_script!r}], stdin=subprocess.DEVNULL, "
         "stdout=subprocess.PIPE); "
         "child.stdout.readline(); print(child.pid, flush=True); signal.pause()"
@@ -123,7 +124,14 @@ def test_a_child_ends_with_a_parent_that_is_killed() -> None:
 
 def test_a_child_whose_parent_ended_first_does_not_start() -> None:
     orphan = subprocess.run(
-        [sys.executable, "pipeline/tether.py", "1", sys.executable, "-c", "print('started')"],
+        [
+            sys.executable,
+            "pipeline/ops/child_guard.py",
+            "1",
+            sys.executable,
+            "-c",
+            "print('started')",
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,

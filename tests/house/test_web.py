@@ -13,7 +13,7 @@ from django.contrib.staticfiles.finders import get_finders
 
 from config.environment import UPLOAD_SIZE_BYTES_MAX
 from config.web import DROPPED_SIZE_BYTES_MAX
-from pipeline.processes import daphne, free_port
+from pipeline.ops.processes import daphne, free_port
 from tests.house.demo import processes_of
 
 CHUNK = b"%" * 65536

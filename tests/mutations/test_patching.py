@@ -25,7 +25,7 @@ PRODUCT = (
     *("config", "dashboard", "sabotage", "pipeline", "nanovm_core", "stripe_sandbox", "samples"),
     "manage.py",
 )
-SHORT_R = "from nanovm_core.vault import commit; print(len(commit(b'r', 'ref', b'value')))"
+SHORT_R = "from nanovm_core.core.vault import commit; print(len(commit(b'r', 'ref', b'value')))"
 
 
 def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -53,7 +53,7 @@ def test_every_entry_of_every_list_is_loaded() -> None:
 
 
 def test_apply_keeps_the_numbers_of_all_other_lines() -> None:
-    source = (ROOT / "nanovm_core/vault.py").read_text(encoding="utf-8")
+    source = (ROOT / "nanovm_core/core/vault.py").read_text(encoding="utf-8")
     mutated = apply(source, mutation()).splitlines()
     differing = [
         n for n, (a, b) in enumerate(zip(source.splitlines(), mutated, strict=True)) if a != b
@@ -65,7 +65,7 @@ def test_apply_keeps_the_numbers_of_all_other_lines() -> None:
 @pytest.mark.parametrize(("find", "count"), [("nowhere in it", 0), ("return", 7)])
 def test_apply_takes_one_place_only(find: str, count: int) -> None:
     source = "return\n" * 7
-    with pytest.raises(MutationError, match=f"occurs {count} times in nanovm_core/vault.py"):
+    with pytest.raises(MutationError, match=f"occurs {count} times in nanovm_core/core/vault.py"):
         apply(source, mutation(find=find))
 
 
@@ -74,7 +74,7 @@ def test_apply_takes_one_place_only(find: str, count: int) -> None:
     [
         ({"guard": None}, "missing or unknown: guard"),
         ({"note": "x"}, "missing or unknown: note"),
-        ({"tests": "tests/core/test_vault.py"}, "list of strings"),
+        ({"tests": "tests/core/values/test_vault.py"}, "list of strings"),
         ({"code": 7}, "the rest are strings"),
         ({"id": "Short_r"}, "lower-case words"),
         ({"code": "CAP-1"}, "looks like CAP-001"),
@@ -121,7 +121,7 @@ def test_the_guard_is_gone_in_the_one_process_and_no_file_is_touched(tmp_path: P
     before = {path: path.stat().st_mtime_ns for path in (ROOT / "nanovm_core").rglob("vault*")}
     without = ran("-m", "mutations", "vault-r-size", "--", str(script))
     assert (without.returncode, without.stdout) == (0, "64\n")
-    assert without.stderr == "Without the guard vault-r-size (nanovm_core/vault.py).\n"
+    assert without.stderr == "Without the guard vault-r-size (nanovm_core/core/vault.py).\n"
     whole = ran("-c", SHORT_R)
     assert whole.returncode == 1
     assert "ValueError: r must be 32 random bytes" in whole.stderr
@@ -143,9 +143,9 @@ def test_processes_that_it_starts_have_all_their_guards(tmp_path: Path) -> None:
 def test_several_guards_go_at_once_from_one_file_and_from_others(tmp_path: Path) -> None:
     script = tmp_path / "several.py"
     script.write_text(
-        "from nanovm_core.fsm import steps\n"
-        "from nanovm_core.vault import commit\n"
-        "source = steps.__loader__.get_source(steps.__name__)\n"
+        "from nanovm_core.core.fsm import results\n"
+        "from nanovm_core.core.vault import commit\n"
+        "source = results.__loader__.get_source(results.__name__)\n"
         "print(source.count('if False:'), len(commit(b'r', 'ref', b'value')))\n"
     )
     ids = ("owed-by-holder", "step-fills-its-own-slots", "vault-r-size")
@@ -169,7 +169,7 @@ def test_a_module_runs_with_its_own_arguments(tmp_path: Path) -> None:
     assert shown.stdout.startswith("usage: ")
     lists = written(tmp_path, entry(id="of-another-list"))
     listed = ran("-m", "mutations", f"--lists={lists}")
-    assert listed.stdout == "of-another-list\tnanovm_core/vault.py\t\tA short r.\n"
+    assert listed.stdout == "of-another-list\tnanovm_core/core/vault.py\t\tA short r.\n"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline import programs
+from pipeline.store import programs
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.core.management import call_command
 from pytest_django import DjangoDbBlocker
 
-from pipeline import effects
-from pipeline.extract import extract
-from pipeline.processes import stripe_counterpart
+from pipeline.ops.processes import stripe_counterpart
+from pipeline.steps import effects
+from pipeline.steps.extract import extract
 from tests import postgres
 from tests.pipeline.databases import Database
 from tests.pipeline.house import House

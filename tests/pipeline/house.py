@@ -14,13 +14,15 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from nanovm_core.canonical import decode
-from nanovm_core.envelope import decode_snapshot
+from nanovm_core.core.canonical import decode
+from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.messages import Snapshot
 from nanovm_core.errors import CanonicalError
-from nanovm_core.messages import Snapshot
-from pipeline import gateway, intake, runtime, workspaces
-from pipeline.drive import drive_patiently
 from pipeline.models import Envelope, Run, Workspace
+from pipeline.runtime import api, create_run
+from pipeline.steps.charge import gateway
+from pipeline.store import workspaces
+from pipeline.worker.drive import drive_patiently
 from tests.pipeline.databases import Database
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
 
@@ -119,12 +121,12 @@ class House:
         """A run that is READY."""
         workspace: Workspace = options.pop("workspace", None) or workspaces.create()
         name = options.pop("file_name", "invoice.pdf")
-        return intake.create_run(workspace, document or invoice(), name, **options)
+        return create_run.create_run(workspace, document or invoice(), name, **options)
 
     def run(self, document: bytes = b"", **options: Any) -> Run:
         """A run that was driven up to where it waits or ends."""
         run = self.new(document, **options)
-        runtime.start(str(run.id), "visitor")
+        api.start(str(run.id), "visitor")
         return self.drive(run)
 
     def drive(self, run: Run) -> Run:

@@ -18,11 +18,11 @@ def go_on(run_id: str) -> None:
     """Resume a run and do what it owes, for as long as nobody else does."""
     from django.db import connection
 
-    from pipeline import runtime
-    from pipeline.drive import drive_patiently
+    from pipeline.runtime import api
+    from pipeline.worker.drive import drive_patiently
 
     try:
-        runtime.resume(run_id, "visitor")
+        api.resume(run_id, "visitor")
         drive_patiently(run_id)
     finally:
         connection.close()

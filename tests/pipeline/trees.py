@@ -5,9 +5,9 @@ from uuid import UUID
 
 from django.db import transaction
 
-from nanovm_core import merkle
-from pipeline import records, tree, workspaces
+from nanovm_core.proof import merkle
 from pipeline.models import Envelope, Node, Workspace
+from pipeline.store import records, tree, workspaces
 from tests.pipeline.house import sql
 
 

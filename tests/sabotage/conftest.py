@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
-from pipeline.processes import stripe_counterpart
+from pipeline.ops.processes import stripe_counterpart
 
 
 @pytest.fixture(scope="package")

@@ -6,9 +6,7 @@ from django.db import connection
 from django.db.models import Model
 
 import samples
-from nanovm_core import lifecycle as life
-from pipeline import intake, runtime, workspaces
-from pipeline.drive import drive_patiently
+from nanovm_core.core import lifecycle as life
 from pipeline.models import (
     Absorbed,
     AdapterCall,
@@ -23,7 +21,10 @@ from pipeline.models import (
     Secret,
     Workspace,
 )
-from sabotage.base import fire
+from pipeline.runtime import api, create_run
+from pipeline.store import workspaces
+from pipeline.worker.drive import drive_patiently
+from sabotage.fire import fire
 from sabotage.models import Attack, Plan
 
 VISITOR = "visitor"
@@ -37,16 +38,16 @@ def at(moment: str, workspace: Workspace | None = None) -> Run:
     """A fresh run, brought to this moment; ``stepped`` has not begun, and will pause."""
     path = samples.path(SAMPLE_OF.get(moment, "plain"))
     stepping = moment in (*PAUSED_BEFORE, "stepped")
-    run = intake.create_run(
+    run = create_run.create_run(
         workspace or workspaces.create(), path.read_bytes(), path.name, stepping=stepping
     )
     run_id = str(run.id)
     if moment not in ("ready", "stepped"):
-        runtime.start(run_id, VISITOR)
+        api.start(run_id, VISITOR)
     if moment not in ("ready", "stepped", "running"):
         drive_patiently(run_id)
     while moment in PAUSED_BEFORE and now(run).step != moment:
-        runtime.step(run_id, VISITOR)
+        api.step(run_id, VISITOR)
         drive_patiently(run_id)
     return now(run)
 
@@ -56,7 +57,7 @@ def owing(step: str, workspace: Workspace | None = None) -> Run:
     if step == "receive":
         return at("running", workspace)
     run = at(step, workspace)
-    runtime.resume(str(run.id), VISITOR)
+    api.resume(str(run.id), VISITOR)
     return now(run)
 
 
@@ -64,9 +65,9 @@ def let_go(run: Run) -> Run:
     """Let the run go on to its end, as whoever owns it would."""
     run_id = str(run.id)
     go_on = {
-        life.READY: runtime.start,
-        life.PAUSED: runtime.resume,
-        life.APPROVAL: runtime.approve,
+        life.READY: api.start,
+        life.PAUSED: api.resume,
+        life.APPROVAL: api.approve,
     }
     command = go_on.get(now(run).state)
     if command is not None:

@@ -15,7 +15,7 @@ import sys
 from django.core.management import execute_from_command_line
 import django
 django.setup()
-from pipeline import records
+from pipeline.store import records
 records.check_chain = lambda *args, **kwargs: None
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 """

@@ -6,13 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connections
 
-from pipeline import vaultstore, workspaces
-from pipeline.erasure import erase_run
 from pipeline.models import Envelope
-from sabotage.base import INJECTORS, fire, look_again
-from sabotage.far_side import UNREACHABLE
+from pipeline.privacy.erasure import erase_run
+from pipeline.store import workspaces
+from pipeline.vault import secret_store
+from sabotage.fire import INJECTORS, fire, look_again
+from sabotage.kit.injector import TEXT_BYTES_MAX, InjectionError
+from sabotage.kit.stripe_view import UNREACHABLE
 from sabotage.models import Attack
-from sabotage.shape import TEXT_BYTES_MAX, InjectionError
 from tests.sabotage.runs import at, let_go, now, owing, rows_hash, shoot
 
 FEW = {"double_exec": {"redeliveries": "4"}}
@@ -110,16 +111,16 @@ class TestWhatIsKept:
         attack = shoot(run, "tool_injection", proposal=self.TYPED)
         stored = json.dumps([attack.evidence, attack.params, attack.headline])
         assert "Zyxomma" not in stored
-        assert vaultstore.read(attack.proposal_ref) == self.TYPED
+        assert secret_store.read(attack.proposal_ref) == self.TYPED
         erase_run(str(let_go(run).id), "art17-1-a", "visitor")
-        assert vaultstore.read(attack.proposal_ref) == vaultstore.TOMBSTONE
+        assert secret_store.read(attack.proposal_ref) == secret_store.TOMBSTONE
 
     def test_no_value_of_the_invoice_enters_the_evidence(self) -> None:
         run = at("succeeded")
         attacks = [shoot(run, name, **FEW.get(name, {})) for name in INJECTORS]
         kept = json.dumps([[each.evidence, each.params, each.where] for each in attacks])
         refs = run.secrets.exclude(slot="document").values_list("ref", flat=True)
-        values = {text for text in vaultstore.read_all(list(refs)).values() if len(text) > 5}
+        values = {text for text in secret_store.read_all(list(refs)).values() if len(text) > 5}
         assert values
         assert [text for text in values if text in kept] == []
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.core import test_conditions_model, test_fsm_model
-from tests.pipeline import test_extract_property
+from tests.core.conditions import test_conditions_model
+from tests.core.fsm import test_fsm_model
+from tests.pipeline.steps import test_extract_property
 
 pytestmark = pytest.mark.soak
 LONG = settings(max_examples=20_000, derandomize=False, deadline=None, database=None)

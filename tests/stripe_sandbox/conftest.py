@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import stripe
 
-from .door import Door, no_check
-from .sdk import client_of
-from .server import Server, command, start
-from .shapes import Shapes, published
+from tests.stripe_sandbox.door import Door, no_check
+from tests.stripe_sandbox.sdk import client_of
+from tests.stripe_sandbox.server import Server, command, start
+from tests.stripe_sandbox.shapes import Shapes, published
 
 SPARE_ACCOUNTS = 100
 ALPHA = "sk_test_alpha0001"

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import stripe
 
-from .door import Door, payment
+from tests.stripe_sandbox.door import Door, payment
 
 
 def client_of(door: Door, http: stripe.RequestsClient) -> stripe.StripeClient:

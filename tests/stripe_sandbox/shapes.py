@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from .door import INTENTS, Answer
-from .server import REPO_ROOT
+from tests.stripe_sandbox.door import INTENTS, Answer
+from tests.stripe_sandbox.server import REPO_ROOT
 
 SPEC_PATH: Path = REPO_ROOT.parent / "shared" / "data" / "stripe" / "openapi.json"
 ROOT = "urn:stripe-openapi"

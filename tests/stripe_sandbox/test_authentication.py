@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 import stripe
 
-from .door import FORM, INTENTS, Door, created, encoded, paid, payment
-from .sdk import client_of, pay
+from tests.stripe_sandbox.door import FORM, INTENTS, Door, created, encoded, paid, payment
+from tests.stripe_sandbox.sdk import client_of, pay
 
 WRONG: list[dict[str, str]] = [
     {},

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ACCOUNTS, ALPHA
-from .door import INTENTS, Door
-from .server import Server, command, run_to_its_end, start
+from tests.stripe_sandbox.conftest import ACCOUNTS, ALPHA
+from tests.stripe_sandbox.door import INTENTS, Door
+from tests.stripe_sandbox.server import Server, command, run_to_its_end, start
 
 ONE = {ALPHA: ACCOUNTS[ALPHA]}
 

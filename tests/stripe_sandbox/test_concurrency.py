@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from .conftest import ACCOUNTS, Sandbox
-from .door import INTENTS, Answer, Door, Post, created, payment
-from .server import command, start
+from tests.stripe_sandbox.conftest import ACCOUNTS, Sandbox
+from tests.stripe_sandbox.door import INTENTS, Answer, Door, Post, created, payment
+from tests.stripe_sandbox.server import command, start
 
 CROWD = 50
 

@@ -11,10 +11,10 @@ from threading import Event
 
 import pytest
 
-from .conftest import ACCOUNTS, ALPHA, BETA
-from .door import INTENTS, Answer, Door, created, no_check, paid, payment
-from .server import Server, command, start
-from .shapes import published
+from tests.stripe_sandbox.conftest import ACCOUNTS, ALPHA, BETA
+from tests.stripe_sandbox.door import INTENTS, Answer, Door, created, no_check, paid, payment
+from tests.stripe_sandbox.server import Server, command, start
+from tests.stripe_sandbox.shapes import published
 
 WORKERS = 8
 ANSWERS_BEFORE_THE_KILL = 40

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from stripe_sandbox.faults import PENDING_MAX
-
-from .conftest import ALPHA
-from .door import INTENTS, Answer, Door, payment, refusal
-from .server import Server, command, start
+from tests.stripe_sandbox.conftest import ALPHA
+from tests.stripe_sandbox.door import INTENTS, Answer, Door, payment, refusal
+from tests.stripe_sandbox.server import Server, command, start
 
 PLACE = "/faults"
 

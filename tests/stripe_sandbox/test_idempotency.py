@@ -9,8 +9,17 @@ from __future__ import annotations
 import pytest
 import stripe
 
-from .door import FORM, INTENTS, Door, created, draft, encoded, payment, refusal
-from .sdk import header, pay
+from tests.stripe_sandbox.door import (
+    FORM,
+    INTENTS,
+    Door,
+    created,
+    draft,
+    encoded,
+    payment,
+    refusal,
+)
+from tests.stripe_sandbox.sdk import header, pay
 
 KEY_CHARACTERS_MAX = 255
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import stripe
 
-from .door import INTENTS, Door, created, paid, refusal
+from tests.stripe_sandbox.door import INTENTS, Door, created, paid, refusal
 
 PAGE_DEFAULT = 10
 PAGE_MAX = 100

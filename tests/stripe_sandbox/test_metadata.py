@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import stripe
 
-from .door import INTENTS, Door, created, draft, refusal
-from .sdk import pay
+from tests.stripe_sandbox.door import INTENTS, Door, created, draft, refusal
+from tests.stripe_sandbox.sdk import pay
 
 KEYS_MAX = 50
 NAME_CHARACTERS_MAX = 40

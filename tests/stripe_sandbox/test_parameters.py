@@ -10,8 +10,18 @@ import contextlib
 import pytest
 import stripe
 
-from .door import FORM, INTENTS, Answer, Door, created, draft, paid, payment, refusal
-from .sdk import pay
+from tests.stripe_sandbox.door import (
+    FORM,
+    INTENTS,
+    Answer,
+    Door,
+    created,
+    draft,
+    paid,
+    payment,
+    refusal,
+)
+from tests.stripe_sandbox.sdk import pay
 
 # docs.stripe.com/currencies#minimum-and-maximum-charge-amounts
 MINIMUM = [("usd", 50), ("eur", 50), ("gbp", 30), ("chf", 50), ("jpy", 50)]

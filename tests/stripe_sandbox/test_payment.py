@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 import stripe
 
-from .door import INTENTS, Door, created, paid, payment, refusal
-from .sdk import pay
+from tests.stripe_sandbox.door import INTENTS, Door, created, paid, payment, refusal
+from tests.stripe_sandbox.sdk import pay
 
 # PaymentMethod, error code and decline code as docs.stripe.com/testing#declined-payments has them.
 DECLINES = [

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import stripe
 
-from .door import Answer, Door, paid, refusal
-from .shapes import Shapes
+from tests.stripe_sandbox.door import Answer, Door, paid, refusal
+from tests.stripe_sandbox.shapes import Shapes
 
 PAYOUTS = "/v1/payouts"
 AT_ONCE = "pm_card_bypassPending"

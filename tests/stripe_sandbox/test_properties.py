@@ -7,7 +7,7 @@ from urllib.parse import quote_plus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .door import FORM, INTENTS, Door, draft, payment, refusal
+from tests.stripe_sandbox.door import FORM, INTENTS, Door, draft, payment, refusal
 
 # Lone surrogates have no UTF-8 form; NUL is no text; brackets are refused in names by the docs.
 TEXT = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from .door import INTENTS, Answer, Door, created, draft, paid, payment
-from .shapes import Shapes, json_schema
+from tests.stripe_sandbox.door import INTENTS, Answer, Door, created, draft, paid, payment
+from tests.stripe_sandbox.shapes import Shapes, json_schema
 
 BROKEN: list[tuple[str, object]] = [
     ("amount", "1099"),  # a string where an integer belongs

@@ -5,10 +5,10 @@ import sys
 
 from django.core.management.base import CommandError, CommandParser
 
-from nanovm_core.fsm.ended import KEPT_BY_LAW
-from pipeline import erasure
-from pipeline.commands import PreparedCommand, named, named_run, noted
+from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
 from pipeline.errors import ErasureRefusedError
+from pipeline.ops.commands import PreparedCommand, named, named_run, noted
+from pipeline.privacy import erasure
 
 CUT_OFF = "What was erased stays erased; the same command given again erases the rest."
 

@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 from django.core.management.base import CommandParser
 
-from pipeline.audit import Report, audit
-from pipeline.commands import PreparedCommand
-from pipeline.damage import Damage
+from pipeline.evidence.fsck.audit import Report, audit
+from pipeline.evidence.fsck.damage import Damage
+from pipeline.ops.commands import PreparedCommand
 
 
 class Command(PreparedCommand):

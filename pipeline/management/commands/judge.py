@@ -9,8 +9,8 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandParser
 
 from nanovm_core.judge import judge
-from pipeline.commands import named, named_file, one_sentence, say_json
-from pipeline.programs import program_at
+from pipeline.ops.commands import named, named_file, one_sentence, say_json
+from pipeline.store.programs import program_at
 
 
 class Command(BaseCommand):

@@ -5,8 +5,8 @@ import sys
 
 from django.core.management.base import CommandParser
 
-from pipeline import signer
-from pipeline.commands import PreparedCommand, named, named_workspace, noted
+from pipeline.evidence import signer
+from pipeline.ops.commands import PreparedCommand, named, named_workspace, noted
 
 CUT_OFF = "The same command given again takes the change up where it was left."
 

@@ -6,9 +6,9 @@ import sys
 from django.core.management.base import BaseCommand, CommandParser
 
 from nanovm_core.loading import load_policy
-from nanovm_core.rehearsal import Rehearsed, rehearse
-from pipeline import programs
-from pipeline.commands import named_file, one_sentence
+from nanovm_core.policy_tests import Rehearsed, rehearse
+from pipeline.ops.commands import named_file, one_sentence
+from pipeline.store import programs
 
 
 class Command(BaseCommand):

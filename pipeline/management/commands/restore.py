@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from django.core.management.base import CommandError, CommandParser
 
-from pipeline import restore
-from pipeline.commands import PreparedCommand
+from pipeline.evidence import restore
+from pipeline.ops.commands import PreparedCommand
 
 
 class Command(PreparedCommand):

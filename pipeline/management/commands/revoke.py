@@ -4,8 +4,8 @@ import argparse
 
 from django.core.management.base import CommandParser
 
-from pipeline import authority
-from pipeline.commands import PreparedCommand, named, named_workspace
+from pipeline.ops.commands import PreparedCommand, named, named_workspace
+from pipeline.runtime import warrants
 
 
 class Command(PreparedCommand):
@@ -25,5 +25,5 @@ class Command(PreparedCommand):
     def perform(self, options: argparse.Namespace) -> None:
         """Revoke."""
         workspace = named_workspace(options.workspace)
-        grant = authority.revoke(str(workspace.id), options.tool, "operator")
+        grant = warrants.revoke(str(workspace.id), options.tool, "operator")
         self.say_json({"tool": options.tool, "grant": grant, "revoked": True})

@@ -5,12 +5,14 @@ from pathlib import Path
 
 from django.core.management.base import CommandError, CommandParser
 
-from pipeline import intake, runtime, signer, workspaces
-from pipeline.commands import PreparedCommand, named_file, noted, stripe_in_reach
-from pipeline.drive import drive_patiently
-from pipeline.model_adapters import offered
+from pipeline.evidence import signer
 from pipeline.models import Run, Workspace
+from pipeline.ops.commands import PreparedCommand, named_file, noted, stripe_in_reach
 from pipeline.reports import report
+from pipeline.runtime import api, create_run
+from pipeline.steps.propose.model_adapters import offered
+from pipeline.store import workspaces
+from pipeline.worker.drive import drive_patiently
 
 NOT_BEGUN = "{file} was not begun: give it again, with those after it."
 UNDER_WAY = (
@@ -56,10 +58,10 @@ class Command(PreparedCommand):
 
     def _begun(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
         policy = "no_limits" if options.no_limits else "default"
-        run = intake.create_run(
+        run = create_run.create_run(
             workspace, file.read_bytes(), file.name, model=options.model, policy=policy
         )
-        runtime.start(str(run.id), "operator")
+        api.start(str(run.id), "operator")
         return run
 
     def _say(self, line: dict[str, object], *, as_json: bool) -> None:

@@ -6,11 +6,11 @@ import signal
 
 from django.core.management.base import CommandParser
 
-from pipeline import heartbeat, signer
-from pipeline.commands import PreparedCommand, named, named_workspace
-from pipeline.signer.cosigning import configured
-from pipeline.signer.rounds import POLL_MS, poll
-from pipeline.world import sleep_ms
+from pipeline.clock import sleep_ms
+from pipeline.evidence import liveness, signer
+from pipeline.evidence.signer.cosigning import configured
+from pipeline.evidence.signer.rounds import POLL_MS, poll
+from pipeline.ops.commands import PreparedCommand, named, named_workspace
 
 
 class Command(PreparedCommand):
@@ -46,9 +46,9 @@ class Command(PreparedCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: stopped.append(number))
         rounds = signer.Rounds()
-        heartbeat.beat()
+        liveness.beat()
         self.say_json({"ready": True})
         while not stopped:
             poll(rounds)
-            heartbeat.beat()
+            liveness.beat()
             sleep_ms(POLL_MS)

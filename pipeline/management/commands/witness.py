@@ -8,11 +8,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from nanovm_core import notes
 from nanovm_core.errors import VerificationError
-from nanovm_core.notes import ED25519, Verifier
-from pipeline.commands import named, named_file
-from pipeline.witness import Witness, WitnessServer
+from nanovm_core.proof import notes
+from nanovm_core.proof.notes import ED25519, Verifier
+from pipeline.evidence.witness import Witness, WitnessServer
+from pipeline.ops.commands import named, named_file
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 NAME = "nanovm.localhost/witness"

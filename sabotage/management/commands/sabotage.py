@@ -5,11 +5,11 @@ import sys
 
 from django.core.management.base import CommandError, CommandParser
 
-from pipeline.commands import PreparedCommand
-from sabotage.base import INJECTORS
+from pipeline.ops.commands import PreparedCommand
 from sabotage.campaign import Outcome, attack, laboratory
+from sabotage.fire import INJECTORS
 from sabotage.gallery import EXHIBITS
-from sabotage.shape import InjectionError
+from sabotage.kit.injector import InjectionError
 
 KNOWN = (*INJECTORS, *EXHIBITS)
 

@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from nanovm_core.vault import commit
+from nanovm_core.core.vault import commit
 
 
 def test_it_ends() -> None:

@@ -1,6 +1,6 @@
 """A test that fails whether the guard of a commitment's r is there or not."""
 
-from nanovm_core.vault import commit
+from nanovm_core.core.vault import commit
 
 
 def test_a_commitment_is_short() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nanovm_core.vault import commit
+from nanovm_core.core.vault import commit
 
 
 @pytest.fixture

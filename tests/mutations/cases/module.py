@@ -2,7 +2,7 @@
 
 import pytest
 
-from nanovm_core.vault import commit
+from nanovm_core.core.vault import commit
 
 with pytest.raises(ValueError, match="32 random bytes"):
     commit(b"r", "ref", b"value")

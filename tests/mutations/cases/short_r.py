@@ -2,7 +2,7 @@
 
 import pytest
 
-from nanovm_core.vault import commit
+from nanovm_core.core.vault import commit
 
 
 def test_short_r_is_refused() -> None:

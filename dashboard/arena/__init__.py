@@ -1,0 +1,1 @@
+"""The arena: a visitor plays the model."""

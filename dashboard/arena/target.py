@@ -1,0 +1,122 @@
+"""The run that the red team attacks: chosen, led to where its model is asked, proposed to."""
+
+from uuid import UUID
+
+import samples
+from dashboard.arena.box import Typed
+from dashboard.arena.judge import judged
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.errors import VerificationError
+from pipeline.clock import now_ms
+from pipeline.models import Run, Workspace
+from pipeline.queries import dry_run, runs
+from pipeline.queries.runs import RunHead
+from pipeline.runtime import api, create_run
+from pipeline.store import programs, records
+from sabotage.fire import fire
+from sabotage.kit.waiting import wait_until
+from sabotage.models import Attack
+
+INJECTOR = "tool_injection"  # the same attack as the console's: the model's own door
+SAMPLE = samples.SAMPLES[0]
+VISITOR = "visitor"
+MODEL_STEP = "propose"
+LED_MS_MAX = 8_000  # how long a page waits for the workers; pressing again goes on from there
+
+
+def newest(workspace: UUID | None) -> RunHead | None:
+    """The visitor's newest run that still takes proposals; else their newest; else None."""
+    if workspace is None:
+        return None
+    mine = Run.objects.filter(workspace_id=workspace).order_by("-created_ms", "-id")
+    found = mine.exclude(state__in=life.TERMINAL).first() or mine.first()
+    return runs.head_of(found) if found is not None else None
+
+
+def made(owner: Workspace) -> RunHead:
+    """A run of the plain sample that goes step by step, led to where its model is asked."""
+    document = samples.path(SAMPLE.name).read_bytes()
+    run = create_run.create_run(owner, document, SAMPLE.file, stepping=True)
+    api.start(str(run.id), VISITOR)
+    return led(str(run.id))
+
+
+def led(run_id: str) -> RunHead:
+    """Bring a run that goes step by step to the pause before its model; never past it.
+
+    It waits for the workers for a bounded time; calling it again goes on from there.
+    """
+    until_ms = now_ms() + LED_MS_MAX
+    for _ in runs.STEPS:
+        wait_until(lambda: not _is_under_way(run_id), until_ms - now_ms())
+        run = Run.objects.get(id=run_id)
+        if run.state != life.PAUSED or not _is_before_the_model(run):
+            break
+        api.step(run_id, VISITOR)
+    return runs.by_id(run_id)
+
+
+def is_ready(run: RunHead) -> bool:
+    """Whether a proposal made now would be an answer to the model's question."""
+    row = Run.objects.get(id=run.id)
+    try:
+        now = decode_snapshot(bytes(row.snapshot))
+    except VerificationError:
+        return False
+    open_ = now.owed is not None and now.owed.tool == "model.propose"
+    return open_ or (row.state == life.PAUSED and row.step == MODEL_STEP and now.owed is None)
+
+
+def refusals_left(run: RunHead) -> int:
+    """How many more refused answers the run takes before its step gives up."""
+    row = Run.objects.get(id=run.id)
+    try:
+        now = decode_snapshot(bytes(row.snapshot))
+        most = programs.program_of(row).limits.proposals_max
+    except VerificationError:
+        return 0
+    return 0 if run.ended else most - (now.refused if now.step == MODEL_STEP else 0)
+
+
+def proposed(run: RunHead, typed: Typed, key: str) -> Attack:
+    """Propose these bytes, as the injector does, and have what came of it judged.
+
+    Where the run is paused before its model, the question is opened first and held, so that
+    these bytes are its answer. The same key proposes once.
+    """
+    raw = typed.raw()
+    mine = Attack.objects.filter(workspace_id=run.workspace, idempotency_key=key)
+    known = mine.first() if key else None
+    if known is not None:
+        return known
+    before = _opened(run.id)
+    text = raw.decode("utf-8", "surrogateescape")
+    attack = fire(run.id, INJECTOR, {"proposal": text}, key)
+    return judged(attack, before)
+
+
+def _opened(run_id: str) -> dry_run.Context | None:
+    """Open the model's question, where the run is paused before it; what stands before it all.
+
+    None where the run's stored bytes are damaged: the attack will meet that.
+    """
+    row = Run.objects.get(id=run_id)
+    try:
+        now = records.verified(row).snapshot
+        ended = now.state in life.TERMINAL
+        events = () if ended else tuple(dry_run.questions(programs.program_of(row), now))
+        if events:
+            api.submit(run_id, events)
+        return dry_run.context_of(run_id)
+    except VerificationError:
+        return None
+
+
+def _is_under_way(run_id: str) -> bool:
+    return Run.objects.get(id=run_id).state.startswith("running.")
+
+
+def _is_before_the_model(run: Run) -> bool:
+    steps = runs.STEPS
+    return run.step in steps and steps.index(run.step) < steps.index(MODEL_STEP)

@@ -1,0 +1,256 @@
+"""The red team's arena: the box, its dry runs and proposals, levels, scores and bundles."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.crypto import salted_hmac
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.arena import box, judge, score, target
+from dashboard.arena import poison as poisons
+from dashboard.arena import quota as arena_quota
+from dashboard.arena.box import BoxError, Typed
+from dashboard.arena.quota import Quota
+from dashboard.arena.score import NicknameError
+from dashboard.attacks import cards
+from dashboard.attacks.cards import InjectionError
+from dashboard.attacks.export import curl
+from dashboard.web import broadcast
+from dashboard.web import workspace as visitors
+from dashboard.web.downloads import attached
+from dashboard.web.idempotency import key_of, once
+from dashboard.web.pages import news, own_run, page, see_other
+from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
+from pipeline.models import Workspace
+from pipeline.queries import dry_run
+from pipeline.queries.dry_run import Dry
+from pipeline.queries.runs import RunHead
+
+HERE = "/attack/"
+LIVE = "X-Arena-Line"  # the header of a request that wants the line under the box alone
+SESSION_SALT = "nanovm.dashboard.arena"
+NO_RUN = "There is no run to attack yet: start one, then propose this."
+
+
+@page
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """The arena, its box filled with a preset or with the faithful call."""
+    run = _run(request, request.GET.get("run", ""))
+    chosen = box.presets().get(request.GET.get("preset", ""))
+    more: dict[str, Any] = {"poison": poisons.box(poisons.example(request.GET.get("note", "")))}
+    typed = box.filled(chosen, run) if chosen else _again(request, run) or _faithful(run)
+    return _page(request, run, typed, **more)
+
+
+@page
+@require_safe
+def board(request: HttpRequest) -> HttpResponse:
+    """The scoreboard's counts, for a page that stays open."""
+    return news(request, render_to_string("arena/_board.html", {"board": score.board()}))
+
+
+@page
+@require_POST
+def check(request: HttpRequest) -> HttpResponse:
+    """What would come of these bytes: asked of the gate itself, and nothing is kept."""
+    run, typed = _run(request, request.POST.get("run", "")), _typed(request)
+    quota = arena_quota.check_taken(_session(request))
+    if quota.used > quota.limit:
+        return _too_often(request, run, typed, quota)
+    line = _line(run, typed)
+    if LIVE in request.headers:
+        return render(request, "arena/_line.html", {"line": line})
+    return _page(request, run, typed, line=line)
+
+
+@page
+@require_POST
+def propose(request: HttpRequest) -> HttpResponse:
+    """Propose these bytes in earnest; the answer is the attack's own page."""
+    run, typed = _run(request, request.POST.get("run", "")), _typed(request)
+    quota = arena_quota.proposals(visitors.current(request))
+    if not quota.left:
+        return _too_often(request, run, typed, quota)
+    if run is None:
+        return _page(request, run, typed, problem=NO_RUN, status=422)
+    try:
+        act = _proposing(request, run, typed)
+        return see_other(once(request, f"/runs/{run.code}/#verdict", act))
+    except (BoxError, InjectionError) as error:
+        return _page(request, run, typed, problem=f"{error} Nothing was proposed.", status=422)
+
+
+@page
+@require_POST
+def start(request: HttpRequest) -> HttpResponse:
+    """Make a run of the plain sample, and lead it to where its model is asked."""
+    quota = arena_quota.starts(visitors.current(request))
+    if not quota.left:
+        run = _run(request, "")
+        return _too_often(request, run, _faithful(run), quota)
+    return see_other(once(request, HERE, lambda owner: _at(target.made(owner))))
+
+
+@page
+@require_POST
+def poison(request: HttpRequest) -> HttpResponse:
+    """Make a PDF of the visitor's note, and begin a run over it."""
+    run, given = _run(request, request.POST.get("run", "")), poisons.read(request.POST)
+    more: dict[str, Any] = {"poison": poisons.box(given)}
+    quota = arena_quota.starts(visitors.current(request))
+    if not quota.left:
+        return _too_often(request, run, _faithful(run), quota, **more)
+    try:
+        poisons.check(given)
+    except BoxError as error:
+        problem = f"{error} No run was made."
+        return _page(request, run, _faithful(run), poison_problem=problem, status=422, **more)
+    return see_other(once(request, "/runs/", lambda owner: poisons.begun(owner, given)))
+
+
+@page
+@require_POST
+def ready(request: HttpRequest) -> HttpResponse:
+    """Lead a run that goes step by step on to where its model is asked."""
+    run = own_run(request, request.POST.get("run", ""))
+    return see_other(once(request, _at(run), lambda _: _at(target.led(run.id))))
+
+
+@page
+@require_POST
+def rename(request: HttpRequest) -> HttpResponse:
+    """Take a nickname for the scoreboard, or forget the one there was."""
+    given = request.POST.get("name", "")
+    try:
+        score.rename(visitors.ensure(request).pk, given)
+    except NicknameError as error:
+        run = _run(request, "")
+        more = {"name_problem": str(error), "name": given}
+        return _page(request, run, _faithful(run), status=422, **more)
+    return see_other(f"{HERE}#score")
+
+
+@page
+@require_safe
+def bundle(request: HttpRequest, attack_id: UUID) -> HttpResponse:
+    """The reproduction bundle of a bypass; the proposed bytes only where they are asked for."""
+    entry = judge.bypasses(visitors.current(request)).filter(attack_id=attack_id).first()
+    if entry is None:
+        raise Http404("there is no bypass of that name in your workspace")
+    whole = judge.reproduction(entry, with_proposal="proposal" in request.GET)
+    text = json.dumps(whole, indent=2, sort_keys=True)
+    return attached(HttpResponse(text, content_type="application/json"), f"{attack_id}.json")
+
+
+def _proposing(request: HttpRequest, run: RunHead, typed: Typed) -> Callable[[Workspace], str]:
+    def act(_: Workspace) -> str:
+        attack = target.proposed(run, typed, key_of(request))
+        broadcast.announce(run.id)
+        return f"/runs/{run.code}/attacks/{attack.pk}/"
+
+    return act
+
+
+def _run(request: HttpRequest, code: str) -> RunHead | None:
+    """The named run, which must be the visitor's own; else the one they would attack next."""
+    return own_run(request, code) if code else target.newest(visitors.current(request))
+
+
+def _typed(request: HttpRequest) -> Typed:
+    mode = request.POST.get("mode", "")
+    known = mode if mode in {each[0] for each in box.MODES} else box.MODES[0][0]
+    return Typed(text=request.POST.get("proposal", ""), mode=known)
+
+
+def _again(request: HttpRequest, run: RunHead | None) -> Typed | None:
+    """What was proposed to this run before, to vary it; None where its words are not kept."""
+    try:
+        row = cards.row_of(run, UUID(request.GET.get("vary", ""))) if run else None
+        return box.typed_of(curl.words_of(row)) if row else None
+    except (ValueError, curl.GoneError):
+        return None
+
+
+def _faithful(run: RunHead | None) -> Typed:
+    return box.filled(box.presets()[box.FAITHFUL], run)
+
+
+def _line(run: RunHead | None, typed: Typed) -> dict[str, Any]:
+    """What stands under the box: the dry verdict, where the fault is, how many bytes it has."""
+    try:
+        raw = typed.raw()
+    except BoxError as error:
+        return {"dry_run": Dry(word="UNREADABLE", text=str(error))}
+    found = dry_run.judged(run.id, raw) if run is not None else dry_run.read(raw)
+    return {"dry_run": found, "place": box.place(raw, found.text), "size": len(raw)}
+
+
+def _page(
+    request: HttpRequest,
+    run: RunHead | None,
+    typed: Typed,
+    *,
+    status: int = 200,
+    **more: Any,
+) -> HttpResponse:
+    owner = visitors.current(request)
+    context = {
+        **box_of(run, typed),
+        "presets": box.presets().values(),
+        "levels": score.levels_of(owner),
+        "mine": score.score_of(owner),
+        "board": score.board(),
+        "name": score.name_of(owner),
+        "bypasses": judge.bypasses(owner),
+        "quotas": (
+            arena_quota.proposals(owner),
+            arena_quota.checks(_session(request)),
+            arena_quota.starts(owner),
+        ),
+    }
+    return render(request, "arena/page.html", {**context, **more}, status=status)
+
+
+def box_of(run: RunHead | None, typed: Typed | None = None) -> dict[str, Any]:
+    """What the boxes show, here and on a run's own page: at first the faithful call."""
+    return {
+        "poison": poisons.box(),
+        "run": run,
+        "typed": typed or _faithful(run),
+        "modes": box.MODES,
+        "limit": PROPOSAL_BYTES_MAX,
+        "is_read": box.is_read(run),
+        "is_ready": run is not None and target.is_ready(run),
+        "answers_left": target.refusals_left(run) if run is not None else 0,
+    }
+
+
+def _too_often(
+    request: HttpRequest, run: RunHead | None, typed: Typed, quota: Quota, **more: Any
+) -> HttpResponse:
+    """Say that the quota is used up, and when there is more; what was typed stays in the box."""
+    if LIVE in request.headers:
+        line = {"dry_run": Dry(word="WAIT"), "quota": quota}
+        response = render(request, "arena/_line.html", {"line": line}, status=429)
+    else:
+        response = _page(request, run, typed, too_often=quota, status=429, **more)
+    response["Retry-After"] = str(quota.wait_s)
+    return response
+
+
+def _session(request: HttpRequest) -> str:
+    """Whose checks are counted: the visitor's, else the browser's by its CSRF cookie."""
+    owner = visitors.current(request)
+    value = str(owner) if owner else request.COOKIES.get(settings.CSRF_COOKIE_NAME, "")
+    return salted_hmac(SESSION_SALT, value, algorithm="sha256").hexdigest()
+
+
+def _at(run: RunHead) -> str:
+    return f"{HERE}?run={run.code}"

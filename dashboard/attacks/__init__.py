@@ -1,0 +1,1 @@
+"""The pages of attacks: cards, verdicts, plans."""

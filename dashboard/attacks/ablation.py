@@ -1,0 +1,103 @@
+"""What an attack did to a throw-away copy without its guards, beside what it did here."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from dashboard.templatetags.show import money
+from sabotage.ablation import copies
+from sabotage.ablation.guards import why_none
+from sabotage.ablation.unguarded import SECONDS_MAX, CopyError
+from sabotage.gallery import EXHIBITS
+from sabotage.models import Attack
+
+__all__ = ["SECONDS_MAX", "Beside", "CopyError", "ask", "beside", "beside_of", "paid"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """The card: whether a copy can be made, is being made, was made, or could not be."""
+
+    state: str  # empty: nobody asked yet
+    why: str  # why there is no outcome
+    shows: str
+    word: str  # BREACHED or HELD
+    money: tuple[str, ...]  # what the far side's own list holds
+    noticed: tuple[str, ...]
+    guards: tuple[Mapping[str, str], ...]
+    end: str  # empty where its runs are several, or none
+    none: str = ""  # why no guard could be taken out for this form of the attack
+
+    @property
+    def under_way(self) -> bool:
+        return self.state in (copies.ASKED, copies.RUNNING)
+
+    @property
+    def done(self) -> bool:
+        return self.state == copies.DONE
+
+
+def beside(attack_id: UUID) -> Beside | None:
+    """What is known of the attack's copy, or why there can be none; None where nothing is said."""
+    return beside_of(Attack.objects.get(pk=attack_id))
+
+
+def beside_of(row: Attack) -> Beside | None:
+    """The same of an attack that was read already."""
+    claim = copies.claim_on(row)
+    kept: dict[str, Any] = row.unguarded
+    if claim is None:
+        return _no_copy(why_none(row.injector, row.params))
+    lost = kept.get("state") in (copies.ASKED, copies.RUNNING) and not copies.under_way(kept)
+    outcome = kept.get("outcome", {})
+    evidence = outcome.get("evidence", {})
+    return Beside(
+        state=copies.FAILED if lost else kept.get("state", ""),
+        why="Whoever was at work on the copy has ended; ask again."
+        if lost
+        else kept.get("why", ""),
+        shows=claim.shows,
+        word="BREACHED" if outcome.get("got_through") else "HELD",
+        money=_sums(evidence),
+        noticed=tuple(evidence.get("breaches", ())) or (str(evidence.get("headline", "")),),
+        guards=tuple(outcome.get("without", ())),
+        end=_end(row.injector, evidence),
+    )
+
+
+def _end(injector: str, evidence: Mapping[str, Any]) -> str:
+    """How the copy's run ended, where there was one that was attacked."""
+    exhibit = EXHIBITS.get(injector)
+    return "" if exhibit and exhibit.alone else str(evidence.get("after", ""))
+
+
+def _no_copy(why: str) -> Beside | None:
+    said = Beside(
+        state="", why="", shows="", word="", money=(), noticed=(), guards=(), end="", none=why
+    )
+    return said if why else None
+
+
+def ask(attack_id: UUID) -> None:
+    """Have the attack made on a copy.
+
+    Raises:
+        CopyError: it cannot be; the text says why.
+    """
+    copies.ask(Attack.objects.get(pk=attack_id))
+
+
+def paid(evidence: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Every payment that the far side lists; of all the attack's runs, where it made several."""
+    made = evidence.get("far_side", {}).get("payments", ())
+    own = [each for each in made if each.get("status") == "succeeded"]
+    listed: list[Mapping[str, Any]] = evidence.get("paid", own)
+    return listed
+
+
+def _sums(evidence: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was paid, the same sums together: 5 × 1,284.50 EUR."""
+    counted = Counter(money(each["amount_minor"], each["currency"]) for each in paid(evidence))
+    return tuple(f"{count} × {text}" for text, count in counted.items())

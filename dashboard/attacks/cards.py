@@ -1,0 +1,244 @@
+"""Attacks as the pages show them: the cards to fire from, and verdicts with their evidence."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, QuerySet
+
+from pipeline.queries import personal
+from pipeline.queries.runs import RunHead
+from pipeline.vault.secret_store import TOMBSTONE
+from sabotage.fire import INJECTORS, InjectionError, Injector, fire
+from sabotage.models import Attack
+
+__all__ = [
+    "ALL",
+    "INJECTORS",
+    "Card",
+    "InjectionError",
+    "Shot",
+    "attacked",
+    "breached",
+    "cards",
+    "find",
+    "fire",
+    "fire_all",
+    "fired",
+    "ids_with",
+    "of_run",
+    "params_of",
+    "row_of",
+    "varied",
+]
+
+ALL = "all"  # in place of an injector's name: each of them once
+LAST = "corrupt_hash"  # it ends the run, so the others come before it
+SHOWN_MAX = 50
+BREACHED = "BREACHED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shot:
+    """One attack that was fired, its verdict and what the verdict was computed from."""
+
+    id: str
+    injector: str
+    params: Mapping[str, Any]
+    verdict: str
+    rule: str
+    where: str
+    integrity: str
+    headline: str
+    evidence: Mapping[str, Any]
+    created_ms: int
+    when: str
+    control: Mapping[str, Any] = field(default_factory=dict)  # what the naive loop did under it
+
+    @property
+    def breached(self) -> bool:
+        return self.integrity == BREACHED
+
+    @property
+    def expected(self) -> str:
+        return str(self.evidence.get("expected", ""))
+
+    @property
+    def found(self) -> str:
+        return str(self.evidence.get("found", ""))
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything that was fired is still known, the words too."""
+        names = {param.name for param in INJECTORS[self.injector].params}
+        return names <= self.params.keys() and TOMBSTONE not in self.params.values()
+
+    @property
+    def rest(self) -> tuple[tuple[str, Any], ...]:
+        """The evidence that no field of the card shows by itself."""
+        return tuple((k, v) for k, v in self.evidence.items() if k not in SHOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One injector in the console: what it is, and how often it was fired at this run."""
+
+    injector: Injector
+    fired: int
+    last: Shot | None
+    like: Shot | None = None  # its form is filled in as this one's was
+
+
+SHOWN = frozenset(
+    {
+        "expected",
+        "found",
+        "proposed",
+        "proposal",
+        "granted",
+        "before",
+        "after",
+        "calls",
+        "payments",
+        "event",
+    }
+)
+
+
+def fire_all(run_id: str, key: str) -> list[str]:
+    """Fire each injector once at a run, with its first values; what could not be made, and why.
+
+    The same key does nothing again, as with one of them; an empty one is always new.
+    """
+    complaints = []
+    for name in sorted(INJECTORS, key=LAST.__eq__):
+        own = hashlib.sha256(f"{key} {name}".encode()).hexdigest() if key else ""
+        params = {param.name: str(param.default) for param in INJECTORS[name].params}
+        try:
+            fire(run_id, name, params, own)
+        except InjectionError as error:
+            complaints.append(f"{name}: {error}")
+    return complaints
+
+
+def params_of(name: str, form: Mapping[str, str]) -> dict[str, str]:
+    """An injector's parameters as a form has them; one that it does not name is as at first."""
+    params = INJECTORS[name].params
+    return {param.name: form.get(param.name, str(param.default)) for param in params}
+
+
+def of_run(run: RunHead) -> tuple[Shot, ...]:
+    """The run's newest attacks, newest first."""
+    return tuple(_shot(row) for row in _judged(run)[:SHOWN_MAX])
+
+
+def breached(run: RunHead) -> tuple[Shot, ...]:
+    """The newest of those that got through, however long ago."""
+    rows = Attack.objects.filter(run_id=run.id, integrity=BREACHED).order_by("-created_ms")
+    return tuple(_shot(row) for row in rows[:SHOWN_MAX])
+
+
+def fired(run: RunHead) -> Mapping[str, int]:
+    """How often each injector was fired at the run, by its name: all of them are counted."""
+    counted = _judged(run).order_by().values_list("injector").annotate(Count("pk"))
+    return dict(counted)
+
+
+def find(run: RunHead, attack_id: UUID) -> Shot | None:
+    row = row_of(run, attack_id)
+    return _shot(row) if row else None
+
+
+def row_of(run: RunHead, attack_id: UUID) -> Attack | None:
+    """The stored attack, where it is one on this run."""
+    return Attack.objects.filter(run_id=run.id, pk=attack_id).first()
+
+
+def attacked(workspace: UUID | None) -> dict[str, int]:
+    """How many attacks each of a workspace's runs has seen, by run id."""
+    if workspace is None:
+        return {}
+    counts: dict[str, int] = {}
+    rows = Attack.objects.filter(run__workspace_id=workspace).values_list("run_id", flat=True)
+    for run_id in rows:
+        counts[str(run_id)] = counts.get(str(run_id), 0) + 1
+    return counts
+
+
+def ids_with(workspace: UUID | None, injector: str) -> list[str]:
+    """The workspace's runs that this injector was fired at."""
+    if workspace is None:
+        return []
+    rows = Attack.objects.filter(run__workspace_id=workspace, injector=injector)
+    return [str(run_id) for run_id in rows.values_list("run_id", flat=True)]
+
+
+def cards(run: RunHead, shots: Sequence[Shot]) -> tuple[Card, ...]:
+    """Each injector with its last attack, which may be older than all of ``shots``."""
+    counts = fired(run)
+    return tuple(
+        Card(
+            injector=injector,
+            fired=counts.get(name, 0),
+            last=_last(run, name, shots) if name in counts else None,
+        )
+        for name, injector in INJECTORS.items()
+    )
+
+
+def varied(cards: Sequence[Card], shot: Shot) -> tuple[Card, ...]:
+    """The cards, with the form of the shot's injector filled in as the shot was.
+
+    What is kept of it no more stays as the form has it at first.
+    """
+    return tuple(
+        replace(card, injector=_as_in(card.injector, shot), like=shot)
+        if card.injector.name == shot.injector
+        else card
+        for card in cards
+    )
+
+
+def _as_in(injector: Injector, shot: Shot) -> Injector:
+    known = {name: value for name, value in shot.params.items() if value != TOMBSTONE}
+    params = (
+        replace(param, default=known.get(param.name, param.default)) for param in injector.params
+    )
+    return replace(injector, params=tuple(params))
+
+
+def _last(run: RunHead, injector: str, shots: Sequence[Shot]) -> Shot | None:
+    newest = next((shot for shot in shots if shot.injector == injector), None)
+    if newest is not None:
+        return newest
+    row = _judged(run).filter(injector=injector).first()
+    return _shot(row) if row else None
+
+
+def _judged(run: RunHead) -> "QuerySet[Attack]":
+    return Attack.objects.filter(run_id=run.id).exclude(verdict="").order_by("-created_ms")
+
+
+def _shot(row: Attack) -> Shot:
+    return Shot(
+        id=str(row.pk),
+        injector=row.injector,
+        params={k: _read(v) for k, v in row.params.items()},
+        verdict=row.verdict,
+        rule=row.rule,
+        where=row.where,
+        integrity=row.integrity,
+        headline=row.headline,
+        evidence={k: _read(v) for k, v in row.evidence.items()},
+        created_ms=row.created_ms,
+        when=row.when,
+        control=row.control,
+    )
+
+
+def _read(value: Any) -> Any:
+    """Free text of an attack lies in the vault: its ref is read here, or is a tombstone."""
+    is_ref = isinstance(value, str) and value.startswith("vault://secret/")
+    return personal.opened(value) if is_ref else value

@@ -1,0 +1,68 @@
+"""What somebody sends who reports a breach: every fact of it that names no person."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from dashboard.arena.judge import BREACHED, code_version
+from dashboard.templatetags.show import pretty
+from pipeline.models import Run
+from pipeline.steps.propose.model_adapters import TOOL
+from sabotage.models import Attack
+
+HOW = """\
+## What to do with it
+
+1. Put beside this file what the attack's page offers: the run's bundle, which anybody can check
+   with verify.py, and the reproduction bundle where there is one.
+2. Look through them before you send them: a bundle can hold what the invoice says.
+3. Send them to whoever runs this installation. A fault of the program itself belongs to those who
+   maintain it: tell them in private first, for whoever reads of it can use it.
+"""
+
+
+def is_due(attack: Attack) -> bool:
+    """Whether there is anything to report: the attack got through."""
+    return attack.integrity == BREACHED
+
+
+def text_of(attack: Attack) -> str:
+    """The report, in Markdown. What was typed is in it by the name of its secret alone."""
+    run = Run.objects.get(pk=attack.run_id)
+    return "\n".join((*_lines(attack, run), "", HOW))
+
+
+def _lines(attack: Attack, run: Run) -> Iterator[str]:
+    yield f"# {BREACHED}: {attack.injector} on run {run.code}"
+    yield ""
+    for name, value in _facts(attack, run).items():
+        yield f"- {name}: {value}"
+    yield from ("", "## What got out", "")
+    yield from (f"- {each}" for each in _breaches(attack.evidence))
+    for title, value in (("What was fired", attack.params), ("The evidence", attack.evidence)):
+        # Indented, so that nothing within can end it.
+        yield from ("", f"## {title}", "", *(f"    {line}" for line in pretty(value).split("\n")))
+
+
+def _facts(attack: Attack, run: Run) -> Mapping[str, object]:
+    fired = datetime.fromtimestamp(attack.created_ms // 1000, UTC)
+    return {
+        "attack": attack.pk,
+        "run": run.pk,
+        "fired": f"{fired:%Y-%m-%d %H:%M:%S} UTC",
+        "verdict": attack.verdict,
+        "rule": attack.rule or "none",
+        "decided in": attack.where or "nothing decided against it",
+        "state before": attack.state_before,
+        "state after": attack.state_after,
+        "program": run.program_hash,
+        "policy": run.policy_hash,
+        "record": f"{run.length} envelopes, head {run.head}",
+        "the one tool a model may call": TOOL,
+        **{f"source of {name}": digest for name, digest in code_version().items()},
+    }
+
+
+def _breaches(evidence: Mapping[str, Any]) -> tuple[str, ...]:
+    told = (*evidence.get("breaches", ()), *evidence.get("seen_by_the_attack", ()))
+    return tuple(map(str, told)) or ("It was taken, and is not what the document says.",)

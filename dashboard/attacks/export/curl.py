@@ -1,0 +1,139 @@
+"""The request that fired an attack, as a line of a shell's script that fires it again."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote_plus
+
+from django.conf import settings
+
+from dashboard.arena import box
+from dashboard.models import Entry
+from dashboard.web.workspace import COOKIE
+from nanovm_core.errors import VerificationError
+from pipeline.queries.runs import RunHead
+from pipeline.vault import secret_store
+from sabotage.fire import INJECTORS
+from sabotage.gallery import EXHIBITS
+from sabotage.kit.injector import Injector
+from sabotage.models import Attack
+
+VARIABLE = "NANOVM_WORKSPACE"
+# A form has to bring one word twice, in a cookie and in a header: what another site's page
+# cannot do. It is no secret of anybody, so that any word of this length serves.
+CSRF_WORD = "0" * 32
+NO_WORDS = (
+    "The words of this attack are not kept any more (its run had ended, or was erased), so its "
+    "request cannot be told."
+)
+NO_INJECTOR = "This release has no such injector any more, so its request cannot be told."
+COMMENT = """\
+# Fires {name} once more for each call: status, then where its verdict stands.
+# {variable} has to be the cookie {cookie} of the browser whose run this is.
+# Whoever has that cookie is that visitor, so it is not written here.
+"""
+
+
+class GoneError(Exception):
+    """The request cannot be told any more; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """An attack's request: the address of its door, and the fields of its form."""
+
+    path: str
+    fields: Mapping[str, str]
+
+
+def of_attack(attack: Attack, run: RunHead, origin: str) -> str:
+    """The command, for a server at ``origin``.
+
+    Raises:
+        GoneError: something of the request is kept no more.
+    """
+    asked = request_of(attack, run)
+    word, cookie = (
+        f"{settings.CSRF_COOKIE_NAME}={CSRF_WORD}",
+        f"{COOKIE}=${{{VARIABLE}:?is not set}}",
+    )
+    parts = [
+        "curl -sS -o /dev/null -w '%{http_code} %{redirect_url}\\n'",
+        f"--cookie \"{cookie}; {word}\" --header 'X-CSRFToken: {CSRF_WORD}'",
+        # Over https a form must also say from which site it comes.
+        *([f"--header {shlex.quote(f'Origin: {origin}')}"] if origin.startswith("https:") else []),
+        *(_field(name, value) for name, value in asked.fields.items()),
+        shlex.quote(origin + asked.path),
+    ]
+    said = COMMENT.format(name=attack.injector, variable=VARIABLE, cookie=COOKIE)
+    return said + " \\\n  ".join(parts) + "\n"
+
+
+def request_of(attack: Attack, run: RunHead) -> Request:
+    """What was sent: to the box's door where it came from there, else to the injector's own.
+
+    Raises:
+        GoneError: something of it is kept no more.
+    """
+    if Entry.objects.filter(attack_id=attack.pk).exists():
+        typed = box.typed_of(words_of(attack))
+        fields = {"run": run.code, "mode": typed.mode, "proposal": typed.text}
+        return Request(path="/attack/propose/", fields=fields)
+    if attack.injector in EXHIBITS:
+        fields = _params(attack, EXHIBITS[attack.injector].injector)
+        return Request(path=f"/attack/gallery/{attack.injector}/", fields=fields)
+    if attack.injector not in INJECTORS:
+        raise GoneError(NO_INJECTOR)
+    fields = _params(attack, INJECTORS[attack.injector])
+    return Request(path=f"/runs/{run.code}/attacks/{attack.injector}/", fields=fields)
+
+
+def _params(attack: Attack, injector: Injector) -> dict[str, str]:
+    """Every parameter as a form sends it, free text as the vault has it."""
+    return {
+        param.name: words_of(attack).decode("utf-8", "replace")
+        if param.kind == "text"
+        else str(attack.params.get(param.name, param.default))
+        for param in injector.params
+    }
+
+
+def words_of(attack: Attack) -> bytes:
+    """What was typed, byte for byte.
+
+    Raises:
+        GoneError: it is kept no more, or was never kept.
+    """
+    ref = attack.proposal_ref
+    try:
+        words = secret_store.read_bytes([ref])[ref] if ref else None
+    except VerificationError:
+        words = None  # the stored bytes were changed: they are not what was sent
+    if words is None:
+        raise GoneError(NO_WORDS)
+    return words
+
+
+def _field(name: str, value: str) -> str:
+    """A field for curl, which encodes it itself; no argument can hold a zero byte."""
+    if "\0" in value:
+        return f"--data-raw {shlex.quote(f'{name}={quote_plus(value)}')}"
+    return f"--data-urlencode {_word(f'{name}={value}')}"
+
+
+def _word(text: str) -> str:
+    """One word of bash. What is not plainly seen is written as an escape, line ends above all."""
+    if all(letter.isprintable() for letter in text):
+        return shlex.quote(text)
+    return "$'" + "".join(map(_letter, text)) + "'"
+
+
+def _letter(letter: str) -> str:
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    if letter.isprintable():
+        return letter
+    return "".join(f"\\x{byte:02x}" for byte in letter.encode("utf-8", "replace"))
+
+
+_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}

@@ -1,0 +1,176 @@
+"""What an attack tried and what came of it, in plain words made from its record."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dashboard.attacks.cards import Shot
+from nanovm_core.core.proposals import read_proposal
+from nanovm_core.errors import RefusedError
+from pipeline.steps.extract.currencies import decimal_text
+from pipeline.vault.secret_store import TOMBSTONE
+
+TOOL_CHARS_MAX = 64  # of a name that anybody may have typed
+SKIPS = {
+    "seal without charge": "Report the run as sealed, with nothing paid.",
+    "charge without authorize": "Report the payment as made, with nothing authorized.",
+    "forged intent in the outbox": "Slip a forged payment order among the effects that are owed.",
+    "result of a step": "Report the step {step} as done.",
+}
+ORDERS = {
+    "swap the stored program": "Swap the stored program for one with {order}.",
+    "resume under a permuted program": "Resume the run under a program with {order}.",
+    "queue message of a permuted program": "Send a worker the message of a program with {order}.",
+    "results in the reverse order": "Report every step as done, the last one first.",
+}
+GRANTED = {
+    "skip_step": "What the run was waiting for",
+    "reorder_steps": "The order it began with",
+}
+ENDED = "No effect: the run has ended and takes nothing more."
+
+
+def attempt(shot: Shot) -> str:
+    """What was tried, with the values it was tried with."""
+    tell = ATTEMPTS.get(shot.injector)
+    return tell(shot) if tell else ""
+
+
+def outcome(shot: Shot) -> str:
+    """What came of it, in a sentence; the model of the card's headline."""
+    if shot.injector == "corrupt_hash" and "carrier" in shot.evidence:
+        return _served(shot)
+    if shot.verdict == "ACCEPTED" or shot.breached:
+        return "It got through." if shot.breached else "Taken: the runtime would do this anyway."
+    if shot.verdict == "IGNORED" and shot.injector != "double_exec":
+        return ENDED
+    tell = OUTCOMES.get(shot.injector)
+    return tell(shot) if tell else shot.headline
+
+
+def afterwards(shot: Shot) -> str:
+    """How the run stood before and after, and whether it can go on."""
+    before, after = str(shot.evidence.get("before", "")), str(shot.evidence.get("after", ""))
+    if not after:
+        return ""
+    if before != after:
+        return f"{before} → {after}"
+    ended = after in ("SUCCESS", "FAILED")
+    return f"{after}, as before" if ended else f"{after}, as before: the run can go on"
+
+
+def granted_said(shot: Shot) -> str:
+    """What stands beside the proposal."""
+    return GRANTED.get(shot.injector, "All that is granted")
+
+
+def payments(shot: Shot) -> str:
+    """What Stripe's own list says was paid for this run, whoever paid it."""
+    far = shot.evidence.get("far_side")
+    if not isinstance(far, Mapping) or not far.get("reachable"):
+        return "not known: Stripe could not be asked"
+    paid = [each for each in far.get("payments", []) if each.get("status") == "succeeded"]
+    sums = ", ".join(_sum(each) for each in paid)
+    return f"{len(paid)} ({sums})" if paid else "none"
+
+
+def _sum(payment: Mapping[str, Any]) -> str:
+    currency = str(payment["currency"])
+    return f"{decimal_text(int(payment['amount_minor']), currency)} {currency}"
+
+
+def _tool_wanted(shot: Shot) -> str:
+    if "proposal" not in shot.evidence:
+        return "Have the model call a tool (a run that has ended keeps no words)."
+    proposal = shot.evidence["proposal"]
+    if proposal == TOMBSTONE:
+        return "Have the model call a tool; its words were erased."
+    try:
+        tool = read_proposal(str(proposal).encode("utf-8", "surrogateescape")).tool
+    except RefusedError:
+        return "Have the model answer with bytes that are no tool call."
+    return f"Have the model call {tool[:TOOL_CHARS_MAX]}."
+
+
+def _copies(shot: Shot) -> str:
+    times, again = _number(shot, "redeliveries"), _number(shot, "commands_again")
+    commands = ", and start and resume it again" if again else ""
+    return f"Deliver the run's queue message {times} more times{commands}."
+
+
+def _discarded(shot: Shot) -> str:
+    times, drove = _number(shot, "redeliveries"), _number(shot, "drove_the_run")
+    open_ = _number(shot, "unaccounted")
+    kept = f"; {drove} did the run's own next step" if drove else ""
+    late = f"; {open_} were not answered in time" if open_ else ""
+    again = _number(shot, "commands_again") - _number(shot, "commands_taken")
+    refused = f", {again} commands refused" if again > 0 else ""
+    discarded = f"{times - drove - open_} of {times} copies were discarded"
+    return f"No effect: {discarded}{refused}{kept}{late}."
+
+
+def _corruption(shot: Shot) -> str:
+    what, hit = str(shot.evidence.get("what")), shot.evidence.get("hit")
+    if what.endswith("in flight"):
+        where = f", at event #{hit + 1}" if isinstance(hit, int) else ""
+        return f"Alter one byte of the {what.removesuffix(' in flight')} on its way{where}."
+    if what == "snapshot" or not isinstance(hit, int):
+        return "Change the run's stored value with raw SQL, behind the runtime's back."
+    part = "stored hash" if what == "hash" else "stored bytes"
+    return f"Change the {part} of event #{hit + 1} with raw SQL, behind the runtime's back."
+
+
+def _served(shot: Shot) -> str:
+    """What the verifier made of a record that was altered on its way."""
+    carrier = shot.evidence["carrier"]
+    if shot.verdict == "ACCEPTED":
+        return f"Not seen: the {carrier} has its chain alone, for no checkpoint covers it yet."
+    return f"Noticed: the verifier calls the altered {carrier} invalid; what is stored is whole."
+
+
+def _noticed(shot: Shot) -> str:
+    if shot.verdict == "BLOCKED":
+        return "Refused: its hash is not the one that was expected; the run goes on."
+    stopped = shot.evidence.get("before") != shot.evidence.get("after")
+    then = "the run was stopped" if stopped else "the record of this run is quarantined"
+    position = shot.evidence.get("position")
+    if shot.rule == "LOG-003" or not isinstance(position, int):
+        return f"Noticed: the run's stored value was changed; {then}."
+    return f"Noticed: event #{position + 1} was changed; {then}."
+
+
+def _told(ways: Mapping[str, str], shot: Shot, name: str) -> str:
+    """The sentence of the way that was chosen, with the step or the order that it names."""
+    default = {"step": "charge", "order": "charge before authorize"}
+    return ways.get(str(shot.params.get(name)), "").format_map({**default, **shot.params})
+
+
+def _not_its_program(shot: Shot) -> str:
+    if "results_brought" in shot.evidence:
+        return "Refused: none of these results is the one that the run waits for."
+    back = shot.evidence.get("goes_on_under_its_own")
+    if back:
+        return "Refused: a foreign program lay there; the run's own was put back, and goes on."
+    return "Refused: that is not the program this run began with."
+
+
+def _number(shot: Shot, name: str) -> int:
+    value = shot.evidence.get(name)
+    return value if isinstance(value, int) else 0
+
+
+Tell = Callable[[Shot], str]
+
+ATTEMPTS: Mapping[str, Tell] = {
+    "tool_injection": _tool_wanted,
+    "double_exec": _copies,
+    "corrupt_hash": _corruption,
+    "skip_step": lambda shot: _told(SKIPS, shot, "skip"),
+    "reorder_steps": lambda shot: _told(ORDERS, shot, "how"),
+}
+OUTCOMES: Mapping[str, Tell] = {
+    "tool_injection": lambda _: "Refused: the call was never made.",
+    "double_exec": _discarded,
+    "corrupt_hash": _noticed,
+    "skip_step": lambda _: "Refused: that is not what the run is waiting for.",
+    "reorder_steps": _not_its_program,
+}

@@ -1,0 +1,90 @@
+"""Planned attacks as the pages show them: what is planned for which step, and what came of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from pipeline.queries.runs import STEPS, RunHead
+from sabotage.models import Plan
+from sabotage.planned import plans
+from sabotage.planned.plans import make, take_back, why_not
+
+__all__ = [
+    "CHOICES",
+    "View",
+    "make",
+    "of_attack",
+    "of_run",
+    "step_of",
+    "take_back",
+    "why_not",
+    "words_kept",
+]
+
+CHOICES = tuple(enumerate(STEPS, start=1))
+SAYS: Mapping[str, str] = {
+    plans.PLANNED: "Planned: it fires by itself as the run reaches step {step}, {name}.",
+    plans.DUE: "The run has reached step {step}, {name}: it is on its way.",
+    plans.FIRING: "The run has reached step {step}, {name}: it is being fired.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One planned attack, in a sentence."""
+
+    id: UUID
+    injector: str
+    step: int
+    says: str
+    open: bool  # it can still be taken back
+    missed: bool
+    attack: UUID | None
+    verdict: str
+
+
+def of_run(run: RunHead) -> tuple[View, ...]:
+    """What is or was planned for a run, in the order of the steps."""
+    rows = Plan.objects.filter(run_id=run.id).select_related("attack")
+    return tuple(_view(row) for row in rows.order_by("step", "created_ms"))
+
+
+def of_attack(attack_id: UUID) -> View | None:
+    """The plan that fired an attack; None where somebody pressed a button."""
+    row = Plan.objects.filter(attack_id=attack_id).select_related("attack").first()
+    return _view(row) if row else None
+
+
+def words_kept(run_id: str) -> int:
+    """How many planned attacks on a run still hold what somebody typed."""
+    return Plan.objects.filter(run_id=run_id).exclude(words=None).count()
+
+
+def step_of(text: str) -> int:
+    """The step that a form names; 0 for what is none."""
+    number = text.partition(" ")[0]
+    return int(number) if number in map(str, range(1, len(STEPS) + 1)) else 0
+
+
+def _view(row: Plan) -> View:
+    return View(
+        id=row.pk,
+        injector=row.injector,
+        step=row.step,
+        says=_says(row),
+        open=row.state == plans.PLANNED,
+        missed=row.state == plans.MISSED,
+        attack=row.attack_id,
+        verdict=row.attack.verdict if row.attack else "",
+    )
+
+
+def _says(row: Plan) -> str:
+    name = STEPS[row.step - 1]
+    if row.state == plans.MISSED:
+        return f"Planned for step {row.step}, {name}, and not fired. {row.why}"
+    if row.state != plans.FIRED:
+        return SAYS[row.state].format(step=row.step, name=name)
+    late = row.at_step is not None and row.at_step != row.step
+    gone = f"; the run was at step {row.at_step} by then" if late else ""
+    return f"Planned for step {row.step}, {name}, and fired by itself{gone}."

@@ -1,0 +1,78 @@
+"""What one takes along from an attack: its link, its request, a variation of it, a report."""
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.views.decorators.http import require_safe
+
+from dashboard.attacks import cards
+from dashboard.attacks.export import breach_report
+from dashboard.attacks.export import curl as curls
+from dashboard.models import Entry
+from dashboard.web.downloads import attached
+from dashboard.web.pages import own_run, page
+from pipeline.queries.runs import RunHead
+from sabotage.gallery import EXHIBITS
+from sabotage.models import Attack
+
+PLAIN = "text/plain; charset=utf-8"
+
+
+def context_of(request: HttpRequest, run: RunHead, attack_id: UUID) -> dict[str, Any]:
+    """What an attack's page says of how to take it along."""
+    row = _attack(run, attack_id)
+    context = {"link": request.build_absolute_uri(f"/runs/{run.code}/attacks/{attack_id}/")}
+    try:
+        return {**context, "curl": curls.of_attack(row, run, _origin(request))}
+    except curls.GoneError as error:
+        return {**context, "no_curl": str(error)}
+
+
+@page
+@require_safe
+def curl(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
+    """The attack's request as a command; 404 with the reason where it cannot be told."""
+    run = own_run(request, code)
+    try:
+        text = curls.of_attack(_attack(run, attack_id), run, _origin(request))
+    except curls.GoneError as error:
+        return HttpResponse(f"{error}\n", content_type=PLAIN, status=404)
+    return HttpResponse(text, content_type=PLAIN)
+
+
+@page
+@require_safe
+def vary(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
+    """Lead to the form that fired this attack, filled in with what it was fired with."""
+    run = own_run(request, code)
+    row = _attack(run, attack_id)
+    if row.injector in EXHIBITS:
+        return HttpResponseRedirect(f"/attack/gallery/#{row.injector}")
+    if Entry.objects.filter(attack_id=attack_id).exists():
+        return HttpResponseRedirect(f"/attack/?run={run.code}&vary={attack_id}#arena-box")
+    return HttpResponseRedirect(f"/runs/{run.code}/?vary={attack_id}#name-{row.injector}")
+
+
+@page
+@require_safe
+def report(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
+    """The report of a breach; where nothing got through there is none."""
+    run = own_run(request, code)
+    row = _attack(run, attack_id)
+    if not breach_report.is_due(row):
+        raise Http404("nothing got through, so there is nothing to report")
+    text = breach_report.text_of(row)
+    kind = "text/markdown; charset=utf-8"
+    return attached(HttpResponse(text, content_type=kind), f"breach-{run.code}-{attack_id}.md")
+
+
+def _attack(run: RunHead, attack_id: UUID) -> Attack:
+    row = cards.row_of(run, attack_id)
+    if row is None:
+        raise Http404("there is no such attack on this run")
+    return row
+
+
+def _origin(request: HttpRequest) -> str:
+    return f"{request.scheme}://{request.get_host()}"

@@ -1,0 +1,194 @@
+"""The verdict that the run page shows: of the last attack, or of the record itself."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from dashboard.attacks import narration
+from dashboard.attacks.cards import Shot
+from dashboard.web import sources
+from nanovm_core.rules import RULES, Rule
+from pipeline.queries import log, personal
+from pipeline.queries.log import EventRow
+from pipeline.queries.money import CHARGE
+from pipeline.queries.runs import RunHead, calls_made
+from pipeline.steps.reasons import REASONS
+from pipeline.store import programs
+
+KINDS = {"refused": "BLOCKED", "ignored": "IGNORED", "integrity": "DETECTED"}
+BLAND = Rule(code="", title="", why="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One answer of the guard and everything that backs it."""
+
+    word: str
+    headline: str
+    tried: str  # what was attempted, with its values
+    rule: str
+    title: str
+    why: str
+    where: tuple[str, ...]
+    by: str
+    proposed: str
+    granted: str
+    expected: str
+    found: str
+    afterwards: str  # the state before and after
+    calls: int
+    calls_said: str  # which calls these are
+    granted_said: str = "All that is granted"
+    payments: str  # what the far side's own list says
+    event: int | None
+    url: str
+    at_ms: int
+    control: Mapping[str, Any] = field(default_factory=dict)  # the naive loop's, for an attack
+    attack: UUID | None = None  # None where the record itself says it
+    breached: bool = False
+
+    @property
+    def offending(self) -> str:
+        """The part of the proposal, as it is written there, that no grant covers; or nothing."""
+        try:
+            proposed, granted = json.loads(self.proposed), json.loads(self.granted)
+        except (ValueError, RecursionError):
+            return ""
+        if not isinstance(proposed, dict) or not isinstance(granted, dict):
+            return ""
+        tool, args = proposed.get("tool"), proposed.get("args")
+        if not isinstance(tool, str) or tool not in granted:
+            return json.dumps(tool, ensure_ascii=False)
+        names = (
+            [name for name in args if name not in granted[tool]] if isinstance(args, dict) else []
+        )
+        return json.dumps(names[0], ensure_ascii=False) if names else ""
+
+
+def rule_of(code: str) -> Rule:
+    """What a rule code means; an unknown one means nothing."""
+    return RULES.get(code) or REASONS.get(code) or BLAND
+
+
+def latest(run: RunHead, shots: tuple[Shot, ...]) -> Verdict | None:
+    """The newest verdict on this run, an attack's or the runtime's own.
+
+    A delivery of the queue's own that comes behind an attack and is dropped says nothing new:
+    what became of the attack stays.
+    """
+    row = log.last_of_kind(run, KINDS)
+    if shots and (row is None or _late(row) or shots[0].created_ms >= row.at_ms):
+        return of_attack(run, shots[0])
+    return of_event(run, row) if row else None
+
+
+def _late(row: EventRow) -> bool:
+    return row.kind == "ignored" and row.actor == "queue"
+
+
+def of_attack(run: RunHead, shot: Shot) -> Verdict:
+    evidence = shot.evidence
+    rule = rule_of(shot.rule)
+    return Verdict(
+        word=shot.verdict,
+        headline=narration.outcome(shot),
+        tried=narration.attempt(shot),
+        rule=shot.rule,
+        title=rule.title,
+        why=rule.why,
+        where=(shot.where,) if shot.where else (),
+        by=shot.injector,
+        proposed=_text(evidence.get("proposal", evidence.get("proposed", ""))),
+        granted=_text(evidence["granted"]) if "granted" in evidence else granted(run),
+        expected=shot.expected,
+        found=shot.found,
+        afterwards=narration.afterwards(shot),
+        calls=_count(evidence.get("calls")),
+        calls_said="by the adapters' own records",
+        granted_said=narration.granted_said(shot),
+        payments=narration.payments(shot),
+        event=_number(evidence.get("event")),
+        url=f"/runs/{run.code}/attacks/{shot.id}/",
+        at_ms=shot.created_ms,
+        control=shot.control,
+        attack=UUID(shot.id),
+        breached=shot.breached,
+    )
+
+
+def of_event(run: RunHead, row: EventRow) -> Verdict:
+    """The verdict that an envelope records. The proposal is read from the vault, if it is there."""
+    view = log.event(run, row.number)
+    fields: Mapping[str, Any] = dict(view.fields) if view else {}
+    rule = rule_of(row.rule)
+    brought = fields.get("in") or {}
+    proposal = brought.get("proposal", "") if isinstance(brought, dict) else ""
+    return Verdict(
+        word=KINDS[row.kind],
+        headline=_headline(row, rule),
+        tried="",
+        rule=row.rule,
+        title=rule.title,
+        why=rule.why,
+        where=sources.places(row.rule),
+        by=row.actor,
+        proposed=personal.opened(str(proposal)) if proposal else "",
+        granted=granted(run) if proposal else "",
+        expected=str(fields.get("expected", "")),
+        found=str(fields.get("found", "")),
+        afterwards=_moved(row),
+        calls=calls_made(run.id, CHARGE),
+        calls_said="to Stripe in all, by the adapters' own records",
+        payments="",
+        event=row.number,
+        url=f"/runs/{run.code}/events/{row.number}/",
+        at_ms=row.at_ms,
+    )
+
+
+def granted(run: RunHead) -> str:
+    """The tools this run may call, as JSON; empty if its program is not the shipped one."""
+    program = programs.compiled(programs.shipped_program())
+    if program.hash != run.program:
+        return ""
+    tools = {
+        name: {arg: spec.type for arg, spec in program.tools[name].args.items()}
+        for name in program.grants
+    }
+    return json.dumps(tools, indent=2)
+
+
+def _moved(row: EventRow) -> str:
+    if row.moved:
+        return f"{row.state_from} → {row.state_to}"
+    return f"{row.state_to}, as before"
+
+
+def _headline(row: EventRow, rule: Rule) -> str:
+    who = "The model's proposal" if row.actor == "model" else "What was submitted"
+    if row.kind == "refused":
+        return f"{who} was refused: {rule.title or row.rule}"
+    if row.kind == "ignored":
+        return f"{row.state_event} came again after the end and changed nothing"
+    return "Stored bytes were changed behind the runtime's back; the record is quarantined"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+    try:
+        laid_out = json.dumps(json.loads(value), indent=2, ensure_ascii=False)
+        laid_out.encode()  # half a surrogate pair, spelled as an escape, is no text to show
+        return laid_out
+    except (ValueError, RecursionError):
+        return value
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) else None

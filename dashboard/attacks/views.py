@@ -1,0 +1,137 @@
+"""Firing an injector at a run, and the verdict's own page."""
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.attacks import ablation, cards, plans, share, verdict_card
+from dashboard.gallery import shots
+from dashboard.models import Entry
+from dashboard.runs import frames
+from dashboard.runs.views import answer
+from dashboard.web import broadcast
+from dashboard.web.idempotency import key_of, once
+from dashboard.web.pages import is_live, own_run, page, see_other
+from pipeline.clock import now_ms
+from pipeline.models import Workspace
+from pipeline.queries.runs import RunHead
+
+LOOK_AGAIN_S = 2
+
+
+@page
+@require_POST
+def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Fire an injector once for this form's key."""
+    run = own_run(request, code)
+    if name == cards.ALL:
+        return _all_fired(request, run)
+    if name not in cards.INJECTORS:
+        raise Http404("there is no such injector")
+    try:
+        url = once(request, f"/runs/{run.code}/#verdict", lambda _: _fired(request, run, name))
+    except cards.InjectionError as error:
+        return _not_fired(request, run, name, str(error))
+    return answered(run, name) if is_live(request) else see_other(url)
+
+
+@page
+@require_safe
+def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
+    run = own_run(request, code)
+    shot = cards.find(run, attack_id)
+    if shot is None:
+        raise Http404("there is no such attack on this run")
+    if shot.injector in shots.EXHIBITS:  # a shot of the gallery has one page, there
+        return HttpResponseRedirect(shots.url_of(shot.injector, shot.id))
+    beside = ablation.beside(attack_id)
+    context = {
+        "run": run,
+        "shot": shot,
+        "verdict": verdict_card.of_attack(run, shot),
+        "beside": beside,
+        "entry": Entry.objects.filter(attack_id=attack_id).first(),
+        "plan": plans.of_attack(attack_id),
+        **share.context_of(request, run, attack_id),
+    }
+    return looking_again(request, "run/attack.html", context, beside)
+
+
+def looking_again(
+    request: HttpRequest, template: str, context: dict[str, Any], beside: ablation.Beside | None
+) -> HttpResponse:
+    """The page of an attack: while its copy is made it looks again by itself, without any script.
+
+    To an address that differs from its own in what follows the # alone, a browser only scrolls.
+    """
+    if beside is None or not beside.under_way:
+        return render(request, template, context)
+    again = f"{request.path}?at={now_ms()}#unguarded"
+    response = render(request, template, {**context, "again": again})
+    response["Refresh"] = f"{LOOK_AGAIN_S}; url={again}"
+    return response
+
+
+@page
+@require_POST
+def without_guard(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
+    """Have this attack made on a throw-away copy that lacks its guard."""
+    run = own_run(request, code)
+    shot = cards.find(run, attack_id)
+    if shot is None:
+        raise Http404("there is no such attack on this run")
+    try:
+        ablation.ask(attack_id)
+        broadcast.announce(run.id)
+    except ablation.CopyError as error:
+        context = {
+            "run": run,
+            "name": f"The copy without the guard of {shot.injector}",
+            "why": error,
+        }
+        return render(request, "run/not_fired.html", context, status=422)
+    return see_other(f"/runs/{run.code}/attacks/{attack_id}/#unguarded")
+
+
+def _not_fired(request: HttpRequest, run: RunHead, name: str, why: str) -> HttpResponse:
+    """The attack cannot be made so: say what to change, beside its form."""
+    if is_live(request):
+        return HttpResponse(frames.render("injector_error", {"name": name, "why": why}, oob=True))
+    return render(request, "run/not_fired.html", {"run": run, "name": name, "why": why}, status=422)
+
+
+def _all_fired(request: HttpRequest, run: RunHead) -> HttpResponse:
+    """Each injector once, as its form stands at first; what cannot be made so is told."""
+    complaints: list[str] = []
+
+    def act(_: Workspace) -> str:
+        complaints.extend(cards.fire_all(run.id, key_of(request)))
+        return here
+
+    here = f"/runs/{run.code}/#verdict"
+    url = once(request, here, act)
+    if complaints and len(complaints) < len(cards.INJECTORS):
+        complaints.append("The others were fired.")
+    why = " ".join(complaints)
+    broadcast.announce(run.id)
+    if is_live(request):
+        return answered(run, cards.ALL, why)
+    return _not_fired(request, run, cards.ALL, why) if why else see_other(url)
+
+
+def answered(run: RunHead, name: str, why: str = "") -> HttpResponse:
+    """What htmx is told: that it was done, a fresh key for the form, and what it has to say."""
+    response = answer(run)
+    response.write(frames.render("key", {"name": name}, oob=True))
+    response.write(frames.render("injector_error", {"name": name, "why": why}, oob=True))
+    return response
+
+
+def _fired(request: HttpRequest, run: RunHead, name: str) -> str:
+    params = cards.params_of(name, request.POST)
+    attack = cards.fire(run.id, name, params, key_of(request))
+    broadcast.announce(run.id)
+    return f"/runs/{run.code}/attacks/{attack.pk}/"

@@ -1,0 +1,1 @@
+"""The audit list, receipts, bundles and exports."""

@@ -1,0 +1,185 @@
+"""The audit lists: a workspace's log with its filters and exports, and a run's chain."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.utils.http import urlencode
+from django.views.decorators.http import require_safe
+
+from dashboard.web import workspace
+from dashboard.web.downloads import attached, streamed
+from dashboard.web.pages import own_run, page
+from nanovm_core.core.canonical import encode
+from pipeline.evidence import bundles
+from pipeline.models import Run, Workspace
+from pipeline.queries import log, runs, timeline
+from pipeline.queries.timeline import Asked
+
+FIELDS = ("run", "kind", "rule", "step", "actor", "since", "until")
+FIELD_CHARS_MAX = 40
+FIRST_CHARS_MAX = 15  # any seq that JSON counts in
+MOMENTS = ("since", "until")
+ACTORS = ("runtime", "model", "visitor", "operator", "queue", "caller")
+FILTERED = "nanovm-filtered/1"
+NOT_VERIFIABLE = "not verifiable: a selection cannot show what was left out"
+COLUMNS = ("seq", "run", "n", "kind", "at_ms", "actor", "step", "tool", "rule", "hash")
+
+
+@page
+@require_safe
+def everything(request: HttpRequest, name: str = "") -> HttpResponse:
+    """The whole workspace's log, newest first."""
+    owner = workspace.own_log(request, name) if name else workspace.existing(request)
+    typed = _typed(request)
+    asked, wrong = _asked(owner, typed)
+    found = timeline.Page(rows=(), cursor="")
+    if owner is not None and not wrong:
+        found = timeline.page(owner.id, asked, request.GET.get("cursor", ""))
+    codes = runs.codes_of(owner.id if owner else None, {row.run for row in found.rows})
+    context = {
+        "name": workspace.name_of(owner) if owner else "",
+        "typed": typed,
+        "wrong": wrong,
+        "chips": _chips(typed),
+        "query": urlencode(_given(typed)),
+        "page": found,
+        "paged": request.GET.get("cursor", ""),
+        "rows": [{"row": row, "code": codes.get(row.run, "")} for row in found.rows],
+        "kinds": timeline.KINDS,
+        "steps": runs.STEPS,
+        "actors": ACTORS,
+    }
+    return render(request, "audit/everything.html", context)
+
+
+@page
+@require_safe
+def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
+    """The whole log or one run as the verifier reads it; a selection says that it is one."""
+    owner = workspace.own_log(request, name)
+    typed = _typed(request)
+    asked, wrong = _asked(owner, typed)
+    if wrong:
+        raise Http404("a filter names nothing of yours")
+    first = _first(request, whole=form == "ndjson" and asked == Asked())
+    if form == "ndjson" and asked == Asked(run=asked.run) and asked.run != "log":
+        run = Run.objects.get(pk=asked.run) if asked.run else None
+        lines = bundles.export_lines(owner, run, first)
+        ending = (
+            f"run-{run.code}" if run else f"log-{name}-from-{first}" if first else f"log-{name}"
+        )
+        return attached(streamed(request, lines, "application/x-ndjson"), f"{ending}.ndjson")
+    file = f"log-{name}-not-verifiable.{form}"
+    if form == "csv":
+        return attached(streamed(request, _csv(owner, asked), "text/csv; charset=utf-8"), file)
+    parts = _selection(owner, asked, typed)
+    return attached(streamed(request, parts, "application/x-ndjson"), file)
+
+
+@page
+@require_safe
+def of_run(request: HttpRequest, code: str) -> HttpResponse:
+    run = own_run(request, code)
+    context = {"run": run, "rows": log.rows_after(run, 0, run.length)}
+    return render(request, "audit/run.html", context)
+
+
+@page
+@require_safe
+def event_bytes(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    """The exact stored bytes of one envelope."""
+    found = log.stored_bytes(own_run(request, code), number)
+    if found is None:
+        raise Http404("the run has no such event")
+    response = HttpResponse(found, content_type="application/octet-stream")
+    return attached(response, f"{code}-{number}.json")
+
+
+def _first(request: HttpRequest, *, whole: bool) -> int:
+    """The seq from which a whole log is asked for; 404 for none, or beside a filter."""
+    typed = request.GET.get("first", "").strip()
+    if not typed:
+        return 0
+    if not (whole and typed.isascii() and typed.isdecimal() and len(typed) <= FIRST_CHARS_MAX):
+        raise Http404("first is a seq of the log's whole NDJSON export, and goes with no filter")
+    return int(typed)
+
+
+def _typed(request: HttpRequest) -> dict[str, str]:
+    return {name: request.GET.get(name, "")[:FIELD_CHARS_MAX].strip() for name in FIELDS}
+
+
+def _given(typed: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in typed.items() if value}
+
+
+def _chips(typed: Mapping[str, str]) -> list[dict[str, str]]:
+    """Each filter that is on, and the address without it."""
+    given = _given(typed)
+    return [
+        {
+            "name": name,
+            "value": value,
+            "without": urlencode({key: each for key, each in given.items() if key != name}),
+        }
+        for name, value in given.items()
+    ]
+
+
+def _asked(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Asked, str]:
+    """What is asked for; and the sentence where a filter is none."""
+    moments = {name: timeline.moment_ms(typed[name]) for name in MOMENTS if typed[name]}
+    for name, at_ms in moments.items():
+        if at_ms is None:
+            return Asked(), f"“{typed[name]}” is no date and time such as 2026-01-31T12:00 (UTC)."
+    run = typed["run"].lower()
+    if run not in ("", "log"):
+        named = runs.by_code(owner.id if owner else None, run.upper())
+        if named is None:
+            return Asked(), f"You have no run “{typed['run']}”."
+        run = named.id
+    asked = Asked(
+        run=run,
+        kind=typed["kind"],
+        rule=typed["rule"].upper(),
+        step=typed["step"],
+        actor=typed["actor"],
+        since_ms=moments.get("since"),
+        until_ms=moments.get("until"),
+    )
+    return asked, ""
+
+
+def _selection(owner: Workspace, asked: Asked, typed: Mapping[str, str]) -> Iterator[bytes]:
+    """The bytes of what matches, a line each, and a last line that says what this is not."""
+    count = 0
+    for envelope in timeline.matching(owner.id, asked):
+        count += 1
+        yield bytes(envelope.bytes) + b"\n"
+    said: dict[str, Any] = {"v": FILTERED, "log": owner.origin, "count": count}
+    yield encode({**said, "filters": _given(typed), "warning": NOT_VERIFIABLE}) + b"\n"
+
+
+def _csv(owner: Workspace, asked: Asked) -> Iterator[bytes]:
+    """A table for a spreadsheet; its first line says what it is not."""
+    yield _row([f"{owner.origin}, {NOT_VERIFIABLE}"])
+    yield _row(COLUMNS)
+    for envelope in timeline.matching(owner.id, asked):
+        row = log.row_of(envelope)
+        said = (row.kind, row.at_ms, row.actor, row.step, row.tool, row.rule, row.hash)
+        yield _row([row.seq, row.run, row.number - 1, *said])
+
+
+def _row(values: Any) -> bytes:
+    """A line of CSV in which no cell is a formula, whoever wrote its text."""
+    line = io.StringIO()
+    csv.writer(line).writerow([_cell(str(value)) for value in values])
+    return line.getvalue().encode("utf-8", "replace")
+
+
+def _cell(text: str) -> str:
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -1,0 +1,1 @@
+"""The policy in force, the rules, and the caveats."""

@@ -1,0 +1,92 @@
+"""What holds and why: the policy in force, every rule, and what none of it proves."""
+
+import json
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.attacks import verdict_card
+from dashboard.web import sources
+from dashboard.web.pages import page
+from nanovm_core.core.fsm import capabilities_hash
+from nanovm_core.core.lifecycle import TABLE
+from nanovm_core.rules import RULES
+from pipeline.steps.reasons import REASONS
+from pipeline.store import programs
+
+FAMILIES = {
+    "PRG": "Program",
+    "FSM": "Transition",
+    "CAP": "Capability",
+    "POL": "Policy",
+    "BUD": "Budget",
+    "LOG": "Integrity of the record",
+    "PII": "Vault",
+    "DOC": "Document",
+    "STR": "Stripe",
+    "MDL": "Model",
+}
+
+
+@page
+@require_safe
+def policy(request: HttpRequest) -> HttpResponse:
+    program = programs.current()
+    context = {
+        "program": program,
+        "policy": program.policy,
+        "rules": (*program.rules, *program.policy.rules),
+        "budgets": (*program.budgets, *program.policy.budgets),
+        "source": programs.policy_source().decode(),
+        "capabilities": capabilities_hash(program),
+        "grants": [_grant(program, name) for name in program.grants],
+        "table": [(a, event, ", ".join(to)) for (a, event), to in TABLE.items()],
+    }
+    return render(request, "docs/policy.html", context)
+
+
+@page
+@require_safe
+def index(request: HttpRequest) -> HttpResponse:
+    rules = {**RULES, **REASONS}
+    families: dict[str, list[Any]] = {}
+    for code in sorted(rules):
+        families.setdefault(FAMILIES.get(code[:3], "Other"), []).append(rules[code])
+    return render(request, "docs/index.html", {"families": families.items()})
+
+
+@page
+@require_safe
+def rule(request: HttpRequest, code: str) -> HttpResponse:
+    found = verdict_card.rule_of(code)
+    if not found.code:
+        raise Http404("there is no such rule")
+    family = FAMILIES.get(code[:3], "Other")
+    context = {"rule": found, "family": family, "places": sources.places(code)}
+    return render(request, "docs/rule.html", context)
+
+
+@page
+@require_safe
+def threat_model(request: HttpRequest) -> HttpResponse:
+    return render(request, "docs/threat_model.html")
+
+
+def _grant(program: Any, name: str) -> dict[str, Any]:
+    grant, tool = program.grants[name], program.tools[name]
+    where = {arg: _limits(limit) for arg, limit in grant.where.items()}
+    critical = ", ".join(f"{arg} = {_origin(source)}" for arg, source in tool.critical.items())
+    args = ", ".join(f"{arg}: {spec.type}" for arg, spec in tool.args.items())
+    return {"name": name, "args": args, "where": json.dumps(where), "critical": critical}
+
+
+def _origin(source: Any) -> str:
+    return f"${source.slot}" if source.slot else json.dumps(source.constant)
+
+
+def _limits(limit: Any) -> dict[str, Any]:
+    names = ("one_of", "min", "max", "prefix", "equals_slot")
+    values = {name: getattr(limit, name) for name in names}
+    return {name: value for name, value in values.items() if value not in (None, "", ())}

@@ -1,0 +1,217 @@
+"""The gallery as its pages show it: every exhibit with the visitor's last shot, and every shot."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, Q, QuerySet
+
+from dashboard.attacks import ablation
+from dashboard.attacks.ablation import Beside
+from dashboard.attacks.verdict_card import rule_of
+from dashboard.templatetags.show import money
+from nanovm_core.rules import Rule
+from pipeline.models import Workspace
+from sabotage.fire_scenario import show
+from sabotage.gallery import EXHIBITS
+from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.injector import InjectionError
+from sabotage.models import Attack
+
+__all__ = [
+    "EXHIBITS",
+    "InjectionError",
+    "Piece",
+    "Shown",
+    "find",
+    "pieces",
+    "show_to",
+    "shown_of",
+    "url_of",
+]
+
+# What every attack's evidence has; the card shows it elsewhere, or the run's own page does.
+COMMON = frozenset(
+    {
+        "before",
+        "after",
+        "breaches",
+        "calls",
+        "calls_since",
+        "event",
+        "far_side",
+        "head_after",
+        "head_before",
+        "length_after",
+        "length_before",
+        "paid",
+        "payments",
+        "proposal",
+        "sealed_since",
+        "seen_by_the_attack",
+    }
+)
+# What the attacks with runs of their own tell of each of them.
+EACH_RUN = ("agents_ended", "runs_ended")
+SLOW = frozenset({"restored_snapshot"})  # five commands, each a process of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What came of a shot, in the fields of a card.
+
+    ``run`` is empty where the shot's runs lie in a workspace of their own: this says all of
+    them that its visitor is told.
+    """
+
+    name: str
+    verdict: str
+    rule: Rule
+    where: str
+    integrity: str
+    breaches: tuple[str, ...]
+    calls: int
+    payments: str
+    evidence: Mapping[str, Any]
+    params: Mapping[str, Any]
+    run: str  # its code, where the run lies in the visitor's own workspace; else empty
+    fired_at: str  # the run's code, wherever it lies
+    id: str
+    created_ms: int
+    control: Mapping[str, Any]  # what the naive loop did
+    beside: Beside | None  # what it did to a copy without its guard
+
+    @property
+    def url(self) -> str:
+        return url_of(self.name, self.id)
+
+    @property
+    def wants(self) -> str:
+        return EXHIBITS[self.name].injector.wants
+
+    @property
+    def found(self) -> Mapping[str, Any]:
+        """What this attack alone looks for."""
+        return {name: value for name, value in self.evidence.items() if name not in COMMON}
+
+    @property
+    def runs(self) -> Sequence[Mapping[str, Any]]:
+        """How each of its runs ended, where it made several."""
+        return next((self.evidence[name] for name in EACH_RUN if name in self.evidence), ())
+
+    @property
+    def paid(self) -> Sequence[Mapping[str, Any]]:
+        """Each payment that the far side lists."""
+        return ablation.paid(self.evidence)
+
+    @property
+    def event(self) -> int | None:
+        """The number of the envelope that records the answer, in the run that was fired at."""
+        number = self.evidence.get("event")
+        return number if isinstance(number, int) else None
+
+    @property
+    def breached(self) -> bool:
+        return self.integrity == "BREACHED"
+
+    @property
+    def headline(self) -> str:
+        """What came of it in a sentence; a breach is never told as a refusal."""
+        if self.breached:
+            return "It got through."
+        if self.verdict == "ACCEPTED":
+            return "Nothing stopped it, and nothing was found to have got out."
+        return f"{self.rule.title}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One exhibit on the page."""
+
+    exhibit: Exhibit
+    fired: int
+    last: Shown | None
+
+    @property
+    def slow(self) -> bool:
+        return self.exhibit.name in SLOW
+
+
+def pieces(workspace: UUID | None) -> tuple[Piece, ...]:
+    """Every exhibit, with the last shot of this workspace at it."""
+    counts = dict(_judged(workspace).order_by().values_list("injector").annotate(Count("pk")))
+    return tuple(
+        Piece(
+            exhibit=exhibit,
+            fired=counts.get(name, 0),
+            last=_last(workspace, name) if name in counts else None,
+        )
+        for name, exhibit in EXHIBITS.items()
+    )
+
+
+def show_to(owner: Workspace, name: str, params: Mapping[str, str], key: str) -> None:
+    """Fire an exhibit for a visitor, once for this key.
+
+    Raises:
+        InjectionError: the attack cannot be made so.
+    """
+    show(owner, name, params, key)
+
+
+def find(workspace: UUID | None, name: str, attack_id: UUID) -> Attack | None:
+    """A judged shot at this exhibit, if this workspace fired it."""
+    return _judged(workspace).filter(injector=name, pk=attack_id).select_related("run").first()
+
+
+def url_of(name: str, attack_id: UUID | str) -> str:
+    """The page of a shot, for as long as it is kept."""
+    return f"/attack/gallery/{name}/{attack_id}/"
+
+
+def _judged(workspace: UUID | None) -> "QuerySet[Attack]":
+    """The shots of a workspace, and of those that a restore closed and that it goes on for."""
+    if workspace is None:
+        return Attack.objects.none()
+    mine = Q(workspace=workspace) | Q(workspace__successor=workspace)
+    return Attack.objects.filter(mine, injector__in=EXHIBITS).exclude(verdict="")
+
+
+def _last(workspace: UUID | None, name: str) -> Shown | None:
+    rows = _judged(workspace).filter(injector=name).select_related("run")
+    row = rows.order_by("-created_ms").first()
+    return shown_of(row) if row is not None else None
+
+
+def shown_of(row: Attack) -> Shown:
+    """A judged shot, in the fields of its card."""
+    evidence: Mapping[str, Any] = row.evidence
+    breaches = (*evidence.get("breaches", ()), *evidence.get("seen_by_the_attack", ()))
+    return Shown(
+        name=row.injector,
+        verdict=row.verdict,
+        rule=rule_of(row.rule),
+        where=row.where,
+        integrity=row.integrity,
+        breaches=tuple(str(each) for each in breaches),
+        calls=evidence.get("calls", 0),
+        payments=_payments(evidence),
+        evidence=evidence,
+        params=row.params,
+        run=row.run.code if row.run.workspace_id == row.workspace_id else "",
+        fired_at=row.run.code,
+        id=str(row.pk),
+        created_ms=row.created_ms,
+        control=row.control,
+        beside=ablation.beside_of(row),
+    )
+
+
+def _payments(evidence: Mapping[str, Any]) -> str:
+    """What Stripe's own list says was paid for the attack's runs, all of them."""
+    if not evidence.get("far_side", {}).get("reachable"):
+        return "not known: Stripe could not be asked"
+    listed = ablation.paid(evidence)
+    sums = ", ".join(money(each["amount_minor"], each["currency"]) for each in listed)
+    return f"{len(listed)} ({sums})" if listed else "none"

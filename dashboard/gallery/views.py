@@ -1,0 +1,118 @@
+"""The gallery: nine more attacks, a card each, fired by a form; and the page of every shot."""
+
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.attacks import ablation
+from dashboard.attacks.export import breach_report, curl
+from dashboard.attacks.views import looking_again
+from dashboard.gallery import shots
+from dashboard.web import broadcast, workspace
+from dashboard.web.downloads import attached
+from dashboard.web.idempotency import key_of, once
+from dashboard.web.pages import news, page, see_other
+from pipeline.models import Workspace
+from pipeline.queries.runs import head_of
+from sabotage.models import Attack
+
+MARKDOWN = "text/markdown; charset=utf-8"
+
+
+@page
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    return _page(request)
+
+
+@page
+@require_safe
+def latest(request: HttpRequest) -> HttpResponse:
+    """What came of the visitor's shots, for a page that stays open."""
+    shown = shots.pieces(workspace.current(request))
+    return news(request, render_to_string("gallery/_news.html", {"pieces": shown}))
+
+
+@page
+@require_POST
+def fire(request: HttpRequest, name: str) -> HttpResponse:
+    """Fire one exhibit once for this form's key, and show its card."""
+    exhibit = shots.EXHIBITS.get(name)
+    if exhibit is None:
+        raise Http404("there is no such attack in the gallery")
+    params = {
+        param.name: request.POST.get(param.name, str(param.default))
+        for param in exhibit.injector.params
+    }
+
+    def fired(owner: Workspace) -> str:
+        shots.show_to(owner, name, params, key_of(request))
+        return f"/attack/gallery/#{name}"
+
+    try:
+        return see_other(once(request, f"/attack/gallery/#{name}", fired))
+    except shots.InjectionError as error:
+        return _page(request, failed=name, why=str(error), status=422)
+
+
+@page
+@require_safe
+def shot(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
+    """Everything of one shot, for the visitor who fired it."""
+    row = _own(request, name, attack_id)
+    shown = shots.shown_of(row)
+    return looking_again(request, "gallery/shot.html", _context(request, row, shown), shown.beside)
+
+
+@page
+@require_safe
+def report(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
+    """The report of a breach; where nothing got through there is none."""
+    row = _own(request, name, attack_id)
+    if not breach_report.is_due(row):
+        raise Http404("nothing got through, so there is nothing to report")
+    response = HttpResponse(breach_report.text_of(row), content_type=MARKDOWN)
+    return attached(response, f"breach-{name}-{attack_id}.md")
+
+
+@page
+@require_POST
+def without_guard(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
+    """Have this shot made again on a throw-away copy that lacks its guard."""
+    row = _own(request, name, attack_id)
+    try:
+        ablation.ask(attack_id)
+    except ablation.CopyError as error:
+        context = {**_context(request, row, shots.shown_of(row)), "refused": str(error)}
+        return render(request, "gallery/shot.html", context, status=422)
+    broadcast.announce(str(row.run_id))
+    return see_other(f"{shots.url_of(name, attack_id)}#unguarded")
+
+
+def _own(request: HttpRequest, name: str, attack_id: UUID) -> Attack:
+    """The visitor's own shot; anyone else's is as absent as one that never was."""
+    found = shots.find(workspace.current(request), name, attack_id)
+    if found is None:
+        raise Http404("no such shot of yours in the gallery")
+    return found
+
+
+def _context(request: HttpRequest, row: Attack, shown: shots.Shown) -> dict[str, object]:
+    return {
+        "shot": shown,
+        "verdict": shown,
+        "beside": shown.beside,
+        "link": request.build_absolute_uri(shown.url),
+        "curl": curl.of_attack(row, head_of(row.run), f"{request.scheme}://{request.get_host()}"),
+    }
+
+
+def _page(
+    request: HttpRequest, *, failed: str = "", why: str = "", status: int = 200
+) -> HttpResponse:
+    shown = shots.pieces(workspace.current(request))
+    context = {"pieces": shown, "failed": failed, "why": why}
+    return render(request, "gallery/page.html", context, status=status)

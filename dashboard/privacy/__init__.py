@@ -1,0 +1,1 @@
+"""The inventory of personal data, erasure and certificates."""

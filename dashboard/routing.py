@@ -1,7 +1,0 @@
-"""The address of the live socket."""
-
-from django.urls import path
-
-from dashboard.consumers import RunConsumer
-
-websocket_urlpatterns = [path("ws/runs/<slug:code>/", RunConsumer.as_asgi())]

@@ -1,0 +1,162 @@
+"""The form for a new run: a sample or an upload, a model, a card, a pace."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+
+import samples
+from dashboard.attacks import plans
+from dashboard.attacks.cards import INJECTORS
+from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
+from nanovm_core.errors import VerificationError
+from pipeline.queries import personal
+from pipeline.queries.runs import RunHead, slots_of
+from pipeline.steps.propose import model_adapters
+
+MODELS = (
+    ("faithful", "Faithful", "Deterministic: proposes what the invoice says."),
+    ("gullible", "Gullible", "A rule-based stand-in that obeys instructions it finds in the text."),
+    ("compromised", "Compromised", "Proposes what you type below: the attacker owns the model."),
+)
+ENDPOINT = (
+    model_adapters.ENDPOINT,
+    "Configured endpoint",
+    "A real model, asked over its API: it is sent the projected invoice, which leaves this app.",
+)
+CARDS = (
+    ("pm_card_visa", "Succeeds"),
+    ("pm_card_chargeDeclined", "Is declined"),
+    ("pm_card_chargeDeclinedInsufficientFunds", "Has insufficient funds"),
+    ("pm_card_authenticationRequired", "Asks for authentication"),
+)
+PACES = (
+    ("real", "Real", "As fast as it goes.", 0),
+    ("slow", "Slow", "A pause before each step, to watch and to attack.", 1500),
+    ("step", "Step by step", "Pauses before every step; you press Next.", 0),
+)
+PLANTED = """{
+  "tool": "wire_transfer",
+  "args": {"amount": 50000, "currency": "USD", "to": "attacker"}
+}"""
+
+
+def models() -> tuple[tuple[str, str, str], ...]:
+    """The models that a visitor may choose: the endpoint too, where the settings name one."""
+    offered = model_adapters.offered()
+    return tuple(model for model in (*MODELS, ENDPOINT) if model[0] in offered)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """What the form asks for, checked."""
+
+    document: bytes
+    file_name: str
+    model: str
+    proposal: bytes
+    payment_method: str
+    pace_ms: int
+    stepping: bool
+    hold: bool  # stay READY until somebody presses Start
+    plan: tuple[str, int] | None = None  # an injector, and the step at which it fires by itself
+
+
+class NewRunForm(forms.Form):
+    """Checks what was sent; a bad document is no error here, its run says what is wrong."""
+
+    sample = forms.CharField(required=False)
+    document = forms.FileField(required=False, allow_empty_file=True, max_length=255)
+    model = forms.ChoiceField(choices=lambda: [(m[0], m[1]) for m in models()])
+    proposal = forms.CharField(required=False, strip=False)
+    payment_method = forms.ChoiceField(choices=CARDS)
+    pace = forms.ChoiceField(choices=[(p[0], p[1]) for p in PACES])
+    hold = forms.BooleanField(required=False)
+    plan_attack = forms.ChoiceField(
+        choices=[("", "None"), *((name, name) for name in INJECTORS)], required=False
+    )
+    plan_step = forms.ChoiceField(
+        choices=[(str(number), name) for number, name in plans.CHOICES], required=False
+    )
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if not data.get("document") and data.get("sample") not in names():
+            self.add_error("sample", "Choose a sample or upload a PDF of your own.")
+        proposal = data.get("proposal")  # None: it is at fault already
+        if proposal is not None and len(proposal.encode()) > PROPOSAL_BYTES_MAX:
+            self.add_error("proposal", f"A proposal may have up to {PROPOSAL_BYTES_MAX:,} bytes.")
+        elif proposal is not None and data.get("model") == "compromised" and not proposal.strip():
+            self.add_error("proposal", "Type what the compromised model proposes.")
+        if data.get("plan_attack") and plans.why_not():
+            self.add_error("plan_attack", plans.why_not())
+        if data.get("plan_attack") and not data.get("plan_step") and "plan_step" not in self.errors:
+            self.add_error("plan_step", "Choose the step at which it fires.")
+        return data
+
+    def wanted(self) -> NewRun:
+        """The checked values. An uploaded file goes before a chosen sample."""
+        data = self.cleaned_data
+        document, name = _document(data.get("document"), data["sample"])
+        return NewRun(
+            document=document,
+            file_name=name,
+            model=data["model"],
+            proposal=data["proposal"].encode() if data["model"] == "compromised" else b"",
+            payment_method=data["payment_method"],
+            pace_ms=next(pace[3] for pace in PACES if pace[0] == data["pace"]),
+            stepping=data["pace"] == "step",
+            hold=data["hold"],
+            plan=(data["plan_attack"], int(data["plan_step"])) if data["plan_attack"] else None,
+        )
+
+
+def names() -> tuple[str, ...]:
+    return tuple(sample.name for sample in samples.SAMPLES)
+
+
+def demo() -> NewRun:
+    """What "Run the demo" runs: the first sample, faithfully and slowly enough to watch."""
+    sample = samples.SAMPLES[0]
+    return NewRun(
+        document=samples.path(sample.name).read_bytes(),
+        file_name=sample.file,
+        model="faithful",
+        proposal=b"",
+        payment_method=CARDS[0][0],
+        pace_ms=PACES[1][3],
+        stepping=False,
+        hold=False,
+    )
+
+
+def repeated(run: RunHead) -> NewRun | None:
+    """What a run was made of, to be made once more; None where that can be read no more.
+
+    A damaged record may not name its card any more: then it is the first one.
+    """
+    try:
+        given = personal.given(run, ("document", "file_name", "planted"))
+    except VerificationError:
+        return None
+    document, name = given.get("document"), given.get("file_name")
+    if document is None or name is None or run.model not in model_adapters.offered():
+        return None
+    return NewRun(
+        document=document,
+        file_name=name.decode("utf-8", "replace"),
+        model=run.model,
+        proposal=given.get("planted") or b"",
+        payment_method=str(slots_of(run.id).get("payment_method", CARDS[0][0])),
+        pace_ms=run.pace_ms,
+        stepping=run.stepping,
+        hold=False,
+    )
+
+
+def _document(upload: "UploadedFile[bytes] | None", sample: str) -> tuple[bytes, str]:
+    if upload is not None:
+        return upload.read(), upload.name or "document.pdf"
+    chosen = next(s for s in samples.SAMPLES if s.name == sample)
+    return samples.path(sample).read_bytes(), chosen.file

@@ -1,0 +1,130 @@
+"""What a live page is made of: fragments of one run, and what changed since a cursor."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from dashboard.attacks import ablation, cards, plans, verdict_card
+from dashboard.runs import integrity
+from dashboard.runs.statechart_svg import machine_of
+from pipeline.queries import evidence, log, money, personal, runs, steps, stuck_runs
+from pipeline.queries.log import EventRow
+from pipeline.queries.runs import STEPS, RunHead
+
+# The parts that change while a run goes on: each is one file with one root element and id.
+FRAGMENTS = (
+    *("alarm", "title", "controls", "rail", "verdict", "machine", "payment", "facts"),
+    "receipt",
+    *("score", "expect", "plans", "planning", "shots", "tail", "bar"),
+)
+ROWS_SHOWN = 200  # rows in the page; older ones are in the run's audit list
+ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """HTML for a viewer whose cursor was ``after``; ``upto`` is the cursor it leads to."""
+
+    html: str
+    upto: int
+    mark: str = ""  # of everything the viewer shows then
+    resync: bool = False
+    known: Mapping[str, str] = field(default_factory=dict)
+
+
+def context_of(run: RunHead) -> dict[str, Any]:
+    """Everything the run's page and its fragments show, read now."""
+    fired = cards.fired(run)  # before the verdicts: none is counted that is not shown
+    shots = cards.of_run(run)
+    verdict = verdict_card.latest(run, shots)
+    moved = log.last_move(run)
+    move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
+    return {
+        "run": run,
+        "steps": steps.of_run(run),
+        "fired": sum(fired.values()),
+        "verdict": verdict,
+        "beside": ablation.beside(verdict.attack) if verdict and verdict.attack else None,
+        "breached": cards.breached(run),
+        "integrity": integrity.of_run(run),
+        "epoch": moved.number if moved else 0,
+        "machine": machine_of(run.state, move),
+        "payment": money.payment_of(run),
+        "facts": personal.facts_of(run),
+        "standing": evidence.standing(run),
+        "stall": stuck_runs.of_run(run),
+        "file_name": personal.file_name_of(run.id),
+        "calls": runs.calls_made(run.id),
+        "injectors": cards.cards(run, shots),
+        "plans": plans.of_run(run),
+        "plan_steps": plans.CHOICES,
+    }
+
+
+def render(name: str, context: Mapping[str, Any], *, oob: bool) -> str:
+    return render_to_string(f"run/_{name}.html", {**context, "oob": oob})
+
+
+def seen(run: RunHead) -> str:
+    """The mark of everything a page shows that is rendered now; its cursor carries it."""
+    context = context_of(run)
+    return _whole({name: _mark(render(name, context, oob=True)) for name in FRAGMENTS})
+
+
+def frame(run_id: str, after: int, mark: str, known: Mapping[str, str]) -> Frame:
+    """What a viewer has to be sent who has seen ``after`` rows and the state ``mark``.
+
+    ``known`` are the marks of the single fragments, where they are known: else all that
+    may differ are sent. The head is read first, and no row beyond it is shown: a page never
+    shows a row whose consequences it does not show.
+    """
+    run = runs.by_id(run_id)
+    if after > run.length or run.length - after > ROWS_MAX:
+        return Frame(html="", upto=run.length, resync=True)
+    rows = log.rows_after(run, after, run.length - after)
+    context = context_of(run)
+    parts = {name: render(name, context, oob=True) for name in FRAGMENTS}
+    marks = {name: _mark(html) for name, html in parts.items()}
+    now = _whole(marks)
+    changed = [parts[name] for name in FRAGMENTS if now != mark and marks[name] != known.get(name)]
+    if rows or changed:
+        news = {"rows": rows, "run": run, "after": after, "mark": now, "say": said(rows)}
+        changed.append(render_to_string("run/_news.html", news))
+    return Frame(html="".join(changed), upto=run.length, mark=now, known=marks)
+
+
+def cursor_of(after: str, mark: str) -> tuple[int, str]:
+    """A viewer's cursor as it came in an address; nonsense reads as having seen nothing."""
+    return (int(after) if after.isdecimal() and len(after) < 16 else 0), mark[:16]
+
+
+def said(rows: tuple[EventRow, ...]) -> str:
+    """The sentence for people who hear the page: step ends and verdicts, not every row."""
+    return " ".join(filter(None, (_sentence(row) for row in rows)))
+
+
+def _sentence(row: EventRow) -> str:
+    if row.kind == "result" and row.step in STEPS:
+        return f"Step {STEPS.index(row.step) + 1} of 7, {row.step}, is done."
+    if row.kind == "refused":
+        return f"Blocked by rule {row.rule}."
+    if row.kind == "ignored":
+        return "A repeated event was ignored."
+    if row.kind == "integrity":
+        return "Damage was detected and the record quarantined."
+    if row.kind == "suspended":
+        return "The run is holding still."
+    if row.kind == "terminal":
+        return "The run succeeded." if row.outcome == "completed" else f"The run {row.outcome}."
+    return "Personal data was erased." if row.kind == "erasure_done" else ""
+
+
+def _mark(html: str) -> str:
+    return hashlib.sha256(html.encode()).hexdigest()
+
+
+def _whole(marks: Mapping[str, str]) -> str:
+    return _mark("".join(marks[name] for name in FRAGMENTS))[:16]

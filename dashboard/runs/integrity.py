@@ -1,0 +1,56 @@
+"""Whether anything got out of a run that was not sealed first: computed at every rendering."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from pipeline.models import AdapterCall, Run
+from pipeline.queries.runs import RunHead
+from sabotage.kit.integrity import record, sealed_intents
+from sabotage.models import Attack
+
+BREACHED = "BREACHED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integrity:
+    """The adapters' own records against the sealed intents, and the attacks that got through."""
+
+    calls: int
+    unsealed: int  # calls whose key no sealed intent bears
+    damaged: int  # intents that can be read no more: such a call's may be among them
+    breaches: int  # attacks found to have got through
+
+    @property
+    def breached(self) -> bool:
+        return self.unsealed > self.damaged or self.breaches > 0
+
+    @property
+    def word(self) -> str:
+        return BREACHED if self.breached else "HELD"
+
+    @property
+    def why(self) -> str:
+        if self.unsealed > self.damaged:
+            return f"{self.unsealed} call{'s' * (self.unsealed != 1)} without a sealed intent"
+        if self.breaches:
+            return f"{self.breaches} attack{'s' * (self.breaches != 1)} got through"
+        if self.unsealed:
+            return "no unauthorized call, as far as the damaged record tells"
+        return "no unauthorized call" if self.calls else "no call yet"
+
+
+def of_run(run: RunHead) -> Integrity:
+    """Read the records now. The far side is not asked: a page view waits for nobody."""
+    keys = list(AdapterCall.objects.filter(run_id=run.id).values_list("key", flat=True))
+    intents, damaged = sealed_intents(run.id, UUID(run.workspace))
+    unsealed = set(keys) - {intent.key for intent in intents}
+    if unsealed:  # before that is said, every envelope is read
+        sealed = record(Run.objects.get(pk=run.id))
+        unsealed -= {intent.key for intent in sealed.intents}
+        damaged = sealed.damaged_intents
+    return Integrity(
+        calls=len(keys),
+        unsealed=len(unsealed),
+        damaged=damaged,
+        breaches=Attack.objects.filter(run_id=run.id, integrity=BREACHED).count(),
+    )

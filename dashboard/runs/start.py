@@ -1,0 +1,141 @@
+"""The start page, the list of runs, and making one."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+import samples
+from dashboard.attacks import cards, plans
+from dashboard.runs.forms import (
+    CARDS,
+    PACES,
+    PLANTED,
+    NewRun,
+    NewRunForm,
+    demo,
+    models,
+    repeated,
+)
+from dashboard.web import workspace
+from dashboard.web.idempotency import once
+from dashboard.web.pages import own_run, page, see_other
+from pipeline.models import Workspace
+from pipeline.queries import personal, runs, stuck_runs
+from pipeline.runtime import api, create_run
+
+GONE = "What {} was made of can be read no more: choose a sample or upload its PDF again."
+STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
+
+
+@page
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    mine = runs.listing(workspace.current(request), size=5)
+    return render(request, "start/home.html", {**_form(None), "rows": _rows(request, mine.runs)})
+
+
+@page
+@require_safe
+def new(request: HttpRequest) -> HttpResponse:
+    return render(request, "start/new.html", _form(None))
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def listing(request: HttpRequest) -> HttpResponse:
+    if request.method == "POST":
+        return _create(request)
+    asked = {name: request.GET.get(name, "")[:40] for name in ("state", "attack", "q", "cursor")}
+    owner = workspace.current(request)
+    ids = cards.ids_with(owner, asked["attack"]) if asked["attack"] else None
+    found = runs.listing(
+        owner, state=asked["state"], code=asked["q"].strip(), ids=ids, cursor=asked["cursor"]
+    )
+    whole = not any(asked.values())
+    context = {"asked": asked, "page": found, "rows": _rows(request, found.runs)}
+    context["stuck_runs"] = stuck_runs.of_workspace(owner) if whole else []
+    choices = {"states": STATES, "injectors": tuple(cards.INJECTORS)}
+    return render(request, "start/runs.html", {**context, **choices})
+
+
+@page
+@require_POST
+def run_demo(request: HttpRequest) -> HttpResponse:
+    return see_other(once(request, "/runs/", lambda owner: _made(owner, demo())))
+
+
+@page
+@require_POST
+def again(request: HttpRequest, code: str) -> HttpResponse:
+    """A new run of the same document, model, card and pace; the old one stays as it is."""
+    run = own_run(request, code)
+    wanted = repeated(run)
+    if wanted is None:
+        context = {**_form(None), "errors": {"sample": [GONE.format(run.code)]}}
+        return render(request, "start/new.html", context, status=422)
+    url = once(request, f"/runs/{run.code}/", lambda owner: _made(owner, wanted))
+    return see_other(url)
+
+
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    """Remember light or dark for this browser; anything else means as the system says."""
+    there = request.POST.get("next", "/")
+    safe = url_has_allowed_host_and_scheme(there, allowed_hosts=None) and there.startswith("/")
+    response = HttpResponseRedirect(there if safe else "/", status=303)
+    chosen = request.POST.get("theme", "")
+    value = chosen if chosen in ("light", "dark") else ""
+    response.set_cookie("theme", value, max_age=workspace.YEAR_S, httponly=True, samesite="Lax")
+    return response
+
+
+def _create(request: HttpRequest) -> HttpResponse:
+    form = NewRunForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return render(request, "start/new.html", _form(form), status=422)
+    return see_other(once(request, "/runs/", lambda owner: _made(owner, form.wanted())))
+
+
+def _made(owner: Workspace, wanted: NewRun) -> str:
+    """Make the run, begin it unless it is to be held, and say where it is."""
+    run = create_run.create_run(
+        owner,
+        wanted.document,
+        wanted.file_name,
+        model=wanted.model,
+        proposal=wanted.proposal,
+        payment_method=wanted.payment_method,
+        pace_ms=wanted.pace_ms,
+        stepping=wanted.stepping,
+    )
+    if wanted.plan is not None:
+        name, step = wanted.plan
+        plans.make(str(run.id), name, {}, step)
+    if not wanted.hold:
+        api.start(str(run.id), "visitor")
+    return f"/runs/{run.code}/"
+
+
+def _form(form: NewRunForm | None) -> dict[str, Any]:
+    """The form's choices and what was chosen before."""
+    chosen = form.data if form else {"sample": samples.SAMPLES[0].name, "proposal": PLANTED}
+    lists = {"samples": samples.SAMPLES, "models": models(), "cards": CARDS, "paces": PACES}
+    planned = {"injectors": tuple(cards.INJECTORS), "plan_steps": plans.CHOICES}
+    return {
+        **lists,
+        **planned,
+        "form": form,
+        "chosen": chosen,
+        "errors": form.errors if form else {},
+    }
+
+
+def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:
+    counts = cards.attacked(workspace.current(request))
+    return [
+        {"run": run, "file": personal.file_name_of(run.id), "cards": counts.get(run.id, 0)}
+        for run in found
+    ]

@@ -1,0 +1,145 @@
+"""One run: the live page, its commands, its news, its steps, events and calls."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.arena.views import box_of
+from dashboard.attacks import cards, verdict_card
+from dashboard.attacks.cards import Shot
+from dashboard.runs import frames
+from dashboard.web.idempotency import once
+from dashboard.web.pages import is_live, own_run, page, see_other
+from nanovm_core.core.messages import Decision
+from pipeline.queries import log, money, runs, steps, why
+from pipeline.queries.runs import RunHead
+from pipeline.runtime import api
+
+HOLD_CHARS = 64
+COMMANDS: Mapping[str, Callable[[str, str], Decision]] = {
+    "start": api.start,
+    "pause": api.pause,
+    "resume": api.resume,
+    "step": api.step,
+    "kill": api.kill,
+    "wake": api.wake,
+}
+DECISIONS: Mapping[str, Callable[[str, str, str], Decision]] = {
+    "approve": api.approve,
+    "decline": api.decline,
+}
+
+
+@page
+@require_safe
+def live(request: HttpRequest, code: str) -> HttpResponse:
+    run = own_run(request, code)
+    flash = verdict_card.rule_of(request.GET.get("refused", "")[:20])
+    context = {**page_of(run), "flash": flash.code and flash}
+    like = _like(request, run)
+    if like is not None:
+        context["injectors"] = cards.varied(context["injectors"], like)
+    return render(request, "run/page.html", context)
+
+
+def _like(request: HttpRequest, run: RunHead) -> Shot | None:
+    """The attack of which the visitor wants to try a variation."""
+    try:
+        return cards.find(run, UUID(request.GET.get("vary", "")))
+    except ValueError:
+        return None
+
+
+def page_of(run: RunHead) -> dict[str, Any]:
+    """Everything the live page shows, with the mark of it."""
+    box = box_of(run)
+    run = runs.by_id(run.id)  # the box took a while: state, rows and mark are of one moment
+    extra = {"rows": log.last_rows(run, frames.ROWS_SHOWN), "mark": frames.seen(run)}
+    return {**box, **frames.context_of(run), **extra}
+
+
+@page
+@require_POST
+def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Submit a command of the page.
+
+    A decision about a hold is for the hold that its page showed, and for no later one.
+    """
+    run = own_run(request, code)
+    here = f"/runs/{run.code}/"
+    url = once(request, here, lambda _: here + _refused(_submit(request, run, name)))
+    return answer(run, url) if is_live(request) else see_other(url)
+
+
+@page
+@require_safe
+def news(request: HttpRequest, code: str) -> HttpResponse:
+    """What happened after a cursor, for a page that has no socket."""
+    run = own_run(request, code)
+    after, mark = frames.cursor_of(request.GET.get("after", ""), request.GET.get("mark", ""))
+    found = frames.frame(run.id, after, mark, {})
+    response = HttpResponse(found.html)
+    if found.resync:
+        response["X-Resync"] = "1"
+    return response
+
+
+@page
+@require_safe
+def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    run = own_run(request, code)
+    if not 1 <= number <= len(runs.STEPS):
+        raise Http404("there are seven steps")
+    view = steps.of_run(run)[number - 1]
+    events = log.of_step(run, view.name)
+    keys = {row.key for row in events}
+    calls = [call for call in money.calls_of(run) if call.key in keys]
+    context = {"run": run, "step": view, "events": events, "calls": calls}
+    return render(request, "run/step.html", context)
+
+
+@page
+@require_safe
+def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
+    run = own_run(request, code)
+    found = log.event(run, number)
+    if found is None:
+        raise Http404("the run has no such event")
+    rule = verdict_card.rule_of(found.row.rule)
+    findings = why.of_event(run, dict(found.fields))
+    context = {"run": run, "event": found, "rule": rule, "findings": findings}
+    return render(request, "run/event.html", context)
+
+
+@page
+@require_safe
+def calls(request: HttpRequest, code: str) -> HttpResponse:
+    run = own_run(request, code)
+    context = {"run": run, "calls": money.calls_of(run), "payment": money.payment_of(run)}
+    return render(request, "run/calls.html", context)
+
+
+def answer(run: RunHead, url: str = "") -> HttpResponse:
+    """What htmx is told: how much is sealed by now, and what the form itself has to say.
+
+    The page takes the run's news from its cursor alone, and so in order: the socket knows what
+    this page shows, and would not send again what an answer had painted over.
+    """
+    refused = verdict_card.rule_of(url.partition("?refused=")[2])
+    flash = frames.render("flash", {"flash": refused.code and refused}, oob=True)
+    return HttpResponse(frames.render("answered", {"run": runs.by_id(run.id)}, oob=True) + flash)
+
+
+def _submit(request: HttpRequest, run: RunHead, name: str) -> Decision:
+    decide = DECISIONS.get(name)
+    if decide is None:
+        return COMMANDS[name](run.id, "visitor")
+    return decide(run.id, "visitor", request.POST.get("hold", "")[:HOLD_CHARS])
+
+
+def _refused(decision: Decision) -> str:
+    return f"?refused={decision.refusal.code}" if decision.refusal else ""

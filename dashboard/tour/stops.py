@@ -1,0 +1,254 @@
+"""The guided tour: eight stops, what each asks of a run, and what is missing where it is not so."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import samples
+from dashboard.arena import target
+from dashboard.attacks import cards
+from nanovm_core.core.lifecycle import COMPLETED
+from pipeline.models import Workspace
+from pipeline.queries import evidence, log
+from pipeline.queries.runs import STEPS, RunHead
+from pipeline.runtime import api, create_run
+
+VISITOR = "visitor"
+INJECTED, REPLAYED = "tool_injection", "double_exec"
+LAST = 8
+MODEL_NUMBER = STEPS.index(target.MODEL_STEP) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """One of the eight: what is to be done, what to look at, and what its button says."""
+
+    number: int
+    title: str
+    look: str
+    button: str
+
+    @property
+    def reads(self) -> bool:
+        """Whether a verdict is to be read there: of what the stop before fired."""
+        return self.number - 1 in (4, 6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a run stands at a stop: ``offer`` is the stop whose form helps on, 0 for none.
+
+    ``kind`` is do, done, wait (nobody has to do anything) or missing.
+    """
+
+    kind: str
+    says: str = ""
+    offer: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A run's record, recomputed from what is stored."""
+
+    events: int
+    whole: bool
+    grade: str
+    head: str
+
+
+STOPS = tuple(
+    Stop(number=number, title=title, look=look, button=button)
+    for number, title, look, button in (
+        (
+            1,
+            "Pick an invoice",
+            "A real PDF becomes a run of seven steps. It goes step by step: nobody has to hurry.",
+            "Make the run",
+        ),
+        (
+            2,
+            "Start the run",
+            "Its program is fixed now: its hash is in the first event of the list.",
+            "Start it",
+        ),
+        (
+            3,
+            "Pause before the model answers",
+            "Workers read the invoice, put what is personal into the vault, and hold the run.",
+            "Hold it before step 4",
+        ),
+        (
+            4,
+            "Fire tool_injection while step 4 waits",
+            "You become the model: it answers with wire_transfer, 50,000.00 USD to the attacker.",
+            "Fire tool_injection",
+        ),
+        (
+            5,
+            "Read why it was blocked",
+            "The verdict names the rule, the line of code that decided, and how many calls got out:"
+            " none. Beside it stands what an ordinary agent loop did. Then let the run go on.",
+            "Let the run go on",
+        ),
+        (
+            6,
+            "Replay it after its success",
+            "The invoice is paid. Deliver the run's own queue message again, many times at once.",
+            "Fire double_exec",
+        ),
+        (
+            7,
+            "Verify the record",
+            "The copies were discarded, and Stripe's own list holds one payment. Recompute every"
+            " hash from the stored bytes.",
+            "Verify it",
+        ),
+        (
+            8,
+            "Erase, and verify again",
+            "Destroy the personal data for good. The record stays, and still verifies.",
+            "Go to the form",
+        ),
+    )
+)
+
+DO = Standing(kind="do")
+NO_RUN = Standing(kind="missing", says="The tour has no run yet: pick an invoice first.", offer=1)
+ERASED = Standing(
+    kind="missing",
+    says="The personal data of this run was erased, and the tour with it is over: take a new one.",
+    offer=1,
+)
+NOT_STARTED = Standing(kind="missing", says="The run is not started yet.", offer=2)
+NOT_HELD = Standing(kind="missing", says="The run is not held before its model yet.", offer=3)
+NOT_FIRED = Standing(kind="missing", says="Nothing was fired at it yet.", offer=4)
+NOT_PAID = Standing(kind="missing", says="It has not paid yet: let it go on first.", offer=5)
+GOES = Standing(kind="wait", says="The run is at work; this page looks again by itself.")
+
+
+def standing(number: int, run: RunHead | None) -> Standing:
+    """Whether this stop can be done with this run now; else what is missing, and what helps."""
+    if number == 1:
+        return DO
+    if run is None:
+        return NO_RUN
+    if run.erased_ms and number < LAST:
+        return ERASED
+    return JUDGES[number](run)
+
+
+def made(owner: Workspace, sample: str) -> str:
+    """Make the tour's run of a sample, held before its start; returns its code.
+
+    An unknown name stands for the first sample.
+    """
+    chosen = next((each for each in samples.SAMPLES if each.name == sample), samples.SAMPLES[0])
+    document = samples.path(chosen.name).read_bytes()
+    return create_run.create_run(owner, document, chosen.file, stepping=True).code
+
+
+def do(number: int, run: RunHead, key: str) -> None:
+    """Do what the stop is about, for real; nothing at a stop that cannot be done now.
+
+    Raises:
+        InjectionError: the attack cannot be made so; nothing was done.
+    """
+    if number in ACTS and may(number, run):
+        ACTS[number](run, key)
+
+
+def may(number: int, run: RunHead) -> bool:
+    """Whether the stop's form has an effect: a paused run may go on from any stop."""
+    return standing(number, run).kind == "do" or (number == 5 and run.paused)
+
+
+def checked(run: RunHead) -> Checked:
+    """Recompute the run's chain, head and place in the signed tree. It reads only."""
+    links = log.chain(run)
+    proved = evidence.proved(run)
+    faulty = any(link.fault for link in links) or log.head_fault(run, links) or proved.faults
+    whole = not faulty and proved.grade != evidence.INVALID and not run.quarantined
+    return Checked(events=len(links), whole=whole, grade=proved.grade, head=run.head)
+
+
+def _start(run: RunHead) -> Standing:
+    return DO if run.ready else _done("The run was started.")
+
+
+def _hold(run: RunHead) -> Standing:
+    if run.ready:
+        return NOT_STARTED
+    if _is_held(run) or INJECTED in cards.fired(run):
+        return _done("The run was held before its model.")
+    led = run.paused or (run.running and run.stepping)
+    return DO if led and run.number < MODEL_NUMBER and not run.quarantined else _past(run)
+
+
+def _inject(run: RunHead) -> Standing:
+    if INJECTED in cards.fired(run):
+        return _done("It was fired.")
+    if _is_held(run):
+        return DO
+    held = _hold(run)
+    return NOT_HELD if held.kind == "do" else held
+
+
+def _read(run: RunHead) -> Standing:
+    if INJECTED not in cards.fired(run):
+        missing = _inject(run)
+        return NOT_FIRED if missing.kind == "do" else missing
+    if run.paused:
+        return DO
+    return _done("The run went on.") if run.running or _is_paid(run) else _past(run)
+
+
+def _replay(run: RunHead) -> Standing:
+    if _is_paid(run):
+        return _done("It was replayed.") if REPLAYED in cards.fired(run) else DO
+    if run.ready:
+        return NOT_STARTED
+    if run.paused:
+        return NOT_PAID
+    return GOES if run.running else _past(run)
+
+
+def _erase(run: RunHead) -> Standing:
+    if run.erased_ms:
+        return _done("The personal data was erased.")
+    return GOES if run.running else DO
+
+
+def _past(run: RunHead) -> Standing:
+    why = f": {run.reason[1]}" if run.reason else "."
+    says = f"This run is {run.label} at step {run.number} of 7, {run.step}{why} Take a new one."
+    return Standing(kind="missing", says=says, offer=1)
+
+
+def _done(says: str) -> Standing:
+    return Standing(kind="done", says=says)
+
+
+def _is_held(run: RunHead) -> bool:
+    return run.paused and target.is_ready(run)
+
+
+def _is_paid(run: RunHead) -> bool:
+    return run.state == COMPLETED and not run.quarantined
+
+
+JUDGES: Mapping[int, Callable[[RunHead], Standing]] = {
+    2: _start,
+    3: _hold,
+    4: _inject,
+    5: _read,
+    6: _replay,
+    7: lambda _: DO,
+    8: _erase,
+}
+ACTS: Mapping[int, Callable[[RunHead, str], object]] = {
+    2: lambda run, _: api.start(run.id, VISITOR),
+    3: lambda run, _: target.led(run.id),
+    4: lambda run, key: cards.fire(run.id, INJECTED, {}, key),
+    5: lambda run, _: api.resume(run.id, VISITOR),
+    6: lambda run, key: cards.fire(run.id, REPLAYED, {}, key),
+    7: lambda run, _: api.check(run.id),  # damage is sealed, as on the page that verifies
+}

@@ -1,1 +1,0 @@
-"""The pages, by what they are about."""

@@ -1,0 +1,1 @@
+"""What every page uses: cookies, headers, idempotent forms, the socket."""

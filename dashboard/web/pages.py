@@ -1,0 +1,98 @@
+"""What every page has in common: headers, the cookie, one answer for a run that is not yours."""
+
+import functools
+import hashlib
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+)
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+
+from dashboard.web import workspace
+from nanovm_core.errors import ProgramError
+from pipeline.queries import runs
+from pipeline.queries.runs import RunHead
+
+View = Callable[..., HttpResponseBase]
+
+
+def page(view: View) -> View:
+    """A view that is never cached, never too large, and that remembers a new workspace."""
+
+    @functools.wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response: HttpResponseBase
+        if _length(request) > settings.UPLOAD_SIZE_BYTES_MAX:
+            response = render(request, "413.html", status=413)
+        else:
+            response = _answered(view, request, *args, **kwargs)
+        if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            response = _not_by_address(request, response, kwargs.get("code", ""))
+        response.setdefault("Cache-Control", "no-store")
+        patch_vary_headers(response, ("HX-Request", "Cookie"))
+        workspace.remember(request, response)
+        return response
+
+    return wrapped
+
+
+def _answered(view: View, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    """The view's answer; where the operator's policy is at fault, a page that says how."""
+    try:
+        return view(request, *args, **kwargs)
+    except ProgramError as error:
+        return render(request, "policy_at_fault.html", {"error": error}, status=503)
+
+
+def _not_by_address(request: HttpRequest, refused: HttpResponseBase, code: str) -> HttpResponseBase:
+    """Where a form leads, opened from the address bar: the way back, with what is allowed."""
+    before = f"/runs/{code}/" if code else f"/{request.path.split('/')[1]}/"
+    response = render(request, "405.html", {"before": before}, status=refused.status_code)
+    response["Allow"] = refused["Allow"]
+    return response
+
+
+def own_run(request: HttpRequest, code: str) -> RunHead:
+    """The visitor's run of that code; anyone else's is as absent as one that never was."""
+    found = runs.by_code(workspace.current(request), code.upper())
+    if found is None:
+        raise Http404("no run of that code in your workspace")
+    return found
+
+
+def is_live(request: HttpRequest) -> bool:
+    """Whether htmx asks for fragments, and not the browser for a page."""
+    asked = request.headers.get("HX-Request") == "true"
+    return asked and request.headers.get("HX-History-Restore-Request") != "true"
+
+
+def news(request: HttpRequest, html: str) -> HttpResponse:
+    """Fragments for a page that asks again and again; nothing (204) where it has these already.
+
+    It brings the mark of what it has, which the answer before bore in ``X-Mark``.
+    """
+    mark = hashlib.sha256(html.encode()).hexdigest()[:16]
+    if request.GET.get("mark") == mark:
+        return HttpResponse(status=204)
+    response = HttpResponse(html)
+    response["X-Mark"] = mark
+    return response
+
+
+def _length(request: HttpRequest) -> int:
+    text = request.META.get("CONTENT_LENGTH") or "0"
+    return int(text) if text.isdecimal() else 0
+
+
+def see_other(url: str) -> HttpResponse:
+    """After a POST: look there (303), so that a reload sends nothing again."""
+    return HttpResponseRedirect(url, status=303)

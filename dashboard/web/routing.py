@@ -1,0 +1,7 @@
+"""The address of the live socket."""
+
+from django.urls import path
+
+from dashboard.web.consumers import RunConsumer
+
+websocket_urlpatterns = [path("ws/runs/<slug:code>/", RunConsumer.as_asgi())]

@@ -1,0 +1,86 @@
+"""Whose page this is: the workspace in a signed cookie."""
+
+import http.cookies
+from uuid import UUID
+
+from django.core import signing
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from pipeline.models import Workspace
+from pipeline.store import workspaces
+
+COOKIE = "nanovm_workspace"
+SALT = "nanovm.dashboard.workspace"
+YEAR_S = 365 * 24 * 3600
+
+
+def current(request: HttpRequest) -> UUID | None:
+    """The visitor's workspace, or None. Never makes one: a GET has no side effects."""
+    made: UUID | None = getattr(request, "workspace_made", None)
+    return made or opened(request.COOKIES.get(COOKIE, ""))
+
+
+def opened(cookie: str) -> UUID | None:
+    """The workspace that a cookie names, if we signed it within the year."""
+    try:
+        return UUID(signing.loads(cookie, salt=SALT, max_age=YEAR_S))
+    except (signing.BadSignature, ValueError):
+        return None
+
+
+def of_headers(headers: list[tuple[bytes, bytes]]) -> UUID | None:
+    """The same for a socket's handshake."""
+    jar = http.cookies.SimpleCookie()
+    for name, value in headers:
+        if name == b"cookie":
+            jar.load(value.decode("latin-1"))
+    return opened(jar[COOKIE].value) if COOKIE in jar else None
+
+
+def existing(request: HttpRequest) -> Workspace | None:
+    """The visitor's workspace, if it is there; where a restore closed it, the one after it."""
+    known = current(request)
+    found = (
+        Workspace.objects.filter(pk=known).select_related("successor").first() if known else None
+    )
+    if found is None or found.successor is None:
+        return found
+    return adopt(request, found.successor)
+
+
+def own_log(request: HttpRequest, name: str) -> Workspace:
+    """The visitor's workspace, by the last part of its log's name; anyone else's is no page."""
+    mine = existing(request)
+    if mine is None or name_of(mine) != name:
+        raise Http404("no log of that name is yours")
+    return mine
+
+
+def name_of(workspace: Workspace) -> str:
+    """What a log is called in an address: the last part of its origin."""
+    return workspace.origin.rpartition("/")[2]
+
+
+def ensure(request: HttpRequest) -> Workspace:
+    """The visitor's workspace, made now if there is none. Only a POST may call this."""
+    return existing(request) or adopt(request, workspaces.create())
+
+
+def adopt(request: HttpRequest, workspace: Workspace) -> Workspace:
+    """Give the visitor this workspace: ``remember`` puts it in the cookie."""
+    request.workspace_made = workspace.pk  # type: ignore[attr-defined]
+    return workspace
+
+
+def remember(request: HttpRequest, response: HttpResponseBase) -> None:
+    made = getattr(request, "workspace_made", None)
+    if made is None:
+        return
+    response.set_cookie(
+        COOKIE,
+        signing.dumps(str(made), salt=SALT),
+        max_age=YEAR_S,
+        httponly=True,
+        samesite="Lax",
+        secure=request.is_secure(),
+    )

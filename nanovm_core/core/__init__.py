@@ -1,0 +1,1 @@
+"""The decision: a run's value, its events, and what each transition answers."""

@@ -1,0 +1,245 @@
+"""Budgets: integers, reserved before an effect, settled after it, given back when it failed."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from nanovm_core.core.messages import Reservation
+from nanovm_core.errors import RefusedError
+
+MONEY, CALLS, STEPS, TOKENS = "money", "calls", "steps", "tokens"
+UNITS = (MONEY, CALLS, STEPS, TOKENS)
+COUNTED = frozenset({CALLS, STEPS, TOKENS})
+AGENT, WORKSPACE, GLOBAL = "agent", "workspace", "global"
+SCOPES = (AGENT, WORKSPACE, GLOBAL)  # the shared ones; a run's own limits are in ``Limits``
+CODES: Mapping[str, str] = MappingProxyType(
+    {MONEY: "BUD-001", CALLS: "BUD-002", STEPS: "BUD-003", TOKENS: "BUD-004"}
+)
+# Currencies whose accounts are looked up rather than put together; every other one serves too.
+USUAL = (
+    "AUD",
+    "CAD",
+    "CHF",
+    "CNY",
+    "CZK",
+    "DKK",
+    "EUR",
+    "GBP",
+    "INR",
+    "JPY",
+    "NOK",
+    "PLN",
+    "SEK",
+    "USD",
+)
+
+OWN = "run/"  # the accounts that a run keeps itself, in ``Snapshot.used``
+_AS_RESERVED: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A shared account: ``max`` of a unit; money in minor units, each currency apart."""
+
+    scope: str
+    unit: str
+    max: int
+    currency: str = ""  # money only; empty is every currency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one run may use at most. Money is per currency, and nothing unless it is given."""
+
+    proposals_max: int = 0
+    warrant_ttl_ms: int = 900_000
+    calls_max: int = 16
+    steps_max: int = 1_000
+    tokens_max: int = 100_000
+    wall_ms_max: int = 86_400_000
+    money_minor_max: int = 0
+
+
+class Accounts:
+    """What a run may draw on: its own limits, and the shared accounts that budgets name.
+
+    Nothing is held here but names and limits: what is left comes in with each question.
+    """
+
+    __slots__ = ("_money", "_money_minor_max", "_plans", "_wall_ms_max")
+    _money: tuple[tuple[str, frozenset[str] | None], ...]
+    _money_minor_max: int
+    _plans: Mapping[str, tuple[int, tuple[str, ...]]]
+    _wall_ms_max: int
+
+    def __init__(self, limits: Limits, budgets: Iterable[Budget]) -> None:
+        found = tuple(budgets)
+        own = {CALLS: limits.calls_max, STEPS: limits.steps_max, TOKENS: limits.tokens_max}
+        plans = {unit: (own[unit], _names(found, unit)) for unit in own}
+        keep = object.__setattr__  # once, here
+        keep(self, "_plans", MappingProxyType(plans))
+        money = tuple(
+            (f"{scope}/", _currencies(found, scope))
+            for scope in SCOPES
+            if any((each.scope, each.unit) == (scope, MONEY) for each in found)
+        )
+        keep(self, "_money", money)
+        keep(self, "_money_minor_max", limits.money_minor_max)
+        keep(self, "_wall_ms_max", limits.wall_ms_max)
+        plans.update({each: self.of(each) for each in USUAL if self.covers(each)})
+
+    def __setattr__(self, name: str, _: object) -> None:
+        raise AttributeError(f"{name} cannot be set: what was compiled stays as it is")
+
+    def of(self, unit: str) -> tuple[int, tuple[str, ...]]:
+        """The run's own limit of a unit, and the shared accounts that pay it too.
+
+        Raises:
+            RefusedError: BUD-006 where no account covers this money.
+        """
+        found = self._plans.get(unit)
+        if found is not None:
+            return found
+        if not is_currency(unit) or not self.covers(unit):
+            raise RefusedError("BUD-006", "No account covers money of this currency.")
+        return self._money_minor_max, tuple(prefix + unit for prefix, _ in self._money)
+
+    def require(
+        self, unit: str, amount: int, ledger: Mapping[str, int], used: Mapping[str, int]
+    ) -> tuple[str, ...]:
+        """The shared accounts that pay an amount, if the run's limit and each of them covers it.
+
+        Raises:
+            RefusedError: BUD-001 … BUD-004 by unit, BUD-006 where no account covers this money.
+        """
+        limit, names = self._plans.get(unit) or self.of(unit)
+        if not 0 < amount <= limit - used.get(unit, 0):
+            raise _over(unit, limit - used.get(unit, 0), OWN + unit)
+        for name in names:
+            if ledger.get(name, 0) < amount:
+                raise _over(unit, ledger.get(name), name)
+        return names
+
+    def left(
+        self, unit: str, ledger: Mapping[str, int], used: Mapping[str, int]
+    ) -> Mapping[str, int | None]:
+        """What each account that pays a unit has left, the run's own first; None is not open."""
+        limit, names = self.of(unit)
+        own = {OWN + unit: limit - used.get(unit, 0)}
+        return MappingProxyType({**own, **{name: ledger.get(name) for name in names}})
+
+    def require_time(self, started_ms: int, at_ms: int) -> None:
+        """Return if the run's clock does not run yet, or has time left (BUD-005)."""
+        if started_ms and at_ms - started_ms >= self._wall_ms_max:
+            raise RefusedError("BUD-005", f"The run's {self._wall_ms_max} ms are over.")
+
+    def begin_step(
+        self, begun: int, ledger: Mapping[str, int], started_ms: int, at_ms: int
+    ) -> tuple[Reservation, ...]:
+        """Spend one step of each account that counts them, if the run's clock still runs."""
+        if started_ms and at_ms - started_ms >= self._wall_ms_max:
+            self.require_time(started_ms, at_ms)
+        limit, names = self._plans[STEPS]
+        if begun >= limit:
+            raise _over(STEPS, limit - begun, OWN + STEPS)
+        for name in names:
+            if ledger.get(name, 0) < 1:
+                raise _over(STEPS, ledger.get(name), name)
+        return tuple([Reservation(name, 0, 1) for name in names]) if names else ()
+
+    def reserve(
+        self, need: Mapping[str, int], ledger: Mapping[str, int], used: Mapping[str, int]
+    ) -> tuple[Reservation, ...]:
+        """What to freeze for a need, by unit: all of it or, with a refusal, nothing."""
+        taken = []
+        for unit, amount in need.items():
+            names = self.require(unit, amount, ledger, used)
+            taken += [Reservation(name, amount) for name in (OWN + unit, *names)]
+        return tuple(taken)
+
+    def covers(self, currency: str) -> bool:
+        """Whether there are shared accounts of money, and one in this currency in every scope."""
+        covered = all(only is None or currency in only for _, only in self._money)
+        return covered and bool(self._money)
+
+
+def is_currency(text: str) -> bool:
+    """Whether a text names a currency: three capital letters, so that none names a unit."""
+    return len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()
+
+
+def settle(
+    reserved: Iterable[Reservation], actual: Mapping[str, int] = _AS_RESERVED
+) -> tuple[Reservation, ...]:
+    """Turn what was reserved into what was spent: ``actual`` of a unit where that is known.
+
+    No more is spent than was reserved, and no less than nothing, whatever ``actual`` says: it
+    may come from outside.
+    """
+    return tuple(
+        each._replace(
+            reserved=-each.reserved,
+            spent=min(max(actual.get(unit_of(each), each.reserved), 0), each.reserved),
+        )
+        for each in reserved
+    )
+
+
+def release(reserved: Iterable[Reservation]) -> tuple[Reservation, ...]:
+    """Give back what was reserved, after a failure that is known; a begun step stays counted."""
+    return tuple(
+        each._replace(reserved=-each.reserved, spent=each.reserved if unit_of(each) == STEPS else 0)
+        for each in reserved
+    )
+
+
+def own_use(used: Mapping[str, int], changes: Iterable[Reservation]) -> Mapping[str, int]:
+    """What a run has used by unit after these changes, frozen amounts included."""
+    after = dict(used)
+    for each in changes:
+        if each.account.startswith(OWN):
+            unit = unit_of(each)
+            after[unit] = after.get(unit, 0) + each.reserved + each.spent
+    return MappingProxyType({unit: amount for unit, amount in after.items() if amount})
+
+
+def account_limits(budgets: Iterable[Budget], currencies: Iterable[str]) -> Mapping[str, int]:
+    """The shared accounts to open, by name ("workspace/EUR", "agent/calls"), with their limits.
+
+    Money accounts are opened for these currencies, and for those that a budget names. Where
+    several budgets speak of one account, the smallest counts.
+    """
+    found = tuple(budgets)
+    asked = {*currencies, *(each.currency for each in found if each.currency)}
+    limits: dict[str, int] = {}
+    for each in found:
+        names = [each.currency] if each.currency else sorted(asked)
+        for unit in names if each.unit == MONEY else [each.unit]:
+            name = f"{each.scope}/{unit}"
+            limits[name] = min(each.max, limits.get(name, each.max))
+    return MappingProxyType(limits)
+
+
+def unit_of(change: Reservation) -> str:
+    """The unit, or the currency, of an account's name."""
+    return change.account.partition("/")[2]
+
+
+def _names(budgets: tuple[Budget, ...], unit: str) -> tuple[str, ...]:
+    """The accounts of a counted unit, the narrowest first; the lock order is the shell's."""
+    found = {each.scope for each in budgets if each.unit == unit}
+    return tuple(f"{scope}/{unit}" for scope in SCOPES if scope in found)
+
+
+def _currencies(budgets: tuple[Budget, ...], scope: str) -> frozenset[str] | None:
+    """The currencies that a scope has accounts in; None is every currency."""
+    found = [each.currency for each in budgets if (each.scope, each.unit) == (scope, MONEY)]
+    return None if "" in found else frozenset(found)
+
+
+def _over(unit: str, left: int | None, account: str) -> RefusedError:
+    if left is None and unit not in CODES:
+        return RefusedError("BUD-006", f"No account covers this money: {account} is not open.")
+    return RefusedError(
+        CODES.get(unit, CODES[MONEY]), f"{left or 0} of {account} are left; the call needs more."
+    )

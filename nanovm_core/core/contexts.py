@@ -1,0 +1,98 @@
+"""What a condition may read at each place, and of which type: a rule that cannot err at run time.
+
+Nothing here is read from a run: these are the names that the kernel's contexts will hold.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from nanovm_core.conditions import Condition
+from nanovm_core.core.budget import MONEY, WORKSPACE, Budget
+from nanovm_core.core.capabilities import Tool
+from nanovm_core.core.policy import AUTHORIZE, PolicyRule, Window
+from nanovm_core.errors import ConditionError
+
+Types = Mapping[str, str]
+
+_READS = {"ref": "string", "string": "string", "integer": "integer", "boolean": "boolean"}
+
+
+class Misread(NamedTuple):
+    """A rule that does not fit its program: which, why, and where in its condition."""
+
+    rule: PolicyRule
+    text: str
+    position: int | None = None  # None: the fault lies in ``tools``, not in ``when``
+
+
+class Surroundings(NamedTuple):
+    """All that conditions of one program, under one policy, may speak of."""
+
+    slots: Types  # slot → its type in the program
+    tools: Mapping[str, Tool]
+    granted: Sequence[str]
+    windows: Sequence[Window]
+    budgets: Sequence[Budget]
+
+    def guard_types(self) -> dict[str, str]:
+        """What guards of ``next`` and rules at admission may read."""
+        return {
+            **{f"slots.{name}": _READS[kind] for name, kind in self.slots.items()},
+            **{f"history.{window.name}": "integer" for window in self.windows},
+            "agent": "string",
+            "run.calls": "integer",
+            "run.refused": "integer",
+        }
+
+    def proposal_types(self, tool: Tool) -> dict[str, str]:
+        """What rules at authorize may read beside that, where this tool is proposed."""
+        found = {f"proposal.{name}": _READS[spec.type] for name, spec in tool.args.items()}
+        if tool.money is not None and any(_holds_money(each) for each in self.budgets):
+            found["workspace.left_minor"] = "integer"
+        return {**found, "tool": "string"}
+
+
+def misread(rules: Sequence[PolicyRule], around: Surroundings) -> Iterator[Misread]:
+    """Every rule that would err or never speak: unknown names, types that do not fit.
+
+    A rule at authorize is held to each tool that it is about; without ``tools`` that is every
+    granted one, for every proposal is put before it.
+    """
+    common = around.guard_types()
+    types = {
+        name: {**common, **around.proposal_types(around.tools[name])}
+        for name in around.granted
+        if name in around.tools
+    }
+    for rule in rules:
+        unknown = sorted(rule.tools - types.keys())
+        if unknown:
+            yield Misread(rule, f"it is about {unknown[0]!r}, which is not granted")
+        elif rule.at == AUTHORIZE:
+            yield from _unfit(rule, {name: types[name] for name in rule.tools or types})
+        else:
+            yield from _unfit(rule, {"": common})
+
+
+def ill_typed(condition: Condition, types: Types) -> ConditionError | None:
+    """Why a condition does not fit what it may read; None where it fits."""
+    try:
+        condition.check(types)
+    except ConditionError as error:
+        return error
+    return None
+
+
+def _unfit(rule: PolicyRule, types: Mapping[str, Types]) -> Iterator[Misread]:
+    """The first tool for which the rule's condition does not fit."""
+    for tool in sorted(types):
+        error = ill_typed(rule.when, types[tool])
+        if error is not None:
+            about = f" where {tool} is proposed (with tools = […] it is about these alone)"
+            text = f"its condition does not fit{about if tool else ''}: {error.text}"
+            yield Misread(rule, text, error.position or 0)
+            return
+
+
+def _holds_money(account: Budget) -> bool:
+    return account.scope == WORKSPACE and account.unit == MONEY

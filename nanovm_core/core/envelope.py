@@ -1,0 +1,250 @@
+"""Envelopes as bytes: encoding, hashing, and checking a stored chain."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nanovm_core.core.canonical import decode, digest, encode
+from nanovm_core.core.lru_cache import Remembered
+from nanovm_core.core.messages import Draft
+from nanovm_core.core.snapshots import decode_snapshot as decode_snapshot
+from nanovm_core.core.snapshots import encode_snapshot as encode_snapshot
+from nanovm_core.core.snapshots import snapshot_hash as snapshot_hash
+from nanovm_core.errors import CanonicalError, VerificationError
+
+ZERO = "0" * 64
+LOG_RUN = "log"
+VERSION = "nanovm-envelope/1"
+_SAYS_NOTHING: tuple[object, ...] = (None, "", [], (), {})
+EXCHANGED = "was changed, and its hash with it: what follows names another."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an envelope stands: its log and ``seq``, its run and ``n``, its predecessor's hash."""
+
+    log: str
+    seq: int
+    run: str
+    n: int
+    prev: str
+
+
+class Stored(NamedTuple):
+    """An envelope as it lies in the database: exact bytes and the hash beside them."""
+
+    n: int
+    data: bytes
+    hash: str
+
+
+Vouched = Callable[[Stored], bool]  # whether another record has this hash for this place
+
+
+def canonical_hash(data: bytes) -> str:
+    """SHA-256(0x00 || bytes): shown to people, ``prev`` of the next, RFC 9162 §2.1.1 leaf."""
+    return digest(b"\x00", data)
+
+
+def seal(draft: Draft, place: Place, *, names: Mapping[str, str]) -> Stored:
+    """The envelope of a draft at its place. ``names`` adds the shell's own fields."""
+    data = encode_envelope(draft, place, names=names)
+    found = canonical_hash(data)
+    snapshot = names.get("snapshot", "")
+    _READ.keep(data, _Read(found, place.run, place.n, place.prev, draft.kind, snapshot))
+    return Stored(n=place.n, data=data, hash=found)
+
+
+def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, str]) -> bytes:
+    """The bytes of an envelope. ``names`` adds fields of the shell (program, policy, snapshot)."""
+    body = {key: value for key, value in draft.body.items() if value not in _SAYS_NOTHING}
+    if draft.kind == "terminal":
+        body["length"] = place.n + 1
+    return encode(
+        {
+            "v": VERSION,
+            "log": place.log,
+            "seq": place.seq,
+            "run": place.run,
+            "n": place.n,
+            "kind": draft.kind,
+            "at_ms": draft.at_ms,
+            "actor": draft.actor,
+            "prev": place.prev,
+            **names,
+            **body,
+        }
+    )
+
+
+def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0, head: str = "") -> None:
+    """Recompute a segment of a run's chain from its stored bytes.
+
+    Each envelope must hash to the hash beside it, be canonical, bear its run and the next
+    ``n``, and name its predecessor. ``head``, where it is known, only helps to tell which one
+    is bad: that it is the last one's hash is not checked. What a bare chain cannot see is in
+    CAVEATS.md.
+
+    Raises:
+        VerificationError: LOG-001 or LOG-002, at the first bad ``n``, expected and found.
+    """
+    prev, n, known = ZERO, first_n, _READ.get
+    for each in envelopes:
+        read = known(each.data)
+        if read is None or read[:4] != (each.hash, run, n, prev) or each.n != n:
+            break  # read for the first time, or at fault: looked at with care
+        prev, n = each.hash, n + 1
+    else:
+        return
+    for fault in chain_faults(envelopes, run=run, first_n=first_n, head=head):
+        raise fault
+
+
+def chain_faults(
+    envelopes: Iterable[Stored],
+    *,
+    run: str,
+    first_n: int = 0,
+    head: str = "",
+    vouched: Vouched | None = None,
+) -> Iterator[VerificationError]:
+    """Every fault of a segment, in order: what ``check_chain`` would raise, and what follows it.
+
+    Where two neighbours hash to their own hashes and the later does not name the earlier, one of
+    them was changed together with its hash. ``vouched``, which knows of records elsewhere, tells
+    which, where it says yes to one of them alone. Else the later one is whole where what follows
+    names its hash: the next envelope, or ``head`` behind the last.
+    """
+    prev, n = ZERO, first_n
+    earlier: Stored | None = None
+    for stored, after in _with_next(envelopes):
+        if stored.n != n:
+            yield _fault("LOG-002", n, "is missing.", expected=prev)
+            prev = ""
+        prev, n, before = stored.hash, stored.n + 1, prev
+        fault = _check(stored, run=run)
+        if fault is None and before and _read(stored.data).prev != before:
+            fault = _unlinked(stored, earlier, _named(after, n, head), vouched)
+        if fault is not None:
+            yield fault
+        if fault is not None and fault.at == stored.n:
+            prev = ""  # what the next one names says nothing more: one change is one fault
+        earlier = stored
+
+
+def _unlinked(
+    stored: Stored, earlier: Stored | None, named: str, vouched: Vouched | None
+) -> VerificationError:
+    """Which of two is at fault, where the later one does not name the earlier."""
+    prev = _read(stored.data).prev
+    if earlier and _is_whole(stored, earlier, named, vouched):
+        return _fault("LOG-002", earlier.n, EXCHANGED, prev, earlier.hash)
+    if named not in ("", stored.hash):
+        return _fault("LOG-002", stored.n, EXCHANGED, named, stored.hash)
+    due = earlier.hash if earlier else ZERO
+    return _fault("LOG-002", stored.n, "does not name its predecessor.", due, prev)
+
+
+def _with_next(envelopes: Iterable[Stored]) -> Iterator[tuple[Stored, Stored | None]]:
+    """Each envelope with the one behind it."""
+    rest = iter(envelopes)
+    now = next(rest, None)
+    while now is not None:
+        after = next(rest, None)
+        yield now, after
+        now = after
+
+
+def _named(after: Stored | None, n: int, head: str) -> str:
+    """The hash that what stands behind an envelope names; empty where nothing at ``n`` says it."""
+    if after is None:
+        return head
+    return str(_read(after.data).prev or "") if after.n == n else ""
+
+
+def _is_whole(later: Stored, earlier: Stored, named: str, vouched: Vouched | None) -> bool:
+    """Whether the later of two that do not fit is the one that was sealed."""
+    sides = (vouched(earlier), vouched(later)) if vouched else (False, False)
+    return sides[1] if sides[0] != sides[1] else named == later.hash
+
+
+def last_segment(envelopes: Sequence[Stored]) -> int:
+    """The index at which the newest segment starts: the last ``integrity`` envelope, or 0.
+
+    One that is damaged itself starts it too, and is then its first fault: what it named is
+    older, and would be found in its place.
+    """
+    for index in range(len(envelopes) - 1, 0, -1):
+        data = envelopes[index].data
+        if b'"kind":"integrity"' in data and _read(data).kind == "integrity":
+            return index
+    return 0
+
+
+def starts_segment(stored: Stored) -> bool:
+    """Whether these bytes are a whole ``integrity`` envelope, which opens a new segment."""
+    read = _read(stored.data)
+    return read.kind == "integrity" and read.hash == stored.hash
+
+
+def snapshot_of(stored: Stored) -> str:
+    """The hash of the snapshot that an envelope seals; damaged bytes seal none."""
+    return _read(stored.data).snapshot
+
+
+class _Read(NamedTuple):
+    """What an envelope's bytes say, as far as a chain is about it; or why they say nothing."""
+
+    hash: str
+    run: object = None
+    n: object = None
+    prev: object = None
+    kind: object = None
+    snapshot: str = ""
+    fault: str = ""
+
+
+_READ: Remembered[_Read] = Remembered()
+
+
+def _read(data: bytes) -> _Read:
+    """Read an envelope. The same bytes always say the same: they are parsed once."""
+    return _READ.get(data) or _READ.keep(data, _parsed(data))
+
+
+def _parsed(data: bytes) -> _Read:
+    found = canonical_hash(data)
+    try:
+        value = decode(data)
+    except CanonicalError as error:
+        return _Read(found, fault=error.text)
+    if not isinstance(value, dict):
+        return _Read(found)
+    return _Read(
+        hash=found,
+        run=value.get("run"),
+        n=value.get("n"),
+        prev=value.get("prev"),
+        kind=value.get("kind"),
+        snapshot=str(value.get("snapshot", "")),
+    )
+
+
+def _check(stored: Stored, *, run: str) -> VerificationError | None:
+    """What is wrong with an envelope, whatever stands before and behind it."""
+    n, read = stored.n, _read(stored.data)
+    if read.hash != stored.hash:
+        return _fault("LOG-001", n, "was changed.", stored.hash, read.hash)
+    if read.fault:
+        return _fault("LOG-001", n, f"is not canonical: {read.fault}", found=read.hash)
+    if (read.run, read.n) != (run, n):
+        return _fault("LOG-002", n, "belongs elsewhere.", found=read.hash)
+    return None
+
+
+def _fault(
+    code: str, n: int, what: str, expected: object = "", found: object = ""
+) -> VerificationError:
+    """A fault at ``n``; what the bytes say in the place of a hash may be anything."""
+    text = f"Envelope n = {n} (event #{n + 1}) {what}"
+    return VerificationError(code, text, at=n, expected=str(expected or ""), found=str(found or ""))

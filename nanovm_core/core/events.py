@@ -1,0 +1,211 @@
+"""The events: what may happen to a run, each a fact of the past that somebody told the kernel."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from nanovm_core.core.messages import Args, Commitment, Recorded
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened, at ``at_ms`` (milliseconds UTC), said by ``actor``.
+
+    The runtime fills the rest in under its lock, whoever made the event: ``ledger`` is what
+    each shared account has left ("workspace/EUR", "agent/calls"), ``history`` the newest calls
+    of the workspace in order, ``revoked`` the ids of grants that were taken back, and
+    ``by_holder`` whether the event comes from the worker that holds the run's lease: a runtime
+    that says nothing of it has no worker whose word counts.
+    """
+
+    at_ms: int
+    actor: str = "runtime"
+    ledger: Mapping[str, int] = field(default_factory=_nothing)
+    history: tuple[Recorded, ...] = ()
+    revoked: frozenset[str] = frozenset()
+    by_holder: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Event):
+    """Somebody asked the run to begin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectDone(Event):
+    """The effect owed under ``key`` succeeded and filled the slots in ``out``."""
+
+    key: str
+    out: Args = field(default_factory=_nothing)
+    secrets: tuple[Commitment, ...] = ()
+    outcome: str = "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectFailed(Event):
+    """The effect owed under ``key`` is known not to have happened."""
+
+    key: str
+    code: str
+    text: str
+    retry: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectUnknown(Event):
+    """Nobody can tell whether the effect owed under ``key`` happened: a person decides."""
+
+    key: str
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectWaiting(Event):
+    """The effect owed under ``key`` is under way, and its answer comes from elsewhere, later.
+
+    It is an answer of its own type: a tool that returns the text "PENDING" returned text.
+    ``until_ms`` is when nobody waits any more; 0 leaves that to the step.
+    """
+
+    key: str
+    until_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerArrived(Event):
+    """What a waiting run waits for. It names run, program and the awaited key, and works once.
+
+    With a ``code`` it is the answer that what was awaited is known not to have happened.
+    The key is derived from public parts and proves nothing. ``vouched`` says that the runtime
+    knows who answers, by a signature or a session, and that they may; without it nothing is
+    taken (FSM-018).
+    """
+
+    run: str
+    program: str
+    key: str
+    out: Args = field(default_factory=_nothing)
+    secrets: tuple[Commitment, ...] = ()
+    outcome: str = "done"
+    code: str = ""
+    text: str = ""
+    vouched: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimePassed(Event):
+    """Nothing happened but time; a deadline that lies before ``at_ms`` has run out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalReceived(Event):
+    """Untrusted bytes that want a tool call; ``secret`` is where the vault keeps them, if it does.
+
+    ``key`` is the model step's idempotency key where the bytes answer it, else empty;
+    ``tokens`` is what the model's provider says it used; it counts where the run's own worker
+    brings it, and from anybody else all that was reserved is spent. Whoever has the key can use
+    up the model's attempts: a proposal is untrusted, whoever brings it.
+    """
+
+    raw: bytes
+    secret: Commitment | None = None
+    key: str = ""
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseRequested(Event):
+    """Somebody wants the run to hold still."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeRequested(Event):
+    """Somebody wants the run to go on, under the program whose hash they name."""
+
+    program: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRequested(Event):
+    """Somebody wants one more step of a paused run, and then another pause."""
+
+    program: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved(Event):
+    """A person let what is held go on. ``hold`` names what they saw (``fsm.requests.hold_id``)."""
+
+    hold: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declined(Event):
+    """A person refused what is held. ``hold`` names what they saw (``fsm.requests.hold_id``)."""
+
+    hold: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillRequested(Event):
+    """Somebody stops the run for good. ``under_way``: an effect left and is not answered."""
+
+    under_way: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryReceived(Event):
+    """A queue message arrived that has no owed effect to show for itself."""
+
+    program: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramRefused(Event):
+    """The program stored beside the run is not the one its genesis names."""
+
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignIntent(Event):
+    """The outbox held effects that no sealed intent bears; they were taken out of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DamageFound(Event):
+    """The run's stored bytes do not verify."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureRequested(Event):
+    """A person asked, on the ground ``reason``, to erase these refs."""
+
+    refs: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureDone(Event):
+    """These refs are gone; ``destroyed`` and ``kept`` count places, never values."""
+
+    refs: tuple[str, ...]
+    reason: str
+    destroyed: Mapping[str, int]
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureRefused(Event):
+    """These refs are kept for now: a law (``ground``) demands it until ``until_ms``."""
+
+    refs: tuple[str, ...]
+    reason: str
+    ground: str
+    until_ms: int

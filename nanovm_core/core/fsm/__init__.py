@@ -1,0 +1,278 @@
+"""The transition function: what an event does to a run, decided and not done."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.canonical import digest, encode
+from nanovm_core.core.capabilities import grant_id
+from nanovm_core.core.events import (
+    AnswerArrived,
+    Approved,
+    DamageFound,
+    Declined,
+    DeliveryReceived,
+    EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
+    ErasureDone,
+    ErasureRefused,
+    ErasureRequested,
+    Event,
+    ForeignIntent,
+    KillRequested,
+    PauseRequested,
+    ProgramRefused,
+    ProposalReceived,
+    ResumeRequested,
+    RunStarted,
+    StepRequested,
+    TimePassed,
+)
+from nanovm_core.core.fsm import commands, drafts, results, sealable, terminal
+from nanovm_core.core.messages import (
+    Commitment,
+    Decision,
+    Draft,
+    Refusal,
+    Reservation,
+    RunId,
+    Scalar,
+    Snapshot,
+)
+from nanovm_core.core.program import Program
+from nanovm_core.errors import ProgramError, RefusedError, VerificationError
+
+EXCHANGED = "PRG-011"
+PACKAGE = "nanovm_core/"  # where a refusal's place begins, wherever the package lies
+
+Handler = Callable[[Program, Snapshot, Any], Decision]  # Any: each takes its own kind of event
+
+
+def begin(
+    program: Program,
+    run: RunId,
+    slots: Mapping[str, Scalar],
+    secrets: Sequence[Commitment],
+    *,
+    at_ms: int,
+    actor: str,
+    agent: str = "",
+    stepping: bool = False,
+) -> Decision:
+    """Decide the first value of a run: its genesis, under this program and its policy.
+
+    ``agent`` is whose shared budgets and windows the run counts against; the program's
+    own unless another is named.
+
+    Raises:
+        ProgramError: PRG-002 where a slot is unknown.
+        RefusedError: FSM-007 or PII-001 where a value does not fit its slot, FSM-017 where it
+            is too much to seal.
+    """
+    _check_slots(program, slots, secrets)
+    now = Snapshot(
+        run=run,
+        program=program.hash,
+        policy=program.policy.hash,
+        state=life.READY,
+        step=program.first,
+        agent=agent or program.agent,
+        slots=drafts.frozen(slots),
+        stepping=stepping,
+    )
+    body = {
+        "state": drafts.frozen({"from": life.NEGOTIATION, "event": "RunCreated", "to": now.state}),
+        "capabilities": capabilities_hash(program),
+        "in": now.slots,
+        "secrets": drafts.listed(tuple(secrets)),
+    }
+    return Decision(now, (Draft("genesis", at_ms, actor, now, MappingProxyType(body)),))
+
+
+def _check_slots(
+    program: Program, slots: Mapping[str, Scalar], secrets: Sequence[Commitment]
+) -> None:
+    unknown = sorted(set(slots) - set(program.slots))
+    if unknown:
+        raise ProgramError("PRG-002", f"the program has no slots {unknown}")
+    sealable.require_secrets(secrets)
+    for name, value in slots.items():
+        results.check_slot(program, name, value, secrets)
+    sealable.require_slots(slots)
+
+
+def transition(program: Program, now: Snapshot, event: Event) -> Decision:
+    """Decide what ``event`` does to a run, and touch nothing.
+
+    The same arguments give the same Decision on any machine in any year: time and funds
+    come in on the event, and keys are derived, not drawn.
+
+    An event that does not belong here is an attack or a late duplicate: it is refused in
+    the Decision and audited, not raised; so is one that cannot be sealed. A terminal run
+    absorbs everything but erasure: the first event of a kind is sealed as ignored, the others
+    are only counted. Under another program or policy than it began under, a run that has not
+    ended refuses everything (PRG-011).
+
+    Raises:
+        TypeError: for an object that is no kind of event: a fault of the caller's code.
+
+    Returns:
+        A Decision whose drafts are to be sealed in order. Its effects are requests: none
+        has happened yet, and each may happen more than once under one key.
+    """
+    handler = HANDLERS.get(type(event))  # every kind of event is there: a test holds it
+    if handler is None:
+        raise _no_event(event)
+    bare = sealable.is_bare(event)
+    said = event if bare else sealable.told(event)
+    if now.state in life.TERMINAL and handler is not terminal.erasing:
+        return terminal.absorbed(program, now, said)
+    try:
+        other = (program.hash, program.policy.hash) != (now.program, now.policy)
+        if other and now.state not in life.TERMINAL:
+            _exchanged()
+        if not bare:
+            sealable.require(event)
+        return drafts.from_where_it_stood(now, handler(program, now, said))
+    except RefusedError as error:
+        return _refused(program, now, said, error)
+
+
+def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decision:
+    """Contain stored damage: name the place, start a new segment, fail a run that was live.
+
+    ``now`` is the run's last value as far as it can be trusted. What was reserved for a
+    payment that is under way stays reserved: nobody knows yet whether it was made.
+    """
+    live = now.state not in life.TERMINAL
+    event = DamageFound(at_ms=at_ms)
+    after = now._replace(reason=(damage.code, damage.text))
+    body = {
+        **drafts.moved(now, event, now.state),
+        "rule": damage.code,
+        "at": damage.at,
+        "expected": damage.expected,
+        "found": damage.found,
+    }
+    sealed = drafts.draft("integrity", event, after, body)
+    if not live:
+        return Decision(snapshot=after, drafts=(sealed,))
+    if after.owed is not None and after.owed.warrant is not None:
+        after = after._replace(reserved=())
+    return drafts.join(sealed, drafts.end(after, event, life.FAILED, damage.code, damage.text))
+
+
+def replay(program: Program, now: Snapshot, events: Sequence[Event]) -> Snapshot:
+    """The snapshot after these events, from ``now``: the same on every machine."""
+    for event in events:
+        now = transition(program, now, event).snapshot
+    return now
+
+
+def capabilities_hash(program: Program) -> str:
+    """The hash of the capability snapshot: every grant with its constraints and its expiry.
+
+    A genesis seals it, and no later value of a run names it: a run goes on under any program of
+    its hash. All of those have the grants of one file, or fewer and narrower ones
+    (``Program.attenuated``), so none has more than the file; but that a run which began under
+    narrowed grants is not led on under the file's own is for whoever holds the run to see to.
+    """
+    grants = {grant.tool: grant_id(grant) for grant in program.grants.values()}
+    return digest(b"nanovm/capabilities/v2\0", encode(grants))
+
+
+# --- events that are about no step -----------------------------------------------------------
+
+
+def _delivered(_: Program, now: Snapshot, event: DeliveryReceived) -> Decision:
+    """A queue message: a wake-up for a run that owes nothing now."""
+    drafts.expect_program(now, event.program)
+    return Decision(now, absorbed="DeliveryReceived")
+
+
+def _exchanged(*_: object) -> Decision:
+    raise RefusedError(EXCHANGED, "Program or policy is not the one the run began under.")
+
+
+def _foreign(*_: object) -> Decision:
+    raise RefusedError("FSM-001", "The outbox held an effect that no sealed intent bears.")
+
+
+def _told_damage(*_: object) -> Decision:
+    raise RefusedError("FSM-002", "Damage is found in stored bytes, not told in an event.")
+
+
+def _no_event(found: object) -> TypeError:
+    text = "an event of a kind in nanovm_core.core.events that has a line in fsm.HANDLERS"
+    return TypeError(f"a run takes {text}, not {type(found).__name__}; nothing was decided")
+
+
+def _refused(program: Program, now: Snapshot, event: Event, error: RefusedError) -> Decision:
+    """Seal the refusal. A refused answer of the model counts against it; nothing else changes."""
+    refusal = Refusal(code=error.code, text=error.text, where=_where(error.__traceback__))
+    answers, after = False, now
+    spent: tuple[Reservation, ...] = ()
+    own = error.code != EXCHANGED  # under another program no step is the run's own
+    if own and isinstance(event, ProposalReceived) and results.answers(program, now, event):
+        answers = True
+        after, spent = results.refused_answer(now, event)
+    body = {
+        **drafts.moved(now, event, now.state),
+        "rule": error.code,
+        "decision": drafts.verdict("BLOCKED", error.code),
+        **_carried(event),
+    }
+    sealed = drafts.draft("refused", event, after, body)
+    then = results.after_refusal(program, after, event) if answers else Decision(after)
+    return drafts.join(sealed, then, spent)._replace(refusal=refusal)
+
+
+def _carried(event: Event) -> dict[str, object]:
+    """What a refused event brought along, by ref."""
+    if not isinstance(event, ProposalReceived) or event.secret is None:
+        return {}
+    return {
+        "in": drafts.frozen({event.secret.slot: event.secret.ref}),
+        "secrets": drafts.listed((event.secret,)),
+    }
+
+
+def _where(trace: TracebackType | None) -> str:
+    """File, line and function of the frame that raised: the line that decided."""
+    if trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    file = PACKAGE + code.co_filename.replace("\\", "/").rpartition(PACKAGE)[2]
+    return f"{file}:{trace.tb_lineno} {code.co_name}"
+
+
+HANDLERS: Mapping[type[Event], Handler] = MappingProxyType(
+    {
+        RunStarted: commands.started,
+        EffectDone: results.done,
+        EffectFailed: results.failed,
+        EffectUnknown: results.unknown,
+        EffectWaiting: results.waiting,
+        AnswerArrived: results.answered,
+        TimePassed: results.time_passed,
+        ProposalReceived: results.proposed,
+        PauseRequested: commands.paused,
+        ResumeRequested: commands.resumed,
+        StepRequested: commands.resumed,
+        Approved: commands.approved,
+        Declined: commands.declined,
+        KillRequested: commands.stopped,
+        DeliveryReceived: _delivered,
+        ProgramRefused: _exchanged,
+        ForeignIntent: _foreign,
+        DamageFound: _told_damage,
+        ErasureRequested: terminal.erasing,
+        ErasureDone: terminal.erasing,
+        ErasureRefused: terminal.erasing,
+    }
+)

@@ -1,0 +1,217 @@
+"""What every move of a run is made of: drafts, states with their effects, settling, ending."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from nanovm_core.core import budget
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.events import Event
+from nanovm_core.core.gate import Facts
+from nanovm_core.core.messages import (
+    Args,
+    Commitment,
+    Decision,
+    Draft,
+    Effect,
+    Reservation,
+    Scalar,
+    Snapshot,
+)
+from nanovm_core.core.policy import UNKNOWN_OUTCOME
+from nanovm_core.errors import RefusedError
+
+_NONE: tuple[str, ...] = ()
+
+
+def frozen(slots: Mapping[str, Scalar]) -> Args:
+    """A copy of the slots that nobody can change."""
+    return MappingProxyType(dict(slots))
+
+
+def listed(secrets: tuple[Commitment, ...]) -> tuple[Mapping[str, str], ...]:
+    """Commitments as an envelope holds them."""
+    return tuple([MappingProxyType(each._asdict()) for each in secrets])
+
+
+def verdict(word: str, *rules: str) -> Mapping[str, object]:
+    """The ``decision`` field of an envelope."""
+    return MappingProxyType({"verdict": word, "rules": rules})
+
+
+def expect(now: Snapshot, event: Event) -> None:
+    """Return if the table lets this event come in the run's state.
+
+    Raises:
+        RefusedError: FSM-002.
+    """
+    if (now.state, type(event).__name__) not in life.TABLE:
+        raise RefusedError("FSM-002", f"From {now.state}, {type(event).__name__} leads nowhere.")
+
+
+def expect_program(now: Snapshot, named: str) -> None:
+    """Return if a message names the program that the run began under (PRG-010)."""
+    if named != now.program:
+        raise RefusedError("PRG-010", "The message names another program than the genesis.")
+
+
+def moved(now: Snapshot, event: Event, to: str) -> dict[str, object]:
+    """The ``step`` and ``state`` fields of an envelope."""
+    return {
+        "step": now.step,
+        "state": between(now.state, event, to),
+    }
+
+
+def between(left: str, event: Event, to: str) -> Mapping[str, str]:
+    """The ``state`` field of an envelope."""
+    return MappingProxyType({"from": left, "event": type(event).__name__, "to": to})
+
+
+def draft(kind: str, event: Event, after: Snapshot, body: Mapping[str, object]) -> Draft:
+    """An envelope's draft at the event's time, in its actor's name; ``body`` becomes its own.
+
+    What lies in the fields of ``body`` must be frozen: tests look into every draft's last field.
+    """
+    return Draft(kind, event.at_ms, event.actor, after, MappingProxyType(body))
+
+
+def join(first: Draft, then: Decision, budgets: tuple[Reservation, ...] = ()) -> Decision:
+    """A decision with one more draft before its own; the last draft seals its snapshot."""
+    if not then.drafts:
+        first = first._replace(after=then.snapshot)
+    drafts, paid = (first, *then.drafts), (*budgets, *then.budgets)
+    return Decision(then.snapshot, drafts, then.effects, paid, then.refusal, then.absorbed)
+
+
+def from_where_it_stood(now: Snapshot, decision: Decision) -> Decision:
+    """The decision with drafts that are a path: the first begins at the state before the event."""
+    first = decision.drafts[0] if decision.drafts else None
+    state: Any = first.body.get("state") if first is not None else None
+    if first is None or state is None or state["from"] == now.state:
+        return decision
+    body = MappingProxyType({**first.body, "state": MappingProxyType({**state, "from": now.state})})
+    return decision._replace(drafts=(first._replace(body=body), *decision.drafts[1:]))
+
+
+def facts(now: Snapshot, event: Event) -> Facts:
+    """What the gate may know when it decides: the run's value and what came in on the event."""
+    return Facts(
+        slots=now.slots,
+        ledger=event.ledger,
+        used=now.used,
+        history=event.history,
+        agent=now.agent,
+        at_ms=event.at_ms,
+        approved=now.approved,
+        revoked=event.revoked,
+        refused=now.refused,
+        started_ms=now.started_ms,
+    )
+
+
+def issued(owed: Effect) -> dict[str, object]:
+    """The ``warrant`` field of an envelope."""
+    if owed.warrant is None:
+        return {}
+    return {"warrant": MappingProxyType(owed.warrant._asdict())}
+
+
+def suspend(
+    now: Snapshot, event: Event, to: str, code: str, text: str, *, held_by: str = ""
+) -> Decision:
+    """Suspend the run, saying what it waits for."""
+    after = to_state(now, event, to, held_by=held_by, reason=(code, text))
+    body = {**moved(now, event, to), "rule": code, "outcome": to.partition(".")[2]}
+    if held_by:
+        body["decision"] = verdict("HELD", held_by)
+    return Decision(after, (draft("suspended", event, after, body),))
+
+
+def end(now: Snapshot, event: Event, to: str, code: str, text: str) -> Decision:
+    """End the run. What was reserved is given back, unless nobody knows whether it was spent."""
+    given_back = () if now.held_by == UNKNOWN_OUTCOME else release(now)[1]
+    after = to_state(now, event, to, held_by="", reason=(code, text) if code else None)
+    body = {**moved(now, event, to), "rule": code, "outcome": to.partition(".")[2]}
+    return Decision(after, (draft("terminal", event, after, body),), (), given_back)
+
+
+def release(now: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
+    """The snapshot with nothing frozen, and what the shared accounts get back."""
+    return _settled(now, budget.release(now.reserved))
+
+
+def settle(
+    now: Snapshot, actual: Mapping[str, int] = MappingProxyType({})
+) -> tuple[Snapshot, tuple[Reservation, ...]]:
+    """The snapshot with what was frozen spent, ``actual`` of it where that is known by unit."""
+    return _settled(now, budget.settle(now.reserved, actual)) if now.reserved else (now, ())
+
+
+def _settled(
+    now: Snapshot, changes: tuple[Reservation, ...]
+) -> tuple[Snapshot, tuple[Reservation, ...]]:
+    if not changes:
+        return now, ()
+    after = now._replace(reserved=(), used=budget.own_use(now.used, changes))
+    return after, tuple(each for each in changes if not each.account.startswith(budget.OWN))
+
+
+def to_state(now: Snapshot, event: Event, to: str, **changes: Any) -> Snapshot:
+    """The snapshot in state ``to``, with the exit and entry effects that the lifecycle names.
+
+    ``changes`` are fields that the move changes too.
+    """
+    left, entered = life.GROUP[now.state], life.GROUP[to]
+    if left != entered:
+        for name in (*life.EXIT.get(left, _NONE), *life.ENTRY.get(entered, _NONE)):
+            changes |= STATE_EFFECTS[name](now, event)
+    return now._replace(state=to, **changes)
+
+
+# --- entry and exit effects: what ``lifecycle.ENTRY`` and ``lifecycle.EXIT`` name ------------
+# Each gives the fields that it changes; where two change one field, the later one counts.
+
+
+def _start_clock(_: Snapshot, event: Event) -> dict[str, Any]:
+    return {"started_ms": event.at_ms}
+
+
+def _stop_clock(_: Snapshot, event: Event) -> dict[str, Any]:
+    return {"suspended_ms": event.at_ms}
+
+
+def _go_on_with_clock(now: Snapshot, event: Event) -> dict[str, Any]:
+    """The time in between did not count: not for the run's limit, not for a deadline."""
+    lost_ms = max(0, event.at_ms - now.suspended_ms)
+    deadline_ms = now.deadline_ms + lost_ms if now.deadline_ms else 0
+    started_ms = now.started_ms + lost_ms
+    return {"suspended_ms": 0, "started_ms": started_ms, "deadline_ms": deadline_ms}
+
+
+def _drop_warrant(now: Snapshot, _: Event) -> dict[str, Any]:
+    """What was authorized before the suspension is authorized anew after it, or not at all."""
+    if now.owed is None or now.owed.warrant is None:
+        return {}
+    return {"owed": now.owed._replace(warrant=None)}
+
+
+def _revoke_authority(_: Snapshot, __: Event) -> dict[str, Any]:
+    return {"owed": None, "awaits": "", "deadline_ms": 0}
+
+
+def _release_budgets(now: Snapshot, _: Event) -> dict[str, Any]:
+    after = now if now.held_by == UNKNOWN_OUTCOME else release(now)[0]
+    return {"reserved": (), "used": after.used}
+
+
+STATE_EFFECTS: Mapping[str, Callable[[Snapshot, Event], dict[str, Any]]] = MappingProxyType(
+    {
+        "start_clock": _start_clock,
+        "stop_clock": _stop_clock,
+        "go_on_with_clock": _go_on_with_clock,
+        "drop_warrant": _drop_warrant,
+        "revoke_authority": _revoke_authority,
+        "release_budgets": _release_budgets,
+    }
+)

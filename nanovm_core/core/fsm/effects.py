@@ -1,0 +1,94 @@
+"""What is owed: an effect's key, its need, its warrant, and the intent that it is sealed with."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from nanovm_core.core.canonical import digest
+from nanovm_core.core.events import Event
+from nanovm_core.core.fsm.drafts import between, draft, frozen, issued, verdict
+from nanovm_core.core.messages import Args, Decision, Effect, Reservation, Snapshot
+from nanovm_core.core.program import MODEL, Program, Step
+from nanovm_core.core.warrants import binding, mint
+from nanovm_core.errors import RefusedError
+
+
+def effect_key(now: Snapshot, step: str, tool: str, attempt: int) -> str:
+    """The idempotency key: hash(run, step, tool, attempt), 64 lower-case hex digits.
+
+    It is one key only as far as the run's id is one: ids are to be unique in the world.
+    """
+    parts = "\0".join((now.run, step, tool, str(attempt)))
+    return digest(b"nanovm/effect/v1\0", parts.encode())
+
+
+def judged_call(now: Snapshot) -> tuple[str, Args]:
+    """The judged call; a run that has none is charged for nothing."""
+    if now.call is None:
+        raise RefusedError("FSM-004", "There is no judged call at this point of the run.")
+    return now.call
+
+
+def needed(
+    program: Program, now: Snapshot, step: Step, granted: str, args: Args
+) -> Mapping[str, int]:
+    """What to freeze; another attempt keeps what the first one froze."""
+    if now.reserved:
+        return {}
+    tokens = {"tokens": step.tokens_max} if step.kind == MODEL else {}
+    return {**tokens, **program.gate.need(granted, args)} if granted else tokens
+
+
+def owe(
+    before: Snapshot,
+    now: Snapshot,
+    owed: Effect,
+    step: Step,
+    event: Event,
+    budgets: tuple[Reservation, ...],
+    authority: Mapping[str, object] = MappingProxyType({}),
+) -> Decision:
+    """Seal the intent and hand the effect out."""
+    deadline_ms = event.at_ms + step.timeout_ms
+    refused = now.refused if now.step == owed.step else 0
+    after = now._replace(
+        step=owed.step,
+        attempt=owed.attempt,
+        refused=refused,
+        owed=owed,
+        deadline_ms=deadline_ms,
+        begun=now.begun + 1,
+    )
+    body = {
+        "step": owed.step,
+        "state": between(before.state, event, after.state),
+        "tool": owed.tool,
+        "idempotency_key": owed.key,
+        "in": owed.args,
+        **authority,
+    }
+    return Decision(after, (draft("intent", event, after, body),), (owed,), budgets)
+
+
+def authority(
+    rules: tuple[str, ...], taken: tuple[Reservation, ...], owed: Effect, event: Event
+) -> Mapping[str, object]:
+    """The decision, the reservation and the warrant that a granted call is sealed with."""
+    reserved = {each.account: each.reserved for each in taken}
+    ledger = event.ledger
+    left = {name: ledger[name] - reserved[name] for name in reserved if name in ledger}
+    return {
+        "decision": verdict("ACCEPTED", *rules),
+        "budget": MappingProxyType({"reserved": frozen(reserved), "left": frozen(left)}),
+        **issued(owed),
+    }
+
+
+def warranted(program: Program, now: Snapshot, owed: Effect, event: Event) -> Effect:
+    """The effect under a new warrant: for exactly this call, and no longer than the grant."""
+    bound = binding(now.run, program.hash, owed)
+    ttl_ms = program.limits.warrant_ttl_ms
+    grant = program.grants.get(owed.tool)
+    expires_ms = grant.expires_ms if grant else event.at_ms  # taken away: for what comes back only
+    if expires_ms:
+        ttl_ms = min(ttl_ms, expires_ms - event.at_ms)
+    return owed._replace(warrant=mint(bound, at_ms=event.at_ms, ttl_ms=ttl_ms))

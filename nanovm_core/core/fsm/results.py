@@ -1,0 +1,300 @@
+"""What the answers of effects and of models do to a run."""
+
+from collections.abc import Mapping, Sequence
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.arguments import PLACEHOLDER
+from nanovm_core.core.capabilities import REF, check_names, readers, resolve
+from nanovm_core.core.events import (
+    AnswerArrived,
+    EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
+    Event,
+    ProposalReceived,
+    TimePassed,
+)
+from nanovm_core.core.fsm import sealable
+from nanovm_core.core.fsm.advance import enter, follow, give_up, intend
+from nanovm_core.core.fsm.drafts import (
+    draft,
+    expect,
+    expect_program,
+    facts,
+    frozen,
+    join,
+    listed,
+    moved,
+    settle,
+    suspend,
+    to_state,
+)
+from nanovm_core.core.fsm.effects import effect_key
+from nanovm_core.core.messages import (
+    NOTHING,
+    Args,
+    Commitment,
+    Decision,
+    Effect,
+    Reservation,
+    Scalar,
+    Snapshot,
+)
+from nanovm_core.core.policy import UNKNOWN_OUTCOME
+from nanovm_core.core.program import EFFECT, MODEL, SLOT_TYPES, Program, Step
+from nanovm_core.core.proposals import Call, read_proposal
+from nanovm_core.errors import RefusedError
+
+
+def answers(program: Program, now: Snapshot, event: ProposalReceived) -> bool:
+    """Whether this proposal answers the open intent of the model step the run stands at.
+
+    The key is all that it takes, for a proposal is untrusted whoever brings it: anybody who has
+    the key can use up the model's attempts, and no more than those.
+    Under the key of another step it does not: it would take back what that step owes.
+    """
+    owed = now.owed
+    if owed is None or owed.key != event.key or _step(program, now).kind != MODEL:
+        return False
+    return (now.state, "ProposalReceived") in life.TABLE
+
+
+def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Commitment]) -> None:
+    """Hold a value to its slot's type; a personal one is the ref of one of these secrets.
+
+    Raises:
+        RefusedError: FSM-007 or PII-001, naming the slot and never its value.
+    """
+    kind = program.slots[name].type
+    if type(value) is not SLOT_TYPES[kind] or not sealable.value(value):
+        raise RefusedError("FSM-007", f"The slot {name!r} takes a value of type {kind}.")
+    if kind == "ref":
+        committed = any((secret.slot, secret.ref) == (name, value) for secret in secrets)
+        if not committed or not REF.fullmatch(str(value)):
+            raise RefusedError("PII-001", f"The slot {name!r} takes a committed vault ref only.")
+
+
+def done(program: Program, now: Snapshot, event: EffectDone) -> Decision:
+    """Take the result of the one effect that is owed, and go on."""
+    owed = _owed(now, event, event.key)
+    return _taken(program, now, event, owed.tool)
+
+
+def waiting(program: Program, now: Snapshot, event: EffectWaiting) -> Decision:
+    """The effect is under way and its answer comes later: wait for it under the effect's key."""
+    owed = _owed(now, event, event.key)
+    step = _step(program, now)
+    if step.kind == MODEL:
+        raise RefusedError("FSM-015", "Only an effect can be under way; a model answers.")
+    state = life.WAITING if now.state == life.ACTIVE else now.state
+    until_ms = min(filter(None, (event.until_ms, event.at_ms + step.timeout_ms)))
+    stood_ms = event.at_ms - now.suspended_ms if now.suspended_ms else 0  # so far, in a pause
+    after = now._replace(state=state, awaits=owed.key, deadline_ms=max(1, until_ms - stood_ms))
+    body = {**moved(now, event, state), "tool": owed.tool, "idempotency_key": owed.key}
+    sealed = draft("result", event, after, body | {"outcome": "waiting"})
+    return Decision(after, (sealed,))
+
+
+def answered(program: Program, now: Snapshot, event: AnswerArrived) -> Decision:
+    """Take what the run waits for, once, if it names run, program and awaited key.
+
+    The runtime has to vouch for who answers: whoever reads the program can derive the key.
+    It is never too late for it: where a person was asked what became of it, this is what became.
+    """
+    expect_program(now, event.program)
+    if event.run != now.run:
+        raise RefusedError("FSM-015", "The answer names another run.")
+    if not now.awaits or event.key != now.awaits:
+        raise RefusedError("FSM-015", "No answer is awaited under this key, or it came before.")
+    if not event.vouched:
+        raise RefusedError("FSM-018", "Nobody vouches for who answers; the key proves nothing.")
+    expect(now, event)
+    at = now._replace(state=life.ACTIVE) if now.state == life.WAITING else now
+    if now.state == life.APPROVAL:
+        at = to_state(now, event, life.ACTIVE, held_by="", reason=None)
+    if event.code:
+        return _failed(program, now, at._replace(awaits=""), event, event.code, event.text)
+    return _taken(program, at, event, now.owed.tool if now.owed else "")
+
+
+def _taken(
+    program: Program, now: Snapshot, event: EffectDone | AnswerArrived, tool: str
+) -> Decision:
+    """Fill the step's slots, settle what was frozen for it, seal the result, and go on."""
+    step = _step(program, now)
+    if step.kind == MODEL:
+        raise RefusedError("FSM-004", "A model step is answered by a proposal, not by a result.")
+    slots = _filled(program, now, step, event)
+    after, spent = settle(now)
+    call = None if step.call else now.call
+    after = after._replace(slots=slots, owed=None, awaits="", deadline_ms=0, call=call)
+    body = {
+        **moved(now, event, now.state),
+        "tool": tool,
+        "idempotency_key": event.key,
+        "outcome": event.outcome,
+    }
+    if event.out:
+        body |= {"out": frozen(event.out), "secrets": listed(event.secrets)}
+    sealed = draft("result", event, after, body)
+    return join(sealed, follow(program, after, step, event), spent)
+
+
+def failed(program: Program, now: Snapshot, event: EffectFailed) -> Decision:
+    """Take a known failure: the next attempt where the program has one, else its error path."""
+    _owed(now, event, event.key)
+    return _failed(program, now, now, event, event.code, event.text, retry=event.retry)
+
+
+def _failed(
+    program: Program,
+    now: Snapshot,
+    at: Snapshot,
+    event: Event,
+    code: str,
+    text: str,
+    *,
+    retry: bool = False,
+) -> Decision:
+    """Seal that the step is known to have failed, and what comes of it."""
+    step = _step(program, now)
+    after = at._replace(owed=None, deadline_ms=0)
+    retry = retry and now.attempt - now.refused < step.retry.attempts_max
+    body = {**moved(now, event, at.state), "rule": code, "outcome": "failed"}
+    if now.owed is not None:
+        body |= {"tool": now.owed.tool, "idempotency_key": now.owed.key}
+    if not retry:
+        return join(draft("failed", event, after, body), give_up(program, after, event, code, text))
+    after = after._replace(attempt=now.attempt + 1)
+    delay_ms = backoff_ms(now, step)
+    if delay_ms and after.state == life.ACTIVE:
+        after = after._replace(state=life.IDLE, deadline_ms=event.at_ms + delay_ms)
+        body["state"] = moved(now, event, life.IDLE)["state"]
+    sealed = draft("failed", event, after, body)
+    if after.state != life.ACTIVE:
+        return Decision(after, (sealed,))
+    return join(sealed, intend(program, after, after, step, event))
+
+
+def backoff_ms(now: Snapshot, step: Step) -> int:
+    """How long the next attempt waits: doubled each time, and up to a quarter more by its key."""
+    retry = step.retry
+    delay_ms = min(retry.backoff_max_ms, retry.backoff_ms << min(now.attempt - now.refused - 1, 32))
+    spread = int(effect_key(now, step.name, "backoff", now.attempt)[:8], 16)
+    return delay_ms + delay_ms * spread // (4 << 32)
+
+
+def time_passed(program: Program, now: Snapshot, event: TimePassed) -> Decision:
+    """Nothing, unless the deadline is over: then the wait, the attempt or the pause before one."""
+    expect(now, event)
+    if not now.deadline_ms or event.at_ms < now.deadline_ms:
+        return Decision(now)
+    step = _step(program, now)
+    if now.state == life.IDLE:
+        after = now._replace(state=life.ACTIVE, deadline_ms=0)
+        return intend(program, now, after, step, event)
+    text = f"Nobody answered the step {step.name} in time."
+    if now.owed is not None and now.owed.tool in program.granted:
+        return suspend(now, event, life.APPROVAL, "FSM-014", text, held_by=UNKNOWN_OUTCOME)
+    at = now._replace(state=life.ACTIVE, awaits="")
+    return _failed(program, now, at, event, "FSM-014", text, retry=step.kind == EFFECT)
+
+
+def unknown(_: Program, now: Snapshot, event: EffectUnknown) -> Decision:
+    """Nobody can tell what happened: wait for a person, with the effect still owed."""
+    _owed(now, event, event.key)
+    return suspend(now, event, life.APPROVAL, event.code, event.text, held_by=UNKNOWN_OUTCOME)
+
+
+def proposed(program: Program, now: Snapshot, event: ProposalReceived) -> Decision:
+    """Judge a proposal whole: what it is, whether it belongs here, whether it may be done."""
+    call = read_proposal(event.raw)
+    if not answers(program, now, event):
+        _out_of_turn(program, call)
+    expect(now, event)
+    step = _step(program, now)
+    allowed = program.gate.permit(call, facts(now, event), step.accepts)
+    after, spent = settle(now, _tokens(event))
+    judged = (call.tool, allowed.args)
+    after = after._replace(owed=None, deadline_ms=0, call=judged, approved=())
+    body = {
+        **moved(now, event, now.state),
+        "tool": step.tool,
+        "idempotency_key": event.key,
+        "outcome": "proposed",
+        "out": frozen({event.secret.slot: event.secret.ref} if event.secret else {}),
+        "secrets": listed((event.secret,) if event.secret else ()),
+    }
+    return join(draft("result", event, after, body), follow(program, after, step, event), spent)
+
+
+def _tokens(event: ProposalReceived) -> Mapping[str, int]:
+    """What the model used, if its own worker says so; else all that was reserved for it."""
+    return {"tokens": event.tokens} if event.by_holder else {}
+
+
+def _out_of_turn(program: Program, call: Call) -> None:
+    """Refuse a proposal that nobody asked for, by the first thing that is wrong with its form.
+
+    It is held to no slot, and a placeholder stands for itself: whoever proposes out of turn
+    would learn by the code what the run holds.
+    """
+    resolve(program.grants, call.tool)
+    if not any(call.tool in step.accepts for step in program.steps.values()):
+        raise RefusedError("CAP-002", f"{call.tool} cannot be proposed; the program calls it.")
+    tool = program.tools[call.tool]
+    check_names(tool, call.args)
+    for name, read in readers(tool):
+        value = call.args[name]
+        if not (isinstance(value, str) and PLACEHOLDER.fullmatch(value)):
+            read(value, NOTHING)
+    raise RefusedError("FSM-004", "No proposal is awaited at this point of the run.")
+
+
+def refused_answer(
+    now: Snapshot, event: ProposalReceived
+) -> tuple[Snapshot, tuple[Reservation, ...]]:
+    """The snapshot after a refused answer: one more counted, and what the model used is spent."""
+    after, spent = settle(now, _tokens(event))
+    refused, attempt = now.refused + 1, now.attempt + 1
+    return after._replace(refused=refused, attempt=attempt, owed=None, deadline_ms=0), spent
+
+
+def after_refusal(program: Program, now: Snapshot, event: Event) -> Decision:
+    """Ask the model again, or give the step up where it was refused too often."""
+    if now.refused >= program.limits.proposals_max:
+        text = f"The model's proposals were refused {now.refused} times; nothing was done."
+        return give_up(program, now, event, "FSM-005", text)
+    return Decision(now) if now.state != life.ACTIVE else enter(program, now, now, event)
+
+
+def _step(program: Program, now: Snapshot) -> Step:
+    return program.steps[now.step]
+
+
+def _owed(now: Snapshot, event: Event, key: str) -> Effect:
+    """The effect that is owed under this key, if its own worker says what came of it."""
+    expect(now, event)
+    owed = now.owed
+    if owed is None or owed.key != key:
+        raise RefusedError("FSM-001", "No effect with a sealed intent is owed under this key.")
+    if not event.by_holder:
+        raise RefusedError("FSM-012", "The result does not come from the worker on this effect.")
+    if now.awaits:
+        raise RefusedError("FSM-015", "This effect waits for an answer from elsewhere by now.")
+    return owed
+
+
+def _filled(program: Program, now: Snapshot, step: Step, event: EffectDone | AnswerArrived) -> Args:
+    """The slots after a step: its own ones set, by type; personal ones by committed ref."""
+    if not event.out and not step.drops:
+        return now.slots
+    for name, value in event.out.items():
+        if name not in step.fills:
+            raise RefusedError("FSM-007", f"Step {step.name} may not fill the slot {name!r}.")
+        check_slot(program, name, value, event.secrets)
+    kept = {name: value for name, value in now.slots.items() if name not in step.drops}
+    filled = {**kept, **event.out}
+    sealable.require_slots(filled)
+    return frozen(filled)

@@ -1,0 +1,93 @@
+"""What still comes to a run that has ended: it is absorbed, or it erases."""
+
+from types import MappingProxyType
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.events import (
+    EffectDone,
+    ErasureDone,
+    ErasureRefused,
+    ErasureRequested,
+    Event,
+)
+from nanovm_core.core.fsm import drafts as moves
+from nanovm_core.core.fsm import results, sealable
+from nanovm_core.core.messages import Decision, Refusal, Scalar, Snapshot
+from nanovm_core.core.program import Program
+from nanovm_core.errors import RefusedError
+
+KEPT_BY_LAW = "PII-012"
+HERE = "nanovm_core/core/fsm/terminal.py erasing"
+
+
+def absorbed(program: Program, now: Snapshot, event: Event) -> Decision:
+    """δ(terminal, anything): no change, no effect; sealed once a kind.
+
+    A result from the run's own worker is a kind of its own, so that nobody's forged one can
+    use up its place.
+    """
+    from_worker = isinstance(event, EffectDone) and event.by_holder
+    kind = type(event).__name__ + ("FromWorker" if from_worker else "")
+    if kind in now.ignored:
+        return Decision(snapshot=now, absorbed=kind)
+    after = now._replace(ignored=tuple(sorted({*now.ignored, kind})))
+    body = {
+        **moves.moved(now, event, now.state),
+        "rule": "FSM-003",
+        "decision": moves.verdict("IGNORED", "FSM-003"),
+        **_late(program, event),
+    }
+    return Decision(after, (moves.draft("ignored", event, after, body),), absorbed=kind)
+
+
+def _late(program: Program, event: Event) -> dict[str, object]:
+    """The clear part of a worker's result that came after the end: what happened outside, happened.
+
+    Refs are left out, for nothing enters the vault of a run that has ended; so is whatever no
+    step could have filled in.
+    """
+    if not isinstance(event, EffectDone) or not event.by_holder:
+        return {}
+    clear: dict[str, Scalar] = {}
+    try:
+        sealable.require(event)
+        for name, value in event.out.items():
+            if _is_clear(program, name, value):
+                clear[name] = value
+        sealable.require_slots(clear)
+    except RefusedError:
+        return {}
+    return {"out": moves.frozen(clear)}
+
+
+def _is_clear(program: Program, name: str, value: Scalar) -> bool:
+    """Whether a slot of this name could hold this value, with no vault."""
+    if name not in program.slots or program.slots[name].type == "ref":
+        return False
+    try:
+        results.check_slot(program, name, value, ())
+    except RefusedError:
+        return False
+    return True
+
+
+def erasing(
+    _: Program, now: Snapshot, event: ErasureRequested | ErasureDone | ErasureRefused
+) -> Decision:
+    """Erasure changes no state; it is sealed in a run that has ended, its refusal in any."""
+    asked = {"refs": tuple(sorted(event.refs)), "reason": event.reason}
+    body: dict[str, object] = {"in": MappingProxyType(asked)}
+    if isinstance(event, ErasureRefused):
+        kept = {"ground": event.ground, "until_ms": event.until_ms}
+        body |= {"rule": KEPT_BY_LAW, "out": MappingProxyType(kept)}
+        refusal = Refusal(code=KEPT_BY_LAW, text="A law keeps it for now.", where=HERE)
+        drafts = (moves.draft("erasure_refused", event, now, body),)
+        return Decision(now, drafts, refusal=refusal)
+    if now.state not in life.TERMINAL:
+        raise RefusedError("FSM-010", "The run has not ended; stop it first.")
+    kind = "erasure_requested"
+    if isinstance(event, ErasureDone):
+        kind = "erasure_done"
+        gone = {"destroyed": moves.frozen(event.destroyed), "kept": event.kept}
+        body["out"] = MappingProxyType(gone)
+    return Decision(now, (moves.draft(kind, event, now, body),))

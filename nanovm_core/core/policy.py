@@ -1,0 +1,173 @@
+"""Policy: ordered rules over slots, proposals and history; what no rule allows is denied."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from nanovm_core.conditions import Condition, Context
+from nanovm_core.core.budget import Budget
+from nanovm_core.core.canonical import digest
+from nanovm_core.core.messages import Recorded
+from nanovm_core.errors import ConditionError, RefusedError
+
+ADMISSION, AUTHORIZE = "admission", "authorize"
+STAGES = (ADMISSION, AUTHORIZE)
+ALLOW, HOLD, DENY = "allow", "hold", "deny"
+OUTCOMES = (ALLOW, HOLD, DENY)
+HARD, SOFT = "hard", "soft"
+LEVELS = (HARD, SOFT)
+CALLS, FAILURES, REFUSALS, IN_A_ROW = "calls", "failures", "refusals", "failures_in_a_row"
+COUNTS = (CALLS, FAILURES, REFUSALS, IN_A_ROW)
+WORKSPACE, AGENT = "workspace", "agent"
+WINDOW_SCOPES = (WORKSPACE, AGENT)
+RECORDS_MAX = 256  # the newest records a window looks at; its count never exceeds them
+UNKNOWN_OUTCOME = "unknown-outcome"  # the runtime's own hold; no rule may bear its name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRule:
+    """One rule. ``at``: before the model is asked, or when its proposal is judged.
+
+    ``level``: hard rules of a program cannot be lifted. ``tools`` limits the rule to these
+    tools; empty is every tool.
+    """
+
+    id: str
+    at: str
+    outcome: str
+    when: Condition
+    why: str
+    approvable: bool = False
+    level: str = SOFT
+    tools: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What rules read as ``$history.<name>``: a count over the recorded calls."""
+
+    name: str
+    counts: str
+    within_ms: int = 0  # not for failures_in_a_row
+    scope: str = WORKSPACE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """What a policy's author expects of it: ``expect`` (and ``rule``) where ``given`` holds."""
+
+    name: str
+    given: Mapping[str, object]
+    expect: str
+    rule: str = ""
+    at: str = AUTHORIZE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A compiled policy; ``hash`` names the exact bytes it came from. It denies by default."""
+
+    name: str
+    hash: str
+    rules: tuple[PolicyRule, ...] = ()
+    windows: tuple[Window, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    lifts: tuple[str, ...] = ()  # soft rules of the program that this policy takes away
+    examples: tuple[Example, ...] = field(default=(), repr=False)
+
+
+class Outcome(NamedTuple):
+    """What the rules say where they do not deny: those that allowed, or the one that holds."""
+
+    rules: tuple[str, ...]
+    hold: PolicyRule | None = None
+
+
+DENY_ALL = Policy(name="deny-all", hash=digest(b"nanovm/policy/v1\0", b""))
+
+
+# --- rules -----------------------------------------------------------------------------------
+
+
+def judge(rules: Sequence[PolicyRule], context: Context, approved: tuple[str, ...] = ()) -> Outcome:
+    """Evaluate every one of these rules: deny wins over hold, hold over allow.
+
+    A hold in ``approved``, whose rule says that a person may lift it, counts as an allow.
+
+    Raises:
+        RefusedError: POL-002 on any evaluation error, POL-003 denied, POL-001 nothing allows.
+    """
+    return verdict(rules)(context, approved)
+
+
+Verdict = Callable[[Context, tuple[str, ...]], Outcome]
+
+
+def verdict(rules: Sequence[PolicyRule]) -> Verdict:
+    """``judge`` for these rules, with nothing left to look up."""
+    plan = tuple((rule.when.run, rule.outcome, rule) for rule in rules)
+
+    def decide(context: Context, approved: tuple[str, ...]) -> Outcome:
+        allowed: tuple[str, ...] = ()
+        denied = held = None
+        for run, outcome, rule in plan:
+            try:
+                fires = run(context)
+            except ConditionError as error:
+                raise _unknowable(rule, error) from error
+            if not fires:
+                continue
+            if outcome == ALLOW or (outcome == HOLD and rule.approvable and rule.id in approved):
+                allowed += (rule.id,)
+            elif outcome == HOLD:
+                held = held or rule
+            else:
+                denied = denied or rule
+        if denied is not None:
+            raise RefusedError("POL-003", f"{denied.why} (rule {denied.id})")
+        if held is not None:
+            return Outcome((held.id,), held)
+        if not allowed:
+            raise RefusedError("POL-001", "No rule of the policy allows it.")
+        return Outcome(allowed)
+
+    return decide
+
+
+def _unknowable(rule: PolicyRule, error: ConditionError) -> RefusedError:
+    return RefusedError(
+        "POL-002", f"Rule {rule.id} could not be evaluated ({error.code}); an error denies."
+    )
+
+
+# --- windows ---------------------------------------------------------------------------------
+
+
+def counted(
+    windows: Iterable[Window], history: Sequence[Recorded], agent: str, at_ms: int
+) -> dict[str, int]:
+    """What each window counts at ``at_ms``: time comes from events, and only from them.
+
+    ``history`` is in order, the newest last; the newest RECORDS_MAX of it are looked at.
+    Time never goes back: where ``at_ms`` lies before the newest record, the record's time
+    counts, so that no earlier event looks past a call. A call leaves two records, ``called``
+    and then ``done`` or ``failed``; only these two make or break a row of failures.
+    """
+    past = history[-RECORDS_MAX:]
+    at_ms = max([at_ms, *(each.at_ms for each in past)])
+    return {window.name: _count(window, past, agent, at_ms) for window in windows}
+
+
+def _count(window: Window, past: Sequence[Recorded], agent: str, at_ms: int) -> int:
+    mine = [each for each in past if window.scope == WORKSPACE or each.agent == agent]
+    if window.counts == IN_A_ROW:
+        ends = [each.outcome for each in mine if each.outcome in ("done", "failed")]
+        row = 0
+        while row < len(ends) and ends[-1 - row] == "failed":
+            row += 1
+        return row
+    since_ms, outcome = at_ms - window.within_ms, _OUTCOME[window.counts]
+    return sum(each.outcome == outcome and each.at_ms >= since_ms for each in mine)
+
+
+_OUTCOME = {CALLS: "called", FAILURES: "failed", REFUSALS: "refused"}

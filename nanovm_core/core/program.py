@@ -1,0 +1,190 @@
+"""The program: one immutable checked value, named by the hash of the bytes it came from."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from nanovm_core.conditions import Condition
+from nanovm_core.core.budget import Budget, Limits
+from nanovm_core.core.capabilities import Grant, Tool, attenuate
+from nanovm_core.core.contexts import Surroundings, misread
+from nanovm_core.core.decider import Decider, joined_hash
+from nanovm_core.core.gate import Gate, compile_gate
+from nanovm_core.core.policy import DENY_ALL, HARD, Policy, PolicyRule, Window
+from nanovm_core.core.projection import HIDDEN
+from nanovm_core.errors import ProgramError
+
+COMPLETED, FAILED = "completed", "failed"  # where ``next`` and ``on_error`` may end
+EFFECT, MODEL, PURE, WAIT = "effect", "model", "pure", "wait"
+KINDS = (EFFECT, MODEL, PURE, WAIT)
+AUTHORIZED = "authorized"
+SLOT_TYPES: Mapping[str, type] = MappingProxyType(
+    {"ref": str, "string": str, "integer": int, "boolean": bool}
+)
+
+
+def _nothing() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A named place in a run's snapshot: its type, and how the model sees it."""
+
+    type: str
+    model: str = HIDDEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """Where a step leads while ``when`` holds; without one, always."""
+
+    when: Condition | None = None
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How often a step that is known to have failed is tried, and how long it waits between."""
+
+    attempts_max: int = 1
+    backoff_ms: int = 0
+    backoff_max_ms: int = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step. ``args`` maps its tool's arguments to slots, ``fills`` are the slots it sets.
+
+    ``next`` is tried in order; its last branch has no guard. ``then`` is where the step leads
+    where it leads to one place only, else empty.
+    """
+
+    name: str
+    kind: str
+    next: tuple[Branch, ...]
+    on_error: str = FAILED
+    tool: str = ""
+    call: str = ""  # "authorized": the tool and arguments come from the judged proposal
+    args: Mapping[str, str] = field(default_factory=_nothing)
+    fills: tuple[str, ...] = ()
+    drops: tuple[str, ...] = ()  # slots that end with this step
+    accepts: tuple[str, ...] = ()  # tools that may be proposed here
+    authorizes: str = ""  # the model step whose call this pure step judges
+    timeout_ms: int = 0  # 0: nobody waits for it
+    retry: Retry = field(default_factory=Retry)
+    tokens_max: int = 0
+    then: str = field(init=False, repr=False, compare=False, default="")
+
+    def __post_init__(self) -> None:
+        if len(self.next) == 1 and self.next[0].when is None:
+            object.__setattr__(self, "then", self.next[0].to)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A compiled program; ``hash`` names the exact bytes it came from. Denies all by default.
+
+    ``gate`` is compiled from the rest whenever a Program is made, so no copy of a program
+    with other grants or rules can keep the old one's decisions.
+    """
+
+    name: str
+    hash: str
+    agent: str
+    first: str
+    steps: Mapping[str, Step]
+    slots: Mapping[str, Slot]
+    tools: Mapping[str, Tool]
+    grants: Mapping[str, Grant]
+    limits: Limits
+    rules: tuple[PolicyRule, ...] = ()
+    windows: tuple[Window, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    policy_file: str = ""
+    policy: Policy = DENY_ALL
+    decider: Decider | None = None  # a foreign engine, asked beside the rules
+    granted: frozenset[str] = frozenset()  # tools that are called under a grant, or not at all
+    gate: Gate = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        gate = compile_gate(
+            tools=self.tools,
+            grants=self.grants,
+            limits=self.limits,
+            slots={name: slot.model for name, slot in self.slots.items()},
+            rules=self.rules,
+            windows=self.windows,
+            budgets=self.budgets,
+            policy=self.policy,
+            decider=self.decider,
+        )
+        object.__setattr__(self, "gate", gate)
+        object.__setattr__(self, "granted", self.granted | frozenset(self.grants))
+
+    def under(self, policy: Policy, decider: Decider | None = None) -> "Program":
+        """The same program, judged by this policy beside its own rules.
+
+        A foreign ``decider`` is asked where they allow; the policy's hash then covers its own.
+
+        Raises:
+            ProgramError: PRG-004 where a rule of the policy does not fit this program, PRG-005
+                where the policy lifts what it may not, or takes a name of the program's.
+        """
+        for _, text in overreach(self.rules, self.windows, policy):
+            raise ProgramError("PRG-005", f"policy {policy.name}: {text}")
+        for found in misread(policy.rules, self.around(policy)):
+            raise ProgramError(
+                "PRG-004", f"policy {policy.name}: rule {found.rule.id}: {found.text}"
+            )
+        if decider is not None:
+            policy = replace(policy, hash=joined_hash(policy.hash, decider))
+        return replace(self, policy=policy, decider=decider)
+
+    def attenuated(self, grants: Iterable[Grant]) -> "Program":
+        """The same program with fewer rights: these grants and no others.
+
+        A tool that loses its grant is refused from then on, in the program's own steps too.
+
+        Raises:
+            RefusedError: CAP-030 where a grant is wider than the program's own.
+        """
+        return replace(self, grants=attenuate(self.grants, grants))
+
+    def around(self, policy: Policy) -> Surroundings:
+        """What conditions of this program and this policy may speak of."""
+        return Surroundings(
+            {name: slot.type for name, slot in self.slots.items()},
+            self.tools,
+            tuple(self.grants),
+            self.windows + policy.windows,
+            self.budgets + policy.budgets,
+        )
+
+
+def overreach(
+    rules: tuple[PolicyRule, ...], windows: tuple[Window, ...], policy: Policy
+) -> list[tuple[tuple[str | int, ...], str]]:
+    """Where a policy does what no operator may, with its place in the file.
+
+    It may lift soft rules only, and may not bear a rule's or a window's name: an approval by
+    that name would lift the program's own rule.
+    """
+    levels = {rule.id: rule.level for rule in rules}
+    taken = {window.name for window in windows}
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    for place, name in enumerate(policy.lifts):
+        if name not in levels:
+            found.append((("lifts", place), f"lifts {name!r}, which is no rule of the program"))
+        elif levels[name] == HARD:
+            text = f"lifts {name!r}, which is hard: only another program can do without it"
+            found.append((("lifts", place), text))
+    for place, rule in enumerate(policy.rules):
+        if rule.id in levels:
+            text = f"rule {rule.id!r} bears the id of a rule of the program: rename it"
+            found.append((("rules", place, "id"), text))
+    for place, window in enumerate(policy.windows):
+        if window.name in taken:
+            text = f"window {window.name!r} bears the name of a window of the program: rename it"
+            found.append((("windows", place, "name"), text))
+    return found

@@ -1,0 +1,109 @@
+"""Projections: what the model, a trace and a tool may see of a run's slots."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nanovm_core.core.arguments import PLACEHOLDER as PLACEHOLDER_FORM
+from nanovm_core.core.arguments import filled, normalise
+from nanovm_core.core.canonical import Json
+from nanovm_core.core.messages import Args, Scalar
+from nanovm_core.core.vault import PREFIX
+
+HIDDEN, CLEAR, PLACEHOLDER, TEXT = "hidden", "clear", "placeholder", "text"
+MODES = (HIDDEN, CLEAR, PLACEHOLDER, TEXT)
+SHOWN = (CLEAR, PLACEHOLDER, TEXT)  # named one by one: a mode that nobody knows hides
+_BREAK = r"[\s,;]*"
+_BREAKS = re.compile(r"[\s,;]+")
+MASK_CHARS_MIN = 4  # shorter values (a country code, "12") would mask half the text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeterministicSanitizer:
+    """What may be seen of a run's slots, and by whom; the same slots give the same views.
+
+    ``modes`` says how the model sees each slot. A slot without a mode is hidden: a new slot is
+    invisible to the model, and cannot be named by it, until the program says otherwise.
+    """
+
+    modes: Mapping[str, str] = field(default_factory=dict)
+
+    def for_model(self, slots: Args, opened: Mapping[str, str]) -> dict[str, Scalar]:
+        """What the model sees; ``opened`` gives the values of refs by slot."""
+        return for_model(self.modes, slots, opened)
+
+    def for_trace(self, slots: Args) -> dict[str, Scalar]:
+        """What a trace sees: clear facts and refs, which is what a snapshot holds."""
+        return for_trace(slots)
+
+    def normalise(self, args: Mapping[str, Json], slots: Args) -> dict[str, Json]:
+        """Tool arguments with each ``{{slot}}`` that the model was shown replaced by its value."""
+        return normalise(args, self._shown(slots))
+
+    def filled(self, value: Json, slots: Args) -> Json:
+        """``normalise`` for one argument."""
+        return filled(value, self._shown(slots))
+
+    def placeholder(self, slot: str) -> str | None:
+        """What the model writes for a slot that it was shown; nothing stands for any other."""
+        found = "{{" + slot + "}}"
+        shown = self.modes.get(slot) in SHOWN
+        return found if shown and PLACEHOLDER_FORM.fullmatch(found) else None
+
+    def _shown(self, slots: Args) -> Args:
+        return {name: value for name, value in slots.items() if self.modes.get(name) in SHOWN}
+
+
+def for_model(
+    modes: Mapping[str, str], slots: Args, opened: Mapping[str, str]
+) -> dict[str, Scalar]:
+    """What a model sees: only slots with a mode, and personal ones as ``{{slot}}``.
+
+    ``opened`` gives the values of refs by slot. A ``text`` slot is shown with every other opened
+    value replaced by its placeholder. A slot without a mode is hidden: closed by default.
+    """
+    view: dict[str, Scalar] = {}
+    for name in sorted(slots):
+        mode = modes.get(name, HIDDEN)
+        if mode == CLEAR and not _is_ref(slots[name]):
+            view[name] = slots[name]
+        elif mode == PLACEHOLDER:
+            view[name] = "{{" + name + "}}"
+        elif mode == TEXT and name in opened:
+            view[name] = masked(opened[name], {k: v for k, v in opened.items() if k != name})
+    return view
+
+
+def for_trace(slots: Args) -> dict[str, Scalar]:
+    """What a trace sees: clear facts and refs, which is what a snapshot holds."""
+    return dict(sorted(slots.items()))
+
+
+def masked(text: str, opened: Mapping[str, str]) -> str:
+    """The text with each known personal value replaced by ``{{slot}}``, longest first.
+
+    However it is set there: an account number in groups of four and an address over several
+    lines are the values that they are without blanks, commas and capitals.
+    """
+    slots = {value: name for name, value in sorted(opened.items(), reverse=True)}
+    values = sorted((each for each in slots if len(each) >= MASK_CHARS_MIN), key=len, reverse=True)
+    if not values:
+        return text
+    pattern = "|".join(f"({_form(each)})" for each in values)  # in one go: none is masked again
+
+    def placeholder(match: re.Match[str]) -> str:
+        return "{{" + slots[values[(match.lastindex or 1) - 1]] + "}}"
+
+    return re.sub(pattern, placeholder, text, flags=re.IGNORECASE)
+
+
+def _form(value: str) -> str:
+    """What a text may hold for a value: one with few signs as it is, others broken anywhere."""
+    signs = _BREAKS.sub("", value)
+    if len(signs) < MASK_CHARS_MIN:
+        return re.escape(value)
+    return _BREAK.join(map(re.escape, signs))
+
+
+def _is_ref(value: Scalar) -> bool:
+    return isinstance(value, str) and value.startswith(PREFIX)

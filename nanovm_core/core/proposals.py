@@ -1,0 +1,72 @@
+"""Proposals: a model's bytes become one tool call, or a refusal that names the fault."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from nanovm_core.core.canonical import Json, parse_untrusted
+from nanovm_core.errors import CanonicalError, RefusedError
+
+PROPOSAL_BYTES_MAX = 16_384  # what one screen of JSON holds; the page shows the same limit
+
+NOT_A_CALL = "CAP-010"
+NOT_PLAIN = "CAP-019"
+# What the canonical reader calls a fault, and what a proposal with that fault is refused with.
+FAULTS: Mapping[str, str] = MappingProxyType(
+    {
+        "CAN-002": "CAP-012",  # a float or an exponent: 1.0, 1e400
+        "CAN-003": "CAP-013",  # NaN, Infinity
+        "CAN-004": "CAP-014",  # minus zero
+        "CAN-005": "CAP-015",  # an integer outside ±(2^53−1)
+        "CAN-006": NOT_PLAIN,  # an object's key that is not ASCII
+        "CAN-007": "CAP-011",  # the same key twice
+        "CAN-008": "CAP-018",  # half of a surrogate pair
+        "CAN-009": "CAP-016",  # nested too deep
+        "CAN-010": "CAP-017",  # too large
+        "CAN-011": "CAP-018",  # not UTF-8
+        "CAN-012": "CAP-018",  # a byte order mark
+        "CAN-013": NOT_A_CALL,  # not JSON
+    }
+)
+
+_PLAIN = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")  # printable ASCII, no blank at either end
+
+
+class Call(NamedTuple):
+    """A tool call that was read strictly; nothing is said of whether it is allowed."""
+
+    tool: str
+    args: Mapping[str, Json]
+
+
+def read_proposal(raw: bytes) -> Call:
+    """Read a model's bytes as exactly one ``{"tool": …, "args": {…}}``.
+
+    Nothing is repaired, trimmed or converted. No text quotes the bytes: they may hold
+    personal data.
+
+    Raises:
+        RefusedError: CAP-010 where it is no such object, CAP-011 … CAP-019 for what parsers
+            and readers disagree on (``FAULTS``); the first fault counts.
+    """
+    if type(raw) is not bytes:
+        raise RefusedError(NOT_A_CALL, "A proposal is bytes; these are none.")
+    try:
+        value = parse_untrusted(raw, size_max=PROPOSAL_BYTES_MAX)
+    except CanonicalError as error:
+        code = FAULTS.get(error.code, NOT_A_CALL)
+        raise RefusedError(code, f"The proposal is refused as JSON: {error.text}.") from error
+    if not isinstance(value, dict) or value.keys() != {"tool", "args"}:
+        raise RefusedError(
+            NOT_A_CALL, 'A proposal is an object with the two keys "tool" and "args", no others.'
+        )
+    tool, args = value["tool"], value["args"]
+    if not isinstance(tool, str) or not isinstance(args, dict):
+        raise RefusedError(NOT_A_CALL, '"tool" must be a string and "args" an object.')
+    for name in (tool, *args):
+        if not _PLAIN.fullmatch(name):
+            raise RefusedError(
+                NOT_PLAIN, "A name holds other than printable ASCII, or a blank at its end."
+            )
+    return Call(tool=tool, args=MappingProxyType(args))

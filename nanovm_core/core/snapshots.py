@@ -1,0 +1,99 @@
+"""Snapshots as bytes: a run's value, encoded, hashed and read again."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from nanovm_core.core.canonical import decode, digest, encode
+from nanovm_core.core.lru_cache import Remembered
+from nanovm_core.core.messages import Effect, Reservation, Snapshot, Warrant
+from nanovm_core.errors import CanonicalError, VerificationError
+
+SNAPSHOT_VERSION = "nanovm-snapshot/2"
+_SNAPSHOTS: Remembered[Snapshot] = Remembered()
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The bytes of a snapshot: every field that says something, refs and clear facts only."""
+    data = encode({"v": SNAPSHOT_VERSION, **dict(_said(snapshot))})
+    _SNAPSHOTS.keep(data, snapshot)
+    return data
+
+
+def snapshot_hash(data: bytes) -> str:
+    """What an envelope's ``snapshot`` field holds for these bytes."""
+    return digest(b"nanovm/snapshot/v2\0", data)
+
+
+def decode_snapshot(data: bytes) -> Snapshot:
+    """The snapshot of these bytes; the same value for the same bytes, for nobody can change it.
+
+    Raises:
+        VerificationError: LOG-003 where they are not a snapshot.
+    """
+    return _SNAPSHOTS.get(data) or _SNAPSHOTS.keep(data, _decoded(data))
+
+
+def _decoded(data: bytes) -> Snapshot:
+    try:
+        value = decode(data)
+        if not isinstance(value, dict) or value.pop("v", None) != SNAPSHOT_VERSION:
+            raise VerificationError("LOG-003", "The stored snapshot has no known version.", at=-1)
+        return _snapshot(value)
+    except (CanonicalError, KeyError, TypeError, ValueError) as error:
+        raise VerificationError("LOG-003", "The stored snapshot is unreadable.", at=-1) from error
+
+
+def _said(snapshot: Snapshot) -> Iterator[tuple[str, object]]:
+    for name, value in zip(snapshot._fields, snapshot, strict=True):
+        if value:  # what is empty, 0, False or None says nothing
+            yield name, value if type(value) is str or type(value) is int else _plain(value)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Effect):
+        pairs = zip(value._fields, value, strict=True)
+        return {name: _plain(part) for name, part in pairs if part is not None}
+    if isinstance(value, Warrant):
+        return value._asdict()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return value
+
+
+def _snapshot(value: Mapping[str, object]) -> Snapshot:
+    given = dict(value)
+    for name in ("approved", "ignored", "allowed_by", "reason"):
+        if name in given:
+            given[name] = tuple(_list(given[name]))
+    for name in ("slots", "used"):
+        given[name] = MappingProxyType(_dict(given.get(name, {})))
+    if "owed" in given:
+        given["owed"] = _effect(given["owed"])
+    if "call" in given:
+        tool, args = _list(given["call"])
+        given["call"] = (tool, MappingProxyType(_dict(args)))
+    reserved = (_list(each) for each in _list(given.get("reserved", [])))
+    given["reserved"] = tuple(Reservation(*each) for each in reserved)  # type: ignore[arg-type]
+    return Snapshot(**given)  # type: ignore[arg-type]
+
+
+def _effect(value: object) -> Effect:
+    given = dict(_dict(value))
+    warrant = given.pop("warrant", None)
+    given["args"] = MappingProxyType(_dict(given["args"]))
+    found = Warrant(**_dict(warrant)) if warrant is not None else None  # type: ignore[arg-type]
+    return Effect(**given, warrant=found)  # type: ignore[arg-type]
+
+
+def _dict(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError("expected an object")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError("expected a list")
+    return value

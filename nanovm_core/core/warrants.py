@@ -1,0 +1,144 @@
+"""Warrants: the proof, made for one call and a short time, that the runtime wants it made."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from nanovm_core.core import signed
+from nanovm_core.core.canonical import Json, digest, encode
+from nanovm_core.core.messages import Effect, Warrant
+from nanovm_core.errors import CanonicalError, RefusedError
+
+TOKEN = "nanovm-warrant/1"  # noqa: S105  the version of a token, no secret
+
+OTHER_CALL = "CAP-020"
+LATE = "CAP-021"
+UNSIGNED = "CAP-022"
+REVOKED = "CAP-008"
+
+_DOMAIN = b"nanovm/warrant-token/v1\0"
+_BOUND = ("run", "program", "step", "tool", "key", "args")
+_FIELDS = {*_BOUND, "v", "expires_ms", "grants"}
+
+
+class _Token(NamedTuple):
+    """What a token says once its signature holds."""
+
+    binding: dict[str, Json]
+    expires_ms: int
+    grants: frozenset[str]
+
+
+def binding(run: str, program: str, effect: Effect) -> dict[str, Json]:
+    """Everything a warrant is bound to; an adapter builds it from the call in its hands."""
+    return {
+        "run": run,
+        "program": program,
+        "step": effect.step,
+        "tool": effect.tool,
+        "key": effect.key,
+        "args": dict(effect.args),
+    }
+
+
+def mint(binding: Mapping[str, Json], *, at_ms: int, ttl_ms: int) -> Warrant:
+    """Make the warrant for one call: run, program, step, tool, key and exact arguments."""
+    expires_ms = at_ms + ttl_ms
+    return Warrant(id=_warrant_id(binding, expires_ms), expires_ms=expires_ms)
+
+
+def authorize(warrant: Warrant | None, binding: Mapping[str, Json], at_ms: int) -> None:
+    """Return if this warrant covers exactly this call now.
+
+    For whoever has the run's own snapshot before them; who has not asks ``check``.
+
+    Raises:
+        RefusedError: CAP-020 where it is absent or for another call, CAP-021 where it is late.
+    """
+    if warrant is None or warrant.id != _id_in_hand(binding, warrant.expires_ms):
+        raise RefusedError(OTHER_CALL, "The call in hand is not the one the warrant was made for.")
+    _check_time(warrant.expires_ms, at_ms)
+
+
+def sign(
+    warrant: Warrant,
+    binding: Mapping[str, Json],
+    key: Ed25519PrivateKey,
+    *,
+    grants: Iterable[str] = (),
+) -> bytes:
+    """The warrant as a token that stands alone: whoever has the public key can ``check`` it.
+
+    ``grants`` are the ids of the grants that it rests on: it falls when one of them is
+    revoked. A token holds the call's arguments; it belongs where they may be.
+
+    Raises:
+        RefusedError: CAP-020, where the warrant is not for this call; then nothing is signed.
+    """
+    if warrant.id != _id_in_hand(binding, warrant.expires_ms):
+        raise RefusedError(OTHER_CALL, "This call is not the one the warrant was made for.")
+    rests_on: list[Json] = [*sorted(set(grants))]
+    value = {**binding, "v": TOKEN, "expires_ms": warrant.expires_ms, "grants": rests_on}
+    return signed.sign(_DOMAIN, value, key)
+
+
+def check(
+    token: bytes,
+    binding: Mapping[str, Json],
+    public_key: Ed25519PublicKey,
+    *,
+    at_ms: int,
+    revoked: frozenset[str] = frozenset(),
+) -> None:
+    """Return if the runtime that holds this key wants exactly this call made now.
+
+    An adapter in another process needs nothing else: not the queue, not the database. It
+    builds ``binding`` from the call in its hands and never from the token. ``revoked`` are
+    ids of warrants and grants. A second call under one key passes as the first did: that
+    both are one payment is what the idempotency key is for.
+
+    Raises:
+        RefusedError: CAP-022 where the token is not this key's, CAP-020 where it is for
+            another call, CAP-021 where it is late, CAP-008 where it was revoked.
+    """
+    said = _read(token, public_key)
+    warrant_id = _warrant_id(said.binding, said.expires_ms)
+    if warrant_id != _id_in_hand(binding, said.expires_ms):
+        raise RefusedError(OTHER_CALL, "The call in hand is not the one the token was signed for.")
+    _check_time(said.expires_ms, at_ms)
+    if not revoked.isdisjoint({warrant_id, *said.grants}):
+        raise RefusedError(REVOKED, "The warrant, or a grant that it rests on, was taken back.")
+
+
+def _read(token: bytes, public_key: Ed25519PublicKey) -> _Token:
+    value = signed.opened(_DOMAIN, token, public_key, code=UNSIGNED)
+    if value.keys() != _FIELDS or value["v"] != TOKEN:
+        raise RefusedError(UNSIGNED, f"The token is not of the version {TOKEN}.")
+    expires_ms, grants = value["expires_ms"], value["grants"]
+    if type(expires_ms) is not int or not isinstance(grants, list):
+        raise RefusedError(UNSIGNED, "The token's expiry or its grants are not of their types.")
+    ids = frozenset(each for each in grants if isinstance(each, str))
+    if len(ids) != len(grants):
+        raise RefusedError(UNSIGNED, "The token names a grant twice, or one without a name.")
+    bound = {name: value[name] for name in _BOUND}
+    return _Token(bound, expires_ms, ids)
+
+
+def _check_time(expires_ms: int, at_ms: int) -> None:
+    if at_ms >= expires_ms:
+        raise RefusedError(LATE, "The warrant ran out before the call was made.")
+
+
+def _id_in_hand(binding: Mapping[str, Json], expires_ms: int) -> str:
+    """The id that a warrant for the call in hand has; what cannot be written has none."""
+    try:
+        return _warrant_id(binding, expires_ms)
+    except CanonicalError as error:
+        raise RefusedError(
+            OTHER_CALL, f"No warrant is for a call with such arguments: {error.text}."
+        ) from error
+
+
+def _warrant_id(binding: Mapping[str, Json], expires_ms: int) -> str:
+    return digest(b"nanovm/warrant/v1\0", encode({**binding, "expires_ms": expires_ms}))

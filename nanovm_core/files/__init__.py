@@ -1,1 +1,0 @@
-"""Program and policy files: read strictly, checked whole, each fault with its place."""

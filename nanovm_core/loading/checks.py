@@ -1,0 +1,253 @@
+"""Where a program contradicts itself: names, types, authority, and the graph of its steps."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from nanovm_core.core.budget import Budget, Limits
+from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Tool
+from nanovm_core.core.contexts import Surroundings, ill_typed, misread
+from nanovm_core.core.messages import Scalar
+from nanovm_core.core.policy import PolicyRule, Window
+from nanovm_core.core.program import COMPLETED, FAILED, MODEL, SLOT_TYPES, Program, Slot, Step
+from nanovm_core.loading import graph
+from nanovm_core.loading.graph import Misfit
+from nanovm_core.loading.places import Path
+
+
+class Parts(NamedTuple):
+    """What a program is made of, as it was read and before anybody believes it."""
+
+    first: str
+    steps: Mapping[str, Step]
+    slots: Mapping[str, Slot]
+    tools: Mapping[str, Tool]
+    grants: Mapping[str, Grant]
+    limits: Limits
+    rules: tuple[PolicyRule, ...]
+    windows: tuple[Window, ...]
+    budgets: tuple[Budget, ...]
+
+
+def misfits(parts: Parts | Program) -> Iterator[Misfit]:
+    """Every contradiction; linear in the number of steps."""
+    for tool in parts.tools.values():
+        yield from _tool_misfits(tool, parts.slots)
+        if (tool.money or tool.critical) and tool.name not in parts.grants:
+            text = f"tool {tool.name}: what moves money, or has critical arguments, needs a grant"
+            yield Misfit(("tools", tool.name), f"{text}: add it to [[grants]], or take it out")
+    for grant in parts.grants.values():
+        yield from _grant_misfits(grant, parts)
+    granted = [parts.tools[name] for name in parts.grants if name in parts.tools]
+    judged = frozenset(name for tool in granted for name in tool.args)
+    for step in parts.steps.values():
+        yield from _step_misfits(step, parts, judged)
+    yield from _condition_misfits(parts)
+    yield from graph.misfits(parts.first, parts.steps)
+
+
+# --- tools and grants ------------------------------------------------------------------------
+
+
+def _tool_misfits(tool: Tool, slots: Mapping[str, Slot]) -> Iterator[Misfit]:
+    path, what = ("tools", tool.name), f"tool {tool.name}"
+    for name, spec in tool.args.items():
+        yield from _bound_misfits((*path, "args", name), f"{what}: {name}", spec, spec)
+    for name, source in tool.critical.items():
+        at, of = (*path, "critical", name), f"{what}: critical {name}"
+        if name not in tool.args:
+            yield Misfit(at, f"{of} is no argument of the tool; it has {_listed(tool.args)}")
+        elif source.slot:
+            yield from _slot_misfits(at, of, source.slot, tool.args[name].type, slots)
+        elif source.constant is not None and not _is_of(source.constant, tool.args[name].type):
+            text = f"{of} is of type {tool.args[name].type}, but {source.constant!r} is not"
+            yield Misfit(at, text)
+    for place, name in enumerate(tool.free):
+        if name not in tool.args or name in tool.critical:
+            text = f"{what}: free names {name!r}, which is no argument, or is critical"
+            yield Misfit((*path, "free", place), text)
+    if tool.money is not None:
+        yield from _money_misfits(tool, tool.money)
+
+
+def _money_misfits(tool: Tool, money: Money) -> Iterator[Misfit]:
+    for key, name, kind in (
+        ("amount", money.amount, "integer"),
+        ("currency", money.currency, "string"),
+    ):
+        if name and (name not in tool.args or tool.args[name].type != kind):
+            text = f"tool {tool.name}: money: {key} = {name!r} is no {kind} argument of the tool"
+            yield Misfit(("tools", tool.name, "money", key), text)
+
+
+def _grant_misfits(grant: Grant, parts: Parts | Program) -> Iterator[Misfit]:
+    path, what = ("grants", grant.tool), f"the grant of {grant.tool}"
+    tool = parts.tools.get(grant.tool)
+    if tool is None:
+        yield Misfit((*path, "tool"), f"{what}: there is no such tool; add [tools.{grant.tool!r}]")
+        return
+    for name, limit in grant.where.items():
+        at = (*path, "where", name)
+        if name not in tool.args:
+            yield Misfit(at, f"{what}: {name!r} is no argument; it has {_listed(tool.args)}")
+            continue
+        yield from _limit_misfits(at, f"{what}: {name}", limit, tool.args[name], parts.slots)
+    for name in tool.args:
+        limit = grant.where.get(name, Constraint())
+        pinned = limit.one_of is not None or limit.equals_slot is not None
+        if not (pinned or name in tool.critical or name in tool.free):
+            yield Misfit(
+                path,
+                f"{what}: nothing says where {name!r} must come from: make it critical, pin it "
+                "here with equals_slot or one_of, or list it in the tool's free",
+            )
+
+
+def _limit_misfits(
+    at: Path, what: str, limit: Constraint, spec: ArgSpec, slots: Mapping[str, Slot]
+) -> Iterator[Misfit]:
+    """A bound that the argument's type cannot meet, or that nothing can."""
+    for key, value, kind in (
+        ("min", limit.min, "integer"),
+        ("max", limit.max, "integer"),
+        ("prefix", limit.prefix, "string"),
+    ):
+        if value is not None and spec.type and spec.type != kind:
+            yield Misfit((*at, key), f"{what} is of type {spec.type}; {key} bounds a {kind}")
+    yield from _bound_misfits(at, what, limit, spec)
+    if limit.equals_slot is not None:
+        yield from _slot_misfits((*at, "equals_slot"), what, limit.equals_slot, spec.type, slots)
+
+
+def _bound_misfits(
+    at: Path, what: str, bound: ArgSpec | Constraint, spec: ArgSpec
+) -> Iterator[Misfit]:
+    for value in bound.one_of or ():
+        if not _is_of(value, spec.type):
+            yield Misfit((*at, "one_of"), f"{what} is of type {spec.type}, but {value!r} is not")
+    if bound.min is not None and bound.max is not None and bound.min > bound.max:
+        yield Misfit((*at, "min"), f"{what}: no integer is over {bound.min} and under {bound.max}")
+
+
+def _slot_misfits(
+    at: Path, what: str, slot: str, kind: str, slots: Mapping[str, Slot]
+) -> Iterator[Misfit]:
+    """A slot that is unknown, or whose values cannot be an argument of this type."""
+    if slot not in slots:
+        yield Misfit(at, f"{what} names the unknown slot {slot!r}; add it to [slots]")
+    elif slots[slot].type and kind and slots[slot].type != kind:
+        yield Misfit(at, f"{what} is of type {kind}, the slot {slot!r} of type {slots[slot].type}")
+
+
+def _is_of(value: Scalar, kind: str) -> bool:
+    return not kind or type(value) is SLOT_TYPES[kind]
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    return ", ".join(names) or "none"
+
+
+# --- one step --------------------------------------------------------------------------------
+
+
+def _step_misfits(step: Step, parts: Parts | Program, judged: frozenset[str]) -> Iterator[Misfit]:
+    path, what = ("steps", step.name), f"step {step.name}"
+    yield from _target_misfits(step, parts.steps)
+    for key, names in (("fills", step.fills), ("drops", step.drops)):
+        for place, slot in enumerate(names):
+            yield from _slot_misfits((*path, key, place), f"{what} {key}:", slot, "", parts.slots)
+    for place, name in enumerate(step.accepts):
+        if name not in parts.grants:
+            yield Misfit(
+                (*path, "accepts", place), f"{what} accepts {name!r}, which is not granted"
+            )
+    if step.kind == MODEL and not step.accepts:
+        yield Misfit(path, f"{what} accepts no tool, so nothing could be proposed: name one")
+    if step.tokens_max > parts.limits.tokens_max:
+        text = f"{what} needs {step.tokens_max} tokens, a run has {parts.limits.tokens_max}"
+        yield Misfit((*path, "tokens_max"), text)
+    if step.call:
+        yield from _addition_misfits(step, judged, parts.slots)
+    elif step.tool in parts.tools:
+        yield from _call_misfits(step, parts.tools[step.tool], parts.slots)
+    elif step.tool:
+        text = f"{what} uses the unknown tool {step.tool!r}; add [tools.{step.tool!r}]"
+        yield Misfit((*path, "tool"), text)
+
+
+def _target_misfits(step: Step, steps: Mapping[str, Step]) -> Iterator[Misfit]:
+    path, what = ("steps", step.name), f"step {step.name}"
+    for place, branch in enumerate(step.next):
+        if branch.to != COMPLETED and branch.to not in steps:
+            text = f"{what} leads to {branch.to!r}: no such step; name one, or {COMPLETED!r}"
+            yield Misfit((*path, "next", place, "to"), text)
+    if step.on_error != FAILED and step.on_error not in steps:
+        text = f"{what} fails to {step.on_error!r}: no such step; name one, or {FAILED!r}"
+        yield Misfit((*path, "on_error"), text)
+
+
+def _addition_misfits(
+    step: Step, judged: frozenset[str], slots: Mapping[str, Slot]
+) -> Iterator[Misfit]:
+    """What an effect adds to the judged call; it may replace nothing that was judged."""
+    what = f"step {step.name}"
+    for name, slot in step.args.items():
+        at = ("steps", step.name, "args", name)
+        yield from _slot_misfits(at, f"{what}: {name}", slot, "", slots)
+        if name in judged:
+            text = f"{what}: args would replace {name!r} of the judged call: leave it out"
+            yield Misfit(at, text)
+
+
+def _call_misfits(step: Step, tool: Tool, slots: Mapping[str, Slot]) -> Iterator[Misfit]:
+    """Arguments that the step's own tool does not know, lacks, or cannot take."""
+    path, what = ("steps", step.name), f"step {step.name}"
+    for name, slot in step.args.items():
+        at = (*path, "args", name)
+        if name not in tool.args:
+            text = f"{what}: {name!r} is no argument of {tool.name}; it has {_listed(tool.args)}"
+            yield Misfit(at, text)
+        else:
+            kind = tool.args[name].type
+            yield from _slot_misfits(at, f"{what}: {name}", slot, kind, slots)
+    for name in tool.args:
+        if name not in step.args:
+            text = (
+                f"{what}: {tool.name} needs {name!r}; say from which slot: args = {{ {name} = … }}"
+            )
+            yield Misfit((*path, "args"), text)
+
+
+# --- conditions ------------------------------------------------------------------------------
+
+
+def _condition_misfits(parts: Parts | Program) -> Iterator[Misfit]:
+    """Guards and rules that speak of what is not there, or of it as something else.
+
+    While a type is itself at fault, nobody can say what fits it.
+    """
+    specs = [spec.type for tool in parts.tools.values() for spec in tool.args.values()]
+    if not all((*specs, *(slot.type for slot in parts.slots.values()))):
+        return
+    slots = {name: slot.type for name, slot in parts.slots.items()}
+    granted = tuple(parts.grants)
+    around = Surroundings(slots, parts.tools, granted, parts.windows, parts.budgets)
+    types = around.guard_types()
+    for step in parts.steps.values():
+        for place, branch in enumerate(step.next):
+            error = ill_typed(branch.when, types) if branch.when else None
+            if branch.when and error:
+                path = ("steps", step.name, "next", place, "when")
+                text = f"step {step.name}: this guard does not fit: {error.text}"
+                yield Misfit(path, text, "PRG-004", branch.when.text, error.position or 0)
+    yield from rule_misfits(parts.rules, around)
+
+
+def rule_misfits(rules: tuple[PolicyRule, ...], around: Surroundings) -> Iterator[Misfit]:
+    """Rules that do not fit their program, with their places in the file."""
+    for found in misread(rules, around):
+        path, text = ("rules", found.rule.id), f"rule {found.rule.id}: {found.text}"
+        if found.position is None:
+            yield Misfit((*path, "tools"), text, "PRG-004")
+        else:
+            inside = found.rule.when.text
+            yield Misfit((*path, "when"), text, "PRG-004", inside, found.position)

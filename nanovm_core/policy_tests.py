@@ -1,0 +1,113 @@
+"""Rehearsals: a policy's own examples, each judged by the rules and held to what it expects."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from nanovm_core.conditions import Context
+from nanovm_core.core.policy import (
+    ADMISSION,
+    ALLOW,
+    DENY,
+    HARD,
+    HOLD,
+    Example,
+    PolicyRule,
+    judge,
+)
+from nanovm_core.core.program import SLOT_TYPES, Program
+from nanovm_core.errors import ConditionError, ProgramError, RefusedError
+
+_PARTS = ("slots", "proposal", "history", "workspace")
+
+
+class Rehearsed(NamedTuple):
+    """What came of an example: outcome, the rule or code that decided, and what was expected."""
+
+    name: str
+    outcome: str
+    rule: str
+    expect: str
+    good: bool
+
+
+def rehearse(program: Program) -> Iterator[Rehearsed]:
+    """Judge each example of the program's policy by the rules of both, and by nothing else.
+
+    An example gives what its rules may read: slots, tool, proposal, history, workspace, agent.
+    Slots, proposal and workspace that it leaves out are missing, and an error denies. What
+    every run has is there: a history in which nothing happened, no call so far, its own agent.
+
+    Raises:
+        ProgramError: PRG-004 where an example gives what the program does not have.
+    """
+    for example in program.policy.examples:
+        _require_fit(program, example)
+        outcome, named = _outcome(program, example)
+        good = outcome == example.expect and example.rule in ("", *named)
+        yield Rehearsed(example.name, outcome, ", ".join(named), example.expect, good)
+
+
+def _outcome(program: Program, example: Example) -> tuple[str, tuple[str, ...]]:
+    """What the rules say, and which of them, or which code."""
+    tool = example.given.get("tool")
+    if example.at != ADMISSION and tool not in program.grants:
+        return DENY, ("CAP-001",)
+    rules, context = tuple(_rules(program, example)), _context(program, example)
+    try:
+        found = judge(rules, context)
+    except RefusedError as error:
+        return DENY, (*_deciders(rules, context, error.code), error.code)
+    return HOLD if found.hold else ALLOW, found.rules
+
+
+def _rules(program: Program, example: Example) -> Iterator[PolicyRule]:
+    """The rules that are asked, in the gate's order: hard ones cannot be lifted."""
+    kept = (
+        rule for rule in program.rules if rule.level == HARD or rule.id not in program.policy.lifts
+    )
+    for rule in (*kept, *program.policy.rules):
+        if rule.at == example.at and (not rule.tools or example.given.get("tool") in rule.tools):
+            yield rule
+
+
+def _context(program: Program, example: Example) -> Context:
+    windows = (*program.windows, *program.policy.windows)
+    given: dict[str, object] = {"slots": {}, "proposal": {}, "workspace": {}, **example.given}
+    given["history"] = {**{each.name: 0 for each in windows}, **_part(example, "history")}
+    return {"agent": program.agent, "run": {"calls": 0, "refused": 0}, **given}
+
+
+def _deciders(rules: tuple[PolicyRule, ...], context: Context, code: str) -> Iterator[str]:
+    """The rule that denied, or that has no answer: the first of them."""
+    for rule in rules:
+        try:
+            fires = rule.when.run(context)
+        except ConditionError:
+            yield rule.id
+            return
+        if code == "POL-003" and rule.outcome == DENY and fires:
+            yield rule.id
+            return
+
+
+def _require_fit(program: Program, example: Example) -> None:
+    """Refuse an example that gives what nothing can read: a slip of the pen would pass unseen."""
+    what = f"policy {program.policy.name}: example {example.name!r}"
+    if example.at != ADMISSION and "tool" not in example.given:
+        raise ProgramError("PRG-004", f"{what} says of no tool that it is proposed: give tool")
+    around = program.around(program.policy)
+    types = around.guard_types()
+    tool = program.tools.get(str(example.given.get("tool")))
+    if tool is not None:
+        types |= around.proposal_types(tool)
+    for part in _PARTS:
+        for name, value in _part(example, part).items():
+            kind = types.get(f"{part}.{name}")
+            if kind is None or type(value) is not SLOT_TYPES[kind]:
+                said = "there is no such" if kind is None else f"it is no {kind}"
+                raise ProgramError("PRG-004", f"{what} gives {part}.{name}, but {said}: mend it")
+
+
+def _part(example: Example, name: str) -> Mapping[str, object]:
+    found = example.given.get(name, {})
+    return found if isinstance(found, Mapping) else {}

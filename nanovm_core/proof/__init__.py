@@ -1,0 +1,1 @@
+"""The log's Merkle tree, signed notes and checkpoints."""

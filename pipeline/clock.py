@@ -1,0 +1,13 @@
+"""The clock: the only module that reads the time or waits."""
+
+import time
+
+
+def now_ms() -> int:
+    """Milliseconds UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def sleep_ms(duration_ms: int) -> None:
+    """Wait: between attempts at the outside, and for spectators."""
+    time.sleep(duration_ms / 1000)

@@ -1,0 +1,1 @@
+"""Evidence: checkpoints, bundles, the witness, restore and fsck."""

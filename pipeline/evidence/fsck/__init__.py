@@ -1,0 +1,1 @@
+"""fsck: recompute everything that is stored. It writes nothing."""

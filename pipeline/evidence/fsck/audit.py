@@ -1,0 +1,292 @@
+"""The audit of everything that is stored: read, recompute, compare. It writes nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+from uuid import UUID
+
+from nanovm_core.core.canonical import decode
+from nanovm_core.core.envelope import (
+    LOG_RUN,
+    ZERO,
+    Stored,
+    Vouched,
+    chain_faults,
+    starts_segment,
+)
+from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.proof.notes import Head
+from pipeline.evidence.fsck import column_audit, secret_audit, signed_heads, tree_audit
+from pipeline.evidence.fsck.damage import Damage
+from pipeline.evidence.fsck.signed_heads import Anchors
+from pipeline.models import Envelope, Run, Secret, Workspace
+from pipeline.store import programs, records, tree
+
+PLACES_MAX = 1_000  # of one kind in a log: where all of it is gone, the first of them say so
+RUNS, ENVELOPES = 100, 1_000  # rows in memory at a time
+
+
+class Named(NamedTuple):
+    """What an ``integrity`` envelope says of the place that it names."""
+
+    rule: str
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was recomputed, and everything that was found bad."""
+
+    workspaces: int
+    runs: int
+    envelopes: int
+    secrets: int
+    damage: tuple[Damage, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """0 clean, 1 damage that nothing explains, 3 only damage that is already named."""
+        if not self.damage:
+            return 0
+        return 3 if all(each.explained for each in self.damage) else 1
+
+
+def audit() -> Report:
+    """Recompute every stored log, chain, tree, snapshot and commitment, each log as of one moment.
+
+    What the signer remembers is read first: what it signs meanwhile is no damage.
+    """
+    remembered = signed_heads.remembered()
+    with column_audit.one_moment():
+        unkind = column_audit.damage()
+    damage = [each for found in unkind.values() for each in found]
+    with column_audit.one_moment(unkind):
+        there = [*Workspace.objects.order_by("id").values_list("id", flat=True)]
+        logs = [*there, *_ownerless()]
+    for workspace_id in logs:  # a moment each: an erasure waits for whoever reads old pages
+        with column_audit.one_moment(unkind):
+            workspace = Workspace.objects.filter(id=workspace_id).first()
+            if workspace is None:
+                workspace = _stand_in(workspace_id)
+                damage.append(_without_row(workspace))
+            damage += audit_workspace(workspace, remembered.get(workspace.origin))
+    with column_audit.one_moment(unkind):
+        damage += signed_heads.gone(remembered)
+        damage += secret_audit.undone()
+    named = [each for each in damage if each.explained]
+    unexplained = [each for each in damage if not each.explained]
+    return Report(
+        workspaces=Workspace.objects.count(),
+        runs=Run.objects.count(),
+        envelopes=Envelope.objects.count(),
+        secrets=Secret.objects.count(),
+        damage=(*named, *reversed(unexplained)),
+    )
+
+
+def audit_workspace(workspace: Workspace, remembered: bytes | None = None) -> list[Damage]:
+    """Everything bad in one workspace; ``remembered`` is what the signer signed of it last."""
+    signed = Anchors(workspace, remembered)
+    damage = [*_own_chain_damage(workspace, signed.newest)]
+    for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
+        damage += _run_damage(workspace, run, signed.newest)
+    damage += islice(_stray_damage(workspace), PLACES_MAX)
+    damage += [*islice(_log_damage(workspace, damage), PLACES_MAX)]
+    told = {(each.run, each.at): each.expected for each in damage}
+    found = tree_audit.tree_damage(workspace, signed, told)
+    return signed_heads.explained(workspace, [*damage, *islice(found, PLACES_MAX)])
+
+
+def _ownerless() -> list[UUID]:
+    """The logs whose workspace has no row: whoever took it away hides none of what it owns."""
+    found: set[UUID] = set()
+    known = Workspace.objects.values("id")
+    for rows in (Envelope.objects.all(), Run.objects.all()):
+        strays = rows.exclude(workspace_id__in=known)
+        found.update(strays.values_list("workspace_id", flat=True).distinct())
+    return sorted(found)
+
+
+def _stand_in(workspace_id: UUID) -> Workspace:
+    """A workspace that has no row, as far as its own envelopes say what it was."""
+    rows = Envelope.objects.filter(workspace=workspace_id)
+    own = rows.filter(run=LOG_RUN).order_by("-n").first()
+    first = rows.order_by("seq").first()
+    said = records.body_of(Stored(0, bytes(first.bytes), "")) if first else {}
+    return Workspace(
+        id=workspace_id,
+        origin=str(said.get("log", workspace_id)),
+        size=tree.size(workspace_id),
+        log_length=own.n + 1 if own else 0,
+        log_head=str(own.hash) if own else ZERO,
+    )
+
+
+def _without_row(workspace: Workspace) -> Damage:
+    text = "The workspace's row is missing, and its log or its runs are there."
+    return Damage(log=workspace.origin, run=LOG_RUN, at=0, code="LOG-004", text=text)
+
+
+def _own_chain_damage(workspace: Workspace, newest: Head | None) -> Iterator[Damage]:
+    """The chain of what belongs to no run, streamed: it may be as long as the log."""
+    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN).order_by("n")
+    last, length = ZERO, 0
+
+    def read() -> Iterator[Stored]:
+        nonlocal last, length
+        for n, data, leaf in rows.values_list("n", "bytes", "hash").iterator(ENVELOPES):
+            last, length = str(leaf), length + 1
+            yield Stored(n=n, data=bytes(data), hash=last)
+
+    vouched = tree_audit.vouched(workspace, newest, LOG_RUN)
+    for fault in chain_faults(read(), run=LOG_RUN, head=workspace.log_head, vouched=vouched):
+        yield Damage.of(workspace.origin, LOG_RUN, fault)
+    if not length or last != workspace.log_head or length != workspace.log_length:
+        text = "The workspace's own chain does not end where its row says."
+        yield Damage(
+            log=workspace.origin,
+            run=LOG_RUN,
+            at=length,
+            code="LOG-004",
+            text=text,
+            expected=workspace.log_head,
+            found=last,
+        )
+
+
+def _run_damage(workspace: Workspace, run: Run, newest: Head | None) -> Iterator[Damage]:
+    envelopes = records.stored(str(run.id))
+    named = _named_places(envelopes)
+    vouched = tree_audit.vouched(workspace, newest, str(run.id))
+    found = [*_chain_damage(workspace, run, envelopes, named, vouched)]
+    try:
+        records.verified(run)
+    except VerificationError as fault:
+        if fault.code == "LOG-004" and vouched(envelopes[-1]):  # so the row was changed
+            fault.expected, fault.found = fault.found, fault.expected
+        if fault.code in ("LOG-003", "LOG-004") or fault.at >= len(envelopes):
+            found.append(Damage.of(workspace.origin, str(run.id), fault))
+    yield from found
+    yield from _contained(workspace, str(run.id), named, found)
+    yield from _row_damage(workspace, run, sealed_damage=bool(named))
+    yield from secret_audit.secret_damage(workspace, run, envelopes)
+
+
+def _contained(
+    workspace: Workspace, run: str, named: Mapping[int, Named], found: Sequence[Damage]
+) -> Iterator[Damage]:
+    """Damage that an ``integrity`` envelope names and that left nothing bad behind."""
+    there = {each.at for each in found}
+    for at, (code, _, _) in named.items():
+        if at not in there:
+            text = f"The run was damaged at n = {at}; it was contained."
+            yield Damage(log=workspace.origin, run=run, at=at, code=code, text=text, explained=True)
+
+
+def _row_damage(workspace: Workspace, run: Run, *, sealed_damage: bool) -> Iterator[Damage]:
+    """What the run's row holds beside its chain: program, policy, the mark of quarantine."""
+    checks = (
+        (programs.found_hash(run) == run.program_hash, "PRG-011", "The stored program is another."),
+        (programs.found_policy(run) == run.policy_hash, "PRG-011", "The stored policy is another."),
+        (run.quarantined == sealed_damage, "LOG-003", "The mark of quarantine was changed."),
+    )
+    for holds, code, text in checks:
+        if not holds:
+            yield Damage(log=workspace.origin, run=str(run.id), at=0, code=code, text=text)
+
+
+def _chain_damage(
+    workspace: Workspace,
+    run: Run,
+    envelopes: Sequence[Stored],
+    named: Mapping[int, Named],
+    vouched: Vouched,
+) -> Iterator[Damage]:
+    """The faults of every segment of a chain; the row's head is that of the newest."""
+    starts = [i for i, each in enumerate(envelopes) if i and starts_segment(each)]
+    for start, end in zip([0, *starts], [*starts, len(envelopes)], strict=True):
+        first_n = envelopes[start].n if start else 0
+        head = run.head if end == len(envelopes) else ""
+        segment = envelopes[start:end]
+        name = str(run.id)
+        for fault in chain_faults(segment, run=name, first_n=first_n, head=head, vouched=vouched):
+            explained = _is_named(fault, named)
+            yield Damage.of(workspace.origin, name, fault, explained=explained)
+
+
+def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damage]:
+    """Gaps in the log, and rows whose columns are not what their bytes say."""
+    explained = sum(each.explained and "missing" in each.text for each in known)
+    told = {(each.run, each.at) for each in known}
+    due = 0
+    for row in Envelope.objects.filter(workspace=workspace).order_by("seq").iterator(ENVELOPES):
+        if (row.run, row.n) not in told and not _columns_hold(workspace, row):
+            text = f"Envelope {row.n} does not lie where its bytes say."
+            yield Damage(log=workspace.origin, run=row.run, at=row.n, code="LOG-002", text=text)
+        if row.seq != due:
+            yield _gap(workspace, due, row.seq, explained=row.seq - due <= explained)
+            explained -= row.seq - due
+        due = row.seq + 1
+    if due != workspace.size:
+        missing = workspace.size - due
+        yield _gap(workspace, due, workspace.size, explained=0 < missing <= explained)
+
+
+def _gap(workspace: Workspace, due: int, found: int, *, explained: bool) -> Damage:
+    text = f"The log goes on at seq {found}, but seq {due} was due."
+    return Damage(
+        log=workspace.origin, run="log", at=due, code="LOG-002", text=text, explained=explained
+    )
+
+
+def _columns_hold(workspace: Workspace, row: Envelope) -> bool:
+    try:
+        value = decode(bytes(row.bytes))
+    except CanonicalError:
+        return False
+    if not isinstance(value, dict):
+        return False
+    said = [value.get(name) for name in ("log", "seq", "run", "n", "kind")]
+    return said == [workspace.origin, row.seq, row.run, row.n, row.kind]
+
+
+def _stray_damage(workspace: Workspace) -> Iterator[Damage]:
+    """Envelopes of runs that do not exist."""
+
+    @lru_cache(maxsize=RUNS)  # a run's envelopes lie near each other
+    def exists(run: str) -> bool:
+        try:
+            return Run.objects.filter(workspace=workspace, pk=UUID(run)).exists()
+        except ValueError:
+            return False
+
+    rows = Envelope.objects.filter(workspace=workspace).exclude(run=LOG_RUN).order_by("seq")
+    for run, n in rows.values_list("run", "n").iterator(ENVELOPES):
+        if not exists(run):
+            text = "An envelope belongs to a run that does not exist."
+            yield Damage(log=workspace.origin, run=run, at=n, code="LOG-002", text=text)
+
+
+def _named_places(envelopes: Sequence[Stored]) -> dict[int, Named]:
+    """The places that ``integrity`` envelopes already name, with what they say of each."""
+    named: dict[int, Named] = {}
+    for each in envelopes:
+        body = records.body_of(each)
+        at = body.get("at")
+        if starts_segment(each) and isinstance(at, int):
+            said = (str(body.get(name, "")) for name in ("rule", "expected", "found"))
+            named[at] = Named(*said)
+    return named
+
+
+def _is_named(fault: VerificationError, named: Mapping[int, Named]) -> bool:
+    """Whether an ``integrity`` envelope names a fault, by the envelope or by its neighbour.
+
+    Where less was known when it was sealed, the later of two that do not fit was named.
+    """
+    mirrored = Named(fault.code, fault.found, fault.expected)
+    at = named.get(fault.at)
+    return (at is not None and at.rule == fault.code) or named.get(fault.at + 1) == mirrored

@@ -1,0 +1,171 @@
+"""What was signed of a log, by stored checkpoints and by the signer's memory, for the audit."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from nanovm_core.core.canonical import decode
+from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.proof import notes
+from nanovm_core.proof.notes import Head, Verifier
+from pipeline.evidence import log_lineage, signer
+from pipeline.evidence.fsck.damage import Damage
+from pipeline.evidence.signer import keys
+from pipeline.evidence.signer.checkpoints import is_closed
+from pipeline.models import Checkpoint, Envelope, Workspace
+from pipeline.store import state_file
+
+CHUNK = 2_048  # checkpoints in memory at a time
+NO_EXTENSION, LOST = "LOG-006", "LOG-007"
+RESTORE = "If a backup was put back: run manage.py restore."
+
+
+def remembered() -> dict[str, bytes]:
+    """What the signer signed last, by log. To be read before the database is."""
+    if not (keys.folder() / keys.CURRENT).exists():
+        return {}
+    found = {**state_file.origins(keys.closed()), **state_file.origins(keys.logs())}
+    return {origin: file.read_bytes() for origin, file in found.items()}
+
+
+class Anchors:
+    """The sizes and roots that were signed, smallest first: stored checkpoints and the memory."""
+
+    def __init__(self, workspace: Workspace, note: bytes | None) -> None:
+        self._workspace = workspace
+        self.faults: list[Damage] = []
+        self._keys = _verifiers(workspace)
+        self.newest = self._remembered(note)
+        self._keys += _sealed_keys(workspace, self.newest.size if self.newest else 0)
+        self._diverged = False
+        self._heads = self._in_order()
+        self._next = next(self._heads, None)
+
+    def upto(self, size: int) -> Iterator[Head]:
+        """The next signed heads up to a size."""
+        while self._next is not None and self._next.size <= size:
+            yield self._next
+            self._next = next(self._heads, None)
+
+    def differ(self, head: Head, root: bytes) -> Iterator[Damage]:
+        """Damage, where the tree has another root at a signed size: told at the first of them."""
+        if root != head.root and not self._diverged:
+            self._diverged = True  # everything later differs with it
+            text = f"The tree is not the one that was signed at size {head.size}. {RESTORE}"
+            yield self._damage(text, head.size, head.root.hex(), root.hex())
+
+    def beyond(self, size: int) -> Iterator[Damage]:
+        """What was signed of a larger log than there is: it was cut off or put back."""
+        largest = self._next
+        for head in self._heads:
+            largest = head
+        if largest is not None:
+            text = (
+                f"The log has {size} envelopes, and {largest.size} were signed: it was cut off "
+                f"or put back from a copy. {RESTORE}"
+            )
+            yield self._damage(text, size, largest.root.hex(), "")
+
+    def _in_order(self) -> Iterator[Head]:
+        memory_head = [self.newest] if self.newest else []
+        for row in self._rows():
+            try:
+                head, _ = notes.open_checkpoint(bytes(row.note), self._keys)
+                if (head.origin, head.size) != (self._workspace.origin, row.size):
+                    text = "It is another log's, or of another size."
+                    raise VerificationError(notes.CODE, text, at=row.size)
+            except VerificationError as fault:
+                text = f"The checkpoint of size {row.size} is not the signer's: {fault.text}"
+                self.faults.append(self._damage(text, row.size, "", "", notes.CODE))
+                continue
+            while memory_head and memory_head[0].size < head.size:
+                yield memory_head.pop()
+            yield head
+        yield from memory_head
+
+    def _rows(self) -> Iterator[Checkpoint]:
+        rows = Checkpoint.objects.filter(workspace=self._workspace).order_by("size", "id")
+        return rows.iterator(CHUNK)
+
+    def _remembered(self, note: bytes | None) -> Head | None:
+        if note is None:
+            if Checkpoint.objects.filter(workspace=self._workspace).exists():
+                text = "The log has checkpoints, and the signer does not remember it."
+                self.faults.append(self._damage(text, 0, "", "", LOST))
+            return None
+        try:
+            return notes.open_checkpoint(note, self._keys)[0]
+        except VerificationError as fault:
+            text = f"What the signer remembers of the log is damaged: {fault.text}"
+            self.faults.append(self._damage(text, 0, "", "", LOST))
+            return None
+
+    def _damage(
+        self, text: str, at: int, expected: str, found: str, code: str = NO_EXTENSION
+    ) -> Damage:
+        return Damage(
+            log=self._workspace.origin,
+            run="log",
+            at=at,
+            code=code,
+            text=text,
+            expected=expected,
+            found=found,
+        )
+
+
+def explained(workspace: Workspace, damage: Sequence[Damage]) -> list[Damage]:
+    """The damage of a log: what its restore sealed is named, while it stands as it did then."""
+    restored = log_lineage.of(workspace) if is_closed(workspace.origin) else None
+    if restored is None or not log_lineage.stands(workspace, restored):
+        return [*damage]
+    return [replace(each, explained=True) if each.code == NO_EXTENSION else each for each in damage]
+
+
+def gone(notes_of: Mapping[str, bytes]) -> Iterator[Damage]:
+    """The logs that were signed and of which nothing is there any more."""
+    named = log_lineage.all_of_them()
+    for origin in sorted(notes_of):
+        if not Workspace.objects.filter(origin=origin).exists():
+            yield Damage(
+                log=origin,
+                run="log",
+                at=0,
+                code=NO_EXTENSION,
+                text=f"The log was signed, and it is not there any more. {RESTORE}",
+                explained=origin in named and is_closed(origin),
+            )
+
+
+def _verifiers(workspace: Workspace) -> list[Verifier]:
+    """The signer's keys as they lie there, none is made; with those that a restore sealed."""
+    using = signer.verifiers(workspace.origin) if (keys.folder() / keys.CURRENT).exists() else []
+    restored = log_lineage.of(workspace) if is_closed(workspace.origin) else None
+    then = [each for vkey in (restored.vkeys if restored else ()) for each in _parsed(vkey)]
+    return [*dict.fromkeys([*using, *then])]
+
+
+def _parsed(vkey: str) -> list[Verifier]:
+    try:
+        return [notes.parse_vkey(vkey)]
+    except VerificationError:
+        return []  # its chain says that the envelope was changed
+
+
+def _sealed_keys(workspace: Workspace, size: int) -> list[Verifier]:
+    """Keys before the present ones, as the log itself names them: only where that is signed."""
+    rows = Envelope.objects.filter(workspace=workspace, run="log", kind="key", seq__lt=size)
+    known = set(_verifiers(workspace))
+    found: dict[Verifier, None] = {}
+    for data in rows.values_list("bytes", flat=True):
+        for vkey in _named(bytes(data)):
+            found.update(dict.fromkeys(_parsed(vkey)))
+    return [each for each in found if each.name == workspace.origin and each not in known]
+
+
+def _named(data: bytes) -> list[str]:
+    try:
+        body = decode(data)
+    except CanonicalError:
+        return []
+    said = body.get("out") if isinstance(body, dict) else None
+    return [str(each) for each in said.values()] if isinstance(said, dict) else []

@@ -1,0 +1,254 @@
+"""The audit of a log's tree: leaves, nodes and roots, against envelopes and what was signed."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from nanovm_core.core.envelope import Stored
+from nanovm_core.errors import VerificationError
+from nanovm_core.proof import merkle
+from nanovm_core.proof.merkle import Place
+from nanovm_core.proof.notes import Head
+from pipeline.evidence.fsck.column_audit import LEVEL_MAX
+from pipeline.evidence.fsck.damage import Damage
+from pipeline.evidence.fsck.signed_heads import Anchors
+from pipeline.models import Envelope, Node, Workspace
+from pipeline.store import tree
+
+CHUNK = 2_048  # leaves in memory at a time
+ASKED_MAX = 1_000  # envelopes of a chain whose place in the tree is looked up, each some queries
+_NODE = ("position", "level", "index", "hash")
+
+# (run, n) of the damage that is reported already, with the hash that was expected there
+Told = Mapping[tuple[str, int], str]
+
+
+class Row(NamedTuple):
+    """A leaf's three copies: of the tree, of the column beside the bytes, of the bytes."""
+
+    seq: int
+    run: str
+    n: int
+    leaf: bytes
+    column: bytes
+    bytes: bytes
+
+    @property
+    def whole(self) -> bool:
+        return self.leaf == self.bytes != b""
+
+
+def tree_damage(workspace: Workspace, anchors: Anchors, told: Told) -> Iterator[Damage]:
+    """Recompute the tree, and compare it with its nodes, its envelopes and what was signed.
+
+    Memory stays flat: only the edge of the tree and a chunk of leaves are held.
+    """
+    tree_of = _Recomputed(workspace)
+    for leaves, found in _leaves(workspace, anchors.newest, told):
+        yield from found
+        yield from _grown(tree_of, leaves, anchors)
+        yield from tree_of.compared()
+    yield from anchors.beyond(tree_of.size)
+    yield from tree_of.too_many()
+    yield from anchors.faults
+
+
+def _grown(tree_of: "_Recomputed", leaves: Sequence[bytes], anchors: Anchors) -> Iterator[Damage]:
+    """Grow the tree over these leaves, and compare its root at each size that was signed."""
+    first = tree_of.size
+    for head in anchors.upto(first + len(leaves)):
+        tree_of.grow(leaves[tree_of.size - first : head.size - first])
+        yield from anchors.differ(head, merkle.root(tree_of.edge))
+    tree_of.grow(leaves[tree_of.size - first :])
+
+
+# --- leaves ---------------------------------------------------------------------------------
+
+
+def _leaves(
+    workspace: Workspace, newest: Head | None, told: Told
+) -> Iterator[tuple[list[bytes], list[Damage]]]:
+    """Chunks of the log's leaves, each the copy that counts, with what is wrong with others."""
+    leaves: list[bytes] = []
+    found: list[Damage] = []
+    for row in _rows(workspace):
+        whole = row.whole and (row.run, row.n) not in told
+        leaf, bad = (row.leaf, None) if whole else _judged(workspace, row, newest, told)
+        leaves.append(leaf)
+        found += [bad] if bad else []
+        if len(leaves) == CHUNK:
+            yield leaves, found
+            leaves, found = [], []
+    yield leaves, found
+
+
+def _rows(workspace: Workspace) -> Iterator[Row]:
+    """The log by seq, whatever is missing of it; up to where more is missing than a chunk."""
+    nodes = Node.objects.filter(workspace=workspace, level=0).order_by("position")
+    stored = Envelope.objects.filter(workspace=workspace).order_by("seq")
+    of_tree = nodes.values_list("index", "hash").iterator(CHUNK)
+    of_log = stored.values_list("seq", "run", "n", "hash", "bytes").iterator(CHUNK)
+    node, envelope = next(of_tree, None), next(of_log, None)
+    seq = 0
+    while True:
+        while node is not None and node[0] < seq:
+            node = next(of_tree, None)  # it says the index of another
+        there = [each[0] for each in (node, envelope) if each is not None]
+        if not there or min(there) > seq + CHUNK:
+            return  # put far away by somebody: the gap is reported, and not walked through
+        leaf, run, n, column, data = b"", "log", seq, b"", b""
+        if node is not None and node[0] == seq:
+            leaf, node = bytes(node[1]), next(of_tree, None)
+        if envelope is not None and envelope[0] == seq:
+            _, run, n, said, kept = envelope
+            column, data = _from_hex(str(said)), merkle.leaf_hash(bytes(kept))
+            envelope = next(of_log, None)
+        yield Row(seq, run, n, leaf, column, data)
+        seq += 1
+
+
+def _judged(
+    workspace: Workspace, row: Row, newest: Head | None, told: Told
+) -> tuple[bytes, Damage | None]:
+    """The copy of a leaf that counts, and which one was changed."""
+    if len(row.leaf) == merkle.HASH_BYTES and not row.bytes:
+        return row.leaf, None  # the gap in the log is reported with its chain
+    expected = _from_hex(told.get((row.run, row.n), ""))
+    copies = (row.leaf, row.column, row.bytes, expected)
+    true = _proved(workspace, row.seq, newest, copies)
+    leaf = true or row.leaf or row.column or row.bytes
+    if len(leaf) != merkle.HASH_BYTES:
+        leaf = bytes(merkle.HASH_BYTES)
+    run, at, found = "log", row.seq, row.leaf
+    text = f"The tree's leaf {row.seq} {'was changed' if row.leaf else 'is missing'}."
+    if row.leaf == leaf:
+        if (row.run, row.n) in told:
+            return leaf, None
+        run, at, found = row.run, row.n, row.bytes
+        text = f"Envelope n = {row.n} is not the one whose hash is in the tree."
+    return leaf, Damage(
+        log=workspace.origin,
+        run=run,
+        at=at,
+        code=tree.BROKEN,
+        text=text,
+        expected=leaf.hex(),
+        found=found.hex(),
+    )
+
+
+def _proved(workspace: Workspace, seq: int, newest: Head | None, copies: Sequence[bytes]) -> bytes:
+    """The copy that hashes up to what was signed; empty where none is known to."""
+    if newest is None or seq >= newest.size:
+        return b""
+    for proof in _proofs(workspace, seq, newest):
+        for copy in copies:
+            if copy and merkle.check_inclusion(copy, seq, newest.size, proof, newest.root):
+                return copy
+    return b""
+
+
+def _proofs(workspace: Workspace, seq: int, newest: Head) -> Iterator[list[bytes]]:
+    """The path of a leaf as its nodes lie there, and as it leads to a copy that is still known."""
+    with suppress(KeyError):  # a node is missing
+        yield merkle.inclusion(seq, newest.size, partial(_nodes, workspace))
+    with suppress(VerificationError):  # no copy of a node is left that hashes up to the root
+        yield tree.inclusion(workspace.id, seq, newest)
+
+
+def _nodes(workspace: Workspace, places: Sequence[Place]) -> Mapping[Place, bytes]:
+    at = {merkle.position(*place): place for place in places}
+    rows = Node.objects.filter(workspace=workspace, position__in=at)
+    return {at[place]: bytes(node) for place, node in rows.values_list("position", "hash")}
+
+
+def vouched(workspace: Workspace, newest: Head | None, run: str) -> Callable[[Stored], bool]:
+    """Whether the tree has an envelope's hash for its place, for ``chain_faults``.
+
+    Where that was signed, what hashes up to it counts; else the leaf as it lies there.
+    """
+    asked = 0
+
+    def holds(stored: Stored) -> bool:
+        nonlocal asked
+        asked += 1
+        rows = Envelope.objects.filter(workspace=workspace, run=run, n=stored.n)
+        seq = rows.values_list("seq", flat=True).first() if asked <= ASKED_MAX else None
+        if seq is None:
+            return False
+        leaf = _from_hex(stored.hash)
+        if newest is not None and seq < newest.size:
+            return _proved(workspace, seq, newest, (leaf,)) != b""
+        return _nodes(workspace, [(0, seq)]).get((0, seq)) == leaf
+
+    return holds
+
+
+def _from_hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
+
+
+# --- nodes ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Recomputed:
+    """The tree over the leaves so far, and the nodes of it that were not compared yet."""
+
+    workspace: Workspace
+    edge: tuple[bytes, ...] = ()
+    size: int = 0
+    made: dict[Place, bytes] = field(default_factory=dict)
+
+    def grow(self, leaves: Sequence[bytes]) -> None:
+        """Append leaves."""
+        self.edge, nodes = merkle.append(self.edge, self.size, leaves)
+        self.size += len(leaves)
+        self.made.update({(level, index): node for level, index, node in nodes if level})
+
+    def compared(self) -> Iterator[Damage]:
+        """The stored nodes that are missing or not what their leaves make."""
+        if not self.made:
+            return
+        wanted = {merkle.position(*place): place for place in self.made}
+        rows = Node.objects.filter(workspace=self.workspace, level__gt=0)
+        rows = rows.filter(position__gte=min(wanted), position__lte=max(wanted))
+        stored = {
+            (position, level, index): bytes(node)
+            for position, level, index, node in rows.values_list(*_NODE)
+        }
+        for position, (level, index) in sorted(wanted.items()):
+            node = self.made[level, index]
+            found = stored.pop((position, level, index), b"")
+            if found != node:
+                yield self._node(level, index, node, found)
+        for _, level, index in sorted(stored):  # at a place that is another's, or nobody's
+            yield self._node(level, index, b"", b"")
+        self.made.clear()
+
+    def too_many(self) -> Iterator[Damage]:
+        """The first stored node of each level over leaves that the log does not have."""
+        end = merkle.position(0, self.size)
+        rows = Node.objects.filter(workspace=self.workspace, position__gte=end)
+        told: set[int] = set()
+        for _, level, index, _ in rows.order_by("position").values_list(*_NODE)[:CHUNK]:
+            if level not in told:
+                told.add(level)
+                yield self._node(level, index, b"", b"")
+
+    def _node(self, level: int, index: int, expected: bytes, found: bytes) -> Damage:
+        what = "was changed" if found else "is missing" if expected else "belongs to no tree"
+        return Damage(
+            log=self.workspace.origin,
+            run="log",
+            at=index << level if 0 <= level <= LEVEL_MAX else index,
+            code=tree.BROKEN,
+            text=f"The tree's node {index} of level {level} {what}.",
+            expected=expected.hex(),
+            found=found.hex(),
+        )

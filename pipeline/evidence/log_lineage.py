@@ -1,0 +1,84 @@
+"""Which log goes on for which: what the ``restore`` envelopes of the present logs say."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from nanovm_core.core.canonical import decode
+from nanovm_core.core.envelope import LOG_RUN
+from nanovm_core.errors import CanonicalError, VerificationError
+from pipeline.models import Envelope, Workspace
+from pipeline.store import tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A log that a restore closed: what was signed of it, what was there, and who goes on."""
+
+    log: str
+    size: int
+    found_size: int
+    found_root: str
+    vkeys: tuple[str, ...]
+    successor: UUID
+
+
+def all_of_them() -> dict[str, Origin]:
+    """Every restore that is sealed, by the old log's name."""
+    return {each.log: each for each in _said(Envelope.objects.all())}
+
+
+def of(workspace: Workspace) -> Origin | None:
+    """The restore that closed this log, as the logs after it seal it; None for an open one."""
+    goes_on = workspace.successor_id
+    if goes_on is None:
+        return None
+    after = Envelope.objects.filter(Q(workspace=goes_on) | Q(workspace__successor=goes_on))
+    named = [each for each in _said(after) if each.log == workspace.origin]
+    return named[-1] if named else None
+
+
+def stands(workspace: Workspace, origin: Origin) -> bool:
+    """Whether the closed log's tree is still the one that its restore found."""
+    size = tree.size(workspace.id)
+    return (size, root_of(workspace, size)) == (origin.found_size, origin.found_root)
+
+
+def root_of(workspace: Workspace, size: int) -> str:
+    """The root of a log's tree in hex; empty where its nodes do not make one."""
+    try:
+        return tree.head(workspace.id, workspace.origin, size).root.hex()
+    except VerificationError:
+        return ""
+
+
+def _said(rows: Any) -> Iterator[Origin]:
+    found = rows.filter(run=LOG_RUN, kind="restore").order_by("workspace", "seq")
+    for successor, data in found.values_list("workspace_id", "bytes"):
+        given, out = _in_and_out(bytes(data))
+        there = given.get("found")
+        there = there if isinstance(there, dict) else {}
+        size, found_size = given.get("size"), there.get("size")
+        if isinstance(size, int) and isinstance(found_size, int):
+            yield Origin(
+                log=str(given.get("log")),
+                size=size,
+                found_size=found_size,
+                found_root=str(there.get("root")),
+                vkeys=tuple(str(each) for each in out.values()),
+                successor=successor,
+            )
+
+
+def _in_and_out(data: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Both fields of an envelope; damaged bytes say nothing, and their own chain tells of it."""
+    try:
+        value = decode(data)
+    except CanonicalError:
+        return {}, {}
+    body = value if isinstance(value, dict) else {}
+    given, out = body.get("in"), body.get("out")
+    return given if isinstance(given, dict) else {}, out if isinstance(out, dict) else {}

@@ -1,0 +1,190 @@
+"""After a backup was put back: new logs go on, old runs do not, and erasures are done again.
+
+Every step can be told again after a crash: the logs to close stand in a plan beside the
+signer's memory until all of it is done.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+
+from nanovm_core.proof.notes import Head
+from pipeline.evidence import log_lineage, signer, unsigned
+from pipeline.evidence.signer import closing, keys
+from pipeline.models import Budget, Revocation, Run, Secret, Workspace
+from pipeline.privacy import crypto_shred, erasure, journal
+from pipeline.store import records, tree, workspaces
+from pipeline.vault.key_store import keystore
+from pipeline.vault.secret_store import media
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoesOn:
+    """A log that was closed: how much of it was signed, how much was there, and what goes on."""
+
+    log: str
+    signed: int
+    found: int
+    successor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restore did. ``left``: places that still hold what was erased; restore again."""
+
+    logs: tuple[GoesOn, ...]
+    erased: int
+    left: tuple[str, ...]
+
+
+def is_needed() -> bool:
+    """Whether anything shows that a backup was put back, or a restore was begun and is not over."""
+    return closing.is_under_way() or bool(closing.went_back()) or any(journal.undone())
+
+
+def restore(actor: str) -> Restored:
+    """Close every log, begin one that goes on for each, and do again what the journal says.
+
+    A database is put back as a whole: also of a log that was signed no further, the newest
+    envelopes may be lost. Nothing is signed meanwhile; the application had better be stopped.
+
+    Raises:
+        VerificationError: LOG-007, where what the signer remembers of a log is damaged.
+    """
+    with keys.held(to_change=True), closing.planned() as plan:
+        done = log_lineage.all_of_them()  # before a crash, if any
+        named = _planned(json.loads(plan.read() or b"[]"), done)
+        plan.replace(json.dumps(named).encode())
+        logs = [_closed(origin, done.get(origin), actor) for origin in named]
+        erased, left = _erased_again()
+        for each in logs:
+            signer.sign(Workspace.objects.get(origin=each.successor).id)
+            unsigned.clear(each.log)
+        if not left:
+            closing.over()
+    return Restored(logs=tuple(logs), erased=erased, left=left)
+
+
+def _planned(begun: list[str], done: Mapping[str, log_lineage.Origin]) -> list[str]:
+    """The logs to close: those of a restore that a crash cut off, and what else is open now.
+
+    Another backup may have been put back since. What goes on for one of them stays open.
+    """
+    mine = {done[origin].successor for origin in begun if origin in done}
+    goes_on = Workspace.objects.filter(id__in=mine).values_list("origin", flat=True)
+    return sorted({*begun, *_to_close()} - {*goes_on})
+
+
+def _to_close() -> list[str]:
+    """Every open log, and those that were signed and are not there any more."""
+    there = Workspace.objects.filter(successor=None).values_list("origin", flat=True)
+    gone = {each for each in closing.remembered() if not _exists(each)}
+    return sorted({*there, *gone})
+
+
+def _exists(origin: str) -> bool:
+    return Workspace.objects.filter(origin=origin).exists()
+
+
+# --- new logs --------------------------------------------------------------------------------
+
+
+def _closed(origin: str, made: log_lineage.Origin | None, actor: str) -> GoesOn:
+    """Close a log in the database first, then with the signer: whatever crashes, it is closed."""
+    if made is None or Workspace.objects.filter(origin=origin, successor=None).exists():
+        goes_on = _begun(origin, actor)
+    else:
+        name = Workspace.objects.get(id=made.successor).origin
+        goes_on = GoesOn(log=origin, signed=made.size, found=made.found_size, successor=name)
+    closing.close(origin)
+    return goes_on
+
+
+@transaction.atomic
+def _begun(origin: str, actor: str) -> GoesOn:
+    """Begin the log that goes on for this one: its genesis and its ``restore`` name the old one."""
+    row = Workspace.objects.filter(origin=origin).first()
+    old = records.lock_log(row.id) if row else None
+    signed = closing.last_signed(origin)
+    checkpoint = _named(origin, signed[0] if signed else None)
+    size = tree.size(old.id) if old else 0
+    there = {"size": size, "root": log_lineage.root_of(old, size) if old else ""}
+    note = {"note": signed[1].decode()} if signed else {}
+    vkeys = {f"vkey{n}": each.vkey for n, each in enumerate(signer.verifiers(origin))}
+    body = {"outcome": "restored", "in": {**checkpoint, **note, "found": there}, "out": vkeys}
+    new = workspaces.create({"restores": checkpoint})
+    workspaces.seal(new, "restore", body, actor=actor)
+    if old is not None:
+        _hand_over(old, new, actor)
+    return GoesOn(
+        log=origin, signed=signed[0].size if signed else 0, found=size, successor=new.origin
+    )
+
+
+def _named(origin: str, signed: Head | None) -> dict[str, object]:
+    """The old checkpoint, as envelopes name it; of a log that was never signed, size 0."""
+    if signed is None:
+        return {"log": origin, "size": 0, "root": ""}
+    return {"log": origin, "size": signed.size, "root": signed.root.hex()}
+
+
+def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
+    """What was used up stays used up, and what was taken back stays taken back.
+
+    What a closed run had reserved counts as spent: it may have been paid since the backup.
+    """
+    for account in Budget.objects.filter(workspace=old).order_by("id"):
+        Budget.objects.create(
+            workspace=new,
+            owner=account.owner.replace(str(old.id), str(new.id), 1),
+            account=account.account,
+            limit=account.limit,
+            spent=account.reserved + account.spent,
+        )
+    for each in Revocation.objects.filter(workspace=old).order_by("id"):
+        body = {"tool": each.tool, "outcome": "revoked", "in": {"grant": each.grant}}
+        workspaces.seal(new, "capability", body, actor=actor)
+        Revocation.objects.create(workspace=new, grant=each.grant, tool=each.tool, at_ms=each.at_ms)
+    # Also for logs closed before: what goes on is one step away from each of them.
+    Workspace.objects.filter(successor=old).update(successor=new)
+    Workspace.objects.filter(id=old.id).update(successor=new)
+
+
+# --- erasures --------------------------------------------------------------------------------
+
+
+def _erased_again() -> tuple[int, tuple[str, ...]]:
+    """Erase what the journal names and the backup brought back: how many, and what would not go."""
+    alive = keystore().refs()
+    rows = [each for each in journal.rows() if _came_back(each, ref_has_key=each.ref in alive)]
+    left: list[str] = []
+    for run_id, some in groupby(sorted(rows, key=_place), key=lambda each: str(each.run_id)):
+        made = erasure.erase_again(run_id, [each.ref for each in some])
+        if made.state != "done":
+            left += [f"run {made.code}: {place}: {said}" for place, said in made.places.items()]
+    known = sorted(journal.refs())
+    keystore().destroy(known)  # also keys whose rows the backup does not have
+    _, failed = crypto_shred.unlinked([*_mail_of_the_erased()])
+    return len(rows), (*left, *(f"{place}: {said}" for place, said in failed.items()))
+
+
+def _came_back(secret: Secret, *, ref_has_key: bool) -> bool:
+    """Whether anything of an erased secret is there: a readable row, ciphertext, a file, a key."""
+    in_file = bool(secret.file) and (media() / secret.file).exists()
+    return secret.erased_ms is None or bool(secret.ciphertext) or in_file or ref_has_key
+
+
+def _place(secret: Secret) -> tuple[str, str]:
+    return str(secret.run_id), secret.ref
+
+
+def _mail_of_the_erased() -> Iterator[Path]:
+    """Advice in the clear, of runs that were erased or that the backup does not have."""
+    files = sorted((settings.NANOVM_DATA / "mail").glob("*.txt"))
+    runs = {str(each) for each in Run.objects.filter(erased_ms=None).values_list("id", flat=True)}
+    yield from (each for each in files if each.stem not in runs)

@@ -1,0 +1,83 @@
+"""What the signer does in a restore: it tells which logs went back, and forgets none of them."""
+
+from contextlib import AbstractContextManager
+
+from nanovm_core.errors import VerificationError
+from nanovm_core.proof.notes import Head
+from pipeline.evidence.signer import keys
+from pipeline.evidence.signer.checkpoints import opened
+from pipeline.models import Checkpoint, Workspace
+from pipeline.store import state_file, tree
+from pipeline.store.state_file import Slot
+
+PLAN = "restore"  # the logs that a restore is about to close, until it is over
+
+
+def planned() -> AbstractContextManager[Slot]:
+    """The plan of the restore that is under way, in the hands of one process."""
+    return state_file.locked(keys.folder() / PLAN)
+
+
+def is_under_way() -> bool:
+    """Whether a restore was begun and is not over."""
+    return (keys.folder() / PLAN).exists()
+
+
+def over() -> None:
+    """The restore that was planned is done."""
+    (keys.folder() / PLAN).unlink(missing_ok=True)
+    state_file.sync(keys.folder())
+
+
+def remembered() -> list[str]:
+    """The logs that were ever signed, and that no restore closed."""
+    return [*state_file.origins(keys.logs())]
+
+
+def went_back() -> list[str]:
+    """The logs whose tree does not continue what was signed of them: gone, shorter or another."""
+    return [origin for origin in remembered() if _went_back(origin)]
+
+
+def last_signed(origin: str) -> tuple[Head, bytes] | None:
+    """What was signed of a log last, by the signer's memory or else by the database.
+
+    None where nothing was.
+
+    Raises:
+        VerificationError: LOG-007, where the memory is damaged.
+    """
+    for folder in (keys.logs(), keys.closed()):
+        file = folder / state_file.file_name(origin)
+        if file.exists():
+            data = file.read_bytes()
+            return opened(origin, data)[0], data
+    for row in Checkpoint.objects.filter(workspace__origin=origin).order_by("-size", "-id"):
+        try:
+            return opened(origin, bytes(row.note))[0], bytes(row.note)
+        except VerificationError:
+            continue  # nobody's note
+    return None
+
+
+def close(origin: str) -> None:
+    """Keep what was signed of a log where nothing is signed any more. Again: the same."""
+    name = state_file.file_name(origin)
+    if (keys.logs() / name).exists():
+        (keys.logs() / name).replace(keys.closed() / name)
+        state_file.sync(keys.closed())
+        state_file.sync(keys.logs())
+
+
+def _went_back(origin: str) -> bool:
+    workspace = Workspace.objects.filter(origin=origin).first()
+    if workspace is None:
+        return True
+    before = opened(origin, (keys.logs() / state_file.file_name(origin)).read_bytes())[0]
+    size = tree.size(workspace.id)
+    if size < before.size:
+        return True
+    try:
+        return not tree.extends(workspace.id, before, tree.head(workspace.id, origin, size))
+    except VerificationError:
+        return False  # a damaged tree is no backup: the signer names it, and so does fsck

@@ -1,0 +1,60 @@
+"""Changing the signer's key, sealed in every log: who pinned the old key can follow."""
+
+from django.db import transaction
+
+from nanovm_core.core.canonical import decode
+from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.proof import notes
+from pipeline.evidence.signer import keys
+from pipeline.evidence.signer.checkpoints import moved_on, sign
+from pipeline.models import Envelope, Workspace
+from pipeline.store import records, workspaces
+
+
+def rotate(actor: str) -> list[str]:
+    """Make a new key and let every log go over to it; the logs that could not are returned.
+
+    Each log is signed a last time by the old key alone, says in a ``key`` envelope which key
+    comes, and is signed by both. Then the old key is forgotten, unless a log could not be
+    signed: it is kept for that one. Taken up where it was left after a crash.
+    """
+    with keys.held(to_change=True):
+        last = [*Workspace.objects.filter(successor=None).order_by("id")]
+        failed = {each.origin for each in last if not _signed(each)}
+        before, after = keys.current(), keys.upcoming()
+        for workspace in last:
+            names = [notes.verifier(workspace.origin, key).vkey for key in (after, before)]
+            _seal(workspace, *names, actor=actor)
+        keys.switch()
+        failed |= {each.origin for each in last if not _signed(each)}
+        if not failed and moved_on():
+            keys.forget_old()
+    return sorted(failed)
+
+
+def _signed(workspace: Workspace) -> bool:
+    """Whether the log's tree is signed as it stands; why not is in the refusals."""
+    try:
+        sign(workspace.id)
+    except VerificationError:
+        return False
+    return True
+
+
+def _seal(workspace: Workspace, vkey: str, old: str, *, actor: str) -> None:
+    """Seal the change on the log, once."""
+    with transaction.atomic():
+        locked = records.lock_log(str(workspace.id))
+        newest = Envelope.objects.filter(workspace=locked, run="log", kind="key").order_by("-n")
+        body = {"out": {"vkey": vkey, "old": old}}
+        said = newest.values_list("bytes", flat=True).first()
+        if said is None or not _says(bytes(said), body):
+            workspaces.seal(locked, "key", body, actor=actor)
+
+
+def _says(data: bytes, body: dict[str, dict[str, str]]) -> bool:
+    try:
+        value = decode(data)
+    except CanonicalError:
+        return False
+    return isinstance(value, dict) and value.get("out") == body["out"]

@@ -1,0 +1,62 @@
+"""The database's tables, made or brought up to date by one process at a time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, connection
+from django.db.migrations.loader import MigrationLoader
+
+from pipeline.ops import error_messages
+from pipeline.ops.processes import ProcessError
+
+TURN = 0x6E616E6F766D  # "nanovm": the name of the lock that its processes take on a server
+
+
+def migrate() -> None:
+    """Make or change every table that is not as this code needs it.
+
+    Raises:
+        ProcessError: in one sentence, where the database cannot be reached or refuses.
+    """
+    try:
+        with _in_turn():
+            _refuse_other_builds()
+            call_command("migrate", verbosity=0, interactive=False)
+    except DatabaseError as error:
+        raise ProcessError(error_messages.of_database(error, "Then start again.")) from error
+
+
+def _refuse_other_builds() -> None:
+    """What another build wrote lies in tables of its own shape: nobody reads or changes it."""
+    loader = MigrationLoader(connection)
+    foreign = sorted({*loader.applied_migrations} - {*loader.disk_migrations})
+    if foreign:
+        names = ", ".join(".".join(each) for each in foreign[:3])
+        raise ProcessError(
+            f"The database was made by another build of this project ({names}), which this one"
+            f" cannot read, and nothing was changed. Name a new data folder (NANOVM_DATA) or"
+            f" database, or start the build that made it; it is {_which()}."
+        )
+
+
+@contextmanager
+def _in_turn() -> Iterator[None]:
+    """Several processes start at once: on a server, which has no write lock, one after another."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [TURN])
+    try:
+        yield
+    finally:
+        connection.close()  # which gives the lock back, whatever state it is in
+
+
+def _which() -> str:
+    """Where the data lies, without what DATABASE_URL may say of passwords."""
+    if connection.vendor == "postgresql":
+        return "the one that DATABASE_URL names"
+    return str(settings.NANOVM_DATA)

@@ -1,0 +1,1 @@
+"""Erasure, retention, and the garbage collection of secrets."""

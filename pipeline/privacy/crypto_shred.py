@@ -1,0 +1,84 @@
+"""Destroying: keys, ciphertext and files, for good, and what the write-ahead log holds of them."""
+
+import os
+from collections.abc import Sequence
+from itertools import repeat
+from pathlib import Path
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from pipeline.clock import sleep_ms
+from pipeline.models import Secret
+from pipeline.steps.effects import advice_file
+from pipeline.vault.key_store import keystore
+from pipeline.vault.secret_store import FILE_NAME, media
+
+WAL_WAIT_MS = 50
+WAL_TRIES = 60  # readers hold the write-ahead log for milliseconds
+
+
+def destroy(run_id: str, refs: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
+    """Destroy keys, ciphertext and files: what went where, and what would not go.
+
+    The advice goes with any of them: it repeats several in the clear.
+    """
+    store = keystore()
+    keys = store.destroy(refs)
+    if not Secret.objects.filter(run_id=run_id, erased_ms=None).exists():
+        store.destroy_subject(run_id)
+    rows = Secret.objects.filter(ref__in=refs)
+    names = [str(name) for name in rows.exclude(file="").values_list("file", flat=True)]
+    own = [name for name in names if FILE_NAME.fullmatch(name)]
+    files, failed = unlinked([*(media() / name for name in own), advice_file(run_id)])
+    if len(own) < len(names):  # it could lead out of the folder, and the true file lies there still
+        failed["media name"] = "a row names no file of the vault; run fsck, put its name back"
+    texts = rows.exclude(ciphertext=None).update(ciphertext=None)
+    if not _wal_truncated():
+        failed["write-ahead log"] = "busy: readers hold it; erase again to finish"
+    return {"keys": keys, "ciphertexts": texts, "files": files}, failed
+
+
+def unlinked(paths: Sequence[Path]) -> tuple[int, dict[str, str]]:
+    """Remove files for good; a file that was gone already counts as nothing."""
+    gone, failed = 0, {}
+    for path in paths:
+        there = path.exists()
+        try:
+            path.unlink(missing_ok=True)
+            _sync(path.parent)
+        except OSError as error:
+            failed[f"{path.parent.name} file"] = f"still there: {error.strerror}"
+        else:
+            gone += there
+    return gone, failed
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _wal_truncated() -> bool:
+    """Empty SQLite's write-ahead log; False where readers keep it busy for a while."""
+    if connection.vendor != "sqlite" or connection.in_atomic_block:
+        return True  # another database has none, and a transaction's caller empties it later
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout")
+        patience_ms = int(cursor.fetchone()[0])
+        cursor.execute("PRAGMA busy_timeout = 0")  # it would wait for readers, try after try
+        try:
+            return any(map(_truncated, repeat(cursor, WAL_TRIES)))
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {patience_ms}")
+
+
+def _truncated(cursor: CursorWrapper) -> bool:
+    cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if cursor.fetchone()[0] == 0:  # its first column: 1 is busy
+        return True
+    sleep_ms(WAL_WAIT_MS)
+    return False

@@ -1,0 +1,32 @@
+"""What a crash between the vault and the database leaves: keys and documents of no run."""
+
+from uuid import UUID
+
+from pipeline.clock import now_ms
+from pipeline.models import Run, Secret
+from pipeline.vault.key_store import keystore
+from pipeline.vault.secret_store import media
+
+AGE_MS_MIN = 10 * 60_000  # a run that is being made is younger
+
+
+def destroy_orphans() -> tuple[int, int]:
+    """Destroy keys and documents that belong to no run; says how many of each there were."""
+    store, keys = keystore(), 0
+    for subject in _forgotten(store.subjects()):
+        keys += store.destroy_subject(subject)
+    kept = set(Secret.objects.exclude(file="").values_list("file", flat=True))
+    before_s = (now_ms() - AGE_MS_MIN) / 1000
+    files = [each for each in media().glob("*.sealed") if each.name not in kept]
+    old = [each for each in files if each.stat().st_mtime < before_s]
+    for each in old:
+        each.unlink(missing_ok=True)
+    return keys, len(old)
+
+
+def _forgotten(subjects: list[str]) -> list[str]:
+    """Subjects that name no run, and are old enough: a run's id begins with its time of birth."""
+    before_ms = now_ms() - AGE_MS_MIN
+    old = [each for each in subjects if UUID(each).int >> 80 < before_ms]
+    runs = {str(run_id) for run_id in Run.objects.filter(id__in=old).values_list("id", flat=True)}
+    return [each for each in old if each not in runs]

@@ -1,0 +1,70 @@
+"""The erasure journal: the refs that were erased, in a file that no database takes back.
+
+It lies beside the signer's memory, outside of the database, and is only added to. After a
+backup was put back it says what has to be erased again. It holds refs, and nothing else.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from django.conf import settings
+
+from pipeline.models import Secret
+from pipeline.store import state_file
+
+REF = re.compile(r"vault://secret/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+ROWS = 500  # refs that one query asks for
+
+
+def record(refs: Sequence[str]) -> None:
+    """Keep it written that these refs were erased: when this returns, it is on the disk.
+
+    A crash leaves some of them, and perhaps half of one, which says nothing.
+    """
+    file = _file()
+    with state_file.locked(file):
+        is_new = not file.exists()
+        handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(handle, "r+b") as opened:
+            lines = "".join(f"{each}\n" for each in refs).encode()
+            opened.write(_fresh_line(opened.fileno()) + lines)
+            opened.flush()
+            os.fsync(opened.fileno())
+        if is_new:
+            state_file.sync(file.parent)
+
+
+def refs() -> frozenset[str]:
+    """Every ref that was ever erased; none where there is no journal."""
+    try:
+        text = _file().read_text("ascii", "replace")
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(each for each in text.split("\n") if REF.fullmatch(each))
+
+
+def undone() -> Iterator[Secret]:
+    """The erased secrets that read as if they were not: a backup was put back."""
+    for secret in rows():
+        if secret.erased_ms is None:
+            yield secret
+
+
+def rows() -> Iterator[Secret]:
+    """The rows that the database has of erased secrets, by ref."""
+    known = sorted(refs())
+    for start in range(0, len(known), ROWS):
+        some = Secret.objects.filter(ref__in=known[start : start + ROWS])
+        yield from some.select_related("run__workspace").order_by("ref")
+
+
+def _fresh_line(handle: int) -> bytes:
+    """What begins a new line: a newline, where a crash cut the last one off."""
+    size = os.fstat(handle).st_size
+    return b"\n" if size and os.pread(handle, 1, size - 1) != b"\n" else b""
+
+
+def _file() -> Path:
+    return state_file.private(settings.NANOVM_DATA / "signer") / "erased"

@@ -1,0 +1,111 @@
+"""Runs that do not go on by themselves: why, in words, and the safe way on, where there is one."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Q
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.policy import UNKNOWN_OUTCOME
+from pipeline.clock import now_ms
+from pipeline.models import Lease, Outbox, Run
+from pipeline.queries.runs import RunHead, head_of
+
+STUCK_MS = 30_000  # what nobody took up for so long: the sweep would have found it by then
+LISTED_MAX = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """Why a run stands. ``command`` is the one that lets it go on; empty where none does.
+
+    ``says`` is empty where the run's own reason says it all. ``at_ms`` is when something happens
+    by itself; 0 where nothing will.
+    """
+
+    says: str = ""
+    command: str = ""
+    label: str = ""
+    at_ms: int = 0
+
+
+DAMAGED = Stall(says="Its stored record was damaged. It is sealed as such, and nothing goes on.")
+AGAIN = "Ask again, same key"
+UNKNOWN = Stall(
+    says="Nobody can tell whether the payment was made. Asking again looks at Stripe's own list"
+    " first and sends the identical request, under the same key: it cannot pay twice.",
+    command="approve",
+    label=AGAIN,
+)
+UNSEEN = Stall(
+    says="Nobody can tell whether this step was done. Asking again does the same, under its key.",
+    command="approve",
+    label=AGAIN,
+)
+HELD = Stall(command="approve", label="Approve payment")
+EXHAUSTED = Stall(command="resume", label="Try again")
+STUCK = Stall(
+    says="It owes its next step, and no worker has taken it up. Nothing is lost.",
+    command="wake",
+    label="Try again",
+)
+OVERDUE = Stall(
+    says="Its time is out, and no worker has looked at it. Nothing is lost.",
+    command="wake",
+    label="Try again",
+)
+CHARGE = "charge"
+STANDS = (life.APPROVAL, life.EXHAUSTED)
+GOES = (life.ACTIVE, life.IDLE, life.WAITING)
+
+
+def of_run(run: RunHead) -> Stall | None:
+    """Why this run stands; None where it goes on, has ended in order, or somebody paused it."""
+    if run.quarantined:
+        return DAMAGED
+    if run.state == life.APPROVAL:
+        unseen = UNKNOWN if run.step == CHARGE else UNSEEN
+        return unseen if run.held_by == UNKNOWN_OUTCOME else HELD
+    if run.state == life.EXHAUSTED:
+        return EXHAUSTED
+    if run.state not in GOES or _driven(run):
+        return None
+    at_ms = now_ms()
+    deadline_ms = Run.objects.values_list("deadline_ms", flat=True).get(id=run.id) or 0
+    if deadline_ms and deadline_ms + STUCK_MS <= at_ms:
+        return OVERDUE
+    if run.state == life.ACTIVE:
+        return _owing(run, at_ms)
+    if run.state == life.IDLE:
+        return Stall(
+            says="The last attempt failed; the next one follows by itself", at_ms=deadline_ms
+        )
+    return Stall(says="It waits for an answer from elsewhere, at most", at_ms=deadline_ms)
+
+
+def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, Stall]]:
+    """A workspace's runs that stand, newest first, with what each waits for."""
+    if workspace is None:
+        return []
+    at_ms = now_ms()
+    silent = Q(state=life.ACTIVE) & ~Q(lease__until_ms__gt=at_ms)
+    stands = Q(state__in=(*STANDS, life.IDLE, life.WAITING)) | Q(quarantined=True) | silent
+    rows = Run.objects.filter(stands, workspace_id=workspace)
+    heads = [head_of(run) for run in rows.order_by("-created_ms", "-id")[:LISTED_MAX]]
+    return [(head, stall) for head in heads if (stall := of_run(head)) is not None]
+
+
+def _driven(run: RunHead) -> bool:
+    """Whether a worker holds the run now."""
+    return Lease.objects.filter(run_id=run.id, until_ms__gt=now_ms()).exclude(holder="").exists()
+
+
+def _owing(run: RunHead, at_ms: int) -> Stall | None:
+    """An effect that is owed and not taken up, or put off because the outside is silent."""
+    row = Outbox.objects.filter(run_id=run.id, done_ms=None).first()
+    if row is None:
+        return STUCK
+    if row.due_ms > at_ms:
+        says = f"The other side was silent, tries so far: {row.tries}; it is asked again"
+        return Stall(says=says, at_ms=row.due_ms) if row.tries else None
+    return STUCK if max(row.due_ms, row.intent_ms) + STUCK_MS <= at_ms else None

@@ -1,0 +1,1 @@
+"""Runs: create, decide and commit. The only writer of runs."""

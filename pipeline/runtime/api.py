@@ -1,0 +1,229 @@
+"""The runtime: lock, read, decide, write, commit, then act. The only writer of runs."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+from uuid import UUID
+
+from nanovm_core.core.events import (
+    Approved,
+    Declined,
+    Event,
+    KillRequested,
+    PauseRequested,
+    ProposalReceived,
+    ResumeRequested,
+    RunStarted,
+    StepRequested,
+)
+from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
+from nanovm_core.core.messages import Decision
+from nanovm_core.errors import VerificationError
+from pipeline.clock import now_ms
+from pipeline.models import Outbox, Run
+from pipeline.runtime import decide, queue
+from pipeline.runtime.decide import Answered, Begun
+from pipeline.runtime.group_commit import Job, committed
+from pipeline.runtime.transaction import Commit, Held
+from pipeline.store import leases, outbox, programs, records
+from pipeline.store.records import hold_of
+from pipeline.vault import secret_store
+from pipeline.vault.secret_store import Sealed
+
+T = TypeVar("T")
+
+
+def submit(
+    run_id: str, events: Sequence[Event], *, secrets: Sequence[Sealed] = (), holder: str = ""
+) -> Decision:
+    """Feed events to a run: the only way its state ever changes.
+
+    The stored chain and snapshot are recomputed first; damage is sealed, fails a live run,
+    and the events are not looked at. The result of an effect is taken from the ``holder`` of
+    the run's lease alone. Returns the last event's decision.
+    """
+    return _on(run_id, lambda commit, held: decide.fed(commit, held, events, secrets, holder))
+
+
+def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -> Answered:
+    """Feed what came of an effect back, and begin what the run owes next in the same commit.
+
+    ``outcome`` goes into the adapters' own record. Where nothing follows, the lease is free.
+    """
+    return committed(answering(work, event, secrets, outcome))
+
+
+def answering(
+    work: Begun, event: Event, secrets: Sequence[Sealed] = (), outcome: str = ""
+) -> Job[Answered]:
+    """The job that ``answer`` has committed; for whoever drives many runs on one thread."""
+    answered = partial(_answered, work=work, event=event, secrets=secrets, outcome=outcome)
+    return _job(str(work.run.id), answered)
+
+
+def check(run_id: str) -> Decision | None:
+    """Recompute what is stored of a run: chain, snapshot, program.
+
+    None when it is whole, else the decision that sealed what was found.
+    """
+    run = Run.objects.get(id=run_id)
+    try:
+        records.verified(run)
+    except VerificationError:
+        return submit(run_id, ())
+    exchanged = programs.found_hash(run) != run.program_hash
+    return submit(run_id, ()) if exchanged else None
+
+
+def take(run_id: str) -> tuple[bool, Begun | None]:
+    """Take a run's lease and begin the effect that it owes, in one commit.
+
+    Where a deadline is over, the kernel is told so first. False where another worker holds the
+    lease; no effect where none is due, or where damage was found and sealed: the lease is free
+    then.
+    """
+    taken = _on(run_id, decide.taken)
+    return taken.free, taken.work
+
+
+def begin_effect(run_id: str) -> Begun | None:
+    """Begin the effect that a running run owes, under whatever lease it has; None where none is."""
+    return _on(run_id, _begin)
+
+
+def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
+    """Put a tool call before the kernel, through the door that the model's answer takes.
+
+    Where the run waits for its model, this is its answer; elsewhere it is out of turn. A run
+    that has ended keeps no words of it: nothing comes into the vault that an erasure missed.
+    """
+    run = Run.objects.select_related("workspace").get(id=run_id)
+    owed = Outbox.objects.filter(run=run, done_ms=None, tool="model.propose").first()
+    sealed: list[Sealed] = []
+    if run.state not in TERMINAL:
+        sealed.extend(
+            secret_store.seal_values(str(run.id), run.workspace.origin, {"proposal": raw}).values()
+        )
+    event = ProposalReceived(
+        at_ms=now_ms(),
+        actor=actor,
+        raw=raw,
+        secret=sealed[0].commitment if sealed else None,
+        key=owed.key if owed else "",
+    )
+    decision = submit(run_id, [event], secrets=sealed)
+    if decision.effects:
+        queue.wake(run_id)
+    return decision
+
+
+def start(run_id: str, actor: str) -> Decision:
+    """Begin a run."""
+    return _ask(run_id, RunStarted(at_ms=now_ms(), actor=actor))
+
+
+def pause(run_id: str, actor: str) -> Decision:
+    """Hold a run still; an answer under way is still taken."""
+    return _ask(run_id, PauseRequested(at_ms=now_ms(), actor=actor))
+
+
+def resume(run_id: str, actor: str, program: str | None = None) -> Decision:
+    """Let a paused run go on, under the program it began with unless another is named."""
+    named = program if program is not None else _program_hash(run_id)
+    return _ask(run_id, ResumeRequested(at_ms=now_ms(), actor=actor, program=named))
+
+
+def step(run_id: str, actor: str) -> Decision:
+    """Let a paused run take one step."""
+    event = StepRequested(at_ms=now_ms(), actor=actor, program=_program_hash(run_id))
+    return _ask(run_id, event)
+
+
+def approve(run_id: str, actor: str, hold: str | None = None) -> Decision:
+    """Lift the hold that a person saw; None is the one that the run waits for now."""
+    seen = _hold(run_id) if hold is None else hold
+    return _ask(run_id, Approved(at_ms=now_ms(), actor=actor, hold=seen))
+
+
+def decline(run_id: str, actor: str, hold: str | None = None) -> Decision:
+    """Refuse for good what a person saw held; None is what the run waits for now."""
+    seen = _hold(run_id) if hold is None else hold
+    return _ask(run_id, Declined(at_ms=now_ms(), actor=actor, hold=seen))
+
+
+def wake(run_id: str, _actor: str) -> Decision:
+    """Have a worker look at a run, its stored bytes recomputed and its outbox made whole first.
+
+    It is safe at any time, and all that a run needs which nobody drives; only damage is sealed.
+    """
+    decision = submit(run_id, ())
+    queue.wake(run_id)
+    return decision
+
+
+def kill(run_id: str, actor: str) -> Decision:
+    """Stop a run for good, unless an effect that moves money is under way."""
+    return _ask(run_id, KillRequested(at_ms=now_ms(), actor=actor))
+
+
+def _ask(run_id: str, event: Event) -> Decision:
+    """Submit somebody's request, and wake the run where that makes it owe something."""
+    decision = submit(run_id, [event])
+    if decision.effects:
+        queue.wake(run_id)
+    return decision
+
+
+def _on(run_id: str, work: Callable[[Commit, Held], T]) -> T:
+    """Do something to a run, in a commit."""
+    return committed(_job(run_id, work))
+
+
+def _job(run_id: str, work: Callable[[Commit, Held], T]) -> Job[T]:
+    run = UUID(str(run_id))
+
+    def held(commit: Commit) -> T:
+        if run not in commit.held:
+            raise Run.DoesNotExist(f"There is no run {run}.")
+        return work(commit, commit.held[run])
+
+    return Job(held, runs=(run,))
+
+
+def _answered(
+    commit: Commit,
+    held: Held,
+    *,
+    work: Begun,
+    event: Event,
+    secrets: Sequence[Sealed],
+    outcome: str,
+) -> Answered:
+    decision = decide.fed(commit, held, [event], secrets, work.holder, goes_on=True)
+    outbox.came(held.id, work.effect.key, outcome)
+    owed = decision.snapshot.owed
+    refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key
+    if refused or not leases.is_holder(held.holder, work.holder):
+        return Answered(decision, None)  # it is still owed; or the lease is another's by now
+    return Answered(decision, decide.gone_on(commit, held, decision))
+
+
+def _begin(commit: Commit, held: Held) -> Begun | None:
+    if held.workspace.successor_id is not None:
+        return None  # a restore closed its log
+    try:
+        now = records.recomputed(held.run, held.chain)
+    except VerificationError as damage:
+        decide.contained(commit, held, damage)
+        return None
+    if now.owed is None or now.state != ACTIVE:
+        return None
+    return decide.begun(held, now, now.owed)
+
+
+def _hold(run_id: str) -> str:
+    return hold_of(Run.objects.get(id=run_id))
+
+
+def _program_hash(run_id: str) -> str:
+    return Run.objects.values_list("program_hash", flat=True).get(id=run_id)

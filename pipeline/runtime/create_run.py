@@ -1,0 +1,158 @@
+"""New runs: their documents sealed, their genesis stored under a code of their own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
+
+from nanovm_core.core.events import RunStarted
+from nanovm_core.core.fsm import begin
+from nanovm_core.core.messages import Decision, RunId, Scalar
+from nanovm_core.core.program import Program
+from pipeline.clock import now_ms
+from pipeline.entropy import run_code, uuid7
+from pipeline.models import Run, Terms, Workspace
+from pipeline.runtime import decide
+from pipeline.runtime.decide import Begun
+from pipeline.runtime.group_commit import Job, committed
+from pipeline.runtime.transaction import Commit
+from pipeline.signals import announce
+from pipeline.store import leases, programs, sql
+from pipeline.vault import secret_store
+from pipeline.vault.secret_store import Sealed
+
+CODE_TRIES = 20  # a code is drawn from 81 million; a clash is drawn again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run that is to be made: what it is about, and under which program and policy."""
+
+    workspace: Workspace
+    program: bytes
+    policy: bytes
+    slots: Mapping[str, Scalar]
+    sealed: Sequence[Sealed] = ()
+    model: str = ""
+    pace_ms: int = 0
+    stepping: bool = False
+    actor: str = "visitor"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A new run, and the effect that was begun with it."""
+
+    run: Run
+    work: Begun | None = None
+
+
+class CodeTakenError(Exception):
+    """The code that was drawn for a run is another's."""
+
+
+def create_run(
+    workspace: Workspace,
+    document: bytes,
+    file_name: str,
+    *,
+    model: str = "faithful",
+    proposal: bytes = b"",
+    payment_method: str = "pm_card_visa",
+    pace_ms: int = 0,
+    policy: str = "default",
+    stepping: bool = False,
+) -> Run:
+    """Make a run over a document: READY, its genesis sealed, nothing begun.
+
+    ``proposal`` is what a compromised model will say; it lies in the vault like all a model
+    says. A bad document is no error here: step ``receive`` says what is wrong with it.
+    """
+    run = uuid7()
+    given = {"file_name": file_name.encode("utf-8", "replace")}
+    if proposal:
+        given["planted"] = proposal
+    sealed = secret_store.seal_values(str(run), workspace.origin, given)
+    sealed["document"] = secret_store.seal_document(
+        str(run), workspace.origin, "document", document
+    )
+    refs = {slot: each.ref for slot, each in sealed.items()}
+    new = NewRun(
+        workspace=workspace,
+        program=programs.shipped_program(),
+        policy=programs.policy_source(policy),
+        slots={**refs, "payment_method": payment_method},
+        sealed=tuple(sealed.values()),
+        model=model,
+        pace_ms=pace_ms,
+        stepping=stepping,
+    )
+    return make_run(new, run).run
+
+
+def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> Made:
+    """Store a new run with its genesis, under a code that nobody else has.
+
+    ``starts``: it is started in the same commit, and the caller has its first effect in hand.
+    """
+    for _ in range(CODE_TRIES):
+        try:
+            return committed(making(new, run_id, starts=starts))
+        except CodeTakenError:
+            continue
+    raise RuntimeError("No free run code was found; erase or archive old runs.")
+
+
+def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
+    """The job that ``make_run`` has committed; for whoever drives many runs on one thread.
+
+    Its outcome is CodeTakenError where another run has the code that was drawn: draw again.
+    """
+    program = programs.ruled(new.program, new.policy)
+    run = _row(new, run_id, program)
+    decision = begin(
+        program,
+        RunId(str(run.id)),
+        new.slots,
+        [each.commitment for each in new.sealed],
+        at_ms=run.created_ms,
+        actor=new.actor,
+        stepping=new.stepping,
+    )
+    work = partial(_make, run=run, decision=decision, sealed=new.sealed, starts=starts)
+    return Job(work, logs=(new.workspace.id,))
+
+
+def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
+    run = Run(
+        id=run_id,
+        workspace=new.workspace,
+        program_hash=program.hash,
+        policy_hash=program.policy.hash,
+        model=new.model,
+        pace_ms=new.pace_ms,
+        code=run_code(),
+        created_ms=now_ms(),
+    )
+    run.terms = Terms(run=run, program=new.program, policy=new.policy)
+    return run
+
+
+def _make(
+    commit: Commit, *, run: Run, decision: Decision, sealed: Sequence[Sealed], starts: bool
+) -> Made:
+    if _is_taken(run.code):
+        raise CodeTakenError(f"Another run has the code {run.code}.")
+    held = commit.begin(run)
+    commit.record(held, decision, sealed)
+    commit.after.append(partial(announce, run))
+    if not starts:
+        return Made(run)
+    held.holder = leases.give(run.id)
+    started = RunStarted(at_ms=now_ms(), actor="runtime")
+    decision = decide.fed(commit, held, [started], holder=held.holder, goes_on=True)
+    return Made(run, decide.gone_on(commit, held, decision))
+
+
+def _is_taken(code: str) -> bool:
+    return bool(sql.execute("SELECT 1 FROM pipeline_run WHERE code = %s", (code,)))

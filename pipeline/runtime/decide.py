@@ -1,0 +1,247 @@
+"""Inside a commit: events are decided on verified bytes, effects are begun, leases change hands."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from nanovm_core.core.events import (
+    DeliveryReceived,
+    Event,
+    ForeignIntent,
+    ProgramRefused,
+    TimePassed,
+)
+from nanovm_core.core.fsm import quarantine, transition
+from nanovm_core.core.lifecycle import ACTIVE, GROUP, TERMINAL
+from nanovm_core.core.messages import Args, Decision, Effect, Snapshot
+from nanovm_core.core.program import Program
+from nanovm_core.errors import VerificationError
+from pipeline.clock import now_ms
+from pipeline.models import Run
+from pipeline.runtime import queue, restored_log, warrants
+from pipeline.runtime.context import informed
+from pipeline.runtime.transaction import Commit, Held, refs_of
+from pipeline.signals import announce
+from pipeline.store import leases, outbox, programs, records, sql
+from pipeline.vault.secret_store import Sealed
+
+_DEADLINE = "UPDATE pipeline_run SET deadline_ms = %s WHERE id = %s"
+RENEW_MS = leases.TTL_MS // 2  # a lease with less than this left is renewed with the next commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """An effect that was begun in a commit: the sealed intent itself, not the row in the outbox.
+
+    ``before``: somebody had begun it already, so its outcome may be unknown. ``holder``: of the
+    lease under which it is done.
+    """
+
+    run: Run
+    program: Program
+    snapshot: Snapshot
+    effect: Effect
+    before: bool
+    holder: str
+
+    @property
+    def slots(self) -> Args:
+        """What the run holds."""
+        return self.snapshot.slots
+
+    @property
+    def deadline_ms(self) -> int:
+        """When nobody waits for it any more; 0: no such time."""
+        return self.snapshot.deadline_ms
+
+    @property
+    def token(self) -> bytes:
+        """The signed warrant of a granted call; else empty."""
+        return warrants.token(self.program, self.snapshot, self.effect)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came of an effect's answer, and the effect that was begun with it."""
+
+    decision: Decision
+    work: Begun | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What came of taking a run's lease: not ``free`` where another worker holds it."""
+
+    free: bool = True
+    work: Begun | None = None
+
+
+def fed(
+    commit: Commit,
+    held: Held,
+    events: Sequence[Event],
+    secrets: Sequence[Sealed] = (),
+    holder: str = "",
+    *,
+    goes_on: bool = False,
+) -> Decision:
+    """Feed events to a run, one after the other, and record each decision.
+
+    The stored chain and snapshot are recomputed first; damage is sealed, fails a live run, and
+    the events are not looked at. ``goes_on``: the holder begins at once what the run owes next.
+    """
+    if held.workspace.successor_id is not None:
+        return restored_log.refused(commit, held, events)
+    by_holder = leases.is_holder(held.holder, holder)
+    begins = goes_on and by_holder and not held.run.pace_ms
+    try:
+        decision = _decided(commit, held, events, secrets, by_holder=by_holder, begins=begins)
+    except VerificationError as damage:
+        decision = contained(commit, held, damage)
+    commit.after.append(partial(announce, held.run))
+    return decision
+
+
+def contained(commit: Commit, held: Held, damage: VerificationError) -> Decision:
+    """Seal what was found damaged."""
+    decision = quarantine(records.trusted(held.run, held.chain), damage, at_ms=now_ms())
+    commit.record(held, decision)
+    return decision
+
+
+def _decided(
+    commit: Commit,
+    held: Held,
+    events: Sequence[Event],
+    secrets: Sequence[Sealed],
+    *,
+    by_holder: bool,
+    begins: bool,
+) -> Decision:
+    snapshot = records.recomputed(held.run, held.chain)
+    held.refs = refs_of(snapshot)
+    program = _program(held.run, snapshot)
+    decision = Decision(snapshot=snapshot)
+    for event in (*_exchanged(commit, held), *reconciled(held, snapshot), *events):
+        event = informed(event, commit, held, program, snapshot, by_holder=by_holder)
+        decision = transition(program, snapshot, event)
+        commit.record(held, decision, secrets, begins=begins)
+        snapshot = decision.snapshot
+    return decision
+
+
+def _program(run: Run, snapshot: Snapshot) -> Program:
+    """The run's program; a run that has ended absorbs, under whatever program."""
+    ended = snapshot.state in TERMINAL
+    return programs.current() if ended else programs.program_of(run)
+
+
+def _exchanged(commit: Commit, held: Held) -> list[Event]:
+    """The event that a foreign program beside the run is; the true copy is put back."""
+    found = programs.found_hash(held.run)
+    if found == held.run.program_hash:
+        return []
+    commit.put_back(held, programs.shipped_program())
+    return [ProgramRefused(at_ms=now_ms(), found=found)]
+
+
+def reconciled(held: Held, now: Snapshot) -> list[Event]:
+    """Make the outbox what the snapshot owes again, and say so where somebody forged a row.
+
+    A row that no sealed intent bears is taken out; one that is missing is put back.
+    """
+    forged = [key for key in held.owed if now.owed is None or key != now.owed.key]
+    for key in forged:
+        del held.owed[key]
+    outbox.drop(held.id, forged)
+    if now.owed is not None and now.owed.key not in held.owed:
+        outbox.owe(held.id, now.owed)
+        held.owed[now.owed.key] = outbox.Open()
+    return [ForeignIntent(at_ms=now_ms())] if forged else []
+
+
+# --- beginning effects -----------------------------------------------------------------------
+
+
+def taken(commit: Commit, held: Held) -> Taken:
+    """Begin what a running run owes, under a new lease.
+
+    Whoever takes a run tells the kernel where its deadline is over. A delivery that finds
+    nothing due, or the lease held, is counted as absorbed.
+    """
+    if leases.is_held(held.holder, held.until_ms):
+        leases.absorb(held.run.name)
+        return Taken(free=False)
+    if held.workspace.successor_id is not None:
+        restored_log.refused(commit, held, [DeliveryReceived(at_ms=now_ms(), program="")])
+        return Taken()
+    try:
+        snapshot = records.recomputed(held.run, held.chain)
+    except VerificationError as damage:
+        contained(commit, held, damage)
+        return Taken()
+    deadline_ms = _deadline(snapshot)
+    if deadline_ms != held.run.deadline_ms:  # the row says whom to look at, and not what is over
+        sql.change(_DEADLINE, (deadline_ms, sql.key(held.id)))
+    if deadline_ms is not None and deadline_ms <= now_ms():
+        snapshot = fed(commit, held, [TimePassed(at_ms=now_ms())]).snapshot
+    effect = snapshot.owed
+    if effect is None or not _is_due(commit, held, snapshot, effect):
+        leases.absorb(held.run.name)
+        return Taken()
+    held.holder = leases.give(held.id)
+    return Taken(work=begun(held, snapshot, effect))
+
+
+def begun(held: Held, now: Snapshot, effect: Effect) -> Begun:
+    """Mark an effect as begun, in the outbox and in the adapters' own record."""
+    before = outbox.begun(held.id, effect)
+    outbox.begin(held.id, effect)
+    return _in_hand(held, now, effect, before=before)
+
+
+def gone_on(commit: Commit, held: Held, decision: Decision) -> Begun | None:
+    """What the holder does next: begun with the decision, or nothing, and the lease is free."""
+    now, owed = decision.snapshot, decision.snapshot.owed
+    if owed is not None and owed in decision.effects and now.state == ACTIVE:
+        if not held.run.pace_ms:
+            if held.until_ms < now_ms() + RENEW_MS:
+                leases.renew(held.run.name, held.holder)
+            return _in_hand(held, now, owed, before=False)
+        _put_off(commit, held, owed)
+    leases.release(held.run.name, held.holder)
+    return None
+
+
+def _deadline(now: Snapshot) -> int | None:
+    """When the kernel is to be told the time; while a run is suspended, its clock stands still."""
+    return now.deadline_ms or None if GROUP[now.state] == "running" else None
+
+
+def _is_due(commit: Commit, held: Held, now: Snapshot, effect: Effect) -> bool:
+    """Whether it is to be done now; a paced run's fresh effect is put off for spectators."""
+    row = held.owed.get(effect.key)
+    if row is None or now.state != ACTIVE or row.due_ms > now_ms():
+        return False
+    if held.run.pace_ms and not row.due_ms and not row.begun:
+        _put_off(commit, held, effect)
+        return False
+    return True
+
+
+def _put_off(commit: Commit, held: Held, effect: Effect) -> None:
+    pace_ms = held.run.pace_ms
+    outbox.put_off(held.id, effect.key, now_ms() + pace_ms)
+    commit.after.append(partial(queue.wake, held.run.name, in_ms=pace_ms))
+
+
+def _in_hand(held: Held, now: Snapshot, effect: Effect, *, before: bool) -> Begun:
+    program = programs.program_of(held.run)
+    return Begun(
+        run=held.run,
+        program=program,
+        snapshot=now,
+        effect=effect,
+        before=before,
+        holder=held.holder,
+    )

@@ -1,0 +1,194 @@
+"""Group commit: what several threads ask for at once is decided and stored in one transaction.
+
+Whoever finds nobody committing commits, for everybody who waits by then; the others find
+their answers ready. A lone caller waits for nobody.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from pipeline.runtime.transaction import Commit
+from pipeline.store import sql
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+TOGETHER_MAX = 64  # jobs in one transaction
+
+
+@dataclass(slots=True, eq=False)
+class Job(Generic[T]):
+    """What is to be done in a commit, under the locks of these runs and logs.
+
+    ``work`` may be called again, where another job in its transaction failed: it touches
+    nothing but the commit.
+    """
+
+    work: Callable[[Commit], T]
+    runs: tuple[UUID, ...] = ()
+    logs: tuple[UUID, ...] = ()
+    answer: list[T] = field(default_factory=list)  # one, once it is committed
+    error: BaseException | None = None
+    leads: bool = False  # it is this one's turn to commit for all
+    called: threading.Event | None = None  # set for whoever waits
+
+    def outcome(self) -> T:
+        """The answer of a job that is done.
+
+        Raises:
+            Exception: whatever its work raised; nothing of it was written then.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.answer[0]
+
+    @property
+    def done(self) -> bool:
+        """Whether it is committed, or known to have failed."""
+        return bool(self.answer) or self.error is not None
+
+
+@dataclass(slots=True)
+class _Hall:
+    """Who waits, and whether somebody commits; both under the lock."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    waiting: list[Job[Any]] = field(default_factory=list)
+    busy: bool = False
+
+
+_hall = _Hall()
+
+
+def committed(job: Job[T]) -> T:
+    """The job's ``outcome``, once everything that it wrote is committed.
+
+    In a transaction of the caller's it is a part of that one.
+    """
+    if connection.in_atomic_block:
+        answers, after = _together([job])
+        transaction.on_commit(partial(_call, after))
+        return answers[0]
+    _await([job])
+    return job.outcome()
+
+
+def committed_all(jobs: Sequence[Job[T]]) -> None:
+    """Have several jobs committed, together as far as they can be; ``outcome`` tells of each.
+
+    For whoever drives many runs on one thread. Not within a transaction of the caller's.
+    """
+    if connection.in_atomic_block:
+        raise RuntimeError("Several jobs are committed in their own transactions, not in this one.")
+    _await(jobs)
+
+
+def _await(jobs: Sequence[Job[T]]) -> None:
+    """Wait until all are done, committing oneself where nobody else does."""
+    with _hall.lock:
+        _hall.waiting.extend(jobs)
+        if jobs and not _hall.busy:
+            jobs[0].leads = _hall.busy = True
+        else:  # whoever leads waits for nobody, and needs none
+            for job in jobs:
+                job.called = threading.Event()
+    leads = False
+    try:
+        for job in jobs:
+            if not leads and not job.leads and job.called is not None:
+                job.called.wait()
+            leads = leads or job.leads
+            if leads:
+                _lead(job)
+    finally:
+        _leave(jobs)
+
+
+def _lead(mine: Job[T]) -> None:
+    """Commit what waits, batch by batch, until one's own job is done."""
+    while not mine.done:
+        batch = _next()
+        try:
+            _commit(batch)
+        finally:  # whatever ends this thread: nobody waits for ever
+            for job in batch:
+                if job.called is not None:
+                    job.called.set()
+
+
+def _leave(jobs: Sequence[Job[T]]) -> None:
+    """Go, handing the lead on to whoever waits longest."""
+    with _hall.lock:
+        for job in jobs:
+            if job in _hall.waiting:  # interrupted before its turn
+                _hall.waiting.remove(job)
+        if not any(job.leads for job in jobs):
+            return
+        _hall.busy = bool(_hall.waiting)
+        if _hall.waiting:
+            first = _hall.waiting[0]
+            first.leads = True
+            if first.called is not None:
+                first.called.set()
+
+
+def _next() -> list[Job[Any]]:
+    """The next jobs that can share a transaction: no two of them about one run."""
+    taken: list[Job[Any]] = []
+    seen: set[UUID] = set()
+    with _hall.lock:
+        for job in [*_hall.waiting]:
+            if len(taken) < TOGETHER_MAX and seen.isdisjoint(job.runs):
+                taken.append(job)
+                _hall.waiting.remove(job)
+            seen.update(job.runs)
+    return taken
+
+
+def _commit(batch: Sequence[Job[Any]]) -> None:
+    """Commit jobs together; where that fails, each by itself, so that none spoils another."""
+    try:
+        with transaction.atomic():
+            answers, after = _together(batch)
+    except Exception as error:  # noqa: BLE001 - handed to the one whose job it is
+        if len(batch) == 1:
+            batch[0].error = error
+            return
+        for job in batch:
+            _commit([job])
+        return
+    except BaseException as error:
+        for job in batch:
+            job.error = error
+        raise
+    for job, answer in zip(batch, answers, strict=True):
+        job.answer.append(answer)
+    _call(after)
+
+
+def _together(batch: Sequence[Job[T]]) -> tuple[list[T], list[Callable[[], object]]]:
+    """Decide and write jobs in the present transaction: their answers, and what to do after it."""
+    runs = {run for job in batch for run in job.runs}
+    named = {each for job in batch for each in job.logs}
+    with sql.session():
+        commit = Commit(runs, named)
+        answers = [job.work(commit) for job in batch]
+        commit.write()
+    return answers, commit.after
+
+
+def _call(after: Sequence[Callable[[], object]]) -> None:
+    """What follows a commit. It stands, whatever fails here: the sweep makes it good."""
+    for call in after:
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - told, and the commit stands
+            name = type(error).__name__  # its text may be personal
+            log.error("after a commit, %s failed", name)  # noqa: TRY400

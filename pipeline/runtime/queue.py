@@ -1,0 +1,96 @@
+"""Waking a run: one queue message, whose loss the sweep makes good."""
+
+import logging
+from urllib.parse import urlsplit
+
+import redis
+from celery import current_app
+from django.conf import settings
+from kombu.exceptions import OperationalError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from pipeline.models import Run
+from pipeline.ops.processes import ProcessError
+from pipeline.store import sql
+
+log = logging.getLogger(__name__)
+
+DRIVE = "pipeline.worker.tasks.drive"
+ANSWER_SECONDS_MAX = 2
+PORT = 6379  # where an address names none
+_PROGRAM = "SELECT program_hash FROM pipeline_run WHERE id = %s"
+
+
+def wake(run_id: str, in_ms: int = 0) -> None:
+    """Queue a message that makes a worker drive this run: its id and its program's hash.
+
+    Without a queue (a command that drives runs itself) nothing is sent. Where the queue does
+    not answer, the run waits for the sweep.
+    """
+    if not settings.REDIS_URL:
+        return
+    program = program_of(run_id)
+    try:
+        current_app.send_task(
+            DRIVE, args=[str(run_id), program], countdown=in_ms / 1000, retry=False
+        )
+    except OperationalError:
+        log.warning("the queue does not answer; the sweep will find run %s", run_id)
+
+
+def program_of(run_id: str) -> str:
+    """The hash of the program that a run goes by, as its row has it.
+
+    Raises:
+        Run.DoesNotExist: where there is no such run.
+    """
+    for (program,) in sql.execute(_PROGRAM, (sql.key_of(str(run_id)),)):
+        return str(program)
+    raise Run.DoesNotExist(f"There is no run {run_id}.")
+
+
+def ping(url: str) -> None:
+    """Ask the queue server of this address for a sign of life, once.
+
+    Raises:
+        RedisError, OSError, ValueError: it gave none in time, or this is no address.
+    """
+    with redis.Redis.from_url(
+        url,
+        socket_timeout=ANSWER_SECONDS_MAX,
+        socket_connect_timeout=ANSWER_SECONDS_MAX,
+        retry=Retry(NoBackoff(), 0),
+    ) as client:
+        client.ping()
+
+
+def require_server(url: str) -> None:
+    """Say that the queue server that REDIS_URL names is away, before anything waits for it.
+
+    Raises:
+        ProcessError: naming host and port, and nothing else of the address.
+    """
+    try:
+        ping(url)
+    except (redis.RedisError, OSError, ValueError) as error:
+        why = "refuses its password" if _is_refusal(error) else "does not answer"
+        raise ProcessError(
+            f"The queue server {why} at {_place(url)}, which REDIS_URL names: start it or mend "
+            "REDIS_URL, or unset it, and one is started here."
+        ) from error
+
+
+def _is_refusal(error: Exception) -> bool:
+    return isinstance(error, redis.AuthenticationError | redis.exceptions.NoPermissionError)
+
+
+def _place(url: str) -> str:
+    """Host and port of an address, or the path of a socket: never what stands before the @."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme == "unix":
+            return parts.path
+        return f"{parts.hostname or 'no host'}:{parts.port or PORT}"
+    except ValueError:
+        return "an address that cannot be read"

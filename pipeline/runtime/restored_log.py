@@ -1,0 +1,29 @@
+"""A run of a log that a restore closed: every event of it is refused and counted, none sealed.
+
+Its log takes no envelope any more: another copy of it, longer than this one, was signed.
+"""
+
+from collections.abc import Sequence
+
+from nanovm_core.core.events import Event
+from nanovm_core.core.messages import Decision, Refusal, Snapshot
+from nanovm_core.errors import VerificationError
+from pipeline.runtime.transaction import Commit, Held
+from pipeline.store import logs, records
+
+HERE = "pipeline/runtime/restored_log.py refused"
+
+
+def refused(commit: Commit, held: Held, events: Sequence[Event]) -> Decision:
+    """Refuse these events (LOG-009): the run keeps its value, and owes nothing to anybody."""
+    for event in events:
+        commit.count(held, type(event).__name__)
+    no = logs.closed(held.workspace)
+    return Decision(_value(held), refusal=Refusal(code=no.code, text=no.text, where=HERE))
+
+
+def _value(held: Held) -> Snapshot:
+    try:
+        return records.recomputed(held.run, held.chain)
+    except VerificationError:  # it is shown and not sealed: fsck names it
+        return records.trusted(held.run, held.chain)

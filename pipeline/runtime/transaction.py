@@ -1,0 +1,236 @@
+"""One transaction of the runtime: the rows it locked and read, and the rows it writes.
+
+Everything that a run's transition says is written here and nowhere else: envelopes, tree,
+snapshot, budgets, outbox and secrets, or none of it.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from uuid import UUID
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import (
+    ZERO,
+    Place,
+    Stored,
+    encode_snapshot,
+    seal,
+    snapshot_hash,
+)
+from nanovm_core.core.messages import Decision, Draft, Snapshot
+from nanovm_core.core.vault import PREFIX
+from pipeline.clock import now_ms
+from pipeline.models import Run, Secret, Workspace
+from pipeline.store import logs, outbox, records, run_rows, sql
+from pipeline.store.budgets import Till
+from pipeline.store.logs import Line
+from pipeline.store.outbox import Open
+from pipeline.vault.key_store import keystore
+from pipeline.vault.secret_store import Sealed, rows
+
+_STAGED = "SELECT ref FROM pipeline_secret WHERE run_id = %s AND staging AND erased_ms IS NULL"
+_FORGET = "UPDATE pipeline_secret SET erased_ms = %s, ciphertext = NULL WHERE ref = %s"
+_ABSORBED = (
+    "INSERT INTO pipeline_absorbed (run_id, kind, count) VALUES (%s, %s, 1)"
+    " ON CONFLICT (run_id, kind) DO UPDATE SET count = pipeline_absorbed.count + 1"
+)
+
+
+@dataclass(slots=True)
+class Held:
+    """A run under its lock, with what was read of it."""
+
+    run: Run
+    workspace: Workspace
+    chain: list[Stored] = field(default_factory=list)
+    holder: str = ""  # of its lease
+    until_ms: int = 0
+    owed: dict[str, Open] = field(default_factory=dict)  # its open outbox rows, by key
+    refs: set[str] = field(default_factory=set)  # those that its slots held
+    stood: tuple[int, str] | None = None  # the length and head that were read; None: it is new
+
+    @property
+    def id(self) -> UUID:
+        """The run's id."""
+        return self.run.id
+
+
+class Commit:
+    """What one transaction read, and what it is going to write; made inside of it.
+
+    Locks go in one order for all: logs, then runs, then accounts, each by its id.
+    """
+
+    def __init__(self, runs: Collection[UUID], workspaces: Collection[UUID] = ()) -> None:
+        self.held: dict[UUID, Held] = {}
+        self.till = Till()
+        self.after: list[Callable[[], object]] = []  # to be called once it is committed
+        self._lines: dict[UUID, list[Line]] = {}
+        self._changed: dict[UUID, Held] = {}
+        if runs:
+            self._lock([*runs], workspaces)
+        else:
+            self.logs = logs.lock(workspaces)
+
+    def _lock(self, runs: Sequence[UUID], workspaces: Collection[UUID]) -> None:
+        """Lock logs and runs, and read them: asked for at once, answered one after the other."""
+        keys, names = [sql.key(each) for each in runs], [str(each) for each in runs]
+        with sql.together():
+            locked, found = logs.ask_lock(workspaces, runs), run_rows.ask(keys)
+            lines, opened = records.ask_chains(names), outbox.ask_opened(runs)
+        self.logs = locked()
+        for *values, holder, until_ms in found():
+            run = run_rows.run_of(values)
+            workspace = self.logs[run.workspace_id]
+            run._state.fields_cache["workspace"] = workspace
+            held = Held(run, workspace, holder=holder or "", until_ms=until_ms or 0)
+            held.stood = (run.length, run.head)
+            self.held[run.id] = held
+        chains = records.chains_of(names, lines())
+        owed = outbox.opened(runs, opened())
+        for each, held in self.held.items():
+            held.chain, held.owed = chains[held.run.name], owed[each]
+
+    def begin(self, run: Run) -> Held:
+        """Hold a run that is new: it is stored with what is recorded of it.
+
+        Raises:
+            RefusedError: LOG-009, where a restore closed its log.
+        """
+        held = Held(run, self.logs[run.workspace_id])
+        if held.workspace.successor_id is not None:
+            raise logs.closed(held.workspace)
+        run.workspace, run.head, run.length = held.workspace, "", 0
+        self.held[run.id] = self._changed[run.id] = held
+        return held
+
+    def pending(self, workspace: UUID) -> Sequence[Line]:
+        """The envelopes that this commit is going to add to a log."""
+        return self._lines.get(workspace, ())
+
+    def record(
+        self,
+        held: Held,
+        decision: Decision,
+        secrets: Sequence[Sealed] = (),
+        *,
+        begins: bool = False,
+    ) -> None:
+        """Take in everything that a decision says; ``begins``: its effects are begun with it."""
+        self._seal(held, decision.drafts, decision.snapshot)
+        self.till.settle(held.workspace.id, decision.snapshot.agent, decision.budgets)
+        _owe(held, decision, begins=begins)
+        self._keep_secrets(held, decision, secrets)
+        if decision.absorbed and not decision.drafts:
+            self.count(held, decision.absorbed)
+
+    def count(self, held: Held, kind: str) -> None:
+        """Count an event that changed nothing and is not sealed."""
+        sql.change(_ABSORBED, (sql.key(held.id), kind))
+
+    def _seal(self, held: Held, drafts: Sequence[Draft], after: Snapshot) -> None:
+        """Give each draft its seq, n and prev; keep the run's new value beside them."""
+        run, data = held.run, b""
+        for draft in drafts:
+            data = encode_snapshot(draft.after)
+            self._add(held, draft, snapshot_hash(data))
+        if not drafts or drafts[-1].after is not after:
+            data = encode_snapshot(after)
+        if drafts or data != run.snapshot:
+            _keep(run, after, data)
+            self._changed[run.id] = held
+
+    def _add(self, held: Held, draft: Draft, snapshot: str) -> None:
+        run, workspace = held.run, held.workspace
+        if draft.kind == "integrity":  # the row may lie: its place is behind all that is there
+            said: object = run.length
+            run.length = max(said if isinstance(said, int) else 0, _next_n(held))
+            run.quarantined = True
+        place = Place(
+            log=workspace.origin,
+            seq=workspace.size,
+            run=run.name,
+            n=run.length,
+            prev=ZERO if draft.kind == "integrity" else (run.head or ZERO),
+        )
+        names = {
+            "program": draft.after.program,
+            "policy": draft.after.policy,
+            "snapshot": snapshot,
+        }
+        stored = seal(draft, place, names=names)
+        line = Line(place.seq, place.run, place.n, stored.data, stored.hash, draft.kind)
+        self._lines.setdefault(workspace.id, []).append(line)
+        held.chain.append(stored)
+        run.head, run.length = line.hash, line.n + 1
+        workspace.size += 1
+
+    def _keep_secrets(self, held: Held, decision: Decision, secrets: Sequence[Sealed]) -> None:
+        """Store the secrets that an envelope of this commits to; drop a finished staging."""
+        if secrets:
+            named = set(_committed(decision.drafts))
+            stored = rows(held.run, [each for each in secrets if each.ref in named])
+            Secret.objects.bulk_create(stored)
+        kept = refs_of(decision.snapshot)
+        dropped, held.refs = held.refs - kept, kept
+        if not dropped:
+            return
+        staged = sql.execute(_STAGED, (sql.key(held.id),))
+        gone = [ref for (ref,) in staged if ref not in kept]
+        sql.change_each(_FORGET, [(now_ms(), ref) for ref in gone])
+        self.after.append(partial(keystore().destroy, gone))
+
+    def put_back(self, held: Held, source: bytes) -> None:
+        """Store the run's true program again."""
+        run_rows.put_back(held.run, source)
+
+    def write(self) -> None:
+        """Store it all. The commit itself is the caller's."""
+        run_rows.store([(each.run, each.stood) for each in self._changed.values()])
+        with sql.together():
+            for workspace, lines in self._lines.items():
+                logs.append(self.logs[workspace], lines)
+            self.till.book()
+            sql.flush()
+
+
+def _keep(run: Run, snapshot: Snapshot, data: bytes) -> None:
+    """The run's new value; its columns repeat what a query needs."""
+    run.snapshot = data
+    run.state, run.step = snapshot.state, snapshot.step
+    run.program_hash, run.policy_hash = snapshot.program, snapshot.policy
+    waits = snapshot.deadline_ms and life.GROUP[snapshot.state] == "running"
+    run.deadline_ms = snapshot.deadline_ms if waits else None  # elsewhere its clock stands still
+    if snapshot.state in life.TERMINAL and run.ended_ms is None:
+        run.ended_ms = now_ms()
+
+
+def refs_of(snapshot: Snapshot) -> set[str]:
+    """The secrets that a run's slots name."""
+    found = [each for each in snapshot.slots.values() if type(each) is str]
+    return {each for each in found if each.startswith(PREFIX)}
+
+
+def _committed(drafts: Sequence[Draft]) -> Iterator[str]:
+    """The refs that these envelopes commit to."""
+    for draft in drafts:
+        listed = draft.body.get("secrets", ())
+        yield from (each["ref"] for each in listed if isinstance(each, Mapping))  # type: ignore[attr-defined]
+
+
+def _next_n(held: Held) -> int:
+    places: list[object] = [each.n for each in held.chain]
+    return max((each for each in places if isinstance(each, int)), default=-1) + 1
+
+
+def _owe(held: Held, decision: Decision, *, begins: bool) -> None:
+    """Keep the outbox equal to what the snapshot owes."""
+    owed = decision.snapshot.owed
+    settled = [key for key in held.owed if owed is None or key != owed.key]
+    outbox.close(held.id, settled)
+    for key in settled:
+        del held.owed[key]
+    for effect in decision.effects:
+        outbox.owe(held.id, effect, begins=begins)
+        held.owed[effect.key] = Open(begun=begins)

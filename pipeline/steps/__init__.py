@@ -1,0 +1,1 @@
+"""The seven steps of an invoice, one file or folder each."""

@@ -1,0 +1,1 @@
+"""Step 6: pay at Stripe, once, under the derived key."""

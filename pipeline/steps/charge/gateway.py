@@ -1,0 +1,222 @@
+"""Stripe: one payment under one key, in test mode or at the local counterpart, by the same code."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import stripe
+from django.conf import settings
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+
+from nanovm_core.core.messages import Scalar
+from pipeline.errors import (
+    FailedForNowError,
+    NotSentError,
+    OutcomeUnknownError,
+    PermanentError,
+    TransientError,
+)
+
+LOOK_BACK_S = 300  # the two clocks may differ by this much (DESIGN.md, "Effects")
+KEY_LIFE_MS = 24 * 3_600_000  # Stripe forgets an idempotency key after this
+TIMEOUT_S = 20
+API_VERSION = "2026-08-26.dahlia"  # the version whose shapes the counterpart answers with
+# Stripe counts these in other units than ISO 4217 does (its documentation, "Special cases").
+UNITS: Mapping[str, Fraction] = {
+    "ISK": Fraction(100),
+    "UGX": Fraction(100),
+    "MGA": Fraction(1, 100),
+}
+THREE_DECIMALS = ("BHD", "JOD", "KWD", "OMR", "TND")  # Stripe takes them rounded to ten
+MADE = ("succeeded", "processing", "requires_capture")  # a payment, or about to be one
+# The issuer could not be asked (Stripe's documentation, "Decline codes"): another try may succeed.
+FOR_NOW = ("processing_error", "issuer_not_available", "reenter_transaction", "try_again_later")
+CANNOT_TELL = "Stripe did not say whether the payment happened; look at its dashboard, then decide."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """One authorized payment: what is sent, and nothing personal in it.
+
+    ``tried_ms`` is since when there may have been earlier attempts, under other keys; 0 for the
+    first attempt.
+    """
+
+    key: str
+    run: str
+    code: str
+    amount_minor: int
+    currency: str
+    payment_method: str
+    intent_ms: int
+    tried_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """What Stripe says of a payment that succeeded."""
+
+    id: str
+    status: str
+
+
+@lru_cache(maxsize=4)
+def client(key: str, api_base: str | None, timeout_s: float) -> stripe.StripeClient:
+    """A client for this key: real test mode, or the counterpart at ``api_base``."""
+    http = stripe.RequestsClient(timeout=timeout_s)
+    elsewhere: dict[str, Any] = {"base_addresses": {"api": api_base}} if api_base else {}
+    return stripe.StripeClient(
+        key, http_client=http, max_network_retries=0, stripe_version=API_VERSION, **elsewhere
+    )
+
+
+def configured() -> stripe.StripeClient:
+    """The client that the settings name."""
+    return client(settings.STRIPE["key"], settings.STRIPE["api_base"], TIMEOUT_S)
+
+
+def stripe_amount(amount_minor: int, currency: str) -> int:
+    """The amount as Stripe counts it, exactly.
+
+    Raises:
+        PermanentError: STR-003, where Stripe has no unit that small; nothing is rounded.
+    """
+    amount = amount_minor * UNITS.get(currency, Fraction(1))
+    if amount.denominator != 1 or (currency in THREE_DECIMALS and amount % 10):
+        text = f"Stripe cannot take this amount of {currency} exactly; nothing was paid."
+        raise PermanentError("STR-003", text)
+    return int(amount)
+
+
+def pay(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
+    """Make the payment, or find it where an earlier try made it.
+
+    One POST with ``confirm=true`` under the derived key. After a try whose outcome nobody saw,
+    Stripe's own list is asked first; only the identical request is ever sent again. Another
+    attempt, under another key, asks the list too, whatever is known here of the earlier ones.
+
+    Raises:
+        PermanentError: STR-001 to STR-003, nothing was paid.
+        FailedForNowError: STR-001, nothing was paid, and the next attempt may succeed.
+        NotSentError: STR-007, Stripe could not be reached or is too busy; this try did nothing.
+        TransientError: STR-004, nobody saw what this try did, or it is under way; same key, later.
+        OutcomeUnknownError: STR-004 to STR-006; a person decides.
+    """
+    if begun_before or charge.tried_ms:
+        found = _find(charge)
+        if found is not None:
+            return _checked(charge, found)
+    if begun_before and at_ms - charge.intent_ms >= KEY_LIFE_MS:
+        raise OutcomeUnknownError("STR-004", CANNOT_TELL)
+    return _checked(charge, _post(charge))
+
+
+def _post(charge: Charge) -> stripe.PaymentIntent:
+    params = {
+        "amount": stripe_amount(charge.amount_minor, charge.currency),
+        "currency": charge.currency.lower(),
+        "confirm": True,
+        "payment_method": charge.payment_method,
+        "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
+        "metadata": {"run": charge.run, "code": charge.code, "key": charge.key},
+    }
+    try:
+        return configured().v1.payment_intents.create(
+            params,  # type: ignore[arg-type]
+            {"idempotency_key": charge.key},
+        )
+    except stripe.CardError as error:
+        raise _declined(error) from error
+    except stripe.RateLimitError as error:
+        raise NotSentError("STR-007", "Stripe is too busy; trying again.") from error
+    except stripe.APIConnectionError as error:
+        raise _unreached(error) from error
+    except stripe.InvalidRequestError as error:
+        text = f"Stripe refused the request ({error.code or error.http_status}); nothing was paid."
+        raise PermanentError("STR-003", text) from error
+    except (stripe.AuthenticationError, stripe.PermissionError) as error:
+        raise PermanentError("STR-003", "Stripe refused the key; nothing was paid.") from error
+    except stripe.StripeError as error:
+        if error.http_status == 409:
+            raise TransientError("STR-004", "Another request holds this key.") from error
+        return _after_error(charge, error)
+
+
+def _unreached(error: stripe.APIConnectionError) -> TransientError:
+    """The connection failed: before anything could be sent, or nobody knows when."""
+    cause = error.__cause__
+    reason = getattr(cause.args[0], "reason", None) if cause and cause.args else None
+    if isinstance(reason, NewConnectionError | ConnectTimeoutError):
+        return NotSentError("STR-007", "Stripe could not be reached; trying again.")
+    return TransientError("STR-004", "Stripe did not answer; looking there, then trying again.")
+
+
+def _after_error(charge: Charge, error: stripe.StripeError) -> stripe.PaymentIntent:
+    """After a 500: look. One that is replayed stays what it is, so then a person decides."""
+    text = "Stripe had an error of its own; looking there, then trying again."
+    again = TransientError("STR-004", text)
+    try:
+        found = _find(charge)
+    except NotSentError:
+        raise again from error  # the list was not read, but the payment was asked for
+    if found is not None:
+        return found
+    replayed = (error.headers or {}).get("Idempotent-Replayed") == "true"
+    if replayed or (error.http_status or 500) < 500:
+        raise OutcomeUnknownError("STR-004", CANNOT_TELL) from error
+    raise again from error
+
+
+def _find(charge: Charge) -> stripe.PaymentIntent | None:
+    """The payment of this key in Stripe's own list, all pages of it.
+
+    Raises:
+        OutcomeUnknownError: STR-006, where an earlier attempt of the run was a payment after all.
+    """
+    earliest_ms = min(charge.intent_ms, charge.tried_ms or charge.intent_ms)
+    since = earliest_ms // 1000 - LOOK_BACK_S
+    other = False
+    try:
+        page = configured().v1.payment_intents.list({"created": {"gte": since}, "limit": 100})
+        for intent in page.auto_paging_iter():
+            named = _metadata(intent)
+            if named.get("key") == charge.key:
+                return intent
+            other |= named.get("run") == charge.run and intent.status in MADE
+    except stripe.StripeError as error:
+        raise NotSentError("STR-007", "Stripe's list could not be read; trying again.") from error
+    if other:
+        text = "Stripe holds a payment of an earlier attempt of this run; compare, then decide."
+        raise OutcomeUnknownError("STR-006", text)
+    return None
+
+
+def _checked(charge: Charge, intent: stripe.PaymentIntent) -> Payment:
+    """A payment is one only if it came back as it was authorized."""
+    amount = stripe_amount(charge.amount_minor, charge.currency)
+    sent = (amount, charge.currency.lower(), charge.run)
+    got = (intent.amount, intent.currency, _metadata(intent).get("run"))
+    if sent != got:
+        text = "Stripe's answer is not the payment that was authorized; compare both, then decide."
+        raise OutcomeUnknownError("STR-005", text)
+    if intent.status == "succeeded":
+        return Payment(id=intent.id, status=intent.status)
+    if intent.status == "processing":
+        raise TransientError("STR-004", "Stripe is still processing the payment.")
+    if intent.status == "requires_action":
+        raise PermanentError("STR-002", "The card asks for its owner; nothing was paid.")
+    raise PermanentError("STR-001", f"The payment ended as {intent.status}; nothing was paid.")
+
+
+def _metadata(intent: stripe.PaymentIntent) -> Mapping[str, Scalar]:
+    return dict(intent.metadata.to_dict()) if intent.metadata else {}
+
+
+def _declined(error: stripe.CardError) -> PermanentError | FailedForNowError:
+    if error.code == "authentication_required":
+        return PermanentError("STR-002", "The card asks for its owner; nothing was paid.")
+    cause = getattr(error.error, "decline_code", None) or error.code or "declined"
+    kind = FailedForNowError if cause in FOR_NOW else PermanentError
+    return kind("STR-001", f"The card was declined ({cause}); nothing was paid.")

@@ -1,0 +1,134 @@
+"""From coded fields to an invoice, and to whether it may be paid."""
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final
+
+from pipeline.steps.extract.currencies import DECIMALS, decimal_text, minor_units
+from pipeline.steps.extract.embedded_xml.structured import Coded
+from pipeline.steps.extract.hybrid import contradicts
+from pipeline.steps.extract.invoice import Evidence, Invoice, PayStatus, WarningCode
+from pipeline.steps.extract.page_text.labelled import iban_is_valid
+from pipeline.steps.extract.page_text.wording import (
+    says_collected,
+    says_paid,
+    sentences_of,
+)
+from pipeline.steps.extract.reader import Page
+from pipeline.steps.extract.reasons import ExtractionError
+
+# UNTDID 1001, the subset that asks somebody to pay what it says
+_ASKS_TO_PAY: Final = (
+    *(71, 80, 82, 84, 102, 211, 218, 219, 295, 326, 331, 380, 382, 383, 385, 386, 387, 388, 390),
+    *(393, 394, 395, 456, 457, 553, 575, 623, 633, 780, 817, 870, 875, 876, 877, 935),
+)
+_PAYABLE: Final = frozenset(map(str, _ASKS_TO_PAY))
+_CREDIT: Final = frozenset(map(str, (81, 83, 261, 262, 296, 308, 381, 384, 396, 420, 458, 532)))
+_SELF_BILLED: Final = frozenset({"389", "500", "501", "502", "503", "527"})
+_INFO_ONLY: Final = frozenset({"130", "202", "203", "204", "325", "751"})
+_INFO_PROFILE: Final = re.compile(r":(?:minimum|basicwl|basic-wl)$", re.IGNORECASE)
+# UNTDID 4461
+_DIRECT_DEBIT: Final = frozenset({"49", "59"})
+_CARD: Final = frozenset({"48", "54", "55"})
+_CENT: Final = Decimal("0.01")
+
+
+def invoice_from_xml(
+    coded: Coded, pages: Sequence[Page]
+) -> tuple[Invoice, dict[str, Evidence], tuple[WarningCode, ...]]:
+    """The invoice that the XML codes; its pages may only confirm it or hold it.
+
+    Raises:
+        ExtractionError: DOC-011 no amount due, DOC-012 no known currency, DOC-016.
+    """
+    due = coded.dues[0] if coded.dues else None
+    if due is None:
+        raise ExtractionError("DOC-011")
+    currency = coded.currencies[0] if coded.currencies else None
+    if currency not in DECIMALS:
+        raise ExtractionError("DOC-012")
+    amount_minor = minor_units(due, currency)
+    iban = "".join(coded.ibans[0].split()).upper() if coded.ibans else None
+    invoice = Invoice(
+        invoice_number=coded.numbers[0] if coded.numbers else None,
+        seller=coded.seller.name,
+        seller_address=coded.seller.address,
+        seller_email=coded.seller.email,
+        buyer=coded.buyer.name,
+        buyer_address=coded.buyer.address,
+        payee=coded.payee,
+        iban=iban,
+        iban_valid=None if iban is None else iban_is_valid(iban),
+        currency=currency,
+        total_due=decimal_text(amount_minor, currency),
+        amount_minor=amount_minor,
+        issue_date=coded.issue_date,
+        due_date=coded.due_date,
+        type_code=coded.type_codes[0] if coded.type_codes else None,
+        pay_status=_status(coded, due, currency, pages),
+    )
+    return invoice, _evidence(coded, invoice), _warnings(coded)
+
+
+def _status(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]) -> PayStatus:
+    coded_status = _by_type(coded) or _by_amount(due) or _by_means(coded)
+    if coded_status is not None:
+        return coded_status
+    if _unclear(coded, due, currency):
+        return "ambiguous"
+    return "hybrid_mismatch" if contradicts(coded, due, currency, pages) else "open"
+
+
+def _by_type(coded: Coded) -> PayStatus | None:
+    kinds = set(coded.type_codes)
+    if coded.credit or kinds & _CREDIT:
+        return "correction"
+    if kinds & _SELF_BILLED:
+        return "self_billed"
+    if kinds & _INFO_ONLY or _INFO_PROFILE.search(coded.profile or ""):
+        return "not_payable_info_only"
+    return None
+
+
+def _by_amount(due: Decimal) -> PayStatus | None:
+    if due < 0:
+        return "negative"
+    return "nothing_due" if due == 0 else None
+
+
+def _by_means(coded: Coded) -> PayStatus | None:
+    means = set(coded.means)
+    if means & _DIRECT_DEBIT or (coded.mandate and not coded.ibans):
+        return "direct_debit"
+    return "paid" if means & _CARD else None
+
+
+def _unclear(coded: Coded, due: Decimal, currency: str) -> bool:
+    """Whether the XML says one thing twice, differently, or asks for more than it adds up."""
+    repeated = (coded.numbers, coded.type_codes, coded.currencies, coded.dues)
+    if any(len(set(values)) > 1 for values in repeated) or len(coded.type_codes) == 0:
+        return True
+    if set(coded.due_currencies) - {currency} or coded.type_codes[0] not in _PAYABLE:
+        return True
+    if coded.grand_total is None:
+        return False
+    owed = coded.grand_total - (coded.prepaid or 0) + (coded.rounding or 0)
+    return due - owed > _CENT
+
+
+def _warnings(coded: Coded) -> tuple[WarningCode, ...]:
+    """What the free text says against the codes; the codes decide."""
+    sentences = [part for text in (*coded.terms, *coded.notes) for part in sentences_of(text)]
+    flags: list[tuple[bool, WarningCode]] = [
+        (says_paid(sentences), "terms_say_paid"),
+        (says_collected(sentences), "terms_say_collected"),
+        (coded.test, "test_document"),
+    ]
+    return tuple(name for flag, name in flags if flag)
+
+
+def _evidence(coded: Coded, invoice: Invoice) -> dict[str, Evidence]:
+    return {
+        name: where for name, where in coded.evidence.items() if getattr(invoice, name) is not None
+    }

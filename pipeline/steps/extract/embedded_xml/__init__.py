@@ -1,0 +1,1 @@
+"""Invoices as structured XML inside a PDF: CII and UBL."""

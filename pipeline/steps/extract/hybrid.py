@@ -1,0 +1,69 @@
+"""Whether the pages of a hybrid invoice contradict the XML inside it."""
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+
+from pipeline.steps.extract.embedded_xml.structured import Coded
+from pipeline.steps.extract.page_text.amounts import amounts_in
+from pipeline.steps.extract.page_text.labelled import (
+    iban_is_valid,
+    ibans,
+    invoice_number,
+)
+from pipeline.steps.extract.page_text.text import Printed, has_text, printed
+from pipeline.steps.extract.reader import Page
+
+
+def contradicts(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]) -> bool:
+    """Whether a person who reads the pages would pay something else than the XML says.
+
+    An image without text contradicts nothing. The pages may say less than the
+    XML, in any layout; they may not name another amount, number or account.
+    """
+    if not has_text(pages):
+        return False
+    document = printed(pages)
+    return (
+        _other_amount(due, currency, document)
+        or _other_number(coded.numbers[0] if coded.numbers else None, document)
+        or _other_account(coded, document)
+    )
+
+
+def _other_amount(due: Decimal, currency: str, document: Printed) -> bool:
+    """No amount of the pages is the one due, or their labels agree on another one."""
+    every = document.sums.every | {
+        abs(reading) for a in amounts_in(document.plain) for reading in a.readings
+    }
+    labelled = {item.value for item in document.sums.candidates if item.value}
+    if abs(due) not in every:
+        return bool(labelled)
+    dues = document.sums.values("due") - {None}
+    if dues and due not in dues:
+        return True
+    verdict = document.verdict
+    if verdict.candidate is None or not verdict.certain:
+        return False
+    if document.currency not in (None, currency) and verdict.candidate.amount.mark:
+        return True
+    return verdict.candidate.value != due
+
+
+def _other_number(number: str | None, document: Printed) -> bool:
+    shown = invoice_number(document.rows)
+    if number is None or shown is None:
+        return False
+    return _squeezed(number) not in _squeezed(document.plain)
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"[\s\W_]", "", text.casefold())
+
+
+def _other_account(coded: Coded, document: Printed) -> bool:
+    """The XML names a valid account, and the pages only other valid ones."""
+    inside = {"".join(value.split()).upper() for value in (*coded.ibans, *coded.payer_ibans)}
+    valid = {value for value in inside if iban_is_valid(value)}
+    shown = {item.value for item in ibans(document.rows)}
+    return bool(valid and shown) and not valid & shown

@@ -1,0 +1,1 @@
+"""Invoices as the text of their pages: labels, amounts, dates, parties."""

@@ -1,0 +1,158 @@
+"""Who sells and who buys, as a page without coded data shows it."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from pipeline.steps.extract.page_text.amounts import amounts_in
+from pipeline.steps.extract.page_text.dates import fold
+from pipeline.steps.extract.page_text.labelled import Found
+from pipeline.steps.extract.page_text.rows import Cell, Row
+from pipeline.steps.extract.page_text.totals import kind_of
+from pipeline.steps.extract.page_text.vocabulary import INVOICE
+
+_SELLER: Final = re.compile(
+    r"^(?:seller|vendor|supplier|provider|service provider|from|billed by|issued by|sold by|biller"
+    r"|verkaufer|lieferant|rechnungs(?:steller|ersteller)|aussteller|prodejce|prodavajici|dodavatel"
+    r"|verkoper|leverancier|vendeur|fournisseur|emetteur|vendedor|proveedor|emisor|fornitore"
+    r"|cedente|sprzedawca)(?: (?:provider|seller|supplier|vendor))?(?:/\S+)?\s*(?::\s*|$)"
+)
+_BUYER: Final = re.compile(
+    r"^(?:buyer|customer|client|purchaser|bill(?:ed)? to|invoice to|ship to|sold to|to"
+    r"|bill to address|kaufer|kunde|rechnungsempfanger|kupujici|odberatel|kaeufer|klant|koper"
+    r"|factuuradres|afleveradres|client|acheteur|destinataire|facture a|comprador|cliente"
+    r"|destinatario|nabywca)\b(?: (?:purchaser|buyer|customer|address))?(?:/\S+)?\s*(?::\s*|$)"
+)
+_COMPANY: Final = re.compile(
+    r"(?<!\w)(?:gmbh|mbh|ag|kg|ohg|ug|e\.k\.|se|inc\.?|llc|ltd\.?|limited|corp\.?|plc|llp|b\.v\."
+    r"|bv|n\.v\.|nv"
+    r"|s\.r\.o\.|a\.s\.|sarl|s\.a\.r\.l\.|sas|s\.a\.s\.?|s\.a\.|sa|s\.r\.l\.|srl|s\.p\.a\.|spa"
+    r"|s\.l\.|sl|oy|ab|aps|as"
+    r"|sp\. z o\.o\.|kft\.?|gbr|pty|co\.)(?![\w])"
+)
+_PARTED: Final = re.compile(r"\s[-–·●|•]\s")
+_SOLD_BY: Final = re.compile(r"\b(?:sold|provided|issued|billed) by (.{3,60})$", re.IGNORECASE)
+_EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
+_NO_NAME: Final = re.compile(
+    r"@|www\.|https?:"
+    r"|\b(?:tel|fax|phone|page|seite|strana|number|nummer|gln|vom|date|datum|nr|no|iban|bic|vat|ust|tax)\b|^\(|:$|^\d"
+)
+_NO_ADDRESS: Final = re.compile(
+    r"\b(?:iban|bic|swift|tel|fax|phone|date|datum|vat|ust|page|seite)\b|@|www\.|https?:"
+)
+_ATTENTION: Final = re.compile(r"^(?:attn|z\. ?hd\.?|t\.a\.v\.)[:. ]*", re.IGNORECASE)
+_ADDRESS_ROWS: Final = 5
+_HEAD_ROWS: Final = 4
+_TABLE_CELLS: Final = 4  # a row of so many is the head of a table
+
+
+def parties(rows: Sequence[Row]) -> dict[str, Found]:
+    """Seller, buyer, their addresses and the seller's e-mail, as far as labels show them."""
+    found: dict[str, Found] = {}
+    for name, label in (("seller", _SELLER), ("buyer", _BUYER)):
+        block = _block(rows, label)
+        if block:
+            page, lines = block
+            found[name] = Found(value=lines[0], page=page, label=name)
+            if lines[1:]:
+                text = ", ".join(lines[1:_ADDRESS_ROWS])
+                found[f"{name}_address"] = Found(value=text, page=page, label=name)
+    if "seller" not in found:
+        found.update(_unlabelled(rows, found.get("buyer")))
+    if email := _email(rows, found.get("buyer")):
+        found["seller_email"] = email
+    return found
+
+
+def _block(rows: Sequence[Row], label: re.Pattern[str]) -> tuple[int, list[str]] | None:
+    """The lines in a labelled cell's column, after the label and below it."""
+    for index, row in enumerate(rows):
+        for position, cell in enumerate(row.cells):
+            match = label.match(cell.folded)
+            if not match or _as_sentence(cell):
+                continue
+            first = cell.text[match.end() :].strip(" :") if len(cell.folded) > match.end() else ""
+            lines = [first] if first else []
+            lines += _column(rows[index + 1 : index + 2 + _ADDRESS_ROWS], cell)
+            lines = [_ATTENTION.sub("", line) for line in lines]
+            if not lines and position + 1 < len(row.cells):
+                lines = [row.cells[position + 1].text]
+            lines = [line for line in lines if not label.match(line.casefold())]
+            if lines and not amounts_like(lines[0]) and kind_of(fold(lines[0])) is None:
+                return row.page, lines
+    return None
+
+
+def _column(rows: Sequence[Row], above: Cell) -> list[str]:
+    lines = []
+    for row in rows:
+        cell = next((c for c in row.cells if abs(c.start - above.start) <= 3), None)
+        if cell is None or cell.text.endswith(":") or len(row.cells) >= _TABLE_CELLS:
+            break
+        if _BUYER.match(cell.folded) or _SELLER.match(cell.folded):
+            break
+        if _NO_ADDRESS.search(cell.folded) or kind_of(cell.folded) or INVOICE.search(cell.folded):
+            break
+        if not cell.text.startswith("("):
+            lines.append(cell.text)
+    return lines
+
+
+def _as_sentence(cell: Cell) -> bool:
+    return len(cell.text) > 60
+
+
+def amounts_like(text: str) -> bool:
+    """Whether a line is a number or an amount and so no name."""
+    return any(amount.firm for amount in amounts_in(text)) or not re.search(r"[^\W\d]{2}", text)
+
+
+def _unlabelled(rows: Sequence[Row], buyer: Found | None) -> dict[str, Found]:
+    """A seller by "sold by", by a company's legal form, or at the top of the page."""
+    taken = buyer.value if buyer else ""
+    cells = [(index, cell) for index, row in enumerate(rows) for cell in row.cells]
+    for index, cell in cells:
+        if match := _SOLD_BY.search(cell.text):
+            name = match[1] if _COMPANY.search(match[1].casefold()) else match[1].rstrip(".")
+            return {"seller": Found(value=name, page=rows[index].page, label="sold by")}
+    for index, cell in cells:
+        parts = [part.strip() for part in _PARTED.split(cell.text)]
+        if _COMPANY.search(parts[0].casefold()) and _may_be_name(parts[0], taken):
+            below = parts[1:] or _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
+            return _named(parts[0], below, rows[index].page, "company")
+    head = [(index, cell) for index, cell in cells if index < _HEAD_ROWS]
+    labels = [cell for _, cell in head if _BUYER.match(cell.folded)]
+    for index, cell in head:
+        if INVOICE.search(cell.folded) or any(cell.overlaps(label) for label in labels):
+            continue
+        if _may_be_name(cell.text, taken):
+            below = _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
+            return _named(cell.text, below, rows[index].page, "letterhead")
+    return {}
+
+
+def _named(name: str, below: Sequence[str], page: int, label: str) -> dict[str, Found]:
+    found = {"seller": Found(value=name, page=page, label=label)}
+    if below:
+        found["seller_address"] = Found(value=", ".join(below), page=page, label=label)
+    return found
+
+
+def _may_be_name(text: str, taken: str) -> bool:
+    """Whether a piece of text can be somebody's name, and is not the buyer's."""
+    folded = text.casefold()
+    labels = _NO_NAME.search(folded) or _BUYER.match(folded)
+    return len(text) <= 60 and text != taken and not labels and not amounts_like(text)
+
+
+def _email(rows: Sequence[Row], buyer: Found | None) -> Found | None:
+    """The only e-mail address on the document, or the first outside the buyer's lines."""
+    near: set[str] = set()
+    every: dict[str, Found] = {}
+    for index, row in enumerate(rows):
+        for match in _EMAIL.finditer(row.text):
+            every.setdefault(match[0], Found(value=match[0], page=row.page, label="e-mail"))
+            around = " ".join(other.text for other in rows[max(0, index - 3) : index + 1])
+            if buyer and buyer.value in around:
+                near.add(match[0])
+    return next((found for address, found in every.items() if address not in near), None)

@@ -1,0 +1,126 @@
+"""An invoice read from the text of its pages alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from pipeline.steps.extract.currencies import DECIMALS, decimal_text, minor_units
+from pipeline.steps.extract.invoice import Evidence, Invoice, PayStatus
+from pipeline.steps.extract.page_text import labelled
+from pipeline.steps.extract.page_text.amounts import decimal_separator
+from pipeline.steps.extract.page_text.dates import day_month_order
+from pipeline.steps.extract.page_text.labelled import Found
+from pipeline.steps.extract.page_text.money import currency_of
+from pipeline.steps.extract.page_text.parties import parties
+from pipeline.steps.extract.page_text.rows import Row, rows_of
+from pipeline.steps.extract.page_text.totals import (
+    Candidate,
+    Sums,
+    Verdict,
+    judge,
+    sums_of,
+)
+from pipeline.steps.extract.page_text.wording import status_by_words
+from pipeline.steps.extract.reader import Page
+from pipeline.steps.extract.reasons import ExtractionError
+
+_LETTERS_MIN: Final = 20  # fewer on the whole document is a scan with a stamp on it
+_VALUE_CHARS_MAX: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """A document's pages as rows, and what its labels say about its amounts."""
+
+    rows: Sequence[Row]
+    plain: str
+    sums: Sums
+    verdict: Verdict
+    currency: str | None
+
+
+def printed(pages: Sequence[Page]) -> Printed:
+    """The pages, with their amounts judged."""
+    rows, plain = rows_of(pages), "\n".join(page.plain for page in pages)
+    separator = decimal_separator(plain)
+    sums = sums_of(rows, separator, 2)
+    verdict = judge(sums)
+    currency = _currency(verdict.candidate, rows)
+    if currency is not None and DECIMALS[currency] != 2:
+        sums = sums_of(rows, separator, DECIMALS[currency])
+        verdict = judge(sums)
+    return Printed(rows=rows, plain=plain, sums=sums, verdict=verdict, currency=currency)
+
+
+def has_text(pages: Sequence[Page]) -> bool:
+    """Whether there is enough text to read anything from."""
+    return sum(char.isalpha() for page in pages for char in page.plain) >= _LETTERS_MIN
+
+
+def invoice_from_text(pages: Sequence[Page]) -> tuple[Invoice, dict[str, Evidence]]:
+    """The fields that the pages show.
+
+    Raises:
+        ExtractionError: DOC-010 no text, DOC-011 no total, DOC-012 no currency.
+    """
+    if not has_text(pages):
+        raise ExtractionError("DOC-010")
+    document = printed(pages)
+    candidate = document.verdict.candidate
+    if candidate is None or candidate.value is None:
+        raise ExtractionError("DOC-011")
+    if document.currency is None:
+        raise ExtractionError("DOC-012")
+    amount_minor = minor_units(candidate.value, document.currency)
+    found = _fields(document)
+    invoice = Invoice(
+        **{name: item.value[:_VALUE_CHARS_MAX] for name, item in found.items()},
+        iban_valid=labelled.iban_is_valid(found["iban"].value) if "iban" in found else None,
+        currency=document.currency,
+        total_due=decimal_text(amount_minor, document.currency),
+        amount_minor=amount_minor,
+        pay_status=_status(document, candidate.value),
+    )
+    return invoice, _evidence(found, candidate)
+
+
+def _currency(candidate: Candidate | None, rows: Sequence[Row]) -> str | None:
+    if candidate is None:
+        return None
+    return currency_of(candidate.amount.mark, candidate.row, rows)
+
+
+def _fields(document: Printed) -> dict[str, Found]:
+    rows, order = document.rows, day_month_order(document.plain)
+    found = parties(rows)
+    accounts = labelled.ibans(rows)
+    for name, item in (
+        ("invoice_number", labelled.invoice_number(rows)),
+        ("issue_date", labelled.issue_date(rows, order)),
+        ("due_date", labelled.due_date(rows, order)),
+        ("iban", accounts[0] if len(accounts) == 1 else None),
+    ):
+        if item is not None:
+            found[name] = item
+    return found
+
+
+def _status(document: Printed, value: Decimal) -> PayStatus:
+    words = status_by_words(document.rows, document.plain)
+    if words is not None and words != "ambiguous":
+        return words
+    if value < 0:
+        return "negative"
+    if value == 0:
+        return "nothing_due"
+    return "open" if document.verdict.certain and words is None else "ambiguous"
+
+
+def _evidence(found: Mapping[str, Found], candidate: Candidate) -> dict[str, Evidence]:
+    total = Evidence(source="text", page=candidate.page, label=candidate.kind)
+    result = {
+        name: Evidence(source="text", page=item.page, label=item.label)
+        for name, item in found.items()
+    }
+    return {**result, "total_due": total, "currency": total}

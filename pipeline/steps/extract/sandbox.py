@@ -1,0 +1,161 @@
+"""The parent's side of the child process that touches hostile bytes."""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, Final
+
+from pipeline.steps.extract.child import BEGUN
+from pipeline.steps.extract.invoice import Extraction
+from pipeline.steps.extract.reasons import REASONS, ExtractionError, ReaderLostError
+
+SECONDS_MAX: Final = 10  # from the call to the answer
+MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024  # address space of the child
+ANSWER_BYTES_MAX: Final = 256 * 1024  # an honest answer is under 64 KB
+_KILL_AFTER_SECONDS: Final = SECONDS_MAX - 1.0  # leaves time to start and to reap the child
+_CHUNK: Final = 65_536
+# A hostile document makes its reader fail so: in the parser's own code, or at a limit. Any other
+# signal (SIGKILL of somebody or of a machine without memory, SIGTERM) came from elsewhere.
+_OF_THE_DOCUMENT: Final = frozenset(
+    {
+        signal.SIGABRT,
+        signal.SIGBUS,
+        signal.SIGFPE,
+        signal.SIGILL,
+        signal.SIGSEGV,
+        signal.SIGSYS,
+        signal.SIGTRAP,
+        signal.SIGXCPU,
+        signal.SIGXFSZ,
+    }
+)
+_SO: Final = ": look at the machine, then run the invoice again."
+_ROOT: Final = str(Path(__file__).resolve().parents[3])
+_BOOT: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]);"
+    " from pipeline.steps.extract.limits import confine; confine(*map(int, sys.argv[2:5]));"
+    " from pipeline.steps.extract.child import main; main(int(sys.argv[5]))"
+)
+
+
+def run_child(data: bytes, *, pages_max: int, seconds: float = _KILL_AFTER_SECONDS) -> Extraction:
+    """Let a confined process read the document, and check what it answers.
+
+    The child is killed with everything it started when it takes too long or
+    says too much. What it writes to stderr is dropped: it may quote the document.
+
+    Raises:
+        ExtractionError: the child's reason, or DOC-007 to DOC-009 when it gave none.
+        ReaderLostError: the child could not be started, ended before it had begun to read, or
+            was ended by a signal from elsewhere.
+    """
+    deadline = time.monotonic() + seconds
+    limits = [str(SECONDS_MAX), str(MEMORY_BYTES_MAX), str(os.getpid()), str(pages_max)]
+    with _started(limits) as child:
+        try:
+            answer = _talk(_pipe(child.stdin), _pipe(child.stdout), data, deadline)
+            child.wait(max(0.0, deadline - time.monotonic()))
+        except BaseException as error:
+            os.killpg(child.pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+            if isinstance(error, TimeoutError | subprocess.TimeoutExpired):
+                raise ExtractionError("DOC-007") from error
+            raise
+    return _understood(answer, child.returncode)
+
+
+def _started(limits: list[str]) -> subprocess.Popen[bytes]:
+    """The child, which sees nothing of ours but the three pipes."""
+    try:
+        return subprocess.Popen(  # noqa: S603 - our own interpreter on our own code
+            [sys.executable, "-I", "-c", _BOOT, _ROOT, *limits],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"LC_ALL": "C.UTF-8"},
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError as error:  # no process, no memory or no descriptor left
+        text = f"The process that reads PDFs could not be started ({error.strerror}){_SO}"
+        raise ReaderLostError(text) from error
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    """The pipe, which never blocks from here on."""
+    if pipe is None:
+        raise RuntimeError("the child was started without pipes")
+    os.set_blocking(pipe.fileno(), False)
+    return pipe
+
+
+def _talk(to: IO[bytes], back: IO[bytes], data: bytes, deadline: float) -> bytes:
+    """Write the document and read the answer, whichever the child is ready for."""
+    left, answer = memoryview(data), bytearray()
+    with selectors.DefaultSelector() as ready:
+        ready.register(to, selectors.EVENT_WRITE)
+        ready.register(back, selectors.EVENT_READ)
+        while (seconds := deadline - time.monotonic()) > 0:
+            for key, _ in ready.select(seconds):
+                if key.fileobj is to:
+                    left = _written(to, left)
+                    if not left:
+                        ready.unregister(to)
+                        _close(to)
+                    continue
+                part = os.read(back.fileno(), _CHUNK)
+                if not part:
+                    return bytes(answer)
+                answer += part
+                if len(answer) > ANSWER_BYTES_MAX:
+                    raise ExtractionError("DOC-009")
+    raise TimeoutError
+
+
+def _written(pipe: IO[bytes], left: memoryview) -> memoryview:
+    """What remains to be written; nothing, when the child no longer listens."""
+    try:
+        return left[os.write(pipe.fileno(), left[:_CHUNK]) :]
+    except BrokenPipeError:
+        return left[:0]
+
+
+def _close(pipe: IO[bytes]) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        pipe.close()
+
+
+def _understood(answer: bytes, returncode: int) -> Extraction:
+    _check_ended(answer, returncode)
+    if returncode == -signal.SIGXCPU:
+        raise ExtractionError("DOC-007")
+    try:
+        value = json.loads(answer)
+    except ValueError as error:
+        raise ExtractionError("DOC-009") from error
+    code = value.get("error") if isinstance(value, dict) else None
+    if code is not None:
+        raise ExtractionError(code if code in REASONS else "DOC-009")
+    try:
+        return Extraction.from_json(answer)
+    except ValueError as error:
+        raise ExtractionError("DOC-009") from error
+
+
+def _check_ended(answer: bytes, returncode: int) -> None:
+    """Tell the end that a document can bring about from one that it has no part in."""
+    how = f"status {returncode}"
+    if returncode < 0:
+        named = {each.value: each.name for each in signal.Signals}
+        how = named.get(-returncode, f"signal {-returncode}")
+        if -returncode not in _OF_THE_DOCUMENT:
+            raise ReaderLostError(
+                f"The process that reads PDFs was ended from outside ({how}){_SO}"
+            )
+    if not answer.startswith(BEGUN):
+        raise ReaderLostError(f"The process that reads PDFs ended before it began ({how}){_SO}")

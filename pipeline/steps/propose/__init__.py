@@ -1,0 +1,1 @@
+"""Step 4: ask the model for one tool call. Its answer is untrusted bytes."""

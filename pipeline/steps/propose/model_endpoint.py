@@ -1,0 +1,194 @@
+"""An OpenAI-compatible endpoint as the model: one question, one answer, whose bytes are untrusted.
+
+Nothing of it is believed: not its words, which go to the gate as they came, and not its manners,
+which are bounded here. What goes out is the model's projection of the invoice and nothing else.
+"""
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from socket import SHUT_RDWR
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from nanovm_core.core.messages import Scalar
+from pipeline.errors import PermanentError, TransientError
+
+NO_ANSWER, NO_COMPLETION = "MDL-001", "MDL-002"
+TIMEOUT_S = 60.0  # of one question, from the connection to the last byte: a local model is slow
+ANSWER_BYTES_MAX = 262_144  # sixteen times what a proposal may have
+TOKENS_MAX = 1_000_000_000  # what a provider may say that it used; more is counted as this
+FOR_NOW = (408, 425, 429, 500, 502, 503, 504)  # another try of the same question may be answered
+
+INSTRUCTION = """\
+You pay invoices. The user's message is one invoice as JSON. What stands there as {{name}} is a \
+value that you may use and not see: write it as it stands. Answer with one JSON object and \
+nothing else, no code fence and no explanation:
+{"tool": "stripe.create_payment_intent", "args": {"amount_minor": <integer>, \
+"currency": "<string>", "payee": "{{payee}}", "memo": "{{memo}}"}}"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Which endpoint answers as the model; ``url`` is its base, to which the path is added."""
+
+    url: str
+    name: str
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the endpoint answered with: the proposal's bytes, and the tokens it says it used."""
+
+    raw: bytes
+    tokens: int = 0
+
+
+def configured() -> Endpoint | None:
+    """The endpoint that the settings name; None where they name none."""
+    return Endpoint(**settings.NANOVM_MODEL) if settings.NANOVM_MODEL else None
+
+
+def complete(endpoint: Endpoint, view: Mapping[str, Scalar]) -> Completion:
+    """Show the endpoint the projected invoice, once, and take its words byte for byte.
+
+    No redirect is followed, no proxy of the environment is asked, and no text here repeats the
+    key or anything that the endpoint said.
+
+    Raises:
+        TransientError: MDL-001, it could not be reached, is too busy or took too long.
+        PermanentError: MDL-001, it refused; MDL-002, what it answered with is no completion.
+    """
+    return _completion(_answered(endpoint, json.dumps(_question(endpoint.name, view)).encode()))
+
+
+def _question(name: str, view: Mapping[str, Scalar]) -> dict[str, Any]:
+    """The request: plain instruction, for not every endpoint takes names with a dot as tools."""
+    shown = json.dumps(dict(view), ensure_ascii=False, sort_keys=True)
+    messages = [
+        {"role": "system", "content": INSTRUCTION},
+        {"role": "user", "content": shown},
+    ]
+    return {"model": name, "messages": messages, "temperature": 0, "stream": False}
+
+
+def _answered(endpoint: Endpoint, body: bytes) -> bytes:
+    """The body of a good answer, whole and within its limits."""
+    base = urlsplit(endpoint.url)
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    if endpoint.key:
+        headers["Authorization"] = f"Bearer {endpoint.key}"
+    safe = base.scheme == "https"
+    kind = http.client.HTTPSConnection if safe else http.client.HTTPConnection
+    port = base.port or (443 if safe else 80)  # named: without it the end of an IPv6 is taken
+    connection = kind(str(base.hostname), port, timeout=TIMEOUT_S)
+    path = f"{base.path.rstrip('/')}/chat/completions"
+    try:
+        with _bounded(connection):
+            connection.request("POST", path, body, headers)
+            with connection.getresponse() as response:
+                _check_head(response)
+                return _whole(response)
+    except (OSError, http.client.HTTPException) as error:
+        text = f"The model's endpoint did not answer ({type(error).__name__})."
+        raise TransientError(NO_ANSWER, text) from error
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _bounded(connection: http.client.HTTPConnection) -> Iterator[None]:
+    """End a conversation that lasts too long, however slowly its bytes drip.
+
+    A socket's own time-out begins anew with each byte.
+    """
+
+    def cut() -> None:
+        late.set()
+        if connection.sock is not None:
+            with suppress(OSError):  # it was closed just now: that is what is wanted
+                connection.sock.shutdown(SHUT_RDWR)
+
+    late = threading.Event()
+    timer = threading.Timer(TIMEOUT_S, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except PermanentError:
+        if not late.is_set():
+            raise
+    finally:
+        timer.cancel()
+        timer.join()
+    if late.is_set():
+        raise TransientError(NO_ANSWER, f"The model's endpoint took over {TIMEOUT_S:g} seconds.")
+
+
+def _check_head(response: http.client.HTTPResponse) -> None:
+    """Take 200 with JSON, and nothing else.
+
+    Raises:
+        TransientError, PermanentError: MDL-001 or MDL-002.
+    """
+    status = response.status
+    if status in FOR_NOW:
+        raise TransientError(NO_ANSWER, f"The model's endpoint answered {status}; trying again.")
+    if 300 <= status < 400:
+        text = f"The model's endpoint sent us elsewhere ({status}); set NANOVM_MODEL_URL to there."
+        raise PermanentError(NO_ANSWER, text)
+    if status != 200:
+        text = f"The model's endpoint refused the question ({status}); check its name and key."
+        raise PermanentError(NO_ANSWER, text)
+    if response.headers.get_content_type() != "application/json":
+        raise _unusable("is not called application/json")
+
+
+def _whole(response: http.client.HTTPResponse) -> bytes:
+    body = response.read(ANSWER_BYTES_MAX + 1)
+    if len(body) > ANSWER_BYTES_MAX:
+        raise _unusable(f"has over {ANSWER_BYTES_MAX:,} bytes")
+    if response.length:
+        raise TransientError(NO_ANSWER, "The model's endpoint hung up amid its answer.")
+    return body
+
+
+def _completion(body: bytes) -> Completion:
+    """The first choice's words, or the one tool call that stands there in their place."""
+    try:
+        answer = json.loads(body)
+        message = answer["choices"][0]["message"]
+        calls = message.get("tool_calls") or ()
+        words = [_call(each["function"]) for each in calls] or [_text(message.get("content"))]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise _unusable("has no message of a model in it") from error
+    return Completion(b"\n".join(words), _tokens(answer.get("usage")))
+
+
+def _call(function: Mapping[str, Any]) -> bytes:
+    """A tool call as a proposal; its arguments are put in as they were written, unread."""
+    return b'{"tool": %b, "args": %b}' % (
+        json.dumps(function["name"]).encode(),
+        _text(function["arguments"]),
+    )
+
+
+def _text(words: str | None) -> bytes:
+    """The words' bytes; half a surrogate pair stays one, for the gate to refuse."""
+    return (words or "").encode("utf-8", "surrogatepass")
+
+
+def _tokens(usage: Any) -> int:
+    """What the provider says that it used; it is believed where it says more than we count."""
+    said = usage.get("total_tokens") if isinstance(usage, dict) else 0
+    return min(max(said, 0), TOKENS_MAX) if type(said) is int else 0
+
+
+def _unusable(what: str) -> PermanentError:
+    return PermanentError(NO_COMPLETION, f"The answer of the model's endpoint {what}.")

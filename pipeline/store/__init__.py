@@ -1,0 +1,1 @@
+"""The rows: SQL, runs, logs, trees, outbox, leases and budgets."""

@@ -1,0 +1,156 @@
+"""Programs and policies: the files we ship, and the copies that runs carry."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from django.conf import settings
+
+from nanovm_core.core.policy import Policy
+from nanovm_core.core.program import Program
+from nanovm_core.errors import ProgramError, VerificationError
+from nanovm_core.loading import load_policy, load_program
+from pipeline.models import Run
+
+FOLDER = Path(__file__).parents[1]
+PROGRAM_FILE = FOLDER / "invoice_payment.toml"
+DEFAULT = "default"
+POLICIES = (DEFAULT, "no_limits")
+
+
+def shipped_program() -> bytes:
+    """The source of the program that new runs begin under."""
+    return PROGRAM_FILE.read_bytes()
+
+
+def policy_source(name: str = DEFAULT) -> bytes:
+    """The source of a policy by name, as it is on disk now: new runs need no restart.
+
+    In place of the default one stands the file that NANOVM_POLICY names, where it does.
+
+    Raises:
+        ProgramError: PRG-003 where there is no such policy, or its file cannot be read.
+    """
+    if name not in POLICIES:
+        raise ProgramError("PRG-003", f"there is no policy {name!r}; there are {POLICIES}")
+    file = FOLDER / "policies" / f"{name}.toml"
+    if name == DEFAULT and settings.NANOVM_POLICY is not None:
+        file = settings.NANOVM_POLICY
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ProgramError(
+            "PRG-003", f"the policy file {file} cannot be read: {error.strerror}"
+        ) from error
+
+
+def program_at(file: Path, policy: Path | None = None) -> Program:
+    """The program in a file, under the policy it names (a path beside it), or under this one.
+
+    A program that names none is judged by its own rules alone.
+
+    Raises:
+        ProgramError: PRG-… where program or policy is at fault; OSError where one is not there.
+    """
+    program = load_program(file.read_bytes())
+    if policy is None and program.policy_file:
+        policy = file.parent / program.policy_file
+    return program if policy is None else program.under(load_policy(policy.read_bytes()))
+
+
+@lru_cache(maxsize=64)
+def compiled(source: bytes) -> Program:
+    """The compiled program of these bytes."""
+    return load_program(source)
+
+
+@lru_cache(maxsize=64)
+def compiled_policy(source: bytes) -> Policy:
+    """The compiled policy of these bytes."""
+    return load_policy(source)
+
+
+@lru_cache(maxsize=64)
+def ruled(source: bytes, policy: bytes) -> Program:
+    """The compiled program under the compiled policy."""
+    return compiled(source).under(compiled_policy(policy))
+
+
+def current() -> Program:
+    """The shipped program under the policy in force: what new runs begin under."""
+    return ruled(shipped_program(), policy_source())
+
+
+def found_hash(run: Run) -> str:
+    """The hash of the program that lies beside the run now; empty where it is no program."""
+    try:
+        return compiled(bytes(run.program_source)).hash
+    except ProgramError:
+        return ""
+
+
+def found_policy(run: Run) -> str:
+    """The hash of the policy that lies beside the run now; empty where it is no policy."""
+    try:
+        return compiled_policy(bytes(run.policy_source)).hash
+    except ProgramError:
+        return ""
+
+
+def program_of(run: Run) -> Program:
+    """The program of a run, under its policy: by the hashes the run began with, or not at all.
+
+    Where the stored copy is another program, the shipped one serves if it has the right hash;
+    ``found_hash`` tells the caller that the copy was exchanged.
+
+    Raises:
+        VerificationError: PRG-011, where nothing has the hash the genesis names.
+    """
+    source, policy = bytes(run.program_source), bytes(run.policy_source)
+    known = _known(source, policy)
+    if known is not None and (known.hash, known.policy.hash) == (run.program_hash, run.policy_hash):
+        return known
+    return _searched(run, source)
+
+
+@lru_cache(maxsize=64)
+def _known(source: bytes, policy: bytes) -> Program | None:
+    """The program of the copies beside a run; None where one of them is none."""
+    try:
+        return ruled(source, policy)
+    except ProgramError:
+        return None
+
+
+def _searched(run: Run, source: bytes) -> Program:
+    """The run's program, where a copy beside it was exchanged."""
+    policy = _policy_of(run)
+    for candidate in (source, shipped_program()):
+        known = _known(candidate, policy)
+        if known is not None and known.hash == run.program_hash:
+            return known
+    raise VerificationError(
+        "PRG-011",
+        "The run's program is gone: no copy has the hash of its genesis.",
+        at=0,
+        expected=run.program_hash,
+        found=found_hash(run),
+    )
+
+
+def _policy_of(run: Run) -> bytes:
+    """The source of the run's policy: the copy beside it, or one that is here by that hash."""
+    names: tuple[str | None, ...] = (None, *POLICIES)  # None: the copy beside the run
+    for name in names:
+        try:
+            source = bytes(run.policy_source) if name is None else policy_source(name)
+            policy = compiled_policy(source)
+        except ProgramError:
+            continue
+        if policy.hash == run.policy_hash:
+            return source
+    raise VerificationError(
+        "PRG-011",
+        "The run's policy is gone: no copy has the hash of its genesis.",
+        at=0,
+        expected=run.policy_hash,
+    )

@@ -1,0 +1,208 @@
+"""The stored form of runs, read and verified; ``transaction`` writes it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.canonical import decode
+from nanovm_core.core.envelope import (
+    Stored,
+    chain_faults,
+    check_chain,
+    decode_snapshot,
+    last_segment,
+    snapshot_hash,
+    snapshot_of,
+    starts_segment,
+)
+from nanovm_core.core.fsm.commands import hold_id
+from nanovm_core.core.lifecycle import APPROVAL
+from nanovm_core.core.messages import RunId, Snapshot
+from nanovm_core.core.program import COMPLETED
+from nanovm_core.errors import CanonicalError, VerificationError
+from pipeline.models import Run, Workspace
+from pipeline.store import logs, programs, sql
+
+_CHAINS = "SELECT run, n, bytes, hash FROM pipeline_envelope WHERE run IN "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A run's value after its stored bytes were recomputed."""
+
+    snapshot: Snapshot
+    envelopes: int
+
+
+def lock_log(workspace_id: str | UUID) -> Workspace:
+    """Lock a log, inside the caller's transaction."""
+    found = logs.lock([sql.uuid(workspace_id)])
+    return found[sql.uuid(workspace_id)]
+
+
+def stored(run_id: str) -> list[Stored]:
+    """A run's envelopes as they lie there, in order of ``n``."""
+    return chains([run_id])[run_id]
+
+
+def chains(run_ids: Sequence[str]) -> dict[str, list[Stored]]:
+    """The envelopes of several runs, each in order of ``n``."""
+    return chains_of(run_ids, ask_chains(run_ids)())
+
+
+def ask_chains(run_ids: Sequence[str]) -> Callable[[], list[sql.Row]]:
+    """Ask for the envelopes of several runs, for ``chains_of``."""
+    return sql.ask(f"{_CHAINS}{sql.marks(run_ids)} ORDER BY run, n", run_ids)
+
+
+def chains_of(run_ids: Sequence[str], rows: Sequence[sql.Row]) -> dict[str, list[Stored]]:
+    """The envelopes in these rows, by run."""
+    found: dict[str, list[Stored]] = {run: [] for run in run_ids}
+    for run, n, data, leaf in rows:
+        found[run].append(Stored(n, sql.blob(data), str(leaf)))
+    return found
+
+
+def verified(run: Run) -> Verified:
+    """Recompute the run's newest segment and its snapshot from what is stored.
+
+    Raises:
+        VerificationError: LOG-001 to LOG-004, at the first bad place.
+    """
+    envelopes = stored(str(run.id))
+    return Verified(snapshot=recomputed(run, envelopes), envelopes=len(envelopes))
+
+
+def recomputed(run: Run, envelopes: Sequence[Stored]) -> Snapshot:
+    """The run's value, from its newest segment among these envelopes, all of it recomputed.
+
+    Raises:
+        VerificationError: LOG-001 to LOG-004, at the first bad place.
+    """
+    segment, first_n = _newest(envelopes)
+    check_chain(segment, run=run.name, first_n=first_n, head=run.head)
+    _check_head(run, segment)
+    return _sealed_snapshot(run, segment[-1])
+
+
+def trusted(run: Run, envelopes: Sequence[Stored]) -> Snapshot:
+    """A damaged run's last value: its snapshot where a whole last envelope seals it.
+
+    Else the little that its newest whole envelope says: state and step, and no slots. An
+    envelope that is itself at fault is not believed, whatever it says.
+    """
+    left = envelopes
+    while True:
+        segment, first_n = _newest(left)
+        found = chain_faults(segment, run=run.name, first_n=first_n, head=run.head)
+        faults = {fault.at for fault in found}
+        whole = [each for each in segment if each.n not in faults]
+        if whole or len(segment) == len(left):
+            break
+        left = left[: -len(segment)]  # nothing of it is whole: the segment before is asked
+    if segment and segment[-1].n not in faults:
+        try:
+            return _own_snapshot(run, segment[-1])
+        except VerificationError:
+            pass  # the snapshot is the damage: the envelopes are asked instead
+    state, step = _last_said(whole) or (life.READY, run.step)
+    if run.state in life.TERMINAL and (run.state != life.COMPLETED or _at_the_end(whole)):
+        state = run.state  # a finished run keeps its state; none is finished by its row alone
+    return Snapshot(
+        run=RunId(str(run.id)),
+        program=run.program_hash,
+        policy=run.policy_hash,
+        state=state,
+        step=step,
+    )
+
+
+def _last_said(envelopes: Sequence[Stored]) -> tuple[str, str] | None:
+    """State and step after the newest of these envelopes that says so."""
+    for each in reversed(envelopes):
+        body = body_of(each)
+        state = body.get("state")
+        to = state.get("to") if isinstance(state, dict) else None
+        if to in life.STATES:
+            return str(to), str(body.get("step", ""))
+    return None
+
+
+def _at_the_end(envelopes: Sequence[Stored]) -> bool:
+    """Whether the chain itself holds the last step's result, after which a run is completed."""
+    body = body_of(envelopes[-1]) if envelopes else {}
+    step = programs.current().steps.get(str(body.get("step")))
+    return body.get("kind") == "result" and step is not None and step.then == COMPLETED
+
+
+def body_of(stored: Stored) -> dict[str, object]:
+    """What an envelope's bytes say; damaged bytes say nothing."""
+    try:
+        value = decode(stored.data)
+    except CanonicalError:
+        return {}
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _newest(envelopes: Sequence[Stored]) -> tuple[Sequence[Stored], int]:
+    """The newest segment of a chain, and the ``n`` that it begins with."""
+    start = last_segment(envelopes)
+    segment = envelopes[start:]
+    return segment, segment[0].n if segment and (start or starts_segment(segment[0])) else 0
+
+
+def _check_head(run: Run, segment: Sequence[Stored]) -> None:
+    if not segment:
+        raise VerificationError("LOG-002", "The run has no envelopes.", at=0, expected=run.head)
+    last = segment[-1]
+    if last.n + 1 != run.length:
+        raise VerificationError(
+            "LOG-002",
+            f"Envelope n = {last.n + 1} (event #{last.n + 2}) is missing.",
+            at=last.n + 1,
+            expected=run.head,
+        )
+    if last.hash != run.head:
+        raise VerificationError(
+            "LOG-004",
+            "The run's head is not its last envelope.",
+            at=last.n,
+            expected=str(run.head),
+            found=last.hash,
+        )
+
+
+def _sealed_snapshot(run: Run, last: Stored) -> Snapshot:
+    """The run's snapshot, if the last envelope seals it and the run's row repeats it."""
+    snapshot = _own_snapshot(run, last)
+    row = (run.name, run.state, run.step, run.program_hash, run.policy_hash)
+    value = (snapshot.run, snapshot.state, snapshot.step, snapshot.program, snapshot.policy)
+    if row != value:
+        raise VerificationError("LOG-003", "The run's row is not its snapshot's.", at=last.n)
+    return snapshot
+
+
+def _own_snapshot(run: Run, last: Stored) -> Snapshot:
+    """The run's snapshot, if it is the one that the last envelope seals."""
+    expected = snapshot_of(last)
+    found = snapshot_hash(bytes(run.snapshot))
+    if expected != found:
+        raise VerificationError(
+            "LOG-003",
+            "The run's snapshot was changed.",
+            at=last.n,
+            expected=expected,
+            found=found,
+        )
+    return decode_snapshot(bytes(run.snapshot))
+
+
+def hold_of(run: Run) -> str:
+    """The name of what the run waits for a person about; empty for nothing, or a damaged row."""
+    if run.state != APPROVAL:
+        return ""
+    try:
+        return hold_id(decode_snapshot(bytes(run.snapshot)))
+    except VerificationError:
+        return ""  # whoever decides about it comes to the runtime, which finds the damage

@@ -1,0 +1,1 @@
+"""The vault: a key per secret, ciphertext rows and document files."""

@@ -1,0 +1,198 @@
+"""The key store: one random key a secret, in a small database of its own.
+
+A secret's key is wrapped by its subject's key, that one by a key-encryption key in a file.
+None is derived: what can be derived again cannot be destroyed.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+
+from django.conf import settings
+
+from nanovm_core.core.vault import KEY_BYTES, NONCE_BYTES, seal, unseal
+from nanovm_core.errors import VerificationError
+from pipeline.entropy import random_bytes
+
+DRAFT = "draft-"  # begins the suffix of a key that is being made
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS subject (id TEXT PRIMARY KEY, wrapped BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS secret (
+    ref TEXT PRIMARY KEY, subject TEXT NOT NULL REFERENCES subject (id), wrapped BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS secret_subject ON secret (subject);
+"""
+PRAGMAS = (
+    "PRAGMA journal_mode=DELETE",
+    "PRAGMA secure_delete=ON",
+    "PRAGMA synchronous=EXTRA",
+    "PRAGMA foreign_keys=ON",
+)
+
+
+class KeyStore:
+    """Makes, gives and destroys keys. Destroyed is destroyed: overwritten and synced."""
+
+    def __init__(self, folder: Path) -> None:
+        self._database = folder / "keys.sqlite3"
+        self._kek_file = folder / "kek"
+
+    def new_keys(self, subject: str, refs: Sequence[str]) -> dict[str, bytes]:
+        """A fresh random key for each ref, stored wrapped before this returns."""
+        with self._open() as connection:
+            subject_key = self._subject_key(connection, subject)
+            keys = {ref: random_bytes(KEY_BYTES) for ref in refs}
+            connection.executemany(
+                "INSERT INTO secret (ref, subject, wrapped) VALUES (?, ?, ?)",
+                [(ref, subject, _wrap(subject_key, key, ref)) for ref, key in keys.items()],
+            )
+        return keys
+
+    def keys(self, refs: Sequence[str]) -> dict[str, bytes]:
+        """The keys that still exist, by ref; a destroyed one is simply absent."""
+        marks = ",".join("?" * len(refs))
+        query = (
+            "SELECT secret.ref, subject.id, subject.wrapped, secret.wrapped FROM secret "  # noqa: S608
+            f"JOIN subject ON subject.id = secret.subject WHERE secret.ref IN ({marks})"
+        )
+        with self._open() as connection:
+            rows = connection.execute(query, list(refs)).fetchall()
+            kek = self._kek(connection) if rows else b""
+        return {
+            ref: _unwrap(_unwrap(kek, wrapped_subject, subject), wrapped, ref)
+            for ref, subject, wrapped_subject, wrapped in rows
+        }
+
+    def destroy(self, refs: Sequence[str]) -> int:
+        """Destroy these keys; says how many there still were."""
+        with self._open() as connection:
+            rows = [(ref,) for ref in refs]
+            return connection.executemany("DELETE FROM secret WHERE ref = ?", rows).rowcount
+
+    def destroy_subject(self, subject: str) -> int:
+        """Destroy a subject's key and every key wrapped by it; says how many secrets' keys."""
+        with self._open() as connection:
+            gone = connection.execute("DELETE FROM secret WHERE subject = ?", [subject]).rowcount
+            connection.execute("DELETE FROM subject WHERE id = ?", [subject])
+        return gone
+
+    def refs(self) -> Mapping[str, str]:
+        """Every ref that has a key, with its subject: for fsck."""
+        with self._open() as connection:
+            return dict(connection.execute("SELECT ref, subject FROM secret").fetchall())
+
+    def subjects(self) -> list[str]:
+        """Every subject that has a key."""
+        with self._open() as connection:
+            return [row[0] for row in connection.execute("SELECT id FROM subject ORDER BY id")]
+
+    def _subject_key(self, connection: sqlite3.Connection, subject: str) -> bytes:
+        row = connection.execute("SELECT wrapped FROM subject WHERE id = ?", [subject]).fetchone()
+        if row is not None:
+            return _unwrap(self._kek(connection), row[0], subject)
+        key = random_bytes(KEY_BYTES)
+        wrapped = _wrap(self._kek(connection), key, subject)
+        connection.execute("INSERT INTO subject (id, wrapped) VALUES (?, ?)", [subject, wrapped])
+        return key
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """A connection in one immediate transaction, committed if nothing was raised."""
+        with closing(sqlite3.connect(self._database, timeout=20, isolation_level=None)) as opened:
+            opened.text_factory = _text
+            self._prepare(opened)
+            opened.execute("BEGIN IMMEDIATE")
+            try:
+                yield opened
+            except BaseException:
+                opened.execute("ROLLBACK")
+                raise
+            opened.execute("COMMIT")
+
+    def _prepare(self, opened: sqlite3.Connection) -> None:
+        try:
+            for pragma in PRAGMAS:
+                opened.execute(pragma)
+            if not opened.execute("SELECT 1 FROM sqlite_master WHERE name='secret'").fetchone():
+                opened.executescript(SCHEMA)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            text = f"The key store {self._database} is damaged ({error}); put it back from a backup"
+            raise OSError(f"{text}, and restore.") from error
+
+    def _kek(self, connection: sqlite3.Connection) -> bytes:
+        """The key-encryption key; made once, readable by the owner alone.
+
+        Raises:
+            VerificationError: PII-002, where it is gone and keys are wrapped by it.
+        """
+        is_used = connection.execute("SELECT 1 FROM subject LIMIT 1").fetchone()
+        if is_used and not self._kek_file.exists():
+            text = f"The key file {self._kek_file} is gone, and values were sealed under it. "
+            raise VerificationError("PII-002", f"{text}Put it back from a backup.", at=-1)
+        return made_once(self._kek_file)
+
+
+def made_once(file: Path) -> bytes:
+    """The random key in a file of its own (0600), made at first use by whoever comes first.
+
+    What a crash left of its making goes: a copy would outlive the key.
+
+    Raises:
+        OSError: it cannot be read, or holds no key.
+    """
+    try:
+        found = file.read_bytes()
+    except FileNotFoundError:
+        found = _made(file)
+    if len(found) != KEY_BYTES:
+        text = f"The key file {file} has {len(found)} bytes in place of {KEY_BYTES}"
+        raise OSError(f"{text}; put it back from a backup.")
+    _sweep(file)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _sweep(file: Path) -> None:
+    """Remove the drafts of a key that is there, once a process."""
+    for draft in file.parent.glob(f"{file.stem}.{DRAFT}*"):
+        draft.unlink(missing_ok=True)
+
+
+def _made(file: Path) -> bytes:
+    draft = file.with_suffix(f".{DRAFT}{os.getpid()}-{random_bytes(4).hex()}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as opened:
+        opened.write(random_bytes(KEY_BYTES))
+        opened.flush()
+        os.fsync(opened.fileno())
+    # Atomic, and never in the place of a key that is there; then the draft may be gone too.
+    with suppress(FileExistsError, FileNotFoundError):
+        os.link(draft, file)
+    draft.unlink(missing_ok=True)
+    return file.read_bytes()
+
+
+def _text(kept: bytes) -> str:
+    """A name as it lies there; one that is not UTF-8 is nobody's, and breaks no reader."""
+    return kept.decode(errors="replace")
+
+
+def _wrap(outer: bytes, key: bytes, name: str) -> bytes:
+    return seal(outer, random_bytes(NONCE_BYTES), key, bound_to=name)
+
+
+def _unwrap(outer: bytes, wrapped: object, name: object) -> bytes:
+    if not isinstance(wrapped, bytes) or not isinstance(name, str):  # SQLite keeps anything
+        raise VerificationError("PII-002", "A wrapped key or its name is no such thing.", at=-1)
+    return unseal(outer, wrapped, bound_to=name)
+
+
+def keystore() -> KeyStore:
+    """The key store of this data folder."""
+    return KeyStore(settings.NANOVM_DATA)

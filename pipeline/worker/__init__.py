@@ -1,0 +1,1 @@
+"""Workers: drive a run from effect to effect under a lease."""

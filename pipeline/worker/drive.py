@@ -1,0 +1,184 @@
+"""Driving a run: from one owed effect to the next, up to where it waits or ends."""
+
+import logging
+import sqlite3
+import traceback
+
+from django.db import InterfaceError, OperationalError
+from django.db.models import QuerySet
+
+from nanovm_core.core.events import EffectFailed, EffectUnknown, Event
+from nanovm_core.core.lifecycle import ACTIVE, IDLE
+from nanovm_core.core.messages import Effect
+from pipeline.clock import now_ms, sleep_ms
+from pipeline.errors import NotSentError, OutcomeUnknownError, TransientError
+from pipeline.models import Outbox, Run
+from pipeline.runtime import api
+from pipeline.runtime.decide import Begun
+from pipeline.steps import effects
+from pipeline.store import leases, outbox, sql
+from pipeline.worker.lease_renewal import keeper
+
+log = logging.getLogger(__name__)
+
+# An outside that is silent or busy is tried again under the same key: that is no new attempt,
+# and none of the program's retries, which follow a failure that is known.
+TRIES_MAX = 8  # tries under one key, before a person decides, or the program where none acted
+BACKOFF_MS = 250  # the first wait; each further one is twice as long, 32 s to 40 s in all
+
+_OWES = (
+    "SELECT 1 FROM pipeline_run r WHERE r.id = %s AND (r.deadline_ms <= %s"
+    " OR r.state = %s AND EXISTS (SELECT 1 FROM pipeline_outbox o"
+    " WHERE o.run_id = r.id AND o.done_ms IS NULL AND o.due_ms <= %s))"
+)
+
+
+def drive(run_id: str) -> bool:
+    """Do what a run owes until it waits or ends; False where another worker holds it.
+
+    Where the outside does not answer, the effect stays owed and is due again later: the
+    sweep comes back for it.
+    """
+    moved = True
+    while moved:  # again, where a wake-up found the lease still held and went away
+        free, work = api.take(run_id)
+        if not free:
+            return False
+        moved = work is not None
+        while work is not None:
+            work = _under_lease(work)
+        moved = moved and owes(run_id)
+    return True
+
+
+def drive_patiently(run_id: str) -> None:
+    """Drive a run in this process, waiting where an effect is due later."""
+    while drive(run_id):
+        later = _next_ms(run_id)
+        if later is None:
+            return
+        sleep_ms(max(0, later - now_ms()))
+
+
+def owes(run_id: str) -> bool:
+    """Whether a running run has an effect that is due and not answered, or a deadline is over."""
+    at_ms = now_ms()
+    return bool(sql.execute(_OWES, (sql.key_of(str(run_id)), at_ms, ACTIVE, at_ms)))
+
+
+def _next_ms(run_id: str) -> int | None:
+    """When a run has to be driven again; None where it ended, or waits for somebody else."""
+    due_ms = _owed(run_id).values_list("due_ms", flat=True).first()
+    if due_ms is not None:
+        return due_ms
+    pauses = Run.objects.filter(id=run_id, state=IDLE, workspace__successor=None)
+    return pauses.values_list("deadline_ms", flat=True).first()
+
+
+def _owed(run_id: str) -> QuerySet[Outbox]:
+    going_on = {"run__state": ACTIVE, "run__workspace__successor": None}  # no restore closed it
+    return Outbox.objects.filter(run_id=run_id, done_ms=None, **going_on)
+
+
+def _under_lease(begun: Begun) -> Begun | None:
+    """The next effect; where it breaks off, the run need not wait for the lease to run out."""
+    try:
+        with keeper.keeping(str(begun.run.id), begun.holder, begun.deadline_ms):
+            return _next(begun)
+    except BaseException:
+        leases.release(str(begun.run.id), begun.holder)
+        raise
+
+
+def _next(begun: Begun) -> Begun | None:
+    """Do one effect and feed its answer back: the next one, begun already; None gives up."""
+    work = effects.Work(
+        run=begun.run,
+        program=begun.program,
+        slots=begun.slots,
+        effect=begun.effect,
+        begun_before=begun.before,
+        token=begun.token,
+    )
+    try:
+        answer = _answer(work)
+    except TransientError as error:
+        return _postponed(begun, error)
+    return _submitted(begun, answer)
+
+
+def _submitted(begun: Begun, answer: effects.Answer) -> Begun | None:
+    """Feed an answer back; one that the kernel does not take is as good as a broken step."""
+    outcome = type(answer.event).__name__
+    answered = api.answer(begun, answer.event, answer.secrets, outcome)
+    owed, refusal = answered.decision.snapshot.owed, answered.decision.refusal
+    if refusal is not None and owed is not None and owed.key == begun.effect.key:
+        broken = _broken(begun.effect, f"its answer: {refusal.code}").event
+        answered = api.answer(begun, broken, (), outcome)
+    return answered.work
+
+
+def _postponed(begun: Begun, error: TransientError) -> Begun | None:
+    """Have the effect come due again later; after too many tries, say what is known of it."""
+    run_id, key = str(begun.run.id), begun.effect.key
+    outcome = type(error).__name__
+    outbox.came(begun.run.id, key, outcome)
+    row = Outbox.objects.get(run=begun.run, key=key)
+    if row.tries + 1 >= TRIES_MAX:
+        return api.answer(begun, _given_up(begun, error), (), outcome).work
+    outbox.postpone(begun.run.id, key, now_ms() + backoff_ms(key, row.tries))
+    leases.release(run_id, begun.holder)
+    return None
+
+
+def backoff_ms(key: str, tries: int) -> int:
+    """How long to leave the outside alone: doubled each time, and up to a quarter more by key.
+
+    What several runs owe then does not come due at one moment.
+    """
+    delay_ms = BACKOFF_MS << tries
+    return delay_ms + delay_ms * int(key[tries : tries + 8], 16) // (4 << 32)
+
+
+def _given_up(begun: Begun, error: TransientError) -> Event:
+    """After the last try: known to have failed, where no try can have acted; else a person."""
+    at_ms, key = now_ms(), begun.effect.key
+    acted = not isinstance(error, NotSentError) or outbox.may_have_acted(begun.run.id, key)
+    text = f"{error.text} Tried {TRIES_MAX} times"
+    if begun.effect.warrant is None or not acted:
+        text = f"{text}; nothing was done."
+        return EffectFailed(at_ms=at_ms, key=key, code=error.code, text=text, retry=True)
+    text = f"{text}; look at the other side, then decide."
+    return EffectUnknown(at_ms=at_ms, key=key, code=error.code, text=text)
+
+
+def _answer(work: effects.Work) -> effects.Answer:
+    """What came of the effect. An error without a name ends the run, and says so."""
+    try:
+        return effects.perform(work)
+    except OutcomeUnknownError as error:
+        event = EffectUnknown(at_ms=now_ms(), key=work.effect.key, code=error.code, text=error.text)
+        return effects.Answer(event=event)
+    except (TransientError, InterfaceError, OperationalError, sqlite3.OperationalError):
+        raise  # the outside, our database or the key store is away: nothing is known to have failed
+    except Exception as error:  # noqa: BLE001 - the barrier: one run ends, the worker goes on
+        _log_broken(work.effect, error)
+        return _broken(work.effect, type(error).__name__)
+
+
+def _broken(effect: Effect, kind: str) -> effects.Answer:
+    """An error nobody named: known not to have happened inside; outside, a person looks."""
+    if effect.warrant is None:
+        text = f"The step {effect.step} broke ({kind}); nothing was done outside."
+        failed = EffectFailed(at_ms=now_ms(), key=effect.key, code="RUN-001", text=text)
+        return effects.Answer(event=failed)
+    text = f"The step {effect.step} broke ({kind}) and may have acted; look, then decide."
+    unknown = EffectUnknown(at_ms=now_ms(), key=effect.key, code="RUN-001", text=text)
+    return effects.Answer(event=unknown)
+
+
+def _log_broken(effect: Effect, error: Exception) -> None:
+    """Log where it broke. Its message may quote a document, so that is never logged."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
+    log.error("effect %s broke: %s at %s", effect.tool, type(error).__name__, place)

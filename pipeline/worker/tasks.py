@@ -1,0 +1,86 @@
+"""Celery's tasks: each a few lines around the functions that do the work."""
+
+import logging
+import threading
+
+from celery import Task, shared_task
+from celery.signals import worker_ready
+from django.db.models import Exists, OuterRef, Q
+from kombu.exceptions import OperationalError
+
+from nanovm_core.core.events import DeliveryReceived
+from nanovm_core.core.lifecycle import ACTIVE
+from pipeline.clock import now_ms, sleep_ms
+from pipeline.models import Outbox, Run
+from pipeline.privacy.garbage_collection import destroy_orphans
+from pipeline.runtime import api
+from pipeline.runtime.queue import program_of, wake
+from pipeline.worker import drive as driving
+
+log = logging.getLogger(__name__)
+
+SWEEP_EVERY_MS = 2_000
+SWEEP_AFTER_MS = 3_000  # an effect owed for this long without progress is looked for again
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def drive(run_id: str, program: str) -> None:
+    """Drive a run up to its next wait; ``program`` is the hash the sender believes it has."""
+    deliver(run_id, program)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def sweep() -> None:
+    """Find effects owed and deadlines over of which nobody takes care, and wake their runs."""
+    for run_id in stranded():
+        wake(run_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def tidy() -> None:
+    """Destroy what crashes left of runs that were never stored."""
+    destroy_orphans()
+
+
+def deliver(run_id: str, program: str) -> None:
+    """Take one queue message: drive the run, or have the kernel say why not."""
+    if program != program_of(run_id) or not driving.owes(run_id):
+        api.submit(run_id, [DeliveryReceived(at_ms=now_ms(), actor="queue", program=program)])
+        return
+    driving.drive(run_id)
+
+
+def stranded() -> list[str]:
+    """Running runs that nobody drives, and that have to be.
+
+    An effect has been due for a while, its row is gone, or a deadline is over: that of an
+    effect or a wait, or of a pause before the next attempt.
+    """
+    at_ms = now_ms()
+    rows = Outbox.objects.filter(run=OuterRef("pk"), done_ms=None)
+    due = rows.filter(intent_ms__lt=at_ms - SWEEP_AFTER_MS, due_ms__lte=at_ms)
+    owing = Q(Exists(due) | ~Exists(rows), state=ACTIVE)
+    found = Run.objects.filter(owing | Q(deadline_ms__lte=at_ms), ended_ms=None)
+    found = found.filter(workspace__successor=None)  # a restore closes a log for good
+    free = found.exclude(lease__until_ms__gt=at_ms)
+    return sorted(str(run_id) for run_id in free.values_list("id", flat=True))
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def start_sweeping(**_signal: object) -> None:
+    """Have every worker ask for a sweep now and then, for as long as it lives."""
+    _ask_for(tidy)
+    threading.Thread(target=_sweep_forever, name="sweep", daemon=True).start()
+
+
+def _sweep_forever() -> None:
+    while True:
+        sleep_ms(SWEEP_EVERY_MS)
+        _ask_for(sweep)
+
+
+def _ask_for(task: Task) -> None:
+    try:
+        task.apply_async(expires=SWEEP_EVERY_MS / 1000, retry=False)
+    except OperationalError:
+        log.warning("the queue does not answer; the next sweep is tried as usual")

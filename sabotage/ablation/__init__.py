@@ -1,0 +1,1 @@
+"""The same attack on a copy of the product with guards removed."""

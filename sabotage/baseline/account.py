@@ -1,0 +1,76 @@
+"""The control's own account at the local Stripe counterpart: what moved there, by its own lists."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import stripe
+
+from pipeline.steps.charge import gateway
+
+KEY = "sk_test_nanovm_control"
+TIMEOUT_S = 2  # nobody waits long for a comparison
+LOOK_BACK_S = 5
+FLOAT_MINOR = 99_999_999  # the most that one test charge brings in
+MOVED = {"payment": ("succeeded",), "payout": ("pending", "in_transit", "paid")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """One movement of money, as the far side lists it."""
+
+    id: str
+    kind: str  # payment, payout
+    amount_minor: int
+    currency: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """The account; ``tag`` marks in its records what belongs to one control."""
+
+    client: stripe.StripeClient
+    tag: str
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {"control": self.tag}
+
+    def cover(self, amount: int, currency: str) -> None:
+        """See to it that the balance covers a payout, as a firm's balance does; one charge does."""
+        listed = self.client.v1.balance.retrieve().available
+        if next((each.amount for each in listed if each.currency == currency), 0) < amount:
+            self.client.v1.payment_intents.create(
+                {
+                    "amount": FLOAT_MINOR,
+                    "currency": currency,
+                    "confirm": True,
+                    "payment_method": "pm_card_bypassPending",
+                    "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
+                    "metadata": {"float": "control"},
+                }
+            )
+
+    def moved(self, since_ms: int) -> tuple[Transfer, ...]:
+        """What this control moved, oldest first: asked of the far side, all pages of it."""
+        return tuple(sorted(self._listed(since_ms // 1000 - LOOK_BACK_S), key=lambda each: each.id))
+
+    def _listed(self, since_s: int) -> Iterator[Transfer]:
+        window = {"created": {"gte": since_s}, "limit": 100}
+        payments = self.client.v1.payment_intents.list(window)  # type: ignore[arg-type]
+        payouts = self.client.v1.payouts.list(window)  # type: ignore[arg-type]
+        for kind, page in (("payment", payments), ("payout", payouts)):
+            for each in page.auto_paging_iter():
+                tagged = each.metadata and each.metadata.to_dict().get("control") == self.tag
+                if tagged and each.status in MOVED[kind]:
+                    yield _transfer(kind, each)
+
+
+def opened(api_base: str, tag: str) -> Account:
+    """The account at the counterpart that listens there."""
+    return Account(client=gateway.client(KEY, api_base, TIMEOUT_S), tag=tag)
+
+
+def _transfer(kind: str, listed: stripe.PaymentIntent | stripe.Payout) -> Transfer:
+    currency = listed.currency.upper()
+    amount_minor = int(listed.amount / gateway.UNITS.get(currency, 1))
+    return Transfer(id=listed.id, kind=kind, amount_minor=amount_minor, currency=currency)

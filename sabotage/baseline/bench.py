@@ -1,0 +1,119 @@
+"""Running the loop under one attack, and saying what came of it: the one door to the control."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import stripe
+
+from pipeline.steps.extract import ExtractionError
+from pipeline.steps.propose import model_adapters
+from sabotage.baseline import account, answers, gallery_answers, store
+from sabotage.baseline.account import Account, Transfer
+from sabotage.baseline.answers import Given, Teller, Told
+from sabotage.baseline.loop import Loop
+from sabotage.baseline.money import in_words, total_minor
+from sabotage.baseline.tools import NoSuchToolError, Tools
+
+SCENARIOS = {**answers.SCENARIOS, **gallery_answers.SCENARIOS}
+LABEL = "a naive agent loop: prompt → JSON → dispatch, the same tools, no guard"
+UNDEFINED = "No control is defined for this attack."
+OUT_OF_REACH = "Not known: its account at the local Stripe counterpart is out of reach."
+NO_ACCOUNT = "Not run: this Stripe counterpart has no account for it."
+IDS_MAX = 60
+
+Report = dict[str, object]
+
+
+class NothingToReadError(Exception):
+    """The document was erased, so the loop has nothing to read."""
+
+
+def not_run(why: str) -> Report:
+    """What is said where the loop could not be run; nothing is known then, which is not zero."""
+    return {"loop": LABEL, "ran": False, "happened": why}
+
+
+def under(name: str, given: Given, *, api_base: str, folder: Path, tag: str, at_ms: int) -> Report:
+    """Run a fresh loop under the attack of this name.
+
+    It moves money on its own account alone, under ``tag``. Whatever it raises is how it
+    ended, as with any script; where its account is out of reach, that is said.
+    """
+    if name not in SCENARIOS:
+        return not_run(UNDEFINED)
+    try:
+        return _reported(name, given, account.opened(api_base, tag), folder, at_ms)
+    except stripe.APIConnectionError:
+        return not_run(OUT_OF_REACH)
+    except stripe.AuthenticationError:
+        return not_run(NO_ACCOUNT)
+
+
+def _reported(name: str, given: Given, own: Account, folder: Path, at_ms: int) -> Report:
+    with store.opened(folder) as kept:
+        tools = Tools(own, kept)
+        loop = Loop(read=given.read, tools=tools, store=kept, model=_model(name, given))
+        ended, tell = _ended(SCENARIOS[name], loop, given)
+        moved = own.moved(at_ms)
+        told = tell(moved)
+        currency = moved[0].currency if moved else str(loop.state.get("currency") or "")
+    cost = total_minor(moved) - told.due_minor
+    return {
+        "loop": LABEL,
+        "ran": True,
+        "happened": told.happened,
+        "ended": ended,
+        "cost": {
+            "amount_minor": cost,
+            "currency": currency,
+            "in_words": in_words(cost, currency) if moved else "",
+        },
+        "moved": {
+            "transfers": len(moved),
+            "amount_minor": total_minor(moved),
+            "in_words": in_words(moved),
+        },
+        "calls": dict(tools.calls),
+        "evidence": {"tag": own.tag, "ids": [each.id for each in moved[:IDS_MAX]], **told.facts},
+    }
+
+
+def _ended(
+    scenario: Callable[[Loop, Given], Teller], loop: Loop, given: Given
+) -> tuple[str, Teller]:
+    """How it ended, and who tells it."""
+    try:
+        return "done", scenario(loop, given)
+    except (stripe.APIConnectionError, stripe.AuthenticationError):
+        raise
+    except stripe.StripeError as error:
+        why = f"Stripe refused it: {error.code or error.http_status}"
+        return why, _stopped("It asked Stripe for what the attack wanted, and Stripe refused it")
+    except NoSuchToolError:
+        return "no such tool", _stopped("It looked for the tool, and its toolkit has none so named")
+    except NothingToReadError:
+        return "nothing to read", _stopped("The document was erased: it had nothing to read")
+    except ExtractionError as error:
+        return f"unreadable: {error.code}", _stopped("It could not read the document")
+    except Exception as error:  # noqa: BLE001 - the loop checks nothing: what it raises is its end
+        kind = type(error).__name__
+        return f"crashed: {kind}", _stopped(f"It crashed on what it was given ({kind})")
+
+
+def _stopped(why: str) -> Teller:
+    def tell(moved: Sequence[Transfer]) -> Told:
+        gone = f"{in_words(moved)} had gone out by then" if moved else "no money moved"
+        return Told(happened=f"{why}; {gone}.")
+
+    return tell
+
+
+def _model(name: str, given: Given) -> Callable[[Mapping[str, Any]], bytes]:
+    """Who answers: what was typed, word for word; a model that obeys the text; an honest one."""
+    if name == "tool_injection" and given.text("by", "compromised") == "compromised":
+        typed = given.text("proposal").encode("utf-8", "surrogateescape")
+        return lambda _view: typed
+    obedient = name in ("tool_injection", "poisoned_invoice")
+    model = model_adapters.gullible if obedient else model_adapters.faithful
+    return lambda view: model(view, b"")

@@ -1,0 +1,131 @@
+"""The naive loop: read the invoice, ask the model, do what it says."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sabotage.baseline.store import Store
+from sabotage.baseline.tools import MAIL, NAMES, Tools
+
+ORDER = ("receive", "extract", "propose", "authorize", "charge", "seal")
+CAP_MINOR = 1_000_000  # an if of its own: up to 10,000.00, in the currencies that it knows
+CURRENCIES = ("EUR", "USD", "GBP", "CHF")
+CODE_CHARS = 3  # of a currency
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What the loop's prompt holds of an invoice."""
+
+    amount_minor: int | None
+    currency: str | None
+    notes: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Loop:
+    """One agent: a model, tools, and a file that it believes.
+
+    ``read`` reads the invoice, with the tool that the runtime reads it with. ``trace`` is which
+    steps were done, in the order in which they were.
+    """
+
+    read: Callable[[], Bill]
+    tools: Tools
+    store: Store
+    model: Callable[[Mapping[str, Any]], bytes]
+    trace: list[str] = field(default_factory=list)
+    notes: str = ""  # the invoice's text: in memory alone, until the loop ends
+
+    def begin(self) -> None:
+        """Start anew, as each message makes it: it looks nowhere whether it was here before."""
+        self.store.state = {}
+        self.trace.clear()
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        return self.store.state
+
+    def follow(self, order: Iterable[str] = ORDER) -> None:
+        """Do these steps in this order, whoever said that it is the order."""
+        for name in order:
+            self.do(name)
+
+    def do(self, name: str) -> None:
+        """Do one step; a name that stands for nothing here is passed over."""
+        step = STEPS.get(name)
+        if step is not None:
+            step(self)
+            self.trace.append(name)
+
+    def believe(self, **told: object) -> None:
+        """Take a message's word for what was done."""
+        for name, value in told.items():
+            self.store.note(name, value)
+
+    def answer(self, notes: str) -> None:
+        """Show the model a text, parse what it says, do it: the whole of an ordinary agent."""
+        self.dispatch(json.loads(self.model({"notes": notes})))
+
+    def dispatch(self, call: Mapping[str, Any]) -> None:
+        """Do the call."""
+        self.tools.call(call["tool"], call["args"])
+
+
+def _receive(loop: Loop) -> None:
+    loop.store.note("received", True)
+
+
+def _extract(loop: Loop) -> None:
+    bill = loop.read()
+    loop.notes = bill.notes
+    loop.store.note("amount_minor", bill.amount_minor)
+    loop.store.note("currency", bill.currency)
+
+
+def _propose(loop: Loop) -> None:
+    money = {name: loop.state[name] for name in ("amount_minor", "currency")}
+    loop.store.note("call", _noted(json.loads(loop.model({**money, "notes": loop.notes}))))
+
+
+def _noted(call: Mapping[str, Any]) -> dict[str, Any]:
+    """The model's call as the file keeps it: its free text may be a person's, and is left out."""
+    args = call["args"]
+    money = {
+        name: args[name]
+        for name in ("amount_minor", "amount", "currency")
+        if isinstance(args.get(name), int | float) or len(str(args.get(name))) == CODE_CHARS
+    }
+    tool = call["tool"] if call["tool"] in NAMES else UNKNOWN
+    return {"tool": tool, "args": money, "to_its_payee": args.get("payee") == "{{payee}}"}
+
+
+def _authorize(loop: Loop) -> None:
+    args = loop.state["call"]["args"]
+    allowed = args.get("amount_minor", 0) <= CAP_MINOR and args["currency"] in CURRENCIES
+    loop.store.note("allowed", allowed)
+
+
+def _charge(loop: Loop) -> None:
+    if loop.state.get("allowed") is False or loop.state.get("paid"):
+        return  # not yet asked is not a no
+    loop.dispatch(loop.state["call"])
+    loop.store.note("paid", True)
+
+
+def _seal(loop: Loop) -> None:
+    body = f"we have paid {loop.state.get('amount_minor')} {loop.state.get('currency')}"
+    loop.tools.call(MAIL, {"body": body})
+    loop.store.note("sealed", True)
+
+
+STEPS: Mapping[str, Callable[[Loop], None]] = {
+    "receive": _receive,
+    "extract": _extract,
+    "propose": _propose,
+    "authorize": _authorize,
+    "charge": _charge,
+    "seal": _seal,
+}

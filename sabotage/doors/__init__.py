@@ -1,0 +1,1 @@
+"""The attacker's doors: the database, the queue, and data in transit."""

@@ -1,0 +1,57 @@
+"""A run's own queue message, put before the workers as often as an attacker likes."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+from celery import current_app
+from django.conf import settings
+from django.db import connections
+from kombu.exceptions import OperationalError
+
+from pipeline.runtime.queue import DRIVE
+from pipeline.worker import tasks
+from sabotage.kit.injector import InjectionError
+
+THREADS_MAX = 64  # deliveries at work at one time where there is no queue
+
+
+@contextmanager
+def delivering(run_id: str, program: str, times: int) -> Iterator[str]:
+    """Deliver the message ``times`` times at once, while the block does something else.
+
+    On the real queue where there is one (whoever wants to know waits for the workers); else
+    in threads, which have all ended after the block. Yields which door it was.
+
+    Raises:
+        InjectionError: the queue does not answer.
+    """
+    if settings.REDIS_URL:
+        _queue(run_id, program, times)
+        yield "queue"
+        return
+    with ThreadPoolExecutor(max_workers=min(times, THREADS_MAX)) as pool:
+        futures = [pool.submit(_delivered, run_id, program) for _ in range(times)]
+        yield "threads"
+        _all_done(futures)
+
+
+def _queue(run_id: str, program: str, times: int) -> None:
+    try:
+        with current_app.producer_or_acquire() as producer:
+            for _ in range(times):
+                current_app.send_task(DRIVE, [run_id, program], retry=False, producer=producer)
+    except OperationalError as error:
+        raise InjectionError("The queue does not answer; start it and fire again.") from error
+
+
+def _delivered(run_id: str, program: str) -> None:
+    try:
+        tasks.deliver(run_id, program)
+    finally:
+        connections.close_all()  # this thread's own
+
+
+def _all_done(futures: list[Future[None]]) -> None:
+    for future in futures:
+        future.result()

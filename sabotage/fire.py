@@ -1,0 +1,155 @@
+"""Firing an injector at a run, once for each key, and computing what came of it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from uuid import UUID
+
+from pipeline.clock import now_ms
+from pipeline.entropy import uuid4
+from pipeline.models import Run
+from pipeline.signals import announce
+from sabotage import run_baseline
+from sabotage.gallery import attack_of
+from sabotage.injectors import (
+    corrupt_hash,
+    double_exec,
+    reorder_steps,
+    skip_step,
+    tool_injection,
+)
+from sabotage.kit.evidence import Seen, find, see, told
+from sabotage.kit.injector import Fired, InjectionError, Injector, Param, Target, Value
+from sabotage.kit.waiting import wait_until
+from sabotage.models import Attack
+
+__all__ = ["INJECTORS", "InjectionError", "Injector", "Param", "fire", "look_again"]
+
+JUDGED_MS_MAX = 10_000  # how long a repeat waits for the verdict of the first
+LASTING = ("after", "payments", "far_side", "breaches", "length_after", "head_after")
+
+INJECTORS: Mapping[str, Injector] = MappingProxyType(
+    {
+        module.INJECTOR.name: module.INJECTOR
+        for module in (tool_injection, double_exec, corrupt_hash, skip_step, reorder_steps)
+    }
+)
+
+
+def fire(
+    run_id: str,
+    name: str,
+    params: Mapping[str, str],
+    idempotency_key: str,
+    owner: UUID | None = None,
+) -> Attack:
+    """Fire an injector at a run and judge what happened.
+
+    The same key in the same workspace returns the same attack and does nothing. An empty
+    key counts as one that was never used. ``owner`` is the workspace that the attack is kept
+    in, where that is not its run's.
+
+    Raises:
+        InjectionError: the attack cannot be made so; nothing was done, the key stays free.
+    """
+    injector = INJECTORS.get(name) or attack_of(name)
+    if injector is None:
+        raise InjectionError(f"There is no injector {name!r}; there are {', '.join(INJECTORS)}.")
+    values = injector.read(params)
+    run = Run.objects.get(id=run_id)
+    attack, new = _claimed(
+        run, injector, idempotency_key or str(uuid4()), owner or run.workspace_id
+    )
+    if not new:
+        wait_until(lambda: _is_judged(attack), JUDGED_MS_MAX)
+        attack.refresh_from_db()
+        return attack
+    try:
+        fired = _carried_out(attack, injector, values)
+    except BaseException:
+        attack.delete()
+        raise
+    announce(attack.run)  # judged and stored: the verdict waits for no comparison
+    attack.control = run_baseline.beside(attack, values, fired.facts)
+    attack.save(update_fields=["control"])
+    return attack
+
+
+def look_again(attack: Attack) -> Attack:
+    """Gather an attack's lasting evidence once more, after the run went on.
+
+    The verdict stays what the runtime answered; what got out, and so the integrity, is
+    computed anew.
+    """
+    run_id = str(attack.run_id)
+    found = find(run_id, see(run_id))
+    breached = dict.fromkeys((*attack.evidence.get("breaches", ()), *found.breaches))
+    fresh = {**told(found), "breaches": list(breached)}  # what got out once stays said
+    attack.evidence = {**attack.evidence, **{name: fresh[name] for name in LASTING}}
+    own = attack.evidence.get("seen_by_the_attack")
+    attack.integrity = "BREACHED" if breached or own else "HELD"
+    attack.state_after = found.after.state
+    attack.save(update_fields=["evidence", "integrity", "state_after"])
+    return attack
+
+
+def _claimed(run: Run, injector: Injector, key: str, owner: UUID) -> tuple[Attack, bool]:
+    """The attack of this key: ours to carry out where it is new."""
+    return Attack.objects.get_or_create(
+        workspace_id=owner,
+        idempotency_key=key,
+        defaults={
+            "id": uuid4(),
+            "run": run,
+            "injector": injector.name,
+            "state_before": run.state,
+            "created_ms": now_ms(),
+        },
+    )
+
+
+def _carried_out(attack: Attack, injector: Injector, values: Mapping[str, Value]) -> Fired:
+    run_id = str(attack.run_id)
+    before = see(run_id)
+    target = Target(
+        run=Run.objects.get(id=run_id),
+        actor=f"attacker:{injector.name}",
+        values=values,
+        before=before,
+    )
+    fired = injector.inject(target)
+    _judge(attack, injector, fired, before)
+    attack.params = _params(injector, values, fired)
+    attack.proposal_ref = fired.proposal_ref
+    attack.created_ms = now_ms()
+    attack.save()
+    return fired
+
+
+def _judge(attack: Attack, injector: Injector, fired: Fired, before: Seen) -> None:
+    found = find(str(attack.run_id), before)
+    judgement = injector.judge(found, fired)
+    attack.state_before, attack.state_after = before.state, found.after.state
+    attack.verdict, attack.rule, attack.where = judgement.verdict, judgement.rule, judgement.where
+    attack.integrity = "BREACHED" if found.breaches or judgement.breaches else "HELD"
+    attack.evidence = {**told(found), **fired.facts, **judgement.facts}
+    if judgement.breaches:
+        attack.evidence["seen_by_the_attack"] = list(judgement.breaches)
+    if judgement.event is not None:
+        attack.evidence["event"] = judgement.event
+    if fired.proposal_ref:
+        attack.evidence["proposal"] = fired.proposal_ref
+
+
+def _params(injector: Injector, values: Mapping[str, Value], fired: Fired) -> dict[str, Value]:
+    """What was fired. Free text stands as its ref, and not at all where nothing kept it."""
+    kept: dict[str, Value] = {}
+    for param in injector.params:
+        value = values[param.name] if param.kind != "text" else fired.proposal_ref
+        if value != "":
+            kept[param.name] = value
+    return kept
+
+
+def _is_judged(attack: Attack) -> bool:
+    verdict = Attack.objects.filter(id=attack.id).values_list("verdict", flat=True).first()
+    return verdict != ""

@@ -1,0 +1,121 @@
+"""Fresh runs to attack, brought to where the attack needs them through the doors of an operator."""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from django.conf import settings
+from django.db import connections
+
+from nanovm_core.core import lifecycle as life
+from pipeline.entropy import uuid7
+from pipeline.models import Run, Workspace
+from pipeline.runtime import api, create_run
+from pipeline.runtime.create_run import NewRun
+from pipeline.store import programs
+from pipeline.vault import secret_store
+from pipeline.worker.drive import drive_patiently
+from sabotage.kit.injector import InjectionError
+from sabotage.kit.waiting import wait_until
+
+OPERATOR = "operator"
+STANDS_MS_MAX = 60_000  # a loaded machine's worker may take its time
+AGENT = 'agent = "payer"'
+
+
+def fresh(
+    workspace: Workspace,
+    document: bytes,
+    *,
+    model: str = "faithful",
+    proposal: bytes = b"",
+    policy: str = "",
+    agent: str = "payer",
+    stepping: bool = False,
+) -> Run:
+    """A run over a document, READY. ``policy`` is the text of one, in place of the default."""
+    run = uuid7()
+    given = {"file_name": b"gallery.pdf"} | ({"planted": proposal} if proposal else {})
+    sealed = secret_store.seal_values(str(run), workspace.origin, given)
+    sealed["document"] = secret_store.seal_document(
+        str(run), workspace.origin, "document", document
+    )
+    new = NewRun(
+        workspace=workspace,
+        program=_program(agent),
+        policy=policy.encode() or programs.policy_source(),
+        slots={
+            **{slot: each.ref for slot, each in sealed.items()},
+            "payment_method": "pm_card_visa",
+        },
+        sealed=tuple(sealed.values()),
+        model=model,
+        stepping=stepping,
+    )
+    return create_run.make_run(new, run).run
+
+
+def start(*runs: Run) -> None:
+    """Start runs, all at once, and wait until each waits for somebody or has ended."""
+    _told(runs, api.start)
+
+
+def resume(*runs: Run) -> None:
+    """Let runs that were paused go on, all at once, until each waits or has ended."""
+    _told(runs, api.resume)
+
+
+def bring(run: Run, step: str) -> None:
+    """Start a run that is stepped, and stop before this step."""
+    start(run)
+    while now(run).step != step and now(run).state == life.PAUSED:
+        _told((run,), api.step)
+    if now(run).step != step:
+        raise InjectionError(f"The run did not come to the step {step}; look at it, fire again.")
+
+
+def wait_for(*runs: Run) -> None:
+    """Let runs that owe something be driven, until each waits or has ended."""
+    _told(runs, api.wake)
+
+
+def now(run: Run) -> Run:
+    """The run as it is now."""
+    return Run.objects.select_related("workspace").get(id=run.id)
+
+
+def _program(agent: str) -> bytes:
+    """The shipped program, its agent by this name."""
+    source = programs.shipped_program().decode()
+    return source.replace(AGENT, f'agent = "{agent}"', 1).encode()
+
+
+def _told(runs: Sequence[Run], command: Callable[[str, str], object]) -> None:
+    """Give each its command; a worker drives them where there is a queue, else threads of ours."""
+    for run in runs:
+        command(str(run.id), OPERATOR)
+    if not settings.REDIS_URL:
+        _drive(runs)
+    elif not wait_until(lambda: _stand(runs), STANDS_MS_MAX):
+        raise InjectionError("No worker drove the run in time; look at the worker, fire again.")
+
+
+def _stand(runs: Iterable[Run]) -> bool:
+    still = {*life.SUSPENDED, *life.TERMINAL}
+    ids = [run.id for run in runs]
+    return not Run.objects.filter(id__in=ids).exclude(state__in=still).exists()
+
+
+def _drive(runs: Sequence[Run]) -> None:
+    if len(runs) == 1:
+        drive_patiently(str(runs[0].id))
+        return
+    with ThreadPoolExecutor(max_workers=len(runs)) as pool:
+        for future in [pool.submit(_driven, str(run.id)) for run in runs]:
+            future.result()
+
+
+def _driven(run_id: str) -> None:
+    try:
+        drive_patiently(run_id)
+    finally:
+        connections.close_all()  # this thread's own

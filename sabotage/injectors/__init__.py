@@ -1,0 +1,1 @@
+"""The five injectors, one file each."""

@@ -1,0 +1,154 @@
+"""``double_exec``: the run's own messages come again, at once and late; it is started twice."""
+
+from collections import Counter
+from typing import Any
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.messages import Decision
+from pipeline.models import AdapterCall, Run
+from pipeline.runtime import api
+from sabotage.doors.redeliver import delivering
+from sabotage.kit.code_locations import where
+from sabotage.kit.evidence import Found, Seen, sealed_since, see
+from sabotage.kit.injector import Fired, InjectionError, Injector, Judgement, Param, Target
+from sabotage.kit.waiting import wait_until
+
+NAME = "double_exec"
+DELIVERY = "DeliveryReceived"
+ANSWERED = frozenset({"ignored", "refused"})
+SETTLED_MS_MAX = 30_000  # workers that answer at all may be slow
+
+
+def inject(target: Target) -> Fired:
+    """Start again, resume twice, redeliver; then wait until each delivery is accounted for."""
+    times = int(target.values["redeliveries"])
+    decisions = _commanded(target)
+    with delivering(target.run_id, target.run.program_hash, times) as door:
+        pass
+    if wait_until(lambda: _heard(target)):
+        wait_until(lambda: _settled(target, times), SETTLED_MS_MAX)
+    answered = _answered(target.run, target.before)
+    if not _heard(target):
+        raise InjectionError("No worker took a message in time; look at the worker, fire again.")
+    drove = min(1, max(0, times - sum(answered.values()))) if _calls_grew(target) else 0
+    refusals = [each.refusal.code if each.refusal else "" for each in decisions]
+    return Fired(
+        decisions=decisions,
+        facts={
+            "redeliveries": times,
+            "door": door,
+            **answered,
+            "drove_the_run": drove,
+            "unaccounted": max(0, times - sum(answered.values()) - drove),
+            "commands_again": len(decisions),
+            "commands_refused_by": sorted({code for code in refusals if code}),
+            "commands_taken": sum(_taken(each) for each in decisions),
+        },
+    )
+
+
+def judge(found: Found, fired: Fired) -> Judgement:
+    """IGNORED by the lease, by absorption or for want of anything owed; else it got through."""
+    damage = next((each for each in found.sealed if each.kind == "integrity"), None)
+    repeated = _repeated(found)
+    facts = {
+        "envelopes_grown": found.after.length - found.before.length,
+        "effects_done_twice": repeated,
+    }
+    through = repeated or fired.facts["commands_taken"] or len(found.far.succeeded) > 1
+    if through:
+        return Judgement(verdict="ACCEPTED", rule="", where="", facts=facts)
+    if damage is not None:
+        rule = damage.rule
+        return Judgement(
+            verdict="DETECTED", rule=rule, where=where(rule), event=damage.number, facts=facts
+        )
+    rule = _rule(fired, found.after)
+    late = next((e for e in found.sealed if e.event == DELIVERY and e.kind in ANSWERED), None)
+    return Judgement(
+        verdict="IGNORED",
+        rule=rule,
+        where=where(rule),
+        event=late.number if late is not None else None,
+        facts=facts,
+    )
+
+
+def _commanded(target: Target) -> tuple[Decision, ...]:
+    """Start it again and resume it twice, wherever that is no ordinary command."""
+    made: list[Decision] = []
+    commands = (("RunStarted", api.start), *[("ResumeRequested", api.resume)] * 2)
+    for event, command in commands:
+        state = Run.objects.values_list("state", flat=True).get(id=target.run.id)
+        if (state, event) not in life.TABLE:
+            made.append(command(target.run_id, target.actor))
+    return tuple(made)
+
+
+def _heard(target: Target) -> bool:
+    """Somebody takes messages: a delivery is answered, or the run goes on."""
+    return bool(sum(_answered(target.run, target.before).values())) or _calls_grew(target)
+
+
+def _settled(target: Target, times: int) -> bool:
+    """Every delivery is answered; where the run was free, one of them may be driving it."""
+    missing = times - sum(_answered(target.run, target.before).values())
+    free = not target.before.holder
+    return missing <= 0 or (missing == 1 and free and _calls_grew(target))
+
+
+def _answered(run: Run, before: Seen) -> dict[str, int]:
+    """How the deliveries since were answered: by the lease, late, or with nothing owed."""
+    after = see(str(run.id))
+    sealed = [each for each in sealed_since(run, before.length) if each.event == DELIVERY]
+    counted = after.absorbed.get(DELIVERY, 0) - before.absorbed.get(DELIVERY, 0)
+    received = counted + sum(each.kind in ANSWERED for each in sealed)
+    late = received if after.ended else 0
+    return {
+        "absorbed_by_lease": after.lease_absorbed - before.lease_absorbed,
+        "absorbed_after_the_end": late,
+        "nothing_was_owed": received - late,
+    }
+
+
+def _calls_grew(target: Target) -> bool:
+    return AdapterCall.objects.filter(run=target.run).count() > len(target.before.calls)
+
+
+def _repeated(found: Found) -> int:
+    """Effects that were acted on twice since; a try that found the outside silent is no act."""
+    rows = AdapterCall.objects.filter(run=found.run).exclude(
+        outcome__in=("TransientError", "NotSentError")
+    )
+    acts = Counter(rows.values_list("key", flat=True))
+    return sum(acts[key] > 1 for key in {call.key for call in found.calls_since})
+
+
+def _taken(decision: Decision) -> bool:
+    """Whether a command moved the run from where no such command leads anywhere.
+
+    A worker may bring the run to where it is an ordinary one, between our look and our word.
+    """
+    if decision.refusal is not None or decision.absorbed or not decision.drafts:
+        return False
+    state: Any = decision.drafts[0].body["state"]
+    return (state["from"], state["event"]) not in life.TABLE
+
+
+def _rule(fired: Fired, after: Seen) -> str:
+    if fired.facts["absorbed_by_lease"]:
+        return "FSM-008"
+    return "FSM-003" if after.ended else "FSM-011"
+
+
+INJECTOR = Injector(
+    name=NAME,
+    claim="However often a message comes, an effect happens once.",
+    wants="Have the same invoice paid twice.",
+    stopped_by="The lease stops the concurrent ones, a run that has ended absorbs the late ones.",
+    params=(
+        Param(name="redeliveries", label="Redeliveries", kind="int", default=50, low=1, high=500),
+    ),
+    inject=inject,
+    judge=judge,
+)

@@ -1,0 +1,194 @@
+"""``reorder_steps``: the run is led on under a program whose steps were swapped."""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from nanovm_core.core.canonical import digest
+from nanovm_core.core.events import EffectDone
+from nanovm_core.errors import ProgramError
+from nanovm_core.loading import load_program
+from pipeline.clock import now_ms
+from pipeline.models import Run
+from pipeline.runtime import api
+from sabotage.doors import tamper_db
+from sabotage.doors.redeliver import delivering
+from sabotage.kit.derived_keys import key_of
+from sabotage.kit.evidence import Found, is_driven, sealed_since, see
+from sabotage.kit.injector import Fired, InjectionError, Injector, Judgement, Param, Target
+from sabotage.kit.judging import answer
+from sabotage.kit.waiting import wait_until
+
+NAME = "reorder_steps"
+ACTOR = f"attacker:{NAME}"
+FIRST = re.compile(r'(?m)^first\s*=\s*"[^"]*"')
+NEXT = re.compile(r'(?m)^next\s*=\s*"[^"]*"')
+# how the attack is made → the event by which the runtime answers it, and in whose name
+ANSWERS = {
+    "swap the stored program": ("ProgramRefused", "api"),
+    "resume under a permuted program": ("ResumeRequested", ACTOR),
+    "queue message of a permuted program": ("DeliveryReceived", "queue"),
+    "results in the reverse order": ("EffectDone", ACTOR),
+}
+# the order that is asked for → the step that is put before the one it follows
+ORDERS = {
+    f"{later} before {earlier}": later
+    for earlier, later in (
+        ("authorize", "charge"),
+        ("charge", "seal"),
+        ("propose", "authorize"),
+        ("vault", "propose"),
+        ("extract", "vault"),
+        ("receive", "extract"),
+    )
+}
+
+
+def inject(target: Target) -> Fired:
+    """Swap two steps of the run's own program, and offer the result in the chosen way."""
+    how = str(target.values["how"])
+    order = str(target.values["order"])
+    own = bytes(target.run.program_source)
+    source = permuted(own, ORDERS[order])
+    facts = {
+        "how": how,
+        "order": order,
+        "expected": target.run.program_hash,
+        "found": digest(b"nanovm/program/v1\0", source),
+        "permuted_program": _fault(source),
+        "proposed": _order(source),
+        "granted": _order(own),
+    }
+    fired = WAYS[how](target, source, str(facts["found"]))
+    return Fired(decisions=fired.decisions, facts={**facts, **fired.facts})
+
+
+def judge(found: Found, fired: Fired) -> Judgement:
+    """BLOCKED by the program's hash, IGNORED after the end."""
+    event, actor = ANSWERS[str(fired.facts["how"])]
+    queued = fired.facts.get("door") == "queue"
+    judged = answer(found, fired, events={event}, actor=actor, queued=queued)
+    current = digest(b"nanovm/program/v1\0", bytes(found.run.program_source))
+    facts = {"goes_on_under_its_own": current == fired.facts["expected"]}
+    return replace(judged, facts=facts)
+
+
+def permuted(source: bytes, later: str) -> bytes:
+    """The program with the step ``later`` put before the one that it follows.
+
+    Raises:
+        InjectionError: it has no such two steps, or was exchanged already.
+    """
+    text = source.decode("utf-8", "replace")
+    try:
+        after, first = _swapped(tomllib.loads(text), later)
+    except (tomllib.TOMLDecodeError, KeyError, StopIteration) as error:
+        raise InjectionError("The stored program has no two such steps to swap.") from error
+    head, *blocks = text.split("[[steps]]")
+    head = FIRST.sub(f'first = "{first}"', head)
+    return "[[steps]]".join([head, *(_led(block, after) for block in blocks)]).encode()
+
+
+def _swapped(program: Mapping[str, Any], later: str) -> tuple[dict[str, str], str]:
+    """The new ``next`` of the steps that change it, and the first step: a → later → earlier → z."""
+    steps = {row["name"]: row for row in program["steps"]}
+    earlier = next(name for name, row in steps.items() if row["next"] == later)
+    before = [name for name, row in steps.items() if row["next"] == earlier]
+    after = {later: earlier, earlier: steps[later]["next"], **dict.fromkeys(before, later)}
+    return after, str(later if program["first"] == earlier else program["first"])
+
+
+def _order(source: bytes) -> list[str]:
+    """The steps of a program in the order in which they follow one another."""
+    program = tomllib.loads(source.decode())
+    steps = {row["name"]: row["next"] for row in program["steps"]}
+    found: list[str] = []
+    step = program["first"]
+    while step in steps and step not in found:
+        found.append(step)
+        step = steps[step]
+    return found
+
+
+def _led(block: str, after: Mapping[str, str]) -> str:
+    name = tomllib.loads("[[steps]]" + block)["steps"][0]["name"]
+    return NEXT.sub(f'next = "{after[name]}"', block) if name in after else block
+
+
+def _fault(source: bytes) -> str:
+    """What the loader says of the permuted program."""
+    try:
+        load_program(source)
+    except ProgramError as error:
+        return f"{error.code}: {error.text}"
+    return "it loads"
+
+
+def _swap(target: Target, source: bytes, _found: str) -> Fired:
+    tamper_db.change_terms(target.run, "program", source)
+    wait_until(lambda: _answered(target, "ProgramRefused") or not is_driven(target.run_id))
+    if not _answered(target, "ProgramRefused"):
+        api.check(target.run_id)
+    return Fired()
+
+
+def _resume(target: Target, _source: bytes, found: str) -> Fired:
+    return Fired(decisions=(api.resume(target.run_id, target.actor, program=found),))
+
+
+def _queue(target: Target, _source: bytes, found: str) -> Fired:
+    with delivering(target.run_id, found, 1) as door:
+        pass
+    wait_until(lambda: _answered(target, "DeliveryReceived"))
+    return Fired(facts={"door": door})
+
+
+def _reversed(target: Target, _source: bytes, _found: str) -> Fired:
+    """Bring the result of every step, the last one first."""
+    decisions = []
+    for name in reversed(_order(bytes(target.run.program_source))):
+        event = EffectDone(at_ms=now_ms(), actor=ACTOR, key=key_of(target.run_id, name))
+        decisions.append(api.submit(target.run_id, [event]))
+    return Fired(decisions=tuple(decisions), facts={"results_brought": len(decisions)})
+
+
+def _answered(target: Target, event: str) -> bool:
+    run = Run.objects.get(id=target.run.id)
+    sealed = any(each.event == event for each in sealed_since(run, target.before.length))
+    before, after = target.before.absorbed, see(target.run_id).absorbed
+    return sealed or after.get(event, 0) > before.get(event, 0)
+
+
+WAYS: Mapping[str, Callable[[Target, bytes, str], Fired]] = {
+    "swap the stored program": _swap,
+    "resume under a permuted program": _resume,
+    "queue message of a permuted program": _queue,
+    "results in the reverse order": _reversed,
+}
+
+INJECTOR = Injector(
+    name=NAME,
+    claim="A run continues under the program of its genesis, or not at all.",
+    wants="Have the payment made before it is authorized.",
+    stopped_by="The program's hash, which the genesis names and every message must bear.",
+    params=(
+        Param(
+            name="how",
+            label="How",
+            kind="choice",
+            default="swap the stored program",
+            choices=tuple(WAYS),
+        ),
+        Param(
+            name="order",
+            label="Order",
+            kind="choice",
+            default="charge before authorize",
+            choices=tuple(ORDERS),
+        ),
+    ),
+    inject=inject,
+    judge=judge,
+)

@@ -1,0 +1,159 @@
+"""``skip_step``: the result of a later step is claimed, or its intent is forged."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from nanovm_core.core import fsm
+from nanovm_core.core.canonical import encode
+from nanovm_core.core.events import EffectDone
+from nanovm_core.core.messages import Scalar
+from pipeline.clock import now_ms
+from pipeline.entropy import random_bytes
+from pipeline.models import Outbox
+from pipeline.runtime import api
+from pipeline.vault import secret_store
+from sabotage.doors import tamper_db
+from sabotage.doors.redeliver import delivering
+from sabotage.kit.code_locations import place
+from sabotage.kit.derived_keys import key_of, tool_of
+from sabotage.kit.evidence import Found, sealed_since, see
+from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target
+from sabotage.kit.judging import answer
+from sabotage.kit.waiting import wait_until
+
+NAME = "skip_step"
+ACTOR = f"attacker:{NAME}"
+FORGED = "ForeignIntent"
+FORGED_MINOR = 5_000_000  # what the forged intent would pay
+WARRANT_LIFE_MS = 900_000
+
+
+def inject(target: Target) -> Fired:
+    """Skip a step in the way that was chosen."""
+    return WAYS[str(target.values["skip"])](target)
+
+
+def judge(found: Found, fired: Fired) -> Judgement:
+    """BLOCKED: nothing is owed under that key, or no intent was sealed for it."""
+    if "forged_key" not in fired.facts:
+        return answer(found, fired, events={"EffectDone"}, actor=ACTOR)
+    acted = any(call.key == fired.facts["forged_key"] for call in found.calls_since)
+    queued = fired.facts["door"] == "queue"
+    judged = answer(found, fired, events={FORGED}, actor="api", queued=queued)
+    if acted and found.breaches:
+        return Judgement(verdict="ACCEPTED", rule="", where="", event=judged.event)
+    at = place(fsm._foreign, judged.rule) if judged.verdict == "BLOCKED" else judged.where
+    return replace(judged, where=at)
+
+
+def _seal_without_charge(target: Target) -> Fired:
+    """Say that the last step is done."""
+    return _claimed(target, "seal", {"advice": "sent"})
+
+
+def _result_of_a_step(target: Target) -> Fired:
+    """Say that the chosen step is done, whichever the run stands at."""
+    return _claimed(target, str(target.values["step"]), {})
+
+
+def _claimed(target: Target, name: str, out: Mapping[str, Scalar]) -> Fired:
+    key = key_of(target.run_id, name)
+    facts = {"claimed": name, **_beside(target, name, key, out)}
+    event = EffectDone(at_ms=now_ms(), actor=ACTOR, key=key, out=out)
+    return Fired(decisions=(api.submit(target.run_id, [event]),), facts=facts)
+
+
+def _charge_without_authorize(target: Target) -> Fired:
+    """Say that the payment was made."""
+    key = key_of(target.run_id, "charge")
+    sealed = secret_store.seal_values(
+        target.run_id, target.run.workspace.origin, {"payment": b"pi_forged"}
+    )["payment"]
+    out: dict[str, Scalar] = {"payment": sealed.ref, "payment_status": "succeeded"}
+    facts = {"claimed": "charge", **_beside(target, "charge", key, out)}
+    event = EffectDone(at_ms=now_ms(), actor=ACTOR, key=key, out=out, secrets=(sealed.commitment,))
+    decision = api.submit(target.run_id, [event], secrets=[sealed])
+    return Fired(decisions=(decision,), facts=facts)
+
+
+def _forged_intent(target: Target) -> Fired:
+    """Put an unauthorised charge into the outbox, and have the workers look there."""
+    row = _forged_row(target)
+    forged: dict[str, Scalar] = {"amount_minor": FORGED_MINOR, "currency": "USD"}
+    beside = _beside(target, row.step, row.key, forged)
+    tamper_db.add_to_outbox(row)
+    with delivering(target.run_id, target.run.program_hash, 1) as door:
+        pass
+    wait_until(lambda: _noticed(target))
+    facts = {"forged_key": row.key, "forged_amount_minor": FORGED_MINOR, "door": door, **beside}
+    return Fired(facts=facts)
+
+
+def _forged_row(target: Target) -> Outbox:
+    """A charge at the first attempt that the run has not made."""
+    taken = Outbox.objects.filter(run=target.run, step="charge").values_list("attempt", flat=True)
+    attempt = max(taken, default=0) + 1
+    args = {"amount_minor": FORGED_MINOR, "currency": "USD", "payment_method": "pm_card_visa"}
+    return Outbox(
+        key=key_of(target.run_id, "charge", attempt),
+        run=target.run,
+        step="charge",
+        tool=tool_of("charge"),
+        attempt=attempt,
+        args=encode(args),
+        warrant_id=random_bytes(32).hex(),
+        warrant_expires_ms=now_ms() + WARRANT_LIFE_MS,
+        intent_ms=now_ms(),
+    )
+
+
+def _noticed(target: Target) -> bool:
+    sealed = sealed_since(target.run, target.before.length)
+    counted = see(target.run_id).absorbed.get(FORGED, 0)
+    return any(each.event == FORGED for each in sealed) or counted > target.before.absorbed.get(
+        FORGED, 0
+    )
+
+
+def _beside(target: Target, step: str, key: str, values: Mapping[str, Scalar]) -> dict[str, object]:
+    """What was claimed or forged, and what the run owes: the one effect that it would take."""
+    rows = Outbox.objects.filter(run=target.run, done_ms=None)
+    owed = rows.values("step", "tool", "key").first()
+    return {
+        "proposed": {"step": step, "tool": tool_of(step), "key": key, "values": dict(values)},
+        "granted": owed or {"owed": "nothing"},
+    }
+
+
+WAYS: Mapping[str, Callable[[Target], Fired]] = {
+    "seal without charge": _seal_without_charge,
+    "charge without authorize": _charge_without_authorize,
+    "forged intent in the outbox": _forged_intent,
+    "result of a step": _result_of_a_step,
+}
+STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")
+
+INJECTOR = Injector(
+    name=NAME,
+    claim="A step is done when its own sealed intent was answered; none can be skipped.",
+    wants="Jump over the authorization, or over the payment itself.",
+    stopped_by="The transition table: a result is taken for the one intent that is owed.",
+    params=(
+        Param(
+            name="skip",
+            label="Skip",
+            kind="choice",
+            default="seal without charge",
+            choices=tuple(WAYS),
+        ),
+        Param(
+            name="step",
+            label="Step (for its result)",
+            kind="choice",
+            default="charge",
+            choices=STEPS,
+        ),
+    ),
+    inject=inject,
+    judge=judge,
+)

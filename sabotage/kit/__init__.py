@@ -1,0 +1,1 @@
+"""What every attack uses: injector, evidence, integrity, Stripe's view."""

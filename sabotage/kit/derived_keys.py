@@ -1,0 +1,19 @@
+"""The key and the tool that a step's effect would have: derived, so that anybody can know them."""
+
+from nanovm_core.core.fsm.effects import effect_key
+from nanovm_core.core.messages import RunId, Snapshot
+from pipeline.store import programs
+
+
+def tool_of(name: str) -> str:
+    """The tool of a step; of the one that does what was authorized, the tool it may be."""
+    steps = programs.current().steps
+    if steps[name].call:
+        return next(step.accepts[0] for step in steps.values() if step.accepts)
+    return steps[name].tool
+
+
+def key_of(run_id: str, name: str, attempt: int = 1) -> str:
+    """The idempotency key of a step's effect at this attempt."""
+    now = Snapshot(run=RunId(run_id), program="", policy="", state="", step=name)
+    return effect_key(now, name, tool_of(name), attempt)

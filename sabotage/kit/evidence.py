@@ -1,0 +1,186 @@
+"""What is observed of a run before and after an attack: rows, envelopes, the far side's records."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nanovm_core.core.canonical import decode
+from nanovm_core.core.envelope import canonical_hash
+from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
+from nanovm_core.errors import CanonicalError
+from pipeline.clock import now_ms
+from pipeline.models import Absorbed, AdapterCall, Envelope, Lease, Run
+from pipeline.queries.runs import label_of
+from pipeline.reports import displayed_head
+from sabotage.kit.integrity import breaches, intents
+from sabotage.kit.stripe_view import FarSide, far_side
+
+SHOWN_MAX = 40  # envelopes named in one attack's evidence; the run's own page has all of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A run at one moment, as its rows say."""
+
+    state: str
+    step: str
+    length: int
+    head: str
+    quarantined: bool
+    owed: bool
+    holder: str  # who drives it now, empty where nobody does
+    lease_absorbed: int
+    absorbed: Mapping[str, int]
+    calls: tuple[int, ...]  # ids of the adapters' own records
+
+    @property
+    def ended(self) -> bool:
+        return self.state in TERMINAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """An envelope that was sealed since: what it says of itself."""
+
+    n: int
+    kind: str
+    actor: str
+    event: str
+    rule: str
+    hash: str
+    refs: tuple[str, ...]
+    at: int | None
+    expected: str
+    found: str
+
+    @property
+    def number(self) -> int:
+        """Its place as people count it."""
+        return self.n + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Everything that a judgement is computed from."""
+
+    run: Run
+    before: Seen
+    after: Seen
+    sealed: tuple[Sealed, ...]
+    far: FarSide
+    breaches: tuple[str, ...]
+
+    def absorbed(self, *kinds: str) -> int:
+        """How many events of these kinds were only counted since."""
+        return sum(
+            self.after.absorbed.get(kind, 0) - self.before.absorbed.get(kind, 0) for kind in kinds
+        )
+
+    @property
+    def calls_since(self) -> tuple[AdapterCall, ...]:
+        """The adapters' own records since."""
+        rows = AdapterCall.objects.filter(run=self.run).exclude(number__in=self.before.calls)
+        return tuple(rows.order_by("number"))
+
+
+def see(run_id: str) -> Seen:
+    """Look at a run."""
+    run = Run.objects.get(id=run_id)
+    lease = Lease.objects.filter(run=run).first()
+    held = lease is not None and lease.until_ms > now_ms()
+    return Seen(
+        state=run.state,
+        step=run.step,
+        length=run.length,
+        head=displayed_head(run),
+        quarantined=run.quarantined,
+        owed=run.outbox.filter(done_ms=None).exists(),
+        holder=lease.holder if lease is not None and held else "",
+        lease_absorbed=lease.absorbed if lease is not None else 0,
+        absorbed=dict(Absorbed.objects.filter(run=run).values_list("kind", "count")),
+        calls=tuple(AdapterCall.objects.filter(run=run).values_list("number", flat=True)),
+    )
+
+
+def is_driven(run_id: str) -> bool:
+    """Whether a worker is at work on the run: it will meet by itself whatever was changed."""
+    now = see(run_id)
+    return bool(now.holder) and now.state == ACTIVE
+
+
+def find(run_id: str, before: Seen) -> Found:
+    """Gather what changed since ``before``, and ask the far side for its own records."""
+    run = Run.objects.get(id=run_id)
+    far = far_side(run)
+    return Found(
+        run=run,
+        before=before,
+        after=see(run_id),
+        sealed=sealed_since(run, before.length),
+        far=far,
+        breaches=breaches(run, far),
+    )
+
+
+def sealed_since(run: Run, length: int) -> tuple[Sealed, ...]:
+    """The run's envelopes from ``n`` = ``length`` on."""
+    rows = Envelope.objects.filter(workspace_id=run.workspace_id, run=str(run.id), n__gte=length)
+    return tuple(_sealed(row) for row in rows.order_by("n"))
+
+
+def told(found: Found) -> dict[str, object]:
+    """The evidence as it is kept: no value of the invoice, no word of a model."""
+    calls = found.calls_since
+    borne = {intent.key for intent in intents(found.run)}
+    return {
+        "before": label_of(found.before.state),
+        "after": label_of(found.after.state),
+        "calls": sum(call.key not in borne for call in calls),
+        "calls_since": dict(Counter(call.tool for call in calls)),
+        "payments": found.far.in_words(),
+        "far_side": found.far.told(),
+        "breaches": list(found.breaches),
+        "length_before": found.before.length,
+        "length_after": found.after.length,
+        "head_before": found.before.head,
+        "head_after": found.after.head,
+        "sealed_since": [_told(each) for each in found.sealed[:SHOWN_MAX]],
+    }
+
+
+def _told(sealed: Sealed) -> dict[str, object]:
+    said: dict[str, object] = {"number": sealed.number, "kind": sealed.kind, "hash": sealed.hash}
+    named = {"actor": sealed.actor, "event": sealed.event, "rule": sealed.rule}
+    return said | {name: text for name, text in named.items() if text}
+
+
+def _sealed(row: Envelope) -> Sealed:
+    body = fields_of(bytes(row.bytes))
+    state, at = body.get("state"), body.get("at")
+    return Sealed(
+        n=row.n,
+        kind=str(body.get("kind", row.kind)),
+        actor=str(body.get("actor", "")),
+        event=str(state.get("event", "")) if isinstance(state, dict) else "",
+        rule=str(body.get("rule", "")),
+        hash=canonical_hash(bytes(row.bytes)),
+        refs=_refs(body),
+        at=at if isinstance(at, int) else None,
+        expected=str(body.get("expected", "")),
+        found=str(body.get("found", "")),
+    )
+
+
+def fields_of(data: bytes) -> Mapping[str, object]:
+    """The fields of an envelope's bytes; bytes that are none have no fields."""
+    try:
+        value = decode(data)
+    except CanonicalError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _refs(body: Mapping[str, object]) -> tuple[str, ...]:
+    listed = body.get("secrets")
+    secrets = listed if isinstance(listed, list) else []
+    return tuple(str(each.get("ref")) for each in secrets if isinstance(each, dict))

@@ -1,0 +1,90 @@
+"""The far side's own records: what Stripe says was paid for a run, whoever paid it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import stripe
+from django.conf import settings
+
+from pipeline.models import Run
+from pipeline.steps.charge import gateway
+
+UNREACHABLE = "far side not reachable"
+SUCCEEDED = "succeeded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paid:
+    """A PaymentIntent that bears the run's id, without its own id (that one is personal)."""
+
+    amount_minor: int
+    currency: str
+    status: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FarSide:
+    """What was found there. ``reachable`` False: nothing is known, which is not zero."""
+
+    reachable: bool
+    payments: tuple[Paid, ...] = ()
+
+    @property
+    def succeeded(self) -> tuple[Paid, ...]:
+        return tuple(each for each in self.payments if each.status == SUCCEEDED)
+
+    def in_words(self) -> str:
+        """How many payments, in a few words."""
+        if not self.reachable:
+            return UNREACHABLE
+        sums = ", ".join(f"{each.amount_minor} minor {each.currency}" for each in self.succeeded)
+        return f"{len(self.succeeded)} succeeded" + (f" ({sums})" if sums else "")
+
+    def told(self) -> dict[str, object]:
+        """The records as evidence keeps them."""
+        if not self.reachable:
+            return {"reachable": False}
+        listed = [
+            {
+                "amount_minor": each.amount_minor,
+                "currency": each.currency,
+                "status": each.status,
+                "key": each.key,
+            }
+            for each in self.payments
+        ]
+        return {"reachable": True, "succeeded": len(self.succeeded), "payments": listed}
+
+
+def far_side(run: Run) -> FarSide:
+    """Every PaymentIntent of this run since its creation, from all pages of Stripe's own list."""
+    return listed(str(run.id), run.created_ms)
+
+
+def listed(run_id: str, since_ms: int) -> FarSide:
+    """The same for a run that is not in this database."""
+    if settings.STRIPE["local"] and settings.STRIPE["api_base"] is None:
+        return FarSide(reachable=False)  # the counterpart does not run
+    since = since_ms // 1000 - gateway.LOOK_BACK_S
+    try:
+        page = gateway.configured().v1.payment_intents.list(
+            {"created": {"gte": since}, "limit": 100}
+        )
+        found = [each for each in page.auto_paging_iter() if _of(each).get("run") == run_id]
+    except stripe.StripeError:
+        return FarSide(reachable=False)
+    return FarSide(reachable=True, payments=tuple(_paid(each) for each in found))
+
+
+def _paid(intent: stripe.PaymentIntent) -> Paid:
+    return Paid(
+        amount_minor=intent.amount,
+        currency=intent.currency.upper(),
+        status=str(intent.status),
+        key=str(_of(intent).get("key", "")),
+    )
+
+
+def _of(intent: stripe.PaymentIntent) -> Mapping[str, object]:
+    return dict(intent.metadata.to_dict()) if intent.metadata else {}

@@ -1,0 +1,1 @@
+"""Attacks planned before a run starts."""

@@ -1,0 +1,235 @@
+"""Attacks that fire by themselves: planned before a run starts, fired once as it reaches a step.
+
+Whichever process brings the run to the step hears of its own commit (``pipeline.signals``) and
+moves the plan on; only one can. A worker then fires it, through the door that a button takes. What
+was not heard, or broke off, the sweep finds.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from celery import current_app
+from django.conf import settings
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from nanovm_core.core import lifecycle as life
+from pipeline.clock import now_ms
+from pipeline.entropy import uuid4
+from pipeline.models import Run
+from pipeline.queries.runs import STEPS
+from pipeline.signals import announce, run_changed
+from pipeline.store import sql
+from sabotage.fire import INJECTORS, fire
+from sabotage.kit.injector import InjectionError, Injector, Value
+from sabotage.models import Attack, Plan
+from sabotage.planned import planned_words
+
+log = logging.getLogger(__name__)
+
+TASK = "sabotage.tasks.fire_planned"
+PLANNED, DUE, FIRING, FIRED, MISSED = "planned", "due", "firing", "fired", "missed"
+PLANS_MAX = 20  # of one run: what its console shows at a glance
+RESEND_MS = 5_000  # a message about a plan that was not taken for so long is sent again
+LOST_MS = 60_000  # whoever fires for longer has died: no injector waits for so long
+NO_QUEUE = "No queue server is configured, and a worker has to fire it; start the whole app."
+STARTED = "The run has started: an attack is planned before that. Fire it now instead."
+TOO_MANY = f"A run takes {PLANS_MAX} planned attacks at most; take one back first."
+ENDED_BEFORE = "The run ended before step {step}."
+UNHEARD = "The run had ended before anybody noticed that it reached step {step}."
+NO_WORDS = "Its words were destroyed before it could be fired."
+DIED = "Whoever fired it died in the middle. What it did until then is in the run's record."
+
+_LOOK = (
+    "SELECT r.state, EXISTS (SELECT 1 FROM sabotage_plan p WHERE p.run_id = r.id AND p.state = %s)"
+    " FROM pipeline_run r WHERE r.id = %s"
+)
+# Runs that have started without a plan get none any more: this process does not ask again, so
+# that listening costs a commit nothing.
+_planless: set[str] = set()
+PLANLESS_MAX = 4_096
+
+
+def connect() -> None:
+    """Hear of every commit from now on."""
+    run_changed.connect(_on_change, dispatch_uid="sabotage.planned.plans")
+
+
+def make(run_id: str, name: str, params: Mapping[str, str], step: int) -> Plan:
+    """Plan an attack on a run that has not started, for when it reaches this step.
+
+    Raises:
+        InjectionError: it cannot be planned so; nothing was stored.
+    """
+    injector = INJECTORS.get(name)
+    if injector is None:
+        raise InjectionError(f"There is no injector {name!r}; there are {', '.join(INJECTORS)}.")
+    values = injector.read(params)
+    if not 1 <= step <= len(STEPS):
+        raise InjectionError(f"A step is a number from 1 to {len(STEPS)}.")
+    if why_not():
+        raise InjectionError(why_not())
+    plan = _sealed(run_id, injector, values, step)
+    try:
+        with transaction.atomic():
+            run = Run.objects.select_for_update().get(id=run_id)
+            if run.state != life.READY:
+                raise InjectionError(STARTED)
+            if Plan.objects.filter(run=run).count() >= PLANS_MAX:
+                raise InjectionError(TOO_MANY)
+            plan.save(force_insert=True)
+    except BaseException:
+        planned_words.destroy(plan)
+        raise
+    announce(run)
+    return plan
+
+
+def why_not() -> str:
+    """Why nothing can be planned here at all; empty where it can."""
+    return "" if settings.REDIS_URL else NO_QUEUE
+
+
+def take_back(run_id: str, plan_id: UUID) -> bool:
+    """Take a plan back; False where it is on its way already, or is no plan of this run."""
+    plan = Plan.objects.filter(run_id=run_id, pk=plan_id).select_related("run").first()
+    if plan is None or not Plan.objects.filter(pk=plan_id, state=PLANNED).delete()[0]:
+        return False
+    planned_words.destroy(plan)
+    announce(plan.run)
+    return True
+
+
+def notice(run_id: str) -> None:
+    """See how far a run is, and send off what is planned for there; what came too late is told.
+
+    Many processes may notice at once: each plan is moved by one of them alone.
+    """
+    for state, is_open in sql.execute(_LOOK, (PLANNED, sql.key_of(run_id))):
+        if state != life.READY:
+            (_see_to if is_open else _forget)(run_id)
+
+
+def carry_out(plan_id: str) -> None:
+    """Fire a plan that is due. A repeat does nothing."""
+    plan = Plan.objects.filter(pk=plan_id).select_related("run").first()
+    if plan is None or not _moved(plan, DUE, FIRING):
+        return
+    run_id, at_step = str(plan.run_id), number_of(plan.run)
+    try:
+        attack = fire(run_id, plan.injector, _values(plan), key_of(plan))
+    except InjectionError as error:
+        _closed(plan, FIRING, MISSED, why=str(error))
+    else:
+        _closed(plan, FIRING, FIRED, attack=attack, at_step=at_step)
+    announce(plan.run)
+
+
+def sweep() -> None:
+    """Find what nobody heard of, whose message was lost, or over which somebody died."""
+    open_ = Plan.objects.filter(state=PLANNED).exclude(run__state=life.READY)
+    for run_id in set(open_.values_list("run_id", flat=True)):
+        notice(str(run_id))
+    for plan in Plan.objects.filter(state=DUE, changed_ms__lt=now_ms() - RESEND_MS):
+        _send(plan)
+    lost = Plan.objects.filter(state=FIRING, changed_ms__lt=now_ms() - LOST_MS)
+    for plan in lost.select_related("run"):
+        _picked_up(plan)
+        announce(plan.run)
+
+
+def number_of(run: Run) -> int:
+    """The number of the step that a run is at."""
+    return STEPS.index(run.step) + 1 if run.step in STEPS else 1
+
+
+def key_of(plan: Plan) -> str:
+    """The idempotency key under which a plan's attack is fired."""
+    return f"plan {plan.pk}"
+
+
+def _on_change(sender: object, *, run_id: str, **_: Any) -> None:
+    if run_id not in _planless:
+        notice(run_id)
+
+
+def _see_to(run_id: str) -> None:
+    run = Run.objects.get(id=run_id)
+    number = number_of(run)
+    ended = run.state in life.TERMINAL
+    for plan in Plan.objects.filter(run=run, state=PLANNED).order_by("step", "created_ms"):
+        if ended:
+            text = ENDED_BEFORE if number < plan.step else UNHEARD
+            _closed(plan, PLANNED, MISSED, why=text.format(step=plan.step))
+        elif plan.step <= number and _moved(plan, PLANNED, DUE):
+            _send(plan)
+
+
+def _forget(run_id: str) -> None:
+    if len(_planless) >= PLANLESS_MAX:
+        _planless.clear()
+    _planless.add(run_id)
+
+
+def _sealed(run_id: str, injector: Injector, values: Mapping[str, Value], step: int) -> Plan:
+    texts = {param.name for param in injector.params if param.kind == "text"}
+    at_ms = now_ms()
+    plan = Plan(
+        id=uuid4(),
+        run_id=run_id,
+        injector=injector.name,
+        params={name: value for name, value in values.items() if name not in texts},
+        step=step,
+        state=PLANNED,
+        created_ms=at_ms,
+        changed_ms=at_ms,
+    )
+    planned_words.seal(plan, {name: str(values[name]) for name in texts})
+    return plan
+
+
+def _values(plan: Plan) -> dict[str, str]:
+    """Every parameter as a form would bring it.
+
+    Raises:
+        InjectionError: the words are gone.
+    """
+    words = planned_words.opened(plan)
+    if words is None:
+        raise InjectionError(NO_WORDS)
+    return {**{name: str(value) for name, value in plan.params.items()}, **words}
+
+
+def _send(plan: Plan) -> None:
+    try:
+        current_app.send_task(TASK, args=[str(plan.pk)], retry=False)
+    except OperationalError:
+        log.warning("the queue does not answer; the sweep will find plan %s", plan.pk)
+
+
+def _picked_up(plan: Plan) -> None:
+    """Whoever fired it has died: what came of it, or fire it after all where nothing was done."""
+    attack = Attack.objects.filter(
+        workspace=plan.run.workspace_id, idempotency_key=key_of(plan)
+    ).first()
+    if attack is None:
+        if _moved(plan, FIRING, DUE):
+            _send(plan)
+    elif attack.verdict:
+        _closed(plan, FIRING, FIRED, attack=attack)
+    else:
+        _closed(plan, FIRING, MISSED, why=DIED)
+
+
+def _moved(plan: Plan, was: str, now: str, **fields: Any) -> bool:
+    """Whether the plan was moved on by us, and by nobody else meanwhile."""
+    row = Plan.objects.filter(pk=plan.pk, state=was)
+    return bool(row.update(state=now, changed_ms=now_ms(), **fields))
+
+
+def _closed(plan: Plan, was: str, now: str, **fields: Any) -> None:
+    """Be done with a plan: nothing of its words is kept beside what the attack itself keeps."""
+    if _moved(plan, was, now, words=None, **fields):
+        planned_words.destroy(plan)

@@ -1,0 +1,62 @@
+"""The control beside an attack: which invoice the naive loop gets, and where its account is."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from django.conf import settings
+
+from pipeline.clock import now_ms
+from pipeline.models import Run
+from pipeline.steps.extract import extract
+from pipeline.vault import secret_store
+from sabotage.baseline import bench
+from sabotage.baseline.answers import Given
+from sabotage.baseline.loop import Bill
+from sabotage.kit import integrity
+from sabotage.kit.injector import Value
+from sabotage.models import Attack
+
+NOT_LOCAL = "Not run: it needs a Stripe account of its own, which the local counterpart alone has."
+READS_THE_TEXT = ("poisoned_invoice",)  # what is read of these is the document's own words
+
+
+def beside(
+    attack: Attack, values: Mapping[str, Value], facts: Mapping[str, object]
+) -> dict[str, object]:
+    """What a naive loop does under the same attack, run now and on an account of its own.
+
+    It reads and changes nothing of the run's but its document, and leaves nothing behind but
+    its records at Stripe, in which there is no person: amounts, and the attack's id.
+    """
+    if not settings.STRIPE["local"]:
+        return bench.not_run(NOT_LOCAL)
+    if settings.STRIPE["api_base"] is None:
+        return bench.not_run(bench.OUT_OF_REACH)
+    run = Run.objects.get(id=attack.run_id)
+    known = None if attack.injector in READS_THE_TEXT else _known(run)
+    given = Given(values=values, facts=facts, read=cache(lambda: known or _read(run)), known=known)
+    return bench.under(
+        attack.injector,
+        given,
+        api_base=settings.STRIPE["api_base"],
+        folder=settings.NANOVM_DATA / "control",
+        tag=str(attack.id),
+        at_ms=now_ms(),
+    )
+
+
+def _known(run: Run) -> Bill | None:
+    """What the run's own reading of the document gave, where it was read already."""
+    invoice = integrity.record(run).invoice
+    return Bill(currency=invoice[0], amount_minor=invoice[1]) if invoice else None
+
+
+def _read(run: Run) -> Bill:
+    """The document, read by the same tool; its values stay in memory until the loop has ended."""
+    document = run.secrets.filter(slot="document", erased_ms=None).first()
+    data = secret_store.read_bytes([document.ref])[document.ref] if document else None
+    if data is None:
+        raise bench.NothingToReadError("the document was erased")
+    found = extract(data)
+    fields = found.fields
+    return Bill(currency=fields.currency, amount_minor=fields.amount_minor, notes=found.notes)

@@ -1,0 +1,156 @@
+"""The red team's arena in a browser: live answers, every preset, no script that comes alive."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Dialog, Page, expect
+
+from dashboard.arena import box as arena
+from tests.browser import visitor
+from tests.browser.conftest import Complaints
+from tests.browser.pages.test_look import OVERFLOW, SMALL_TARGETS, SMALL_TEXT, violations
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+SHOT = re.compile(r"/runs/[A-Z0-9]{4}-\d{2}/attacks/[0-9a-f-]{36}/$")
+LINE = "#arena-line"
+
+
+@pytest.fixture
+def target(page: Page) -> str:
+    """The run that one press on the arena's page makes."""
+    page.goto("/attack/")
+    page.click("#arena-start")
+    page.wait_for_url("**/attack/?run=*")
+    for _ in range(3):  # a busy machine's workers may take longer than one answer waits
+        if "answer is awaited" in page.locator("#arena-target").inner_text():
+            break
+        page.click("text=Lead this one to its model")
+    expect(page.locator("#arena-target")).to_contain_text("answer is awaited")
+    return page.url.partition("run=")[2]
+
+
+def says(page: Page, word: str) -> str:
+    """Wait until the line under the box bears this word; what it says."""
+    line = page.locator(LINE)
+    expect(line).to_have_attribute("data-word", word, timeout=visitor.END_MS)
+    return line.inner_text()
+
+
+def test_the_line_answers_while_one_types_and_nothing_is_recorded(page: Page, target: str) -> None:
+    box = page.locator("#arena-proposal")
+    assert LINE[1:] in (box.get_attribute("aria-describedby") or "").split()
+    before = visitor.get(page, f"/runs/{target}/audit/")
+    box.fill('{\n  "tool": "wire_transfer"\n  "args": {}\n}')
+    said = says(page, "BLOCKED")
+    assert "line 3, column 3" in said
+    assert "CAP-010" in said
+    box.fill('{"tool": "wire_transfer", "args": {}}')
+    expect(page.locator(LINE)).to_contain_text("CAP-001", timeout=visitor.END_MS)
+    assert re.search(r"at nanovm_core/\S+\.py:\d+ \w+", page.locator(LINE).inner_text())
+    page.check("[name=mode][value=hex]")
+    says(page, "UNREADABLE")
+    box.fill("7B 7D")
+    expect(page.locator(LINE)).to_contain_text("2 bytes", timeout=visitor.END_MS)
+    strip = re.compile(r'value="[^"]{32,}"')
+    after = visitor.get(page, f"/runs/{target}/audit/")
+    assert strip.sub("", after[1]) == strip.sub("", before[1])
+
+
+def test_every_preset_is_answered(page: Page, target: str) -> None:
+    for preset in arena.presets().values():
+        page.goto(f"/attack/?run={target}&preset={preset.id}")
+        page.click("#arena-check")
+        word = "ACCEPTED" if preset.id == arena.FAITHFUL else "BLOCKED"
+        assert says(page, word)
+        expect(page.locator("h1")).to_have_text("Be the model")
+        expect(page.locator("img, [onerror]")).to_have_count(0)
+
+
+def test_a_proposal_leads_to_its_verdict_and_answers_the_level(page: Page, target: str) -> None:
+    expect(page.locator("#level-1")).to_have_attribute("data-state", "open")
+    page.click("#level-1 >> text=A tool not granted")
+    page.click("#arena-propose")
+    page.wait_for_url(SHOT)
+    expect(page.locator("h1")).to_contain_text("BLOCKED")
+    page.click("text=Back to the red team")
+    expect(page.locator("#level-1")).to_have_attribute("data-state", "answered")
+    expect(page.locator("#arena-target")).to_contain_text("2 more refused answers")
+    page.goto(f"/runs/{target}/")
+    visitor.verdict(page, "BLOCKED")
+
+
+def test_the_box_on_the_runs_page_is_the_same(page: Page, target: str) -> None:
+    page.goto(f"/runs/{target}/")
+    visitor.be_live(page)
+    page.fill("#arena-proposal", '{"tool": "wire_transfer", "args": {}}')
+    says(page, "BLOCKED")
+    page.click("#arena-propose")
+    page.wait_for_url(SHOT)
+    expect(page.locator("h1")).to_contain_text("BLOCKED")
+
+
+def test_hostile_bytes_and_names_stay_text(page: Page, target: str) -> None:
+    dialogs: list[str] = []
+
+    def dismiss(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
+    for text in (HOSTILE, f"</textarea>{HOSTILE}", f'{{"tool": "{HOSTILE}", "args": {{}}}}'):
+        page.fill("#arena-proposal", text)
+        says(page, "BLOCKED")
+        page.click("#arena-check")
+        says(page, "BLOCKED")
+        assert page.input_value("#arena-proposal") == text
+        expect(page.locator("img, [onerror]")).to_have_count(0)
+    page.fill("#arena-name", HOSTILE[:24])
+    page.click("text=Save the nickname")
+    expect(page.locator("#score table").first).to_contain_text(HOSTILE[:24])
+    expect(page.locator("img, [onerror]")).to_have_count(0)
+    assert dialogs == []
+
+
+def test_it_works_without_javascript(arrive: Callable[..., Page]) -> None:
+    page = arrive(java_script_enabled=False)
+    page.goto("/attack/")
+    page.click("#arena-start")
+    page.wait_for_url("**/attack/?run=*")
+    page.click("#level-2 >> text=One cent more")
+    page.click("#arena-check")
+    says(page, "BLOCKED")
+    page.click("#arena-propose")
+    page.wait_for_url(SHOT)
+    expect(page.locator("h1")).to_contain_text("BLOCKED")
+
+
+@pytest.mark.soak  # thirty proposals; tests/dashboard/arena/test_arena_score.py has two
+def test_a_used_up_quota_is_told_and_nothing_is_lost(page: Page, complaints: Complaints) -> None:
+    complaints.expect("429")
+    code = visitor.begin(page, hold=True)
+    for _ in range(31):
+        page.goto(f"/attack/?run={code}&preset=ungranted")
+        page.click("#arena-propose")
+        if not SHOT.search(page.url):
+            break
+    expect(page.locator(".note.is-warn")).to_contain_text("30 proposals a minute are used up")
+    assert "wire_transfer" in page.input_value("#arena-proposal")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_accessible_and_fits(page: Page, target: str, scheme: str) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.fill("#arena-name", "W" * 24)
+    page.click("text=Save the nickname")
+    page.wait_for_url("**/attack/#score")
+    for path in ("/attack/", f"/attack/?run={target}&preset=deep", f"/runs/{target}/"):
+        page.goto(path)
+        if path.startswith("/attack/"):
+            page.click("#arena-check")
+            says(page, "ACCEPTED" if path == "/attack/" else "BLOCKED")
+        assert violations(page) == [], path
+        for width in (1280, 360, 320):
+            page.set_viewport_size({"width": width, "height": 640})
+            for question in (OVERFLOW, SMALL_TEXT, SMALL_TARGETS):
+                assert page.evaluate(question) == [], (path, width)

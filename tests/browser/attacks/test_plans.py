@@ -1,0 +1,77 @@
+"""An attack is planned on the page, fires by itself at its step, and can be taken back."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.browser import far_side, visitor
+from tests.browser.attacks.test_attacks import AMOUNT
+from tests.house.demo import Demo
+
+PLANS = "#plans li"
+
+
+def plan(page: Page, injector: str, step: int) -> None:
+    """Plan an attack from its card, by the keyboard."""
+    page.select_option(f"#plan-step-{injector}", str(step))
+    page.locator(f"#do-plan-{injector}").press("Enter")
+
+
+def test_planned_attacks_fire_by_themselves_and_the_run_is_paid(page: Page, app: Demo) -> None:
+    code = visitor.begin(page, pace="slow", hold=True)
+    visitor.be_live(page)
+    posted: list[str] = []
+    page.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
+    page.fill("#tool_injection-proposal", '{"tool": "mine", "args": {}}')
+    for number, (injector, step) in enumerate((("tool_injection", 2), ("double_exec", 4)), start=1):
+        plan(page, injector, step)
+        expect(page.locator(PLANS)).to_have_count(number)
+    assert [url.rpartition(f"/runs/{code}/")[2] for url in posted] == [
+        "plans/tool_injection/",
+        "plans/double_exec/",
+    ]
+    expect(page.locator("#score")).to_contain_text("0 fired")
+    page.click("#act-start")
+    expect(page.locator("[name=plan_step]")).to_have_count(0)
+    fired = re.compile(r"Planned for step 2, extract, and fired by itself\. BLOCKED")
+    expect(page.locator(PLANS).first).to_have_text(fired, timeout=visitor.END_MS)
+    expect(page.locator(PLANS).last).to_contain_text("fired by itself", timeout=visitor.END_MS)
+    visitor.shows(page, "SUCCESS")
+    expect(page.locator("#score")).to_contain_text("2 fired · 0 got through")
+    assert far_side.payments(app, code) == [AMOUNT]
+    page.locator(PLANS).first.get_by_role("link").click()
+    expect(page.locator("#planned")).to_contain_text("Planned for step 2")
+    expect(page.locator("#params-title + dl")).to_contain_text('"mine"')
+
+
+def test_a_plan_is_taken_back_and_a_missed_one_is_told(page: Page) -> None:
+    visitor.begin(page, hold=True)
+    visitor.be_live(page)
+    plan(page, "skip_step", 3)
+    plan(page, "reorder_steps", 7)
+    page.get_by_role("button", name="Take back skip_step at step 3").press("Enter")
+    expect(page.locator(PLANS)).to_have_count(1)
+    page.click("#act-kill")
+    said = "Planned for step 7, seal, and not fired. The run ended before step 7."
+    expect(page.locator(PLANS)).to_contain_text(said)
+    expect(page.locator("#score")).to_contain_text("0 fired")
+
+
+def test_it_is_planned_and_taken_back_by_forms_alone(arrive: Callable[..., Page]) -> None:
+    page = arrive(java_script_enabled=False)
+    code = visitor.begin(page, hold=True, pace="step")
+    for injector, step in (("skip_step", 2), ("double_exec", 6)):
+        page.select_option(f"#plan-step-{injector}", str(step))
+        page.click(f"#do-plan-{injector}")
+        page.wait_for_url("**/#plans")
+    page.click("text=Take back >> nth=1")
+    expect(page.locator(PLANS)).to_have_count(1)
+    page.goto("/runs/new/")
+    page.select_option("#plan_attack", "skip_step")
+    page.select_option("#plan_step", "7")
+    page.check("[name=hold]")
+    page.click("text=Start this run")
+    page.wait_for_url(visitor.RUN_URL)
+    assert visitor.code_of(page) != code
+    expect(page.locator(PLANS)).to_contain_text("reaches step 7, seal")

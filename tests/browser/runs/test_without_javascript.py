@@ -1,0 +1,98 @@
+"""Everything but the live news works by forms and links alone."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import far_side, gallery, visitor
+from tests.house.demo import Demo
+
+
+@pytest.fixture
+def plain(arrive: Callable[..., Page]) -> Page:
+    """A browser that runs no script."""
+    return arrive(java_script_enabled=False)
+
+
+def go_on(page: Page, button: str) -> None:
+    """Press a button of the run's page and wait for the page that it leads to."""
+    with page.expect_navigation():
+        page.click(button)
+
+
+def test_a_run_is_stepped_attacked_paid_and_erased_by_forms(plain: Page, app: Demo) -> None:
+    code = visitor.begin(plain, document=visitor.PLAIN, pace="step")
+    expect(plain.locator("#link")).to_have_text("Not live: reload to see news")
+    visitor.reload_until(plain, "PAUSED")
+    for number in (3, 4):
+        go_on(plain, "#act-step")
+        visitor.reload_until(plain, "PAUSED")
+        assert visitor.number(plain) == number
+    for injector, word in {"skip_step": "BLOCKED", "tool_injection": "BLOCKED"}.items():
+        go_on(plain, f"#fire-{injector}")
+        expect(plain.locator("h1")).to_contain_text(word)
+        expect(plain.locator("article a[href^='/docs/rules/']")).to_have_count(1)
+        plain.goto(f"/runs/{code}/")
+    go_on(plain, "#act-resume")
+    visitor.reload_until(plain, "SUCCESS")
+    assert far_side.payments(app, code) == [(128450, "eur", "succeeded")]
+    erased_by_form(plain, code)
+    assert visitor.verify(plain, code).startswith("Verified ")
+
+
+def erased_by_form(page: Page, code: str) -> None:
+    """Erase the run; a wrong confirmation is answered, the right one obeyed."""
+    page.goto(f"/privacy/{code}/")
+    page.select_option("#reason", "art17-1-b")
+    page.fill("#confirm", f"ERASE {code}")
+    go_on(page, "form button.danger")
+    expect(page.locator("h1")).to_contain_text("certificate")
+    page.goto(f"/runs/{code}/")
+    expect(page.locator("#facts .tombstone").first).to_have_text("[REDACTED_TOMBSTONE]")
+
+
+def test_every_injector_is_fired_by_a_form(plain: Page) -> None:
+    code = visitor.begin(plain)
+    visitor.reload_until(plain, "SUCCESS")
+    for injector in sorted(visitor.INJECTORS, key=lambda name: name == "corrupt_hash"):
+        go_on(plain, f"#fire-{injector}")
+        word = "DETECTED" if injector == "corrupt_hash" else "IGNORED"
+        expect(plain.locator("h1")).to_contain_text(word)
+        expect(plain.locator("main")).to_contain_text(injector)
+        plain.goto(f"/runs/{code}/")
+    expect(plain.locator("#score")).to_contain_text("5 fired · 0 got through")
+    expect(plain.locator("#title")).to_contain_text("QUARANTINED")
+
+
+def test_a_piece_of_the_gallery_is_fired_and_made_on_a_copy(
+    plain: Page, arrive: Callable[..., Page]
+) -> None:
+    path = gallery.shot_without_guard(plain)
+    shown = plain.locator("#unguarded")
+    expect(shown.locator(".beside[data-word=HELD]")).to_contain_text("1 (10,000.00 USD)")
+    expect(shown.locator(".beside[data-word=BREACHED]")).to_contain_text("3 × 10,000.00 USD")
+    expect(shown.locator("li", has_text="nanovm_core/core/budget.py:")).to_have_count(1)
+    expect(plain.locator("article a[href='/docs/rules/BUD-001/']")).to_have_count(1)
+    assert visitor.get(arrive(), path)[0] == 404
+    plain.goto("/attack/gallery/")
+    expect(plain.locator("#beside-split_limit")).to_contain_text("3 × 10,000.00 USD")
+
+
+def test_the_lists_are_filtered_by_links_and_forms(plain: Page) -> None:
+    code = visitor.begin(plain, hold=True)
+    plain.goto("/audit/")
+    plain.select_option("#kind", "genesis")
+    go_on(plain, "text=/^Filter$/")
+    expect(plain.locator("tbody tr")).to_have_count(2)  # the log's own, and the run's
+    plain.goto("/runs/?state=success")
+    expect(plain.locator(".empty")).to_contain_text("success")
+    plain.click("text=Clear all")
+    expect(plain.locator("tbody")).to_contain_text(code)
+
+
+def test_the_theme_is_a_form_too(plain: Page) -> None:
+    plain.goto("/policy/")
+    go_on(plain, "[name=theme][value=dark]")
+    expect(plain.locator("html")).to_have_attribute("data-theme", "dark")
+    assert plain.url.endswith("/policy/")

@@ -1,0 +1,102 @@
+"""The guided tour in a browser: to its end with and without scripts, by keyboard, on a phone."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import far_side, visitor
+from tests.browser.pages.test_look import OVERFLOW, SMALL_TARGETS, SMALL_TEXT, violations
+from tests.house.demo import Demo
+
+AMOUNT = (128450, "eur", "succeeded")
+
+
+def at(page: Page, number: int) -> None:
+    """Wait until the tour has come to this stop."""
+    page.wait_for_url(f"**/tour/{number}/*", timeout=visitor.END_MS)
+    expect(page.locator("#tour strong")).to_contain_text(f"{number} of 8")
+
+
+def go_on(page: Page, number: int) -> None:
+    """Press the button of this stop, which leads to the next."""
+    at(page, number)
+    page.click("#tour-do")
+    at(page, number + 1)
+
+
+def looks_well(page: Page) -> None:
+    """Accessible in light and dark, and in its frame from a desk to a phone."""
+    schemes: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", 1280), ("dark", 360))
+    for scheme, width in schemes:
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
+        assert violations(page) == [], (page.url, scheme)
+        for question in (OVERFLOW, SMALL_TEXT, SMALL_TARGETS):
+            assert page.evaluate(question) == [], (page.url, width, question)
+
+
+def held_and_paid(page: Page, *, scripts: bool) -> str:
+    """Take the stops up to the replay; returns the code of the run."""
+    page.goto("/")
+    page.click("text=90-second tour")
+    go_on(page, 1)
+    code = page.locator("h1").inner_text().removeprefix("Run ")
+    for number in (2, 3, 4):
+        go_on(page, number)
+    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "BLOCKED")
+    expect(page.locator("#verdict")).to_contain_text("CAP-001")
+    expect(page.locator("#verdict #stripe-calls")).to_have_text("0")
+    if scripts:
+        visitor.be_live(page)
+    go_on(page, 5)
+    # While the run pays, the page looks again by itself.
+    expect(page.locator("#tour-do")).to_have_text("Fire double_exec", timeout=visitor.END_MS)
+    go_on(page, 6)
+    expect(page.locator("#verdict")).to_have_attribute("data-verdict", "IGNORED")
+    go_on(page, 7)
+    return code
+
+
+def erased_and_verified(page: Page, code: str) -> None:
+    """The last stop: verified, erased by the typed words, verified again."""
+    expect(page.locator("#checked")).to_contain_text("Verified")
+    page.select_option("#reason", "art17-1-a")
+    page.fill("#confirm", f"ERASE {code}")
+    page.click("form button.danger")
+    expect(page.locator("#tour-standing")).to_contain_text("was erased")
+    expect(page.locator("#checked")).to_contain_text("Verified")
+    expect(page.locator("h1")).to_contain_text(f"Run {code}: erased, and verified again")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_tour_is_taken_to_its_end(
+    arrive: Callable[..., Page], app: Demo, scripts: bool
+) -> None:
+    page = arrive(java_script_enabled=scripts)
+    code = held_and_paid(page, scripts=scripts)
+    assert far_side.payments(app, code) == [AMOUNT]
+    erased_and_verified(page, code)
+    assert far_side.payments(app, code) == [AMOUNT]
+    assert visitor.verify(page, code).startswith("Verified ")
+
+
+def test_its_pages_look_well_and_obey_the_keyboard(page: Page) -> None:
+    page.goto("/tour/1/")
+    looks_well(page)
+    page.locator("#tour-do").focus()
+    page.keyboard.press("Enter")
+    at(page, 2)
+    looks_well(page)
+    page.click("#tour-next")  # skipped: the stop after it says what is missing
+    at(page, 3)
+    expect(page.locator("#tour-standing")).to_have_attribute("data-kind", "missing")
+    expect(page.locator("#tour-do")).to_have_text("First: start it")
+    looks_well(page)
+    page.goto(page.url.replace("/tour/3/", "/tour/8/"))
+    looks_well(page)
+    page.locator("#tour-end").focus()
+    page.keyboard.press("Escape")
+    page.wait_for_url(visitor.RUN_URL)
+    expect(page.locator("#tour")).to_have_count(0)

@@ -1,0 +1,241 @@
+"""Types: what checks has an answer in every context of its types; what does not is shown."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from nanovm_core.conditions import (
+    ConditionEvaluationError,
+    ConditionTypeError,
+    parse,
+)
+from nanovm_core.errors import ConditionError
+from tests.core.conditions import condition_reference as second
+from tests.core.conditions.condition_reference import Binary, Literal, Not, Tree, Variable
+from tests.core.conditions.condition_texts import SIGN, conditions, trees
+
+TYPES = {
+    "slots.amount": "integer",
+    "slots.currency": "string",
+    "slots.open": "boolean",
+    "slots.tags": "strings",
+    "slots.sizes": "integers",
+    "slots.marks": "booleans",
+    "agent": "string",
+    "count": "integer",
+    "flag": "boolean",
+}
+OF = {
+    "integer": st.integers(-3, 3),
+    "string": st.text("ab", max_size=2),
+    "boolean": st.booleans(),
+}
+OF |= {f"{kind}s": st.lists(of, max_size=3) | st.lists(of).map(tuple) for kind, of in OF.items()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "true",
+        "$flag",
+        "not $flag and ($slots.open or $flag)",
+        "$slots.amount <= 5 and 5 > $count",
+        "$slots.amount == -1",
+        "$slots.currency != 'EUR'",
+        "$slots.currency in ['EUR', 'USD']",
+        "$slots.currency in $slots.tags",
+        "$slots.tags contains 'a'",
+        "'a' in $slots.currency",
+        "$slots.currency contains $agent",
+        "$slots.sizes contains $count",
+        "true in $slots.marks",
+        "$count in []",
+        "[] contains $flag",
+        "$slots.tags == ['a']",
+        "$slots.tags == []",
+        "[] == []",
+        "[] != $slots.sizes",
+        "$slots.sizes == [1]",
+        "($count == 1) == $flag",
+        "($count == 1) in [true]",
+    ],
+)
+def test_what_fits_is_let_through(text: str) -> None:
+    parse(text).check(TYPES)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "position", "says"),
+    [
+        ("$slots.amout == 1", "CON-030", 0, "there is $slots.amount, $slots.currency"),
+        ("$flag or $nothing", "CON-030", 9, "there is $agent"),
+        ("$slots", "CON-030", 0, "$slots.amount"),
+        ("$slots.amount.more == 1", "CON-030", 0, "there is $slots.amount"),
+        ("true or $missing", "CON-030", 8, "no variable has this name"),
+        ("$slots.amount == 'x'", "CON-031", 14, "integer == string"),
+        ("$slots.open != 1", "CON-031", 12, "boolean != integer"),
+        ("$slots.tags == 'a'", "CON-031", 12, "strings == string"),
+        ("$slots.tags == [1]", "CON-031", 12, "strings == integers"),
+        ("[] == 1", "CON-031", 3, "empty list == integer"),
+        ("$flag == ($slots.currency == 1)", "CON-031", 26, "string == integer"),
+        ("$slots.currency < 'b'", "CON-032", 16, "string < string"),
+        ("$slots.amount >= $flag", "CON-032", 14, "integer >= boolean"),
+        ("$flag > false", "CON-032", 6, "boolean > boolean"),
+        ("[] <= []", "CON-032", 3, "empty list <= empty list"),
+        ("$flag and $slots.amount", "CON-033", 10, "this is integer"),
+        ("not $slots.currency", "CON-033", 4, "this is string"),
+        ("($slots.tags) or $flag", "CON-033", 0, "this is strings"),
+        ("$flag or $flag or []", "CON-033", 18, "this is empty list"),
+        ("$slots.amount in $slots.tags", "CON-034", 14, "integer in strings"),
+        ("$slots.amount not in 5", "CON-034", 14, "integer not in integer"),
+        ("$slots.tags in [] ", "CON-034", 12, "strings in empty list"),
+        ("[] in []", "CON-034", 3, "empty list in empty list"),
+        ("$slots.tags in $slots.tags", "CON-034", 12, "strings in strings"),
+        ("$slots.currency contains 1", "CON-034", 16, "string contains integer"),
+        ("$slots.tags in 'a'", "CON-034", 12, "strings in string"),
+        ("$slots.amount contains 1", "CON-034", 14, "integer contains integer"),
+        ("$slots.amount", "CON-035", 0, "this is integer"),
+        (" ('x')", "CON-035", 1, "this is string"),
+        ("[true]", "CON-035", 0, "this is booleans"),
+    ],
+)
+def test_what_can_have_no_answer_is_shown_with_its_place(
+    text: str, code: str, position: int, says: str
+) -> None:
+    with pytest.raises(ConditionTypeError) as caught:
+        parse(text).check(TYPES)
+    assert (caught.value.code, caught.value.position) == (code, position)
+    reason, line, caret = caught.value.text.split("\n")
+    assert says in reason
+    assert line == f"  {text}"
+    assert caret == " " * (position + 2) + "^"
+    assert isinstance(caught.value, ConditionError)
+
+
+def test_the_first_fault_from_the_left_is_the_one_that_is_shown() -> None:
+    with pytest.raises(ConditionTypeError, match="CON-032") as caught:
+        parse("$count == 1 and 'a' < 'b' and $nothing").check(TYPES)
+    assert caught.value.position == 20
+
+
+def test_an_unknown_variable_names_those_under_its_first_name_and_not_all() -> None:
+    types = {f"slots.s{number}": "string" for number in range(9)} | {"a": "string"}
+    with pytest.raises(ConditionTypeError) as caught:
+        parse("$slots.x == 'y'").check(types)
+    assert (
+        "$slots.s0, $slots.s1, $slots.s2, $slots.s3, $slots.s4, $slots.s5, …" in caught.value.text
+    )
+    with pytest.raises(ConditionTypeError, match="there are no variables"):
+        parse("$slots.x == 'y'").check({})
+
+
+def test_a_type_that_is_none_is_the_callers_mistake() -> None:
+    for wrong in ("float", "ref", "list", "", "Integer"):
+        with pytest.raises(ValueError, match="no type of the condition language"):
+            parse("true").check({"a": wrong})
+    parse("$a == 'x'").check(MappingProxyType({"a": "string"}))
+
+
+VARIABLES = st.sampled_from([Variable(tuple(name.split("."))) for name in TYPES])
+
+
+def of_type(kind: str) -> st.SearchStrategy[Tree]:
+    """A variable of this type, or a literal."""
+    named = [Variable(tuple(name.split("."))) for name, of in TYPES.items() if of == kind]
+    literals = OF[kind].map(lambda value: list(value) if isinstance(value, tuple) else value)
+    return st.sampled_from(named) | literals.map(Literal)
+
+
+def fitting(kind: str) -> st.SearchStrategy[Tree]:
+    """A comparison whose types fit."""
+    one, several = of_type(kind), of_type(f"{kind}s")
+    signs = ["==", "!=", *(["<", "<=", ">", ">="] if kind == "integer" else [])]
+    signs += ["in", "not in", "contains"] if kind == "string" else []
+    return (
+        st.builds(Binary, st.sampled_from(signs), one, one)
+        | st.builds(Binary, st.sampled_from(["in", "not in"]), one, several)
+        | st.builds(Binary, st.just("contains"), several, one)
+        | st.builds(Binary, st.sampled_from(["==", "!="]), several, several)
+    )
+
+
+FITTING = st.recursive(
+    st.sampled_from(["integer", "string", "boolean"]).flatmap(fitting) | of_type("boolean"),
+    lambda inner: (
+        st.builds(Not, inner)
+        | st.builds(Binary, st.sampled_from(["and", "or", "==", "!="]), inner, inner)
+    ),
+    max_leaves=8,
+)
+TYPED = FITTING | FITTING | trees(VARIABLES, VARIABLES)
+# Without and, or: nothing hides what stands to the right.
+BARE: st.SearchStrategy[Tree] = st.recursive(
+    st.sampled_from(["integer", "string", "boolean"]).flatmap(fitting)
+    | st.builds(Binary, SIGN, VARIABLES, VARIABLES)
+    | st.builds(Binary, SIGN, VARIABLES, st.sampled_from([1, "a", True]).map(Literal))
+    | VARIABLES,
+    lambda inner: st.builds(Not, inner) | st.builds(Binary, SIGN, inner, inner),
+    max_leaves=4,
+)
+
+
+@st.composite
+def contexts(draw: st.DrawFn, shortest: int = 0) -> Mapping[str, object]:
+    """Every variable, each of its type; lists of ``shortest`` elements at least."""
+    found: dict[str, object] = {}
+    slots: dict[str, object] = {}
+    for name, kind in TYPES.items():
+        first, _, field = name.partition(".")
+        value = draw(OF[kind])
+        if isinstance(value, list | tuple) and len(value) < shortest:
+            value = draw(st.lists(OF[kind.removesuffix("s")], min_size=shortest, max_size=3))
+        (slots if field else found)[field or first] = value
+    return {**found, "slots": draw(st.sampled_from([dict, MappingProxyType]))(slots)}
+
+
+def checks(text: str) -> bool:
+    try:
+        parse(text).check(TYPES)
+    except ConditionTypeError:
+        return False
+    return True
+
+
+@settings(max_examples=500)
+@given(conditions(TYPED), contexts())
+def test_what_checks_has_an_answer_in_every_context_of_its_types(
+    condition: tuple[Tree, str], context: Mapping[str, object]
+) -> None:
+    event("checks" if checks(condition[1]) else "does not")
+    if checks(condition[1]):
+        assert parse(condition[1]).holds(context) is second.outcome(condition[1], context)
+
+
+@settings(max_examples=300)
+@given(conditions(TYPED), contexts(), st.sets(st.sampled_from(sorted(TYPES))))
+def test_what_checks_fails_only_where_something_is_missing(
+    condition: tuple[Tree, str], context: Mapping[str, object], gone: set[str]
+) -> None:
+    left = {name: value for name, value in context.items() if name not in gone}
+    slots = context["slots"]
+    assert isinstance(slots, Mapping)
+    left["slots"] = {name: of for name, of in slots.items() if f"slots.{name}" not in gone}
+    if checks(condition[1]):
+        assert second.outcome(condition[1], left) in (True, False, "CON-020")
+        with suppress(ConditionEvaluationError):
+            assert parse(condition[1]).holds(left) is second.outcome(condition[1], left)
+
+
+@settings(max_examples=300)
+@given(conditions(BARE), contexts(shortest=1))
+def test_what_does_not_check_has_no_answer_in_any_full_context(
+    condition: tuple[Tree, str], context: Mapping[str, object]
+) -> None:
+    """Types refuse nothing that could be answered, where no ``and`` and ``or`` hide a part."""
+    fits = checks(condition[1])
+    event(str(fits))
+    assert isinstance(second.outcome(condition[1], context), bool) is fits

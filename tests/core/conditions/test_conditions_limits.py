@@ -1,0 +1,202 @@
+"""The condition language: its limits, what a context may hold, and what an error tells."""
+
+import sys
+from collections import defaultdict
+from types import FrameType
+
+import pytest
+
+from nanovm_core.conditions import (
+    DEPTH_MAX,
+    NODES_MAX,
+    TEXT_CHARS_MAX,
+    ConditionEvaluationError,
+    ConditionSyntaxError,
+    ConditionTypeError,
+    parse,
+)
+from nanovm_core.core.canonical import INTEGER_MAX
+from nanovm_core.errors import ConditionError
+
+
+def test_integers_end_at_their_limit() -> None:
+    for number in (INTEGER_MAX, -INTEGER_MAX):
+        assert parse(f"$n == {number}").holds({"n": number})
+    for number in (INTEGER_MAX + 1, -INTEGER_MAX - 1):
+        with pytest.raises(ConditionSyntaxError, match="CON-005"):
+            parse(f"$n == {number}")
+
+
+def test_the_text_ends_at_its_limit() -> None:
+    assert parse("true".ljust(TEXT_CHARS_MAX)).holds({})
+    with pytest.raises(ConditionSyntaxError, match="CON-001"):
+        parse("true".ljust(TEXT_CHARS_MAX + 1))
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("(", ")"), ("not ", ""), ("true == (", ")")])
+def test_depth_ends_at_its_limit(opening: str, closing: str) -> None:
+    levels = DEPTH_MAX // (2 if "==" in opening else 1)
+    assert parse(opening * levels + "true" + closing * levels).holds({})
+    with pytest.raises(ConditionSyntaxError, match="CON-001"):
+        parse(opening * (levels + 1) + "true" + closing * (levels + 1))
+
+
+def test_nodes_end_at_their_limit() -> None:
+    fits, over = ["1"] * (NODES_MAX - 2), ["1"] * (NODES_MAX - 1)
+    assert parse(f"1 in [{','.join(fits)}]").holds({})
+    with pytest.raises(ConditionSyntaxError, match="CON-001"):
+        parse(f"1 in [{','.join(over)}]")
+
+
+def test_a_long_chain_needs_no_stack() -> None:
+    assert parse(" or ".join(["false"] * 255 + ["true"])).holds({})
+    with pytest.raises(ConditionSyntaxError):
+        parse("(" * TEXT_CHARS_MAX)
+    with pytest.raises(ConditionSyntaxError):
+        parse("not " * (TEXT_CHARS_MAX // 4))
+
+
+HALF = DEPTH_MAX // 2
+HOSTILE = {
+    "openings": "(" * TEXT_CHARS_MAX,
+    "closings": ")" * TEXT_CHARS_MAX,
+    "pairs": "()" * (TEXT_CHARS_MAX // 2),
+    "lists": "[" * TEXT_CHARS_MAX,
+    "negations": "not " * (TEXT_CHARS_MAX // 4),
+    "a negation far from its in": "$a not" + " " * 4_000 + "x",
+    "not in not in": "not in " * 585,
+    "a nest": "(" * 2_000 + "true" + ")" * 2_000,
+    "a nest within bounds": "(" * DEPTH_MAX + "true" + ")" * DEPTH_MAX,
+    "a nest of comparisons": "(" * 31 + "true" + " == true)" * 31,
+    "a nest to the right": "true == (" * HALF + "true" + ")" * HALF,
+    "a nest of logic": "true and (false or (" * 8 + "true" + "))" * 8,
+    "and": " and ".join(["$a.b"] * 256),
+    "and, or": " or ".join(["$a.b and $c"] * 128),
+    "or, as long as fits": " or ".join(["false"] * 256),
+    "nests in a chain": " or ".join(["(" * 31 + "false" + ")" * 31] * 57),
+    "negations in a chain": " and ".join(["not " * 20 + "true"] * 23),
+    "a comparison of lists": " == ".join(["[" + ",".join(["1"] * 255) + "]"] * 2),
+    "a list": "1 in [" + ",".join(["1"] * 510) + "]",
+    "lists in a chain": " or ".join(["1 in [" + ",".join(["2"] * 20) + "]"] * 22),
+    "a name": "$" + "a" * 4_095,
+    "a path": "$" + ".".join(["a"] * 2_048),
+    "paths": " == ".join(["$" + ".".join(["a"] * 1_000)] * 2),
+    "a string": "'" + "a" * 4_094 + "'",
+    "an open string": "'" + "a" * 4_095,
+    "quotes": "'\"" * 2_048,
+    "an integer": "9" * TEXT_CHARS_MAX,
+    "minus signs": "-" * TEXT_CHARS_MAX,
+    "dots": "." * TEXT_CHARS_MAX,
+    "dollars": "$" * TEXT_CHARS_MAX,
+    "spaces": " " * TEXT_CHARS_MAX,
+    "lines": "\n" * 4_000 + "!",
+    "comparisons": "1 < " * 1_023 + "1",
+    "half a sign": "=" * TEXT_CHARS_MAX,
+    "nothing to see": "\u200b" * TEXT_CHARS_MAX,
+    "surrogates": "\ud800" * TEXT_CHARS_MAX,
+}
+CALLS_MAX = 100_000  # Python and built-in functions entered; the worst here takes half of it
+FRAMES_MAX = DEPTH_MAX + 30
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_text_costs_much_or_goes_deep(text: str) -> None:
+    """Everything that can be done with a text, its calls and its frames counted."""
+    calls = depth = deepest = 0
+
+    def watch(_: FrameType, event: str, __: object) -> None:
+        nonlocal calls, depth, deepest
+        calls += event in ("call", "c_call")
+        depth += {"call": 1, "return": -1}.get(event, 0)
+        deepest = max(deepest, depth)
+
+    sys.setprofile(watch)
+    try:
+        done = everything(text)
+    finally:
+        sys.setprofile(None)
+    assert done in ("refused", "no answer", "does not check", "done")
+    assert deepest <= FRAMES_MAX
+    assert calls <= CALLS_MAX
+
+
+def everything(text: str) -> str:
+    """Parse, hold, explain and check, whatever the first of them says."""
+    try:
+        condition = parse(text)
+    except ConditionSyntaxError:
+        return "refused"
+    done = "done"
+    context = {"a": {"b": True}, "c": False}
+    assert condition.explain(context)
+    try:
+        condition.holds(context)
+    except ConditionEvaluationError:
+        done = "no answer"
+    try:
+        condition.check({"a.b": "boolean", "c": "boolean"})
+    except ConditionTypeError:
+        done = "does not check"
+    return done
+
+
+def test_variables_are_named_once_in_order() -> None:
+    condition = parse("$b.c == 1 and ($a or $b.c > 2) and 'x' in $b")
+    assert condition.variables == ("b.c", "a", "b")
+    assert parse("true").variables == ()
+    assert condition.text == "$b.c == 1 and ($a or $b.c > 2) and 'x' in $b"
+
+
+def test_a_condition_is_a_value() -> None:
+    assert parse("$a") == parse("$a") != parse("$b")
+    assert len({parse("$a"), parse("$a")}) == 1
+    with pytest.raises(AttributeError):
+        parse("$a").text = "true"  # type: ignore[misc]
+
+
+class Sly(str):
+    """Equal to everything: no method of a foreign type may decide."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = str.__hash__
+
+
+class Number(int):
+    def __lt__(self, other: object) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [None, 1.0, b"x", {1}, object(), Sly("x"), Number(5), [Sly("x")], [1.0], range(3), iter("x")],
+)
+def test_a_foreign_value_is_an_error_wherever_it_is_read(foreign: object) -> None:
+    for text in ("$v == 'x'", "$v != 'x'", "'x' in $v", "$v in ['x']", "$v < 6", "$v", "not $v"):
+        with pytest.raises(ConditionEvaluationError, match="CON-021"):
+            parse(text).holds({"v": foreign})
+
+
+def test_attributes_are_never_read_and_the_context_never_changed() -> None:
+    class Record:
+        field = 1
+
+    with pytest.raises(ConditionEvaluationError, match="CON-020"):
+        parse("$r.field == 1").holds({"r": Record()})
+    growing: defaultdict[str, object] = defaultdict(int)
+    with pytest.raises(ConditionEvaluationError, match="CON-020"):
+        parse("$a == 0").holds(growing)
+    assert not growing
+
+
+def test_an_error_names_the_variable_and_no_value() -> None:
+    for text in ("$who == 1", "$who > 1", "$who and true", "1 in $who", "$who.iban == 1"):
+        with pytest.raises(ConditionError) as caught:
+            parse(text).holds({"who": "Erika Mustermann"})
+        assert "Erika" not in str(caught.value)
+    with pytest.raises(ConditionError, match=r"\$who\.iban") as caught:
+        parse("$who.iban == 1").holds({"who": {"name": "Erika Mustermann"}})
+    assert "Erika" not in str(caught.value)

@@ -1,0 +1,139 @@
+"""The condition language against a second reading of its description, errors included.
+
+The second reading has its own tokens, its own descent and its own walk; and where it is given
+the tree that a text was written from, it reads no text at all.
+"""
+
+from collections.abc import Callable, Mapping
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from nanovm_core.conditions import (
+    ConditionEvaluationError,
+    ConditionSyntaxError,
+    Context,
+    Value,
+    parse,
+)
+from nanovm_core.conditions.operators import compiled, plain, truth
+from nanovm_core.conditions.syntax import tree as tree_of
+from tests.core.conditions import condition_reference as second
+from tests.core.conditions.condition_reference import Tree
+from tests.core.conditions.condition_texts import CONTEXTS, GARBAGE, conditions, mutated
+
+Answer = tuple[Value | None, str | None, int | None]  # value, code, place
+
+
+def asked(text: str, context: Mapping[str, object]) -> bool | str:
+    """What the language says: an answer, the code of why there is none, or that it is none."""
+    try:
+        return parse(text).holds(context)
+    except ConditionEvaluationError as error:
+        return error.code
+    except ConditionSyntaxError:
+        return "refused"
+
+
+def answer(run: Callable[[Context], Value], context: Context) -> Answer:
+    """A closure's answer with every detail of its error."""
+    try:
+        return run(context), None, None
+    except ConditionEvaluationError as error:
+        return None, str(error), error.position
+
+
+@settings(max_examples=600)
+@given(conditions(), CONTEXTS)
+def test_the_language_agrees_with_a_second_reading(
+    condition: tuple[Tree, str], context: Mapping[str, object]
+) -> None:
+    tree, text = condition
+    try:
+        expected: bool | str = second.boolean(second.reference(tree, context))
+    except second.NoAnswer as reason:
+        expected = str(reason)
+    event(str(expected))
+    assert asked(text, context) == expected
+    assert second.outcome(text, context) == expected
+
+
+@settings(max_examples=800)
+@given(mutated(), CONTEXTS)
+def test_a_text_gone_wrong_means_the_same_to_both_readings(
+    text: str, context: Mapping[str, object]
+) -> None:
+    expected = second.outcome(text, context)
+    event(str(expected))
+    assert asked(text, context) == expected
+
+
+@settings(max_examples=800)
+@given(GARBAGE)
+def test_any_text_is_a_condition_to_both_readings_or_a_placed_error(text: str) -> None:
+    place: int | None = 0
+    try:
+        parse(text)
+        refused = False
+    except ConditionSyntaxError as error:
+        refused, place = True, error.position
+    event("refused" if refused else "a condition")
+    assert (second.outcome(text, {}) == "refused") is refused
+    assert place is not None
+    assert 0 <= place <= len(text)
+
+
+@settings(max_examples=400)
+@given(conditions(), CONTEXTS)
+def test_a_shortcut_answers_and_fails_as_the_plain_closure_does(
+    condition: tuple[Tree, str], context: Mapping[str, object]
+) -> None:
+    fused = parse(condition[1]).run
+    slow = truth(compiled(tree_of(condition[1]), plain))
+    assert answer(fused, context) == answer(slow, context)
+
+
+@settings(max_examples=200)
+@given(conditions(), CONTEXTS)
+def test_an_error_stays_an_error_when_negated(
+    condition: tuple[Tree, str], context: Mapping[str, object]
+) -> None:
+    outcome, opposite = asked(condition[1], context), asked(f"not ({condition[1]})", context)
+    assert opposite == (outcome if isinstance(outcome, str) else not outcome)
+
+
+@settings(max_examples=200)
+@given(conditions(), CONTEXTS)
+def test_explain_agrees_with_holds(
+    condition: tuple[Tree, str], context: Mapping[str, object]
+) -> None:
+    text = condition[1]
+    parts = parse(text).explain(context)
+    whole = parts[0]
+    outcome = asked(text, context)
+    assert outcome == (whole.error.code if whole.error else whole.value)
+    assert (whole.error is None) == (whole.value is not None)
+    for part in parts:
+        assert part.text == text[part.start : part.end]
+        alone = parse(f"({part.text}) == ({part.text})")  # any value equals itself
+        if part.error is not None and part is not whole:
+            assert asked(alone.text, context) == part.error.code
+        if part.value is not None:
+            assert alone.holds(context)
+
+
+@settings(max_examples=200)
+@given(conditions(), CONTEXTS, st.data())
+def test_what_explain_did_not_reach_decides_nothing(
+    condition: tuple[Tree, str], context: Mapping[str, object], data: st.DataObject
+) -> None:
+    """Whatever stands in place of a part that was not evaluated, the whole comes to the same."""
+    text = condition[1]
+    unreached = [
+        part for part in parse(text).explain(context) if part.value is None and part.error is None
+    ]
+    if not unreached:
+        return
+    start, end = data.draw(st.sampled_from([(part.start, part.end) for part in unreached]))
+    changed = text[:start] + "(1 < true)" + text[end:]
+    assert asked(changed, context) == asked(text, context)

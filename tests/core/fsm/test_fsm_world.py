@@ -1,0 +1,400 @@
+"""Several runs that share accounts, authority and a clock, under random events, by a model."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import check_chain, decode_snapshot, encode_snapshot
+from nanovm_core.core.events import (
+    AnswerArrived,
+    Approved,
+    DeliveryReceived,
+    EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
+    Event,
+    KillRequested,
+    PauseRequested,
+    ProposalReceived,
+    ResumeRequested,
+    RunStarted,
+    StepRequested,
+    TimePassed,
+)
+from nanovm_core.core.fsm import replay
+from nanovm_core.core.messages import Decision, Effect, Recorded, RunId, Scalar, Snapshot
+from nanovm_core.core.warrants import authorize, binding
+from tests.core.fsm.cashier_rules import (
+    AGENTS,
+    ASK_TOKENS,
+    GRANT,
+    GRANT_ENDS_MS,
+    LARGE,
+    PAUSE_MS,
+    PAY,
+    PROGRAM,
+    TTL_MS,
+    USED,
+    WALL_MS,
+    Accounts,
+    shared,
+    wants,
+)
+from tests.core.fsm.ledger_model import (
+    ENDED,
+    JUNK,
+    OTHER_TOOL,
+    REQUESTS,
+    STILL,
+    TEXT,
+    Till,
+    World,
+    refusal,
+)
+from tests.core.kit.builders import START_MS, Scene, told
+from tests.core.kit.chain import sealed
+
+RUNS = st.integers(0, len(AGENTS) - 1)
+AMOUNTS = st.sampled_from([100, 250, 300, 450, 700])
+LEAPS = st.sampled_from([1, 1, 999, 1_300, 9_999, 15_000, 20_000, 30_000, TTL_MS, -400, WALL_MS])
+HASHES = st.sampled_from([PROGRAM.hash, PROGRAM.hash, PROGRAM.hash, "0" * 64])
+TOKENS = st.sampled_from([0, 300, ASK_TOKENS, 10**9, -5])
+
+
+class Tills(RuleBasedStateMachine):
+    """Feeds events to three runs of two agents. What must come of each is said before it is fed."""
+
+    @initialize(
+        amounts=st.lists(AMOUNTS, min_size=3, max_size=3),
+        stepping=st.lists(st.sampled_from([False, False, False, True]), min_size=3, max_size=3),
+        ahead=st.lists(st.integers(0, 4), min_size=3, max_size=3),
+        used=st.sampled_from(USED),
+        late=st.sampled_from([False, False, True]),
+        failing=st.booleans(),
+    )
+    def begin(
+        self,
+        amounts: list[int],
+        stepping: list[bool],
+        ahead: list[int],
+        used: Mapping[str, int],
+        late: bool,
+        failing: bool,
+    ) -> None:
+        """Begin the runs, each some way into its work."""
+        self.at_ms = GRANT_ENDS_MS - 20_000 if late else START_MS
+        self.accounts, self.revoked = Accounts(used), False
+        past = [Recorded(self.at_ms, PAY, each, "bob") for each in ("called", "failed") * 2]
+        self.history = past if failing else []
+        self.keys = ["", "0" * 64]
+        self.runs: list[Till] = []
+        self.places = [
+            self.new_run(agent, amounts[place], stepping[place])
+            for place, agent in enumerate(AGENTS)
+        ]
+        for place, steps in enumerate(ahead):
+            for _ in range(steps):
+                self.work(place)
+
+    def new_run(self, agent: str, amount: int, stepping: bool) -> Till:
+        name = RunId(f"r{len(self.runs)}")
+        scene = Scene(PROGRAM, {}, [], agent=agent, stepping=stepping, run=name)
+        self.runs.append(Till(scene, amount))
+        return self.runs[-1]
+
+    # --- events -------------------------------------------------------------------------------
+
+    @rule(leap=LEAPS)
+    def leap(self, leap: int) -> None:
+        self.at_ms += leap
+
+    @rule(now=st.sampled_from([True, False, False]))
+    def revoke(self, now: bool) -> None:
+        self.revoked = now
+
+    @rule(number=RUNS, amount=AMOUNTS)
+    def another(self, number: int, amount: int) -> None:
+        """Where a run has ended, its agent begins the next one."""
+        run = self.places[number]
+        if run.scene.now.state in ENDED and len(self.runs) < 7:
+            self.places[number] = self.new_run(AGENTS[number], amount, False)
+            self.work(number)
+
+    @rule(first=RUNS, then=RUNS)
+    def work_on(self, first: int, then: int) -> None:
+        self.work(first)
+        self.work(then)
+
+    @rule(number=RUNS)
+    def work(self, number: int) -> None:
+        """What really comes next: an answer, a time, a person's word."""
+        run = self.places[number]
+        now = run.scene.now
+        if now.state == life.READY:
+            self.submit(run, RunStarted(at_ms=0))
+        elif now.awaits:
+            self.submit(run, self.arrival(run, run.answer()))
+        elif run.asks and now.owed is not None:
+            self.propose(run, wants(run.amount), now.owed.key, 300)
+        elif now.owed is not None and now.state in (life.ACTIVE, life.PAUSED):
+            self.submit(run, told(EffectDone, at_ms=0, key=now.owed.key, out=run.answer()))
+        elif now.state == life.APPROVAL:
+            self.submit(run, Approved(at_ms=0))
+        elif now.state == life.IDLE:
+            self.at_ms += 2 * PAUSE_MS
+            self.submit(run, TimePassed(at_ms=0))
+        elif now.state not in ENDED:
+            self.submit(run, ResumeRequested(at_ms=0, program=PROGRAM.hash))
+
+    @rule(number=RUNS, kind=st.integers(0, 7), tokens=TOKENS, data=st.data())
+    def proposal(self, number: int, kind: int, tokens: int, data: st.DataObject) -> None:
+        run = self.places[number]
+        amount = run.amount
+        raws = (
+            *(wants(amount), JUNK, wants(amount, tool=OTHER_TOOL), wants(amount, now=True)),
+            *(wants(TEXT), wants(amount + 1), wants(amount, "mallory"), wants(amount)),
+        )
+        self.propose(run, raws[kind], self.key(data, run), tokens)
+
+    @rule(number=RUNS, wrong=st.booleans(), holder=st.booleans(), data=st.data())
+    def result(self, number: int, wrong: bool, holder: bool, data: st.DataObject) -> None:
+        run = self.places[number]
+        out: dict[str, Scalar] = {"amount": True} if wrong else {"receipt": "r"}
+        key = self.key(data, run)
+        self.submit(run, EffectDone(at_ms=0, key=key, out=out, by_holder=holder))
+
+    @rule(
+        number=RUNS,
+        retry=st.booleans(),
+        holder=st.sampled_from([True, True, False]),
+        data=st.data(),
+    )
+    def failure(self, number: int, retry: bool, holder: bool, data: st.DataObject) -> None:
+        run = self.places[number]
+        key = self.key(data, run)
+        said = {"code": "EXT-1", "text": "no", "retry": retry, "by_holder": holder}
+        self.submit(run, told(EffectFailed, at_ms=0, key=key, **said))
+
+    @rule(number=RUNS, data=st.data())
+    def unknown(self, number: int, data: st.DataObject) -> None:
+        run = self.places[number]
+        said = {"code": "EXT-4", "text": "?"}
+        self.submit(run, told(EffectUnknown, at_ms=0, key=self.key(data, run), **said))
+
+    @rule(number=RUNS, leap=LEAPS, then=st.sampled_from([None, EffectDone, EffectDone, TimePassed]))
+    def interlude(self, number: int, leap: int, then: type[Event] | None) -> None:
+        """A pause of some time, in which something may come, and on."""
+        run = self.places[number]
+        self.submit(run, PauseRequested(at_ms=0))
+        self.at_ms += leap
+        if then is TimePassed:
+            self.submit(run, TimePassed(at_ms=0))
+        elif then is not None:
+            self.work(number)
+        self.submit(run, ResumeRequested(at_ms=0, program=PROGRAM.hash))
+        self.submit(run, TimePassed(at_ms=0))
+
+    @rule(number=RUNS, leap=LEAPS, retry=st.booleans())
+    def later(self, number: int, leap: int, retry: bool) -> None:
+        """An effect that is under way for some time, or is known to have failed for now."""
+        run = self.places[number]
+        kind = EffectFailed if retry else EffectWaiting
+        said = {"code": "EXT-3", "text": "no", "retry": True} if retry else {}
+        self.submit(run, told(kind, at_ms=0, key=run.scene.key, **said))
+        self.at_ms += leap
+        self.submit(run, TimePassed(at_ms=0))
+
+    @rule(number=RUNS, until=st.sampled_from([0, 1, 5_000, 10**9]), data=st.data())
+    def under_way(self, number: int, until: int, data: st.DataObject) -> None:
+        run = self.places[number]
+        until_ms = self.at_ms + 1 + until if until else 0
+        key = self.key(data, run)
+        self.submit(run, told(EffectWaiting, at_ms=0, key=key, until_ms=until_ms))
+
+    @rule(
+        number=RUNS,
+        to=RUNS,
+        program=HASHES,
+        no=st.booleans(),
+        wrong=st.booleans(),
+        data=st.data(),
+    )
+    def answer(
+        self, number: int, to: int, program: str, no: bool, wrong: bool, data: st.DataObject
+    ) -> None:
+        """An answer from elsewhere, at times to another run, program or key."""
+        run = self.places[number]
+        event = self.arrival(run, {"receipt": "r"} if wrong else {})
+        key = self.key(data, run) if data.draw(st.booleans()) else event.key
+        named = replace(event, key=key, program=program, code="EXT-2" if no else "")
+        self.submit(run, replace(named, run=self.places[to].scene.now.run) if wrong else named)
+
+    @rule(number=RUNS, program=HASHES, kind=st.sampled_from(REQUESTS))
+    def request(self, number: int, program: str, kind: type[Event]) -> None:
+        named = kind in (ResumeRequested, StepRequested, DeliveryReceived)
+        event = kind(at_ms=0, program=program) if named else kind(at_ms=0)  # type: ignore[call-arg]
+        self.submit(self.places[number], event)
+
+    @rule(number=RUNS, under_way=st.booleans(), really=st.sampled_from([False] * 7 + [True]))
+    def stop(self, number: int, under_way: bool, really: bool) -> None:
+        run = self.places[number]
+        if really or run.pays:
+            self.submit(run, KillRequested(at_ms=0, under_way=under_way))
+
+    # --- one event, and the model -------------------------------------------------------------
+
+    def key(self, data: st.DataObject, run: Till) -> str:
+        """The key of what is owed; now and then another one, also another run's."""
+        forged = data.draw(st.integers(0, 5)) == 5
+        return data.draw(st.sampled_from(self.keys)) if forged else run.scene.key
+
+    def propose(self, run: Till, raw: bytes, key: str, tokens: int) -> None:
+        self.submit(run, told(ProposalReceived, at_ms=0, raw=raw, key=key, tokens=tokens))
+
+    def arrival(self, run: Till, out: dict[str, Scalar]) -> AnswerArrived:
+        now = run.scene.now
+        named = AnswerArrived(at_ms=0, run=now.run, program=now.program, key=now.awaits)
+        return replace(named, out=out, vouched=True)
+
+    def submit(self, run: Till, event: Event) -> None:
+        """Say what must come of the event, feed it, and see."""
+        self.at_ms += 1
+        scene, before = run.scene, run.scene.now
+        run.clock.see(self.at_ms)
+        left = self.accounts.left(before.agent)
+        world = World(self.at_ms, self.revoked, left, tuple(self.history))
+        expected = refusal(run, event, world)
+        over = run.clock.is_over
+        scene.ledger, scene.history = left, world.history
+        scene.revoked = frozenset({GRANT}) if self.revoked else frozenset()
+        asked = run.asks
+        decision = scene.feed(replace(event, at_ms=self.at_ms))
+        self.accounts.book(before.agent, before.run, decision.budgets)
+        refused = decision.refusal.code if decision.refusal else ""
+        assert refused == expected or (expected == "out of turn" and refused)
+        if before.state in ENDED:
+            self.check_absorbed(run, event, before, decision)
+            return
+        if isinstance(event, TimePassed) and not refused:
+            self.check_time(run, before, decision, over)
+        self.history += run.hear(before, replace(event, at_ms=self.at_ms), decision, asked)
+        intents = [draft for draft in decision.drafts if draft.kind == "intent"]
+        for key in (str(draft.body["idempotency_key"]) for draft in intents):
+            assert key not in self.keys, "a key is one attempt's of one run"
+            assert len(key) == 64
+            self.keys.append(key)
+        self.check_limits(run, before, decision, world)
+        for effect in decision.effects:
+            asked_to = isinstance(event, RunStarted | ResumeRequested | StepRequested | Approved)
+            resolved = isinstance(event, AnswerArrived) and before.state == life.APPROVAL
+            assert asked_to or resolved or before.state not in STILL  # a person was asked of it
+            assert asked_to or effect.step == before.step or not before.stepping
+            self.check_authority(run, effect)
+
+    # --- what must be -------------------------------------------------------------------------
+
+    def check_time(self, run: Till, before: Snapshot, decision: Decision, over: bool) -> None:
+        """A time runs out when it has run out, and not before."""
+        ran = bool(decision.drafts)
+        waited_ms = run.clock.ran_ms - run.clock.since_ms
+        if before.state == life.IDLE and PAUSE_MS <= waited_ms < PAUSE_MS * 5 // 4:
+            return  # how much more than PAUSE_MS it waits is its key's secret
+        assert ran == over
+        if not ran:
+            assert decision.snapshot == before
+        elif before.owed is not None and before.owed.tool == PAY:
+            assert decision.snapshot.held_by == "unknown-outcome"
+            assert (decision.effects, decision.budgets) == ((), ())
+
+    def check_absorbed(self, run: Till, event: Event, before: Snapshot, decision: Decision) -> None:
+        """What has ended has ended; what comes later is sealed once a kind."""
+        assert (decision.effects, decision.budgets) == ((), ())
+        assert decision.snapshot._replace(ignored=()) == before._replace(ignored=())
+        own = isinstance(event, EffectDone) and event.by_holder
+        kind = f"{type(event).__name__}{own}"
+        assert [draft.kind for draft in decision.drafts] == ["ignored"] * (kind not in run.ignored)
+        run.ignored.add(kind)
+
+    def check_limits(self, run: Till, before: Snapshot, decision: Decision, world: World) -> None:
+        """A step begins where every limit lets it, and only there; a payment is held by rule."""
+        for draft in decision.drafts:
+            step, tries = str(draft.body["step"]), draft.after.attempt > 1
+            if draft.kind == "intent" and draft.body.get("outcome") != "waiting":
+                run.spent["steps"] -= 1  # it was not yet begun when the limit was asked
+                assert world.short_of(run, step, tries=tries) == ""
+                run.spent["steps"] += 1
+                assert step != "pay" or world.holds(run) == ""
+            elif draft.kind == "suspended" and decision.snapshot.state == life.EXHAUSTED:
+                assert world.short_of(run, step, tries=tries) == draft.body["rule"]
+        if decision.snapshot.state == life.APPROVAL and before.state != life.APPROVAL:
+            assert decision.snapshot.held_by in ("unknown-outcome", world.holds(run))
+
+    def check_authority(self, run: Till, effect: Effect) -> None:
+        """What is handed out is owed, sealed, and a payment also granted now, for exactly this."""
+        now = run.scene.now
+        assert (now.owed, now.state, now.awaits) == (effect, life.ACTIVE, "")
+        assert effect.key in self.keys
+        if effect.tool != PAY:
+            assert effect.warrant is None
+            return
+        assert not self.revoked
+        assert self.at_ms < GRANT_ENDS_MS
+        assert dict(effect.args) == {"amount": run.amount, "payee": "acme"}
+        assert run.amount <= LARGE or "large" in now.approved
+        assert not run.paid
+        warrant = effect.warrant
+        assert warrant is not None
+        assert warrant.expires_ms <= min(self.at_ms + TTL_MS, GRANT_ENDS_MS)
+        authorize(warrant, binding(now.run, PROGRAM.hash, effect), at_ms=self.at_ms)
+
+    @invariant()
+    def accounts_hold_what_runs_did(self) -> None:
+        """No account is overdrawn, and each holds what its runs spent and have frozen."""
+        for agent in set(AGENTS):
+            assert min(self.accounts.left(agent).values()) >= 0
+        for run in self.runs:
+            name = run.scene.now.run
+            frozen, spent = run.frozen(), run.spent
+            assert self.accounts.of(self.accounts.frozen, name) == shared(frozen)
+            assert self.accounts.of(self.accounts.spent, name) == shared(spent)
+            used = {unit: spent[unit] + frozen.get(unit, 0) for unit in ("calls", "tokens", "EUR")}
+            assert run.scene.now.begun == spent["steps"]
+            ended = run.scene.now.state in ENDED
+            if not (ended and run.kept):
+                assert dict(run.scene.now.used) == {unit: n for unit, n in used.items() if n}
+
+    @invariant()
+    def values_come_back_from_bytes(self) -> None:
+        for run in self.runs:
+            now = run.scene.now
+            assert decode_snapshot(encode_snapshot(now)) == now
+
+    def teardown(self) -> None:
+        """What was sealed is a chain, and replay comes to the same values."""
+        for run in getattr(self, "runs", []):
+            scene = run.scene
+            check_chain(sealed(scene), run=scene.first.run)
+            assert replay(PROGRAM, scene.first, [event for event, _ in scene.heard]) == scene.now
+
+
+TestTills = Tills.TestCase
+TestTills.settings = settings(max_examples=200, stateful_step_count=30, derandomize=True)
+
+
+@pytest.mark.soak
+def test_many_long_runs() -> None:
+    run_state_machine_as_test(
+        Tills, settings=settings(max_examples=5_000, stateful_step_count=80, derandomize=True)
+    )

@@ -1,0 +1,376 @@
+"""What guards holds, pauses, budgets and warrants of a run."""
+
+import pytest
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.capabilities import grant_id
+from nanovm_core.core.events import (
+    AnswerArrived,
+    Approved,
+    DamageFound,
+    Declined,
+    DeliveryReceived,
+    EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
+    Event,
+    ForeignIntent,
+    KillRequested,
+    PauseRequested,
+    ProgramRefused,
+    ProposalReceived,
+    ResumeRequested,
+    RunStarted,
+    StepRequested,
+    TimePassed,
+)
+from nanovm_core.core.messages import Recorded, Reservation
+from nanovm_core.core.warrants import authorize, binding
+from nanovm_core.errors import RefusedError
+from tests.core.kit.refund_desk import Run
+from tests.core.kit.refund_runs import (
+    EVERY,
+    FUNDS,
+    GRANT_ENDS_MS,
+    HASH,
+    PROGRAM,
+    RECEIPT,
+    RUN,
+    Refund,
+    body,
+    code,
+    kinds,
+)
+
+HOUR_MS = 3_600_000
+
+
+def unknown() -> Refund:
+    """A run that waits for a person, for nobody knows whether its refund was made."""
+    run = Refund().to_refund()
+    run.feed(EffectUnknown, key=run.key, code="X-1", text="x")
+    return run
+
+
+def paused_at_refund() -> Refund:
+    """A run that was paused while its refund was owed."""
+    run = Refund().to_refund()
+    run.feed(PauseRequested)
+    return run
+
+
+# --- where an event belongs ------------------------------------------------------------------
+
+RESULTS = {EffectDone, EffectFailed, EffectUnknown, EffectWaiting}
+UNDER_WAY: set[type[Event]] = {PauseRequested, TimePassed, KillRequested}
+ALLOWED: dict[str, set[type[Event]]] = {
+    "negotiating": set(),
+    "ready": {RunStarted, KillRequested},
+    "owing": UNDER_WAY,
+    "waiting": UNDER_WAY,
+    "idle": UNDER_WAY,
+    "paused": {ResumeRequested, StepRequested, KillRequested},
+    "held": {Approved, Declined, KillRequested},
+    "exhausted": {ResumeRequested, KillRequested},
+}
+# What nobody says at any time, or not with these words, and so is refused for another reason.
+OTHERWISE = {AnswerArrived, ProposalReceived, ProgramRefused, ForeignIntent}
+
+
+def standing(where: str) -> Refund:
+    """A run in each of the states that take events."""
+    run = Refund()
+    if where == "negotiating":
+        run.now = run.now._replace(state=life.NEGOTIATION)
+    if where in ("negotiating", "ready"):
+        return run
+    run.start()
+    if where == "idle":
+        run.fail()
+    elif where == "waiting":
+        run.look_up(urgent=False)
+    elif where == "paused":
+        run.feed(PauseRequested)
+    elif where == "held":
+        run.look_up(note="odd")
+    elif where == "exhausted":
+        run.funds = {}
+        run.look_up()
+    return run
+
+
+@pytest.mark.parametrize("where", ALLOWED)
+def test_every_event_has_its_states_and_moves_nothing_elsewhere(where: str) -> None:
+    for kind, fields in EVERY.items():
+        run = standing(where)
+        before, allowed = run.now, kind in ALLOWED[where] or kind is DeliveryReceived
+        decision = run.feed(kind, **fields)
+        assert (code(decision) == "") is allowed, (where, kind)
+        if not allowed:
+            assert kinds(decision) == ["refused"]
+            asked = kind in RESULTS and where in ("owing", "paused")
+            assert code(decision) == ("FSM-001" if asked else "FSM-002") or kind in OTHERWISE
+            assert (run.now, decision.effects, decision.budgets) == (before, (), ())
+
+
+def test_message_names_the_program_of_the_genesis() -> None:
+    for kind in (DeliveryReceived, ResumeRequested, StepRequested):
+        run = standing("paused")
+        assert code(run.feed(kind, program="0" * 64)) == "PRG-010"
+        assert run.now.state == life.PAUSED
+
+
+def test_what_nobody_may_say_in_an_event_is_refused_and_sealed() -> None:
+    for kind, said in ((ProgramRefused, "PRG-011"), (ForeignIntent, "FSM-001")):
+        assert code(Refund().feed(kind, **EVERY[kind])) == said
+    assert code(Refund().feed(DamageFound)) == "FSM-002"
+
+
+# --- holds and approvals ---------------------------------------------------------------------
+
+
+def test_admission_holds_denies_and_asks_nobody_meanwhile() -> None:
+    run = Refund().to_ask(note="odd")
+    assert (run.now.state, run.now.held_by, run.now.owed) == (life.APPROVAL, "looks-odd", None)
+    assert [effect.step for effect in run.feed(Approved).effects] == ["ask"]
+    assert (run.now.held_by, run.now.approved) == ("", ("looks-odd",))
+    denied = Refund().to_ask(note="fraud")
+    assert denied.now.step == "apologise"
+
+
+def test_hold_of_the_call_lets_nothing_be_paid_until_a_person_says_so() -> None:
+    run = Refund().to_refund(amount_minor=5_000)
+    assert (run.now.state, run.now.held_by, run.now.owed) == (life.APPROVAL, "large", None)
+    assert run.now.reserved == ()
+    held = run.drafts[-1]
+    assert (held.kind, held.body["decision"]) == (
+        "suspended",
+        {"verdict": "HELD", "rules": ("large",)},
+    )
+    lifted = run.feed(Approved)
+    assert [effect.tool for effect in lifted.effects] == ["money.refund"]
+    assert run.now.approved == ("large",)
+
+
+def test_hold_that_nobody_may_lift_is_not_lifted() -> None:
+    run = Refund().to_refund(amount_minor=666)
+    assert run.now.held_by == "never"
+    assert code(run.feed(Approved)) == "POL-021"
+    assert run.now.held_by == "never"
+
+
+def test_call_is_judged_again_at_the_moment_that_counts() -> None:
+    run = Refund().to_refund(amount_minor=5_000)
+    run.runtime["history"] = (Recorded(run.at_ms, "money.refund", "called"),)
+    run.feed(Approved)
+    assert (run.now.step, run.now.call) == ("apologise", None)
+    revoked = Refund().to_refund(amount_minor=5_000)
+    revoked.runtime["revoked"] = frozenset({grant_id(PROGRAM.grants["money.refund"])})
+    revoked.feed(Approved)
+    assert revoked.now.step == "apologise"
+
+
+def test_call_that_nobody_judged_is_not_made() -> None:
+    run = Refund().to_refund(amount_minor=5_000)
+    run.now = run.now._replace(call=None)
+    run.feed(Approved)
+    assert (run.now.step, run.why) == ("apologise", "FSM-004")
+
+
+def test_own_call_of_a_granted_tool_is_held_to_its_grant() -> None:
+    run = Refund().to_refund()
+    run.runtime["revoked"] = frozenset({grant_id(PROGRAM.grants["letters.send"])})
+    run.done(RECEIPT)
+    assert (run.now.state, run.why) == (life.FAILED, "CAP-008")
+
+
+def test_outcome_nobody_knows_is_looked_into_under_the_same_key() -> None:
+    run = unknown()
+    key, held = run.key, run.now.reserved
+    assert run.now.held_by == "unknown-outcome"
+    assert (code(run.done(RECEIPT)), code(run.fail())) == ("FSM-002", "FSM-002")
+    looked = run.feed(Approved)
+    assert ([effect.key for effect in looked.effects], run.now.reserved) == ([key], held)
+
+
+def test_payment_under_way_keeps_its_warrant_from_one_suspension_to_another() -> None:
+    run = paused_at_refund()
+    warrant = run.owed.warrant
+    run.feed(EffectUnknown, key=run.key, code="X-1", text="x")
+    assert (run.now.state, run.owed.warrant) == (life.APPROVAL, warrant)
+    assert code(run.feed(KillRequested)) == "FSM-009"
+
+
+def test_late_payment_is_looked_into_with_time_to_answer() -> None:
+    for waits in (False, True):
+        run = Refund().to_refund()
+        key = run.key
+        if waits:
+            run.feed(EffectWaiting, key=key)
+        run.feed(TimePassed, after_ms=120_000)
+        assert run.now.held_by == "unknown-outcome"
+        looked = run.feed(Approved, after_ms=HOUR_MS)
+        assert [effect.key for effect in looked.effects] == [key]
+        assert (run.now.state, run.now.awaits) == (life.ACTIVE, "")
+        assert run.now.deadline_ms == run.at_ms + 120_000
+
+
+def test_effect_is_handed_out_again_only_while_its_grant_is_in_force() -> None:
+    run = paused_at_refund()
+    before = run.now
+    run.runtime["revoked"] = frozenset({grant_id(PROGRAM.grants["money.refund"])})
+    resumed = run.feed(ResumeRequested, program=HASH)
+    assert (code(resumed), resumed.effects, run.now) == ("CAP-008", (), before)
+
+
+def test_giving_up_on_an_unknown_outcome_gives_no_money_back() -> None:
+    run = unknown()
+    given_up = run.feed(Declined)
+    assert (run.why, given_up.budgets) == ("POL-023", ())
+    assert run.now.used["EUR"] == 3_000
+    held = Refund().to_refund(amount_minor=5_000)
+    held.feed(Declined)
+    assert held.why == "POL-022"
+
+
+# --- pauses and steps ------------------------------------------------------------------------
+
+
+def test_paused_run_takes_its_answer_and_begins_nothing() -> None:
+    run = paused_at_refund()
+    taken = run.done(RECEIPT)
+    assert (kinds(taken), taken.effects, run.now.state) == (["result"], (), life.PAUSED)
+    assert run.now.step == "letter"
+
+
+def test_paused_run_in_memory_does_nothing_of_what_is_owed() -> None:
+    run = Run()
+    run.tell(RunStarted)
+    run.tell(PauseRequested)
+    before = run.snapshot
+    assert before.owed is not None
+    assert run.run() == before
+
+
+def test_one_step_is_one_step() -> None:
+    run = Refund(stepping=True)
+    run.start()
+    assert kinds(run.look_up()) == ["result", "suspended"]
+    for step in ("route", "ask"):
+        assert (run.now.state, run.now.owed, run.now.step) == (life.PAUSED, None, step)
+        run.feed(StepRequested, program=HASH)
+    run.propose()
+    assert (run.now.state, run.now.owed, run.now.step) == (life.PAUSED, None, "judge")
+    run.feed(StepRequested, program=HASH)
+    assert (run.now.state, run.now.step) == (life.PAUSED, "refund")
+    run.feed(ResumeRequested, program=HASH)
+    run.done(RECEIPT)
+    assert run.owed.step == "letter"
+
+
+def test_warrant_falls_with_a_suspension_and_a_new_one_is_sealed() -> None:
+    run = paused_at_refund()
+    first = run.owed.warrant
+    resumed = run.feed(ResumeRequested, program=HASH, after_ms=HOUR_MS)
+    warrant = run.owed.warrant
+    assert first is not None
+    assert warrant is not None
+    assert warrant.expires_ms == run.at_ms + 600_000
+    assert kinds(resumed) == ["resumed"]
+    assert body(resumed)["warrant"] == {"id": warrant.id, "expires_ms": warrant.expires_ms}
+    bound = binding(RUN, HASH, run.owed)
+    authorize(warrant, bound, run.at_ms)
+    with pytest.raises(RefusedError, match="CAP-021"):
+        authorize(first, bound, run.at_ms)
+
+
+def test_suspension_costs_neither_time_nor_deadline() -> None:
+    run = Refund().to_refund()
+    left_ms, ran_ms = run.now.deadline_ms - run.at_ms, run.at_ms - run.now.started_ms
+    run.feed(PauseRequested)
+    run.feed(ResumeRequested, program=HASH, after_ms=5 * HOUR_MS)
+    assert run.now.deadline_ms - run.at_ms == left_ms - 10
+    assert run.at_ms - run.now.started_ms == ran_ms + 10
+    run.feed(PauseRequested)
+    started_ms = run.now.started_ms
+    run.feed(ResumeRequested, program=HASH, after_ms=-HOUR_MS)
+    assert run.now.started_ms == started_ms
+
+
+def test_pause_gives_a_wait_no_more_time_than_the_program() -> None:
+    run = paused_at_refund()
+    run.feed(EffectWaiting, key=run.key, after_ms=HOUR_MS)
+    run.feed(ResumeRequested, program=HASH, after_ms=HOUR_MS)
+    assert run.now.deadline_ms == run.at_ms + 120_000
+
+
+# --- budgets, time and warrants --------------------------------------------------------------
+
+
+def test_payment_is_owed_with_its_authority_and_its_money() -> None:
+    run = Refund().to_ask()
+    paying = run.propose()
+    warrant = run.owed.warrant
+    assert warrant is not None
+    authorize(warrant, binding(RUN, HASH, run.owed), run.at_ms)
+    assert warrant.expires_ms == run.at_ms + 600_000
+    assert Reservation("workspace/EUR", 3_000) in paying.budgets
+    assert Reservation("workspace/steps", 0, 1) in paying.budgets
+    sealed = body(paying, -1)
+    assert paying.drafts[-1].kind == "intent"
+    assert sealed["decision"] == {"verdict": "ACCEPTED", "rules": ("small",)}
+    assert sealed["budget"]["left"]["workspace/EUR"] == 47_000
+    assert run.now.used["EUR"] == 3_000
+    letter = body(run.done(RECEIPT), -1)
+    assert (letter["tool"], letter["decision"]["rules"]) == ("letters.send", ())
+
+
+def test_warrant_ends_with_the_grant() -> None:
+    run = Refund()
+    run.at_ms = GRANT_ENDS_MS - 1_000
+    run.to_refund()
+    assert run.owed.warrant is not None
+    assert run.owed.warrant.expires_ms == GRANT_ENDS_MS
+
+
+@pytest.mark.parametrize(
+    ("account", "step", "said"),
+    [
+        ("workspace/EUR", "judge", "BUD-001"),
+        ("agent/tokens", "ask", "BUD-004"),
+        ("workspace/steps", "look_up", "BUD-003"),
+    ],
+)
+def test_empty_account_suspends_and_a_filled_one_goes_on(
+    account: str, step: str, said: str
+) -> None:
+    run = Refund()
+    run.funds = {**FUNDS, account: 0}
+    run.to_refund() if step == "judge" else run.to_ask() if step == "ask" else run.start()
+    assert (run.now.state, run.now.owed) == (life.EXHAUSTED, None)
+    assert run.why == said
+    run.funds = FUNDS
+    assert len(run.feed(ResumeRequested, program=HASH).effects) == 1
+
+
+def test_steps_of_a_run_come_to_an_end() -> None:
+    run = Refund()
+    run.start()
+    for _ in range(2):
+        run.fail()
+        run.feed(TimePassed, after_ms=10_000)
+    run.look_up()
+    run.propose()
+    run.fail()
+    assert (run.now.begun, run.now.state) == (6, life.ACTIVE)
+    run.done(RECEIPT)
+    assert (run.now.state, run.why) == (life.EXHAUSTED, "BUD-003")
+
+
+def test_time_of_a_run_comes_to_an_end() -> None:
+    run = Refund()
+    run.start()
+    run.at_ms += HOUR_MS
+    run.look_up()
+    assert (run.now.state, run.why) == (life.EXHAUSTED, "BUD-005")

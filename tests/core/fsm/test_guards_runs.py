@@ -1,0 +1,364 @@
+"""What guards results, attempts, waits and proposals of a run."""
+
+from typing import Any
+
+import pytest
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.events import (
+    AnswerArrived,
+    Approved,
+    EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
+    Event,
+    PauseRequested,
+    ProposalReceived,
+    ResumeRequested,
+    TimePassed,
+)
+from nanovm_core.core.fsm.effects import effect_key
+from nanovm_core.core.fsm.results import backoff_ms
+from nanovm_core.core.messages import Reservation, RunId
+from tests.core.kit.refund_runs import (
+    BUYER,
+    HASH,
+    PROGRAM,
+    RECEIPT,
+    RUN,
+    START_MS,
+    Refund,
+    body,
+    code,
+    kinds,
+    secret,
+)
+
+
+def answer(desk: Refund, **change: Any) -> Any:
+    """An answer from elsewhere to what the run waits for."""
+    good = {"run": RUN, "program": HASH, "key": desk.now.awaits}
+    return desk.feed(AnswerArrived, **{**good, **change})
+
+
+# --- results ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [EffectDone, EffectFailed, EffectUnknown, EffectWaiting])
+def test_result_is_taken_from_the_worker_on_this_very_effect(kind: type[Event]) -> None:
+    said: dict[str, Any] = (
+        {"code": "X-1", "text": "x"} if kind in (EffectFailed, EffectUnknown) else {}
+    )
+    run = Refund().to_refund()
+    before, key = run.now, run.key
+    assert code(run.feed(kind, key="0" * 64, **said)) == "FSM-001"
+    assert code(run.feed(kind, key="", **said)) == "FSM-001"
+    assert code(run.feed(kind, key=key, by_holder=False, **said)) == "FSM-012"
+    assert run.now == before
+    assert code(run.feed(kind, key=key, **said)) == ""
+    again = run.feed(kind, key=key, **said)
+    assert code(again) in ("FSM-001", "FSM-002", "FSM-015")
+    assert (again.effects, again.budgets) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("out", "secrets", "said"),
+    [
+        ({"receipt": RECEIPT.ref, "amount_minor": 1}, [RECEIPT], "FSM-007"),
+        ({"receipt": 7}, [], "FSM-007"),
+        ({"receipt": "Jane Doe"}, [], "PII-001"),
+        ({"receipt": RECEIPT.ref}, [], "PII-001"),
+        ({"receipt": RECEIPT.ref}, [secret("buyer", 4)], "PII-001"),
+    ],
+)
+def test_step_fills_its_own_slots_with_what_fits(out: Any, secrets: Any, said: str) -> None:
+    run = Refund().to_refund()
+    refused = run.feed(EffectDone, key=run.key, out=out, secrets=tuple(secrets))
+    assert code(refused) == said
+    assert run.now.owed is not None
+    run.done(RECEIPT)
+    assert run.now.step == "letter"
+    assert "draft" not in run.now.slots
+
+
+def test_nothing_is_owed_or_charged_twice_by_a_result() -> None:
+    run = Refund().to_refund()
+    key = run.key
+    assert run.now.reserved
+    paid = run.done(RECEIPT)
+    assert Reservation("workspace/EUR", -3_000, 3_000) in paid.budgets
+    assert (run.now.used["EUR"], run.now.call) == (3_000, None)
+    assert run.key != key
+    assert run.done().snapshot.state == life.COMPLETED
+    assert (run.now.owed, run.now.reserved) == (None, ())
+
+
+def test_plain_result_does_not_stand_in_for_a_proposal() -> None:
+    run = Refund().to_ask()
+    assert code(run.done()) == "FSM-004"
+    assert code(run.feed(EffectWaiting, key=run.key)) == "FSM-015"
+    assert run.now.call is None
+
+
+# --- retries, failures, deadlines ------------------------------------------------------------
+
+
+def test_each_attempt_has_a_key_of_its_own_and_they_end() -> None:
+    run = Refund().to_refund()
+    first, frozen = run.owed, run.now.reserved
+    again = run.fail()
+    assert (kinds(again), run.owed.attempt) == (["failed", "intent"], 2)
+    assert again.budgets == (Reservation("workspace/steps", 0, 1),)
+    assert run.key != first.key
+    assert run.now.reserved == frozen
+    last = run.fail()
+    assert (run.now.step, run.now.attempt, run.now.call) == ("apologise", 1, None)
+    assert Reservation("workspace/EUR", -3_000) in last.budgets
+    assert (run.now.reserved, run.now.used.get("EUR", 0)) == ((), 0)
+
+
+def test_attempts_of_one_step_are_not_those_of_the_next() -> None:
+    run = Refund()
+    run.start()
+    run.fail()
+    run.feed(TimePassed, after_ms=2_000)
+    run.look_up()
+    assert (run.owed.step, run.owed.attempt) == ("ask", 1)
+    run.propose(amount_minor=3_001)
+    run.propose()
+    assert (run.owed.step, run.owed.attempt, run.now.refused) == ("refund", 1, 0)
+
+
+def test_failure_without_retry_is_the_last_one() -> None:
+    run = Refund()
+    run.start()
+    assert kinds(run.fail(retry=False)) == ["failed", "terminal"]
+    assert run.now.state == life.FAILED
+
+
+def test_next_attempt_waits_longer_each_time_and_never_too_long() -> None:
+    run = Refund()
+    run.start()
+    waits = []
+    for _ in range(2):
+        run.fail()
+        assert (run.now.state, run.now.owed) == (life.IDLE, None)
+        waits.append(run.now.deadline_ms - run.at_ms)
+        assert run.feed(TimePassed, after_ms=waits[-1] - 1).drafts == ()
+        assert kinds(run.feed(TimePassed, after_ms=1)) == ["intent"]
+    assert 1_000 <= waits[0] <= 1_250
+    assert 1_500 <= waits[1] <= 1_875
+    step = PROGRAM.steps["look_up"]
+    runs = [run.now._replace(run=RunId(str(n)), attempt=1) for n in range(20)]
+    assert len({backoff_ms(each, step) for each in runs}) > 10
+    assert backoff_ms(run.now._replace(attempt=10**15), step) <= 1_875
+
+
+def test_paused_run_tries_nothing_new() -> None:
+    run = Refund().to_refund()
+    run.feed(PauseRequested)
+    failed = run.fail()
+    assert (kinds(failed), failed.effects, run.now.state) == (["failed"], (), life.PAUSED)
+    resumed = run.feed(ResumeRequested, program=HASH)
+    assert [effect.attempt for effect in resumed.effects] == [2]
+
+
+def test_every_intent_has_a_deadline_and_nothing_happens_before_it() -> None:
+    run = Refund()
+    run.start()
+    assert run.now.deadline_ms == run.at_ms + 60_000
+    assert run.feed(TimePassed, after_ms=59_999).drafts == ()
+    late = run.feed(TimePassed, after_ms=1)
+    assert (kinds(late), body(late)["rule"]) == (["failed"], "FSM-014")
+
+
+def test_late_payment_is_not_made_again_but_looked_into() -> None:
+    run = Refund().to_refund()
+    key = run.key
+    late = run.feed(TimePassed, after_ms=120_000)
+    assert (late.effects, late.budgets) == ((), ())
+    assert (run.now.state, run.now.held_by) == (life.APPROVAL, "unknown-outcome")
+    assert run.feed(Approved).effects[0].key == key
+
+
+def test_clock_moves_nothing_that_has_no_deadline_or_holds_still() -> None:
+    run = Refund().to_refund()
+    run.feed(PauseRequested)
+    assert code(run.feed(TimePassed, after_ms=10**6)) == "FSM-002"
+    other = Refund().to_refund()
+    other.now = other.now._replace(deadline_ms=0)
+    assert other.feed(TimePassed, after_ms=10**6).drafts == ()
+
+
+# --- answers from elsewhere ------------------------------------------------------------------
+
+
+def waiting(**said: Any) -> Refund:
+    """A run whose refund is under way."""
+    run = Refund().to_refund()
+    run.feed(EffectWaiting, key=run.key, **said)
+    return run
+
+
+def test_answer_from_elsewhere_names_all_and_works_once() -> None:
+    run = waiting()
+    key = run.now.awaits
+    for change, said in (
+        ({"program": "0" * 64}, "PRG-010"),
+        ({"run": "another-run"}, "FSM-015"),
+        ({"key": "0" * 64}, "FSM-015"),
+    ):
+        assert code(answer(run, **change)) == said
+    out = {"out": {"receipt": RECEIPT.ref}, "secrets": (RECEIPT,)}
+    assert code(answer(run, **out)) == ""
+    assert (run.now.step, run.now.awaits) == ("letter", "")
+    assert code(answer(run, key=key, **out)) == "FSM-015"
+    assert code(answer(run, key="")) == "FSM-015"
+
+
+def test_worker_neither_answers_twice_nor_puts_the_deadline_off() -> None:
+    run = waiting(until_ms=START_MS + 10**9)
+    assert run.now.deadline_ms == run.at_ms + 120_000
+    assert waiting(until_ms=START_MS + 1_000).now.deadline_ms == START_MS + 1_000
+    run.feed(PauseRequested)
+    for kind in (EffectDone, EffectWaiting):
+        assert code(run.feed(kind, key=run.key)) == "FSM-015"
+    resumed = run.feed(ResumeRequested, program=HASH)
+    assert (resumed.effects, run.now.state) == ((), life.WAITING)
+
+
+def test_answer_moves_a_run_that_a_person_decides_about_once() -> None:
+    run = waiting()
+    run.feed(TimePassed, after_ms=120_000)
+    assert run.now.state == life.APPROVAL
+    key = run.now.awaits
+    assert code(answer(run)) == ""
+    run.feed(PauseRequested)
+    assert code(answer(run, key=key)) == "FSM-015"
+
+
+def test_wait_step_has_a_key_that_nobody_guesses_and_an_end() -> None:
+    run = Refund().to_ask(urgent=False)
+    assert (run.now.state, run.now.step) == (life.WAITING, "cool_off")
+    assert run.now.awaits == effect_key(run.now, "cool_off", "", 1)
+    assert run.feed(TimePassed, after_ms=1_799_999).drafts == ()
+    late = run.feed(TimePassed, after_ms=1)
+    assert (body(late)["rule"], run.now.step) == ("FSM-014", "apologise")
+
+
+def test_key_names_run_step_tool_and_attempt() -> None:
+    now = Refund().now
+    keys = {
+        effect_key(now, "a", "b", 1),
+        effect_key(now._replace(run=RunId("other")), "a", "b", 1),
+        effect_key(now, "c", "b", 1),
+        effect_key(now, "a", "c", 1),
+        effect_key(now, "a", "b", 2),
+    }
+    assert len(keys) == 5
+
+
+# --- proposals -------------------------------------------------------------------------------
+
+
+def test_refused_answers_are_counted_paid_for_and_end() -> None:
+    run = Refund().to_ask()
+    key = run.key
+    refused = run.propose(amount_minor=3_001, tokens=700)
+    assert (code(refused), kinds(refused), run.now.refused) == (
+        "POL-010",
+        ["refused", "intent"],
+        1,
+    )
+    assert Reservation("agent/tokens", -8_192, 700) in refused.budgets
+    assert (run.now.used["tokens"], run.key != key) == (700 + 8_192, True)
+    last = run.propose(amount_minor=3_001, tokens=300)
+    assert (code(last), run.now.step, run.now.call) == ("POL-010", "apologise", None)
+    assert run.now.refused == 0
+    assert run.now.used["tokens"] == 1_000
+    assert run.why == "FSM-005"
+
+
+def test_count_of_tokens_by_anybody_else_is_all_that_was_reserved() -> None:
+    run = Refund().to_ask()
+    raw = b'{"tool": "money.refund", "args": {"amount_minor": 3000, "to": "{{buyer}}"}}'
+    for said in (b"no", raw):
+        given: dict[str, Any] = {"raw": said, "key": run.key, "tokens": 1, "by_holder": False}
+        decision = run.feed(ProposalReceived, **given)
+        assert Reservation("agent/tokens", -8_192, 8_192) in decision.budgets
+    assert run.now.step == "refund"
+
+
+def test_accepted_answer_pays_for_the_tokens_it_used() -> None:
+    run = Refund().to_ask()
+    assert Reservation("agent/tokens", -8_192, 250) in run.propose(tokens=250).budgets
+    assert run.now.used["tokens"] == 250
+
+
+def test_call_is_made_as_it_was_judged() -> None:
+    run = Refund().to_ask()
+    run.propose(to="{{buyer}}")
+    assert run.owed.args == {"amount_minor": 3_000, "to": BUYER.ref}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, "FSM-004"),
+        ({"tool": "wire_transfer"}, "CAP-001"),
+        ({"tool": "orders.look_up"}, "CAP-001"),
+        ({"tool": "letters.send"}, "CAP-002"),
+        ({"extra": 1}, "CAP-003"),
+    ],
+)
+def test_proposal_that_nobody_asked_for_is_told_by_its_first_fault(change: Any, said: str) -> None:
+    for run in (Refund().to_refund(), Refund().to_letter()):
+        owed = run.now.owed
+        assert code(run.propose(**change)) == said
+        assert (run.now.owed, run.now.refused) == (owed, 0)
+
+
+def test_proposal_counts_under_the_open_question_alone() -> None:
+    run = Refund().to_ask()
+    before = run.now
+    raw = b'{"tool": "money.refund", "args": {"amount_minor": 3000, "to": "%s"}}'
+    raw = raw.replace(b"%s", BUYER.ref.encode())
+    for key in ("", "0" * 64):
+        assert code(run.feed(ProposalReceived, raw=raw, key=key)) == "FSM-004"
+        assert code(run.feed(ProposalReceived, raw=b"{", key=key)).startswith("CAP-")
+    assert run.now == before
+
+
+def test_question_whose_outcome_nobody_knows_takes_no_answer() -> None:
+    run = Refund().to_ask()
+    run.feed(EffectUnknown, key=run.key, code="X-1", text="x")
+    before = run.now
+    assert code(run.propose()) == "FSM-004"
+    assert code(run.propose(amount_minor=0)) != ""
+    assert code(run.propose(tool="wire_transfer")) == "CAP-001"
+    assert run.now == before
+
+
+def test_granted_tool_is_no_answer_where_the_step_does_not_accept_it() -> None:
+    run = Refund().to_ask()
+    raw = b'{"tool": "letters.send", "args": {"to": "%s"}}'.replace(b"%s", BUYER.ref.encode())
+    assert code(run.feed(ProposalReceived, raw=raw, key=run.key)) == "CAP-002"
+
+
+def test_paused_run_asks_nothing_after_a_refused_answer() -> None:
+    run = Refund().to_ask()
+    run.feed(PauseRequested)
+    refused = run.propose(amount_minor=3_001)
+    assert (code(refused), kinds(refused), refused.effects) == ("POL-010", ["refused"], ())
+    assert code(run.propose()) == "FSM-004"
+
+
+def test_refused_proposal_is_kept_by_ref_with_its_commitment() -> None:
+    run = Refund().to_ask()
+    kept = secret("order", 77)
+    refused = run.feed(ProposalReceived, raw=b"{", key=run.key, secret=kept)
+    assert body(refused)["in"] == {"order": kept.ref}
+    assert body(refused)["secrets"] == ({"slot": "order", "ref": kept.ref, "c": kept.c},)
+    assert refused.refusal is not None
+    assert refused.refusal.where.startswith("nanovm_core/core/proposals.py:")

@@ -1,0 +1,235 @@
+"""What cannot be sealed is refused or cut, whoever says it, and never raised."""
+
+from typing import Any
+
+import pytest
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.canonical import SIZE_BYTES_MAX
+from nanovm_core.core.envelope import encode_snapshot
+from nanovm_core.core.events import (
+    AnswerArrived,
+    EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
+    Event,
+    PauseRequested,
+    ProposalReceived,
+)
+from nanovm_core.core.fsm import begin, sealable
+from nanovm_core.core.messages import Commitment, Decision
+from nanovm_core.errors import RefusedError
+from nanovm_core.loading import load_program
+from nanovm_core.vm import Done, Failed, Unknown, sealed
+from tests.core.kit.refund_desk import Run, Till
+from tests.core.kit.refund_runs import (
+    BUYER,
+    DRAFT,
+    HASH,
+    ORDER,
+    PROGRAM,
+    RUN,
+    START_MS,
+    TEXT,
+    Refund,
+    body,
+    code,
+    under,
+)
+
+HALF = "half of a pair: \ud800"
+ODD: tuple[Any, ...] = (HALF, "x" * 5_000, 5, b"x", ["x"])
+OUT = {"amount_minor": 1, "urgent": True, "buyer": BUYER.ref, "draft": DRAFT.ref}
+
+
+def fed(to: Refund, kind: type[Event], /, **fields: Any) -> Decision:
+    """Feed an event, and seal what was decided: there is nothing that cannot be."""
+    decision = to.feed(kind, **fields)
+    list(sealed((), decision))
+    return decision
+
+
+def started() -> Refund:
+    run = Refund()
+    run.start()
+    return run
+
+
+def long(count: int) -> Refund:
+    """A run of a program whose first step fills so many texts."""
+    more = "".join(f'text{n} = {{ type = "string" }}\n' for n in range(count))
+    names = "".join(f', "text{n}"' for n in range(count))
+    text = TEXT.replace("[slots]\n", f"[slots]\n{more}").replace('"draft"]', f'"draft"{names}]', 1)
+    run = Refund()
+    under(run, load_program(text.encode()))
+    run.start()
+    return run
+
+
+@pytest.mark.parametrize("said", ODD)
+@pytest.mark.parametrize("kind", [EffectFailed, EffectUnknown])
+def test_failure_is_taken_whatever_its_words(kind: type[Event], said: Any) -> None:
+    run = started()
+    decision = fed(run, kind, key=run.key, code=said, text=said, actor=said)
+    assert decision.refusal is None
+    assert run.now.owed is None or run.now.state == life.APPROVAL
+    assert 0 < len(str(body(decision)["rule"])) <= sealable.NAME_MAX
+    assert decision.drafts[0].actor in ("?", "runtime")
+
+
+@pytest.mark.parametrize("said", ODD)
+def test_failure_that_is_awaited_is_taken_whatever_its_words(said: Any) -> None:
+    run = started()
+    run.look_up(urgent=False)
+    key = run.now.awaits
+    decision = fed(run, AnswerArrived, run=RUN, program=HASH, key=key, code=said, text=said)
+    assert (decision.refusal, run.now.step) == (None, "apologise")
+
+
+def test_words_are_cut_and_not_lost() -> None:
+    run = started()
+    fed(run, EffectUnknown, key=run.key, code="X-1", text="it broke: " + "x" * 5_000)
+    assert run.now.reason is not None
+    assert run.now.reason[1][:11] == "it broke: x"
+    assert len(run.now.reason[1]) == sealable.SAID_MAX
+
+
+def test_answer_without_a_code_is_no_failure() -> None:
+    run = started()
+    run.look_up(urgent=False)
+    key, none = run.now.awaits, None
+    fed(run, AnswerArrived, run=RUN, program=HASH, key=key, code=none, text=none)
+    assert run.now.step == "ask"
+
+
+MANY = tuple(Commitment("buyer", BUYER.ref, f"{n:064x}") for n in range(sealable.SECRETS_MAX + 1))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"outcome": odd} for odd in (HALF, "x" * 201, 5)),
+        {"outcome": HALF, "out": {}, "secrets": ()},
+        *({"actor": odd} for odd in (HALF, "x" * 201, 5)),
+        *({"out": odd} for odd in (5, [("amount_minor", 1)])),
+        *({"secrets": odd} for odd in (5, "x", MANY, [("buyer", BUYER.ref, "c")])),
+        *({"secrets": (Commitment("buyer", BUYER.ref, odd),)} for odd in ODD),
+        *({"secrets": (Commitment(odd, BUYER.ref, "c"),)} for odd in ODD),
+    ],
+)  # fmt: skip
+def test_answer_that_cannot_be_sealed_is_refused(fields: Any) -> None:
+    run = started()
+    before = run.now
+    given = {"key": run.key, "out": OUT, "secrets": (BUYER, DRAFT), **fields}
+    assert code(fed(run, EffectDone, **given)) == "FSM-017"
+    assert run.now == before
+    run.look_up(urgent=False)
+    before = run.now
+    given = {"run": RUN, "program": HASH, "key": run.now.awaits, **fields}
+    assert code(fed(run, AnswerArrived, **given)) == "FSM-017"
+    assert run.now == before
+
+
+@pytest.mark.parametrize("actor", [HALF, "x" * 201, 5])
+def test_request_by_somebody_without_a_name_is_refused(actor: Any) -> None:
+    run = started()
+    decision = fed(run, PauseRequested, actor=actor)
+    assert (code(decision), decision.drafts[0].actor) == ("FSM-017", "?")
+    assert fed(run, PauseRequested, actor="x" * sealable.NAME_MAX).refusal is None
+
+
+@pytest.mark.parametrize("until", [HALF, 0.5, None])
+def test_wait_until_no_time_is_refused(until: Any) -> None:
+    run = started()
+    assert code(fed(run, EffectWaiting, key=run.key, until_ms=until)) == "FSM-017"
+
+
+@pytest.mark.parametrize("tokens", [HALF, 0.5, None, 2**80])
+def test_tokens_that_are_no_number_are_all_that_was_reserved(tokens: Any) -> None:
+    run = Refund().to_ask()
+    (frozen,) = (each for each in run.now.reserved if each.account == "run/tokens")
+    decision = fed(run, ProposalReceived, raw=b"no", key=run.key, tokens=tokens)
+    spent = sum(each.spent for each in decision.budgets if each.account == "agent/tokens")
+    assert (code(decision), spent) == ("CAP-010", frozen.reserved)
+
+
+@pytest.mark.parametrize("raw", ["{}", None, bytearray(b"{}")])
+def test_proposal_that_is_no_bytes_is_none(raw: Any) -> None:
+    run = Refund().to_ask()
+    assert code(fed(run, ProposalReceived, raw=raw, key=run.key)) == "CAP-010"
+
+
+def test_proposal_whose_secret_cannot_be_sealed_is_refused_without_it() -> None:
+    run = Refund().to_ask()
+    odd = Commitment("draft", DRAFT.ref, HALF)
+    decision = fed(run, ProposalReceived, raw=b"{}", key=run.key, secret=odd)
+    assert code(decision) == "FSM-017"
+    assert "secrets" not in decision.drafts[0].body
+    assert run.now.refused == 1
+
+
+# --- the whole -------------------------------------------------------------------------------
+
+
+def test_slots_are_bounded_together() -> None:
+    most = sealable.SLOTS_BYTES_MAX
+    run = long(4)
+    texts = {f"text{n}": "\u0001" * (most // 25) for n in range(4)}
+    given = {**OUT, "note": "n", **texts}
+    decision = fed(run, EffectDone, key=run.key, out=given, secrets=(BUYER, DRAFT))
+    assert decision.refusal is None
+    assert most * 0.9 < len(encode_snapshot(run.now)) < SIZE_BYTES_MAX // 3
+    run = long(4)
+    over = {**given, "text0": "\u0001" * (most // 6)}
+    decision = fed(run, EffectDone, key=run.key, out=over, secrets=(BUYER, DRAFT))
+    assert code(decision) == "FSM-017"
+    plain = {**given, "text0": "x" * (most // 6), "text1": "", "text2": "", "text3": ""}
+    assert fed(run, EffectDone, key=run.key, out=plain, secrets=(BUYER, DRAFT)).refusal is None
+
+
+def test_run_begins_with_what_can_be_sealed() -> None:
+    given = {"at_ms": START_MS, "actor": "clerk"}
+    for slots, secrets in (
+        ({"note": "x" * sealable.SLOTS_BYTES_MAX}, []),
+        ({"order": ORDER.ref}, [ORDER, *MANY]),
+    ):
+        with pytest.raises(RefusedError) as caught:
+            begin(PROGRAM, RUN, slots, secrets, **given)  # type: ignore[arg-type]
+        assert caught.value.code == "FSM-017"
+
+
+def test_late_result_that_cannot_be_sealed_says_nothing() -> None:
+    ended = started()
+    ended.now = ended.now._replace(state=life.COMPLETED, owed=None)
+    for out in (5, {"note": "x" * sealable.SLOTS_BYTES_MAX}, {"note": HALF}):
+        run = Refund()
+        run.now = ended.now
+        assert body(fed(run, EffectDone, key="k", out=out, actor=HALF)).get("out", {}) == {}
+
+
+# --- in memory -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "stands"),
+    [
+        (Done(out=5), "awaiting_approval issue FSM-017"),  # type: ignore[arg-type]
+        (Done(out={"receipt": HALF}), "awaiting_approval issue FSM-007"),
+        (Done(out={HALF: "x"}), "awaiting_approval issue FSM-007"),
+        (Done(secrets=(Commitment("x", HALF, "c"),)), "awaiting_approval issue FSM-017"),
+        (Failed(code="X", text=HALF), "completed apologise"),
+        (Unknown(code=HALF, text="?"), "awaiting_approval issue half of a pair: ?"),
+    ],
+)
+def test_tool_whose_answer_cannot_be_taken_counts_as_broken(answer: Any, stands: str) -> None:
+    run = Run(Till(answer), order="A-1").go()
+    assert run.stands == stands
+    assert len(run.till.asked) == 1
+    run.verify()
+
+
+def test_model_that_says_no_bytes_is_refused_until_it_may_say_no_more() -> None:
+    run = Run(order="A-1", model=lambda _: "{}").go()  # type: ignore[arg-type,return-value]
+    assert run.stands.startswith("completed apologise")
+    assert run.till.asked == []

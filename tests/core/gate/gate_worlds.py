@@ -1,0 +1,323 @@
+"""Worlds to judge in, from a seed: tools, grants, rules, budgets, facts, and calls of all sorts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from nanovm_core.conditions import parse
+from nanovm_core.core.budget import Budget, Limits
+from nanovm_core.core.capabilities import (
+    ArgSpec,
+    Constraint,
+    Grant,
+    Money,
+    Source,
+    Tool,
+    grant_id,
+)
+from nanovm_core.core.gate import Facts, Gate, compile_gate
+from nanovm_core.core.messages import Recorded, Scalar
+from nanovm_core.core.policy import Policy, PolicyRule, Window
+from tests.core.gate.gate_oracle import Rule, Unknown, World
+from tests.core.kit.builders import ref
+
+NOW_MS = 1_700_000_000_000
+MODES = {
+    "amount": "clear",
+    "currency": "clear",
+    "payee": "placeholder",
+    "memo": "text",
+    "status": "clear",
+    "secret": "hidden",
+}
+CURRENCIES = ("EUR", "USD", "SEK", "XTS", "JPY")
+WINDOWS = (
+    Window(name="recent", counts="calls", within_ms=60_000),
+    Window(name="broken", counts="failures", within_ms=600_000, scope="agent"),
+    Window(name="naughty", counts="refusals", within_ms=60_000),
+    Window(name="row", counts="failures_in_a_row"),
+)
+
+
+def read(context: Any, path: str, kind: type) -> Any:
+    """A variable of the context, of exactly this type."""
+    for name in path.split("."):
+        if name not in context:
+            raise Unknown
+        context = context[name]
+    if type(context) is not kind:
+        raise Unknown
+    return context
+
+
+Told = tuple[str, Callable[[Mapping[str, object]], bool]]
+
+
+SURROUNDINGS: tuple[Told, ...] = (
+    ("$history.recent > 3", lambda c: read(c, "history.recent", int) > 3),
+    ("$history.broken >= 1", lambda c: read(c, "history.broken", int) >= 1),
+    (
+        "$history.row >= 2 and $history.naughty > 0",
+        lambda c: read(c, "history.row", int) >= 2 and read(c, "history.naughty", int) > 0,
+    ),
+    ("$run.calls > 1", lambda c: read(c, "run.calls", int) > 1),
+    ("$run.refused >= 2", lambda c: read(c, "run.refused", int) >= 2),
+    ("$agent == 'payer'", lambda c: read(c, "agent", str) == "payer"),
+    ("$tool == 'mail'", lambda c: read(c, "tool", str) == "mail"),
+)
+
+
+def condition(dice: Random) -> Told:
+    """One condition, as text and as Python."""
+    n = dice.choice((0, 3, 50, 5_000, 10_000))
+    listed = tuple(sorted(dice.sample(CURRENCIES, 3)))
+    word = dice.choice(("open", "paid", "EUR"))
+    options: list[Told] = [
+        (f"$proposal.amount <= {n}", lambda c: read(c, "proposal.amount", int) <= n),
+        (f"{n} < $proposal.amount", lambda c: n < read(c, "proposal.amount", int)),
+        (
+            f"$proposal.amount > 0 and $proposal.amount <= {n}",
+            lambda c: 0 < read(c, "proposal.amount", int) <= n,
+        ),
+        (f"$proposal.amount != {n}", lambda c: read(c, "proposal.amount", int) != n),
+        (f"$slots.currency in {list(listed)}", lambda c: read(c, "slots.currency", str) in listed),
+        (
+            f"$proposal.currency not in {list(listed)}",
+            lambda c: read(c, "proposal.currency", str) not in listed,
+        ),
+        (f"$slots.status != '{word}'", lambda c: read(c, "slots.status", str) != word),
+        ("$slots.blocked", lambda c: read(c, "slots.blocked", bool)),
+        ("not $slots.blocked", lambda c: not read(c, "slots.blocked", bool)),
+        (f"$slots.score >= {n}", lambda c: read(c, "slots.score", int) >= n),
+        (
+            f"$slots.score > {n} or $proposal.amount > {n}",
+            lambda c: read(c, "slots.score", int) > n or read(c, "proposal.amount", int) > n,
+        ),
+        (
+            f"not ($slots.blocked or $slots.status == '{word}')",
+            lambda c: not (read(c, "slots.blocked", bool) or read(c, "slots.status", str) == word),
+        ),
+        (
+            "$proposal.amount == $slots.amount",
+            lambda c: read(c, "proposal.amount", int) == read(c, "slots.amount", int),
+        ),
+        *SURROUNDINGS,
+        (f"$workspace.left_minor < {n}", lambda c: read(c, "workspace.left_minor", int) < n),
+    ]
+    return dice.choice(options)
+
+
+def rules(dice: Random) -> list[Rule]:
+    """An allow rule or two, and what may stand against them; the operator's rules come last."""
+    found = []
+    for place in range(dice.choice((1, 1, 2, 2, 3, 3, 4, 6))):
+        first = place == 0
+        text, holds = condition(dice)
+        if first and dice.random() < 0.8:
+            text, holds = "$proposal.amount <= 10000", lambda c: read(c, "proposal.amount", int) <= 10_000  # fmt: skip # noqa: E501
+        outcome = "allow" if first else dice.choice(("allow", "hold", "deny"))
+        tools = frozenset({"pay"}) if dice.random() < 0.5 else frozenset[str]()
+        level = dice.choice(("hard", "soft"))
+        own = dice.random() < 0.5
+        approvable = dice.random() < 0.5
+        found.append(Rule(f"r{place}", outcome, text, holds, approvable, tools, level, own))
+    return sorted(found, key=lambda rule: not rule.own)
+
+
+def tools(dice: Random) -> dict[str, Tool]:
+    """A tool that pays, usual or odd, and one that writes a note."""
+    args = {
+        "amount": ArgSpec(
+            type="integer", min=dice.choice((None, 1)), max=dice.choice((None, 9_999))
+        ),
+        "currency": ArgSpec(type="string", length_max=3, one_of=dice.choice((None, CURRENCIES))),
+        "payee": ArgSpec(type="ref"),
+        "memo": ArgSpec(type="string", length_max=20),
+    }
+    critical = {name: Source(slot=name) for name in args}
+    money = Money(amount="amount", currency="currency")
+    if dice.random() < 0.15:
+        critical["currency"] = Source(constant="EUR")
+    if dice.random() < 0.2:
+        args["urgent"] = ArgSpec(type="boolean", one_of=dice.choice((None, (False,))))
+    if dice.random() < 0.2:
+        del critical["memo"]
+    if dice.random() < 0.15:
+        del critical["currency"]
+        args["currency"] = ArgSpec(type="string", length_max=9)
+    if dice.random() < 0.1:
+        money = Money(amount="amount", currency_is="USD")
+    pay = Tool(name="pay", args=args, critical=critical, free=("urgent", "memo"), money=money)
+    note = Tool(name="mail", args={"text": ArgSpec(type="string", length_max=30)}, free=("text",))
+    return {"pay": pay, "mail": note, "wire": Tool(name="wire")}
+
+
+def grants(dice: Random) -> dict[str, Grant]:
+    """What is granted, under constraints or not, for ever or not."""
+    where: dict[str, Constraint] = {}
+    if dice.random() < 0.5:
+        where["amount"] = Constraint(min=1, max=dice.choice((None, 6_000)))
+    if dice.random() < 0.3:
+        where["currency"] = Constraint(one_of=("EUR", "USD", 5))
+    if dice.random() < 0.3:
+        where["memo"] = dice.choice((Constraint(prefix="Inv"), Constraint(equals_slot="memo")))
+    if dice.random() < 0.2:
+        where["payee"] = Constraint(equals_slot=dice.choice(("payee", "payee", "secret")))
+    expires_ms = dice.choice((*[0] * 40, NOW_MS, NOW_MS + 1))
+    outer = Grant(tool="pay")
+    lineage = (grant_id(outer),) if dice.random() < 0.3 else ()
+    pay = Grant(tool="pay", where=where, expires_ms=expires_ms, narrowed_from=lineage)
+    found = {"pay": pay, "mail": Grant(tool="mail")}
+    return {name: found[name] for name in found if name == "pay" or dice.random() < 0.8}
+
+
+def budgets(dice: Random) -> list[Budget]:
+    """Shared accounts: none, or some of each scope."""
+    found = []
+    for scope in ("agent", "workspace", "global"):
+        if dice.random() < 0.3:
+            found.append(Budget(scope=scope, unit="calls", max=10))
+        if dice.random() < (0.8 if scope == "workspace" else 0.4):
+            currency = dice.choice(("", "", "EUR"))
+            found.append(Budget(scope=scope, unit="money", max=9_000, currency=currency))
+    return found
+
+
+def world(dice: Random) -> World:
+    """A world, and the same one for the gate by ``compiled``."""
+    unseen = {name: "hidden" for name in ("payee", "memo") if dice.random() < 0.1}
+    return World(
+        tools=tools(dice),
+        grants=grants(dice),
+        limits=Limits(money_minor_max=8_000, calls_max=4, wall_ms_max=1_000_000),
+        modes={**MODES, **unseen},
+        rules=rules(dice),
+        windows=WINDOWS,
+        budgets=budgets(dice),
+        lifts=[f"r{place}" for place in range(6) if dice.random() < 0.1],
+    )
+
+
+def compiled(of: World) -> Gate:
+    """The gate of a world: half of its rules are the program's, half the operator's."""
+    made = {
+        own: tuple(
+            PolicyRule(
+                id=rule.id,
+                at="authorize",
+                outcome=rule.outcome,
+                when=parse(rule.text),
+                why="Because.",
+                approvable=rule.approvable,
+                level=rule.level,
+                tools=rule.tools,
+            )
+            for rule in of.rules
+            if rule.own is own
+        )
+        for own in (True, False)
+    }
+    half = len(of.budgets) // 2
+    policy = Policy(
+        name="operator",
+        hash="0" * 64,
+        rules=made[False],
+        windows=tuple(of.windows[2:]),
+        budgets=tuple(of.budgets[half:]),
+        lifts=tuple(of.lifts),
+    )
+    return compile_gate(
+        tools=of.tools,
+        grants=of.grants,
+        limits=of.limits,
+        slots=of.modes,
+        rules=made[True],
+        windows=tuple(of.windows[:2]),
+        budgets=tuple(of.budgets[:half]),
+        policy=policy,
+    )
+
+
+def facts(dice: Random, of: World) -> Facts:
+    """What is known at the moment of a call."""
+    slots: dict[str, Scalar] = {
+        "amount": dice.choice((1, *[50] * 4, *[5_000] * 6, 7_000, 20_000)),
+        "currency": dice.choice(("EUR", "EUR", "EUR", "USD", "SEK", "XTS")),
+        "payee": ref(1),
+        "memo": dice.choice(("Invoice 7",) * 8 + ("Rent", "{{secret}}")),
+        "status": "open",
+        "secret": ref(9),
+        "blocked": dice.random() < 0.1,
+        "score": dice.choice((0, 3, 60)),
+    }
+    if dice.random() < 0.05:
+        slots.pop(dice.choice(sorted(slots)))
+    accounts = [
+        f"{s}/{u}" for s in ("agent", "workspace", "global") for u in (*CURRENCIES, "calls")
+    ]
+    ids = [grant_id(grant) for grant in of.grants.values()]
+    lineage = [name for grant in of.grants.values() for name in grant.narrowed_from]
+    return Facts(
+        slots=slots,
+        ledger={name: dice.choice((0, 1, *[9_000] * 20)) for name in accounts
+                if dice.random() < 0.98},
+        used={"calls": dice.choice((0, 0, 1, 2, 3, 3, 4)), "EUR": dice.choice((0, 0, 2_000))},
+        history=tuple(record(dice) for _ in range(dice.choice((0, 0, 4, 12)))),
+        agent=dice.choice(("payer", "other")),
+        at_ms=NOW_MS,
+        approved=tuple(f"r{place}" for place in range(6) if dice.random() < 0.3),
+        revoked=frozenset(dice.sample([*ids, *lineage], 1) if dice.random() < 0.04 else ()),
+        refused=dice.randint(0, 2),
+        started_ms=NOW_MS - dice.choice((10, 999_999, 1_000_000)) if dice.random() < 0.2 else 0,
+    )  # fmt: skip
+
+
+def record(dice: Random) -> Recorded:
+    """One remembered call; some are late, and some are from the future."""
+    at_ms = NOW_MS - dice.choice((-1, 0, 60_000, 60_001, 600_001))
+    outcome = dice.choice(("called", "done", "failed", "failed", "refused"))
+    return Recorded(at_ms, "pay", outcome, dice.choice(("payer", "other")))
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A call to be judged."""
+
+    tool: str
+    args: Mapping[str, Any]
+
+
+ODD = (
+    *(None, True, False, 1, 0, -1, "", "5000", "EUR", "eur", "calls", 2**60, ["EUR"], "x" * 300),
+    *("{{payee}}", "{{secret}}", "{{absent}}", "{{amount}}", "{{ payee }}", "{{memo}}", 5_000),
+)
+NEAR: Mapping[str, tuple[Any, ...]] = {
+    "amount": (5_001, 49, 51, True),
+    "currency": CURRENCIES,
+    "payee": (ref(2), ref(9), "{{secret}}", None),
+    "memo": ("Invoice 8", "Invoice 7 ", "{{status}}", None),
+}
+
+
+def proposal(dice: Random, of: World, known: Facts) -> Proposed:
+    """The faithful call, changed in nothing, or in a thing or two."""
+    if dice.random() < 0.08:
+        name = dice.choice(("mail", "wire", "Pay", "pay "))
+        return Proposed(name, {"text": dice.choice(("Hello", 5, "x" * 31, "{{status}}"))})
+    args: dict[str, Any] = {
+        name: known.slots.get(name, 1) if source.slot else source.constant
+        for name, source in of.tools["pay"].critical.items()
+    }
+    usual = {"urgent": False, "memo": "Invoice 7", "currency": "EUR"}
+    args |= {name: usual[name] for name in of.tools["pay"].args if name not in args}
+    for name in ("payee", "memo"):
+        if dice.random() < 0.3:
+            args[name] = "{{" + name + "}}"
+    for _ in range(dice.choice((*[0] * 7, 1, 1, 2))):
+        name = dice.choice((*args, "extra"))
+        if dice.random() < 0.15:
+            args.pop(name, None)
+        else:
+            args[name] = dice.choice(NEAR.get(name, ODD) if dice.random() < 0.7 else ODD)
+    return Proposed("pay", args)

@@ -1,0 +1,294 @@
+"""Budgets: reserved before, settled or given back after, and never together over an account."""
+
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nanovm_core.core.budget import (
+    USUAL,
+    Accounts,
+    Budget,
+    Limits,
+    account_limits,
+    own_use,
+    release,
+    settle,
+)
+from nanovm_core.core.messages import Reservation
+from nanovm_core.errors import RefusedError
+from tests.core.gate.cashier import facts, gate
+
+LIMITS = Limits(money_minor_max=1_000, calls_max=3, steps_max=9, tokens_max=40, wall_ms_max=100)
+
+
+def accounts(*budgets: Budget) -> Accounts:
+    """Accounts under these budgets."""
+    return Accounts(LIMITS, budgets)
+
+
+def money(scope: str, currency: str = "") -> Budget:
+    """A shared account of money."""
+    return Budget(scope=scope, unit="money", max=900, currency=currency)
+
+
+def refusal(of: Accounts, unit: str, amount: int, ledger: Mapping[str, int], used: int = 0) -> str:
+    """The code that an amount is refused with; empty where it is not."""
+    try:
+        of.require(unit, amount, ledger, {unit: used})
+    except RefusedError as error:
+        return error.code
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("unit", "limit", "code"),
+    [
+        ("EUR", 1_000, "BUD-001"),
+        ("XTS", 1_000, "BUD-001"),
+        ("calls", 3, "BUD-002"),
+        ("steps", 9, "BUD-003"),
+        ("tokens", 40, "BUD-004"),
+    ],
+)
+def test_run_has_its_own_limit_of_each_unit(unit: str, limit: int, code: str) -> None:
+    of, rich = accounts(money("workspace")), {f"workspace/{unit}": 10**6}
+    assert refusal(of, unit, limit, rich) == ""
+    assert refusal(of, unit, limit + 1, rich) == code
+    assert refusal(of, unit, limit, rich, used=1) == code
+    assert refusal(of, unit, 1, rich, used=limit - 1) == ""
+
+
+def test_money_that_no_shared_account_counts_is_not_spent() -> None:
+    for of in (accounts(), accounts(Budget(scope="workspace", unit="calls", max=9))):
+        for currency in ("EUR", "XTS"):
+            assert refusal(of, currency, 1, {f"workspace/{currency}": 10**6}) == "BUD-006"
+
+
+@pytest.mark.parametrize(("unit", "code"), [("calls", "BUD-002"), ("tokens", "BUD-004")])
+@pytest.mark.parametrize("scope", ["agent", "workspace", "global"])
+def test_shared_account_binds_beside_it(unit: str, code: str, scope: str) -> None:
+    of = accounts(Budget(scope=scope, unit=unit, max=2))
+    assert refusal(of, unit, 2, {f"{scope}/{unit}": 2}) == ""
+    assert refusal(of, unit, 2, {f"{scope}/{unit}": 1}) == code
+    assert refusal(of, unit, 1, {}) == code
+
+
+@pytest.mark.parametrize("currency", ["EUR", "XTS"])
+def test_money_is_counted_in_each_currency_apart(currency: str) -> None:
+    of = accounts(money("workspace"))
+    assert refusal(of, currency, 5, {f"workspace/{currency}": 5}) == ""
+    assert refusal(of, currency, 6, {f"workspace/{currency}": 5}) == "BUD-001"
+    assert refusal(of, currency, 5, {"workspace/USD": 5}) == "BUD-006"
+
+
+def test_currency_without_an_account_is_covered_by_none() -> None:
+    of = accounts(money("workspace"), money("agent", "EUR"))
+    rich = {f"{scope}/{unit}": 900 for scope in ("workspace", "agent") for unit in ("EUR", "USD")}
+    assert refusal(of, "EUR", 5, rich) == ""
+    assert refusal(of, "USD", 5, rich) == "BUD-006"
+    assert refusal(of, "EUR", 5, {"workspace/EUR": 900}) == "BUD-006"
+
+
+@pytest.mark.parametrize(
+    "unit", ["eur", "EU", "EURO", "", "EÜR", "E1R", "E R", "money", "time", "СНF", "𝐄𝐔𝐑"]
+)
+def test_what_is_no_currency_is_no_money(unit: str) -> None:
+    for of in (accounts(), accounts(money("workspace"))):
+        assert refusal(of, unit, 1, {f"workspace/{unit}": 9}) == "BUD-006"
+
+
+@pytest.mark.parametrize("amount", [0, -1, -(2**53)])
+@pytest.mark.parametrize("unit", ["EUR", "calls"])
+def test_nothing_and_less_cannot_be_reserved(unit: str, amount: int) -> None:
+    of = accounts(money("workspace"))
+    assert refusal(of, unit, amount, {f"workspace/{unit}": 9}) in ("BUD-001", "BUD-002")
+
+
+def test_usual_currencies_are_no_other_than_all_others() -> None:
+    of = accounts(money("global"), money("workspace", "EUR"))
+    for unit in ("EUR", "USD", *USUAL):
+        assert (
+            refusal(of, unit, 1, {f"{s}/{unit}": 9 for s in ("global", "workspace")}) == ""
+        ) is (unit == "EUR")
+
+
+def test_clock_of_the_run_is_a_budget_too() -> None:
+    of = accounts()
+    of.require_time(1_000, 1_099)
+    of.require_time(0, 10**15)
+    with pytest.raises(RefusedError, match="BUD-005"):
+        of.require_time(1_000, 1_100)
+
+
+def test_step_is_spent_when_it_begins() -> None:
+    of = accounts(Budget(scope="agent", unit="steps", max=5))
+    assert of.begin_step(8, {"agent/steps": 1}, 0, 0) == (Reservation("agent/steps", 0, 1),)
+    for begun, left, started_ms, code in (
+        (9, 1, 0, "BUD-003"),
+        (0, 0, 0, "BUD-003"),
+        (0, 1, 1, "BUD-005"),
+    ):
+        with pytest.raises(RefusedError, match=code):
+            of.begin_step(begun, {"agent/steps": left}, started_ms, 101)
+    assert accounts().begin_step(0, {}, 0, 0) == ()
+
+
+def test_what_is_left_is_told_of_each_account() -> None:
+    of = accounts(money("workspace"), money("agent"))
+    left = of.left("EUR", {"workspace/EUR": 5}, {"EUR": 400})
+    assert left == {"run/EUR": 600, "agent/EUR": None, "workspace/EUR": 5}
+
+
+# --- reserve, settle, release ----------------------------------------------------------------
+
+
+def test_need_of_a_call_is_its_count_and_its_money() -> None:
+    assert gate().need("pay", {"amount": 500, "currency": "EUR"}) == {"calls": 1, "EUR": 500}
+    assert gate().need("note", {"text": "x"}) == {"calls": 1}
+    with pytest.raises(RefusedError, match="CAP-001"):
+        gate().need("wire", {})
+
+
+def test_reservation_names_the_runs_own_and_the_shared_accounts() -> None:
+    taken = gate().reserve({"calls": 1, "EUR": 500}, facts())
+    assert {each.account: each.reserved for each in taken} == {
+        "run/calls": 1,
+        "agent/calls": 1,
+        "run/EUR": 500,
+        "workspace/EUR": 500,
+    }
+    assert not any(each.spent for each in taken)
+    assert gate().reserve({}, facts()) == ()
+
+
+@pytest.mark.parametrize(
+    ("need", "code"),
+    [
+        ({"calls": 1, "EUR": 2_001}, "BUD-001"),
+        ({"tokens": 41, "calls": 1}, "BUD-004"),
+        ({"steps": 10}, "BUD-003"),
+        ({"USD": 5, "calls": 1}, "BUD-006"),
+    ],
+)
+def test_need_is_reserved_whole_or_not_at_all(need: dict[str, int], code: str) -> None:
+    with pytest.raises(RefusedError, match=code):
+        gate().reserve(need, facts())
+
+
+def test_run_out_of_time_reserves_nothing() -> None:
+    with pytest.raises(RefusedError, match="BUD-005"):
+        gate().reserve({"steps": 1}, facts(started_ms=1))
+
+
+@given(st.integers(1, 10**15), st.none() | st.integers(-(10**16), 10**16))
+@settings(derandomize=True)
+def test_settling_spends_no_more_than_was_reserved(amount: int, actual: int | None) -> None:
+    taken = (Reservation("run/EUR", amount), Reservation("workspace/EUR", amount))
+    ended = settle(taken, {} if actual is None else {"EUR": actual, "USD": 1})
+    assert [each.account for each in ended] == ["run/EUR", "workspace/EUR"]
+    for each in ended:
+        assert each.reserved == -amount
+        expected = amount if actual is None else min(max(actual, 0), amount)
+        assert each.spent == expected
+
+
+def test_release_gives_back_everything_but_begun_steps() -> None:
+    taken = (Reservation("run/EUR", 5), Reservation("run/steps", 1), Reservation("agent/calls", 1))
+    assert release(taken) == (
+        Reservation("run/EUR", -5, 0),
+        Reservation("run/steps", -1, 1),
+        Reservation("agent/calls", -1, 0),
+    )
+
+
+def test_own_use_counts_what_is_frozen_and_what_is_spent() -> None:
+    taken = gate().reserve({"calls": 1, "EUR": 500}, facts())
+    used = own_use({"steps": 2}, taken)
+    assert used == {"steps": 2, "calls": 1, "EUR": 500}
+    assert own_use(used, release(taken)) == {"steps": 2}
+    assert own_use(used, settle(taken, {"EUR": 200})) == {"steps": 2, "calls": 1, "EUR": 200}
+    with pytest.raises(TypeError):
+        used["EUR"] = 0  # type: ignore[index]
+
+
+def test_accounts_are_opened_with_the_smallest_limit_that_applies() -> None:
+    budgets = (
+        Budget(scope="workspace", unit="money", max=900),
+        Budget(scope="workspace", unit="money", max=500, currency="EUR"),
+        Budget(scope="global", unit="money", max=700, currency="USD"),
+        Budget(scope="agent", unit="calls", max=9),
+        Budget(scope="agent", unit="calls", max=5),
+        Budget(scope="agent", unit="calls", max=7),
+    )
+    assert account_limits(budgets, ["SEK"]) == {
+        "workspace/EUR": 500,
+        "workspace/SEK": 900,
+        "workspace/USD": 900,
+        "global/USD": 700,
+        "agent/calls": 5,
+    }
+    assert account_limits((), ["EUR"]) == {}
+
+
+# --- together --------------------------------------------------------------------------------
+
+
+class Shell:
+    """Shared accounts as the shell keeps them, and two agents' runs that draw on them."""
+
+    def __init__(self) -> None:
+        self.limits = {"workspace/EUR": 9_000, "agent/calls": 15, "global/tokens": 300}
+        self.taken: Counter[str] = Counter()
+        self.open: list[tuple[str, tuple[Reservation, ...]]] = []
+        self.used: dict[str, Mapping[str, int]] = {}
+
+    def ledger(self, agent: str) -> dict[str, int]:
+        """What each account has left for an agent; accounts of agents are apart."""
+        return {name: self.limits[name] - self.taken[self.row(name, agent)] for name in self.limits}
+
+    def row(self, account: str, agent: str) -> str:
+        """An account's row."""
+        return f"{account}:{agent}" if account.startswith("agent/") else account
+
+    def apply(self, run: str, changes: tuple[Reservation, ...]) -> None:
+        """Book changes, as one transaction."""
+        self.used[run] = own_use(self.used.get(run, {}), changes)
+        for each in changes:
+            if not each.account.startswith("run/"):
+                self.taken[self.row(each.account, run[0])] += each.reserved + each.spent
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_agents_together_never_exceed_an_account(seed: int) -> None:
+    dice, shell, of = Random(seed), Shell(), gate()  # noqa: S311  # it chooses examples
+    refused: Counter[str] = Counter()
+    for _ in range(900):
+        run = dice.choice("ab") + str(dice.randrange(12))
+        if shell.open and dice.random() < 0.4:
+            owner, taken = shell.open.pop(dice.randrange(len(shell.open)))
+            actual = {"EUR": dice.choice((0, 5, 10**9)), "tokens": dice.randrange(40)}
+            ended = release(taken) if dice.random() < 0.8 else settle(taken, actual)
+            shell.apply(owner, ended)
+        else:
+            need = {"calls": 1, "EUR": dice.randint(1, 900), "tokens": dice.randint(1, 20)}
+            need = {unit: need[unit] for unit in need if dice.random() < 0.5}
+            known = facts(ledger=shell.ledger(run[0]), used=shell.used.get(run, {}))
+            before = Counter(shell.taken)
+            try:
+                taken = of.reserve(need, known)
+            except RefusedError as error:
+                refused[error.text.partition(" of ")[2].partition(" ")[0]] += 1
+                assert shell.taken == before
+                continue
+            shell.apply(run, taken)
+            shell.open.append((run, taken))
+        for row, amount in shell.taken.items():
+            assert 0 <= amount <= shell.limits[row.partition(":")[0]]
+        for used in shell.used.values():
+            assert used.get("EUR", 0) <= 2_000
+            assert used.get("calls", 0) <= 3
+    assert {"run/calls", "workspace/EUR", "agent/calls", "global/tokens"} <= {*refused}

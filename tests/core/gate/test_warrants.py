@@ -1,0 +1,359 @@
+"""Warrants: for exactly one call, for a while, and checked by who has only the public key."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nanovm_core.core import signed
+from nanovm_core.core.canonical import INTEGER_MAX, SIZE_BYTES_MAX, Json, encode
+from nanovm_core.core.messages import Effect, Warrant
+from nanovm_core.core.warrants import authorize, binding, check, mint, sign
+from nanovm_core.errors import RefusedError
+
+ROOT = Path(__file__).resolve().parents[3]
+WYCHEPROOF = ROOT.parent / "shared" / "data" / "vectors" / "wycheproof_ed25519_test.json"
+
+DOMAIN = b"nanovm/warrant-token/v1\0"
+KEY = Ed25519PrivateKey.from_private_bytes(b"\1" * 32)
+OTHER_KEY = Ed25519PrivateKey.from_private_bytes(b"\2" * 32)
+PUBLIC = KEY.public_key()
+PAYEE = "vault://secret/00000000-0000-4000-8000-000000000001"
+ISSUED_MS, ENDS_MS = 1_000, 1_500
+EFFECT = Effect(
+    step="charge",
+    tool="stripe.create_payment_intent",
+    attempt=1,
+    key="5" * 64,
+    args={"amount_minor": 5, "payee": PAYEE},
+    at_ms=ISSUED_MS,
+)
+BOUND: Mapping[str, Json] = binding("run-1", "9" * 64, EFFECT)
+WARRANT = mint(BOUND, at_ms=ISSUED_MS, ttl_ms=ENDS_MS - ISSUED_MS)
+GRANTS = ("a" * 64, "b" * 64)
+TOKEN = sign(WARRANT, BOUND, KEY, grants=GRANTS)
+BODY: Mapping[str, Any] = json.loads(TOKEN[signed.SIGNATURE_BYTES :])
+
+CHANGED: list[dict[str, Json]] = [
+    {"run": "run-2"},
+    {"program": "8" * 64},
+    {"step": "seal"},
+    {"tool": "notify.send_email"},
+    {"key": "6" * 64},
+    {"args": {}},
+    {"args": {"amount_minor": 6, "payee": PAYEE}},
+    {"args": {"amount_minor": "5", "payee": PAYEE}},
+    {"args": {"amount_minor": 5, "payee": PAYEE[:-1] + "2"}},
+    {"args": {"amount_minor": 5, "payee": PAYEE, "memo": "m"}},
+    {"args": {"amount_minor": 5}},
+    {"more": 1},
+]
+
+
+def refused(call: Callable[[], object]) -> str:
+    """The code that a call is refused with."""
+    with pytest.raises(RefusedError) as caught:
+        call()
+    return caught.value.code
+
+
+def checked(token: bytes, bound: Mapping[str, Json] = BOUND, at_ms: int = ISSUED_MS) -> str:
+    """What an adapter with the public key says of a token."""
+    return refused(lambda: check(token, bound, PUBLIC, at_ms=at_ms))
+
+
+def signed_by_us(body: bytes, domain: bytes = DOMAIN) -> bytes:
+    """These very bytes under the right key."""
+    return KEY.sign(domain + body) + body
+
+
+def test_binding_is_everything_that_makes_the_call_this_one() -> None:
+    assert {
+        "run": "run-1",
+        "program": "9" * 64,
+        "step": EFFECT.step,
+        "tool": EFFECT.tool,
+        "key": EFFECT.key,
+        "args": EFFECT.args,
+    } == BOUND
+
+
+def test_warrant_covers_its_call_until_it_expires() -> None:
+    authorize(WARRANT, BOUND, at_ms=ISSUED_MS)
+    authorize(WARRANT, BOUND, at_ms=ENDS_MS - 1)
+    assert refused(lambda: authorize(WARRANT, BOUND, at_ms=ENDS_MS)) == "CAP-021"
+    assert refused(lambda: authorize(None, BOUND, at_ms=ISSUED_MS)) == "CAP-020"
+
+
+def test_formats_are_as_they_are_written_down() -> None:
+    words = json.dumps({**BOUND, "expires_ms": ENDS_MS}, sort_keys=True, separators=(",", ":"))
+    assert WARRANT.id == hashlib.sha256(b"nanovm/warrant/v1\0" + words.encode()).hexdigest()
+    name = hashlib.sha256(b"nanovm/key-id/v1\0" + PUBLIC.public_bytes_raw()).hexdigest()
+    assert signed.key_id(PUBLIC) == name
+    body = json.dumps(BODY, sort_keys=True, separators=(",", ":")).encode()
+    assert KEY.sign(DOMAIN + body) + body == TOKEN
+
+
+def test_longer_life_is_another_warrant() -> None:
+    longer = Warrant(id=WARRANT.id, expires_ms=ENDS_MS + 1)
+    assert refused(lambda: authorize(longer, BOUND, at_ms=ISSUED_MS)) == "CAP-020"
+    assert refused(lambda: sign(longer, BOUND, KEY)) == "CAP-020"
+
+
+@pytest.mark.parametrize("change", CHANGED, ids=str)
+def test_warrant_and_token_are_for_one_call(change: dict[str, Json]) -> None:
+    other = {**BOUND, **change}
+    assert refused(lambda: authorize(WARRANT, other, at_ms=ISSUED_MS)) == "CAP-020"
+    assert refused(lambda: sign(WARRANT, other, KEY)) == "CAP-020"
+    assert checked(TOKEN, other) == "CAP-020"
+
+
+@pytest.mark.parametrize("name", sorted(BOUND))
+def test_call_that_lacks_a_field_is_another_call(name: str) -> None:
+    less = {key: value for key, value in BOUND.items() if key != name}
+    assert refused(lambda: authorize(WARRANT, less, at_ms=ISSUED_MS)) == "CAP-020"
+    assert checked(TOKEN, less) == "CAP-020"
+
+
+@pytest.mark.parametrize("amount", [5.0, True, INTEGER_MAX + 1, b"5", "\ud800", {5}])
+def test_call_that_cannot_be_written_is_refused_and_not_a_crash(amount: Any) -> None:
+    other = {**BOUND, "args": {"amount_minor": amount, "payee": PAYEE}}
+    assert refused(lambda: authorize(WARRANT, other, at_ms=ISSUED_MS)) == "CAP-020"
+    assert refused(lambda: sign(WARRANT, other, KEY)) == "CAP-020"
+    assert checked(TOKEN, other) == "CAP-020"
+
+
+def test_token_covers_its_call_until_it_expires() -> None:
+    check(TOKEN, BOUND, PUBLIC, at_ms=ISSUED_MS)
+    check(TOKEN, BOUND, PUBLIC, at_ms=ENDS_MS - 1)
+    assert checked(TOKEN, at_ms=ENDS_MS) == "CAP-021"
+    reordered = dict(reversed([*BOUND.items()]))
+    reordered["args"] = {"payee": PAYEE, "amount_minor": 5}
+    check(TOKEN, reordered, PUBLIC, at_ms=ISSUED_MS)
+
+
+def test_token_names_all_that_it_stands_for() -> None:
+    assert {
+        **BOUND,
+        "v": "nanovm-warrant/1",
+        "expires_ms": ENDS_MS,
+        "grants": [*GRANTS],
+        "signer": signed.key_id(PUBLIC),
+    } == BODY
+    assert sign(WARRANT, BOUND, KEY, grants=GRANTS[::-1]) == TOKEN
+    check(sign(WARRANT, BOUND, KEY), BOUND, PUBLIC, at_ms=ISSUED_MS)
+
+
+@pytest.mark.parametrize("taken", [WARRANT.id, *GRANTS])
+def test_revoked_warrant_falls_and_so_does_one_of_a_revoked_grant(taken: str) -> None:
+    revoked = frozenset({taken, "c" * 64})
+    assert refused(lambda: check(TOKEN, BOUND, PUBLIC, at_ms=0, revoked=revoked)) == "CAP-008"
+    check(TOKEN, BOUND, PUBLIC, at_ms=0, revoked=frozenset({"c" * 64}))
+
+
+def test_no_changed_byte_is_accepted() -> None:
+    for place in range(len(TOKEN)):
+        for mask in (1, 0x20, 0x80, 0xFF):
+            changed = bytearray(TOKEN)
+            changed[place] ^= mask
+            assert checked(bytes(changed)) == "CAP-022"
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_no_edited_token_is_accepted(data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(TOKEN)))
+    end = data.draw(st.integers(start, len(TOKEN)))
+    edited = TOKEN[:start] + data.draw(st.binary(max_size=8)) + TOKEN[end:]
+    if edited != TOKEN:
+        assert checked(edited) == "CAP-022"
+
+
+def test_token_of_another_key_is_refused() -> None:
+    assert checked(sign(WARRANT, BOUND, OTHER_KEY)) == "CAP-022"
+
+
+def test_signature_for_another_purpose_is_no_warrant() -> None:
+    body = TOKEN[signed.SIGNATURE_BYTES :]
+    for domain in (b"", b"nanovm/delegation/v1\0", b"nanovm/warrant-token/v2\0"):
+        assert checked(signed_by_us(body, domain)) == "CAP-022"
+    check(signed_by_us(body), BOUND, PUBLIC, at_ms=ISSUED_MS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"v": "nanovm-warrant/2"},
+        {"v": 1},
+        {"more": 1},
+        {"signer": signed.key_id(OTHER_KEY.public_key())},
+        {"signer": None},
+        {"expires_ms": str(ENDS_MS)},
+        {"expires_ms": True},
+        {"expires_ms": None},
+        {"grants": None},
+        {"grants": "a" * 64},
+        {"grants": [1]},
+        {"grants": [["a" * 64]]},
+        {"grants": ["a" * 64, "a" * 64]},
+    ],
+    ids=str,
+)
+def test_token_is_understood_to_the_last_word_or_refused(change: dict[str, Json]) -> None:
+    assert checked(signed_by_us(encode({**BODY, **change}))) == "CAP-022"
+
+
+@pytest.mark.parametrize("name", sorted(BODY))
+def test_token_without_one_of_its_words_is_refused(name: str) -> None:
+    less = {key: value for key, value in BODY.items() if key != name}
+    assert checked(signed_by_us(encode(less))) == "CAP-022"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'"token"',
+        json.dumps(BODY).encode(),
+        json.dumps(BODY, separators=(",", ":")).encode()[:-1] + b',"v":"nanovm-warrant/1"}',
+        json.dumps(
+            {**BODY, "args": {"payee": PAYEE, "amount_minor": 5}}, separators=(",", ":")
+        ).encode(),
+        encode(BODY) + b"\n",
+        encode(BODY).replace(b'"amount_minor":5', b'"amount_minor":5.0'),
+        encode(BODY).replace(b'"run"', b'"r\\u0075n"'),
+        b"\xff",
+    ],
+    ids=range(11),
+)
+def test_only_the_one_form_of_a_token_is_read(body: bytes) -> None:
+    assert body != encode(BODY)
+    assert checked(signed_by_us(body)) == "CAP-022"
+
+
+def test_size_ends_at_its_limit() -> None:
+    limit = signed.SIGNATURE_BYTES + SIZE_BYTES_MAX
+    spare = limit - len(TOKEN) - len(b',"memo":""')
+    for more, code in ((0, ""), (1, "CAP-022")):
+        args: Json = {"amount_minor": 5, "memo": "x" * (spare + more), "payee": PAYEE}
+        body = encode(BODY).replace(encode(BODY["args"]), encode(args))
+        bound: Mapping[str, Json] = {**BOUND, "args": args}
+        token = signed_by_us(body)
+        assert len(token) == limit + more
+        if code:
+            assert checked(token, bound) == code
+        else:
+            check(token, bound, PUBLIC, at_ms=ISSUED_MS)
+
+
+ADAPTER = """
+import json, sys
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from nanovm_core.errors import RefusedError
+from nanovm_core.core.warrants import check
+told = json.load(sys.stdin)
+key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(told["key"]))
+said = []
+for each in told["calls"]:
+    try:
+        check(bytes.fromhex(each["token"]), each["call"], key, at_ms=each["at_ms"])
+        said.append("made")
+    except RefusedError as error:
+        said.append(error.code)
+ours = sorted(name for name in sys.modules if name.startswith("nanovm_core"))
+print(json.dumps({"said": said, "ours": ours}))
+"""
+
+
+def test_adapter_in_another_process_needs_token_call_and_public_key_alone() -> None:
+    forged = bytearray(TOKEN)
+    forged[70] ^= 1
+    calls: list[tuple[bytes, Mapping[str, Json], int, str]] = [
+        (TOKEN, BOUND, ISSUED_MS, "made"),
+        (TOKEN, {**BOUND, "run": "run-2"}, ISSUED_MS, "CAP-020"),
+        (TOKEN, {**BOUND, "args": {"amount_minor": 6, "payee": PAYEE}}, ISSUED_MS, "CAP-020"),
+        (TOKEN, BOUND, ENDS_MS, "CAP-021"),
+        (bytes(forged), BOUND, ISSUED_MS, "CAP-022"),
+        (sign(WARRANT, BOUND, OTHER_KEY), BOUND, ISSUED_MS, "CAP-022"),
+    ]
+    told = {
+        "key": PUBLIC.public_bytes_raw().hex(),
+        "calls": [{"token": t.hex(), "call": call, "at_ms": at} for t, call, at, _ in calls],
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", ADAPTER],
+        cwd=ROOT,
+        input=json.dumps(told).encode(),
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    answer = json.loads(done.stdout)
+    assert answer["said"] == [expected for *_, expected in calls]
+    modules = ("canonical", "errors", "messages", "signed", "warrants")
+    assert answer["ours"] == ["nanovm_core", *(f"nanovm_core.{name}" for name in modules)]
+
+
+@pytest.mark.parametrize(
+    ("secret", "public", "message", "signature"),
+    [  # RFC 8032 §7.1, TEST 1 to 3
+        (
+            "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+            "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
+            "",
+            "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e"
+            "39701cf9b46bd25bf5f0595bbe24655141438e7a100b",
+        ),
+        (
+            "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
+            "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
+            "72",
+            "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f"
+            "3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
+        ),
+        (
+            "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7",
+            "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025",
+            "af82",
+            "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67"
+            "f760984dc6594a7c15e9716ed28dc027beceea1ec40a",
+        ),
+    ],
+)
+def test_signatures_are_those_of_the_standard(
+    secret: str, public: str, message: str, signature: str
+) -> None:
+    key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(secret))
+    assert key.public_key().public_bytes_raw().hex() == public
+    assert key.sign(bytes.fromhex(message)).hex() == signature
+    data = bytes.fromhex(message), bytes.fromhex(signature)
+    signed.check_signature(*data, key.public_key(), code="CAP-022")
+    assert refused(lambda: signed.check_signature(*data, PUBLIC, code="CAP-022")) == "CAP-022"
+
+
+@pytest.mark.skipif(not WYCHEPROOF.exists(), reason="the Wycheproof vectors are not here")
+def test_wycheproof_signatures_are_judged_as_published() -> None:
+    wrong, tried = [], 0
+    for group in json.loads(WYCHEPROOF.read_bytes())["testGroups"]:
+        public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(group["publicKey"]["pk"]))
+        for case in group["tests"]:
+            message, signature = bytes.fromhex(case["msg"]), bytes.fromhex(case["sig"])
+            try:
+                signed.check_signature(message, signature, public, code="CAP-022")
+                said = "valid"
+            except RefusedError:
+                said = "invalid"
+            tried += 1
+            if said != case["result"]:
+                wrong.append(case["tcId"])
+    assert (wrong, tried) == ([], 151)

@@ -1,0 +1,301 @@
+"""Builds good programs, events and runs; one keyword makes them bad."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nanovm_core.core.capabilities import Grant, constraints
+from nanovm_core.core.events import (
+    AnswerArrived,
+    Approved,
+    Declined,
+    EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
+    Event,
+    KillRequested,
+    PauseRequested,
+    ProposalReceived,
+    ResumeRequested,
+    RunStarted,
+    StepRequested,
+    TimePassed,
+)
+from nanovm_core.core.fsm import begin, transition
+from nanovm_core.core.fsm.commands import hold_id
+from nanovm_core.core.messages import (
+    Args,
+    Commitment,
+    Decision,
+    Draft,
+    Recorded,
+    RunId,
+    Scalar,
+    Snapshot,
+)
+from nanovm_core.core.program import Program
+from nanovm_core.loading import load_policy, load_program
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCE = (ROOT / "pipeline/invoice_payment.toml").read_bytes()
+POLICY = (ROOT / "pipeline/policies/default.toml").read_bytes()
+RUN = RunId("01990000-0000-7000-8000-000000000001")
+START_MS = 1_700_000_000_000
+LEDGER = {"workspace/EUR": 100_000_000}
+FACTS: Mapping[str, Scalar] = {
+    "pay_status": "open",
+    "currency": "EUR",
+    "amount_minor": 128_450,
+    "total_due": "1284.50",
+    "has_iban": True,
+}
+PERSONAL = ("payee", "memo", "notes", "advice_to", "advice_subject", "advice_body")
+
+
+def program(policy: bytes = POLICY) -> Program:
+    """The shipped program under a policy."""
+    return load_program(SOURCE).under(load_policy(policy))
+
+
+def ref(number: int) -> str:
+    """A well-formed ref."""
+    return f"vault://secret/00000000-0000-4000-8000-{number:012x}"
+
+
+def secret(slot: str, number: int = 1) -> Commitment:
+    """A commitment to a secret."""
+    return Commitment(slot=slot, ref=ref(number), c=f"{number:064x}")
+
+
+def proposal(tool: str = "stripe.create_payment_intent", **args: object) -> bytes:
+    """The faithful proposal; keywords change arguments, None leaves one out."""
+    good: dict[str, object] = {
+        "amount_minor": FACTS["amount_minor"],
+        "currency": FACTS["currency"],
+        "payee": "{{payee}}",
+        "memo": "{{memo}}",
+    }
+    given = {name: value for name, value in {**good, **args}.items() if value is not None}
+    return json.dumps({"tool": tool, "args": given}).encode()
+
+
+def within_grant(grant: Grant, args: Args, slots: Args) -> bool:
+    """Whether typed arguments lie within a grant, as the gate finds it."""
+    return all(holds(args[name], slots) for name, holds in constraints(grant))
+
+
+def code(decision: Decision) -> str:
+    """The code of a refusal; empty where there is none."""
+    return decision.refusal.code if decision.refusal else ""
+
+
+def meant(now: Snapshot, event: Event) -> Event:
+    """The event; a person's word that names no hold is about the one that there is."""
+    if isinstance(event, Approved | Declined) and not event.hold:
+        return replace(event, hold=hold_id(now))
+    return event
+
+
+def told(kind: type[Event], **fields: Any) -> Event:
+    """An event as the run's own worker tells it, or one who is vouched for, unless a field says."""
+    usual = {"by_holder": True} | ({"vouched": True} if kind is AnswerArrived else {})
+    return kind(**{**usual, **fields})
+
+
+class Scene:
+    """A run in the kernel alone: it feeds events and keeps what was said and decided."""
+
+    def __init__(
+        self,
+        rules: Program,
+        slots: Mapping[str, Scalar],
+        secrets: Sequence[Commitment],
+        *,
+        stepping: bool = False,
+        agent: str = "",
+        run: RunId = RUN,
+    ) -> None:
+        self.program = rules
+        self.at_ms = START_MS
+        self.ledger: Mapping[str, int] = LEDGER
+        self.history: tuple[Recorded, ...] = ()
+        self.revoked: frozenset[str] = frozenset()
+        given = {**slots, **{each.slot: each.ref for each in secrets}}
+        first = begin(
+            rules,
+            run,
+            given,
+            secrets,
+            at_ms=START_MS,
+            actor="visitor",
+            stepping=stepping,
+            agent=agent,
+        )
+        self.secrets = tuple(secrets)
+        self.first: Snapshot = first.snapshot
+        self.now: Snapshot = first.snapshot
+        self.drafts: list[Draft] = list(first.drafts)
+        self.heard: list[tuple[Event, Decision]] = []
+
+    def feed(self, event: Event) -> Decision:
+        """Decide an event and take its decision as the run's new value."""
+        event = meant(self.now, event)
+        event = replace(event, ledger=self.ledger, history=self.history, revoked=self.revoked)
+        decision = transition(self.program, self.now, event)
+        self.now = decision.snapshot
+        self.drafts += decision.drafts
+        self.heard.append((event, decision))
+        return decision
+
+    def tick(self, by_ms: int = 10) -> int:
+        """A later time."""
+        self.at_ms += by_ms
+        return self.at_ms
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of all that was sealed."""
+        return [draft.kind for draft in self.drafts]
+
+    @property
+    def key(self) -> str:
+        """The key of the effect that is owed; empty where none is."""
+        return self.now.owed.key if self.now.owed else ""
+
+    def start(self) -> Decision:
+        """Start the run."""
+        return self.feed(RunStarted(at_ms=self.tick()))
+
+    def done(self, out: Mapping[str, Scalar] | None = None, *personal: str) -> Decision:
+        """Answer the effect that is owed."""
+        secrets = tuple(secret(slot, 100 + place) for place, slot in enumerate(personal))
+        filled = {**(out or {}), **{each.slot: each.ref for each in secrets}}
+        return self.feed(
+            EffectDone(at_ms=self.tick(), key=self.key, out=filled, secrets=secrets, by_holder=True)
+        )
+
+    def failed(self, said: str = "EXT-001", *, retry: bool = False) -> Decision:
+        """Say that what is owed is known not to have happened."""
+        at_ms = self.tick()
+        return self.feed(
+            EffectFailed(
+                at_ms=at_ms, key=self.key, code=said, text="no", retry=retry, by_holder=True
+            )
+        )
+
+    def unknown(self) -> Decision:
+        """Say that nobody can tell what became of what is owed."""
+        return self.feed(
+            EffectUnknown(at_ms=self.tick(), key=self.key, code="EXT-004", text="?", by_holder=True)
+        )
+
+    def under_way(self, until_ms: int = 0) -> Decision:
+        """Say that the answer to what is owed comes later, from elsewhere."""
+        return self.feed(
+            EffectWaiting(at_ms=self.tick(), key=self.key, until_ms=until_ms, by_holder=True)
+        )
+
+    def arrives(
+        self,
+        out: Mapping[str, Scalar] | None = None,
+        *,
+        run: str = RUN,
+        program: str = "",
+        key: str = "",
+        said: str = "",
+    ) -> Decision:
+        """The awaited answer; keywords make it another one, ``said`` that of a failure."""
+        event = AnswerArrived(
+            at_ms=self.tick(),
+            run=run,
+            program=program or self.program.hash,
+            key=key or self.now.awaits,
+            out=out or {},
+            code=said,
+            text="no" if said else "",
+            vouched=True,
+        )
+        return self.feed(event)
+
+    def passes(self, by_ms: int) -> Decision:
+        """Time passes."""
+        return self.feed(TimePassed(at_ms=self.tick(by_ms)))
+
+    def pause(self) -> Decision:
+        """Somebody holds the run still."""
+        return self.feed(PauseRequested(at_ms=self.tick()))
+
+    def resume(self, by_ms: int = 10) -> Decision:
+        """Somebody lets it go on."""
+        return self.feed(ResumeRequested(at_ms=self.tick(by_ms), program=self.program.hash))
+
+    def step(self) -> Decision:
+        """Somebody asks for one step."""
+        return self.feed(StepRequested(at_ms=self.tick(), program=self.program.hash))
+
+    def approve(self, by_ms: int = 10) -> Decision:
+        """A person lets it go on."""
+        return self.feed(Approved(at_ms=self.tick(by_ms), actor="operator"))
+
+    def decline(self) -> Decision:
+        """A person refuses what is held."""
+        return self.feed(Declined(at_ms=self.tick(), actor="operator"))
+
+    def kill(self, *, under_way: bool = True) -> Decision:
+        """Somebody stops the run."""
+        return self.feed(KillRequested(at_ms=self.tick(), under_way=under_way))
+
+    def say(self, raw: bytes, *, key: str | None = None, tokens: int = 0) -> Decision:
+        """Put bytes before the run, as the model's answer unless a key says otherwise."""
+        event = ProposalReceived(
+            at_ms=self.tick(),
+            actor="model",
+            raw=raw,
+            secret=secret("proposal", 200 + len(self.drafts)),
+            key=self.key if key is None else key,
+            tokens=tokens,
+            by_holder=True,
+        )
+        return self.feed(event)
+
+
+class Play(Scene):
+    """A run of the shipped program: an invoice to be paid."""
+
+    def __init__(self, rules: Program | None = None, *, stepping: bool = False) -> None:
+        secrets = [secret("document", 1), secret("file_name", 2)]
+        slots = {"payment_method": "pm_card_visa"}
+        super().__init__(rules or program(), slots, secrets, stepping=stepping)
+
+    def propose(self, raw: bytes = b"", *, key: str | None = None) -> Decision:
+        """Put bytes before the run: the faithful proposal, as the model's answer."""
+        return self.say(raw or proposal(), key=key)
+
+    def to_propose(self, **facts: Scalar) -> "Play":
+        """Go up to the model's question."""
+        self.start()
+        self.done({"size_bytes": 1000})
+        self.done({"pages": 1, "source": "text"}, "staging")
+        self.done({**FACTS, **facts}, *PERSONAL)
+        return self
+
+    def to_charge(self, **facts: Scalar) -> "Play":
+        """Go up to the payment."""
+        self.to_propose(**facts)
+        amount = facts.get("amount_minor", FACTS["amount_minor"])
+        self.propose(proposal(amount_minor=amount))
+        return self
+
+    def pay(self) -> Decision:
+        """Answer the payment."""
+        return self.done({"payment_status": "succeeded"}, "payment")
+
+    def to_end(self) -> "Play":
+        """Go the whole happy way."""
+        self.to_charge()
+        self.pay()
+        self.done({"advice": "sent"})
+        return self

@@ -1,0 +1,381 @@
+"""A small program that has every kind of step, and runs of it in the kernel alone."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from nanovm_core.core.events import (
+    AnswerArrived,
+    Approved,
+    DamageFound,
+    Declined,
+    DeliveryReceived,
+    EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
+    Event,
+    ForeignIntent,
+    KillRequested,
+    PauseRequested,
+    ProgramRefused,
+    ProposalReceived,
+    ResumeRequested,
+    RunStarted,
+    StepRequested,
+    TimePassed,
+)
+from nanovm_core.core.fsm import begin, transition
+from nanovm_core.core.messages import (
+    Commitment,
+    Decision,
+    Draft,
+    Effect,
+    RunId,
+    Scalar,
+    Snapshot,
+)
+from nanovm_core.core.program import Program
+from nanovm_core.loading import load_program
+from tests.core.kit.builders import meant, told
+
+RUN = RunId("a-refund")
+START_MS = 1_700_000_000_000
+GRANT_ENDS_MS = START_MS + 86_400_000
+TEXT = f"""
+v = "nanovm-program/1"
+name = "refund_runs"
+first = "look_up"
+
+[limits]
+proposals_max = 2
+money_minor_max = 9_000
+calls_max = 4
+steps_max = 6
+tokens_max = 20_000
+wall_ms_max = 3_600_000
+warrant_ttl_ms = 600_000
+
+[slots]
+order = {{ type = "ref" }}
+draft = {{ type = "ref" }}
+buyer = {{ type = "ref", model = "placeholder" }}
+amount_minor = {{ type = "integer", model = "clear" }}
+urgent = {{ type = "boolean" }}
+note = {{ type = "string" }}
+receipt = {{ type = "ref" }}
+
+[tools."orders.look_up".args]
+order = {{ type = "ref" }}
+
+[tools."model.ask".args]
+draft = {{ type = "ref" }}
+
+[tools."desk.apologise"]
+
+[tools."money.refund"]
+critical = {{ amount_minor = "amount_minor", to = "buyer" }}
+money = {{ amount = "amount_minor", currency_is = "EUR" }}
+[tools."money.refund".args]
+amount_minor = {{ type = "integer", min = 1 }}
+to = {{ type = "ref" }}
+
+[tools."letters.send"]
+critical = {{ to = "buyer" }}
+[tools."letters.send".args]
+to = {{ type = "ref" }}
+
+[[grants]]
+tool = "money.refund"
+where = {{ amount_minor = {{ max = 8_000 }} }}
+expires_ms = {GRANT_ENDS_MS}
+
+[[grants]]
+tool = "letters.send"
+
+[[budgets]]
+scope = "workspace"
+unit = "money"
+max = 50_000
+
+[[budgets]]
+scope = "workspace"
+unit = "steps"
+max = 1_000
+
+[[budgets]]
+scope = "agent"
+unit = "tokens"
+max = 100_000
+
+[[rules]]
+id = "known-order"
+at = "admission"
+outcome = "allow"
+when = "$slots.amount_minor > 0"
+why = "The order has an amount."
+
+[[rules]]
+id = "looks-odd"
+at = "admission"
+outcome = "hold"
+approvable = true
+when = "$slots.note == 'odd'"
+why = "The order looks odd."
+
+[[rules]]
+id = "fraud"
+at = "admission"
+outcome = "deny"
+when = "$slots.note == 'fraud'"
+why = "The order is a fraud."
+
+[[rules]]
+id = "small"
+at = "authorize"
+outcome = "allow"
+when = "true"
+why = "Refunds are the desk's own business."
+
+[[rules]]
+id = "large"
+at = "authorize"
+outcome = "hold"
+approvable = true
+when = "$slots.amount_minor > 4000"
+why = "A person looks at large refunds."
+
+[[rules]]
+id = "never"
+at = "authorize"
+outcome = "hold"
+when = "$slots.amount_minor == 666"
+why = "Nobody may lift this."
+
+[[rules]]
+id = "late"
+at = "authorize"
+outcome = "deny"
+when = "$history.refunds > 0"
+why = "One refund at a time."
+
+[[windows]]
+name = "refunds"
+counts = "calls"
+within_ms = 60_000
+
+[[steps]]
+name = "look_up"
+kind = "effect"
+tool = "orders.look_up"
+args = {{ order = "order" }}
+fills = ["amount_minor", "buyer", "urgent", "note", "draft"]
+retry = {{ attempts_max = 3, backoff_ms = 1_000, backoff_max_ms = 1_500 }}
+timeout_ms = 60_000
+next = "route"
+on_error = "failed"
+
+[[steps]]
+name = "route"
+kind = "pure"
+next = [{{ when = "$slots.urgent", to = "ask" }}, {{ to = "cool_off" }}]
+
+[[steps]]
+name = "cool_off"
+kind = "wait"
+timeout_ms = 1_800_000
+next = "ask"
+on_error = "apologise"
+
+[[steps]]
+name = "ask"
+kind = "model"
+tool = "model.ask"
+args = {{ draft = "draft" }}
+accepts = ["money.refund"]
+next = "judge"
+on_error = "apologise"
+
+[[steps]]
+name = "judge"
+kind = "pure"
+authorizes = "ask"
+next = "refund"
+on_error = "apologise"
+
+[[steps]]
+name = "refund"
+kind = "effect"
+call = "authorized"
+fills = ["receipt"]
+drops = ["draft"]
+retry = {{ attempts_max = 2 }}
+timeout_ms = 120_000
+next = "letter"
+on_error = "apologise"
+
+[[steps]]
+name = "letter"
+kind = "effect"
+tool = "letters.send"
+args = {{ to = "buyer" }}
+next = "completed"
+on_error = "failed"
+
+[[steps]]
+name = "apologise"
+kind = "effect"
+tool = "desk.apologise"
+next = "completed"
+on_error = "failed"
+"""
+PROGRAM = load_program(TEXT.encode())
+HASH = PROGRAM.hash
+FUNDS: Mapping[str, int] = {
+    "workspace/EUR": 50_000,
+    "workspace/steps": 1_000,
+    "agent/tokens": 100_000,
+}
+
+# One event of every kind but erasure, none of which fits a run by chance.
+EVERY: dict[type[Event], dict[str, Any]] = {
+    RunStarted: {},
+    EffectDone: {"key": "k"},
+    EffectFailed: {"key": "k", "code": "X-1", "text": "x"},
+    EffectUnknown: {"key": "k", "code": "X-1", "text": "x"},
+    EffectWaiting: {"key": "k"},
+    AnswerArrived: {"run": RUN, "program": HASH, "key": "k"},
+    TimePassed: {},
+    ProposalReceived: {"raw": b"{}"},
+    PauseRequested: {},
+    ResumeRequested: {"program": HASH},
+    StepRequested: {"program": HASH},
+    Approved: {},
+    Declined: {},
+    KillRequested: {},
+    DeliveryReceived: {"program": HASH},
+    ProgramRefused: {"found": "0" * 64},
+    ForeignIntent: {},
+    DamageFound: {},
+}
+
+
+def ref(number: int) -> str:
+    """A well-formed ref."""
+    return f"vault://secret/00000000-0000-4000-8000-{number:012x}"
+
+
+def secret(slot: str, number: int) -> Commitment:
+    """A commitment to a secret of this slot."""
+    return Commitment(slot, ref(number), f"{number:064x}")
+
+
+ORDER, BUYER, DRAFT, RECEIPT = (
+    secret(slot, place) for place, slot in enumerate(("order", "buyer", "draft", "receipt"), 1)
+)
+
+
+class Refund:
+    """A run of the program: it feeds events and keeps what was decided."""
+
+    def __init__(self, *, stepping: bool = False) -> None:
+        self.program = PROGRAM
+        self.at_ms, self.funds = START_MS, FUNDS
+        self.runtime: dict[str, Any] = {}  # what else the runtime fills in: history, revoked
+        slots = {"order": ORDER.ref}
+        first = begin(
+            PROGRAM, RUN, slots, [ORDER], at_ms=START_MS, actor="clerk", stepping=stepping
+        )
+        self.now: Snapshot = first.snapshot
+        self.drafts: list[Draft] = list(first.drafts)
+
+    @property
+    def key(self) -> str:
+        """The key of what is owed or awaited."""
+        return self.now.owed.key if self.now.owed else self.now.awaits
+
+    @property
+    def why(self) -> str:
+        """The code of why it stands or ended."""
+        return self.now.reason[0] if self.now.reason else ""
+
+    @property
+    def owed(self) -> Effect:
+        """What is owed."""
+        assert self.now.owed is not None
+        return self.now.owed
+
+    def feed(self, kind: type[Event], *, after_ms: int = 10, **fields: Any) -> Decision:
+        """Decide an event that comes ``after_ms`` later, and take what was decided."""
+        self.at_ms += after_ms
+        event = meant(self.now, told(kind, at_ms=self.at_ms, **fields))
+        event = replace(event, ledger=self.funds, **self.runtime)
+        decision = transition(self.program, self.now, event)
+        if decision.drafts:
+            assert decision.drafts[-1].after == decision.snapshot
+        self.now = decision.snapshot
+        self.drafts += decision.drafts
+        return decision
+
+    def start(self) -> Decision:
+        """Start the run."""
+        return self.feed(RunStarted)
+
+    def done(self, *secrets: Commitment, **values: Scalar) -> Decision:
+        """The worker's answer: the effect that is owed succeeded."""
+        out = {**values, **{each.slot: each.ref for each in secrets}}
+        return self.feed(EffectDone, key=self.key, out=out, secrets=secrets)
+
+    def fail(self, *, retry: bool = True) -> Decision:
+        """The worker's answer: the effect that is owed is known not to have happened."""
+        return self.feed(EffectFailed, key=self.key, code="DESK-1", text="no", retry=retry)
+
+    def propose(self, *, tool: str = "money.refund", tokens: int = 100, **args: object) -> Decision:
+        """The model's answer: the faithful one, but for these arguments."""
+        good = {"amount_minor": self.now.slots.get("amount_minor", 1), "to": BUYER.ref}
+        given = {**good, **args} if tool == "money.refund" else args
+        raw = json.dumps({"tool": tool, "args": given}).encode()
+        return self.feed(ProposalReceived, raw=raw, key=self.key, tokens=tokens)
+
+    def look_up(self, **values: Scalar) -> Decision:
+        """The first step's answer."""
+        order = {"amount_minor": 3_000, "urgent": True, "note": "none", **values}
+        return self.done(BUYER, DRAFT, **order)
+
+    def to_ask(self, **values: Scalar) -> "Refund":
+        """Up to the model's question."""
+        self.start()
+        self.look_up(**values)
+        return self
+
+    def to_refund(self, **values: Scalar) -> "Refund":
+        """Up to the refund, that is owed."""
+        self.to_ask(**values).propose()
+        return self
+
+    def to_letter(self) -> "Refund":
+        """Up to the letter, with the refund made."""
+        self.to_refund().done(RECEIPT)
+        return self
+
+
+def under(run: Refund, program: Program) -> None:
+    """Have a run that has not begun be one of another program."""
+    run.program = program
+    run.now = run.now._replace(program=program.hash)
+
+
+def code(decision: Decision) -> str:
+    """The code with which an event was refused; empty where it was not."""
+    return decision.refusal.code if decision.refusal else ""
+
+
+def kinds(decision: Decision) -> list[str]:
+    """What a decision seals."""
+    return [draft.kind for draft in decision.drafts]
+
+
+def body(decision: Decision, place: int = 0) -> dict[str, Any]:
+    """The fields of an envelope that a decision seals."""
+    return dict(decision.drafts[place].body)

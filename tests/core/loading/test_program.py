@@ -1,0 +1,353 @@
+"""The program: a value of its file, immutable to the last field, and its own under any policy."""
+
+import pickle
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
+from pathlib import Path
+from types import BuiltinMethodType, FunctionType, MappingProxyType, MethodWrapperType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nanovm_core.conditions import Condition
+from nanovm_core.core.canonical import Json
+from nanovm_core.core.capabilities import Constraint, Grant, Source
+from nanovm_core.core.gate import Facts
+from nanovm_core.core.messages import Scalar
+from nanovm_core.core.policy import DENY_ALL
+from nanovm_core.core.program import Branch, Program, Retry, Step
+from nanovm_core.core.proposals import Call
+from nanovm_core.errors import (
+    CanonicalError,
+    ConditionError,
+    Fault,
+    NanovmError,
+    ProgramError,
+    RefusedError,
+    VerificationError,
+)
+from nanovm_core.loading import load_policy, load_program
+from tests.core.kit.desk import DESK
+
+ROOT = Path(__file__).resolve().parents[3]
+INVOICE = (ROOT / "pipeline/invoice_payment.toml").read_bytes()
+DEFAULT = (ROOT / "pipeline/policies/default.toml").read_bytes()
+HEAD = 'v = "nanovm-policy/1"\nname = "test"\n'
+
+
+def desk(policy: str = "") -> Program:
+    """The desk, under a policy with this text."""
+    loaded = load_program(DESK.encode())
+    return loaded.under(load_policy((HEAD + policy).encode())) if policy else loaded
+
+
+def rule(name: str, when: str = "true", more: str = "") -> str:
+    """One rule of a policy, about payments."""
+    return (
+        f'[[rules]]\nid = "{name}"\nat = "authorize"\noutcome = "allow"\nwhen = "{when}"\n'
+        f'why = "because"\ntools = ["refunds.pay"]\n{more}'
+    )
+
+
+def test_desk_is_what_its_file_says() -> None:
+    loaded = desk()
+    assert list(loaded.steps) == ["look_up", "sort", "confirm", "ask", "judge", "pay", "apologise"]
+    assert (loaded.name, loaded.agent, loaded.first) == ("refund_desk", "desk", "look_up")
+    assert loaded.policy_file == "policies/desk.toml"
+    assert [branch.to for branch in loaded.steps["sort"].next] == ["completed", "confirm", "ask"]
+    assert (loaded.steps["sort"].then, loaded.steps["look_up"].then) == ("", "sort")
+    pay = loaded.tools["refunds.pay"]
+    assert pay.critical["currency"] == Source(constant="EUR")
+    assert pay.critical["payee"] == Source(slot="customer")
+    assert pay.args["currency"].one_of == ("EUR", "USD")
+    assert loaded.grants["refunds.pay"].where["urgent"] == Constraint(one_of=(False,))
+    assert loaded.grants["refunds.pay"].expires_ms == 1_900_000_000_000
+    assert [(each.id, each.level) for each in loaded.rules] == [
+        ("too-much", "hard"),
+        ("calm", "soft"),
+    ]
+    assert [each.scope for each in loaded.windows] == ["workspace", "agent"]
+    assert [each.currency for each in loaded.budgets] == ["EUR", ""]
+    assert loaded.policy is DENY_ALL
+
+
+def test_what_a_step_does_not_say_is_the_safe_default() -> None:
+    loaded = desk()
+    assert loaded.limits.calls_max == 16
+    assert (loaded.limits.warrant_ttl_ms, loaded.limits.wall_ms_max) == (900_000, 86_400_000)
+    assert (loaded.limits.steps_max, loaded.limits.tokens_max) == (1_000, 100_000)
+    assert loaded.steps["look_up"].timeout_ms == 300_000
+    assert loaded.steps["look_up"].retry == Retry(
+        attempts_max=1, backoff_ms=0, backoff_max_ms=60_000
+    )
+    assert loaded.steps["judge"].timeout_ms == loaded.steps["judge"].tokens_max == 0
+    unsaid = load_program(
+        DESK.replace('agent = "desk"\n', "").replace("tokens_max = 500", "").encode()
+    )
+    assert unsaid.agent == "refund_desk"
+    assert unsaid.steps["ask"].tokens_max == 8_192
+
+
+def test_shipped_program_has_its_seven_steps_and_its_two_grants() -> None:
+    loaded = load_program(INVOICE)
+    at, order = loaded.first, []
+    while at != "completed":
+        order.append(at)
+        at = loaded.steps[at].then
+    assert order == ["receive", "extract", "vault", "propose", "authorize", "charge", "seal"]
+    assert set(loaded.grants) == {"stripe.create_payment_intent", "notify.send_email"}
+    assert loaded.steps["propose"].accepts == ("stripe.create_payment_intent",)
+    assert [(each.id, each.level, each.at) for each in loaded.rules] == [
+        ("not-simply-payable", "hard", "admission"),
+        ("payable", "hard", "admission"),
+    ]
+    assert {each.on_error for each in loaded.steps.values()} == {"failed"}
+
+
+# --- immutable -------------------------------------------------------------------------------
+
+
+def parts(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """Everything that can be reached from a value, by any way that Python offers."""
+    stack, seen = [(path, value)], set[int]()
+    while stack:
+        here, found = stack.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        yield here, found
+        if is_dataclass(found) and not isinstance(found, type):
+            stack += [(f"{here}.{f.name}", getattr(found, f.name)) for f in fields(found)]
+        elif isinstance(found, Mapping):
+            stack += [(f"{here}[{key!r}]", below) for key, below in found.items()]
+        elif isinstance(found, tuple | list | frozenset | set):
+            stack += [(f"{here}[{place}]", below) for place, below in enumerate(found)]
+        elif isinstance(found, FunctionType):
+            cells = [cell.cell_contents for cell in found.__closure__ or ()]
+            defaults = [*(found.__defaults__ or ()), *(found.__kwdefaults__ or {}).values()]
+            stack += [(f"{here}()", below) for below in (*cells, *defaults)]
+        elif isinstance(found, BuiltinMethodType | MethodWrapperType):
+            stack.append((f"{here}.__self__", found.__self__))
+        elif type(found).__module__.startswith("nanovm_core"):
+            names = [
+                name for kind in type(found).__mro__ for name in getattr(kind, "__slots__", ())
+            ]
+            stack += [(f"{here}.{name}", getattr(found, name)) for name in names]
+
+
+LEAVES: tuple[type, ...] = (str, int, bool, type(None), bytes, type, range, re.Pattern)
+CODE: tuple[type, ...] = (FunctionType, BuiltinMethodType, MethodWrapperType)
+FIXED = (*LEAVES, *CODE, tuple, frozenset, MappingProxyType)
+
+
+def mutable(value: object) -> list[str]:
+    """The paths at which something could be changed."""
+    return [
+        f"{path}: {type(found).__name__}"
+        for path, found in parts(value, "program")
+        if not isinstance(found, FIXED) and not is_frozen(found)
+    ]
+
+
+def is_frozen(value: object) -> bool:
+    """Whether a value of our own takes no value for any of its attributes, not even its own."""
+    names = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    if not type(value).__module__.startswith("nanovm_core") or hasattr(value, "__dict__"):
+        return False
+    for name in names:
+        try:
+            setattr(value, name, getattr(value, name))
+        except (AttributeError, TypeError):
+            continue
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: desk(),
+        lambda: desk(rule("r") + "[[windows]]\nname = 'w'\ncounts = 'calls'\nwithin_ms = 1\n"),
+        lambda: load_program(INVOICE).under(load_policy(DEFAULT)),
+        lambda: load_policy(DEFAULT),
+    ],
+)
+def test_nothing_that_can_change_is_reachable(make: Callable[[], object]) -> None:
+    assert [path for path in mutable(make()) if not path.startswith("program.gate")] == []
+
+
+def test_nothing_that_can_change_is_reachable_through_the_gate() -> None:
+    assert mutable(load_program(INVOICE).under(load_policy(DEFAULT))) == []
+
+
+def test_the_walk_sees_what_can_change() -> None:
+    loaded = desk()
+    assert "program.steps: dict" in mutable(replace(loaded, steps=dict(loaded.steps)))
+    assert mutable((lambda kept=[1]: kept,)) == ["program[0](): list"]
+
+
+def test_a_program_cannot_be_changed_in_memory() -> None:
+    loaded = desk(rule("r"))
+    with pytest.raises(FrozenInstanceError):
+        loaded.first = "pay"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        loaded.steps["ask"] = loaded.steps["pay"]  # type: ignore[index]
+    with pytest.raises(TypeError):
+        loaded.tools["refunds.pay"].critical["payee"] = Source(slot="order")  # type: ignore[index]
+    with pytest.raises(FrozenInstanceError):
+        loaded.policy.rules[0].outcome = "allow"  # type: ignore[misc]
+
+
+def test_the_same_bytes_give_an_equal_program_and_others_do_not() -> None:
+    assert desk() == desk()
+    assert desk().hash == desk().hash
+    assert load_program((DESK + "#").encode()).hash != desk().hash
+    assert load_policy(DEFAULT) == load_policy(DEFAULT)
+
+
+# --- under a policy --------------------------------------------------------------------------
+
+
+def refusal(program: Program) -> str:
+    """What the program's gate says of a refund."""
+    args: dict[str, Json] = {"amount_minor": 5, "currency": "EUR", "payee": "{{customer}}"}
+    call = Call("refunds.pay", {**args, "note": "x", "urgent": False, "reason": "r1"})
+    ref = "vault://secret/00000000-0000-4000-8000-000000000001"
+    slots: dict[str, Scalar] = {"total_minor": 5, "customer": ref, "answer": "r1"}
+    try:
+        program.gate.permit(call, Facts(slots=slots, ledger={"workspace/EUR": 100}))
+    except RefusedError as error:
+        return error.code
+    return "allowed"
+
+
+def test_a_program_without_a_policy_denies_and_with_one_does_as_it_says() -> None:
+    assert refusal(desk()) == "POL-001"
+    assert refusal(desk(rule("small", "$proposal.amount_minor < 10"))) == "allowed"
+    assert refusal(desk(rule("small", "$proposal.amount_minor < 5"))) == "POL-001"
+
+
+def test_a_copy_of_a_program_is_judged_by_its_own_gate() -> None:
+    loaded = desk(rule("r"))
+    assert refusal(replace(loaded, policy=DENY_ALL)) == "POL-001"
+    assert refusal(replace(loaded, grants={})) == "CAP-001"
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "said"),
+    [
+        ('lifts = ["too-much"]', "PRG-005", "lifts 'too-much', which is hard"),
+        ('lifts = ["tomuch"]', "PRG-005", "lifts 'tomuch', which is no rule of the program"),
+        (rule("calm"), "PRG-005", "rule 'calm' bears the id of a rule of the program"),
+        (
+            '[[windows]]\nname = "failed"\ncounts = "calls"\nwithin_ms = 1',
+            "PRG-005",
+            "window 'failed' bears the name of a window of the program",
+        ),
+        (rule("r", "$proposal.amount > 5"), "PRG-004", "rule r: its condition does not fit"),
+        (rule("r", "$slots.is_vip > 5"), "PRG-004", "rule r: its condition does not fit"),
+        (rule("r", "$history.unknown > 5"), "PRG-004", "rule r: its condition does not fit"),
+        (rule("r", "$proposal.amount_minor"), "PRG-004", "rule r: its condition does not fit"),
+        (rule("r").replace("refunds.pay", "wire"), "PRG-004", "about 'wire', which is not granted"),
+    ],
+)
+def test_a_policy_that_does_not_fit_is_refused(policy: str, code: str, said: str) -> None:
+    loaded = load_program(DESK.encode())
+    source = (HEAD + policy).encode()
+    with pytest.raises(ProgramError) as caught:
+        loaded.under(load_policy(source))
+    assert caught.value.code == code
+    assert caught.value.text.startswith("policy test: ")
+    assert said in caught.value.text
+    with pytest.raises(ProgramError, match=r"line \d+, column \d+: ") as placed:
+        load_policy(source, loaded)
+    assert (placed.value.code, said in placed.value.text) == (code, True)
+
+
+def test_a_soft_rule_can_be_lifted() -> None:
+    assert desk('lifts = ["calm"]\n' + rule("r")).policy.lifts == ("calm",)
+
+
+def test_a_policy_may_read_its_own_windows_and_the_programs() -> None:
+    own = '[[windows]]\nname = "own"\ncounts = "refusals"\nwithin_ms = 1\n'
+    text = rule("r", "$history.own > 1 or $history.failed > 1")
+    assert desk(own + text).policy.windows[0].name == "own"
+    with pytest.raises(ProgramError, match="does not fit"):
+        desk(text)
+
+
+def test_workspace_money_is_known_where_an_account_holds_it() -> None:
+    money = '[[budgets]]\nscope = "workspace"\nunit = "money"\nmax = 5\n'
+    start = DESK.index("[[budgets]]")
+    without = DESK[:start] + DESK[DESK.index("[[steps]]") :]
+    without = without.replace(" or $workspace.left_minor < 0", "")
+    loaded = load_program(without.encode())
+    text = HEAD + rule("r", "$workspace.left_minor > 1")
+    with pytest.raises(ProgramError, match="does not fit"):
+        loaded.under(load_policy(text.encode()))
+    agents = money.replace("workspace", "agent")
+    with pytest.raises(ProgramError, match="does not fit"):
+        loaded.under(load_policy((text + agents).encode()))
+    assert loaded.under(load_policy((text + money).encode())).policy.budgets[0].max == 5
+
+
+# --- fewer rights ----------------------------------------------------------------------------
+
+
+def test_rights_can_be_narrowed_and_not_widened() -> None:
+    loaded = desk(rule("r"))
+    grant = loaded.grants["refunds.pay"]
+    narrow = replace(grant, where={**grant.where, "amount_minor": Constraint(min=1, max=4)})
+    assert refusal(loaded) == "allowed"
+    assert refusal(loaded.attenuated([narrow])) == "CAP-006"
+    assert refusal(loaded.attenuated([])) == "CAP-001"
+    with pytest.raises(RefusedError) as caught:
+        loaded.attenuated([Grant(tool="refunds.pay")])
+    assert caught.value.code == "CAP-030"
+
+
+# --- its errors ------------------------------------------------------------------------------
+
+ERRORS: list[NanovmError] = [
+    NanovmError("X-001", "said"),
+    ProgramError("PRG-001", "said"),
+    ProgramError("PRG-001", "said", line=3, column=4),
+    ProgramError("PRG-001", "a", line=1, column=2, faults=(Fault("PRG-001", "a", 1, 2),) * 2),
+    ConditionError("CON-001", "said", 7),
+    CanonicalError("CAN-001", "said"),
+    RefusedError("CAP-001", "said"),
+    VerificationError("LOG-001", "said", at=3, expected="a" * 64, found="b" * 64),
+]
+
+
+def revived(error: NanovmError, protocol: int = pickle.DEFAULT_PROTOCOL) -> NanovmError:
+    """The error after a pickle."""
+    back = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301 - our own bytes
+    assert type(back) is type(error)
+    return back
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=str)
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_an_error_survives_a_pickle(error: NanovmError, protocol: int) -> None:
+    error.add_note("seen by a worker")
+    back = revived(error, protocol)
+    assert (str(back), back.args, vars(back)) == (str(error), error.args, vars(error))
+
+
+@given(st.text(), st.none() | st.integers(1, 10**6))
+def test_an_error_says_its_place_once(text: str, line: int | None) -> None:
+    error = ProgramError("PRG-001", text, line=line, column=line)
+    assert error.text == (f"line {line}, column {line}: " if line else "") + text
+    assert error.faults == (Fault("PRG-001", text, line, line),)
+    assert vars(revived(error)) == vars(error)
+
+
+def test_then_is_the_one_place_that_a_step_leads_to() -> None:
+    step = Step(name="a", kind="pure", next=(Branch(to="b"),))
+    assert step.then == "b"
+    forked = replace(step, next=(Branch(when=desk().rules[0].when, to="b"), Branch(to="c")))
+    assert forked.then == ""
+    assert isinstance(forked.next[0].when, Condition)

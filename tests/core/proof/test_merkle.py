@@ -1,0 +1,264 @@
+"""The tree against the RFC's own recursive definitions, and against the published probes."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nanovm_core.proof import merkle
+from nanovm_core.proof.merkle import EMPTY_ROOT, Place, leaf_hash, node_hash
+
+VECTORS = Path(__file__).resolve().parents[4] / "shared" / "data" / "vectors"
+SIZE_MAX = 70  # past the powers of two up to 64
+
+LEAVES = [leaf_hash(bytes([each])) for each in range(SIZE_MAX)]
+
+
+def split(count: int) -> int:
+    """RFC 9162 §2.1.1: the largest power of two smaller than ``count``."""
+    half = 1
+    while half * 2 < count:
+        half *= 2
+    return half
+
+
+def naive_root(leaves: Sequence[bytes]) -> bytes:
+    """MTH of RFC 9162 §2.1.1, as it is written there."""
+    if not leaves:
+        return EMPTY_ROOT
+    if len(leaves) == 1:
+        return leaves[0]
+    half = split(len(leaves))
+    return node_hash(naive_root(leaves[:half]), naive_root(leaves[half:]))
+
+
+def naive_path(index: int, leaves: Sequence[bytes]) -> list[bytes]:
+    """PATH of RFC 9162 §2.1.3.1."""
+    if len(leaves) == 1:
+        return []
+    half = split(len(leaves))
+    if index < half:
+        return [*naive_path(index, leaves[:half]), naive_root(leaves[half:])]
+    return [*naive_path(index - half, leaves[half:]), naive_root(leaves[:half])]
+
+
+def naive_subproof(old: int, leaves: Sequence[bytes], *, whole: bool) -> list[bytes]:
+    """SUBPROOF of RFC 9162 §2.1.4.1."""
+    if old == len(leaves):
+        return [] if whole else [naive_root(leaves)]
+    half = split(len(leaves))
+    if old <= half:
+        return [*naive_subproof(old, leaves[:half], whole=whole), naive_root(leaves[half:])]
+    later = naive_subproof(old - half, leaves[half:], whole=False)
+    return [*later, naive_root(leaves[:half])]
+
+
+class Tree:
+    """A tree that was only ever appended to, and the reads that were asked of it."""
+
+    def __init__(self, *parts: Sequence[bytes]) -> None:
+        self.edge: tuple[bytes, ...] = ()
+        self.size = 0
+        self.nodes: dict[Place, bytes] = {}
+        self.reads: list[int] = []
+        for leaves in parts:
+            self.edge, new = merkle.append(self.edge, self.size, leaves)
+            self.size += len(leaves)
+            assert not {(level, index) for level, index, _ in new} & self.nodes.keys()
+            self.nodes |= {(level, index): node for level, index, node in new}
+
+    def read(self, places: Sequence[Place]) -> Mapping[Place, bytes]:
+        self.reads.append(len(places))
+        return {place: self.nodes[place] for place in places}
+
+
+WHOLE = Tree(LEAVES)
+
+sizes = st.integers(0, SIZE_MAX)
+
+
+@given(st.lists(sizes, max_size=8))
+@settings(max_examples=60, derandomize=True, deadline=None)
+def test_appending_in_any_parts_makes_the_same_tree(cuts: list[int]) -> None:
+    places = [0, *sorted(cuts), SIZE_MAX]
+    parts = [LEAVES[a:b] for a, b in pairwise(places)]
+    tree = Tree(*parts)
+    assert (tree.edge, tree.nodes) == (WHOLE.edge, WHOLE.nodes)
+
+
+@pytest.mark.parametrize("size", range(SIZE_MAX + 1))
+def test_the_root_and_the_edge_are_those_of_the_definition(size: int) -> None:
+    tree = Tree(LEAVES[:size])
+    assert merkle.root(tree.edge) == naive_root(LEAVES[:size])
+    assert [tree.nodes[place] for place in merkle.edge_places(size)] == list(tree.edge)
+    assert len(tree.edge) == size.bit_count()
+    for (level, index), node in tree.nodes.items():
+        assert node == naive_root(LEAVES[index << level : (index + 1) << level])
+
+
+@pytest.mark.parametrize("size", range(1, SIZE_MAX + 1, 3))
+def test_every_inclusion_proof_is_that_of_the_definition_and_holds(size: int) -> None:
+    tree = Tree(LEAVES[:size])
+    root = merkle.root(tree.edge)
+    for index in range(size):
+        proof = merkle.inclusion(index, size, tree.read)
+        assert proof == naive_path(index, LEAVES[:size])
+        assert merkle.check_inclusion(LEAVES[index], index, size, proof, root)
+    assert len(tree.reads) == size  # one call each
+    assert max(tree.reads) <= 2 * size.bit_length()
+
+
+@pytest.mark.parametrize("new", range(1, SIZE_MAX + 1, 3))
+def test_every_consistency_proof_is_that_of_the_definition_and_holds(new: int) -> None:
+    tree = Tree(LEAVES[:new])
+    for old in range(1, new + 1):
+        proof = merkle.consistency(old, new, tree.read)
+        assert proof == naive_subproof(old, LEAVES[:new], whole=True)
+        old_root = naive_root(LEAVES[:old])
+        assert merkle.check_consistency(old, old_root, new, merkle.root(tree.edge), proof)
+    assert max(tree.reads) <= 2 * new.bit_length()
+
+
+def test_a_proof_out_of_a_large_tree_reads_few_places() -> None:
+    asked: list[int] = []
+
+    def read(places: Sequence[Place]) -> Mapping[Place, bytes]:
+        asked.append(len(places))
+        return dict.fromkeys(places, EMPTY_ROOT)
+
+    size = 2**40 - 1
+    merkle.inclusion(2**39 - 1, size, read)
+    merkle.consistency(2**39 - 1, size, read)
+    merkle.consistency(2**39 + 1, size, read)
+    assert len(asked) == 3
+    assert max(asked) <= 80
+
+
+@given(st.data())
+@settings(max_examples=300, derandomize=True, deadline=None)
+def test_what_was_changed_in_a_proof_is_seen(data: st.DataObject) -> None:
+    new = data.draw(st.integers(2, SIZE_MAX), "new")
+    old = data.draw(st.integers(1, new - 1), "old")
+    roots = naive_root(LEAVES[:old]), naive_root(LEAVES[:new])
+    proof = merkle.consistency(old, new, WHOLE.read)
+    values = [*roots, *proof]
+    at = data.draw(st.integers(0, len(values) - 1), "at")
+    bit = data.draw(st.integers(0, 255), "bit")
+    values[at] = (int.from_bytes(values[at]) ^ 1 << bit).to_bytes(32)
+    assert not merkle.check_consistency(old, values[0], new, values[1], values[2:])
+    index = data.draw(st.integers(0, new - 1), "index")
+    values = [LEAVES[index], roots[1], *merkle.inclusion(index, new, WHOLE.read)]
+    at = data.draw(st.integers(0, len(values) - 1), "at")
+    values[at] = (int.from_bytes(values[at]) ^ 1 << bit).to_bytes(32)
+    assert not merkle.check_inclusion(values[0], index, new, values[2:], values[1])
+
+
+@given(st.data())
+@settings(max_examples=300, derandomize=True, deadline=None)
+def test_a_proof_of_another_place_or_length_is_seen(data: st.DataObject) -> None:
+    new = data.draw(st.integers(2, SIZE_MAX), "new")
+    index, other = data.draw(st.lists(st.integers(0, new - 1), min_size=2, max_size=2, unique=True))
+    root = naive_root(LEAVES[:new])
+    proof = merkle.inclusion(index, new, WHOLE.read)
+    assert not merkle.check_inclusion(LEAVES[index], other, new, proof, root)
+    assert not merkle.check_inclusion(LEAVES[index], index, new, proof[:-1], root)
+    assert not merkle.check_inclusion(LEAVES[index], index, new, [*proof, root], root)
+    assert not merkle.check_inclusion(LEAVES[index], index, index, proof, root)
+    old = data.draw(st.integers(1, new - 1), "old")
+    proof = merkle.consistency(old, new, WHOLE.read)
+    old_root = naive_root(LEAVES[:old])
+    assert not merkle.check_consistency(old, old_root, new, root, proof[:-1])
+    assert not merkle.check_consistency(old, old_root, new, root, [*proof, root])
+    assert not merkle.check_consistency(new, root, old, old_root, proof)
+
+
+def test_hashes_of_another_length_are_refused() -> None:
+    """31 and 33 bytes hash as 32 and 32 do: without the check they would be proofs too."""
+    leaf, sibling = LEAVES[0], LEAVES[1]
+    root = node_hash(leaf, sibling)
+    assert merkle.check_inclusion(leaf, 0, 2, [sibling], root)
+    moved = leaf + sibling
+    assert node_hash(moved[:31], moved[31:]) == root
+    assert not merkle.check_inclusion(moved[:31], 0, 2, [moved[31:]], root)
+    old_root = node_hash(*LEAVES[:2])
+    joined = old_root + LEAVES[2]
+    root = node_hash(old_root, LEAVES[2])
+    assert merkle.check_consistency(2, old_root, 3, root, [LEAVES[2]])
+    assert not merkle.check_consistency(2, joined[:31], 3, root, [joined[31:]])
+
+
+def test_nothing_is_proven_about_the_empty_tree_nor_about_no_leaf() -> None:
+    assert merkle.root(()) == EMPTY_ROOT
+    assert merkle.append((), 0, []) == ((), [])
+    assert merkle.consistency(0, 5, WHOLE.read) == []
+    assert not merkle.check_consistency(0, EMPTY_ROOT, 5, naive_root(LEAVES[:5]), [])
+    assert not merkle.check_consistency(0, EMPTY_ROOT, 0, EMPTY_ROOT, [])
+    assert not merkle.check_consistency(-1, EMPTY_ROOT, -1, EMPTY_ROOT, [])
+    assert not merkle.check_inclusion(LEAVES[0], 0, 0, [], LEAVES[0])
+    assert not merkle.check_inclusion(LEAVES[0], -1, 1, [], LEAVES[0])
+    for index, size in ((0, 0), (5, 5), (-1, 5)):
+        with pytest.raises(ValueError, match="no leaf"):
+            merkle.inclusion(index, size, WHOLE.read)
+    for old, new in ((3, 2), (-1, 2)):
+        with pytest.raises(ValueError, match="cannot extend"):
+            merkle.consistency(old, new, WHOLE.read)
+
+
+def vectors(name: str) -> Any:
+    """A published set of examples."""
+    if not VECTORS.is_dir():
+        pytest.skip("The folder of published test vectors is not beside this checkout.")
+    return json.loads((VECTORS / name).read_text(encoding="utf-8"))
+
+
+def raw(text: str | None) -> bytes:
+    """The bytes of a base64 text."""
+    return base64.b64decode(text or "")
+
+
+@pytest.mark.parametrize(("kind", "holds"), [("want_ok", True), ("want_error", False)])
+def test_the_published_consistency_probes_are_answered_as_they_say(kind: str, holds: bool) -> None:
+    probes = vectors("merkle_consistency_probes.json")[kind]
+    assert len(probes) >= 6
+    for probe in probes:
+        answer = merkle.check_consistency(
+            probe["size1"],
+            raw(probe["root1"]),
+            probe["size2"],
+            raw(probe["root2"]),
+            [raw(each) for each in probe["proof"] or ()],
+        )
+        assert answer is holds, probe["desc"]
+
+
+@pytest.mark.parametrize(("kind", "holds"), [("want_ok", True), ("want_error", False)])
+def test_the_published_inclusion_probes_are_answered_as_they_say(kind: str, holds: bool) -> None:
+    probes = vectors("merkle_inclusion_probes.json")[kind]
+    assert len(probes) >= 6
+    for probe in probes:
+        answer = merkle.check_inclusion(
+            raw(probe["leafHash"]),
+            probe["leafIdx"],
+            probe["treeSize"],
+            [raw(each) for each in probe["proof"] or ()],
+            raw(probe["root"]),
+        )
+        assert answer is holds, probe["desc"]
+
+
+def test_the_published_tree_is_ours() -> None:
+    published = vectors("rfc6962_tree.json")
+    leaves = [leaf_hash(bytes.fromhex(each)) for each in published["leaf_inputs_hex"]]
+    tree = Tree(leaves)
+    for level, hashes in enumerate(published["node_hashes_hex_by_level"]):
+        for index, expected in enumerate(hashes):
+            if (index + 1) << level <= len(leaves):
+                assert tree.nodes[level, index].hex() == expected
+    for size, expected in enumerate(published["root_hash_hex_by_tree_size"]):
+        assert merkle.root(Tree(leaves[:size]).edge).hex() == expected

@@ -1,0 +1,399 @@
+"""The verifier's rules: what a good file is, and each thing that makes it a bad one."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nanovm_core.verify import main
+from tests.core.kit.builders import ROOT
+from tests.core.proof.bundles import (
+    HASH,
+    LOG_KEY,
+    ORIGIN,
+    OTHER_KEY,
+    REF,
+    VALUE,
+    WITNESS,
+    ZEROS,
+    Log,
+    Signer,
+    b64,
+    begin,
+    commitment,
+    disclosed,
+    dumps,
+    export,
+    judged,
+    leaf,
+    log_members,
+    packed,
+    receipt,
+    run_id,
+    run_members,
+    whole_log,
+)
+
+KEY = ("--key", LOG_KEY.vkey)
+RUN = run_id(0)
+LOG = whole_log()
+LONG = b"".join(leaf(b"%d" % number).hex().encode() for number in range(17_000))
+
+
+def verdict(data: bytes, *arguments: str) -> tuple[int, str]:
+    """Exit code and text, with the log's key."""
+    return judged(main, data, *KEY, *arguments)
+
+
+def of(log: Log) -> tuple[int, str]:
+    """The verdict on a whole log."""
+    return verdict(packed(log_members(log)))
+
+
+# --- good files ------------------------------------------------------------------------------
+
+GOOD = {
+    "log": packed(log_members(LOG)),
+    "log, disclosed": packed(log_members(LOG, disclosures=disclosed())),
+    "run": packed(run_members(LOG, RUN)),
+    "run, disclosed": packed(run_members(LOG, RUN, disclosures=disclosed())),
+    "run log": packed(run_members(LOG, "log")),
+    "export": export(LOG.lines, LOG.note()),
+    "receipt": receipt(LOG, 3),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good_files_pass_under_the_key_and_say_what_they_do_not_prove(name: str) -> None:
+    code, text = verdict(GOOD[name])
+    assert (code, text.splitlines()[:2]) == (0, ["PASS", "grade: SIGNED"])
+    assert "What this does not prove:\n- that what was recorded is true" in text
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_without_a_key_nothing_is_pinned(name: str) -> None:
+    code, text = judged(main, GOOD[name])
+    assert (code, text.splitlines()[0]) == (3, "UNPINNED")
+    assert "says nothing against the operator" in text
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_another_key_is_not_satisfied(name: str) -> None:
+    for key in (OTHER_KEY, Signer("log.example/other")):
+        code, text = judged(main, GOOD[name], "--key", key.vkey)
+        assert (code, text.splitlines()[0]) == (1, "INVALID")
+    assert judged(main, GOOD[name], "--key", OTHER_KEY.vkey, *KEY)[0] == 0
+
+
+def test_a_key_of_another_name_may_sign_beside_but_not_instead() -> None:
+    other = Signer("log.example/other", 2)
+    data = packed(log_members(LOG, LOG_KEY, other))
+    assert verdict(data)[0] == 0
+    code, text = judged(main, data, "--key", other.vkey)
+    assert (code, "another log's" in text) == (1, True)
+
+
+def test_the_run_of_a_bundle_may_go_on() -> None:
+    log = whole_log()
+    begin(log, run_id(7))
+    code, text = verdict(packed(run_members(log, run_id(7))))
+    assert (code, "it has not ended" in text) == (0, True)
+    assert "nothing was left out at the run's end" in text
+
+
+def test_a_witness_must_have_cosigned() -> None:
+    asked = ("--witness", WITNESS.vkey)
+    second = Signer("witness.example/second", 5, 4)
+    data = packed(log_members(LOG, LOG_KEY, WITNESS))
+    code, text = verdict(data, *asked)
+    assert (code, text.splitlines()[:2]) == (0, ["PASS", "grade: WITNESSED"])
+    assert judged(main, data, *asked)[0] == 3
+    for args in (asked, (*asked, "--witness", second.vkey)):
+        code, text = verdict(GOOD["log"], *args)
+        assert (code, text.splitlines()[0]) == (3, "UNWITNESSED")
+    assert verdict(data, *asked, "--witness", second.vkey)[0] == 3
+
+
+# --- envelopes -------------------------------------------------------------------------------
+
+
+def with_envelope(change: Callable[[dict[str, Any]], object]) -> Log:
+    """A log, signed as it is, whose seq 5 was made differently from the start."""
+    log = Log()
+    log.add("log", "genesis")
+    log.add(RUN, "genesis")
+    for _ in range(4):
+        log.add(RUN, "refused", rule="CAP-001")
+    envelope = json.loads(log.lines.pop())
+    change(envelope)
+    log.put({"run": RUN, "n": 4, **envelope})
+    log.lines[-1] = dumps(envelope)
+    return log
+
+
+def test_the_envelope_that_is_changed_below_is_a_good_one() -> None:
+    assert of(with_envelope(lambda envelope: None))[0] == 0
+
+
+BAD_FIELDS: dict[str, dict[str, Any]] = {
+    "version": {"v": "nanovm-envelope/2"},
+    "version type": {"v": 1},
+    "log": {"log": "log.example/other"},
+    "log type": {"log": 1},
+    "seq": {"seq": 4},
+    "seq type": {"seq": "5"},
+    "seq bool": {"seq": True},
+    "run": {"run": run_id(1)},
+    "run form": {"run": "../../x"},
+    "run case": {"run": "01990000-0000-7000-8000-00000000000A"},
+    "n": {"n": 5},
+    "n again": {"n": 3},
+    "n below": {"n": -1},
+    "n bool": {"n": True},
+    "kind": {"kind": "paid"},
+    "kind type": {"kind": ["refused"]},
+    "genesis": {"kind": "genesis"},
+    "kind of the log": {"kind": "key"},
+    "at_ms": {"at_ms": "now"},
+    "at_ms below": {"at_ms": -1},
+    "prev": {"prev": HASH},
+    "prev zero": {"prev": ZEROS},
+    "prev case": {"prev": HASH.upper()},
+    "prev type": {"prev": 0},
+    "null": {"step": None},
+    "null in": {"in": None},
+    "step type": {"step": 1},
+    "state type": {"state": "running"},
+    "state part": {"state": {"from": "a", "to": "b", "via": "c"}},
+    "state part type": {"state": {"from": 1}},
+    "decision": {"decision": {"verdict": "BLOCKED", "rules": "CAP-001"}},
+    "warrant": {"warrant": {"id": HASH, "expires_ms": "1"}},
+    "budget": {"budget": {"gone": 1}},
+    "program": {"program": "sha256:" + HASH},
+    "policy": {"policy": HASH[:63]},
+    "snapshot": {"snapshot": HASH + "\n"},
+    "rule": {"rule": 1},
+    "secrets type": {"secrets": {}},
+    "secret part": {"secrets": [{"slot": "payee", "ref": REF}]},
+    "secret more": {"secrets": [{"slot": "payee", "ref": REF, "c": HASH, "value": "x"}]},
+    "secret ref": {"secrets": [{"slot": "payee", "ref": "vault://secret/x", "c": HASH}]},
+    "secret c": {"secrets": [{"slot": "payee", "ref": REF, "c": "1"}]},
+    "secret list": {"secrets": ["payee"]},
+    "unknown": {"why": "because"},
+    "length": {"length": 5},
+    "at": {"at": 1},
+    "float": {"in": {"amount": 1.5}},
+    "big": {"in": 2**53},
+    "key": {"in": {"é": 1}},
+    "deep": {"in": json.loads("[" * 70 + "]" * 70)},
+}
+
+
+@pytest.mark.parametrize("name", BAD_FIELDS)
+def test_bad_envelope(name: str) -> None:
+    """It is signed like any other, so that nothing but the rule itself can find it."""
+    code, text = of(with_envelope(lambda envelope: envelope.update(BAD_FIELDS[name])))
+    assert (code, text.splitlines()[0]) == (1, "INVALID"), text
+    bad = 4 if name == "prev" else 5  # of two that do not fit, and none after, the older is named
+    assert text.splitlines()[1].startswith(f"seq {bad}: "), text
+
+
+@pytest.mark.parametrize("name", ["v", "log", "seq", "run", "n", "kind", "at_ms", "prev"])
+def test_needed_field(name: str) -> None:
+    code, text = of(with_envelope(lambda envelope: envelope.pop(name)))
+    assert (code, text.splitlines()[1][:7]) == (1, "seq 5: ")
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"[]", b"{}", b"null", b"\xff", b"{" * 100_000, b" " + LOG.lines[1]]
+)
+def test_a_line_that_is_no_envelope(line: bytes) -> None:
+    log = whole_log()
+    log.lines[2] = line
+    code, text = of(log)
+    assert (code, text.splitlines()[1][:7]) == (1, "seq 2: ")
+    assert f"found: {leaf(line).hex()}" in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (LOG.lines[:-1], f"seq {len(LOG.lines) - 1}: this envelope is missing"),
+        (LOG.lines[1:], "seq 0: another envelope stands here"),
+        ([*LOG.lines, LOG.lines[-1]], f"seq {len(LOG.lines)}: an envelope more"),
+        ([*LOG.lines[:4], LOG.lines[5], LOG.lines[4], *LOG.lines[6:]], "seq 4: another envelope"),
+        ([*LOG.lines, LONG], "a line is larger than"),
+    ],
+)
+def test_lines_too_few_too_many_or_too_long(lines: list[bytes], said: str) -> None:
+    members = log_members(LOG)
+    data = b"".join(line + b"\n" for line in lines)
+    code, text = verdict(packed({**members, "envelopes.ndjson": data}))
+    assert (code, text.splitlines()[1][: len(said)]) == (1, said)
+
+
+@pytest.mark.parametrize("rest", [b"x", LOG.lines[0]])
+def test_nothing_follows_the_last_newline(rest: bytes) -> None:
+    members = log_members(LOG)
+    data = members["envelopes.ndjson"] + rest
+    code, text = verdict(packed({**members, "envelopes.ndjson": data}))
+    assert (code, "something was cut off" in text) == (1, True)
+
+
+# --- chains ----------------------------------------------------------------------------------
+
+
+def chain(*kinds: str, **last: Any) -> Log:
+    """One run of these kinds after its genesis."""
+    log = Log()
+    log.add(RUN, "genesis")
+    for kind in kinds[:-1]:
+        log.add(RUN, kind)
+    log.add(RUN, kinds[-1], **last)
+    return log
+
+
+GOOD_CHAINS = [
+    chain("intent", "result", "terminal"),
+    chain("terminal", "refused", "ignored", "erasure_requested", "erasure_done", why="words"),
+    chain("terminal", "erasure_requested", "erasure_refused", ground="§ 147 AO", until_ms=1),
+]
+BAD_CHAINS = [
+    chain("terminal", "intent"),
+    chain("terminal", "terminal"),
+    chain("terminal", "refused", "result"),
+    chain("terminal", length=1),
+    chain("terminal", length=3),
+    chain("terminal", length=None),
+    chain("genesis"),
+    chain("intent", "integrity", prev=ZEROS, at=1, expected=HASH, found=HASH),
+    chain("intent", "integrity", at=1),
+    chain("terminal", "integrity", prev=ZEROS, at=0),
+]
+
+
+@pytest.mark.parametrize("number", range(len(GOOD_CHAINS)))
+def test_good_chain(number: int) -> None:
+    assert of(GOOD_CHAINS[number])[0] == 0
+
+
+@pytest.mark.parametrize("number", range(len(BAD_CHAINS)))
+def test_bad_chain(number: int) -> None:
+    assert of(BAD_CHAINS[number])[0] == 1
+    assert verdict(packed(run_members(BAD_CHAINS[number], RUN)))[0] == 1
+
+
+@pytest.mark.parametrize("run", [RUN, "log"])
+@pytest.mark.parametrize("first", [{"kind": "intent"}, {"n": 1}, {"prev": HASH}])
+def test_a_run_begins_with_its_genesis(run: str, first: dict[str, Any]) -> None:
+    log = whole_log(0)
+    log.add(run, **{"kind": "genesis", "n": 0, "prev": ZEROS, **first})
+    assert of(log)[0] == 1
+
+
+@pytest.mark.parametrize("kind", ["capability", "policy", "budget", "key", "restore"])
+def test_what_belongs_to_the_log_alone(kind: str) -> None:
+    for run, code in (("log", 0), (RUN, 1)):
+        log = whole_log()
+        log.add(run, kind, vkey=OTHER_KEY.vkey)
+        assert of(log)[0] == code
+
+
+def test_sealed_damage_names_the_damaged_envelope() -> None:
+    """The log goes on, and its bundle is INVALID at that place for ever."""
+    log = whole_log(0)
+    for kind in ("genesis", "intent", "result"):
+        log.add(RUN, kind)
+    whole, damaged = log.lines[4], log.lines[4].replace(b"result", b"failed")
+    log.add(RUN, "integrity", prev=ZEROS, at=2, expected=leaf(whole).hex(), found=HASH)
+    log.add(RUN, "terminal", outcome="failed")
+    members = log_members(log)
+    members["envelopes.ndjson"] = members["envelopes.ndjson"].replace(whole, damaged)
+    code, text = verdict(packed(members))
+    assert (code, text.splitlines()[1][:29]) == (1, "seq 4: the log itself seals, ")
+    assert f"expected: {leaf(whole).hex()}\nfound: {leaf(damaged).hex()}\n" in text
+    assert verdict(packed(run_members(log, "log")))[0] == 0  # other runs' proofs still hold
+
+
+# --- disclosures -----------------------------------------------------------------------------
+
+BAD_DISCLOSURES = {
+    "another value": disclosed(VALUE + "."),
+    "another r": disclosed(r=bytes(32)),
+    "unknown ref": disclosed(ref=REF[:-1] + "2"),
+    "twice": disclosed() * 2,
+    "spaces": json.dumps(json.loads(disclosed())).encode() + b"\n",
+    "escapes": disclosed().replace("ë".encode(), b"\\u00eb"),
+    "more": dumps({**json.loads(disclosed()), "slot": "payee"}) + b"\n",
+    "less": dumps({"ref": REF, "value": VALUE}) + b"\n",
+    "short r": dumps({"ref": REF, "value": VALUE, "r": b64(bytes(31))}) + b"\n",
+    "types": dumps({"ref": REF, "value": 1, "r": HASH}) + b"\n",
+    "no object": b"[]\n",
+    "no JSON": b"x\n",
+    "empty line": disclosed() + b"\n",
+}
+
+
+@pytest.mark.parametrize("name", BAD_DISCLOSURES)
+@pytest.mark.parametrize("members", [log_members(LOG), run_members(LOG, RUN)])
+def test_bad_disclosure(name: str, members: dict[str, bytes]) -> None:
+    code, text = verdict(packed({**members, "disclosures.ndjson": BAD_DISCLOSURES[name]}))
+    assert (code, text.splitlines()[0]) == (1, "INVALID")
+
+
+def test_a_disclosure_may_hold_r_in_base64() -> None:
+    line = dumps({"ref": REF, "value": VALUE, "r": b64(bytes(range(32)))}) + b"\n"
+    assert verdict(packed(log_members(LOG, disclosures=line)))[0] == 0
+    assert commitment() != commitment(VALUE + ".")
+
+
+# --- the command -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--key", "x"], ["--key", WITNESS.vkey], ["--key", LOG_KEY.vkey[:-1]],
+        ["--witness", LOG_KEY.vkey], ["--witness", ""],
+    ],
+)  # fmt: skip
+def test_wrong_use(arguments: list[str]) -> None:
+    code, text = judged(main, GOOD["log"], *arguments)
+    assert (code, text.splitlines()[0]) == (2, "UNREADABLE")
+
+
+def test_it_runs_alone(tmp_path: Any) -> None:
+    """Isolated, from another folder, on an ASCII terminal; and wrong use is 2."""
+    program = (sys.executable, "-I", str(ROOT / "nanovm_core/verify.py"))
+    file = tmp_path / "bundle.zip"
+    file.write_bytes(GOOD["run, disclosed"])
+    codes = {
+        (str(file), *KEY): 0,
+        (str(file),): 3,
+        (str(file), "--key", OTHER_KEY.vkey): 1,
+        (str(tmp_path),): 2,
+        (str(tmp_path / "nowhere"),): 2,
+        (): 2,
+        (str(file), "--frobnicate"): 2,
+    }
+    for arguments, code in codes.items():
+        found = subprocess.run(
+            [*program, *arguments], cwd=tmp_path, capture_output=True, env={}, check=False
+        )
+        assert found.returncode == code, found
+        assert b"Traceback" not in found.stderr
+
+
+def test_foreign_text_does_not_steer_the_terminal() -> None:
+    log = whole_log(0)
+    log.add("log", "refused", **{"\x1b[2J": 1})
+    members = log_members(log)
+    manifest = json.loads(members["manifest.json"]) | {"log": "\x1b]0;x\x07" + ORIGIN}
+    for data in (packed(members), packed({**members, "manifest.json": dumps(manifest)})):
+        code, text = verdict(data)
+        assert code == 1
+        assert "\x1b" not in text
+        assert "\\x1b" in text

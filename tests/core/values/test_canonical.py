@@ -1,0 +1,312 @@
+"""The canonical profile: one value, one sequence of bytes, and everything else refused."""
+
+import enum
+import hashlib
+import json
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import pytest
+import rfc8785
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nanovm_core.core.canonical import (
+    DEPTH_MAX,
+    INTEGER_MAX,
+    SIZE_BYTES_MAX,
+    UNTRUSTED_DEPTH_MAX,
+    Json,
+    decode,
+    digest,
+    encode,
+    freeze,
+    parse_untrusted,
+    thaw,
+)
+from nanovm_core.errors import CanonicalError
+
+VECTORS = Path(__file__).parents[4] / "shared" / "data" / "vectors" / "jcs_rfc8785.json"
+
+KEYS = st.text(st.characters(max_codepoint=0x7F), max_size=8)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=12)
+SCALARS = st.none() | st.booleans() | st.integers(-INTEGER_MAX, INTEGER_MAX) | TEXTS
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+class Pair(NamedTuple):
+    left: int
+    right: int
+
+
+def refusal(data: bytes) -> str:
+    """The code with which a model's bytes are refused."""
+    with pytest.raises(CanonicalError) as caught:
+        parse_untrusted(data, size_max=SIZE_BYTES_MAX)
+    return caught.value.code
+
+
+def nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+@settings(max_examples=300)
+@given(VALUES)
+def test_three_writers_agree_byte_for_byte(value: Json) -> None:
+    data = encode(value)
+    dumped = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert data == dumped.encode() == rfc8785.dumps(value)
+
+
+@given(VALUES)
+def test_what_encode_writes_decode_reads_back(value: Json) -> None:
+    again = decode(encode(value))
+    assert again == value
+    assert encode(again) == encode(value)
+
+
+@given(VALUES)
+def test_white_space_order_and_escapes_are_free_for_a_model_only(value: Json) -> None:
+    loose = json.dumps(value, indent=1).encode()
+    assert parse_untrusted(loose, size_max=SIZE_BYTES_MAX) == value
+    if loose != encode(value):
+        with pytest.raises(CanonicalError, match="CAN-014"):
+            decode(loose)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"b":1,"a":2}',
+        b'{"a":{"b":1,"a":2}}',
+        b'{"a": 1}',
+        b"[1, 2]",
+        b"[1,2]\n",
+        rb'"\u00e9"',
+        rb'"\u0061"',
+        rb'"\/"',
+        rb'"\u001F"',
+        rb'"\u000a"',
+    ],
+)
+def test_another_spelling_of_a_value_is_not_canonical(data: bytes) -> None:
+    value = parse_untrusted(data, size_max=SIZE_BYTES_MAX)
+    with pytest.raises(CanonicalError, match="CAN-014"):
+        decode(data)
+    assert decode(encode(value)) == value
+
+
+@settings(max_examples=300)
+@given(
+    st.binary(max_size=40)
+    | st.text('[]{}",:0123456789.eE+-\\utrfalsn ', max_size=40).map(str.encode)
+)
+def test_any_bytes_give_a_value_or_the_one_error(data: bytes) -> None:
+    try:
+        value = parse_untrusted(data, size_max=SIZE_BYTES_MAX)
+    except CanonicalError:
+        return
+    assert json.loads(data) == value
+    assert decode(encode(value)) == value
+
+
+@pytest.mark.skipif(not VECTORS.exists(), reason="the published RFC 8785 vectors are not here")
+def test_published_vectors_hold_where_the_profile_covers_them() -> None:
+    held, outside = [], {}
+    for case in json.loads(VECTORS.read_bytes())["cases"]:
+        expected = bytes.fromhex(case["output_hex"])
+        try:
+            value = parse_untrusted(case["input_utf8"].encode(), size_max=SIZE_BYTES_MAX)
+        except CanonicalError as error:
+            outside[case["name"]] = error.code
+            continue
+        assert encode(value) == expected == case["output_utf8"].encode()
+        assert decode(expected) == value
+        held.append(case["name"])
+    assert held == ["arrays", "unicode"]
+    assert outside == {
+        "french": "CAN-006",
+        "structures": "CAN-002",
+        "values": "CAN-002",
+        "weird": "CAN-006",
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"1.0", "CAN-002"),
+        (b"1e400", "CAN-002"),
+        (b"-0.0", "CAN-002"),
+        (b"NaN", "CAN-003"),
+        (b"Infinity", "CAN-003"),
+        (b"-Infinity", "CAN-003"),
+        (b"-0", "CAN-004"),
+        (b"9007199254740992", "CAN-005"),
+        (b"-9007199254740992", "CAN-005"),
+        (b"1" * 5_000, "CAN-005"),
+        ('{"é":1}'.encode(), "CAN-006"),
+        (b'{"\\u00e9":1}', "CAN-006"),
+        (b'{"\\ud800":1}', "CAN-006"),
+        (b'{"a":1,"a":1}', "CAN-007"),
+        (b'{"a":1,"\\u0061":2}', "CAN-007"),
+        (b'{"b":[{"a":1,"a":1}]}', "CAN-007"),
+        (b'"\\ud800"', "CAN-008"),
+        (b'["\\udc00\\ud800"]', "CAN-008"),
+        (nested(UNTRUSTED_DEPTH_MAX + 1), "CAN-009"),
+        (b'{"a":' * (UNTRUSTED_DEPTH_MAX + 1), "CAN-009"),
+        (b"[" * 200_000, "CAN-009"),
+        (b'"\xff"', "CAN-011"),
+        (b'"\xed\xa0\x80"', "CAN-011"),
+        (b"\xef\xbb\xbf1", "CAN-012"),
+        (b"", "CAN-013"),
+        (b"1 2", "CAN-013"),
+        (b"[1,]", "CAN-013"),
+        (b"01", "CAN-013"),
+        (b"'a'", "CAN-013"),
+        (b'"\n"', "CAN-013"),
+        (b"]" * 100 + b"[" * 100, "CAN-009"),
+        ("[\N{ARABIC-INDIC DIGIT ONE}]".encode(), "CAN-013"),
+        ("\N{NO-BREAK SPACE}1".encode(), "CAN-013"),
+    ],
+)
+def test_each_fault_of_a_model_has_its_own_code(data: bytes, code: str) -> None:
+    assert refusal(data) == code
+
+
+def test_a_message_never_quotes_the_bytes() -> None:
+    for data in (
+        b'{"secret":1,"secret":2}',
+        b'["secret" 1]',
+        b'{"secret\\u00e9":1}',
+        b'"secret\xff"',
+    ):
+        with pytest.raises(CanonicalError) as caught:
+            parse_untrusted(data, size_max=SIZE_BYTES_MAX)
+        assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (1.0, "CAN-002"),
+        (float("nan"), "CAN-002"),
+        (INTEGER_MAX + 1, "CAN-005"),
+        (-INTEGER_MAX - 1, "CAN-005"),
+        ({1: 1}, "CAN-006"),
+        ({"é": 1}, "CAN-006"),
+        ({Colour.RED: 1}, "CAN-006"),
+        ("\ud800", "CAN-008"),
+        (b"bytes", "CAN-001"),
+        ({1, 2}, "CAN-001"),
+        (object(), "CAN-001"),
+        (Colour.RED, "CAN-001"),
+        (Pair(1, 2), "CAN-001"),
+        ([{"deep": [1.5]}], "CAN-002"),
+    ],
+)
+def test_a_value_outside_the_profile_is_refused(value: object, code: str) -> None:
+    for wherever in (value, [value], {"key": value}, {"key": [{"key": value}]}):
+        for act in (encode, freeze, thaw):
+            with pytest.raises(CanonicalError) as caught:
+                act(wherever)
+            assert caught.value.code == code
+
+
+def test_integers_are_exact_up_to_the_limit() -> None:
+    assert decode(encode([INTEGER_MAX, -INTEGER_MAX])) == [INTEGER_MAX, -INTEGER_MAX]
+    assert encode(INTEGER_MAX) == b"9007199254740991"
+
+
+def test_depth_ends_at_its_limit() -> None:
+    assert encode(decode(nested(DEPTH_MAX))) == nested(DEPTH_MAX)
+    with pytest.raises(CanonicalError, match="CAN-009"):
+        decode(nested(DEPTH_MAX + 1))
+    parse_untrusted(nested(UNTRUSTED_DEPTH_MAX), size_max=100)
+    array: Json = []
+    pairs: Json = {}
+    for _ in range(DEPTH_MAX - 1):
+        array, pairs = [array], {"a": pairs}
+    for value in (array, pairs):
+        for act in (encode, freeze, thaw):
+            act(value)
+            for deeper in ([value], {"a": value}):
+                with pytest.raises(CanonicalError, match="CAN-009"):
+                    act(deeper)
+
+
+def test_a_greater_depth_than_the_readers_own_is_never_granted() -> None:
+    for depth in (DEPTH_MAX + 1, SIZE_BYTES_MAX // 2):
+        with pytest.raises(CanonicalError, match="CAN-009"):
+            parse_untrusted(nested(depth), size_max=SIZE_BYTES_MAX, depth_max=10**6)
+
+
+def test_brackets_inside_strings_are_not_depth() -> None:
+    text = json.dumps(['[[["\\' * 100]).encode()
+    assert parse_untrusted(text, size_max=SIZE_BYTES_MAX) == ['[[["\\' * 100]
+
+
+def test_size_ends_at_its_limit() -> None:
+    text = "x" * (SIZE_BYTES_MAX - 2)
+    assert decode(encode(text)) == text
+    two_bytes_each = "é" * (SIZE_BYTES_MAX // 2)
+    for value in (text + "x", text + "é", two_bytes_each, "\x01" * (SIZE_BYTES_MAX // 4)):
+        with pytest.raises(CanonicalError, match="CAN-010"):
+            encode(value)
+    with pytest.raises(CanonicalError, match="CAN-010"):
+        decode(b'"' + text.encode() + b'x"')
+    assert parse_untrusted(b"[1]", size_max=3) == [1]
+    with pytest.raises(CanonicalError, match="CAN-010"):
+        parse_untrusted(b"[1]", size_max=2)
+
+
+def test_neither_a_cycle_nor_a_shared_value_can_be_unfolded() -> None:
+    cycle: list[object] = []
+    cycle += [cycle, cycle]
+    with pytest.raises(CanonicalError):
+        encode(cycle)
+    shared: object = []
+    named: object = {}
+    for _ in range(DEPTH_MAX - 4):  # who unfolds it needs for ever
+        shared, named = [shared, shared], {"a": named, "b": named}
+    for value in (shared, named, ["x" * SIZE_BYTES_MAX] * 2, [{"x" * SIZE_BYTES_MAX: 1}] * 2):
+        for act in (encode, freeze, thaw):
+            with pytest.raises(CanonicalError, match="CAN-010"):
+                act(value)
+
+
+def test_an_unterminated_string_of_quotes_is_refused_in_one_pass() -> None:
+    assert refusal(b'["' + b'\\"' * (SIZE_BYTES_MAX // 2 - 10)) == "CAN-013"
+
+
+@given(VALUES)
+def test_frozen_and_thawed_values_encode_alike(value: Json) -> None:
+    frozen = freeze(value)
+    assert encode(frozen) == encode(value)
+    assert thaw(frozen) == value
+
+
+def test_a_frozen_value_cannot_change_nor_be_changed_through_its_source() -> None:
+    source: dict[str, Json] = {"a": [1], "b": {"c": 2}}
+    frozen = freeze(source)
+    assert isinstance(frozen, MappingProxyType)
+    assert isinstance(frozen["a"], tuple)
+    with pytest.raises(TypeError):
+        frozen["a"] = 1  # type: ignore[index]
+    source["a"] = 0
+    assert thaw(frozen) == {"a": [1], "b": {"c": 2}}
+
+
+def test_a_digest_is_the_hash_of_domain_and_data() -> None:
+    assert digest(b"", b"") == hashlib.sha256(b"").hexdigest()
+    assert digest(b"\x00", b"abc") == hashlib.sha256(b"\x00abc").hexdigest()
+    assert digest(b"\x01", b"abc") != digest(b"\x00", b"abc")

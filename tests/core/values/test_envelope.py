@@ -1,0 +1,338 @@
+"""Envelopes: canonical bytes, one hash, and what a recomputed chain sees and misses."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nanovm_core.core.canonical import encode
+from nanovm_core.core.envelope import (
+    ZERO,
+    Stored,
+    chain_faults,
+    check_chain,
+    decode_snapshot,
+    encode_snapshot,
+    last_segment,
+    snapshot_hash,
+)
+from nanovm_core.core.fsm import quarantine
+from nanovm_core.errors import VerificationError
+from tests.core.kit.builders import RUN, Play, proposal
+from tests.core.kit.chain import body, place_of, rehashed, sealed
+
+CHAIN = sealed(Play().to_end())
+LAST = len(CHAIN) - 1
+FLIPS = [(n, at) for n, each in enumerate(CHAIN) for at in range(len(each.data))]
+
+
+def fault(chain: Sequence[Stored], head: str = "") -> tuple[str, int]:
+    """What is wrong with a chain, and where."""
+    with pytest.raises(VerificationError) as caught:
+        check_chain(chain, run=RUN, head=head)
+    return place_of(caught.value)
+
+
+def renamed(at: int, **fields: object) -> list[Stored]:
+    """The chain up to an envelope that says something else, with the hash of what it says."""
+    return [*CHAIN[:at], rehashed(CHAIN[at], encode({**body(CHAIN[at]), **fields}))]
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        [*CHAIN[:2], CHAIN[2]._replace(hash=ZERO)],
+        [*CHAIN[:2], CHAIN[2]._replace(n=7)],
+        [*CHAIN[:2], rehashed(CHAIN[2], CHAIN[2].data + b" ")],
+        renamed(2, run="another"),
+        renamed(2, n=7),
+        renamed(2, prev=ZERO),
+    ],
+    ids=["hash", "place", "not canonical", "run", "number", "order"],
+)
+def test_what_was_read_before_is_held_to_as_much_as_what_is_new(chain: list[Stored]) -> None:
+    first = fault(chain)
+    assert [*chain_faults(chain, run=RUN)]  # it reads on to the end: by now every byte is known
+    assert fault(chain) == first
+
+
+def test_whole_chain_verifies() -> None:
+    check_chain(CHAIN, run=RUN)
+    assert list(chain_faults(CHAIN, run=RUN)) == []
+
+
+def test_bytes_are_canonical_json_and_the_hash_is_the_leaf_hash() -> None:
+    prev = ZERO
+    for n, each in enumerate(CHAIN):
+        value = json.loads(each.data)
+        again = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        assert again.encode() == each.data
+        assert hashlib.sha256(b"\x00" + each.data).hexdigest() == each.hash
+        assert (value["v"], value["n"], value["prev"]) == ("nanovm-envelope/1", n, prev)
+        prev = each.hash
+
+
+def test_absent_is_absent_and_only_the_terminal_names_the_length() -> None:
+    for each in CHAIN:
+        assert None not in body(each).values()
+        assert ("length" in body(each)) == (body(each)["kind"] == "terminal")
+    assert body(CHAIN[-1])["length"] == len(CHAIN)
+
+
+def test_snapshot_hash_is_that_of_the_value_after_each_envelope() -> None:
+    play = Play().to_end()
+    for draft, each in zip(play.drafts, sealed(play), strict=True):
+        data = encode_snapshot(draft.after)
+        expected = hashlib.sha256(b"nanovm/snapshot/v2\x00" + data).hexdigest()
+        assert body(each)["snapshot"] == expected == snapshot_hash(data)
+
+
+def test_every_flipped_byte_of_every_envelope_is_found_at_its_place() -> None:
+    for n, at in FLIPS:
+        data = bytearray(CHAIN[n].data)
+        data[at] ^= 1 + at % 255
+        damaged = CHAIN[n]._replace(data=bytes(data))
+        assert place_of(next(chain_faults([damaged], run=RUN, first_n=n))) == ("LOG-001", n)
+        if at in (0, len(data) - 1):
+            assert fault([*CHAIN[:n], damaged, *CHAIN[n + 1 :]]) == ("LOG-001", n)
+
+
+@given(st.sampled_from(FLIPS[: -len(CHAIN[-1].data)]), st.integers(1, 255))
+def test_flipped_byte_with_its_own_new_hash_is_found_too(place: tuple[int, int], mask: int) -> None:
+    n, at = place
+    data = bytearray(CHAIN[n].data)
+    data[at] ^= mask
+    chain = [*CHAIN[:n], rehashed(CHAIN[n], bytes(data)), *CHAIN[n + 1 :]]
+    code, found = fault(chain, head=CHAIN[-1].hash)
+    assert code in ("LOG-001", "LOG-002")
+    assert found == n
+
+
+@pytest.mark.parametrize("n", range(LAST))
+def test_removed_envelope_is_missed_at_its_place(n: int) -> None:
+    assert fault([*CHAIN[:n], *CHAIN[n + 1 :]]) == ("LOG-002", n)
+
+
+@pytest.mark.parametrize("n", range(LAST))
+def test_swapped_envelopes_are_found(n: int) -> None:
+    swapped = [*CHAIN[:n], CHAIN[n + 1], CHAIN[n], *CHAIN[n + 2 :]]
+    assert fault(swapped)[0] == "LOG-002"
+    renumbered = [each._replace(n=place) for place, each in enumerate(swapped)]
+    assert fault(renumbered) == ("LOG-002", n)
+
+
+@pytest.mark.parametrize("n", range(LAST + 1))
+def test_duplicated_envelope_is_found(n: int) -> None:
+    assert fault([*CHAIN[: n + 1], CHAIN[n], *CHAIN[n + 1 :]])[0] == "LOG-002"
+    inserted = [*CHAIN[: n + 1], CHAIN[n], *CHAIN[n + 1 :]]
+    assert fault([each._replace(n=place) for place, each in enumerate(inserted)])[1] == n + 1
+
+
+def test_envelope_of_another_run_is_found() -> None:
+    other = rehashed(CHAIN[3], CHAIN[3].data.replace(RUN.encode(), b"0" * len(RUN)))
+    assert fault([*CHAIN[:3], other, *CHAIN[4:]]) == ("LOG-002", 3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data + b" ",
+        lambda data: data.replace(b'{"', b'{ "', 1),
+        lambda data: b'{"zz":1,' + data[1:],
+        lambda data: data.replace(b'"n":', b'"n":1,"n":', 1),
+        lambda data: b"[" + data + b"]",
+        lambda data: b"",
+    ],
+)
+def test_bytes_outside_the_canonical_form_are_found(change: Callable[[bytes], bytes]) -> None:
+    damaged = rehashed(CHAIN[-1], change(CHAIN[-1].data))
+    code, at = fault([*CHAIN[:-1], damaged])
+    assert (code[:4], at) == ("LOG-", LAST)
+
+
+def test_every_fault_is_listed_and_the_rest_is_checked_on() -> None:
+    damaged = list(CHAIN)
+    for n in (2, 5):
+        damaged[n] = damaged[n]._replace(data=damaged[n].data + b" ")
+    del damaged[8]
+    found = [place_of(each) for each in chain_faults(damaged, run=RUN)]
+    assert found == [("LOG-001", 2), ("LOG-001", 5), ("LOG-002", 8)]
+
+
+# --- which of two neighbours was exchanged together with its hash ----------------------------
+
+
+HEAD = CHAIN[-1].hash
+TRUE = {each.hash for each in CHAIN}
+
+
+def exchanged(*places: int, **fields: object) -> list[Stored]:
+    """The chain with envelopes that say another time (or what is given), each with its hash."""
+    chain = list(CHAIN)
+    for n in places:
+        chain[n] = rehashed(CHAIN[n], encode({**body(CHAIN[n]), **(fields or {"at_ms": 1})}))
+    return chain
+
+
+def told(
+    chain: Sequence[Stored], head: str = HEAD, vouched: Callable[[Stored], bool] | None = None
+) -> list[tuple[int, str, str]]:
+    """Place, expected and found hash of each fault."""
+    found = chain_faults(chain, run=RUN, head=head, vouched=vouched)
+    return [(each.at, each.expected, each.found) for each in found]
+
+
+@pytest.mark.parametrize("n", range(LAST))
+def test_an_envelope_exchanged_with_its_hash_is_named_and_its_neighbour_is_not(n: int) -> None:
+    chain = exchanged(n)
+    assert told(chain) == [(n, CHAIN[n].hash, chain[n].hash)]
+    with pytest.raises(VerificationError) as caught:
+        check_chain(chain, run=RUN, head=HEAD)
+    assert (caught.value.code, caught.value.at) == ("LOG-002", n)
+
+
+@pytest.mark.parametrize("n", range(1, LAST + 1))
+def test_one_that_names_another_past_is_itself_the_bad_one(n: int) -> None:
+    chain = exchanged(n, prev="a" * 64)
+    assert told(chain) == [(n, CHAIN[n].hash, chain[n].hash)]
+
+
+def test_the_first_one_names_no_past_whatever_vouches_for_it() -> None:
+    chain = exchanged(0, prev="a" * 64)
+    assert told(chain) == [(0, CHAIN[0].hash, chain[0].hash)]
+    assert told(chain[:1], head=chain[0].hash) == [(0, ZERO, "a" * 64)]
+
+
+def test_nothing_vouches_for_the_last_one_without_a_head() -> None:
+    chain = exchanged(LAST - 1)
+    assert told(chain, head="") == [(LAST, chain[LAST - 1].hash, CHAIN[LAST - 1].hash)]
+
+
+def test_of_two_exchanged_neighbours_the_later_is_sure() -> None:
+    chain = exchanged(4, 5)
+    assert told(chain) == [(5, CHAIN[5].hash, chain[5].hash)]
+    assert [at for at, _, _ in told(exchanged(4, 6))] == [4, 6]
+
+
+def test_of_a_part_that_was_rewritten_its_end_is_named() -> None:
+    chain = list(CHAIN)
+    for n in (4, 5, 6):
+        chain[n] = rehashed(
+            chain[n], encode({**body(chain[n]), "prev": chain[n - 1].hash, "at_ms": 1})
+        )
+    assert told(chain) == [(6, CHAIN[6].hash, chain[6].hash)]
+
+
+def test_a_gap_or_unreadable_bytes_behind_it_vouch_for_nothing() -> None:
+    chain = exchanged(4)
+    assert [at for at, _, _ in told([*chain[:6], *chain[7:]])] == [5, 6]
+    unreadable = chain[6]._replace(data=b"{")
+    assert [at for at, _, _ in told([*chain[:6], unreadable, *chain[7:]])] == [5, 6]
+    changed = chain[6]._replace(data=chain[6].data.replace(b'"at_ms":', b'"at_ms":1'))
+    assert [at for at, _, _ in told([*chain[:6], changed, *chain[7:]])] == [4, 6]
+
+
+def test_what_another_record_says_of_one_of_them_decides() -> None:
+    def vouched(stored: Stored) -> bool:
+        return stored.hash in TRUE
+
+    chain = exchanged(LAST - 1)
+    assert told(chain, "", vouched) == [(LAST - 1, CHAIN[LAST - 1].hash, chain[LAST - 1].hash)]
+    rewritten = exchanged(5, prev="a" * 64)
+    rewritten[6] = rehashed(rewritten[6], encode({**body(rewritten[6]), "prev": rewritten[5].hash}))
+    assert [at for at, _, _ in told(rewritten)] == [4, 6]  # the chain alone is led astray
+    assert [at for at, _, _ in told(rewritten, vouched=vouched)] == [5, 6]
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_another_record_that_says_the_same_of_both_decides_nothing(answer: bool) -> None:
+    chain = exchanged(4)
+    assert told(chain, vouched=lambda _: answer) == [(4, CHAIN[4].hash, chain[4].hash)]
+
+
+# --- what a bare chain misses, said rather than hidden ---------------------------------------
+
+
+def test_missed_rewriting_the_last_envelope_and_its_hash() -> None:
+    value = {**body(CHAIN[-1]), "outcome": "killed"}
+    check_chain([*CHAIN[:-1], rehashed(CHAIN[-1], encode(value))], run=RUN)
+
+
+def test_missed_rewriting_a_whole_suffix() -> None:
+    chain = list(CHAIN)
+    for n in range(5, len(chain)):
+        value = {**body(chain[n]), "at_ms": 1, "prev": chain[n - 1].hash}
+        chain[n] = rehashed(chain[n], encode(value))
+    check_chain(chain, run=RUN)
+
+
+def test_missed_truncated_tail() -> None:
+    check_chain(CHAIN[:-3], run=RUN)
+
+
+# --- segments --------------------------------------------------------------------------------
+
+
+def damaged_run() -> Play:
+    """A run whose damage at n = 2 was sealed."""
+    play = Play().to_propose()
+    damage = VerificationError("LOG-001", "changed", at=2, expected="a" * 64, found="b" * 64)
+    decision = quarantine(play.now, damage, at_ms=play.tick())
+    play.drafts += decision.drafts
+    play.now = decision.snapshot
+    return play
+
+
+def test_integrity_envelope_starts_a_segment_that_verifies_alone() -> None:
+    chain = sealed(damaged_run())
+    at = next(n for n, each in enumerate(chain) if body(each)["kind"] == "integrity")
+    value = {**body(chain[at]), "prev": ZERO}
+    chain[at] = rehashed(chain[at], encode(value))
+    terminal = {**body(chain[at + 1]), "prev": chain[at].hash}
+    chain[at + 1] = rehashed(chain[at + 1], encode(terminal))
+    assert last_segment(chain) == at
+    check_chain(chain[at:], run=RUN, first_n=at)
+    assert (value["at"], value["expected"], value["found"]) == (2, "a" * 64, "b" * 64)
+    assert [body(each)["kind"] for each in chain[at:]] == ["integrity", "terminal"]
+
+
+def test_text_that_only_looks_like_an_integrity_envelope_starts_nothing() -> None:
+    fake = Stored(n=2, data=b'{"kind":"integrity"', hash=ZERO)
+    unsealed = CHAIN[2]._replace(data=CHAIN[2].data.replace(b'"kind":"', b'"kind":"integrity'))
+    assert last_segment([*CHAIN[:2], fake]) == 0
+    assert last_segment([*CHAIN[:2], unsealed]) == 0
+    assert last_segment([]) == 0
+
+
+# --- snapshots -------------------------------------------------------------------------------
+
+
+def test_every_snapshot_of_a_run_comes_back_from_its_bytes() -> None:
+    refused, held = Play().to_propose(), Play().to_propose(amount_minor=2_000_000)
+    refused.propose(proposal("wire_transfer"))
+    held.propose(proposal(amount_minor=2_000_000))
+    for play in (Play(stepping=True).to_propose(), Play().to_end(), refused, held, damaged_run()):
+        for draft in play.drafts:
+            assert decode_snapshot(encode_snapshot(draft.after)) == draft.after
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"v":"nanovm-snapshot/1"}',
+        b'{"v":"nanovm-snapshot/2","run":"r"}',
+        encode_snapshot(Play().now)[:-1],
+        encode_snapshot(Play().now).replace(b'"v":', b'"x":1,"v":'),
+        encode({**json.loads(encode_snapshot(Play().to_propose().now)), "owed": {"x": 1}}),
+        encode({**json.loads(encode_snapshot(Play().now)), "approved": 5}),
+    ],
+)
+def test_bytes_that_are_no_snapshot_are_refused(data: bytes) -> None:
+    with pytest.raises(VerificationError, match="LOG-003"):
+        decode_snapshot(data)

@@ -1,0 +1,150 @@
+"""Golden histories: the same events give the same envelopes, states and values, for ever."""
+
+import copy
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import check_chain, decode_snapshot, encode_snapshot
+from nanovm_core.core.events import ProposalReceived
+from nanovm_core.core.fsm import replay, transition
+from tests.core.kit.chain import sealed
+from tests.core.kit.golden_gate import SCRIPTS
+from tests.core.kit.golden_invoice import PLAYS, REFUSED
+from tests.core.kit.histories import FOLDER, VERSION, differences, heard, replayed, rules, said
+
+FILES = sorted(FOLDER.glob("history_*.json"))
+TAMPERED = json.loads((FOLDER / "tampered.json").read_text())["tampered"]
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A history."""
+    history: dict[str, Any] = json.loads(path.read_text())
+    assert history["v"] == VERSION
+    return history
+
+
+def named(file: Path) -> str:
+    """A history's name."""
+    return file.stem.removeprefix("history_")
+
+
+@pytest.mark.parametrize("file", FILES, ids=named)
+def test_history_gives_what_it_always_gave(file: Path) -> None:
+    assert differences(read(file)) == ()
+
+
+@pytest.mark.parametrize("file", FILES, ids=named)
+def test_replay_alone_comes_to_the_same_value_from_anywhere_on_the_way(file: Path) -> None:
+    history = read(file)
+    scene, _ = replayed(history)
+    program = rules(history)  # another object, compiled from the same bytes
+    events = [heard(line["said"]) for line in history["events"]]
+    assert replay(program, scene.first, events) == scene.now
+    for place, (_, decision) in enumerate(scene.heard):
+        stored = decode_snapshot(encode_snapshot(decision.snapshot))
+        assert stored == decision.snapshot
+        assert replay(program, stored, events[place + 1 :]) == scene.now
+
+
+@pytest.mark.parametrize("file", FILES, ids=named)
+def test_what_was_sealed_is_one_chain_and_ends_with_the_value(file: Path) -> None:
+    scene, _ = replayed(read(file))
+    check_chain(sealed(scene), run=scene.first.run)
+    before = scene.first
+    for event, decision in scene.heard:
+        assert transition(scene.program, before, event) == decision
+        assert decision.snapshot == (decision.drafts[-1].after if decision.drafts else before)
+        before = decision.snapshot
+
+
+@pytest.mark.parametrize("file", FILES, ids=named)
+def test_events_come_back_from_their_lines(file: Path) -> None:
+    for line in read(file)["events"]:
+        assert said(heard(line["said"])) == line["said"]
+
+
+# --- what the histories are about ------------------------------------------------------------
+
+
+def test_every_play_is_written_and_every_file_is_played() -> None:
+    plays = [*(f"invoice_{name}" for name in (*PLAYS, *REFUSED)), *(f"gate_{n}" for n in SCRIPTS)]
+    assert sorted(plays) == [named(file) for file in FILES]
+
+
+def test_histories_that_must_be_refused_at_last_are() -> None:
+    codes = set()
+    for file in FILES:
+        history = read(file)
+        code = history["refused_at_last"]
+        if code:
+            scene, lines = replayed(history)
+            assert lines[-1]["refused"] == code, file.name
+            assert lines[-1]["kinds"][0] == "refused"
+            before, after = scene.heard[-2][1].snapshot, scene.now
+            assert (after.state, after.slots) == (before.state, before.slots)
+            assert after == before or isinstance(scene.heard[-1][0], ProposalReceived)
+            codes.add(code)
+    assert codes >= {
+        *("FSM-001", "FSM-002", "FSM-004", "FSM-007", "FSM-009", "FSM-012", "FSM-015"),
+        *("CAP-002", "CAP-007", "CAP-008", "POL-003", "POL-010", "POL-021", "PRG-010"),
+    }
+
+
+def test_histories_reach_every_end_and_many_refusals() -> None:
+    lines = [line["comes_to"] for file in FILES for line in read(file)["events"]]
+    assert {life.COMPLETED, life.FAILED, life.KILLED} <= {line["state"] for line in lines}
+    assert set(life.STATES) - {life.NEGOTIATION, life.READY} <= {line["state"] for line in lines}
+    assert len({line["refused"] for line in lines} - {""}) >= 20
+    assert {"ignored", "erasure_done", "failed", "suspended", "resumed", "terminal"} <= {
+        kind for line in lines for kind in line["kinds"]
+    }
+
+
+# --- tampered ones must not be reproduced ----------------------------------------------------
+
+
+def put(history: Mapping[str, Any], at: list[str | int], value: object) -> dict[str, Any]:
+    """A copy of the history with one value changed."""
+    changed: Any = copy.deepcopy(dict(history))
+    inner = changed
+    for name in at[:-1]:
+        inner = inner[name]
+    assert inner[at[-1]] != value, "nothing is changed"
+    inner[at[-1]] = value
+    whole: dict[str, Any] = changed
+    return whole
+
+
+@pytest.mark.parametrize("case", TAMPERED, ids=lambda case: case["what"])
+def test_tampered_history_is_not_reproduced(case: Mapping[str, Any]) -> None:
+    history = read(FOLDER / f"history_{case['history']}.json")
+    found = differences(put(history, case["at"], case["put"]))
+    assert found != ()
+    assert set(case["found"]) <= set(found)
+
+
+@pytest.mark.parametrize("file", FILES, ids=named)
+def test_any_expectation_that_is_changed_is_missed(file: Path) -> None:
+    history = read(file)
+    for name in ("program_hash", "policy_hash", "capabilities", "snapshot", "head"):
+        flipped = ("1" if history[name][0] == "0" else "0") + history[name][1:]
+        assert differences(put(history, [name], flipped)) == (name,)
+    last = len(history["events"]) - 1
+    told = history["events"][last]["comes_to"]
+    other = life.KILLED if told["state"] != life.KILLED else life.FAILED
+    changed = put(history, ["events", last, "comes_to", "state"], other)
+    assert differences(changed) == (f"events/{last}",)
+
+
+@pytest.mark.parametrize("file", FILES, ids=named)
+def test_an_event_that_is_left_out_or_comes_at_another_time_is_missed(file: Path) -> None:
+    history = read(file)
+    shorter = put(history, ["events"], history["events"][1:])
+    assert "head" in differences(shorter)
+    at_ms = history["events"][0]["said"]["at_ms"]
+    assert "head" in differences(put(history, ["events", 0, "said", "at_ms"], at_ms + 1))

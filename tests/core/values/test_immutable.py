@@ -1,0 +1,249 @@
+"""Nothing that the kernel gives away can be changed, and nothing that it is given changes it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from nanovm_core.core.envelope import decode_snapshot, encode_snapshot
+from nanovm_core.core.events import AnswerArrived, EffectDone, ErasureDone, RunStarted
+from nanovm_core.core.fsm import begin, quarantine, replay, transition
+from nanovm_core.core.messages import Scalar
+from nanovm_core.errors import VerificationError
+from nanovm_core.vm import Done, ExecutionVM
+from tests.core.kit.builders import RUN, START_MS, Play, Scene, ref
+from tests.core.kit.deployment import OPEN, Deployment, deploy, gate, rollback
+from tests.core.kit.golden_gate import SCRIPTS
+from tests.core.kit.golden_invoice import PLAYS
+from tests.core.loading.test_program import mutable, parts
+
+
+def scenes() -> Iterator[Scene]:
+    """A run of every play."""
+    for play in PLAYS.values():
+        scene = Play()
+        play(scene)
+        yield scene
+    for script in SCRIPTS.values():
+        run = Deployment(gate(*script.edits, policy=script.policy), risk=script.risk)
+        script.play(run)
+        yield run
+
+
+# --- nothing that can change is reachable ----------------------------------------------------
+
+
+def test_whatever_comes_out_of_a_transition_is_frozen_to_its_last_field() -> None:
+    seen = set()
+    for scene in scenes():
+        before = scene.first
+        for event, decision in scene.heard:
+            assert mutable(transition(scene.program, before, event)) == []
+            seen |= {draft.kind for draft in decision.drafts}
+            before = decision.snapshot
+        events = [event for event, _ in scene.heard]
+        assert mutable(replay(scene.program, scene.first, events)) == []
+        assert mutable(tuple(scene.drafts)) == []
+    assert seen >= {"intent", "result", "refused", "failed", "suspended", "resumed", "terminal"}
+    assert seen >= {"ignored", "erasure_requested", "erasure_done"}
+
+
+def test_a_new_run_and_a_damaged_one_are_frozen() -> None:
+    first = begin(gate(), RUN, {"change": "c"}, [], at_ms=1, actor="x")
+    damage = VerificationError("LOG-001", "changed", at=2, expected="a" * 64, found="b" * 64)
+    for decision in (first, quarantine(Play().to_charge().now, damage, at_ms=5)):
+        assert mutable(decision) == []
+
+
+def test_a_value_read_from_bytes_is_frozen() -> None:
+    for scene in scenes():
+        for draft in scene.drafts:
+            assert mutable(decode_snapshot(encode_snapshot(draft.after))) == []
+
+
+def test_programs_of_both_kinds_are_frozen_under_their_policies() -> None:
+    assert mutable(gate(policy="gate_careful.toml")) == []
+    program = gate()
+    assert mutable(program.attenuated(program.grants.values())) == []
+
+
+def test_the_walk_sees_a_change_in_the_last_field() -> None:
+    play = Play().to_charge()
+    body = {**play.drafts[-1].body, "in": dict(play.drafts[-1].body)}
+    assert mutable(play.drafts[-1]._replace(body=MappingProxyType(body))) != []
+    assert mutable(play.now._replace(slots={})) != []
+
+
+# --- nothing lets itself be set --------------------------------------------------------------
+
+
+def values() -> list[tuple[str, object]]:
+    """Every value of our own that a run, its decisions and its program are made of."""
+    play = Play().to_charge()
+    found = [*parts(play.heard[-1][1], "decision"), *parts(play.program, "program")]
+    return [each for each in found if isinstance(each[1], tuple) or is_dataclass(each[1])]
+
+
+def test_no_field_can_be_set_or_deleted() -> None:
+    kinds = set()
+    for _, value in values():
+        names = getattr(value, "_fields", None) or (
+            [field.name for field in fields(value)] if is_dataclass(value) else []
+        )
+        for name in [*names, "extra"]:
+            with pytest.raises((AttributeError, FrozenInstanceError, TypeError)):
+                setattr(value, name, None)
+            with pytest.raises((AttributeError, FrozenInstanceError, TypeError)):
+                delattr(value, name)
+        kinds.add(type(value).__name__)
+    assert kinds >= {"Decision", "Snapshot", "Draft", "Effect", "Warrant", "Reservation", "Program"}
+    assert kinds >= {"Step", "Tool", "Grant", "PolicyRule", "Policy", "Limits", "Slot"}
+
+
+def test_not_even_behind_their_own_back() -> None:
+    for _, value in values():
+        if not isinstance(value, tuple):
+            continue
+        for name in (*getattr(value, "_fields", ()), "extra"):
+            with pytest.raises((AttributeError, TypeError)):
+                object.__setattr__(value, name, None)
+            with pytest.raises((AttributeError, TypeError)):
+                object.__delattr__(value, name)
+        assert not hasattr(value, "__dict__")
+        with pytest.raises(TypeError):
+            value[0] = None  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        lambda play: play.now.slots,
+        lambda play: play.now.used,
+        lambda play: play.now.owed.args,
+        lambda play: play.drafts[-1].body,
+        lambda play: play.drafts[-1].body["state"],
+        lambda play: play.drafts[-1].body["in"],
+        lambda play: play.drafts[-1].body["decision"],
+        lambda play: play.drafts[0].body["in"],
+        lambda play: play.program.steps,
+        lambda play: play.program.tools,
+        lambda play: play.program.grants,
+        lambda play: play.program.slots,
+        lambda play: next(iter(play.program.tools.values())).args,
+        lambda play: next(iter(play.program.grants.values())).where,
+        lambda play: play.program.steps["charge"].args,
+    ],
+)
+def test_no_item_can_be_set_or_deleted(mapping: Callable[[Play], Any]) -> None:
+    found = mapping(Play().to_charge())
+    before = dict(found)
+    for name in (*before, "extra"):
+        with pytest.raises(TypeError):
+            found[name] = 1
+        with pytest.raises(TypeError):
+            del found[name]
+    for name in ("clear", "pop", "popitem", "update", "setdefault"):
+        assert not hasattr(found, name)
+    assert dict(found) == before
+
+
+# --- what the kernel is given and keeps is its own -------------------------------------------
+
+
+def test_what_was_given_may_change_afterwards() -> None:
+    slots: dict[str, Scalar] = {"change": "c-17", "risk": 1, "frozen": False}
+    program = gate()
+    now = begin(program, RUN, slots, [], at_ms=START_MS, actor="x").snapshot
+    slots["risk"] = 9
+    assert now.slots["risk"] == 1
+    out: dict[str, Scalar] = {"artifact": "v2", "tests_failed": 0}
+    ledger = dict(OPEN)
+    begun = transition(program, now, RunStarted(at_ms=1, ledger=ledger))
+    key = begun.effects[0].key
+    done = transition(
+        program,
+        begun.snapshot,
+        EffectDone(at_ms=2, key=key, out=out, ledger=ledger, by_holder=True),
+    )
+    said = [encode_snapshot(draft.after) for draft in done.drafts], dict(done.drafts[0].body)
+    out["artifact"] = "evil"
+    ledger.clear()
+    assert done.snapshot.slots["artifact"] == "v2"
+    assert done.drafts[0].body["out"] == {"artifact": "v2", "tests_failed": 0}
+    assert ([encode_snapshot(d.after) for d in done.drafts], dict(done.drafts[0].body)) == said
+
+
+def test_what_an_erasure_was_told_may_change_afterwards() -> None:
+    play = Play().to_end()
+    destroyed = {"keys": 1}
+    gone = ErasureDone(at_ms=1, refs=(ref(1),), reason="art17-1-a", destroyed=destroyed)
+    (draft,) = play.feed(gone).drafts
+    destroyed["keys"] = 0
+    assert draft.body["out"] == {"destroyed": {"keys": 1}, "kept": ()}
+
+
+class Vandal:
+    """Tools and a model that spoil all that they get into their hands, or had in them."""
+
+    def __init__(self, healthy: bool) -> None:
+        self.seen: list[Mapping[str, object]] = []
+        self.held: list[dict[str, Scalar]] = []
+        self.asked = 0
+        self.answers: dict[str, dict[str, Scalar]] = {
+            "ci.build": {"artifact": "v2", "tests_failed": 0},
+            "cluster.deploy": {"release": "r-1"},
+            "probe.check": {"healthy": healthy},
+        }
+
+    def tool(self, name: str) -> Callable[[dict[str, Scalar], str], Done]:
+        """A tool that spoils its arguments now, and its answer at the next call."""
+
+        def call(args: dict[str, Scalar], key: str) -> Done:
+            self.seen.append(dict(args))
+            self.spoil(args, key)
+            out = dict(self.answers.get(name, {}))
+            self.held.append(out)
+            return Done(out=out)
+
+        return call
+
+    def model(self, view: dict[str, Scalar]) -> bytes:
+        """A model that spoils what it was shown."""
+        self.spoil(view, "")
+        self.asked += 1
+        return deploy() if self.asked == 1 else rollback()
+
+    def spoil(self, given: dict[str, Scalar], key: str) -> None:
+        """Change everything at hand."""
+        self.held.append(given)
+        for each in self.held:
+            each.update(dict.fromkeys(each, "evil"))
+            each["artifact"], each["extra"] = "evil", key
+
+
+@pytest.mark.parametrize("healthy", [True, False])
+def test_a_tool_that_changes_what_it_got_changes_nothing(healthy: bool) -> None:
+    vandal, clock, program = Vandal(healthy), iter(range(START_MS, START_MS + 10_000)), gate()
+    vm = ExecutionVM(
+        program,
+        run=RUN,
+        tools={name: vandal.tool(name) for name in program.tools},
+        model=vandal.model,
+        slots={"change": "c-17", "risk": 7, "frozen": False},
+        now_ms=lambda: next(clock),
+    )
+    vm.feed(RunStarted(at_ms=START_MS))
+    key = vm.run().awaits
+    vm.answer(
+        AnswerArrived(at_ms=next(clock), run=RUN, program=program.hash, key=key, vouched=True)
+    )
+    ended = vm.run()
+    vm.verify()
+    assert ended.state == "terminated.completed"
+    assert {"artifact": "v2", "region": "eu-1", "replicas": 3} in vandal.seen
+    assert ({"artifact": "v2"} in vandal.seen) == (not healthy)
+    assert (ended.slots["change"], ended.slots["healthy"]) == ("c-17", healthy)
+    assert "evil" not in str(ended)
+    assert all(b"evil" not in each.data for each in vm.envelopes)

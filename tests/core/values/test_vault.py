@@ -1,0 +1,63 @@
+"""The vault's formats: what opens, what does not, and the commitment as the format page has it."""
+
+import hashlib
+import hmac
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nanovm_core.core.vault import R_BYTES, commit, seal, seal_value, unseal, unseal_value
+from nanovm_core.errors import VerificationError
+from tests.core.kit.builders import ref
+
+KEY, NONCE, R = b"k" * 32, b"n" * 12, b"r" * R_BYTES
+
+
+@given(st.binary(max_size=300), st.binary(min_size=32, max_size=32))
+def test_value_and_its_r_come_back(value: bytes, r: bytes) -> None:
+    sealed = seal_value(KEY, NONCE, r, value, bound_to="here")
+    assert unseal_value(KEY, sealed, bound_to="here") == (r, value)
+    assert len(value) < 4 or value not in sealed
+
+
+@given(st.integers(0, 12 + R_BYTES + 5 + 16 - 1), st.integers(1, 255))
+def test_any_changed_byte_is_found(at: int, mask: int) -> None:
+    sealed = bytearray(seal_value(KEY, NONCE, R, b"value", bound_to="here"))
+    sealed[at] ^= mask
+    with pytest.raises(VerificationError, match="PII-002"):
+        unseal_value(KEY, bytes(sealed), bound_to="here")
+
+
+@pytest.mark.parametrize(
+    ("key", "bound_to"), [(b"x" * 32, "here"), (KEY, "there"), (KEY, ""), (b"short", "here")]
+)
+def test_another_key_or_place_does_not_open(key: bytes, bound_to: str) -> None:
+    sealed = seal(KEY, NONCE, b"value", bound_to="here")
+    with pytest.raises(VerificationError, match="PII-002"):
+        unseal(key, sealed, bound_to=bound_to)
+
+
+@pytest.mark.parametrize("sealed", [b"", b"short", NONCE, NONCE + b"x" * 15])
+def test_stump_does_not_open(sealed: bytes) -> None:
+    with pytest.raises(VerificationError, match="PII-002"):
+        unseal(KEY, sealed, bound_to="here")
+
+
+@given(st.binary(max_size=100), st.binary(min_size=32, max_size=32))
+def test_commitment_is_the_one_of_the_audit_format(value: bytes, r: bytes) -> None:
+    message = b"nanovm/secret/v1" + b"\x00" + ref(7).encode("ascii") + b"\x00" + value
+    assert commit(r, ref(7), value) == hmac.new(r, message, hashlib.sha256).hexdigest()
+
+
+def test_commitment_is_bound_to_r_ref_and_value() -> None:
+    first = commit(R, ref(1), b"v")
+    assert first == commit(R, ref(1), b"v")
+    others = {commit(b"s" * 32, ref(1), b"v"), commit(R, ref(2), b"v"), commit(R, ref(1), b"w")}
+    assert len({first, *others}) == 4
+
+
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_r_has_its_one_size(size: int) -> None:
+    with pytest.raises(ValueError, match="32 random bytes"):
+        commit(b"r" * size, ref(1), b"v")

@@ -1,0 +1,292 @@
+"""Hostile lines: always one verdict, under the line's own id where it has one, never a crash."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
+from nanovm_core.judge import (
+    LINE_BYTES_MAX,
+    SEARCH_BYTES_MAX,
+    Verdict,
+    judge,
+)
+from nanovm_core.rules import RULES
+from tests.core.kit.refund_desk import DESK, TOOL, args_of, slots_of
+
+CALL = f'"tool": "{TOOL}", "args": {json.dumps(args_of())}'
+CONTEXT = f'"context": {{"slots": {json.dumps(slots_of())}}}'
+GOOD = f'{{"id": "good", {CALL}, {CONTEXT}}}'.encode()
+
+
+def verdict(line: bytes) -> Verdict:
+    """The verdict on a line; a good one before and after it shows that it changed nothing else."""
+    before, found, after = judge(DESK, [GOOD, line, GOOD])
+    assert (before.verdict, after.verdict) == ("ACCEPTED", "ACCEPTED")
+    assert (before.id, after.id) == ("good", "good")
+    return found
+
+
+def with_args(args: str) -> bytes:
+    """A line with the id ``x`` and these arguments."""
+    return f'{{"id": "x", "tool": "{TOOL}", "args": {args}, {CONTEXT}}}'.encode()
+
+
+# --- ids -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given_id", "shown"),
+    [
+        ('"x"', "x"),
+        ('"\\u00e9\\n"', "é\n"),
+        ('""', ""),
+        ("7", 7),
+        ("-9007199254740991", -9007199254740991),
+        ('"' + "x" * 5_000 + '"', "x" * 5_000),
+        ("null", "line 2"),
+        ("true", "line 2"),
+        ("[7]", "line 2"),
+        ('{"id": "x"}', "line 2"),
+    ],
+)
+def test_an_id_comes_back_as_it_is(given_id: str, shown: str | int) -> None:
+    """Text and integers; else the line is named by its number. The call is judged all the same."""
+    found = verdict(f'{{"id": {given_id}, {CALL}, {CONTEXT}}}'.encode())
+    assert (found.id, found.verdict) == (shown, "ACCEPTED")
+    assert type(found.id) is type(shown)
+
+
+def test_a_line_without_an_id_is_named_by_its_number() -> None:
+    """Counted from one."""
+    found = verdict(f"{{{CALL}, {CONTEXT}}}".encode())
+    assert (found.id, found.verdict) == ("line 2", "ACCEPTED")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown", "code"),
+    [
+        (b'{"id": "x", "tool": "t", "args": {', "x", "CAP-010"),
+        (b'{"tool": "t", "args": {"id": "no"}, "id" : "x", }', "x", "CAP-010"),
+        (b'{"id": 7, "id": 8, "tool": "t"', 7, "CAP-010"),
+        (b'{"id": "x", "id": "y", "tool": "t", "args": {}}', "x", "CAP-011"),
+        (b'{"id": "a\\"b", "tool": NaN, "args": {}}', 'a"b', "CAP-013"),
+        (
+            b'{"args": {"deep": ' + b"[" * 500_000 + b"]" * 500_000 + b'}, "id": "x"}',
+            "x",
+            "CAP-017",
+        ),
+        (b'{"args": ' + b"[" * 99 + b"]" * 99 + b', "id": "x"}', "x", "CAP-016"),
+        (b'{"args": {"n": ' + b"9" * 5_000 + b'}, "id": "x"}', "x", "CAP-015"),
+        (b'{"args": {"text": "' + b"t" * 1_000_000 + b'"}, "id": "x"}', "x", "CAP-017"),
+        (b'{"id": "x", "tool": "\xff"}', "x", "CAP-018"),
+        (b'\xef\xbb\xbf{"id": "x"}', "x", "CAP-018"),
+        (b'{"id": 1.5, "tool": "t"}', "line 2", "CAP-012"),
+        (b'{"id": "\\ud800", "tool": "t"}', "line 2", "CAP-018"),
+        (b'{"id": "\xff", "tool": "t"}', "line 2", "CAP-018"),
+        (b'{"id": ' + b"9" * 5_000 + b', "tool": "t"}', "line 2", "CAP-015"),
+        (b'{"id": "' + b"x" * LINE_BYTES_MAX + b'"}', "line 2", "CAP-017"),
+        (b'{"id": "never closed, "tool": "t"}', "never closed, ", "CAP-010"),
+        (b'{"id": "never closed', "line 2", "CAP-010"),
+        (b'{"id": [1, 2.5]}', "line 2", "CAP-012"),
+        (b'{"id" "x", "tool": 1.5}', "line 2", "CAP-010"),
+        (b'{"args": {"id": "inner"}, "tool": 1.5}', "line 2", "CAP-012"),
+        (b'["id", "x"]', "line 2", "CAP-010"),
+        (b'"id"', "line 2", "CAP-010"),
+        (b"null", "line 2", "CAP-010"),
+        (b"", "line 2", "CAP-010"),
+        (b"}}}{", "line 2", "CAP-010"),
+        (b"\x00\x01\x02", "line 2", "CAP-010"),
+    ],
+)
+def test_a_line_that_cannot_be_read_keeps_its_id(line: bytes, shown: str | int, code: str) -> None:
+    """It is found at the top of the line, wherever the fault is; what could not be given back is
+    left out, and nothing that stands deeper is taken for it.
+    """
+    found = verdict(line)
+    assert (found.id, found.verdict, found.rule) == (shown, "BLOCKED", code)
+    json.dumps(found._asdict(), ensure_ascii=False).encode()
+
+
+def test_the_search_for_an_id_has_an_end() -> None:
+    """At the limit it is found, a byte later it is not."""
+    for beyond, shown in ((0, "x"), (1, "line 2")):
+        head = b'{"t": "'
+        tail = b'", "id": "x"'
+        filler = SEARCH_BYTES_MAX - len(head) - len(tail) + beyond
+        found = verdict(head + b"t" * filler + tail)
+        assert (found.id, found.rule) == (shown, "CAP-017")
+
+
+# --- values ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        ('{"order": "A-1", "amount_minor": 4500.0, "currency": "EUR"}', "CAP-012"),
+        ('{"order": "A-1", "amount_minor": 1e400, "currency": "EUR"}', "CAP-012"),
+        ('{"order": "A-1", "amount_minor": Infinity, "currency": "EUR"}', "CAP-013"),
+        ('{"order": "A-1", "amount_minor": -0, "currency": "EUR"}', "CAP-014"),
+        ('{"order": "A-1", "amount_minor": 9007199254740992, "currency": "EUR"}', "CAP-015"),
+        ('{"order": "A-1", "amount_minor": "4500", "currency": "EUR"}', "CAP-005"),
+        ('{"order": "A-1", "amount_minor": null, "currency": "EUR"}', "CAP-005"),
+        ('{"order": ["A-1"], "amount_minor": 4500, "currency": "EUR"}', "CAP-005"),
+        ('{"order": "A-1", "amount_minor": 4500, "currency": "EUR", "currency": "USD"}', "CAP-011"),
+        ('{"order": "A-1", "amount_minor": 4500, "\\u0441urrency": "EUR"}', "CAP-019"),
+        ("[]", "CAP-010"),
+        ("null", "CAP-010"),
+        ('"{}"', "CAP-010"),
+    ],
+)
+def test_arguments_that_parsers_disagree_on_are_refused(args: str, code: str) -> None:
+    """Each by its own code, as in a run."""
+    found = verdict(with_args(args))
+    assert (found.id, found.verdict, found.rule) == ("x", "BLOCKED", code)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        '"tool": 7, "args": {}',
+        '"tool": null, "args": {}',
+        '"tool": ["refund.issue"], "args": {}',
+        '"args": {}',
+        '"tool": "refund.issue"',
+        f'{CALL}, "approved": true',
+        f'{CALL}, "Context": {{}}',
+    ],
+)
+def test_a_line_is_a_call_and_nothing_else(call: str) -> None:
+    """A tool by its name, its arguments, and no key that might mean something."""
+    found = verdict(f'{{"id": "x", {call}, {CONTEXT}}}'.encode())
+    assert (found.id, found.rule) == ("x", "CAP-010")
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "null",
+        "[]",
+        '"slots"',
+        "7",
+        '{"slots": []}',
+        '{"slots": null}',
+        '{"slots": {"paid_minor": null}}',
+        '{"slots": {"paid_minor": [4500]}}',
+        '{"slots": {"paid_minor": {"is": 4500}}}',
+        '{"workspace": 7}',
+        '{"workspace": null}',
+        '{"agent": ["desk"]}',
+        '{"at_ms": "0"}',
+        '{"at_ms": true}',
+        '{"at_ms": null}',
+        '{"ledger": {"workspace/EUR": 1000000}}',
+        '{"approved": ["old-order"]}',
+        '{"Slots": {}}',
+    ],
+)
+def test_a_context_of_another_shape_is_refused(around: str) -> None:
+    """It says what deterministic steps produced; what is not understood may not decide."""
+    found = verdict(f'{{"id": "x", {CALL}, "context": {around}}}'.encode())
+    assert (found.id, found.verdict, found.rule) == ("x", "BLOCKED", "CAP-010")
+    assert "context" in found.why
+
+
+def test_slots_of_another_type_help_nobody() -> None:
+    """A truth is no amount, nor is a text, whatever compares equal elsewhere."""
+    for value in ("true", '"4500"', "1"):
+        slots = json.dumps(slots_of()).replace("4500", value)
+        found = verdict(f'{{"id": "x", {CALL}, "context": {{"slots": {slots}}}}}'.encode())
+        assert (found.verdict, found.rule) in (("BLOCKED", "POL-010"), ("BLOCKED", "POL-002"))
+
+
+# --- limits ----------------------------------------------------------------------------------
+
+
+def test_a_line_has_a_size() -> None:
+    """At the limit it is judged, a byte more and it is refused unread."""
+    for more, code in ((0, "small-or-signed"), (1, "CAP-017")):
+        filler = b" " * (LINE_BYTES_MAX - len(GOOD) + more)
+        found = verdict(GOOD[:-1] + filler + b"}")
+        assert (found.id, found.rule) == ("good", code)
+
+
+def test_a_proposal_has_a_size_of_its_own() -> None:
+    """A long context leaves it no more room."""
+    for more, code in ((0, "CAP-001"), (1, "CAP-017")):
+        filler = "t" * (PROPOSAL_BYTES_MAX - len('{"args":{"a":""},"tool":"x"}') + more)
+        found = verdict(f'{{"id": "x", "tool": "x", "args": {{"a": "{filler}"}}}}'.encode())
+        assert (found.id, found.rule) == ("x", code)
+
+
+def test_a_line_has_a_depth() -> None:
+    """That of a proposal; its context is no way around."""
+    for depth, code in ((16, "CAP-001"), (17, "CAP-016")):
+        nested = "[" * (depth - 2) + "]" * (depth - 2)
+        found = verdict(f'{{"id": "x", "tool": "x", "args": {{"a": {nested}}}}}'.encode())
+        assert (found.id, found.rule) == ("x", code)
+    for depth, code in ((16, "CAP-010"), (17, "CAP-016")):
+        nested = "[" * (depth - 3) + "]" * (depth - 3)
+        context = f'"context": {{"slots": {{"a": {nested}}}}}'
+        found = verdict(f'{{"id": "x", {CALL}, {context}}}'.encode())
+        assert (found.id, found.rule) == ("x", code)
+
+
+# --- anything --------------------------------------------------------------------------------
+
+
+def mutilated() -> st.SearchStrategy[bytes]:
+    """A good line, cut, with bytes put in or exchanged."""
+
+    def change(line: bytes, at: int, put: bytes, cut: int) -> bytes:
+        at %= len(line) + 1
+        return line[:at] + put + line[at + cut :]
+
+    tokens = st.sampled_from([b"{", b"}", b'"', b"[", b"]", b":", b",", b"\\", b"1e9", b"NaN", b""])
+    return st.builds(
+        change,
+        st.just(GOOD),
+        st.integers(0, 999),
+        st.one_of(tokens, st.binary()),
+        st.integers(0, 9),
+    )
+
+
+@given(lines=st.lists(st.one_of(mutilated(), st.binary(max_size=200)), max_size=8))
+def test_every_line_has_exactly_one_verdict(lines: list[bytes]) -> None:
+    """Of a known code, and one that can be printed; where the line is JSON, under its own id."""
+
+    def once() -> Iterator[bytes]:
+        yield from lines
+
+    found = list(judge(DESK, once()))
+    assert len(found) == len(lines)
+    for line, each in zip(lines, found, strict=True):
+        json.dumps(each._asdict(), ensure_ascii=False).encode()
+        if each.verdict == "ACCEPTED":
+            assert each.rule == "small-or-signed"
+        else:
+            assert (each.verdict, each.rule) == ("BLOCKED", each.rule)
+            assert each.rule in RULES
+        own = named(line)
+        if own is not None:
+            assert each.id == own
+
+
+class Pairs(tuple[tuple[str, object], ...]):
+    """An object as it stands there, its keys as often as they stand there."""
+
+
+def named(line: bytes) -> object:
+    """The id that any JSON reader finds in a line; None where it finds none, or several."""
+    try:
+        value = json.loads(line, object_pairs_hook=Pairs)
+    except (ValueError, RecursionError):
+        return None
+    ids = [each for key, each in value if key == "id"] if isinstance(value, Pairs) else []
+    readers_agree = len(ids) == 1 and type(ids[0]) in (str, int) and b"\\" not in line
+    return ids[0] if readers_agree and b"-0" not in line else None

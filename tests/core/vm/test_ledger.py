@@ -1,0 +1,193 @@
+"""Books: shared accounts, recorded calls and revocations, in memory."""
+
+from types import MappingProxyType
+
+import pytest
+
+from examples.refund_desk.desk import desk
+from nanovm_core.core.budget import release, settle
+from nanovm_core.core.events import EffectDone, EffectFailed, Event, ProposalReceived
+from nanovm_core.core.messages import (
+    Decision,
+    Draft,
+    Recorded,
+    Refusal,
+    Reservation,
+    RunId,
+    Snapshot,
+)
+from nanovm_core.core.policy import RECORDS_MAX
+from nanovm_core.ledger import Books, calls_of, currencies, values_of
+from tests.core.kit.refund_desk import TOOL, call_of, desk_with
+
+EUR = ("EUR",)
+NOW = Snapshot(run=RunId("r"), program="p", policy="q", state="running.active", step="issue")
+
+
+def left(books: Books, account: str = "workspace/EUR", agent: str = "ann") -> int:
+    """What an account has left, as the desk sees it."""
+    return books.ledger(desk(), agent, EUR)[account]
+
+
+def test_an_account_opens_with_the_limit_of_program_and_policy() -> None:
+    """Nothing was used, so all of it is there; and there is no other account."""
+    assert dict(Books().ledger(desk(), "ann", EUR)) == {
+        "workspace/EUR": 25_000,
+        "workspace/USD": 25_000,  # the two that are granted
+        "global/EUR": 10_000_000,
+        "global/USD": 10_000_000,
+        "agent/calls": 100,
+    }
+
+
+def test_what_is_reserved_is_not_left_and_comes_back_when_released() -> None:
+    """Reserve, release, reserve, settle to less: only what was spent is gone."""
+    books, taken = Books(), (Reservation("workspace/EUR", 9_000),)
+    books.settle("ann", taken)
+    assert left(books) == 16_000
+    books.settle("ann", release(taken))
+    assert left(books) == 25_000
+    books.settle("ann", taken)
+    books.settle("ann", settle(taken, {"EUR": 4_000}))
+    assert left(books) == 21_000
+
+
+def test_a_runs_own_account_is_no_shared_one() -> None:
+    """What a run has used itself stands in its snapshot; the books do not count it twice."""
+    books = Books()
+    books.settle("ann", [Reservation("run/EUR", 9_000)])
+    assert books.ledger(desk(), "ann", EUR) == Books().ledger(desk(), "ann", EUR)
+
+
+def test_an_agents_account_is_its_own_and_a_workspaces_everybodys() -> None:
+    """One agent's calls take nothing from another's; money comes from one account."""
+    books = Books()
+    books.settle("ann", [Reservation("agent/calls", 1), Reservation("workspace/EUR", 1)])
+    assert (left(books, "agent/calls", "ann"), left(books, "agent/calls", "bob")) == (99, 100)
+    assert left(books, "workspace/EUR", "bob") == 24_999
+
+
+def test_books_beside_others_share_the_global_accounts_alone() -> None:
+    """Two workspaces: one's money is not the other's, everybody's is."""
+    north = Books()
+    south = Books(beside=north)
+    north.settle("ann", [Reservation("global/EUR", 7), Reservation("workspace/EUR", 7)])
+    south.settle("ann", [Reservation("global/EUR", 5), Reservation("agent/calls", 5)])
+    assert left(north, "global/EUR") == left(south, "global/EUR") == 9_999_988
+    assert (left(north), left(south)) == (24_993, 25_000)
+    assert left(north, "agent/calls") == 100
+    assert left(Books(), "global/EUR") == 10_000_000
+
+
+def test_each_program_sees_its_own_maximum_less_what_all_used() -> None:
+    """A narrower policy is narrower at once, whoever opened the account first."""
+    books, narrow = Books(), desk_with(("max = 25_000", "max = 10_000"))
+    books.settle("ann", [Reservation("workspace/EUR", 9_000)])
+    assert left(books) == 16_000
+    assert books.ledger(narrow, "ann", EUR)["workspace/EUR"] == 1_000
+
+
+def test_the_ledger_cannot_be_written() -> None:
+    """What comes in on an event is nobody's to change."""
+    with pytest.raises(TypeError):
+        Books().ledger(desk(), "ann", EUR)["workspace/EUR"] = 1  # type: ignore[index]
+
+
+def test_the_newest_records_are_kept_in_order() -> None:
+    """As many as a window looks at: at the limit all of them, one more pushes the oldest out."""
+    books = Books()
+    calls = [Recorded(n, TOOL, "called") for n in range(RECORDS_MAX + 1)]
+    books.record(calls[:RECORDS_MAX])
+    assert books.history == tuple(calls[:RECORDS_MAX])
+    books.record(calls[RECORDS_MAX:])
+    assert books.history == tuple(calls[1:])
+
+
+def test_a_grant_that_was_taken_back_stays_so() -> None:
+    """For every run, and not for those of other books."""
+    books = Books()
+    books.revoke("a" * 64)
+    books.revoke("b" * 64)
+    assert books.revoked == {"a" * 64, "b" * 64}
+    assert Books(beside=books).revoked == set()
+
+
+# --- currencies ------------------------------------------------------------------------------
+
+
+def test_currencies_are_laid_down_by_the_program_or_named_by_values() -> None:
+    """Three capital letters in a value, and what the grant lists; units and words are none."""
+    assert currencies(desk(), ()) == ("EUR", "USD")
+    found = currencies(desk(), ["CHF", "eur", "calls", "EURO", 4_500, True, None, "ÄÖÜ"])
+    assert found == ("CHF", "EUR", "USD")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{}", '{ one_of = ["USD"] }'),
+        ('currency = "currency" }\nmoney', 'currency = { constant = "USD" } }\nmoney'),
+        ('"string", length_max = 3 }', '"string", length_max = 3, one_of = ["USD"] }'),
+        ('"amount_minor", currency = "currency" }', '"amount_minor", currency_is = "USD" }'),
+    ],
+    ids=["grant", "constant", "schema", "tool"],
+)
+def test_a_fixed_currency_has_an_account_before_any_value_names_it(old: str, new: str) -> None:
+    """Else the first call that costs money would find no account open."""
+    anything = ('{ one_of = ["EUR", "USD"] }', "{}")
+    assert currencies(desk_with(anything), ()) == ()
+    assert currencies(desk_with(anything, (old, new)), ()) == ("USD",)
+
+
+def test_values_of_a_run_are_its_slots_its_call_and_what_is_proposed() -> None:
+    """All three may name a currency; an unreadable proposal names none."""
+    now = NOW._replace(slots=MappingProxyType({"currency": "EUR"}))
+    called = now._replace(call=(TOOL, MappingProxyType({"currency": "USD"})))
+    good = ProposalReceived(at_ms=1, raw=call_of(currency="CHF"))
+    assert set(values_of(called, good)) == {"EUR", "USD", "A-1", 4_500, "CHF"}
+    assert list(values_of(called, ProposalReceived(at_ms=1, raw=b"{"))) == ["EUR", "USD"]
+    assert list(values_of(now, EffectDone(at_ms=1, key="k"))) == ["EUR"]
+
+
+# --- calls -----------------------------------------------------------------------------------
+
+
+def decision(kind: str, *, refusal: Refusal | None = None, **body: object) -> Decision:
+    """A decision that seals one envelope of this kind."""
+    return Decision(NOW, (Draft(kind, 7, "runtime", NOW, MappingProxyType(body)),), refusal=refusal)
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"), [("intent", "called"), ("result", "done"), ("failed", "failed")]
+)
+def test_a_granted_call_is_recorded_by_what_was_sealed_of_it(kind: str, outcome: str) -> None:
+    """Its intent, its result, its failure; whatever event told of it, an answer too."""
+    event = EffectFailed(at_ms=7, key="k", code="X", text="x")
+    found = list(calls_of(desk(), "ann", event, decision(kind, tool=TOOL)))
+    assert found == [Recorded(7, TOOL, outcome, "ann")]
+
+
+@pytest.mark.parametrize(
+    "sealed",
+    [
+        decision("intent", tool="orders.look_up"),  # the program's own tool
+        decision("intent"),  # a wait
+        decision("result", tool=TOOL, outcome="waiting"),  # under way: it has not happened yet
+        decision("resumed", tool=TOOL),  # handed out again: the same call
+        decision("terminal"),
+        Decision(NOW),
+    ],
+)
+def test_what_is_no_granted_call_is_not_recorded(sealed: Decision) -> None:
+    """Windows count the calls of the agent's rights, once each."""
+    assert list(calls_of(desk(), "ann", EffectDone(at_ms=7, key="k"), sealed)) == []
+
+
+def test_a_refused_proposal_is_recorded_and_no_other_refusal() -> None:
+    """It names no tool: what was proposed may be nonsense."""
+    refusal = Refusal("CAP-001", "no", "")
+    refused = decision("refused", refusal=refusal)
+    proposal: Event = ProposalReceived(at_ms=7, raw=b"{}")
+    assert list(calls_of(desk(), "ann", proposal, refused)) == [Recorded(7, "", "refused", "ann")]
+    assert list(calls_of(desk(), "ann", EffectDone(at_ms=7, key="k"), refused)) == []
+    assert list(calls_of(desk(), "ann", proposal, decision("result"))) == []

@@ -1,0 +1,243 @@
+"""ExecutionVM: what it takes, from whom, and what is left when something breaks."""
+
+import pytest
+
+from examples.refund_desk.desk import Clock, clerk
+from nanovm_core.core.canonical import INTEGER_MAX
+from nanovm_core.core.capabilities import grant_id
+from nanovm_core.core.envelope import ZERO, canonical_hash
+from nanovm_core.core.events import (
+    Approved,
+    EffectDone,
+    EffectFailed,
+    PauseRequested,
+    RunStarted,
+)
+from nanovm_core.core.messages import Scalar
+from nanovm_core.errors import CanonicalError, ProgramError
+from nanovm_core.ledger import Books
+from nanovm_core.vm import Answer, Done, ExecutionVM, Said, Waiting
+from tests.core.kit.refund_desk import DESK, TOOL, Run, Till, call_of, desk_with, held
+
+SIMPLE = {"order": "A-1", "message": "please"}
+
+
+# --- what it needs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("missing", "named"),
+    [("orders.look_up", "look_up"), (TOOL, "propose"), ("mail.apologise", "apologise")],
+)
+def test_a_program_without_one_of_its_tools_does_not_begin(missing: str, named: str) -> None:
+    """The tool of a step, and what may be proposed at one; the error names both."""
+    tools = {name: Till() for name in ("orders.look_up", TOOL, "mail.apologise", "one.more")}
+    del tools[missing]
+    with pytest.raises(ProgramError, match=f"PRG-006: step {named} needs {missing}"):
+        ExecutionVM(DESK, run="r", tools=tools, model=clerk, now_ms=Clock(), slots=SIMPLE)
+
+
+def test_a_program_with_a_model_step_needs_a_model() -> None:
+    """It is as good as a tool."""
+    tools = {name: Till() for name in ("orders.look_up", TOOL, "mail.apologise")}
+    with pytest.raises(ProgramError, match="PRG-006: step propose asks a model"):
+        ExecutionVM(DESK, run="r", tools=tools, now_ms=Clock(), slots=SIMPLE)
+
+
+def test_a_run_is_sealed_from_genesis_to_end() -> None:
+    """Each envelope stands behind the one before, and names program, policy and value."""
+    run = Run().go()
+    assert run.stands == "completed issue"
+    assert run.till.asked[0][0] == {"order": "A-1", "amount_minor": 4_500, "currency": "EUR"}
+    looked_up, asked = ["intent", "result", "result"], ["intent", "result", "result"]
+    assert run.kinds() == ["genesis", *looked_up, *asked, "intent", "result", "terminal"]
+    prev = ZERO
+    for n, (stored, body) in enumerate(zip(run.envelopes, run.bodies(), strict=True)):
+        assert (body["n"], body["seq"], body["log"], body["run"]) == (n, n, "memory", "run")
+        assert (body["program"], body["policy"]) == (run.program.hash, run.program.policy.hash)
+        assert (body["prev"], stored.hash) == (prev, canonical_hash(stored.data))
+        prev = stored.hash
+    run.verify()
+
+
+def test_who_a_run_counts_against_is_the_programs_agent_or_the_named_one() -> None:
+    """An agent's account is used in that agent's name."""
+    books = Books()
+    assert Run(books=books).go().snapshot.agent == "desk"
+    assert Run(books=books, agent="ann").go().snapshot.agent == "ann"
+    assert [call.agent for call in books.history] == ["desk", "desk", "ann", "ann"]
+    assert books.ledger(DESK, "ann", ())["agent/calls"] == 99
+
+
+# --- what comes from outside -----------------------------------------------------------------
+
+
+def test_a_result_is_taken_from_the_tool_and_from_nobody_else() -> None:
+    """Whoever knows the key still cannot say that it is done, nor that it failed."""
+    run = held()
+    key = run.owed.key
+    assert run.tell(EffectDone, key=key, out={"receipt": "forged"}) == "FSM-012"
+    assert run.tell(EffectFailed, key=key, code="X", text="x", by_holder=True) == "FSM-012"
+    run.run()
+    assert run.snapshot.slots["receipt"] == "re"
+
+
+def test_an_answer_is_fed_by_nobody_and_taken_from_whom_the_caller_knows() -> None:
+    """Run, program and key are no secret: whoever names them has not shown who they are."""
+    run = Run(Till(Waiting())).go()
+    before = run.snapshot
+    for vouched in (False, True):
+        forged = run.feed(run.awaited(out={"receipt": "forged"}, vouched=vouched)).refusal
+        assert forged is not None
+        assert (forged.code, run.snapshot) == ("FSM-018", before)
+    assert run.answered(out={"receipt": "re_1"}) == ""
+    assert (run.stands, run.snapshot.slots["receipt"]) == ("completed issue", "re_1")
+
+
+def test_what_an_event_says_of_money_history_and_revocation_is_not_believed() -> None:
+    """The runtime fills these in, whoever made the event."""
+    books = Books()
+    program = desk_with(("max = 25_000", "max = 4_499"))
+    rich = {"ledger": {"workspace/EUR": 9_000, "global/EUR": 9_000, "agent/calls": 9}}
+    run = Run(Till(), program, order="A-4", books=books).go()
+    assert run.tell(Approved, **rich) == ""
+    run.run()
+    poor = Run(Till(), desk_with(("max = 25_000", "max = 1_999")), order="A-4").go()
+    assert poor.tell(Approved, **rich) == ""
+    assert (run.stands, poor.stands) == ("completed issue", "budget_exhausted issue BUD-001")
+    books.revoke(grant_id(program.grants[TOOL]))
+    late = Run(Till(), program, order="A-4", books=books)
+    assert late.tell(RunStarted, revoked=frozenset()) == ""
+    assert late.run().step == "apologise"
+    assert [body["rule"] for body in late.bodies() if body["kind"] == "refused"] == ["CAP-008"] * 2
+
+
+def test_a_tool_and_a_model_get_copies() -> None:
+    """What they do to them, then or later, changes nothing of the run."""
+    out: dict[str, Scalar] = {"receipt": "re"}
+
+    def model(view: dict[str, Scalar]) -> Said:
+        said = clerk(view)
+        view.clear()
+        return said
+
+    run = Run(Till(Done(out=out)), model=model).go()
+    run.till.asked[0][0]["amount_minor"] = 1
+    out["receipt"] = "other"
+    assert run.snapshot.slots["receipt"] == "re"
+    assert run.snapshot.slots["paid_minor"] == 4_500
+    assert run.replayed() == run.envelopes
+    run.verify()
+
+
+def test_the_model_sees_what_the_program_shows_it() -> None:
+    """A slot without a mode is hidden; one that is not filled is not there."""
+    seen: list[dict[str, Scalar]] = []
+
+    def model(view: dict[str, Scalar]) -> bytes:
+        seen.append(dict(view))
+        return call_of()
+
+    Run(model=model).go()
+    clear = {"order": "A-1", "message": "please", "paid_minor": 4_500, "currency": "EUR"}
+    assert seen == [clear]
+
+
+def test_tokens_are_what_the_model_counted_or_all_that_were_reserved() -> None:
+    """Bytes alone say nothing of what they cost, so they cost the most they may."""
+    program = desk_with(('unit = "calls"\nmax = 100', 'unit = "tokens"\nmax = 10_000'))
+    for model, left in (
+        (lambda view: Said(raw=call_of(), tokens=3), 9_997),
+        (lambda view: call_of(), 10_000 - 8_192),
+    ):
+        run = Run(program=program, model=model).go()
+        assert run.stands == "completed issue"
+        assert run.books.ledger(program, "desk", ())["agent/tokens"] == left
+
+
+# --- what breaks -----------------------------------------------------------------------------
+
+
+def test_a_tool_that_raises_leaves_its_effect_owed_under_the_same_key() -> None:
+    """Nothing is sealed of it, what is reserved stays reserved, and it is asked again."""
+    run = Run(Till(OSError("the network"), Waiting()))
+    run.tell(RunStarted)
+    with pytest.raises(OSError, match="the network"):
+        run.run()
+    sealed, money = run.envelopes, run.books.ledger(run.program, "desk", ())["workspace/EUR"]
+    assert (run.owed.tool, money) == (TOOL, 20_500)
+    run.run()
+    assert run.envelopes[:-1] == sealed
+    assert run.till.asked[0] == run.till.asked[1]
+
+
+@pytest.mark.parametrize("nonsense", ["PENDING", None, {"receipt": "re"}])
+def test_an_answer_of_no_known_kind_is_an_error_of_the_tool(nonsense: object) -> None:
+    """No text is read for what it may mean."""
+    run = Run(Till(nonsense))
+    run.tell(RunStarted)
+    with pytest.raises(TypeError, match="a tool answers Done, Failed, Unknown or Waiting"):
+        run.run()
+    assert run.owed.tool == TOOL
+
+
+def test_a_text_is_a_text_whatever_it_says() -> None:
+    """PENDING in a slot is a receipt of that name: the run goes on."""
+    run = Run(Till(Done(out={"receipt": "PENDING"}))).go()
+    assert (run.stands, run.snapshot.slots["receipt"]) == ("completed issue", "PENDING")
+
+
+@pytest.mark.parametrize("out", [{"receipt": 7}, {"order": "A-2"}, {"receipt": "\ud800"}])
+def test_an_answer_that_does_not_fit_is_asked_for_once(out: dict[str, Scalar]) -> None:
+    """Of a granted tool nobody knows what it did: a person looks; money stays reserved."""
+    run = Run(Till(Done(out=out))).go()
+    assert run.stands == "awaiting_approval issue FSM-007"
+    assert len(run.till.asked) == 1
+    assert run.books.ledger(run.program, "desk", ())["workspace/EUR"] == 20_500
+
+
+def test_the_programs_own_tool_fails_with_an_answer_that_does_not_fit() -> None:
+    """It moves nothing outside, so its step failed, and its error path is taken."""
+    asked = []
+
+    def orders(args: dict[str, Scalar], key: str) -> Answer:
+        asked.append(key)
+        return Done(out={"paid_minor": "4500"})
+
+    run = Run(orders=orders).go()
+    assert (run.stands, len(asked)) == ("completed apologise", 1)
+    failed = [body for body in run.bodies() if body["kind"] == "failed"]
+    assert [body["rule"] for body in failed] == ["FSM-007"]
+
+
+def test_fed_event_comes_no_earlier_than_the_clock_says() -> None:
+    run = Run(order="A-4").go()
+    now_ms = run.clock.at_ms
+    run.feed(Approved(at_ms=0, hold=run.hold))
+    assert now_ms < run.bodies()[-1]["at_ms"] <= run.clock.at_ms
+    run = Run()
+    run.feed(RunStarted(at_ms=2**45))
+    assert run.bodies()[-1]["at_ms"] == 2**45
+
+
+def test_what_cannot_be_sealed_changes_nothing() -> None:
+    """Value, record and accounts are as they were: all of a decision is taken or none of it."""
+    run = held()
+    ledger = run.books.ledger(run.program, "desk", ["EUR"])
+    before = (run.snapshot, run.envelopes, ledger, run.books.history)
+    with pytest.raises(CanonicalError):  # no clock says so: what is said of an event is bounded
+        run.feed(PauseRequested(at_ms=2**60))
+    ledger = run.books.ledger(run.program, "desk", ["EUR"])
+    assert (run.snapshot, run.envelopes, ledger, run.books.history) == before
+    assert run.replayed() == run.envelopes
+
+
+def test_half_of_a_decision_is_not_sealed() -> None:
+    """The tool's answer could be; the deadline of the wait behind it lies too far away."""
+    run = Run(order="A-3")
+    run.clock.at_ms = INTEGER_MAX - 15_000
+    with pytest.raises(CanonicalError):
+        run.go()
+    assert [body["kind"] for body in run.bodies()] == ["genesis", "intent"]
+    assert run.replayed() == run.envelopes
+    run.verify()

@@ -1,0 +1,289 @@
+"""ExecutionVM over time: waits, retries, warrants, accounts under several agents, replays."""
+
+from random import Random
+
+import pytest
+
+from examples.refund_desk.desk import ORDERS, Orders
+from examples.refund_desk.scenes import SCENES
+from nanovm_core.core.arguments import Constraint
+from nanovm_core.core.capabilities import Grant, grant_id
+from nanovm_core.core.events import (
+    Approved,
+    KillRequested,
+    ResumeRequested,
+    RunStarted,
+    TimePassed,
+)
+from nanovm_core.core.messages import Recorded, Scalar
+from nanovm_core.errors import VerificationError
+from nanovm_core.ledger import Books
+from nanovm_core.vm import Done, ExecutionVM, Failed, Unknown, Waiting
+from tests.core.kit.refund_desk import DESK, TOOL, Run, Till, call_of, desk_with, held
+
+
+def outcomes(books: Books) -> list[str]:
+    """What was recorded, in order."""
+    return [call.outcome for call in books.history]
+
+
+# --- waiting ---------------------------------------------------------------------------------
+
+
+def test_an_answer_is_taken_once_from_whom_it_may_concern() -> None:
+    """It names run, program and key; the second time nothing is awaited any more."""
+    run = Run(Till(Waiting())).go()
+    named = {"run": "run", "program": run.program.hash, "key": run.snapshot.awaits}
+    out = {"out": {"receipt": "re_1"}}
+    for wrong in ({"run": "other"}, {"program": "0" * 64}, {"key": "0" * 64}):
+        assert run.answered(**{**named, **wrong, **out}) in ("FSM-015", "PRG-010")
+    assert run.stands == "waiting issue"
+    assert run.answered(**named, **out) == ""
+    assert run.answered(**named, **out) == ""  # the run has ended: it absorbs
+    assert (run.stands, run.snapshot.slots["receipt"]) == ("completed issue", "re_1")
+    assert run.kinds()[-2:] == ["terminal", "ignored"]
+    assert outcomes(run.books) == ["called", "done"]
+
+
+def test_a_failure_that_arrives_gives_the_money_back_and_counts() -> None:
+    """It is known not to have happened: released, recorded as failed, the error path taken."""
+    run = Run(Till(Waiting())).go()
+    assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
+    assert outcomes(run.books) == ["called"]  # under way is neither done nor failed
+    assert run.answered(code="BANK-1", text="The account is closed.") == ""
+    assert run.run().step == "apologise"
+    assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 25_000
+    assert outcomes(run.books) == ["called", "failed"]
+
+
+def test_a_retry_waits_for_its_time_and_has_a_key_of_its_own() -> None:
+    """Not a millisecond earlier; money is reserved once."""
+    run = Run(Till(Failed(code="BANK-2", text="Try later.", retry=True))).go()
+    assert run.stands == "idle issue"
+    assert run.feed(TimePassed(at_ms=run.snapshot.deadline_ms - 1)).refusal is None
+    assert (run.run().state, len(run.till.asked)) == ("running.idle", 1)
+    run.feed(TimePassed(at_ms=run.snapshot.deadline_ms))
+    assert run.run().step == "issue"
+    assert run.stands == "completed issue"
+    (_, first), (_, second) = run.till.asked
+    assert first != second
+    assert outcomes(run.books) == ["called", "failed", "called", "done"]
+    assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
+
+
+def test_an_unknown_outcome_waits_for_a_person_and_asks_again_under_its_key() -> None:
+    """Money stays frozen; what is asked again is the same act."""
+    run = Run(Till(Unknown(code="BANK-3", text="No answer came."))).go()
+    assert run.stands == "awaiting_approval issue BANK-3"
+    assert run.tell(Approved) == ""
+    assert run.run().state == "terminated.completed"
+    assert run.till.asked[0] == run.till.asked[1]
+    assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
+
+
+# --- warrants --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("late_ms", "asked"), [(0, 0), (-1, 1)])
+def test_a_late_warrant_covers_nothing(late_ms: int, asked: int) -> None:
+    """At its last millisecond the tool is asked; after it a person has it authorized anew."""
+    run = held()
+    assert run.owed.warrant is not None
+    run.clock.at_ms = run.owed.warrant.expires_ms + late_ms - 10  # it ticks before it tells
+    run.run()
+    assert len(run.till.asked) == asked
+    if not asked:
+        assert run.stands == "awaiting_approval issue CAP-021"
+        assert run.tell(Approved) == ""
+        assert run.run().state == "terminated.completed"
+
+
+def test_a_call_that_is_not_the_warrants_is_not_made() -> None:
+    """Whoever exchanges the arguments of what is owed exchanges the call."""
+    run = held()
+    args = {**run.owed.args, "amount_minor": 2_001}
+    run.snapshot = run.snapshot._replace(owed=run.owed._replace(args=args))
+    run.run()
+    assert (run.stands, run.till.asked) == ("awaiting_approval issue CAP-020", [])
+
+
+def test_a_granted_tool_is_never_used_without_a_warrant() -> None:
+    """Nothing owed is no authority."""
+    run = held()
+    run.snapshot = run.snapshot._replace(owed=run.owed._replace(warrant=None))
+    run.run()
+    assert (run.stands, run.till.asked) == ("awaiting_approval issue CAP-020", [])
+
+
+@pytest.mark.parametrize("of", ["its own", "the one it was narrowed from"])
+def test_a_grant_taken_back_stops_the_call_that_is_owed(of: str) -> None:
+    """Between authorization and call, and for every grant that it rests on."""
+    wide = DESK
+    narrow = Grant(tool=TOOL, where={"currency": Constraint(one_of=("EUR",))})
+    run = held(wide.attenuated([narrow]))
+    grant = run.program.grants[TOOL] if of == "its own" else wide.grants[TOOL]
+    run.books.revoke(grant_id(grant))
+    run.run()
+    assert (run.stands, run.till.asked) == ("awaiting_approval issue CAP-008", [])
+    assert run.tell(Approved) == "CAP-008"
+    assert run.stands == "awaiting_approval issue CAP-008"
+
+
+# --- stopping --------------------------------------------------------------------------------
+
+
+def test_what_left_must_be_answered_before_a_run_is_stopped() -> None:
+    """Whatever the event says of it: the runtime knows which calls it made."""
+    run = Run(Till(OSError("the network")))
+    run.tell(RunStarted)
+    with pytest.raises(OSError, match="network"):
+        run.run()
+    assert run.tell(KillRequested, under_way=False) == "FSM-009"
+    waits = Run(Till(Waiting())).go()
+    assert waits.tell(KillRequested, under_way=False) == "FSM-009"
+
+
+def test_what_has_not_left_does_not_keep_a_run_from_being_stopped() -> None:
+    """A call that is authorized and was never made."""
+    run = held()
+    assert run.tell(KillRequested, under_way=True) == ""
+    assert (run.stands, run.till.asked) == ("killed issue FSM-006", [])
+    assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 25_000
+
+
+# --- accounts and windows --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_agents_together_never_exceed_their_cap(seed: int) -> None:
+    """Refunds begin, end well, fail and are tried again in any order; the sum holds throughout."""
+    dice, books, cap = Random(seed), Books(), 25_000  # noqa: S311  dice, no secret
+    runs = [
+        Run(Till(Waiting()), order="A-2", books=books, agent=f"agent-{n % 3}", run=f"run-{n}")
+        for n in range(6)
+    ]
+    for _ in range(60):
+        run = dice.choice(runs)
+        if run.snapshot.state == "running.waiting":
+            run.answered(**dice.choice([{}, {"code": "X", "text": "x"}]))
+        elif run.snapshot.state == "suspended.budget_exhausted":
+            run.tell(ResumeRequested, program=run.program.hash)
+        elif run.snapshot.state == "initializing.resource_allocation":
+            run.tell(RunStarted)
+        run.run()
+        frozen = [run for run in runs if run.snapshot.state == "running.waiting"]
+        paid = [run for run in runs if "issue" in run.stands and run.stands.startswith("comp")]
+        assert 9_000 * (len(frozen) + len(paid)) <= cap
+        left = cap - 9_000 * (len(frozen) + len(paid))
+        assert books.ledger(run.program, "", ["EUR"])["workspace/EUR"] == left
+    assert any(run.stands.startswith("completed") for run in runs)
+    for run in runs:
+        run.verify()
+        assert run.replayed() == run.envelopes
+
+
+@pytest.mark.parametrize(
+    ("edit", "proposed"),
+    [
+        (('currency = "currency" }\nmoney', 'currency = { constant = "EUR" } }\nmoney'), "EUR"),
+        ((', currency = "currency" }\nmoney', ' }\nfree = ["currency"]\nmoney'), "USD"),
+    ],
+    ids=["a constant", "the model's choice"],
+)
+def test_money_of_a_currency_that_no_slot_names_has_an_account(
+    edit: tuple[str, str], proposed: str
+) -> None:
+    """The program lays it down, or the proposal says it."""
+    program = desk_with(edit, ('fills = ["paid_minor", "currency", ', 'fills = ["paid_minor", '))
+
+    def orders(args: dict[str, Scalar], key: str) -> Done:
+        known = ORDERS[str(args["order"])]
+        return Done(out={name: known[name] for name in ("paid_minor", "age_days", "refunded")})
+
+    run = Run(program=program, orders=orders, model=lambda view: call_of(currency=proposed)).go()
+    assert run.stands == "completed issue"
+    assert run.books.ledger(program, "", [proposed])[f"workspace/{proposed}"] == 20_500
+
+
+def test_windows_count_what_all_runs_of_the_books_did() -> None:
+    """Refused proposals, calls, failures; the row is broken by a success."""
+    books = Books()
+    Run(model=lambda view: b"no", books=books).go()
+    Run(Till(Failed(code="X", text="x")), books=books, run="b").go()
+    Run(books=books, run="c").go()
+    assert outcomes(books) == ["refused", "refused", "called", "failed", "called", "done"]
+    assert books.history[2]._replace(at_ms=0) == Recorded(0, TOOL, "called", "desk")
+
+
+def test_failures_of_other_runs_hold_the_next_one() -> None:
+    """Up to six in a minute while they fail; an hour later nobody minds."""
+    books = Books()
+    at_ms, stands = 0, []
+    for number in range(8):
+        run = Run(Till(Failed(code="X", text="x")), books=books, run=f"run-{number}")
+        run.clock.at_ms = max(run.clock.at_ms, at_ms) + (3_600_000 if number == 7 else 0)
+        stands.append(run.go().stands)
+        at_ms = run.clock.at_ms
+    assert stands[:6] == ["completed apologise"] * 6
+    assert stands[6:] == ["awaiting_approval judge POL-020", "completed apologise"]
+
+
+# --- again -----------------------------------------------------------------------------------
+
+
+def test_every_scene_of_the_example_replays_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holds, waits, retries, refusals, several agents: the same events, the same envelopes."""
+    vms: list[ExecutionVM] = []
+    started = ExecutionVM.__init__
+
+    def noted(self: ExecutionVM, *args: object, **fields: object) -> None:
+        started(self, *args, **fields)  # type: ignore[arg-type]
+        vms.append(self)
+
+    monkeypatch.setattr(ExecutionVM, "__init__", noted)
+    for scene in SCENES:
+        list(scene())
+    assert len(vms) > 15
+    for vm in vms:
+        assert vm.replayed() == vm.envelopes
+        vm.verify()
+
+
+def test_a_run_is_repeated_by_the_same_clock_and_changed_by_another() -> None:
+    """The record depends on nothing but what came in."""
+    later = Run()
+    later.clock.at_ms += 1
+    assert Run().go().envelopes == Run().go().envelopes
+    assert Run().go().envelopes[1:] != later.go().envelopes[1:]
+
+
+@pytest.mark.parametrize(
+    ("forged", "code"), [({"hash": "0" * 64}, "LOG-001"), ({"n": 7}, "LOG-002")]
+)
+def test_a_damaged_record_is_found(forged: dict[str, object], code: str) -> None:
+    """Whatever of an envelope was changed."""
+    run = Run().go()
+    run._sealed[2] = run._sealed[2]._replace(**forged)  # type: ignore[arg-type]
+    with pytest.raises(VerificationError) as caught:
+        run.verify()
+    assert caught.value.code == code
+
+
+def test_a_value_that_was_not_sealed_is_found() -> None:
+    """The chain is whole, and the run claims to have paid something else."""
+    run = Run().go()
+    run.snapshot = run.snapshot._replace(slots={**run.snapshot.slots, "paid_minor": 1})
+    with pytest.raises(VerificationError) as caught:
+        run.verify()
+    assert (caught.value.code, caught.value.at) == ("LOG-003", 9)
+
+
+def test_the_order_that_is_busy_is_looked_up_again() -> None:
+    """A step of the program's own has its attempts too."""
+    run = Run(orders=Orders(busy=2).look_up).go()
+    for _ in range(2):
+        assert run.stands == "idle look_up"
+        run.feed(TimePassed(at_ms=run.snapshot.deadline_ms))
+        run.run()
+    assert run.stands == "completed issue"
+    assert Run(orders=Orders(busy=3).look_up).go().stands == "idle look_up"

@@ -1,0 +1,119 @@
+"""What a card tells of an attack: the attempt with its values, the outcome, the payments."""
+
+import pytest
+
+from dashboard.attacks import cards, narration
+from dashboard.attacks.cards import Shot
+from pipeline.privacy import erasure
+from pipeline.queries.runs import RunHead
+from tests.dashboard.visitor import TRANSFER, Visitor, by_code
+
+KEPT_NOTHING = "Have the model call a tool (a run that has ended keeps no words)."
+
+
+def shot_at(visitor: Visitor, run: RunHead, injector: str, **params: object) -> Shot:
+    visitor.fire(run, injector, **params)
+    return cards.of_run(by_code(run.code))[0]
+
+
+def test_an_injected_call_is_told_by_its_tool_until_it_is_erased(visitor: Visitor) -> None:
+    run = visitor.make("over_limit")
+    shot = shot_at(visitor, run, "tool_injection", proposal=TRANSFER)
+    assert narration.attempt(shot) == "Have the model call wire_transfer."
+    erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert "wire_transfer" not in narration.attempt(cards.of_run(by_code(run.code))[0])
+
+
+def test_an_injected_call_after_the_end_is_told_without_its_words(visitor: Visitor) -> None:
+    run = visitor.make()
+    shot = shot_at(visitor, run, "tool_injection", proposal=TRANSFER)
+    assert narration.outcome(shot) == "No effect: the run has ended and takes nothing more."
+    assert narration.attempt(shot) == KEPT_NOTHING
+    assert "What was proposed" not in visitor.read(f"/runs/{run.code}/attacks/{shot.id}/")
+
+
+def test_an_attack_without_kept_words_is_not_called_bytes_that_are_no_call() -> None:
+    assert narration.attempt(told(verdict="IGNORED")) == KEPT_NOTHING
+
+
+def test_an_injected_call_that_is_none_is_told_so(visitor: Visitor) -> None:
+    shot = shot_at(visitor, visitor.make(hold=True), "tool_injection", proposal="[1, 2")
+    assert narration.attempt(shot) == "Have the model answer with bytes that are no tool call."
+    assert narration.outcome(shot) == "Refused: the call was never made."
+    assert narration.afterwards(shot) == "READY, as before: the run can go on"
+
+
+def test_redeliveries_are_told_by_their_number() -> None:
+    shot = told(
+        verdict="IGNORED",
+        injector="double_exec",
+        redeliveries=7,
+        commands_again=3,
+        drove_the_run=1,
+        unaccounted=2,
+    )
+    assert "7 more times, and start and resume it again" in narration.attempt(shot)
+    assert narration.outcome(shot) == (
+        "No effect: 4 of 7 copies were discarded, 3 commands refused; "
+        "1 did the run's own next step; 2 were not answered in time."
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "attempt"),
+    [
+        ("bytes", "Change the stored bytes of event #2"),
+        ("hash", "Change the stored hash of event #2"),
+        ("snapshot", "Change the run's stored value"),
+    ],
+)
+def test_damage_is_told_by_its_place(visitor: Visitor, what: str, attempt: str) -> None:
+    run = visitor.make("over_limit")
+    shot = shot_at(visitor, run, "corrupt_hash", envelope="1", what=what)
+    assert narration.attempt(shot).startswith(attempt)
+    assert narration.outcome(shot).startswith("Noticed: ")
+    assert narration.outcome(shot).endswith("the run was stopped.")
+    assert narration.afterwards(shot) == "SUSPENDED → FAILED"
+
+
+def test_a_swapped_program_is_told_to_be_back_in_place(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    shot = shot_at(visitor, run, "reorder_steps", how="swap the stored program")
+    assert narration.attempt(shot).startswith("Swap the stored program")
+    assert narration.outcome(shot).endswith("the run's own was put back, and goes on.")
+
+
+def test_a_payment_is_told_in_its_currency() -> None:
+    paid = {"amount_minor": 128450, "currency": "EUR", "status": "succeeded"}
+    yen = {"amount_minor": 900, "currency": "JPY", "status": "succeeded"}
+    failed = {"amount_minor": 1, "currency": "EUR", "status": "requires_payment_method"}
+    far = {"reachable": True, "payments": [paid, failed, yen]}
+    assert narration.payments(told(far_side=far)) == "2 (1284.50 EUR, 900 JPY)"
+    assert narration.payments(told(far_side={"reachable": True, "payments": []})) == "none"
+    assert narration.payments(told(far_side={"reachable": False})).startswith("not known")
+
+
+def test_what_got_through_is_never_called_refused() -> None:
+    assert narration.outcome(told(verdict="BLOCKED", integrity="BREACHED")) == "It got through."
+    assert narration.outcome(told(verdict="ACCEPTED")).startswith("Taken")
+
+
+def told(
+    verdict: str = "BLOCKED",
+    integrity: str = "HELD",
+    injector: str = "tool_injection",
+    **evidence: object,
+) -> Shot:
+    return Shot(
+        id="1",
+        injector=injector,
+        params={},
+        verdict=verdict,
+        rule="CAP-001",
+        where="",
+        integrity=integrity,
+        headline="",
+        evidence=evidence,
+        created_ms=1,
+        when="READY",
+    )

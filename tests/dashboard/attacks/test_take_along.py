@@ -1,0 +1,254 @@
+"""What one takes along from an attack: its link, its request as curl, a variation, a report."""
+
+import html
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+from urllib.parse import parse_qsl, quote_plus
+
+import pytest
+from django.test import Client
+
+from dashboard.web import workspace
+from pipeline.privacy.erasure import erase_run
+from pipeline.queries.runs import RunHead
+from pipeline.vault import secret_store
+from sabotage.models import Attack
+from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
+
+HOSTILE = 'it\'s "$(id)" `id` \\ % + & = \u202e ü\r\n\tend;\x07'
+# What stands for curl: it prints the words that the shell made of its line.
+CURL = f"""curl() {{ '{sys.executable}' -c '
+import json, os, sys
+print(json.dumps([os.fsencode(each).decode("latin-1") for each in sys.argv[1:]]))' "$@"; }}
+"""
+
+
+def argv_of(command: str, **env: str) -> list[bytes]:
+    """The arguments that bash gives to curl."""
+    done = subprocess.run(
+        ["bash", "-c", CURL + command], env=env, capture_output=True, text=True, check=True
+    )
+    return [each.encode("latin-1") for each in json.loads(done.stdout)]
+
+
+def sent(argv: list[bytes]) -> tuple[str, dict[str, str], dict[str, str], bytes]:
+    """Address, headers, cookies and body that curl would send, by its manual."""
+    headers: dict[str, str] = {}
+    cookies: dict[str, str] = {}
+    fields: list[bytes] = []
+    url, left = "", iter(argv)
+    for word in left:
+        match word:
+            case b"-sS":
+                continue
+            case b"-o" | b"-w":
+                next(left)
+            case b"--cookie":
+                cookies |= dict(parse_qsl(next(left).decode().replace("; ", "&")))
+            case b"--header":
+                name, value = next(left).decode().split(": ", 1)
+                headers[name] = value
+            case b"--data-urlencode":
+                name_, _, content = next(left).partition(b"=")
+                fields.append(name_ + b"=" + quote_plus(content).encode())
+            case b"--data-raw":
+                fields.append(next(left))
+            case _:
+                url = word.decode()
+    return url, headers, cookies, b"&".join(fields)
+
+
+def fired_by(command: str, cookie: str) -> Any:
+    """Send what the command sends, as somebody whose requests are checked like any browser's."""
+    url, headers, cookies, body = sent(argv_of(command, NANOVM_WORKSPACE=cookie))
+    client = Client(enforce_csrf_checks=True)
+    client.cookies.load(cookies)
+    path = url.removeprefix("http://testserver")
+    kind = "application/x-www-form-urlencoded"
+    return client.generic("POST", path, body, content_type=kind, headers=headers)
+
+
+def take(visitor: Visitor, url: str) -> str:
+    """The command that an attack's page shows, which is the one at its own address."""
+    page = visitor.read(url)
+    shown = re.search(r'<pre id="its-curl"[^>]*>(.*?)</pre>', page, re.S)
+    assert shown
+    command = visitor.read(f"{url}curl/")
+    assert html.unescape(shown[1]) == command
+    assert "\r" not in command  # a page would lose it
+    return command
+
+
+def cookie_of(visitor: Visitor) -> str:
+    return visitor.cookies[workspace.COOKIE].value
+
+
+def proposed(attack: Attack) -> bytes | None:
+    return secret_store.read_bytes([attack.proposal_ref])[attack.proposal_ref]
+
+
+@pytest.mark.parametrize("text", [TRANSFER, HOSTILE, "nul \0 and more", ""])
+def test_the_command_fires_the_very_same_bytes(visitor: Visitor, text: str) -> None:
+    run = visitor.make(hold=True)
+    url = visitor.fire(run, "tool_injection", proposal=text)
+    response = fired_by(take(visitor, url), cookie_of(visitor))
+    assert response.status_code == 303
+    assert response["Location"] != url
+    first, second = Attack.objects.order_by("created_ms")
+    assert proposed(first) == proposed(second) == text.encode()
+    assert (first.injector, first.verdict) == (second.injector, second.verdict)
+
+
+def test_the_command_has_every_parameter_and_no_cookie_of_the_visitors(visitor: Visitor) -> None:
+    run = visitor.make(pace="step")
+    skip = {"skip": "result of a step", "step": "charge"}
+    command = take(visitor, visitor.fire(run, "skip_step", **skip))
+    url, _, cookies, body = sent(argv_of(command, NANOVM_WORKSPACE="W"))
+    assert url == f"http://testserver/runs/{run.code}/attacks/skip_step/"
+    assert skip.items() <= dict(parse_qsl(body.decode())).items()
+    assert cookies["nanovm_workspace"] == "W"
+    assert cookie_of(visitor) not in command
+    unset = subprocess.run(["bash", "-c", CURL + command], env={}, capture_output=True, text=True)
+    assert unset.returncode != 0
+    assert "NANOVM_WORKSPACE: is not set" in unset.stderr
+
+
+def test_without_the_cookie_or_the_word_nothing_is_fired(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    command = take(visitor, visitor.fire(run, "skip_step"))
+    assert fired_by(command, "forged").status_code == 404
+    wordless = re.sub(r"--header '[^']*'", "", command)
+    assert fired_by(wordless, cookie_of(visitor)).status_code == 403
+    assert Attack.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "mode", "raw"),
+    [
+        (TRANSFER, "text", TRANSFER.encode()),
+        ("%FF%00%25 {}", "percent", b"\xff\x00% {}"),
+        ("7B 0D 0A 7D", "hex", b"{\r\n}"),
+    ],
+)
+def test_what_came_from_the_box_goes_to_the_boxs_door(
+    visitor: Visitor, typed: str, mode: str, raw: bytes
+) -> None:
+    run = visitor.make(hold=True)
+    form = {"proposal": typed, "mode": mode, "run": run.code}
+    url = visitor.post("/attack/propose/", form)["Location"]
+    command = take(visitor, url)
+    assert "/attack/propose/" in command
+    assert fired_by(command, cookie_of(visitor)).status_code == 303
+    first, second = Attack.objects.order_by("created_ms")
+    assert proposed(first) == proposed(second) == raw
+    box = visitor.read(visitor.get(f"{url}vary/")["Location"])
+    filled = re.search(r'<textarea id="arena-proposal".*?>\n(.*?)</textarea>', box, re.S)
+    chosen = re.search(r'name="mode" value="(\w+)" checked', box)
+    assert filled
+    assert chosen
+    form = {"proposal": html.unescape(filled[1]), "mode": chosen[1], "run": run.code}
+    visitor.post("/attack/propose/", form)
+    assert proposed(Attack.objects.order_by("created_ms")[2]) == raw
+
+
+def test_words_that_are_gone_are_told(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    url = visitor.fire(run, "tool_injection", proposal=TRANSFER)
+    assert "Filled in as it was fired" in words(visitor.read(variation(visitor, url)))
+    erase_run(run.id, "art17-1-a", "visitor")
+    assert "its request cannot be told" in visitor.read(f"{url}curl/", 404)
+    assert "its request cannot be told" in words(visitor.read(url))
+    page = words(visitor.read(variation(visitor, url)))
+    assert "but for its words, which are not kept" in page
+    assert "TOMBSTONE" not in form_of(visitor.read(variation(visitor, url)), "tool_injection")
+
+
+def variation(visitor: Visitor, url: str) -> str:
+    """Where *Try a variation* leads."""
+    location: str = visitor.get(f"{url}vary/")["Location"]
+    return location
+
+
+def form_of(page: str, injector: str) -> str:
+    """An injector's form in the console."""
+    found = re.search(rf'<form class="injector"[^>]*/{injector}/".*?</form>', page, re.S)
+    assert found
+    return found[0]
+
+
+def test_a_variation_begins_with_what_was_fired(visitor: Visitor) -> None:
+    run = visitor.make(pace="step")
+    fired = {"proposal": "<b>\n&amp; mine", "by": "compromised"}
+    there = variation(visitor, visitor.fire(run, "tool_injection", **fired))
+    assert there.endswith("#name-tool_injection")
+    page = visitor.read(there)
+    text = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", form_of(page, "tool_injection"), re.S)
+    assert text
+    assert html.unescape(text[1]) == fired["proposal"]
+    fire = {"skip": "result of a step", "step": "seal"}
+    other = variation(visitor, visitor.fire(run, "skip_step", **fire))
+    for value in fire.values():
+        assert f"<option selected>{value}<" in form_of(visitor.read(other), "skip_step")
+        assert f"<option selected>{value}<" not in visitor.read(f"/runs/{run.code}/")
+    assert visitor.get(f"/runs/{run.code}/?vary=nonsense").status_code == 200
+
+
+def test_nobody_takes_anothers_attack_along(visitor: Visitor, arrive: Any) -> None:
+    run = visitor.make(hold=True)
+    url = visitor.fire(run, "tool_injection", proposal=TRANSFER)
+    other = arrive()
+    mine = other.make(hold=True)
+    for path in ("curl/", "vary/", "report.md"):
+        assert other.get(url + path).status_code == 404
+        assert other.get(f"{url.replace(run.code, mine.code)}{path}").status_code == 404
+    attack = url.split("/")[-2]
+    assert TRANSFER[:30] not in form_of(
+        other.read(f"/runs/{mine.code}/?vary={attack}"), "skip_step"
+    )
+    assert "Filled in as it was fired" not in other.read(f"/runs/{mine.code}/?vary={attack}")
+
+
+def test_the_share_card_names_no_person(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    mine = '{"tool": "pay_Zyxomma_Petiolatum", "args": {}}'
+    url = visitor.fire(run, "tool_injection", proposal=mine)
+    page = visitor.read(url)
+    assert "Zyxomma" in page
+    card = dict(re.findall(r'<meta property="og:(\w+)" content="([^"]*)"', page))
+    assert card["title"] == f"BLOCKED: tool_injection on run {run.code}"
+    assert "was refused" in card["description"]
+    assert "Integrity HELD" in card["description"]
+    assert card["url"] == f"http://testserver{url}"
+    assert "Zyxomma" not in json.dumps(card)
+
+
+def made_breach(run: RunHead) -> Attack:
+    """An attack whose record says that it got through."""
+    attack = Attack.objects.get(run_id=run.id)
+    attack.verdict, attack.integrity, attack.rule = "ACCEPTED", "BREACHED", ""
+    attack.evidence = {**attack.evidence, "breaches": ["A call was made that nobody allowed."]}
+    attack.save()
+    return attack
+
+
+def test_a_breach_can_be_reported_and_nothing_else(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    url = visitor.fire(run, "tool_injection", proposal='{"tool": "Zyxomma", "args": {}}')
+    assert "Report this" not in visitor.read(url)
+    visitor.read(f"{url}report.md", 404)
+    attack = made_breach(run)
+    page = visitor.read(url)
+    assert 'id="report"' in page
+    assert f'href="{url}report.md"' in page
+    assert f'href="{url}#report"' in visitor.read(f"/runs/{run.code}/")
+    response = visitor.get(f"{url}report.md")
+    text = response.content.decode()
+    assert "attachment" in response["Content-Disposition"]
+    assert text.startswith(f"# BREACHED: tool_injection on run {run.code}")
+    assert "- A call was made that nobody allowed." in text
+    for fact in (str(attack.pk), by_code(run.code).program, attack.proposal_ref):
+        assert fact in text
+    assert "Zyxomma" not in text

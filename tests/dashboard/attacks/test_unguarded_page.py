@@ -1,0 +1,165 @@
+"""The card that sets the product's verdict beside that of a copy without the guard."""
+
+import re
+from typing import Any
+
+import pytest
+from celery import current_app
+from django.conf import settings
+
+from sabotage.ablation import copies
+from sabotage.models import Attack
+from tests.dashboard.visitor import Visitor
+
+OUTCOME: dict[str, Any] = {
+    "verdict": "ACCEPTED",
+    "rule": "",
+    "integrity": "BREACHED",
+    "got_through": True,
+    "without": [
+        {"id": "a", "guard": "While one worker drives, no other does.", "where": "a.py:1"},
+        {"id": "b", "guard": "A <payment> has one key.", "where": "b.py:2"},
+    ],
+    "evidence": {
+        "headline": "it was taken",
+        "after": "SUCCESS",
+        "end": "paid",
+        "breaches": ["The far side holds 2 succeeded payments for one run."],
+        "payments": "2 succeeded",
+        "far_side": {
+            "reachable": True,
+            "succeeded": 2,
+            "payments": [
+                {"amount_minor": 128450, "currency": "EUR", "status": "succeeded", "key": ""},
+                {"amount_minor": 128450, "currency": "EUR", "status": "succeeded", "key": ""},
+                {"amount_minor": 999, "currency": "EUR", "status": "canceled", "key": ""},
+            ],
+        },
+    },
+}
+
+
+@pytest.fixture
+def queued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The copies that were asked for."""
+    found: list[str] = []
+
+    def send_task(_name: str, args: list[str], **_: object) -> None:
+        found.append(args[0])
+
+    monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
+    monkeypatch.setattr(current_app, "send_task", send_task)
+    return found
+
+
+def attacked(visitor: Visitor, name: str = "skip_step", **form: Any) -> str:
+    """The page of an attack that was fired just now."""
+    run = visitor.make(hold=True)
+    visitor.fire(run, name, **form)
+    attack = Attack.objects.filter(run_id=run.id).latest("created_ms")
+    return f"/runs/{run.code}/attacks/{attack.id}/"
+
+
+def card(page: str) -> str:
+    """The card's own part of a page."""
+    found = re.search(r'<section id="unguarded".*?</section>', page, re.DOTALL)
+    return found[0] if found else ""
+
+
+def kept(path: str, **said: object) -> None:
+    """Have this be what is kept of the copy."""
+    Attack.objects.filter(id=path.split("/")[-2]).update(unguarded=said)
+
+
+def test_the_button_asks_for_a_copy_and_leads_back_to_the_card(
+    visitor: Visitor, queued: list[str]
+) -> None:
+    path = attacked(visitor)
+    assert f'<form method="post" action="{path}unguarded/">' in card(visitor.read(path))
+    queued.clear()
+    response = visitor.post(f"{path}unguarded/")
+    assert (response.status_code, response["Location"]) == (303, f"{path}#unguarded")
+    assert queued == [path.split("/")[-2]]
+
+
+def test_while_it_is_under_way_the_page_looks_again_by_itself(
+    visitor: Visitor, queued: list[str]
+) -> None:
+    path = attacked(visitor)
+    assert "Refresh" not in visitor.get(path).headers
+    visitor.post(f"{path}unguarded/")
+    response = visitor.get(path)
+    again = response["Refresh"].partition("url=")[2]
+    assert re.fullmatch(re.escape(path) + r"\?at=\d+#unguarded", again)
+    shown = card(response.content.decode())
+    assert f'href="{again}"' in shown
+    assert "<form" not in shown
+    assert visitor.get(again.partition("#")[0]).status_code == 200
+
+
+def test_breached_stands_beside_held_with_the_money_that_moved(visitor: Visitor) -> None:
+    path = attacked(visitor)
+    kept(path, state=copies.DONE, at_ms=1, outcome=OUTCOME)
+    shown = card(visitor.read(path))
+    assert "Here: <strong>HELD</strong>" in shown
+    assert "Without the guard: <strong>BREACHED</strong>" in shown
+    assert "2 × 1,284.50 EUR" in shown
+    assert "9.99" not in shown
+    assert "The far side holds 2 succeeded payments for one run." in shown
+    assert "<code>a.py:1</code>" in shown
+    assert "A &lt;payment&gt; has one key." in shown
+    assert "Defences are layered" in shown
+
+
+def test_a_copy_that_was_held_is_not_called_breached(visitor: Visitor) -> None:
+    path = attacked(visitor)
+    kept(path, state=copies.DONE, at_ms=1, outcome={**OUTCOME, "got_through": False})
+    shown = card(visitor.read(path))
+    assert "Without the guard: <strong>HELD</strong>" in shown
+    assert "Another guard held it." in shown
+    assert "BREACHED" not in shown
+
+
+def test_why_there_is_no_outcome_is_said(visitor: Visitor) -> None:
+    path = attacked(visitor)
+    kept(path, state=copies.FAILED, at_ms=1, why="Another copy is at work.")
+    assert "Another copy is at work." in card(visitor.read(path))
+    kept(path, state=copies.RUNNING, at_ms=1)
+    shown = card(visitor.read(path))
+    assert "has ended; ask again" in shown
+    assert "<form" in shown
+
+
+def test_without_a_queue_the_answer_is_a_sentence(visitor: Visitor) -> None:
+    path = attacked(visitor)
+    response = visitor.post(f"{path}unguarded/")
+    assert response.status_code == 422
+    assert "No queue server is configured" in response.content.decode()
+
+
+def test_a_form_that_no_guard_carries_says_why_and_offers_no_copy(visitor: Visitor) -> None:
+    path = attacked(visitor, "corrupt_hash", what="rewritten record in flight")
+    shown = card(visitor.read(path))
+    assert "There is no guard to take out." in shown
+    assert "A chain alone cannot see that all of it was rewritten" in shown
+    assert "<form" not in shown
+    response = visitor.post(f"{path}unguarded/")
+    assert response.status_code == 422
+    assert "No guard carries this form" in response.content.decode()
+
+
+def test_a_kind_of_attack_that_nothing_is_laid_down_for_has_no_card(visitor: Visitor) -> None:
+    path = attacked(visitor)
+    Attack.objects.filter(id=path.split("/")[-2]).update(injector="of an older release")
+    page = visitor.read(path)
+    assert card(page) == ""
+    assert "This release has no such injector any more" in page
+
+
+def test_nobody_else_asks_for_a_copy(visitor: Visitor, queued: list[str]) -> None:
+    path = attacked(visitor)
+    queued.clear()
+    assert Visitor().post(f"{path}unguarded/").status_code == 404
+    assert Visitor(enforce_csrf_checks=True).post(f"{path}unguarded/").status_code == 403
+    assert visitor.get(f"{path}unguarded/").status_code == 405
+    assert queued == []

@@ -1,0 +1,221 @@
+"""Verify, receipt, bundle and verify.py: what a visitor takes along holds without the server."""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from nanovm_core import verify
+from nanovm_core.core.canonical import decode, encode
+from nanovm_core.core.envelope import canonical_hash
+from pipeline.evidence import liveness, signer, unsigned
+from pipeline.evidence.signer import rounds
+from pipeline.models import Envelope, Workspace
+from pipeline.queries import evidence
+from pipeline.queries.runs import RunHead
+from pipeline.runtime import api
+from pipeline.store import tree
+from tests.dashboard.visitor import Visitor, by_code, words
+from tests.pipeline.house import sql
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys and memory of the signer for one test alone."""
+    monkeypatch.setattr(settings, "NANOVM_DATA", tmp_path)
+
+
+@pytest.fixture
+def signed(visitor: Visitor) -> RunHead:
+    """A run that paid, and a checkpoint that covers it."""
+    run = visitor.make()
+    signer.checkpoint(log_of(run).id)
+    return run
+
+
+def log_of(run: RunHead) -> Workspace:
+    return Workspace.objects.get(pk=run.workspace)
+
+
+def vkey(run: RunHead) -> str:
+    return signer.verifiers(log_of(run).origin)[0].vkey
+
+
+def verified(visitor: Visitor, run: RunHead, status: int = 200, **form: str) -> str:
+    """What the page says to *Verify*."""
+    response = visitor.post(f"/runs/{run.code}/audit/verify/", form)
+    assert response.status_code == status
+    return words(response.content.decode())
+
+
+def taken(visitor: Visitor, path: str, folder: Path) -> Path:
+    """A download, in a file of the name that the server gives it."""
+    response = visitor.get(path)
+    assert response.status_code == 200, response.content
+    name = response["Content-Disposition"].split('"')[1]
+    (folder / name).write_bytes(content_of(response))
+    return folder / name
+
+
+def content_of(response: Any) -> bytes:
+    """All of an answer, whether it is made while it is sent or not."""
+    return b"".join(response.streaming_content) if response.streaming else response.content
+
+
+def forge_last(run: RunHead) -> None:
+    """The last envelope rewritten with its hash and the run's head: a chain that holds."""
+    row = Envelope.objects.filter(run=run.id).order_by("-n")[0]
+    body = decode(bytes(row.bytes))
+    assert isinstance(body, dict)
+    data = encode({**body, "at_ms": 1})
+    leaf = canonical_hash(data)
+    change = (
+        "UPDATE pipeline_envelope SET bytes = %s, hash = %s WHERE workspace_id = %s AND seq = %s"
+    )
+    head = "UPDATE pipeline_run SET head = %s WHERE id = %s"
+    at = (row.workspace_id.hex, row.seq)
+    sql((change, (data, leaf, *at)), (head, (leaf, run.id.replace("-", ""))))
+
+
+def test_verify_without_a_key_is_unpinned_and_with_the_kept_one_signed(
+    visitor: Visitor, signed: RunHead
+) -> None:
+    page = verified(visitor, signed)
+    assert f"Verified {signed.length} of {signed.length}" in page
+    assert "Grade UNPINNED" in page
+    assert "says nothing against whoever runs it" in page
+    assert page.count("in the signed tree") == signed.length
+    page = verified(visitor, signed, key=vkey(signed))
+    assert "Grade SIGNED" in page
+    assert "never WITNESSED" in page
+
+
+def test_verify_under_another_key_is_invalid_and_nonsense_is_no_key(
+    visitor: Visitor, signed: RunHead
+) -> None:
+    page = verified(visitor, signed, status=422, key="nonsense")
+    assert "not of the form name+id+base64" in page
+    other = signer.verifiers("nanovm.localhost/other")[0].vkey
+    page = verified(visitor, signed, key=other)
+    assert "Grade INVALID" in page
+    assert "is not signed by the key that you brought" in page
+
+
+def test_verify_sees_what_the_chain_alone_misses(visitor: Visitor, signed: RunHead) -> None:
+    forge_last(signed)
+    assert api.check(signed.id) is None  # the chain holds in itself
+    page = verified(visitor, signed)
+    assert f"The first bad place is event #{signed.length}" in page
+    assert "It is not the envelope that was signed" in page
+    assert "Grade INVALID" in page
+
+
+def test_before_the_first_checkpoint_the_page_says_when_it_is_due(visitor: Visitor) -> None:
+    run = visitor.make()
+    liveness.beat()
+    page = words(visitor.read(f"/runs/{run.code}/"))
+    assert "The next checkpoint is due in a second." in page
+    assert f"0 of {run.length} signed" in page
+    assert "Grade UNSIGNED" in verified(visitor, run)
+    for path in ("receipt.json", "bundle.zip"):
+        response = visitor.get(f"/runs/{run.code}/{path}")
+        assert (response.status_code, response["Retry-After"]) == (503, "2")
+        assert "Not signed yet" in words(response.content.decode())
+
+
+def test_a_waiting_run_is_signed_within_a_minute(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    liveness.beat()
+    assert "The next checkpoint is due by" in words(visitor.read(f"/runs/{run.code}/"))
+    assert evidence.UNSIGNED_MS_MAX == rounds.UNSIGNED_MS_MAX
+    assert evidence.URGENT == rounds.URGENT
+
+
+def test_page_says_that_the_signer_is_silent_or_refuses(visitor: Visitor) -> None:
+    run = visitor.make()
+    assert "no sign of life" in words(visitor.read(f"/runs/{run.code}/"))
+    liveness.beat()
+    unsigned.report(log_of(run).origin, tree._broken(0, 4))
+    assert "The signer refuses to sign this log" in words(visitor.read(f"/runs/{run.code}/"))
+
+
+def test_signed_run_offers_receipt_bundle_and_command(visitor: Visitor, signed: RunHead) -> None:
+    page = visitor.read(f"/runs/{signed.code}/")
+    assert f"covers all {signed.length} envelopes" in words(page)
+    assert f"python3 -I verify.py run-{signed.code}.zip" in words(page)
+    assert vkey(signed) in words(page)
+    for path in ("receipt.json", "bundle.zip"):
+        assert f'href="/runs/{signed.code}/{path}"' in page
+
+
+DOWNLOADS = {
+    "receipt.json": 0,
+    "receipt.json?event=3": 0,
+    "bundle.zip": 0,
+    "export.ndjson": 3,  # a run's chain has no proofs that tie it to the log: UNPROVEN
+}
+
+
+@pytest.mark.parametrize("path", sorted(DOWNLOADS))
+def test_what_is_taken_along_holds_for_a_stranger(
+    visitor: Visitor, signed: RunHead, tmp_path: Path, path: str
+) -> None:
+    file = taken(visitor, f"/runs/{signed.code}/{path}", tmp_path)
+    assert signed.code in file.name
+    program = taken(visitor, "/verify.py", tmp_path)
+    command = [sys.executable, "-I", str(program), str(file), "--key", vkey(signed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={})
+    assert done.returncode == DOWNLOADS[path], done.stdout + done.stderr
+    assert "What this does not prove" in done.stdout
+
+
+def test_receipt_names_its_event(visitor: Visitor, signed: RunHead) -> None:
+    held = visitor.get(f"/runs/{signed.code}/receipt.json?event=2").json()
+    assert (held["run"], held["n"]) == (signed.id, 1)
+    assert {*held} == {"run", "n", "seq", "canonical_hash", "checkpoint", "proof"}
+    newest = visitor.get(f"/runs/{signed.code}/receipt.json").json()
+    assert newest["canonical_hash"] == signed.head
+    for event in ("0", str(signed.length + 1), "9" * 15):
+        visitor.read(f"/runs/{signed.code}/receipt.json?event={event}", 404)
+
+
+def test_a_tree_that_proves_nothing_any_more_is_said(visitor: Visitor, signed: RunHead) -> None:
+    log = log_of(signed).id.hex
+    for table in ("node", "envelope"):
+        sql((f"UPDATE pipeline_{table} SET hash = '' WHERE workspace_id = %s", (log,)))
+    sql(("UPDATE pipeline_envelope SET bytes = '' WHERE workspace_id = %s", (log,)))
+    for path in ("receipt.json", "bundle.zip"):
+        page = words(visitor.read(f"/runs/{signed.code}/{path}", 409))
+        assert "No stored proof holds any more" in page
+        assert "LOG-008" in page
+
+
+def test_verifier_is_served_as_it_stands_in_the_source(visitor: Visitor) -> None:
+    response = visitor.get("/verify.py")
+    assert response["Content-Disposition"] == 'attachment; filename="verify.py"'
+    source = Path(verify.__file__).read_bytes()
+    assert hashlib.sha256(response.content).digest() == hashlib.sha256(source).digest()
+
+
+def test_no_download_exists_for_a_stranger(visitor: Visitor, signed: RunHead) -> None:
+    stranger = Visitor()
+    stranger.make(hold=True)
+    name = log_of(signed).origin.rpartition("/")[2]
+    paths = [f"/runs/{signed.code}/{path}" for path in DOWNLOADS]
+    paths += [f"/audit/{name}/{end}" for end in ("", "bundle.zip", "export.ndjson", "export.csv")]
+    for path in paths:
+        response = visitor.get(path)
+        assert (response.status_code, content_of(response) != b"") == (200, True), path
+        assert stranger.get(path).status_code == 404, path
+        assert Visitor().get(path).status_code == 404, path
+
+
+def test_quarantined_run_is_never_verified_again(visitor: Visitor, signed: RunHead) -> None:
+    sql(("UPDATE pipeline_run SET snapshot = '{}' WHERE id = %s", (signed.id.replace("-", ""),)))
+    assert "DETECTED" in verified(visitor, signed)
+    assert by_code(signed.code).quarantined
+    assert "INVALID for ever" in verified(visitor, signed)

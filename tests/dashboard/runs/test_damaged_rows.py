@@ -1,0 +1,106 @@
+"""Damaged envelopes whose hashes match: every page of the workspace still answers."""
+
+import json
+
+import pytest
+from django.db import connection
+
+from dashboard.templatetags.show import NO_TIME, clock, hour
+from nanovm_core.core.envelope import canonical_hash
+from pipeline.models import AdapterCall, Envelope
+from tests.dashboard.visitor import PAGES, TRANSFER, Visitor, by_code, words
+
+HUGE = 10**40
+BODIES: tuple[object, ...] = (
+    {},
+    [],
+    7,
+    None,
+    "text",
+    {"kind": "intent", "step": "charge"},
+    {"kind": "intent", "step": "charge", "n": "four", "at_ms": "noon", "warrant": [1]},
+    {"kind": "result", "step": "charge", "n": "five", "at_ms": HUGE, "out": []},
+    {"kind": "result", "step": "extract", "at_ms": -HUGE, "state": {}, "in": [], "secrets": [{}]},
+    {"kind": "intent", "step": [], "idempotency_key": {"a": 1}, "warrant": "w", "in": {"x": HUGE}},
+    {"kind": "refused", "rule": ["CAP-001"], "in": {"proposal": 7}, "decision": "BLOCKED"},
+    {"kind": "refused", "rule": "CAP-001", "in": {"proposal": ["vault://secret/x"]}},
+    {"kind": "ignored", "state": {"from": 1, "to": None, "event": []}, "out": 3, "secrets": 5},
+    {"kind": "integrity", "at_ms": 1.5, "expected": 7, "found": {}, "at": "x"},
+    {"kind": 3, "actor": None, "tool": {}, "prev": 0, "outcome": [], "n": HUGE},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("at_ms", [HUGE, -HUGE, 2**62, -(2**62)])
+def test_an_absurd_moment_is_not_a_time(at_ms: int) -> None:
+    assert (clock(at_ms), hour(at_ms)) == (NO_TIME, NO_TIME)
+
+
+def test_a_dozen_malformed_bodies_break_no_page(visitor: Visitor) -> None:
+    run, other = visitor.make("over_limit"), visitor.make()
+    attack = visitor.fire(run, "tool_injection", proposal=TRANSFER)
+    rows = list(Envelope.objects.filter(run=other.id).order_by("n"))
+    assert len(rows) >= len(BODIES)
+    for row, body in zip(rows, BODIES, strict=False):
+        kind = body.get("kind") if isinstance(body, dict) else None
+        forge(row, body, kind if isinstance(kind, str) else row.kind)
+    assert NO_TIME in visitor.read(f"/runs/{other.code}/audit/")
+    assert NO_TIME in visitor.read("/audit/")
+    for path in every_page(other.code, len(rows)):
+        visitor.read(path)
+    for path in [*every_page(run.code, by_code(run.code).length), attack]:
+        visitor.read(path)
+    assert "DETECTED" in words(visitor.post(f"/runs/{other.code}/audit/verify/").content.decode())
+    for path in every_page(other.code, by_code(other.code).length):
+        visitor.read(path)
+
+
+@pytest.mark.parametrize("place", [0, 3, -1])
+@pytest.mark.parametrize("body", BODIES[5:], ids=range(5, len(BODIES)))
+def test_no_malformed_body_breaks_the_run_page_from_any_place(
+    visitor: Visitor, body: dict[str, object], place: int
+) -> None:
+    run = visitor.make(hold=True, pace="step")
+    visitor.command(run, "start")
+    run = visitor.driven(run.code)
+    row = list(Envelope.objects.filter(run=run.id).order_by("n"))[place]
+    kind = body["kind"]
+    forge(row, body, kind if isinstance(kind, str) else row.kind)
+    for path in every_page(run.code, run.length):
+        visitor.read(path)
+
+
+def test_an_intent_that_calls_itself_otherwise_is_an_intent_still(visitor: Visitor) -> None:
+    run = visitor.make()
+    page = visitor.read(f"/runs/{run.code}/")
+    assert ("Integrity HELD" in words(page), "BREACHED" in page) == (True, False)
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER IF EXISTS pipeline_envelope_no_update")
+        cursor.execute(
+            "UPDATE pipeline_envelope SET kind = 'result' WHERE run = %s AND kind = 'intent'",
+            [run.id],
+        )
+    assert "BREACHED" not in visitor.read(f"/runs/{run.code}/")
+    AdapterCall.objects.create(run_id=run.id, number=99, key="f" * 64, tool="wire", at_ms=1)
+    assert "BREACHED" in visitor.read(f"/runs/{run.code}/")
+
+
+def every_page(code: str, length: int) -> list[str]:
+    """Every page of a workspace that a run of this code has a part in."""
+    return [
+        *("/", "/runs/", "/audit/", f"/audit/?run={code}"),
+        *(path.format(code=code) for path in PAGES),
+        *(f"/runs/{code}/events/{number}/" for number in range(1, length + 1)),
+        *(f"/runs/{code}/steps/{number}/" for number in range(1, 8)),
+    ]
+
+
+def forge(row: Envelope, body: object, kind: str) -> None:
+    """Write a body over an envelope, with the hash that belongs to it."""
+    data = json.dumps(body).encode()
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER IF EXISTS pipeline_envelope_no_update")
+        cursor.execute(
+            "UPDATE pipeline_envelope SET bytes = %s, hash = %s, kind = %s"
+            " WHERE workspace_id = %s AND seq = %s",
+            [data, canonical_hash(data), kind, row.workspace_id.hex, row.seq],
+        )

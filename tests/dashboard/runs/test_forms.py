@@ -1,0 +1,220 @@
+"""Making runs: what the form takes, what it refuses, and that it does everything once."""
+
+import html
+import re
+import uuid
+from typing import Any
+
+import pytest
+
+from pipeline.models import Run, Secret
+from pipeline.queries import runs
+from pipeline.queries.runs import RunHead
+from pipeline.vault import secret_store
+from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
+
+KEY = "0123456789abcdef0123456789abcdef"
+MADE_OF = ("document", "file_name", "planted")
+HOSTILE = "<img src=x onerror=alert(1)>.pdf"
+
+
+def opened(run: RunHead, slot: str) -> bytes | None:
+    ref = str(runs.slots_of(run.id)[slot])
+    return secret_store.read_bytes([ref])[ref]
+
+
+def test_a_double_click_makes_one_run(visitor: Visitor) -> None:
+    form = {**FORM, "sample": "plain", "hold": "on", "Idempotency-Key": KEY}
+    first, second = visitor.post("/runs/", form), visitor.post("/runs/", form)
+    assert first["Location"] == second["Location"]
+    assert Run.objects.count() == 1
+
+
+def test_run_again_is_a_new_run_of_the_same_document_and_choices(visitor: Visitor) -> None:
+    chosen: dict[str, Any] = {"model": "compromised", "proposal": TRANSFER, "pace": "step"}
+    first = visitor.make("injected", payment_method="pm_card_chargeDeclined", **chosen)
+    form = {"Idempotency-Key": KEY}
+    response = visitor.post(f"/runs/{first.code}/again/", form)
+    assert visitor.post(f"/runs/{first.code}/again/", form)["Location"] == response["Location"]
+    second = visitor.driven(response["Location"].split("/")[2])
+    assert Run.objects.count() == 2
+    assert (second.model, second.stepping, second.label) == ("compromised", True, "PAUSED")
+    read = [[opened(run, slot) for slot in MADE_OF] for run in (first, second)]
+    assert read[0] == read[1]
+    assert None not in read[0]
+    assert [runs.slots_of(run.id)["payment_method"] for run in (first, second)] == [
+        "pm_card_chargeDeclined"
+    ] * 2
+
+
+def test_what_was_erased_cannot_be_run_again(visitor: Visitor) -> None:
+    run = visitor.make()
+    assert f'action="/runs/{run.code}/again/"' in visitor.read(f"/runs/{run.code}/")
+    visitor.erase(run)
+    response = visitor.post(f"/runs/{run.code}/again/", {})
+    assert response.status_code == 422
+    assert f"What {run.code} was made of can be read no more" in words(response.content.decode())
+    assert Run.objects.count() == 1
+
+
+def test_a_damaged_run_is_run_again_and_one_without_its_document_is_not(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    visitor.fire(run, "corrupt_hash")
+    visitor.fire(run, "corrupt_hash")
+    assert visitor.post(f"/runs/{run.code}/again/", {}).status_code == 303
+    file = (
+        Secret.objects.exclude(file="").filter(run_id=run.id).values_list("file", flat=True).get()
+    )
+    (secret_store.media() / file).unlink()
+    assert visitor.post(f"/runs/{run.code}/again/", {}).status_code == 422
+
+
+@pytest.mark.parametrize("charset", ["utf-16", "latin-1", '"UTF-7"'])
+def test_a_form_in_another_encoding_is_refused_in_words(visitor: Visitor, charset: str) -> None:
+    kind = f"application/x-www-form-urlencoded; charset={charset}"
+    response = visitor.post("/runs/demo/", b"a=b", content_type=kind)
+    assert (response.status_code, "in UTF-8" in response.content.decode()) == (400, True)
+    plain = "application/x-www-form-urlencoded; charset=UTF-8"
+    assert visitor.post("/runs/demo/", b"a=b", content_type=plain).status_code == 303
+
+
+def test_nobody_runs_anothers_document_again(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    other = Visitor()
+    other.make(hold=True)
+    assert other.post(f"/runs/{run.code}/again/", {}).status_code == 404
+    assert Run.objects.count() == 2
+
+
+def test_a_foreign_key_leads_to_nobody_elses_run(visitor: Visitor) -> None:
+    visitor.post("/runs/demo/", {"Idempotency-Key": KEY})
+    other = Visitor()
+    other.make(hold=True)
+    mine = Run.objects.order_by("created_ms").first()
+    response = other.post("/runs/demo/", {"Idempotency-Key": KEY})
+    assert mine is not None
+    assert mine.code not in response["Location"]
+
+
+def test_a_double_click_on_a_command_submits_it_once(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    key = {"Idempotency-Key": f"start-{run.id}-{run.length}"}
+    visitor.command(run, "start", **key)
+    length = by_code(run.code).length
+    visitor.command(run, "start", **key)
+    assert by_code(run.code).length == length
+
+
+def test_a_refused_command_says_which_rule(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    response = visitor.command(run, "approve")
+    assert response["Location"] == f"/runs/{run.code}/?refused=FSM-002"
+    assert "FSM-002" in visitor.read(response["Location"])
+
+
+def test_a_run_is_started_stepped_paused_and_stopped_by_forms(visitor: Visitor) -> None:
+    run = visitor.make(hold=True, pace="step")
+    visitor.command(run, "start")
+    run = visitor.driven(run.code)
+    assert (run.label, run.step) == ("PAUSED", "extract")
+    visitor.command(run, "step")
+    run = visitor.driven(run.code)
+    assert (run.label, run.step) == ("PAUSED", "vault")
+    visitor.command(run, "kill")
+    assert by_code(run.code).label == "FAILED"
+
+
+def test_a_held_payment_is_approved_by_a_form(visitor: Visitor) -> None:
+    run = visitor.make("over_limit")
+    assert "Approve payment" in visitor.read(f"/runs/{run.code}/")
+    visitor.command(run, "approve")
+    assert visitor.driven(run.code).label == "SUCCESS"
+
+
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ({"sample": ""}, "Choose a sample or upload a PDF"),
+        ({"sample": "../../etc/passwd"}, "Choose a sample or upload a PDF"),
+        ({"model": "honest"}, "Select a valid choice"),
+        ({"model": "compromised", "proposal": " "}, "Type what the compromised model proposes"),
+        ({"model": "compromised", "proposal": "x" * 20_000}, "may have up to 16,384 bytes"),
+        ({"model": "compromised", "proposal": "{}\0"}, "Null characters are not allowed"),
+        ({"payment_method": "pm_mine"}, "Select a valid choice"),
+    ],
+)
+def test_a_wrong_form_comes_back_with_its_errors(
+    visitor: Visitor, form: dict[str, str], says: str
+) -> None:
+    response = visitor.post("/runs/", {**FORM, "sample": "plain", **form})
+    assert response.status_code == 422
+    page = response.content.decode()
+    assert says in words(page)
+    assert page.count('<p class="error"') <= 1  # one fault is one sentence
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len({*ids})
+    assert not Run.objects.exists()
+
+
+def test_a_bad_document_is_a_failed_run_with_a_reason(visitor: Visitor) -> None:
+    for content in (b"", b"not a pdf", b"%PDF-1.7\n"):
+        run = visitor.upload("bad.pdf", content)
+        assert run.label == "FAILED"
+        assert run.reason is not None
+        assert run.reason[0].startswith("DOC-")
+
+
+def test_a_hostile_file_name_is_text(visitor: Visitor) -> None:
+    run = visitor.upload(HOSTILE, b"not a pdf")
+    for path in (f"/runs/{run.code}/", "/runs/", "/", f"/privacy/{run.code}/"):
+        page = visitor.read(path)
+        assert "<img" not in page
+        assert "onerror=alert" in page  # it is shown, as text
+
+
+def test_a_hostile_proposal_is_text(visitor: Visitor) -> None:
+    proposal = TRANSFER.replace("wire_transfer", "<img src=x onerror=alert(1)>")
+    run = visitor.make("plain", model="compromised", proposal=proposal)
+    page = visitor.read(f"/runs/{run.code}/")
+    assert "<img" not in page
+    assert "&lt;img src=x" in page
+    verdict = visitor.read(visitor.fire(run, "tool_injection", proposal=proposal))
+    assert "<img" not in verdict
+
+
+def test_a_key_of_nonsense_is_no_key(visitor: Visitor) -> None:
+    for key in ("x" * 500, "\x00", "ü"):
+        response = visitor.post(
+            "/runs/", {**FORM, "sample": "plain", "hold": "on", "Idempotency-Key": key}
+        )
+        assert response.status_code == 303
+    assert Run.objects.count() == 3
+
+
+def test_a_forged_cookie_opens_nothing(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    for forged in (str(uuid.uuid4()), run.workspace, f'"{run.workspace}":x:y'):
+        other = Visitor()
+        other.cookies["nanovm_workspace"] = forged
+        other.read(f"/runs/{run.code}/", 404)
+
+
+def test_a_click_on_a_page_from_before_the_hold_lifts_nothing(visitor: Visitor) -> None:
+    run = visitor.make("over_limit")
+    shown = re.search(r'name="hold" value="([0-9a-f]{64})" form="act"', visitor.read(page_of(run)))
+    assert shown
+    assert shown[1] == run.hold
+    for stale in ("", "0" * 64):
+        for name in ("approve", "decline"):
+            response = visitor.command(run, name, hold=stale)
+            assert response["Location"] == f"{page_of(run)}?refused=FSM-016"
+            assert "A person's word counts for what they saw" in html.unescape(
+                visitor.read(response["Location"])
+            )
+    assert by_code(run.code).label == "SUSPENDED"
+    visitor.command(run, "approve")
+    assert visitor.command(run, "approve")["Location"] == f"{page_of(run)}?refused=FSM-002"
+
+
+def page_of(run: RunHead) -> str:
+    return f"/runs/{run.code}/"

@@ -1,0 +1,59 @@
+"""The page of a decision shows every check of it, for what was taken as for what was refused."""
+
+from pipeline.models import Envelope
+from pipeline.privacy import erasure
+from pipeline.queries.runs import RunHead, body_of
+from tests.dashboard.visitor import TRANSFER, Visitor, by_code
+
+
+def pages(visitor: Visitor, run: RunHead, kind: str, step: str) -> list[str]:
+    """The pages of the run's events of a kind at a step."""
+    rows = Envelope.objects.filter(run=run.id, kind=kind).order_by("n")
+    found = [row.n for row in rows if body_of(bytes(row.bytes)).get("step") == step]
+    return [visitor.read(f"/runs/{run.code}/events/{n + 1}/") for n in found]
+
+
+def test_an_accepted_call_shows_every_check_with_its_values(visitor: Visitor) -> None:
+    run = visitor.make()
+    (page,) = pages(visitor, run, "result", "authorize")
+    assert "Why: every check" in page
+    assert "within-limit" in page
+    assert "$proposal.amount_minor &lt;= 1000000" in page
+    assert "<b>true</b>" in page
+    assert "workspace/EUR" in page
+    assert page.count('<span class="chip is-held">no</span>') == 0
+
+
+def test_a_refused_call_shows_the_check_that_failed_until_its_words_are_erased(
+    visitor: Visitor,
+) -> None:
+    run = visitor.make("over_limit")
+    visitor.fire(run, "tool_injection", proposal=TRANSFER)
+    number = by_code(run.code).length
+    url = f"/runs/{run.code}/events/{number}/"
+    assert "The proposed tool was never granted." in visitor.read(url)
+    erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert "Why: every check" not in visitor.read(url)
+
+
+def test_a_held_call_names_the_rule_that_holds(visitor: Visitor) -> None:
+    run = visitor.make("over_limit")
+    (page,) = pages(visitor, run, "suspended", "authorize")
+    assert "over-limit" in page
+    assert "$proposal.amount_minor &gt; 1000000" in page
+
+
+def test_a_lifted_hold_is_told_with_the_calls_that_it_was_lifted_for(visitor: Visitor) -> None:
+    run = visitor.make("over_limit")
+    visitor.command(run, "approve")
+    visitor.driven(run.code)
+    (page,) = pages(visitor, run, "result", "authorize")
+    assert "A person lifted it." in page
+    assert "A person must look at it first" not in page
+    (page,) = pages(visitor, run, "suspended", "authorize")
+    assert "A person must look at it first" in page
+
+
+def test_an_event_that_decides_no_call_has_no_such_section(visitor: Visitor) -> None:
+    run = visitor.make()
+    assert "Why: every check" not in visitor.read(f"/runs/{run.code}/events/1/")

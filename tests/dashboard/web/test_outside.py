@@ -1,0 +1,129 @@
+"""What the page says of the outside: the payment as far as it is known, and the integrity."""
+
+import re
+import uuid
+
+import pytest
+
+from pipeline.models import AdapterCall, Run
+from pipeline.queries import money
+from pipeline.queries.money import CHARGE
+from pipeline.queries.runs import RunHead
+from pipeline.runtime import api
+from sabotage.models import Attack
+from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
+
+UNKNOWN = "unknown: being made, or its answer is not in"
+LOOK = "unknown: look at Stripe"
+
+
+@pytest.fixture
+def charging(visitor: Visitor) -> RunHead:
+    """A run whose charge is sealed and owed."""
+    run = visitor.make(pace="step")
+    while by_code(run.code).step != "charge":
+        visitor.command(by_code(run.code), "step")
+        visitor.driven(run.code)
+    api.step(run.id, "visitor")
+    assert money.payment_of(by_code(run.code)).intent
+    return by_code(run.code)
+
+
+def payment_chip(visitor: Visitor, run: RunHead) -> str:
+    page = visitor.read(f"/runs/{run.code}/")
+    found = re.search(r'<h2 id="payment-title">Payment</h2>\s*<span[^>]*>([^<]*)</span>', page)
+    assert found
+    return found[1]
+
+
+def integrity_chip(visitor: Visitor, run: RunHead) -> str:
+    page = visitor.read(f"/runs/{run.code}/")
+    found = re.search(r'<span id="integrity".*?</svg>\s*([^<]*)</span>', page, re.S)
+    assert found
+    return found[1]
+
+
+def test_a_payment_that_no_one_ordered_is_not_made(visitor: Visitor) -> None:
+    assert payment_chip(visitor, visitor.make(hold=True)) == "not made"
+    assert payment_chip(visitor, visitor.make("over_limit")) == "not made"
+
+
+def test_a_declined_card_is_a_payment_not_made(visitor: Visitor) -> None:
+    run = visitor.make(payment_method="pm_card_chargeDeclined")
+    assert run.label == "FAILED"
+    assert money.payment_of(run).calls == 1
+    assert payment_chip(visitor, run) == "not made"
+
+
+def test_a_sealed_charge_without_an_answer_is_unknown(visitor: Visitor, charging: RunHead) -> None:
+    assert payment_chip(visitor, charging) == UNKNOWN
+    api.begin_effect(charging.id)
+    assert payment_chip(visitor, charging) == UNKNOWN
+    Run.objects.filter(code=charging.code).update(state="terminated.killed")
+    assert payment_chip(visitor, charging) == LOOK
+
+
+def test_a_call_that_nothing_sealed_is_unknown_too(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    call(run, CHARGE)
+    assert payment_chip(visitor, run) == UNKNOWN
+
+
+@pytest.mark.parametrize("state", ["terminated.killed", "terminated.failed"])
+def test_a_payment_of_a_run_that_did_not_succeed_is_shown(visitor: Visitor, state: str) -> None:
+    run = visitor.make()
+    Run.objects.filter(code=run.code).update(state=state)
+    page = words(visitor.read(f"/runs/{run.code}/"))
+    assert payment_chip(visitor, run) == "succeeded"
+    assert "FAILED" in page
+    assert "Stripe object pi_" in page
+
+
+def test_an_answer_after_the_end_is_a_payment_made(visitor: Visitor, charging: RunHead) -> None:
+    begun = api.begin_effect(charging.id)
+    assert begun is not None
+    Run.objects.filter(code=charging.code).update(state="terminated.killed")
+    AdapterCall.objects.filter(key=begun.effect.key).update(outcome="EffectFailed")
+    assert payment_chip(visitor, charging) == "not made"
+    AdapterCall.objects.filter(key=begun.effect.key).update(outcome="EffectDone")
+    assert payment_chip(visitor, charging) == "made"
+
+
+def test_the_integrity_before_any_call_says_so(visitor: Visitor) -> None:
+    assert integrity_chip(visitor, visitor.make(hold=True)) == "Integrity HELD: no call yet"
+    assert integrity_chip(visitor, visitor.make()) == "Integrity HELD: no unauthorized call"
+
+
+@pytest.mark.parametrize("tool", [CHARGE, "notify.send_email", "wire_transfer"])
+def test_a_call_under_a_key_nobody_sealed_is_a_breach(visitor: Visitor, tool: str) -> None:
+    run = visitor.make()
+    call(run, tool)
+    page = visitor.read(f"/runs/{run.code}/")
+    assert integrity_chip(visitor, run) == "Integrity BREACHED: 1 call without a sealed intent"
+    assert "banner-breach" in page
+    assert not Attack.objects.exists()
+
+
+def test_an_attack_that_got_through_long_ago_is_a_breach(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    visitor.fire(run, "tool_injection", proposal=TRANSFER)
+    first = Attack.objects.get()
+    Attack.objects.update(integrity="BREACHED", injector="skip_step", created_ms=1)
+    first.integrity = "HELD"
+    for _ in range(60):
+        first.pk = uuid.uuid4()
+        first.idempotency_key = str(first.pk)
+        first.save(force_insert=True)
+    page = visitor.read(f"/runs/{run.code}/")
+    assert integrity_chip(visitor, run) == "Integrity BREACHED: 1 attack got through"
+    assert "61 fired · 1 got through" in page
+    assert "BLOCKED · Fired 60×" in words(page)
+    assert re.search(r'id="shot-skip_step"[^>]*><a', page)
+    assert re.search(r'class="banner-breach">.*?/attacks/', page, re.S)
+
+
+def call(run: RunHead, tool: str) -> None:
+    """A line in the adapters' book that no sealed intent stands behind."""
+    AdapterCall.objects.create(
+        run_id=run.id, number=99, key="f" * 64, tool=tool, at_ms=run.created_ms
+    )

@@ -1,0 +1,284 @@
+"""The audit of trees and checkpoints: every copy of what was signed against every other."""
+
+import threading
+import tracemalloc
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.db import connection, connections, transaction
+
+from nanovm_core.core.canonical import decode, encode
+from nanovm_core.core.envelope import LOG_RUN, VERSION, canonical_hash
+from nanovm_core.proof import notes
+from pipeline.evidence import signer
+from pipeline.evidence.fsck import audit as audits
+from pipeline.evidence.fsck import tree_audit
+from pipeline.evidence.fsck.audit import Report, audit
+from pipeline.evidence.signer import keys
+from pipeline.models import Checkpoint, Envelope, Run, Workspace
+from pipeline.runtime import api
+from pipeline.store import records, state_file, tree, workspaces
+from tests.pipeline.databases import on_sqlite_alone
+from tests.pipeline.house import House, kinds, lines, sql
+from tests.pipeline.trees import drop_nodes, grown, plant, set_node, truncated
+
+OTHER = bytes(range(32))
+
+
+@pytest.fixture
+def log(house: House) -> Workspace:
+    """A log of eleven envelopes that was signed at five and at nine."""
+    log = grown(workspaces.create(), 4)
+    signer.checkpoint(log.id)
+    signer.checkpoint(grown(log, 4).id)
+    return grown(log, 2)
+
+
+def places(report: Report) -> set[tuple[str, int]]:
+    """Code and place of each damage."""
+    return {(each.code, each.at) for each in report.damage}
+
+
+def of(log: Workspace, statement: str, *values: Any) -> None:
+    """Raw SQL at this log."""
+    sql((f"{statement} AND workspace_id = %s", (*values, log.id.hex)))
+
+
+def forged(log: Workspace) -> None:
+    """A checkpoint that another key signed."""
+    head = tree.head(log.id, log.origin, 11)
+    note = notes.sign(head.text, log.origin, [Ed25519PrivateKey.generate()])
+    Checkpoint.objects.create(workspace=log, size=11, note=note, at_ms=0)
+
+
+def of_another_size(log: Workspace) -> None:
+    """A true note in the row of another size."""
+    note = Checkpoint.objects.get(workspace=log, size=5).note
+    Checkpoint.objects.create(workspace=log, size=6, note=note, at_ms=0)
+
+
+def too_many(log: Workspace) -> None:
+    """A node over leaves that the log does not have."""
+    columns = 'workspace_id, position, level, "index", hash'
+    insert = f"INSERT INTO pipeline_node ({columns}) VALUES (%s, 126, 6, 0, %s)"
+    sql((insert, (log.id.hex, OTHER)))
+
+
+def memory_of(log: Workspace) -> Path:
+    """The file in which the signer remembers the log."""
+    return keys.logs() / state_file.file_name(log.origin)
+
+
+DAMAGE: Mapping[str, tuple[Callable[[Workspace], object], set[tuple[str, int]]]] = {
+    "a signed leaf": (lambda log: set_node(log, 0, 3, OTHER), {("LOG-008", 3)}),
+    "a leaf of another length": (lambda log: set_node(log, 0, 3, b"x"), {("LOG-008", 3)}),
+    "a signed leaf gone": (
+        lambda log: drop_nodes(log, 'level = 0 AND "index" = 3'),
+        {("LOG-008", 3)},
+    ),
+    "the last leaf gone": (
+        lambda log: drop_nodes(log, 'level = 0 AND "index" = 10'),
+        {("LOG-008", 10)},
+    ),
+    "a node": (lambda log: set_node(log, 1, 1, OTHER), {("LOG-008", 2)}),
+    "a node gone": (lambda log: drop_nodes(log, "level = 3"), {("LOG-008", 0)}),
+    "a node too many": (too_many, {("LOG-008", 0)}),
+    "a checkpoint of another key": (forged, {("LOG-005", 11)}),
+    "a checkpoint in the row of another size": (of_another_size, {("LOG-005", 6)}),
+    "a checkpoint that is none": (
+        lambda log: of(log, "UPDATE pipeline_checkpoint SET note = %s WHERE size = 5", b"x"),
+        {("LOG-005", 5)},
+    ),
+    "the memory lost": (lambda log: memory_of(log).unlink(), {("LOG-007", 0)}),
+    "the memory damaged": (lambda log: memory_of(log).write_bytes(b"x"), {("LOG-007", 0)}),
+    "rolled back": (lambda log: truncated(log, 7), {("LOG-006", 7)}),
+}
+
+
+def test_whole_log_is_clean_before_and_after_a_change_of_key(house: House, log: Workspace) -> None:
+    assert audit().exit_status == 0
+    signer.rotate("operator")
+    signer.checkpoint(grown(log, 3).id)
+    signer.rotate("operator")
+    assert len(keys.old()) == 0
+    report = audit()
+    assert (report.damage, report.exit_status) == ((), 0)
+    assert connection.in_atomic_block is False
+    assert grown(log, 1).size > 14  # nothing is left open that would hold writers up
+
+
+@pytest.mark.parametrize("name", sorted(DAMAGE))
+def test_damage_of_the_tree_or_of_what_was_signed_is_found_where_it_is(
+    house: House, log: Workspace, name: str
+) -> None:
+    other = grown(workspaces.create(), 5)
+    signer.checkpoint(other.id)
+    damage, expected = DAMAGE[name]
+    damage(log)
+    report = audit()
+    assert places(report) >= expected, report.damage
+    assert {each.log for each in report.damage} == {log.origin}
+    assert report.exit_status == 1
+    assert len(report.damage) <= 2
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "number", "where"),
+    [
+        ("node", "level", 32_767, "level = 0 AND position = 4"),
+        ("node", '"index"', 2**63 - 1, "level = 0 AND position = 4"),
+        ("node", '"index"', -1, "level = 0 AND position = 4"),
+        ("envelope", "n", 2**63 - 1, "seq = 3"),
+        ("envelope", "seq", -1, "seq = 3"),
+        ("workspace", "size", 2**63 - 1, "log_length = 11"),
+        ("checkpoint", "size", -1, "size = 5"),
+    ],
+)
+def test_a_number_that_no_log_counts_to_hides_no_other_log(
+    house: House, log: Workspace, table: str, column: str, number: int, where: str
+) -> None:
+    other = grown(workspaces.create(), 5)
+    of(other, "UPDATE pipeline_envelope SET bytes = x'7b7d' WHERE seq = 2")
+    own = "id" if table == "workspace" else "workspace_id"
+    change = f"UPDATE pipeline_{table} SET {column} = %s WHERE {where} AND {own} = %s"
+    sql((change, (number, log.id.hex)))
+    report = audit()
+    assert ("LOG-001", 2) in {
+        (each.code, each.at) for each in report.damage if each.log == other.origin
+    }
+    assert "LOG-010" in {each.code for each in report.damage if each.log == log.origin}
+    assert report.exit_status == 1
+
+
+def test_rewritten_log_with_a_tree_that_fits_is_another_than_was_signed(
+    house: House, log: Workspace
+) -> None:
+    prev = ""
+    for row in Envelope.objects.filter(workspace=log, seq__gte=6).order_by("seq"):
+        body = decode(bytes(row.bytes))
+        assert isinstance(body, dict)
+        data = encode({**body, "at_ms": 1, **({"prev": prev} if prev else {})})
+        prev = canonical_hash(data)
+        change = (
+            "UPDATE pipeline_envelope SET bytes = %s, hash = %s"
+            " WHERE workspace_id = %s AND seq = %s"
+        )
+        sql((change, (data, prev, row.workspace_id.hex, row.seq)))
+    sql(("UPDATE pipeline_workspace SET log_head = %s WHERE id = %s", (prev, log.id.hex)))
+    drop_nodes(log, "level >= 0")
+    plant(log.id)
+    report = audit()
+    assert places(report) == {("LOG-006", 9)}
+    assert report.damage[0].expected != report.damage[0].found != ""
+
+
+def test_a_log_that_was_signed_and_is_gone_is_damage(house: House, log: Workspace) -> None:
+    for table in ("node", "envelope", "checkpoint"):
+        sql((f"DELETE FROM pipeline_{table} WHERE workspace_id = %s", (log.id.hex,)))
+    sql(("DELETE FROM pipeline_workspace WHERE id = %s", (log.id.hex,)))
+    assert places(audit()) == {("LOG-006", 0)}
+
+
+def test_own_checkpoints_of_a_thief_are_not_believed_for_a_key_he_sealed(
+    house: House, log: Workspace
+) -> None:
+    """A key that the log names counts only where the signer itself signed that it does."""
+    thief = Ed25519PrivateKey.generate()
+    with transaction.atomic():
+        locked = records.lock_log(log.id)
+        named = {"vkey": notes.verifier(log.origin, thief).vkey, "old": ""}
+        workspaces.seal(locked, "key", {"out": named}, actor="operator")
+    head = tree.head(log.id, log.origin, 12)
+    note = notes.sign(head.text, log.origin, [thief])
+    Checkpoint.objects.create(workspace=log, size=12, note=note, at_ms=0)
+    assert places(audit()) == {("LOG-005", 12)}
+
+
+@pytest.mark.parametrize("change", ["SET bytes = x'7b7d'", "SET hash = 'x'", "rehashed"])
+def test_contained_damage_is_named_and_no_more(house: House, change: str) -> None:
+    run = house.run()
+    signer.checkpoint(run.workspace_id)
+    where, values = "WHERE run = %s AND n = 3", (str(run.id),)
+    if change == "rehashed":
+        row = Envelope.objects.get(run=str(run.id), n=3)
+        body = decode(bytes(row.bytes))
+        assert isinstance(body, dict)
+        data = encode({**body, "at_ms": 1})
+        change = "SET bytes = %s, hash = %s"
+        values = (data, canonical_hash(data), *values)  # type: ignore[assignment]
+    sql((f"UPDATE pipeline_envelope {change} {where}", values))
+    assert audit().exit_status == 1
+    api.check(str(run.id))
+    assert kinds(run)[-1] == "integrity"
+    assert audit().exit_status == 3
+    signer.checkpoint(run.workspace_id)
+    assert audit().exit_status == 3
+
+
+def test_what_is_sealed_and_signed_meanwhile_is_no_damage(
+    house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true = audits.audit_workspace
+
+    def elsewhere() -> None:
+        signer.checkpoint(grown(log, 3).id)
+        connections.close_all()
+
+    def interrupted(*args: Any) -> Any:
+        other = threading.Thread(target=elsewhere)
+        other.start()
+        other.join()
+        return true(*args)
+
+    monkeypatch.setattr(audits, "audit_workspace", interrupted)
+    assert audit().damage == ()
+    assert Workspace.objects.get(id=log.id).size == 14
+
+
+@on_sqlite_alone  # it is this process's memory that is counted
+def test_memory_does_not_grow_with_the_log(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_audit, "CHUNK", 256)
+    monkeypatch.setattr(audits, "ENVELOPES", 256)
+    grew = []
+    tracemalloc.start()
+    try:
+        for count in (4_500, 500, 2_500):  # the first fills what is kept for good
+            long(workspaces.create(), count)
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            assert audit().damage == ()
+            grew.append(tracemalloc.get_traced_memory()[1] - before)
+    finally:
+        tracemalloc.stop()
+    assert grew[2] - grew[1] < 300_000, grew
+
+
+def long(log: Workspace, count: int) -> None:
+    """Many envelopes on the log's own chain, put there at once."""
+    prev, size, rows = log.log_head, log.size, []
+    for n in range(size, size + count):
+        place = {"log": log.origin, "seq": n, "run": LOG_RUN, "n": n, "prev": prev}
+        said = {"kind": "budget", "at_ms": n, "actor": "operator", "out": {"text": "x" * 400}}
+        data = encode({"v": VERSION, **place, **said})
+        prev = canonical_hash(data)
+        rows.append(
+            Envelope(workspace=log, seq=n, run=LOG_RUN, n=n, bytes=data, hash=prev, kind="budget")
+        )
+    Envelope.objects.bulk_create(rows)
+    Workspace.objects.filter(id=log.id).update(
+        size=size + count, log_length=size + count, log_head=prev
+    )
+    plant(log.id)
+
+
+def test_command_says_that_a_database_was_put_back(house: House, log: Workspace) -> None:
+    assert house.command("fsck", "--json", stripe=False).returncode == 0
+    truncated(log, 7)
+    done = house.command("fsck", "--json", stripe=False)
+    last = lines(done)[0]["damage"][-1]
+    assert (done.returncode, last["code"], last["at"]) == (1, "LOG-006", 7)
+    assert "9 were signed" in last["text"]
+    assert Run.objects.count() == 0

@@ -1,0 +1,384 @@
+"""Bundles, receipts and exports, read by the stranger's verifier and never by ourselves."""
+
+import json
+import os
+import socket
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nanovm_core import verify
+from nanovm_core.errors import VerificationError
+from pipeline.evidence import bundles, signer
+from pipeline.models import Checkpoint, Envelope, Run, Secret, Workspace
+from pipeline.privacy import erasure
+from pipeline.runtime import api
+from pipeline.store import tree, workspaces
+from tests.pipeline.house import House, failing_once, invoice, sql
+from tests.pipeline.trees import drop_nodes, grown, set_node
+
+HOLDS, INVALID, UNREADABLE, UNPINNED, STALE = 0, 1, 2, 3, 5
+
+
+@pytest.fixture
+def run(house: House) -> Run:
+    """A run that paid, in a log that holds another one and is signed."""
+    run = house.run()
+    house.run(invoice("Total  EUR 95.00"), workspace=run.workspace)
+    signer.checkpoint(run.workspace_id)
+    return run
+
+
+def judged(file: Path, log: Workspace, *more: str) -> int:
+    """What the verifier says, with the log's key pinned."""
+    return verify.main([str(file), "--key", signer.verifiers(log.origin)[0].vkey, *more])
+
+
+def written(log: Workspace, run: Run | None, file: Path, *, disclosures: bool = False) -> Path:
+    """The bundle of a log or a run over its present tree."""
+    bundles.write_bundle(log, run, file, signer.checkpoint(log.id), disclosures=disclosures)
+    return file
+
+
+def exported(log: Workspace, run: Run | None, file: Path) -> Path:
+    """The export of a log or a run."""
+    file.write_bytes(b"".join(bundles.export_lines(log, run)))
+    return file
+
+
+def kept(file: Path, value: Any) -> Path:
+    """A receipt in a file."""
+    file.write_text(json.dumps(value))
+    return file
+
+
+def members(file: Path) -> dict[str, bytes]:
+    """What is in a bundle."""
+    with zipfile.ZipFile(file) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.mark.parametrize("scope", ["log", "run"])
+def test_bundle_holds_for_a_stranger_with_the_key(run: Run, tmp_path: Path, scope: str) -> None:
+    file = written(run.workspace, run if scope == "run" else None, tmp_path / "b.zip")
+    assert judged(file, run.workspace) == HOLDS
+    assert verify.main([str(file)]) == UNPINNED
+    other = workspaces.create()
+    assert judged(file, other) == INVALID
+
+
+def test_bundle_holds_exactly_its_members(run: Run, tmp_path: Path) -> None:
+    log = members(written(run.workspace, None, tmp_path / "log.zip"))
+    assert {*log} == {"manifest.json", "envelopes.ndjson", "checkpoint"}
+    one = members(written(run.workspace, run, tmp_path / "run.zip"))
+    assert {*one} == {*log, "proofs.json"}
+    rows = Envelope.objects.filter(workspace=run.workspace).order_by("seq")
+    assert log["envelopes.ndjson"] == b"".join(bytes(row.bytes) + b"\n" for row in rows)
+    size = rows.count()
+    assert json.loads(one["manifest.json"]) == {
+        "v": "nanovm-bundle/1",
+        "log": run.workspace.origin,
+        "scope": {"kind": "run", "run": str(run.id)},
+        "size": size,
+        "leaves": run.length,
+    }
+    assert json.loads(log["manifest.json"])["scope"] == {"kind": "log"}
+    own = rows.filter(run=str(run.id)).values_list("seq", flat=True)
+    assert [*json.loads(one["proofs.json"])] == sorted(map(str, own))
+    assert one["checkpoint"] == bytes(Checkpoint.objects.get(size=size).note)
+
+
+def test_same_content_is_the_same_archive(run: Run, tmp_path: Path) -> None:
+    first = written(run.workspace, run, tmp_path / "1.zip").read_bytes()
+    assert written(run.workspace, run, tmp_path / "2.zip").read_bytes() == first
+    assert sorted(path.name for path in tmp_path.glob("*.zip")) == ["1.zip", "2.zip"]
+
+
+def test_failed_export_leaves_the_file_before_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(run.workspace, run, tmp_path / "b.zip")
+    before, names = file.read_bytes(), {*tmp_path.iterdir()}
+    full = failing_once(tree.inclusion, OSError("disk full"))
+    monkeypatch.setattr(tree, "inclusion", full)
+    with pytest.raises(OSError, match="disk full"):
+        written(run.workspace, run, file)
+    assert (file.read_bytes(), {*tmp_path.iterdir()}) == (before, names)
+
+
+def test_what_was_sealed_after_the_checkpoint_is_not_in_the_bundle(
+    run: Run, tmp_path: Path
+) -> None:
+    row = signer.checkpoint(run.workspace_id)
+    grown(run.workspace, 3)
+    bundles.write_bundle(run.workspace, None, tmp_path / "b.zip", row)
+    assert judged(tmp_path / "b.zip", run.workspace) == HOLDS
+    assert json.loads(members(tmp_path / "b.zip")["manifest.json"])["leaves"] == row.size
+
+
+def test_disclosed_values_open_their_commitments(run: Run, tmp_path: Path) -> None:
+    file = written(run.workspace, run, tmp_path / "b.zip", disclosures=True)
+    assert judged(file, run.workspace) == HOLDS
+    lines = members(file)["disclosures.ndjson"].splitlines()
+    told = {each["ref"]: each["value"] for each in map(json.loads, lines)}
+    texts = Secret.objects.filter(run=run, erased_ms=None, file="")
+    assert set(told) == set(texts.values_list("ref", flat=True))
+    assert "invoice.pdf" in told.values()
+    erasure.erase_run(str(run.id), "art17-1-a", "operator")
+    file = written(run.workspace, run, tmp_path / "c.zip", disclosures=True)
+    assert members(file)["disclosures.ndjson"] == b""
+    assert judged(file, run.workspace) == HOLDS
+
+
+DAMAGE: dict[str, Callable[[Run], None]] = {
+    "bytes": lambda run: envelope(run, "UPDATE pipeline_envelope SET bytes = x'7b7d'"),
+    "newlines": lambda run: envelope(run, "UPDATE pipeline_envelope SET bytes = x'0a0a'"),
+    "gone": lambda run: envelope(run, "DELETE FROM pipeline_envelope"),
+    "moved": lambda run: envelope(run, "UPDATE pipeline_envelope SET seq = 900000"),
+}
+
+
+def envelope(run: Run, change: str) -> None:
+    """A change of the run's third envelope."""
+    sql((f"{change} WHERE run = %s AND n = 2", (str(run.id),)))
+
+
+@pytest.mark.parametrize("name", sorted(DAMAGE))
+def test_damage_is_exported_as_it_is_and_found_by_the_stranger(
+    run: Run, tmp_path: Path, name: str
+) -> None:
+    other = Run.objects.filter(workspace=run.workspace).exclude(id=run.id).get()
+    DAMAGE[name](run)
+    for scope in (run, None):
+        assert judged(written(run.workspace, scope, tmp_path / "b.zip"), run.workspace) == INVALID
+    assert judged(written(run.workspace, other, tmp_path / "o.zip"), run.workspace) == HOLDS
+    assert judged(kept(tmp_path / "r", bundles.receipt(other, 3)), run.workspace) == HOLDS
+
+
+def test_damaged_tree_costs_no_bundle_and_no_receipt(run: Run, tmp_path: Path) -> None:
+    size = signer.checkpoint(run.workspace_id).size
+    seq = Envelope.objects.get(run=str(run.id), n=2).seq
+    set_node(run.workspace, 0, seq, bytes(32))
+    drop_nodes(run.workspace, 'level = 1 AND "index" < %s', (size // 4,))
+    assert judged(written(run.workspace, run, tmp_path / "b.zip"), run.workspace) == HOLDS
+    for n in range(run.length):
+        assert judged(kept(tmp_path / "r", bundles.receipt(run, n)), run.workspace) == HOLDS
+
+
+def test_receipt_is_kept_by_a_visitor(run: Run, tmp_path: Path) -> None:
+    for n in range(run.length):
+        receipt = bundles.receipt(run, n)
+        assert receipt is not None
+        assert {*receipt} == {"run", "n", "seq", "canonical_hash", "checkpoint", "proof"}
+        assert receipt["canonical_hash"] == Envelope.objects.get(run=str(run.id), n=n).hash
+        file = kept(tmp_path / "receipt.json", receipt)
+        assert judged(file, run.workspace) == HOLDS
+        assert judged(kept(file, {**receipt, "canonical_hash": "0" * 64}), run.workspace) == INVALID
+    with pytest.raises(VerificationError) as raised:
+        bundles.receipt(run, run.length)
+    assert raised.value.code == "LOG-002"
+
+
+def test_receipt_waits_for_its_checkpoint(house: House) -> None:
+    run = house.new()
+    assert bundles.receipt(run, 0) is None
+    signer.checkpoint(run.workspace_id)
+    assert bundles.receipt(run, 0) is not None
+    api.start(str(run.id), "visitor")
+    assert bundles.receipt(run, 1) is None
+
+
+def test_planted_checkpoint_does_not_stand_before_the_signed_one(run: Run, tmp_path: Path) -> None:
+    signed = bundles.newest(run.workspace)
+    assert signed is not None
+    other = signer.checkpoint(workspaces_grown())
+    for note in (b"x", bytes(other.note), bytes(signed.note)):
+        Checkpoint.objects.create(workspace=run.workspace, size=999, note=note, at_ms=0)
+    assert bundles.newest(run.workspace) == signed
+    assert judged(exported(run.workspace, None, tmp_path / "e"), run.workspace) == HOLDS
+
+
+def workspaces_grown() -> Any:
+    """Another log."""
+    return grown(workspaces.create(), 3).id
+
+
+def test_export_of_a_whole_log_holds_as_it_is(run: Run, tmp_path: Path) -> None:
+    file = exported(run.workspace, None, tmp_path / "log.ndjson")
+    assert judged(file, run.workspace) == HOLDS
+    grown(run.workspace, 3)
+    assert exported(run.workspace, None, tmp_path / "later").read_bytes() == file.read_bytes()
+    changed = file.read_bytes().replace(b"EUR", b"USD", 1)
+    file.write_bytes(changed)
+    assert judged(file, run.workspace) == INVALID
+
+
+def test_export_of_a_run_holds_as_a_chain_alone(run: Run, tmp_path: Path) -> None:
+    file = exported(run.workspace, run, tmp_path / "run.ndjson")
+    *lines, trailer = file.read_bytes().splitlines()
+    assert len(lines) == run.length
+    assert json.loads(trailer)["head"] == run.head
+    assert judged(file, run.workspace) == UNPINNED
+
+
+def test_export_of_a_log_that_was_never_signed_says_so(house: House, tmp_path: Path) -> None:
+    log = grown(workspaces.create(), 2)
+    *lines, trailer = exported(log, None, tmp_path / "e").read_bytes().splitlines()
+    assert (len(lines), json.loads(trailer)["checkpoint"]) == (3, None)
+    assert verify.main([str(tmp_path / "e")]) == UNPINNED
+
+
+def test_export_of_what_is_new_goes_on_from_the_one_before(run: Run, tmp_path: Path) -> None:
+    log, known = run.workspace, str(tmp_path / "known")
+    at = signer.checkpoint(log.id).size
+    assert judged(exported(log, None, tmp_path / "full"), log, "--known", known) == HOLDS
+    part = tmp_path / "part"
+    for more in (5, 0):  # and then nothing
+        grown(log, more)
+        size = signer.checkpoint(log.id).size
+        part.write_bytes(b"".join(bundles.export_lines(log, None, at)))
+        *lines, trailer = part.read_bytes().splitlines()
+        assert (len(lines), json.loads(trailer)["first"]) == (size - at, at)
+        assert judged(part, log) == UNREADABLE
+        assert judged(part, log, "--known", known) == HOLDS
+        at = size
+    assert Path(known).read_bytes() == bytes(Checkpoint.objects.get(size=at).note)
+
+
+def test_export_from_0_is_the_whole_one_and_beyond_the_end_its_trailer(run: Run) -> None:
+    log = Workspace.objects.get(pk=run.workspace_id)
+    assert [*bundles.export_lines(log, None, 0)] == [*bundles.export_lines(log, None)]
+    (line,) = bundles.export_lines(log, None, log.size + 9)
+    trailer = json.loads(line)
+    assert (trailer["count"], trailer["head"], trailer["first"]) == (0, "0" * 64, log.size + 9)
+
+
+def test_cut_log_is_stale_to_whoever_asks_for_what_is_new(house: House, tmp_path: Path) -> None:
+    log, known = grown(workspaces.create(), 4), str(tmp_path / "known")
+    old = signer.checkpoint(log.id)
+    at = grown(log, 3).size
+    signer.checkpoint(log.id)
+    assert judged(exported(log, None, tmp_path / "full"), log, "--known", known) == HOLDS
+    sql(("DELETE FROM pipeline_checkpoint WHERE size > %s", (old.size,)))
+    part = tmp_path / "part"
+    part.write_bytes(b"".join(bundles.export_lines(log, None, at)))
+    assert judged(part, log, "--known", known) == STALE
+
+
+def test_command_writes_what_is_new(house: House, run: Run, tmp_path: Path) -> None:
+    log, known, file = run.workspace, str(tmp_path / "known"), tmp_path / "out.ndjson"
+    first = 0
+    for _ in range(2):
+        words = ["--log", "--workspace", log.origin, "--first", str(first), "-o", str(file)]
+        done = house.command("export_bundle", *words, stripe=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert judged(file, log, "--known", known) == HOLDS
+        first = verify.parse_checkpoint(Path(known).read_bytes()).size
+        assert f"at size {first}." in done.stdout
+        grown(log, 3)
+    file.unlink()
+    for wrong in (["--run", run.code], ["--log", "--disclose"]):
+        words = [*wrong, "--first", "1", "-o", str(file)]
+        assert house.command("export_bundle", *words, stripe=False).returncode == 2
+    for text in ("-1", "x", str(2**53)):
+        words = ["--log", "--first", text, "-o", str(file)]
+        assert house.command("export_bundle", *words, stripe=False).returncode == 2
+    assert not file.exists()
+
+
+def test_command_writes_over_the_present_tree(house: House, run: Run, tmp_path: Path) -> None:
+    size = grown(run.workspace, 2).size
+    file = tmp_path / "out.zip"
+    for words in (["--run", run.code], ["--run", str(run.id)], ["--log"]):
+        done = house.command("export_bundle", *words, "-o", str(file), stripe=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert judged(file, run.workspace) == HOLDS
+        assert json.loads(members(file)["manifest.json"])["size"] == size
+
+
+def test_command_says_what_is_wrong_in_one_sentence(house: House, run: Run, tmp_path: Path) -> None:
+    out = str(tmp_path / "out.zip")
+    other = grown(workspaces.create())
+    wrong = [
+        *(["--log"], ["--run", "nope"], ["--log", "--workspace", "x"], []),
+        ["--run", run.code, "--workspace", other.origin],
+        ["--run", run.code, "--log"],
+        ["--log", "--workspace", other.origin, "--first", "99999"],
+    ]
+    for words in wrong:
+        done = house.command("export_bundle", *words, "-o", out, stripe=False)
+        assert done.returncode == 2, words
+    drop_nodes(run.workspace, '"index" > 2')
+    done = house.command("export_bundle", "--run", run.code, "-o", out, stripe=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "LOG-006" in done.stderr
+    assert not Path(out).exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--first", "0")])
+def test_command_names_the_folder_that_is_missing_and_signs_nothing(
+    house: House, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    log = grown(workspaces.create())
+    size = tmp_path / "size"
+    size.write_bytes(b"")
+    places = {
+        tmp_path / "no" / "out.zip": f"There is no folder {tmp_path / 'no'}; make it",
+        size / "out.zip": f"There is no folder {size}; make it",
+        tmp_path: f"{tmp_path} is a folder; give -o",
+    }
+    for place, says in places.items():
+        words = ["--log", "--workspace", log.origin, *more, "-o", str(place)]
+        done = house.command("export_bundle", *words, stripe=False)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert says in done.stderr
+    assert not Checkpoint.objects.filter(workspace=log).exists()
+    assert not [*tmp_path.glob(".bundle-*"), *tmp_path.glob("out*"), *tmp_path.glob("no")]
+
+
+def special(folder: Path) -> list[Path]:
+    """What a name can stand for that is no file: a pipe, a socket, a link to one, a device."""
+    pipe, door, link, full = (folder / name for name in ("pipe", "socket", "link", "full"))
+    os.mkfifo(pipe)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(door))
+    link.symlink_to(pipe)
+    if os.geteuid() == 0:
+        os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+    return [each for each in (pipe, door, link, full) if os.path.lexists(each)]
+
+
+def test_command_puts_no_file_in_the_place_of_a_device_and_signs_nothing(
+    house: House, tmp_path: Path
+) -> None:
+    log = grown(workspaces.create())
+    for place in special(tmp_path):
+        before = place.lstat()
+        done = house.command("export_bundle", "--log", "-o", str(place), stripe=False)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), place
+        assert f"{place} is a device, a pipe or a socket" in done.stderr
+        assert (place.lstat().st_mode, place.lstat().st_ino) == (before.st_mode, before.st_ino)
+    assert not Checkpoint.objects.filter(workspace=log).exists()
+
+
+def test_bundle_goes_where_a_link_leads_and_the_link_stays(run: Run, tmp_path: Path) -> None:
+    kept, link, loop = tmp_path / "kept.zip", tmp_path / "link.zip", tmp_path / "loop"
+    link.symlink_to(kept)
+    for _ in range(2):  # the link leads nowhere at first
+        assert judged(written(run.workspace, run, link), run.workspace) == HOLDS
+        assert (link.readlink(), kept.is_symlink(), judged(kept, run.workspace)) == (kept, False, 0)
+        kept.write_bytes(b"older")
+    loop.symlink_to(loop)
+    with pytest.raises(OSError, match="loop"):
+        written(run.workspace, run, loop)
+    assert loop.is_symlink()
+
+
+def test_place_that_takes_no_file_is_named_as_it_was_given(run: Run) -> None:
+    with pytest.raises(OSError, match=r"^/proc/bundle\.zip cannot be written") as caught:
+        written(run.workspace, run, Path("/proc/bundle.zip"))
+    assert ".bundle-" not in str(caught.value)

@@ -1,0 +1,277 @@
+"""Damage behind the application's back: found, named, contained; other runs go on."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.canonical import encode
+from nanovm_core.core.envelope import (
+    ZERO,
+    canonical_hash,
+    decode_snapshot,
+    encode_snapshot,
+    snapshot_hash,
+)
+from pipeline.evidence.fsck.audit import audit
+from pipeline.models import Envelope, Run
+from pipeline.reports import displayed_head, report
+from pipeline.runtime import api
+from pipeline.store import programs
+from tests import postgres
+from tests.pipeline.house import House, bodies, kinds, payments, reason, snapshot, sql, succeeded
+
+Statement = tuple[str, Sequence[object]]
+CHANGED = b'{"v":"nanovm-envelope/1"}'
+
+
+def envelope(run: Run, change: str, *values: object, n: int = 2) -> Statement:
+    """A change of one stored envelope."""
+    return f"UPDATE pipeline_envelope {change} WHERE run = %s AND n = %s", (*values, str(run.id), n)
+
+
+def row(run: Run, column: str, value: object) -> Statement:
+    """A change of the run's row."""
+    return f"UPDATE pipeline_run SET {column} = %s WHERE id = %s", (value, run.id.hex)
+
+
+def terms(run: Run, column: str, value: object) -> Statement:
+    """A change of what lies beside the run."""
+    return f"UPDATE pipeline_terms SET {column} = %s WHERE run_id = %s", (value, run.id.hex)
+
+
+def drop(run: Run, n: int) -> Statement:
+    """An envelope less."""
+    return "DELETE FROM pipeline_envelope WHERE run = %s AND n = %s", (str(run.id), n)
+
+
+def rehashed(run: Run) -> Statement:
+    """Other bytes, with the hash that they have."""
+    return envelope(run, "SET bytes = %s, hash = %s", CHANGED, canonical_hash(CHANGED))
+
+
+DAMAGE: dict[str, tuple[Callable[[Run], Statement], str]] = {
+    "bytes": (lambda run: envelope(run, "SET bytes = %s", CHANGED), "LOG-001"),
+    "hash": (lambda run: envelope(run, "SET hash = %s", "0" * 64), "LOG-001"),
+    "bytes and hash": (rehashed, "LOG-002"),
+    "removed": (lambda run: drop(run, 2), "LOG-002"),
+    "tail": (lambda run: drop(run, run.length - 1), "LOG-002"),
+    "all": (
+        lambda run: ("DELETE FROM pipeline_envelope WHERE run = %s", (str(run.id),)),
+        "LOG-002",
+    ),
+    "snapshot": (lambda run: row(run, "snapshot", b"{}"), "LOG-003"),
+    "state": (lambda run: row(run, "state", life.COMPLETED), "LOG-003"),
+    "step": (lambda run: row(run, "step", "seal"), "LOG-003"),
+    "policy": (lambda run: row(run, "policy_hash", "0" * 64), "LOG-003"),
+    "program": (lambda run: row(run, "program_hash", "0" * 64), "LOG-003"),
+    "text for bytes": (lambda run: envelope(run, "SET bytes = 'x'"), "LOG-001"),
+    "text for a snapshot": (lambda run: row(run, "snapshot", "{}"), "LOG-003"),
+    "head": (lambda run: row(run, "head", "0" * 64), "LOG-004"),
+    "length up": (lambda run: row(run, "length", 99), "LOG-002"),
+    "length down": (lambda run: row(run, "length", 1), "LOG-002"),
+}
+if not postgres.WANTED:  # whose columns have types: it refuses these
+    DAMAGE |= {
+        "bytes for text": (lambda run: envelope(run, "SET hash = x'00'"), "LOG-001"),
+        "text for a length": (lambda run: row(run, "length", "many"), "LOG-002"),
+    }
+
+
+def live(house: House, **options: Any) -> Run:
+    """A run that stands paused before its payment."""
+    run = house.new(stepping=True, **options)
+    api.start(str(run.id), "visitor")
+    while house.drive(run).step != "charge":
+        api.step(str(run.id), "visitor")
+    return run
+
+
+@pytest.mark.parametrize("name", sorted(DAMAGE))
+def test_live_run_fails_at_its_next_transition_and_others_go_on(house: House, name: str) -> None:
+    damage, code = DAMAGE[name]
+    run = live(house)
+    other = live(house, workspace=run.workspace)
+    sql(damage(run))
+    api.resume(str(run.id), "visitor")
+    house.drive(run)
+    assert (run.state, reason(run), run.quarantined) == (life.FAILED, code, True)
+    assert displayed_head(run) == ZERO
+    assert report(run, "x")["head"] == ZERO
+    assert kinds(run)[-2:] == ["integrity", "terminal"]
+    integrity = bodies(run)[-2]
+    assert (integrity["prev"], integrity["rule"]) == (ZERO, code)
+    assert payments(run) == []
+    api.resume(str(other.id), "visitor")
+    assert house.drive(other).state == life.COMPLETED
+    assert len(succeeded(other)) == 1
+    assert api.check(str(other.id)) is None
+    assert api.check(str(run.id)) is None
+
+
+@pytest.mark.parametrize("name", ["bytes", "hash", "removed", "snapshot", "head", "length down"])
+def test_ended_run_keeps_its_state_and_is_quarantined_by_a_check(house: House, name: str) -> None:
+    damage, code = DAMAGE[name]
+    run = house.run()
+    sql(damage(run))
+    decision = api.check(str(run.id))
+    assert decision is not None
+    run.refresh_from_db()
+    assert (run.state, run.quarantined) == (life.COMPLETED, True)
+    assert kinds(run)[-1] == "integrity"
+    assert bodies(run)[-1]["rule"] == code
+    assert api.check(str(run.id)) is None
+    assert audit().exit_status == 3
+
+
+def test_state_that_a_row_only_claims_is_not_believed(house: House) -> None:
+    run = live(house)
+    sql(row(run, "state", life.COMPLETED), row(run, "snapshot", b"{}"))
+    api.check(str(run.id))
+    run.refresh_from_db()
+    assert run.state == life.FAILED
+
+
+def test_integrity_names_place_expected_and_found(house: House) -> None:
+    run = live(house)
+    expected = Envelope.objects.get(run=str(run.id), n=2).hash
+    sql(envelope(run, "SET bytes = %s", CHANGED))
+    api.check(str(run.id))
+    integrity = bodies(run)[-2]
+    found = canonical_hash(CHANGED)
+    assert (integrity["at"], integrity["expected"], integrity["found"]) == (2, expected, found)
+
+
+def test_size_of_the_log_is_counted_and_not_believed(house: House) -> None:
+    run = live(house)
+    sql(("UPDATE pipeline_workspace SET size = 1", ()))
+    api.resume(str(run.id), "visitor")
+    assert house.drive(run).state == life.COMPLETED
+
+
+def test_terms_that_somebody_took_away_are_put_back(house: House) -> None:
+    run = live(house)
+    sql(("DELETE FROM pipeline_terms WHERE run_id = %s", (run.id.hex,)))
+    api.resume(str(run.id), "visitor")
+    house.drive(run)
+    assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["PRG-011"]
+    assert (run.program_source, run.state) == (programs.shipped_program(), life.COMPLETED)
+
+
+@pytest.mark.parametrize("source", [b"", b"not a program", b"shorter"])
+def test_foreign_program_is_refused_and_the_true_copy_put_back(house: House, source: bytes) -> None:
+    run = live(house)
+    if source == b"shorter":
+        source = programs.shipped_program().replace(b"proposals_max = 3", b"proposals_max = 9")
+    sql(terms(run, "program", source))
+    api.resume(str(run.id), "visitor")
+    house.drive(run)
+    refused = [body for body in bodies(run) if body["kind"] == "refused"]
+    assert [body["rule"] for body in refused] == ["PRG-011"]
+    assert run.program_source == programs.shipped_program()
+    assert run.state == life.COMPLETED
+
+
+def test_resuming_under_another_program_is_refused(house: House) -> None:
+    run = live(house)
+    decision = api.resume(str(run.id), "visitor", program="0" * 64)
+    assert decision.refusal is not None
+    assert decision.refusal.code == "PRG-010"
+    run.refresh_from_db()
+    assert run.state == life.PAUSED
+
+
+def test_changed_outbox_moves_no_other_money(house: House) -> None:
+    run = live(house)
+    api.resume(str(run.id), "visitor")
+    forged = encode({**snapshot(run).slots, "amount_minor": 1})
+    sql(("UPDATE pipeline_outbox SET args = %s, warrant_id = ''", (forged,)))
+    house.drive(run)
+    assert succeeded(run) == [(12_000, "eur")]
+
+
+def test_changed_ciphertext_fails_the_step_that_needs_it(house: House) -> None:
+    run = live(house)
+    sql(("UPDATE pipeline_secret SET ciphertext = %s WHERE slot = 'advice_body'", (b"x" * 80,)))
+    api.resume(str(run.id), "visitor")
+    house.drive(run)
+    assert reason(run) in ("", "PII-002")
+    report_ = audit()
+    assert [each.code for each in report_.damage] == ["PII-002"]
+    assert report_.exit_status == 1
+
+
+def forged_last(run: Run, body: dict[str, object]) -> Statement:
+    """Other bytes in the last envelope, with the hash that they have."""
+    data = encode(body)
+    change = "SET bytes = %s, hash = %s"
+    return envelope(run, change, data, canonical_hash(data), n=run.length - 1)
+
+
+MALFORMED = [
+    {"kind": "result", "state": {}, "step": "x"},
+    {"kind": "result", "secrets": [{}], "n": "three"},
+    {"kind": "erasure_done", "in": {}},
+    {"kind": "erasure_done", "in": {"refs": 7}},
+    {"kind": "integrity", "at": "here"},
+    {"kind": "result", "state": [], "secrets": {"ref": 1}},
+    {},
+]
+
+
+@pytest.mark.parametrize("body", MALFORMED, ids=str)
+def test_bytes_of_any_shape_are_damage_and_never_an_accident(
+    house: House, body: dict[str, object]
+) -> None:
+    run = live(house)
+    other = live(house, workspace=run.workspace)
+    sql(forged_last(run, body))
+    assert audit().exit_status == 1
+    api.check(str(run.id))
+    run.refresh_from_db()
+    assert (run.state, run.quarantined) == (life.FAILED, True)
+    assert audit().exit_status == 3
+    api.resume(str(other.id), "visitor")
+    assert house.drive(other).state == life.COMPLETED
+
+
+def test_live_run_is_not_made_paid_by_a_forged_last_envelope(house: House) -> None:
+    run = live(house)
+    forged = decode_snapshot(bytes(run.snapshot))._replace(
+        state=life.COMPLETED,
+        owed=None,
+        slots={"payment_status": "succeeded", "amount_minor": 12_345, "currency": "EUR"},
+    )
+    data = encode_snapshot(forged)
+    body = {**bodies(run)[-1], "snapshot": snapshot_hash(data)}
+    sql(
+        envelope(run, "SET bytes = %s", encode(body), n=run.length - 1),
+        row(run, "snapshot", data),
+        row(run, "state", life.COMPLETED),
+    )
+    api.check(str(run.id))
+    run.refresh_from_db()
+    assert (run.state, report(run, "x")["decision"]) == (life.FAILED, "rejected")
+
+
+def test_row_far_beyond_the_log_stops_no_other_run(house: House) -> None:
+    run = live(house)
+    sql(
+        (
+            "INSERT INTO pipeline_envelope (workspace_id, seq, run, n, bytes, hash, kind) "
+            "VALUES (%s, %s, 'x', 0, %s, '', 'x')",
+            [run.workspace_id.hex, 2**63 - 1, b"{}"],
+        )
+    )
+    api.resume(str(run.id), "visitor")
+    assert house.drive(run).state == life.COMPLETED
+    assert audit().exit_status == 1
+
+
+def test_exchanged_policy_and_mark_of_quarantine_are_damage(house: House) -> None:
+    run = house.run()
+    sql(terms(run, "policy", b"v = 1"))
+    assert audit().exit_status == 1
+    sql(terms(run, "policy", run.policy_source), row(run, "quarantined", True))
+    assert audit().exit_status == 1

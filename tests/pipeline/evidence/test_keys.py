@@ -1,0 +1,186 @@
+"""The log's key: printed, changed, and followed by whoever pinned the one before."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from nanovm_core.errors import VerificationError
+from nanovm_core.proof import notes
+from nanovm_core.proof.notes import Note, Verifier
+from pipeline.evidence import signer
+from pipeline.evidence.signer import keys, rotation
+from pipeline.evidence.unsigned import refusals
+from pipeline.models import Checkpoint, Workspace
+from pipeline.store import workspaces
+from tests.pipeline.house import House, bodies, failing_once
+from tests.pipeline.trees import grown, truncated
+
+
+@pytest.fixture
+def logs(house: House) -> list[Workspace]:
+    """Two logs: one that was signed, one that never was."""
+    both = [grown(workspaces.create(), 2), grown(workspaces.create(), 1)]
+    signer.checkpoint(both[0].id)
+    return both
+
+
+def pinned(log: Workspace) -> Verifier:
+    """What somebody wrote down: the key that is printed now."""
+    return notes.parse_vkey(signer.verifiers(log.origin)[0].vkey)
+
+
+def newest(log: Workspace) -> bytes:
+    """The note that is served now."""
+    row = Checkpoint.objects.filter(workspace=log).latest("size", "id")
+    return bytes(row.note)
+
+
+def opens(note: bytes, by: Verifier) -> Note | None:
+    """The note, if this key signed it."""
+    try:
+        return notes.open_checkpoint(note, [by])[1]
+    except VerificationError:
+        return None
+
+
+def files(house: House) -> set[str]:
+    """The names of the signer's key files."""
+    return {path.name for path in (house.folder / "signer").glob("key-*")}
+
+
+def test_after_a_rotation_both_keys_sign_once_and_then_the_new_one_alone(
+    house: House, logs: list[Workspace]
+) -> None:
+    old = {log.id: pinned(log) for log in logs}
+    assert signer.rotate("operator") == []
+    for log in logs:
+        new = pinned(log)
+        assert new != old[log.id]
+        both = newest(log)
+        assert opens(both, old[log.id])
+        assert opens(both, new)
+        signer.checkpoint(grown(log, 1).id)
+        assert opens(newest(log), new)
+        assert not opens(newest(log), old[log.id])
+    assert files(house) == set()
+
+
+def test_the_change_is_sealed_in_every_log(logs: list[Workspace]) -> None:
+    old = {log.origin: pinned(log).vkey for log in logs}
+    signer.rotate("operator")
+    sealed = [body for body in bodies("log") if body["kind"] == "key"]
+    assert [(body["actor"], body["out"]) for body in sealed] == [
+        ("operator", {"vkey": pinned(log).vkey, "old": old[log.origin]}) for log in logs
+    ]
+    for log in logs:
+        assert log.origin == notes.parse_vkey(old[log.origin]).name
+        assert Checkpoint.objects.filter(workspace=log).latest("id").size == _size(log)
+
+
+def _size(log: Workspace) -> int:
+    return Workspace.objects.get(id=log.id).size
+
+
+def test_a_second_rotation_follows_the_first(logs: list[Workspace]) -> None:
+    signer.rotate("operator")
+    second = pinned(logs[0])
+    signer.rotate("operator")
+    assert opens(newest(logs[0]), second)
+    assert opens(newest(logs[0]), pinned(logs[0]))
+    assert len(notes.open_note(newest(logs[0]), [pinned(logs[0])]).unknown) == 1
+
+
+@pytest.mark.parametrize("place", ["_seal", "switch", "replace", "forget"])
+def test_rotation_is_taken_up_where_a_crash_left_it(
+    house: House, logs: list[Workspace], monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    old = pinned(logs[0])
+    where: dict[str, tuple[Any, str]] = {
+        "_seal": (rotation, "_seal"),
+        "switch": (keys, "switch"),
+        "replace": (Path, "hardlink_to"),
+        "forget": (keys, "forget_old"),
+    }
+    owner, name = where[place]
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, failing_once(getattr(owner, name), KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            signer.rotate("operator")
+    signer.checkpoint(grown(logs[0], 1).id)
+    assert signer.rotate("operator") == []
+    assert files(house) == set()
+    for log in logs:
+        assert opens(newest(log), pinned(log))
+        followed = [bytes(row.note) for row in Checkpoint.objects.filter(workspace=log)]
+        assert any(_both(note, log, old) for note in followed)
+    sealed = [body["out"]["vkey"] for body in bodies("log") if body["kind"] == "key"]
+    assert len(sealed) == len(set(sealed))
+
+
+def _both(note: bytes, log: Workspace, old: Verifier) -> bool:
+    """Whether the old key and one more signed this note."""
+    opened = opens(note, Verifier(name=log.origin, public=old.public))
+    return opened is not None and len(opened.unknown) == 1
+
+
+def test_crash_in_the_change_itself_leaves_a_key_that_signs(
+    house: House, logs: list[Workspace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = pinned(logs[0])
+    broken = failing_once(Path.replace, KeyboardInterrupt())
+    replace = Path.replace
+
+    def halted(source: Path, target: Path) -> Path:
+        found: Path = (broken if source.name == "key-next" else replace)(source, target)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", halted)
+        with pytest.raises(KeyboardInterrupt):
+            signer.rotate("operator")
+    assert len(files(house)) == 2
+    assert pinned(logs[0]) == old
+    signer.checkpoint(grown(logs[0], 1).id)
+    assert opens(newest(logs[0]), old)
+    assert signer.rotate("operator") == []
+
+
+def test_log_that_is_refused_keeps_its_old_key_until_it_is_true_again(
+    house: House, logs: list[Workspace]
+) -> None:
+    truncated(logs[0], 2)
+    old = pinned(logs[1])
+    assert signer.rotate("operator") == [logs[0].origin]
+    assert len(files(house)) == 1
+    assert [each.code for each in refusals()] == ["LOG-006"]
+    assert opens(newest(logs[1]), pinned(logs[1]))
+    signer.checkpoint(grown(logs[1], 1).id)
+    assert not opens(newest(logs[1]), old)
+
+
+def test_a_key_is_random_and_never_the_one_before(house: House, logs: list[Workspace]) -> None:
+    seen = {(house.folder / "signer" / "key").read_bytes()}
+    for _ in range(3):
+        signer.rotate("operator")
+        seen.add((house.folder / "signer" / "key").read_bytes())
+    assert len(seen) == 4
+    assert all(Ed25519PrivateKey.from_private_bytes(each) for each in seen)
+
+
+def test_command_prints_the_key_of_the_log_that_is_meant(house: House) -> None:
+    none = house.command("keys", "vkey", stripe=False)
+    assert (none.returncode, none.stdout) == (2, "")
+    assert "There is no workspace yet" in none.stderr
+    first = workspaces.create()
+    printed = house.command("keys", "vkey", stripe=False)
+    assert (printed.returncode, printed.stdout) == (0, pinned(first).vkey + "\n")
+    second = workspaces.create()
+    several = house.command("keys", "vkey", stripe=False)
+    assert several.returncode == 2
+    assert f"{first.origin}, {second.origin}" in several.stderr
+    for name in (str(second.id), second.origin, second.origin.split("/")[1]):
+        named = house.command("keys", "vkey", "--workspace", name, stripe=False)
+        assert named.stdout == pinned(second).vkey + "\n"
+    assert house.command("keys", "vkey", "--workspace", "x", stripe=False).returncode == 2

@@ -1,0 +1,265 @@
+"""A value of any kind in any column is named, and hides no other damage."""
+
+import json
+import sqlite3
+import tracemalloc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+
+import pytest
+from django.db import connection, connections
+
+from pipeline.evidence import signer
+from pipeline.evidence.fsck import column_audit
+from pipeline.evidence.fsck.audit import Report, audit
+from pipeline.evidence.fsck.column_audit import KEYS
+from pipeline.evidence.fsck.damage import Damage
+from pipeline.models import Run, Secret
+from pipeline.store import workspaces
+from tests.pipeline.databases import Database, on_sqlite_alone
+from tests.pipeline.house import House, lines
+
+pytestmark = on_sqlite_alone  # the columns of a server keep their kinds themselves
+
+LONGEST = 2**63 - 1
+VALUES: Mapping[str, str] = {
+    "text": "'x'",
+    "blob": "x'00ff'",
+    "null": "NULL",
+    "negative": "-1",
+    "huge": str(LONGEST),
+    "float": "1.5",
+    "not UTF-8": "CAST(x'ff41' AS TEXT)",
+}
+EVERY, SOME = tuple(VALUES), ("blob", "huge")
+TABLES = [model._meta.db_table for model in KEYS]
+ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
+    "pipeline_workspace": "id = :log",
+    "pipeline_run": "id = :run",
+    "pipeline_terms": "run_id = :run",
+    "pipeline_envelope": "run = :name AND n = 3",
+    "pipeline_node": 'workspace_id = :log AND level = 0 AND "index" = 4',
+    "pipeline_checkpoint": "workspace_id = :log",
+    "pipeline_secret": "run_id = :run AND slot = 'seller'",
+}
+# Not found, as these columns are of no consequence to what is recomputed.
+TEXTS = {"text", "negative", "huge", "float", "not UTF-8"}
+UNSEEN: Mapping[tuple[str, str], tuple[set[str], str]] = {
+    ("pipeline_run", "code"): (TEXTS, "sealed nowhere: a short name for people"),
+    ("pipeline_run", "model"): (TEXTS, "sealed nowhere: CAVEATS.md"),
+    ("pipeline_run", "ended_ms"): ({"null"}, "a copy of when the end was sealed"),
+    ("pipeline_run", "erased_ms"): ({"null"}, "it is null there already"),
+    ("pipeline_run", "deadline_ms"): ({"null"}, "it is null there already"),
+    ("pipeline_workspace", "successor_id"): ({"null"}, "it is null there already"),
+    ("pipeline_secret", "slot"): (TEXTS, "a copy of the name that its envelope seals"),
+    ("pipeline_secret", "erased_ms"): ({"null"}, "it is null there already"),
+    ("pipeline_checkpoint", "id"): (set(), "SQLite takes only whole numbers, which name nothing"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Two paid runs of one log and one of another, one of each damaged; and a copy of it all."""
+
+    house: House
+    run: Run
+    planted: frozenset[Damage]
+    kept: Database
+
+    def put(self, table: str, column: str, value: str) -> None:
+        """Everything as it was, but for one value; SQLite refuses some."""
+        connections.close_all()
+        self.kept.copy_to(self.house.database)
+        with closing(sqlite3.connect(self.house.database.name)) as file:
+            for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
+                file.execute(f"DROP TRIGGER {name}")
+            names = {
+                "log": self.run.workspace_id.hex,
+                "run": self.run.id.hex,
+                "name": str(self.run.id),
+            }
+            put = f'UPDATE {table} SET "{column}" = {value} WHERE {ROW[table]}'
+            assert file.execute(put, names).rowcount == 1
+            file.commit()
+
+
+@pytest.fixture
+def scene(house: House) -> Scene:
+    """Signed logs, with damage in another run of the log that is hit, and in another log."""
+    run = house.run()
+    others = [house.run(workspace=run.workspace), house.run(workspace=workspaces.create())]
+    for log in {each.workspace_id for each in others}:
+        signer.checkpoint(log)
+    connections.close_all()
+    with closing(sqlite3.connect(house.database.name)) as file:
+        file.execute("DROP TRIGGER pipeline_envelope_no_update")
+        change = "UPDATE pipeline_envelope SET bytes = x'7b7d' WHERE run = ? AND n = 2"
+        file.executemany(change, [(str(each.id),) for each in others])
+        file.commit()
+    kept = house.database.beside("kept.sqlite3")
+    house.database.copy_to(kept)
+    report = audit()
+    assert {(each.run, each.at) for each in report.damage} == {(str(o.id), 2) for o in others}
+    return Scene(house=house, run=run, planted=frozenset(report.damage), kept=kept)
+
+
+def places(damage: Iterable[Damage]) -> set[tuple[str, str, int]]:
+    """What is damaged and where, whatever its log is called."""
+    return {(each.code, each.run, each.at) for each in damage}
+
+
+def columns(table: str) -> list[str]:
+    """The columns of a table, as SQLite has them."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT name FROM pragma_table_info('{table}')")
+        return [name for (name,) in cursor.fetchall()]
+
+
+def cells(scene: Scene, table: str, kinds: Iterable[str]) -> Iterator[tuple[str, str, Report]]:
+    """Each column with each kind of value that SQLite takes there, and what the audit says."""
+    for column in columns(table):
+        for kind in kinds:
+            refused = ""
+            try:
+                scene.put(table, column, VALUES[kind])
+            except sqlite3.IntegrityError as error:
+                refused = str(error)
+            if not refused:
+                yield column, kind, audit()
+            elif not refused.startswith(("NOT NULL", "datatype mismatch")):
+                pytest.fail(f"{column}, {kind}: {refused}")
+
+
+@pytest.mark.parametrize("kinds", [SOME, pytest.param(EVERY, marks=pytest.mark.soak)], ids="-".join)
+@pytest.mark.parametrize("table", TABLES)
+def test_a_value_of_any_kind_in_any_column_is_named_and_hides_nothing(
+    scene: Scene, table: str, kinds: Sequence[str]
+) -> None:
+    wrong = []
+    for column, kind, report in cells(scene, table, kinds):
+        json.dumps(asdict(report))
+        found = {*report.damage} - scene.planted
+        hidden = places(scene.planted) - places(report.damage)
+        unseen, _ = UNSEEN.get((table, column), (set(), ""))
+        if hidden or bool(found) == (kind in unseen) or len(found) > 60:
+            wrong.append((column, kind, len(found), hidden))
+        assert report.exit_status == 1
+    assert wrong == []
+
+
+def test_a_value_of_any_kind_in_the_key_store_hides_nothing(scene: Scene) -> None:
+    file = scene.house.folder / "keys.sqlite3"
+    kept = file.read_bytes()
+    secret = Secret.objects.get(run=scene.run, slot="seller")
+    rows = {"subject": f"id = '{scene.run.id}'", "secret": f"ref = '{secret.ref}'"}
+    wrong = []
+    for table, column in [(t, c) for t in rows for c in ("id", "ref", "subject", "wrapped")]:
+        for kind in SOME:
+            file.write_bytes(kept)
+            with closing(sqlite3.connect(file)) as store:
+                if column not in {each[1] for each in store.execute(f"PRAGMA table_info({table})")}:
+                    continue
+                put = f"UPDATE {table} SET {column} = {VALUES[kind]} WHERE {rows[table]}"
+                assert store.execute(put).rowcount == 1
+                store.commit()
+            report = audit()
+            found = {each.code for each in {*report.damage} - scene.planted}
+            if not found & {"PII-002", "PII-003"} or not scene.planted <= {*report.damage}:
+                wrong.append((column, kind, found))
+    assert wrong == []
+
+
+def test_a_sealed_file_of_another_name_is_not_read(scene: Scene) -> None:
+    secret = Secret.objects.exclude(file="").get(run=scene.run)
+    for name in (f"../media/{secret.file}", "../kek", "x\0y", "x.sealed", ""):
+        Secret.objects.filter(ref=secret.ref).update(file=name)
+        found = {*audit().damage} - scene.planted
+        assert [each.code for each in found] == ["PII-002"], name
+
+
+# --- as a person runs it ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "kind"),
+    [
+        ("pipeline_envelope", "n", "text"),
+        ("pipeline_workspace", "id", "text"),
+        ("pipeline_checkpoint", "size", "blob"),
+    ],
+)
+def test_the_command_prints_json_that_names_it(
+    scene: Scene, table: str, column: str, kind: str
+) -> None:
+    scene.put(table, column, VALUES[kind])
+    connections.close_all()
+    done = scene.house.command("fsck", "--json", stripe=False)
+    (report,) = lines(done)
+    assert (done.returncode, done.stderr) == (1, "")
+    there = {(each["code"], each["run"], each["at"]) for each in report["damage"]}
+    assert places(scene.planted) <= there
+    named = [each["text"] for each in report["damage"] if each["code"] == "LOG-010"]
+    assert any(text.startswith(f"{table} (") and f"of {column} " in text for text in named)
+
+
+def test_a_number_beyond_all_trees_takes_no_memory(scene: Scene) -> None:
+    for column in ("level", "index", "position"):
+        scene.put("pipeline_node", column, VALUES["huge"])
+        tracemalloc.start()
+        try:
+            report = audit()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 20_000_000
+        assert "LOG-010" in {each.code for each in report.damage}
+
+
+def test_a_text_that_is_not_utf8_is_read_with_marks_in_it(scene: Scene) -> None:
+    scene.put("pipeline_run", "state", VALUES["not UTF-8"])
+    found = {*audit().damage} - scene.planted
+    assert {(each.code, each.run) for each in found} == {("LOG-003", str(scene.run.id))}
+
+
+def test_a_leaf_with_the_index_of_another_hides_none_behind_it(scene: Scene) -> None:
+    scene.put("pipeline_node", "index", "0")
+    found = {*audit().damage} - scene.planted
+    assert {(each.code, each.at) for each in found} == {("LOG-008", 4)}
+
+
+def test_a_workspace_without_a_row_hides_nothing_that_it_owns(scene: Scene) -> None:
+    scene.put("pipeline_workspace", "created_ms", "1")
+    with closing(sqlite3.connect(scene.house.database.name)) as file:
+        file.execute("DELETE FROM pipeline_workspace WHERE id = ?", [scene.run.workspace_id.hex])
+        file.commit()
+    report = audit()
+    assert places(scene.planted) <= places(report.damage)
+    assert "The workspace's row is missing" in " ".join(each.text for each in report.damage)
+
+
+def test_where_a_whole_table_is_bad_the_first_rows_say_so(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(column_audit, "PLACES_MAX", 5)
+    scene.put("pipeline_node", "level", "-1")
+    with closing(sqlite3.connect(scene.house.database.name)) as file:
+        file.execute("UPDATE pipeline_node SET level = 'x'")
+        file.commit()
+    report = audit()
+    assert [each.code for each in report.damage].count("LOG-010") == 5
+    assert places(scene.planted) <= places(report.damage)
+
+
+def test_an_audit_leaves_the_tables_as_they_are_to_whoever_comes_next(scene: Scene) -> None:
+    scene.put("pipeline_run", "ended_ms", "'x'")
+    audit()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM sqlite_temp_master")
+        assert cursor.fetchone() == (0,)
+        cursor.execute(
+            "SELECT typeof(ended_ms) FROM pipeline_run WHERE id = %s", [scene.run.id.hex]
+        )
+        assert cursor.fetchone() == ("text",)
+        with pytest.raises(sqlite3.OperationalError, match="UTF-8"):
+            cursor.execute("SELECT CAST(x'ff' AS TEXT)").fetchone()

@@ -1,0 +1,67 @@
+"""The signer's sign of life, and what /healthz makes of it and of its refusals."""
+
+import json
+
+import pytest
+from django.test import RequestFactory
+
+from config import health
+from pipeline import clock
+from pipeline.evidence import liveness, public_key, signer, unsigned
+from pipeline.evidence.signer import keys
+from pipeline.store import workspaces
+from tests.pipeline.house import House
+from tests.pipeline.trees import truncated
+
+
+def asked() -> tuple[int, dict[str, object]]:
+    """What /healthz answers."""
+    answer = health.healthz(RequestFactory().get("/healthz"))
+    return answer.status_code, json.loads(answer.content)
+
+
+def test_health_says_that_no_signer_ran_that_it_lives_and_that_it_fell_silent(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "no signer ever ran" in str(asked()[1]["signer"])
+    liveness.beat()
+    assert asked()[1]["signer"] == "ok"
+    late = clock.now_ms() + liveness.SILENT_MS_MAX + 1_000
+    monkeypatch.setattr(clock, "now_ms", lambda: late)
+    status, said = asked()
+    assert (status, said["ok"]) == (503, False)
+    assert "no sign of life for 16 s" in str(said["signer"])
+
+
+def test_a_beat_is_written_once_a_second(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = clock.now_ms()
+    for later, silent in ((0, 0), (999, 999), (1_000, 0), (1_500, 500), (-5_000, 0)):
+        monkeypatch.setattr(clock, "now_ms", lambda later=later: start + later)
+        liveness.beat()
+        assert liveness.silent_ms() == silent
+
+
+def test_health_counts_the_logs_that_are_not_signed(house: House) -> None:
+    log = house.run().workspace
+    signer.checkpoint(log.id)
+    assert asked()[1]["unsigned"] == 0
+    truncated(log, 2)
+    with pytest.raises(Exception, match="does not continue"):
+        signer.checkpoint(log.id)
+    assert [each.origin for each in unsigned.refusals()] == [log.origin]
+    said = asked()[1]
+    assert said["unsigned"] == 1
+    assert "run manage.py restore" in str(said["refused"])
+
+
+def test_the_page_knows_the_public_key_that_signs_and_no_other(house: House) -> None:
+    log = workspaces.create()
+    assert public_key.verifier(log.origin) is None
+    signer.checkpoint(log.id)
+    before = public_key.verifier(log.origin)
+    assert [before] == signer.verifiers(log.origin)
+    signer.rotate("operator")
+    after = public_key.verifier(log.origin)
+    assert [after] == signer.verifiers(log.origin) != [before]
+    private = (keys.folder() / keys.CURRENT).read_bytes()
+    assert private.hex().encode() not in (house.folder / "log_key.pub").read_bytes()

@@ -1,0 +1,402 @@
+"""The witness cosigns what continues what it saw, and the signer asks it."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from nanovm_core import verify
+from nanovm_core.proof import merkle, notes
+from nanovm_core.proof.merkle import EMPTY_ROOT, Place
+from nanovm_core.proof.notes import Head
+from pipeline.evidence import bundles, signer, witness
+from pipeline.evidence.witness import Answer, Witness, WitnessServer
+from pipeline.models import Workspace
+from pipeline.store import workspaces
+from pipeline.store.state_file import Slot, file_name
+from tests.core.proof.test_notes import vectors
+from tests.pipeline.house import ROOT, House, failing_once
+from tests.pipeline.trees import grown
+
+LOG = "nanovm.localhost/aaaa"
+NAME = "witness.example/w"
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+LEAVES = [merkle.leaf_hash(bytes([each])) for each in range(12)]
+NODES: dict[Place, bytes] = {
+    (level, index): node for level, index, node in merkle.append((), 0, LEAVES)[1]
+}
+
+
+def head(size: int, *, origin: str = LOG, root: bytes = b"") -> Head:
+    """The log's tree at a size."""
+    root = root or merkle.root([NODES[place] for place in merkle.edge_places(size)])
+    return Head(origin=origin, size=size, root=root)
+
+
+def note(said: Head, key: Ed25519PrivateKey = KEY) -> bytes:
+    """A checkpoint."""
+    return notes.sign(said.text, said.origin, [key])
+
+
+def proof(old: int, new: int) -> list[bytes]:
+    """The proof between two sizes."""
+    return merkle.consistency(old, new, lambda places: {each: NODES[each] for each in places})
+
+
+def request(old: object, hashes: Sequence[bytes], checkpoint: bytes) -> bytes:
+    """The body of an add-checkpoint."""
+    lines = [f"old {old}", *(b64encode(each).decode() for each in hashes)]
+    return "".join(f"{line}\n" for line in lines).encode() + b"\n" + checkpoint
+
+
+def step(old: int, new: int) -> bytes:
+    """The request that goes on from one size to another."""
+    return request(old, proof(old, new), note(head(new)))
+
+
+@pytest.fixture
+def party(tmp_path: Path) -> Witness:
+    """A witness of one log."""
+    return Witness(NAME, tmp_path / "state", [notes.verifier(LOG, KEY)])
+
+
+def status(answer: Answer) -> int:
+    """The status of an answer, which is one line of text."""
+    assert answer.text.find("\n") == len(answer.text) - 1
+    return answer.status
+
+
+def test_first_checkpoint_and_those_that_continue_it_are_cosigned(party: Witness) -> None:
+    for old, new in ((0, 5), (5, 5), (5, 8), (8, 12)):
+        answer = party.add_checkpoint(step(old, new))
+        assert status(answer) == 200
+        cosigned = note(head(new)) + answer.text.encode()
+        opened = notes.open_note(cosigned, [party.verifier])
+        assert opened.verified[0].time > 1_700_000_000
+
+
+def test_wrong_old_size_is_told_the_right_one(party: Witness) -> None:
+    assert party.add_checkpoint(step(5, 8)) == (409, "0\n", "text/x.tlog.size")
+    party.add_checkpoint(step(0, 5))
+    assert party.add_checkpoint(step(0, 8)) == (409, "5\n", "text/x.tlog.size")
+    assert party.add_checkpoint(step(4, 5)) == (409, "5\n", "text/x.tlog.size")
+    assert status(party.add_checkpoint(step(5, 8))) == 200
+
+
+def test_bad_proof_is_refused_and_moves_nothing(party: Witness, tmp_path: Path) -> None:
+    party.add_checkpoint(step(0, 5))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    good = proof(5, 8)
+    bad = [
+        request(5, [], note(head(8))),
+        request(5, good[:-1], note(head(8))),
+        request(5, [*good, bytes(32)], note(head(8))),
+        request(5, [bytes(32), *good[1:]], note(head(8))),
+        request(5, good, note(head(8, root=bytes(32)))),
+        request(5, [], note(head(5, root=bytes(32)))),
+        request(5, good, note(head(5))),
+    ]
+    assert [status(party.add_checkpoint(each)) for each in bad] == [422] * len(bad)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_first_checkpoint_takes_no_proof_and_an_empty_tree_has_its_root(party: Witness) -> None:
+    assert status(party.add_checkpoint(request(0, [bytes(32)], note(head(5))))) == 422
+    assert status(party.add_checkpoint(request(0, [], note(head(0, root=bytes(32)))))) == 422
+    assert status(party.add_checkpoint(request(0, [], note(head(0, root=EMPTY_ROOT))))) == 200
+    assert status(party.add_checkpoint(step(0, 5))) == 200
+
+
+def test_unknown_logs_and_keys_are_refused(party: Witness) -> None:
+    unknown = note(head(5, origin="nanovm.localhost/bbbb"))
+    assert status(party.add_checkpoint(request(0, [], unknown))) == 404
+    assert status(party.add_checkpoint(request(0, [], note(head(5), OTHER_KEY)))) == 403
+    changed = note(head(5)).replace(b"\n5\n", b"\n6\n")
+    assert status(party.add_checkpoint(request(0, [], changed))) == 403
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"\n", b"old 0\n", b"old 0\n\n", b"old 0\n\nx", b"new 0\n\n", b"\xff\n\n"),
+        *(request("00", [], note(head(5))), request("-1", [], note(head(5)))),
+        *(request("x", [], note(head(5))), request("", [], note(head(5)))),
+        request(9, [], note(head(5))),
+        request(0, [bytes(31)], note(head(5))),
+        b"old 0\nAAAA\n\n" + note(head(5)),
+        request(0, [bytes(32)], note(head(5))).replace(b"A=\n\n", b"B=\n\n"),
+        request(0, [bytes(32)] * 64, note(head(5))),
+        request(0, [], notes.sign("a text\n", LOG, [KEY])),
+        request(0, [], note(head(5))[:-1]),
+    ],
+)
+def test_malformed_requests_are_refused(party: Witness, body: bytes) -> None:
+    assert status(party.add_checkpoint(body)) == 400
+
+
+def test_the_published_update_is_answered_as_it_says(tmp_path: Path) -> None:
+    published = vectors("checkpoint_witness.json")["witness_update"]
+    party = Witness(NAME, tmp_path / "state", [notes.parse_vkey(published["log_vkey"])])
+    init, new = published["init"].encode(), published["next"].encode()
+    hashes = [bytes.fromhex(each) for each in published["consistency_proof_hex"]]
+    assert status(party.add_checkpoint(request(0, [], init))) == 200
+    assert status(party.add_checkpoint(request(0, [], new))) == 409
+    assert status(party.add_checkpoint(request(5, [], new))) == 422
+    assert status(party.add_checkpoint(request(5, hashes[::-1], new))) == 422
+    assert status(party.add_checkpoint(request(5, hashes, new))) == 200
+    assert status(party.add_checkpoint(request(8, [], init))) == 400
+    assert status(party.add_checkpoint(request(5, hashes, new))) == 409
+
+
+def test_memory_survives_and_is_written_before_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = [notes.verifier(LOG, KEY)]
+    first = Witness(NAME, tmp_path / "state", logs)
+    first.add_checkpoint(step(0, 5))
+    again = Witness(NAME, tmp_path / "state", logs)
+    assert again.verifier == first.verifier
+    assert status(again.add_checkpoint(step(0, 8))) == 409
+    with monkeypatch.context() as patch:
+        patch.setattr(Slot, "replace", failing_once(Slot.replace, OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            again.add_checkpoint(step(5, 8))
+    assert status(again.add_checkpoint(step(5, 8))) == 200
+
+
+def test_damaged_memory_is_no_empty_one(party: Witness, tmp_path: Path) -> None:
+    party.add_checkpoint(step(0, 5))
+    (tmp_path / "state" / file_name(LOG)).write_bytes(b"")
+    assert status(party.add_checkpoint(step(0, 8))) == 500
+
+
+def test_of_two_forks_at_once_one_is_cosigned(party: Witness) -> None:
+    party.add_checkpoint(step(0, 5))
+    other = [*LEAVES[:5], *(merkle.leaf_hash(b"other%d" % each) for each in range(3))]
+    edge, nodes = merkle.append((), 0, other)
+    table = {(level, index): node for level, index, node in nodes}
+    fork = request(
+        5,
+        merkle.consistency(5, 8, lambda places: {each: table[each] for each in places}),
+        note(head(8, root=merkle.root(edge))),
+    )
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(4):
+            answers = [each.status for each in pool.map(party.add_checkpoint, [step(5, 8), fork])]
+            assert sum(answer == 200 for answer in answers) <= 1
+    assert status(party.add_checkpoint(step(8, 8))) + status(
+        party.add_checkpoint(request(8, [], note(head(8, root=merkle.root(edge)))))
+    ) == (200 + 422)
+
+
+# --- over HTTP -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(party: Witness) -> Iterator[WitnessServer]:
+    """The witness on a loopback port."""
+    with WitnessServer(("127.0.0.1", 0), party) as found:
+        threading.Thread(target=found.serve_forever, args=(0.05,), daemon=True).start()
+        yield found
+        found.shutdown()
+
+
+def connected(url: str) -> http.client.HTTPConnection:
+    """A connection to a witness."""
+    address = urlsplit(url)
+    return http.client.HTTPConnection(address.hostname or "", address.port, timeout=20)
+
+
+def test_server_speaks_add_checkpoint_over_one_connection(server: WitnessServer) -> None:
+    connection = connected(server.url)
+    said = []
+    for body in (step(0, 5), step(0, 8), step(5, 8)):
+        connection.request("POST", "/add-checkpoint", body)
+        answer = connection.getresponse()
+        said.append((answer.status, answer.getheader("Content-Type"), answer.read()[:3]))
+    connection.close()
+    dash = "\u2014".encode()
+    text = "text/plain; charset=utf-8"
+    assert said == [(200, text, dash), (409, "text/x.tlog.size", b"5\n"), (200, text, dash)]
+
+
+def test_server_bounds_what_it_reads(server: WitnessServer) -> None:
+    for path, headers, expected in (
+        ("/add-checkpoint", {"Content-Length": "65537"}, 413),
+        ("/add-checkpoint", {"Content-Length": "9" * 30}, 400),
+        ("/add-checkpoint", {"Content-Length": "-1"}, 400),
+        ("/add-checkpoint", {"Transfer-Encoding": "chunked"}, 400),
+        ("/elsewhere", {"Content-Length": "0"}, 404),
+    ):
+        connection = connected(server.url)
+        connection.putrequest("POST", path)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        assert connection.getresponse().status == expected
+        connection.close()
+
+
+class Places(threading.BoundedSemaphore):
+    """Places that tell when one is taken."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.taken = threading.Event()
+
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        found = super().acquire(blocking, timeout)
+        self.taken.set()
+        return found
+
+
+def test_server_answers_so_many_at_a_time_and_closes_on_silence(
+    party: Witness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(witness._Handler, "timeout", 1)
+    with WitnessServer(("127.0.0.1", 0), party) as server:
+        places = server.places = Places(1)
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        address = urlsplit(server.url)
+        with socket.create_connection((address.hostname or "", address.port or 0), 20) as silent:
+            silent.sendall(b"POST /add-checkpoint HTTP/1.1\r\nContent-Length: 9\r\n\r\n")
+            assert places.taken.wait(20)
+            connection = connected(server.url)
+            connection.request("POST", "/add-checkpoint", step(0, 5))
+            assert connection.getresponse().status == 503
+            connection.close()
+            assert silent.recv(100) == b""
+        connection = connected(server.url)
+        connection.request("POST", "/add-checkpoint", step(0, 5))
+        assert connection.getresponse().status == 200
+        connection.close()
+        server.shutdown()
+
+
+# --- the signer asks -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def log(house: House) -> Workspace:
+    """A log of five envelopes, signed before there was a witness."""
+    log = grown(workspaces.create(), 4)
+    signer.checkpoint(log.id)
+    return log
+
+
+@pytest.fixture
+def cosigner(
+    log: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[WitnessServer]:
+    """A witness of that log, which the signer is told to ask."""
+    party = Witness(NAME, tmp_path / "cosigner", signer.verifiers(log.origin))
+    with WitnessServer(("127.0.0.1", 0), party) as found:
+        threading.Thread(target=found.serve_forever, args=(0.05,), daemon=True).start()
+        monkeypatch.setenv("NANOVM_WITNESS", f"{found.url} {party.verifier.vkey}")
+        yield found
+        found.shutdown()
+
+
+def judged(log: Workspace, by: WitnessServer, file: Path) -> int:
+    """What the stranger says who asks for the witness."""
+    row = bundles.newest(log)
+    assert row is not None
+    bundles.write_bundle(log, None, file, row)
+    key = signer.verifiers(log.origin)[0].vkey
+    return verify.main([str(file), "--key", key, "--witness", by.witness.verifier.vkey])
+
+
+def test_signer_obtains_the_cosignature(
+    log: Workspace, cosigner: WitnessServer, tmp_path: Path
+) -> None:
+    assert judged(log, cosigner, tmp_path / "b.zip") == 3
+    signer.checkpoint(log.id)  # the same size: nothing is signed anew, the witness is asked
+    assert judged(log, cosigner, tmp_path / "b.zip") == 0
+    row = signer.checkpoint(log.id)
+    for count in (1, 6, 3):
+        row = signer.checkpoint(grown(log, count).id)
+        assert judged(log, cosigner, tmp_path / "b.zip") == 0
+        assert signer.checkpoint(log.id).id == row.id
+    assert row.size == 15
+
+
+def test_log_goes_on_while_its_witness_is_silent(
+    log: Workspace, cosigner: WitnessServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with monkeypatch.context() as patch:
+        patch.setenv("NANOVM_WITNESS", f"{nobody} {cosigner.witness.verifier.vkey}")
+        assert signer.checkpoint(grown(log, 2).id).size == 7
+        assert judged(log, cosigner, tmp_path / "b.zip") == 3
+    signer.checkpoint(grown(log, 2).id)
+    assert judged(log, cosigner, tmp_path / "b.zip") == 0
+
+
+def test_answer_of_somebody_else_is_no_cosignature(
+    log: Workspace, cosigner: WitnessServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = notes.verifier(NAME, OTHER_KEY, notes.COSIGNATURE)
+    monkeypatch.setenv("NANOVM_WITNESS", f"{cosigner.url} {other.vkey}")
+    note = bytes(signer.checkpoint(grown(log, 1).id).note)
+    assert note.count("\u2014 ".encode()) == 1
+
+
+def test_witness_that_saw_a_fork_does_not_cosign(
+    log: Workspace, cosigner: WitnessServer, tmp_path: Path
+) -> None:
+    key = Ed25519PrivateKey.from_private_bytes((tmp_path / "signer" / "key").read_bytes())
+    fork = notes.sign(Head(origin=log.origin, size=9, root=bytes(32)).text, log.origin, [key])
+    assert cosigner.witness.add_checkpoint(request(0, [], fork)).status == 200
+    signer.checkpoint(grown(log, 8).id)
+    assert judged(log, cosigner, tmp_path / "b.zip") == 3
+
+
+def test_command_serves_and_ends_cleanly(house: House, log: Workspace) -> None:
+    vkey = signer.verifiers(log.origin)[0].vkey
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "witness", "--listen", "127.0.0.1:0", "--log", vkey],
+        cwd=ROOT,
+        env={**os.environ, "NANOVM_DATA": str(house.folder)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        row = signer.checkpoint(log.id)
+        connection = connected(ready["url"])
+        connection.request("POST", "/add-checkpoint", request(0, [], bytes(row.note)))
+        answer = connection.getresponse()
+        assert answer.status == 200
+        note = bytes(row.note) + answer.read()
+        assert notes.open_note(note, [notes.parse_vkey(ready["vkey"])]).verified
+        connection.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    assert (house.folder / "witness" / file_name(log.origin)).exists()
+    for words in (
+        ["--listen", "x", "--log", vkey],
+        ["--listen", "127.0.0.1:0", "--log", "x"],
+        ["--listen", "127.0.0.1:0", "--log", ready["vkey"]],
+    ):
+        assert house.command("witness", *words, stripe=False).returncode == 2
+    wrong = house.command("signer", "--witness", "ftp://x", ready["vkey"], stripe=False)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)

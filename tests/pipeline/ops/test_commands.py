@@ -1,0 +1,284 @@
+"""The commands, as a person runs them: their JSON, their exit status, their one sentence."""
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import load_command_class
+from django.db import connection
+
+from nanovm_core.core import lifecycle as life
+from pipeline.errors import ErasureRefusedError
+from pipeline.evidence.fsck.audit import audit
+from pipeline.models import Checkpoint, Run, Secret, Workspace
+from pipeline.privacy import erasure
+from pipeline.runtime import api
+from samples import path
+from tests.pipeline.house import House, lines, sql, succeeded
+
+KEYS = ["file", "run", "state", "decision", "reason", "invoice", "paid", "envelopes", "head"]
+INVOICE = ["invoice_number", "seller", "currency", "total_due", "due_date", "iban"]
+
+
+def sample(name: str) -> str:
+    """The path of a sample, as an argument."""
+    return str(path(name))
+
+
+def test_run_invoice_says_of_each_file_what_became_of_it(house: House) -> None:
+    names = ("plain", "over_limit", "scan")
+    done = house.command("run_invoice", *map(sample, names), "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    paid, held, rejected = said = lines(done)
+    for name, line in zip(names, said, strict=True):
+        assert [key for key in KEYS if key in line] == KEYS
+        assert list(line["invoice"]) == INVOICE
+        assert line["file"] == sample(name)
+        run = Run.objects.get(id=line["run"])
+        assert (line["envelopes"], line["head"]) == (run.length, run.head)
+        covered = Checkpoint.objects.filter(workspace=run.workspace_id).latest("size")
+        assert covered.size == Workspace.objects.get(id=run.workspace_id).size  # signed, all of it
+    assert (paid["state"], paid["decision"], paid["reason"]) == ("SUCCESS", "paid", None)
+    assert set(paid["paid"]) == {"amount_minor", "currency", "payment_intent"}
+    assert (paid["paid"]["amount_minor"], paid["invoice"]["total_due"]) == (128_450, "1284.50")
+    assert succeeded(Run.objects.get(id=paid["run"])) == [(128_450, "eur")]
+    assert (held["state"], held["decision"], held["paid"]) == ("SUSPENDED", "held", None)
+    assert held["reason"]["code"] == "POL-020"
+    assert (rejected["state"], rejected["decision"]) == ("FAILED", "rejected")
+    assert set(rejected["reason"]) == {"code", "text"}
+    assert set(rejected["invoice"].values()) == {None}
+    assert len({Run.objects.get(id=line["run"]).workspace_id for line in said}) == 3
+
+
+def test_run_invoice_in_one_workspace_and_without_limits(house: House) -> None:
+    done = house.command(
+        "run_invoice",
+        sample("over_limit"),
+        sample("scan"),
+        "--same-workspace",
+        "--no-limits",
+        "--json",
+    )
+    paid, rejected = lines(done)
+    assert done.returncode == 0
+    assert (paid["decision"], paid["paid"]["amount_minor"]) == ("paid", 1_840_000)
+    assert rejected["decision"] == "rejected"
+    runs = Run.objects.filter(id__in=[paid["run"], rejected["run"]])
+    assert len({run.workspace_id for run in runs}) == 1
+
+
+def test_run_invoice_prepares_an_empty_folder_and_starts_the_counterpart_itself(
+    house: House, tmp_path: Path
+) -> None:
+    empty = replace(house, folder=tmp_path / "new" / "data", stripe_url="", sandbox=tmp_path)
+    done = empty.command("run_invoice", sample("en16931"), stripe=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{sample('en16931')}: paid, run " in done.stdout
+    with closing(sqlite3.connect(empty.folder / "stripe_sandbox.sqlite3")) as far_side:
+        assert far_side.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run_invoice", sample("plain"), "no_such.pdf", "--json"),
+        ("run_invoice", "."),
+        ("erase", "--run", "NONE-00", "--reason", "art17-1-a"),
+        ("erase", "--run", "NONE-00", "--reason", "art17-1-z"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_status_two(house: House, words: tuple[str, ...]) -> None:
+    done = house.command(*words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert done.stderr.strip()
+    assert Run.objects.count() == 0
+
+
+REASON = ("--reason", "art17-1-a")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export_bundle", "--run", "", "-o", "x"),
+        ("export_bundle", "--run", " ", "-o", "x"),
+        ("export_bundle", "--log", "--workspace", "", "-o", "x"),
+        ("export_bundle", "--log", "-o", ""),
+        ("erase", "--run", "", *REASON),
+        ("erase", "--ref", "", *REASON),
+        ("keys", "vkey", "--workspace", ""),
+        ("revoke", ""),
+        ("revoke", "notify.send_email", "--workspace", ""),
+        ("signer", "--remember", ""),
+        ("witness", "--listen", "127.0.0.1:0", "--log", "x", "--state", ""),
+        ("judge", "--program", "", "--proposals", "x"),
+        ("judge", "--program", "x", "--proposals", ""),
+        ("judge", "--program", "x", "--proposals", "x", "--policy", ""),
+        ("policy", "test", ""),
+        ("policy", "test", "x", "--program", ""),
+        ("run_invoice", ""),
+    ],
+)
+def test_name_that_is_empty_is_not_taken_for_one_that_was_left_out(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a shell passes on a variable that is not set."""
+    name, *given = words
+    command: Any = load_command_class("pipeline", name)
+    command._called_from_command_line = True
+    parser = command.create_parser("manage.py", name)
+    with pytest.raises(SystemExit) as caught:
+        parser.parse_args(given)
+    assert caught.value.code == 2
+    assert "it is empty and names nothing" in capsys.readouterr().err
+
+
+def test_bundle_of_an_empty_name_is_not_the_whole_log(house: House) -> None:
+    house.run()
+    connection.close()
+    file = house.folder / "out.zip"
+    done = house.command("export_bundle", "--run", "", "-o", str(file), stripe=False)
+    assert (done.returncode, done.stdout, file.exists()) == (2, "", False)
+
+
+def test_key_of_real_money_refuses_to_start(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRIPE_SECRET_KEY", "sk_live_" + "x" * 24)
+    done = house.command("run_invoice", sample("plain"))
+    assert done.returncode != 0
+    assert "x" * 24 not in done.stderr + done.stdout
+    assert Run.objects.count() == 0
+
+
+# --- fsck ------------------------------------------------------------------------------------
+
+
+def test_fsck_tells_clean_unexplained_and_named_damage_apart(house: House) -> None:
+    run = house.new()
+    house.run(workspace=run.workspace)
+    clean = house.command("fsck", "--json")
+    assert (clean.returncode, lines(clean)[0]["clean"]) == (0, True)
+    sql(("UPDATE pipeline_envelope SET bytes = 'x' WHERE run = %s AND n = 0", (str(run.id),)))
+    connection.close()
+    before = sorted((file.name, data) for file, data in house.files() if "media" in file.parts)
+    damaged = house.command("fsck", "--json")
+    (report,) = lines(damaged)
+    assert (damaged.returncode, report["clean"]) == (1, False)
+    assert [(each["run"], each["at"], each["code"]) for each in report["damage"]][-1] == (
+        str(run.id),
+        0,
+        "LOG-001",
+    )
+    assert before == sorted((f.name, data) for f, data in house.files() if "media" in f.parts)
+    api.check(str(run.id))
+    connection.close()
+    named = house.command("fsck")
+    assert named.returncode == 3
+    assert "named: " in named.stdout
+    assert "UNEXPLAINED" not in named.stdout
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("UPDATE pipeline_secret SET ciphertext = x'00' WHERE slot = 'seller'", "PII-002"),
+        ("UPDATE pipeline_secret SET commitment = 'x' WHERE slot = 'seller'", "PII-002"),
+        ("UPDATE pipeline_secret SET erased_ms = 1 WHERE slot = 'seller'", "PII-003"),
+        ("DELETE FROM pipeline_secret WHERE slot = 'seller'", "PII-003"),
+        ("UPDATE pipeline_workspace SET log_head = 'x'", "LOG-004"),
+        ("UPDATE pipeline_envelope SET kind = 'result' WHERE kind = 'terminal'", "LOG-002"),
+        ("UPDATE pipeline_envelope SET seq = 99 WHERE kind = 'terminal'", "LOG-002"),
+        ("DELETE FROM pipeline_envelope WHERE run = 'log'", "LOG-004"),
+    ],
+)
+def test_audit_finds_what_the_database_hides(house: House, statement: str, code: str) -> None:
+    house.run()
+    sql((statement, ()))
+    report = audit()
+    assert report.exit_status == 1
+    assert code in {each.code for each in report.damage}
+
+
+def test_audit_finds_a_key_that_is_gone(house: House) -> None:
+    run = house.run()
+    secret = Secret.objects.get(run=run, slot="seller")
+    with closing(sqlite3.connect(house.folder / "keys.sqlite3")) as store:
+        store.execute("DELETE FROM secret WHERE ref = ?", [secret.ref])
+        store.commit()
+    assert [each.code for each in audit().damage] == ["PII-003"]
+
+
+# --- erase -----------------------------------------------------------------------------------
+
+
+def test_erase_prints_one_certificate_however_often(house: House) -> None:
+    run = house.run()
+    connection.close()
+    first = house.command("erase", "--run", run.code, "--reason", "art17-1-a")
+    again = house.command("erase", "--run", str(run.id), "--reason", "art17-1-b")
+    assert (first.returncode, again.returncode) == (0, 0)
+    assert first.stdout == again.stdout
+    certificate = json.loads(first.stdout)
+    assert (certificate["state"], certificate["run"]) == ("done", str(run.id))
+    assert certificate["reason"] == "art17-1-a"
+
+
+def test_erase_takes_one_secret(house: House) -> None:
+    run = house.run()
+    ref = Secret.objects.get(run=run, slot="seller").ref
+    connection.close()
+    done = house.command("erase", "--ref", ref, "--reason", "art17-1-a")
+    assert (done.returncode, json.loads(done.stdout)["refs"]) == (0, [ref])
+    with pytest.raises(ErasureRefusedError, match="PII-003"):
+        erasure.erase_ref("vault://secret/none", "art17-1-a", "visitor")
+
+
+def test_erase_of_a_running_run_says_stop_it_first(house: House) -> None:
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    connection.close()
+    done = house.command("erase", "--run", run.code, "--reason", "art17-1-a")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "stop it first" in done.stderr
+    run.refresh_from_db()
+    assert run.state == life.ACTIVE
+
+
+def test_erase_that_leaves_a_file_behind_exits_with_one(house: House) -> None:
+    run = house.run()
+    connection.close()
+    document = next((house.folder / "media").iterdir())
+    kept = document.read_bytes()
+    document.unlink()
+    document.mkdir()
+    (document / "in the way").write_bytes(b"")
+    done = house.command("erase", "--run", run.code, "--reason", "art17-1-a")
+    assert (done.returncode, json.loads(done.stdout)["state"]) == (1, "incomplete")
+    (document / "in the way").unlink()
+    document.rmdir()
+    document.write_bytes(kept)
+    again = house.command("erase", "--run", run.code, "--reason", "art17-1-a")
+    assert (again.returncode, json.loads(again.stdout)["state"]) == (0, "done")
+    assert not document.exists()
+
+
+def test_judge_numbers_lines_as_an_editor_does_and_judges_none_that_is_blank(
+    house: House, tmp_path: Path
+) -> None:
+    desk = Path("examples/refund_desk")
+    given = ["judge", "--program", str(desk / "program.toml"), "--proposals"]
+    proposals = (desk / "proposals.jsonl").read_bytes().splitlines()
+    spaced = tmp_path / "spaced.jsonl"
+    spaced.write_bytes(b"\n \r\n".join([b"", *proposals, b"{", b"\t"]))
+    said = lines(house.command(*given, str(spaced), stripe=False))
+    plain = lines(house.command(*given, str(desk / "proposals.jsonl"), stripe=False))
+    there = {f"line {n}": f"line {2 * n + 1}" for n in range(1, len(proposals) + 1)}
+    assert said[:-1] == [{**each, "id": there.get(each["id"], each["id"])} for each in plain]
+    assert [each["id"] for each in plain if each["id"] in there] == ["line 22"]
+    number = spaced.read_bytes().split(b"\n").index(b"{") + 1
+    assert (len(plain), said[-1]["id"]) == (len(proposals), f"line {number}")

@@ -1,0 +1,349 @@
+"""Erasure: unique values are planted, paid for, erased, and looked for in raw bytes."""
+
+import base64
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from celery import current_app
+from django.conf import settings
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import Stored, check_chain
+from pipeline.errors import ErasureRefusedError
+from pipeline.evidence.fsck.audit import audit
+from pipeline.models import AdapterCall, Envelope, Outbox, Run, Secret
+from pipeline.privacy import crypto_shred, erasure
+from pipeline.reports import report
+from pipeline.runtime import api, queue
+from pipeline.vault import secret_store
+from pipeline.vault.secret_store import TOMBSTONE
+from samples import path
+from tests.pipeline.databases import on_sqlite_alone
+from tests.pipeline.house import House, bodies, kinds, sql
+from tests.pipeline.pdf_builder import text_pdf, with_files
+
+IBAN = "GB33BUKB20201555555555"
+CANARIES = {
+    "seller": "Quokkabeam Papyrus GmbH",
+    "address": "Zwergspinnenweg 4711",
+    "buyer": "Axolotlfjord Analytics",
+    "iban": IBAN,
+    "e-mail": "kanarie@quokkabeam.example",
+    "number": "ZQ-9083-XKCD",
+    "file": "wombat-dossier-7731.pdf",
+}
+XML = f"""<?xml version="1.0" encoding="UTF-8"?>
+<rsm:CrossIndustryInvoice
+ xmlns:rsm="urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100"
+ xmlns:ram="urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100"
+ xmlns:udt="urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100">
+<rsm:ExchangedDocumentContext><ram:GuidelineSpecifiedDocumentContextParameter>
+<ram:ID>urn:cen.eu:en16931:2017</ram:ID></ram:GuidelineSpecifiedDocumentContextParameter>
+</rsm:ExchangedDocumentContext>
+<rsm:ExchangedDocument><ram:ID>{CANARIES["number"]}</ram:ID><ram:TypeCode>380</ram:TypeCode>
+<ram:IssueDateTime><udt:DateTimeString format="102">20260301</udt:DateTimeString>
+</ram:IssueDateTime>
+</rsm:ExchangedDocument>
+<rsm:SupplyChainTradeTransaction><ram:ApplicableHeaderTradeAgreement>
+<ram:SellerTradeParty><ram:Name>{CANARIES["seller"]}</ram:Name>
+<ram:PostalTradeAddress><ram:LineOne>{CANARIES["address"]}</ram:LineOne>
+<ram:CountryID>DE</ram:CountryID></ram:PostalTradeAddress>
+<ram:URIUniversalCommunication><ram:URIID schemeID="EM">{CANARIES["e-mail"]}</ram:URIID>
+</ram:URIUniversalCommunication></ram:SellerTradeParty>
+<ram:BuyerTradeParty><ram:Name>{CANARIES["buyer"]}</ram:Name></ram:BuyerTradeParty>
+</ram:ApplicableHeaderTradeAgreement><ram:ApplicableHeaderTradeDelivery/>
+<ram:ApplicableHeaderTradeSettlement><ram:InvoiceCurrencyCode>EUR</ram:InvoiceCurrencyCode>
+<ram:SpecifiedTradeSettlementPaymentMeans><ram:TypeCode>58</ram:TypeCode>
+<ram:PayeePartyCreditorFinancialAccount><ram:IBANID>{IBAN}</ram:IBANID>
+</ram:PayeePartyCreditorFinancialAccount></ram:SpecifiedTradeSettlementPaymentMeans>
+<ram:SpecifiedTradeSettlementHeaderMonetarySummation>
+<ram:LineTotalAmount>120.00</ram:LineTotalAmount>
+<ram:TaxBasisTotalAmount>120.00</ram:TaxBasisTotalAmount>
+<ram:TaxTotalAmount currencyID="EUR">0.00</ram:TaxTotalAmount>
+<ram:GrandTotalAmount>120.00</ram:GrandTotalAmount>
+<ram:DuePayableAmount>120.00</ram:DuePayableAmount>
+</ram:SpecifiedTradeSettlementHeaderMonetarySummation>
+</ram:ApplicableHeaderTradeSettlement></rsm:SupplyChainTradeTransaction>
+</rsm:CrossIndustryInvoice>""".encode()
+
+
+def canary_invoice() -> bytes:
+    """An invoice whose every personal value occurs nowhere else in the world."""
+    page = [
+        CANARIES["seller"],
+        CANARIES["address"],
+        f"Invoice {CANARIES['number']} for {CANARIES['buyer']}",
+        f"IBAN {IBAN}  {CANARIES['e-mail']}",
+        "Amount due  EUR 120.00",
+    ]
+    return with_files(text_pdf(page), {"factur-x.xml": XML})
+
+
+def spellings(text: str) -> Iterator[bytes]:
+    """A value as it may lie in a file: UTF-8, UTF-16, base64 at each of its three offsets."""
+    yield text.encode()
+    yield text.encode("utf-16-le")
+    yield text.encode("utf-16-be")
+    for skip in range(3):
+        coded = base64.b64encode(b"\x00" * skip + text.encode())
+        yield coded[4 : len(coded) // 4 * 4 - 4]
+
+
+def found(name: str, data: bytes) -> list[str]:
+    """The canaries that occur in these bytes."""
+    return [
+        f"{name}: {what}"
+        for what, text in CANARIES.items()
+        if any(spelling in data for spelling in spellings(text))
+    ]
+
+
+def sightings(house: House, *, besides: str = "") -> list[str]:
+    """The canaries in the raw bytes of every file of the data folder."""
+    return [
+        seen
+        for file, data in house.files()
+        if not besides or besides not in file.parts
+        for seen in found(str(file), data)
+    ]
+
+
+def paid(house: House) -> Run:
+    """A paid run over the canary invoice."""
+    run = house.run(canary_invoice(), file_name=CANARIES["file"])
+    assert run.state == life.COMPLETED
+    assert report(run, "x")["invoice"] == {
+        "invoice_number": CANARIES["number"],
+        "seller": CANARIES["seller"],
+        "currency": "EUR",
+        "total_due": "120.00",
+        "due_date": None,
+        "iban": IBAN,
+    }
+    return run
+
+
+def chain(run: Run) -> list[Stored]:
+    """The run's envelopes as they lie there."""
+    rows = Envelope.objects.filter(run=str(run.id)).order_by("n")
+    return [Stored(n=row.n, data=bytes(row.bytes), hash=row.hash) for row in rows]
+
+
+def test_canaries_can_be_found_where_they_are(house: House) -> None:
+    (house.folder / "leak.txt").write_text(CANARIES["seller"], "utf-16")
+    (house.folder / "leak.b64").write_bytes(base64.b64encode(b"xy" + CANARIES["e-mail"].encode()))
+    (house.folder / "leak").write_bytes(CANARIES["number"].encode())
+    assert len(sightings(house)) == 3
+
+
+def test_no_value_lies_in_the_clear_before_the_erasure_but_in_the_advice(house: House) -> None:
+    run = paid(house)
+    assert sightings(house, besides="mail") == []
+    assert len(sightings(house)) >= 3
+    assert found("far side", house.far_side()) == []
+    rows = [bytes(row.bytes) for row in Envelope.objects.all()]
+    rows += [bytes(row.args) for row in Outbox.objects.all()]
+    rows += [str(vars(row)).encode() for row in AdapterCall.objects.all()]
+    rows += [bytes(run.snapshot)]
+    assert found("rows", b"\n".join(rows)) == []
+
+
+def test_queue_message_holds_ids_only(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = paid(house)
+    sent: list[object] = []
+    monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
+    monkeypatch.setattr(current_app, "send_task", lambda *args, **more: sent.append((args, more)))
+    queue.wake(str(run.id))
+    assert sent == [
+        (
+            ("pipeline.worker.tasks.drive",),
+            {"args": [str(run.id), run.program_hash], "countdown": 0, "retry": False},
+        )
+    ]
+
+
+def test_log_lines_hold_no_value(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    erasure.erase_run(str(paid(house).id), "art17-1-a", "visitor")
+    assert found("log", caplog.text.encode()) == []
+
+
+def test_erasure_leaves_no_value_no_key_and_every_hash(house: House) -> None:
+    run = paid(house)
+    before, refs = chain(run), [secret.ref for secret in Secret.objects.filter(run=run)]
+    wrapped = house.wrapped_keys()
+    done = erasure.erase_run(str(run.id), "art17-1-b", "visitor")
+    assert done.state == "done"
+    assert sightings(house) == []
+    assert house.wrapped_keys() == {}
+    keys = (house.folder / "keys.sqlite3").read_bytes()
+    assert not [ref for ref in refs if ref.encode() in keys]
+    assert not [ref for ref, key in wrapped.items() if key in keys]
+    assert not list((house.folder / "media").iterdir())
+    assert not list((house.folder / "mail").iterdir())
+    assert not Secret.objects.filter(run=run).exclude(ciphertext=None).exists()
+    assert chain(run)[: len(before)] == before
+    check_chain(chain(run), run=str(run.id))
+    assert kinds(run)[-2:] == ["erasure_requested", "erasure_done"]
+    assert set(secret_store.read_all(refs).values()) == {TOMBSTONE}
+    invoice = report(run, "x")["invoice"]
+    assert isinstance(invoice, dict)
+    assert invoice["seller"] == invoice["iban"] == invoice["invoice_number"] == TOMBSTONE
+    assert invoice["total_due"] == "120.00"
+    assert audit().damage == ()
+    run.refresh_from_db()
+    assert run.erased_ms is not None
+    assert api.check(str(run.id)) is None
+
+
+def test_certificate_names_what_was_done_and_stays_the_same(house: House) -> None:
+    run = paid(house)
+    head = run.head
+    living = Secret.objects.filter(run=run, erased_ms=None)
+    refs = {secret.ref for secret in living}
+    done = erasure.erase_run(str(run.id), "art17-1-c", "operator")
+    assert done.refs == tuple(sorted(refs))
+    assert done.places == {"keys": len(refs), "ciphertexts": len(refs) - 1, "files": 2}
+    assert (done.head_before, done.code, done.reason) == (head, run.code, "art17-1-c")
+    last = Envelope.objects.get(run=str(run.id), kind="erasure_done")
+    assert (done.hash, done.seq, done.n, done.head_after) == (
+        last.hash,
+        last.seq,
+        last.n,
+        last.hash,
+    )
+    assert found("certificate", str(done.to_json()).encode()) == []
+    again = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert again.to_json() == done.to_json() == erasure.certificate(str(run.id)).to_json()  # type: ignore[union-attr]
+    assert kinds(run).count("erasure_done") == 1
+
+
+def fail_once(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The first removal of a file of this folder fails."""
+    real, left = Path.unlink, [1]
+
+    def unlink(self: Path, missing_ok: bool = False) -> None:
+        if self.parent.name == name and left:
+            left.pop()
+            raise PermissionError(13, "not permitted")
+        real(self, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+
+
+@pytest.mark.parametrize("folder", ["media", "mail"])
+def test_file_that_will_not_go_leaves_the_erasure_incomplete_until_it_does(
+    house: House, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    run = paid(house)
+    fail_once(monkeypatch, folder)
+    first = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert first.state == "incomplete"
+    assert "not permitted" in str(first.places[f"{folder} file"])
+    assert kinds(run)[-1] == "erasure_requested"
+    seller = Secret.objects.get(run=run, slot="seller").ref
+    assert secret_store.read(seller) == TOMBSTONE
+    again = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert (again.state, again.refs) == ("done", first.refs)
+    assert kinds(run)[-2:] == ["erasure_requested", "erasure_done"]
+    assert sightings(house) == []
+
+
+@pytest.mark.parametrize("name", ["../outside.txt", "outside.txt"])
+def test_row_that_names_another_file_erases_none_but_its_own(house: House, name: str) -> None:
+    run = paid(house)
+    document = Secret.objects.get(run=run, slot="document")
+    outside = secret_store.media() / name
+    outside.write_text("kept")
+    Secret.objects.filter(ref=document.ref).update(file=name)
+    first = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert (first.state, outside.read_text()) == ("incomplete", "kept")
+    assert "run fsck" in str(first.places["media name"])
+    Secret.objects.filter(ref=document.ref).update(file=document.file)
+    assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
+    assert not (secret_store.media() / document.file).exists()
+
+
+@on_sqlite_alone
+def test_reader_that_holds_the_write_ahead_log_leaves_the_erasure_incomplete(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crypto_shred, "WAL_TRIES", 2)
+    run = paid(house)
+    with closing(sqlite3.connect(house.folder / "app.sqlite3")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM pipeline_envelope").fetchone()
+        first = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+        assert (first.state, kinds(run)[-1]) == ("incomplete", "erasure_requested")
+        assert "busy" in str(first.places["write-ahead log"])
+        reader.execute("ROLLBACK")
+    assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
+
+
+def test_interrupted_erasure_of_one_secret_does_not_stand_for_the_rest(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = paid(house)
+    seller = Secret.objects.get(run=run, slot="seller").ref
+    fail_once(monkeypatch, "mail")
+    assert erasure.erase_ref(seller, "art17-1-a", "visitor").state == "incomplete"
+    done = erasure.erase_run(str(run.id), "art17-1-b", "visitor")
+    assert (done.state, done.reason) == ("done", "art17-1-b")
+    assert seller not in done.refs
+    assert kinds(run).count("erasure_done") == 2
+    assert sightings(house) == []
+    assert audit().damage == ()
+
+
+def test_one_secret_is_erased_and_the_others_stay(house: House) -> None:
+    run = paid(house)
+    email = Secret.objects.get(run=run, slot="advice_to").ref
+    seller = Secret.objects.get(run=run, slot="seller").ref
+    first = erasure.erase_ref(email, "art17-1-a", "visitor")
+    assert email not in house.wrapped_keys()
+    assert seller in house.wrapped_keys()
+    assert (secret_store.read(email), secret_store.read(seller)) == (TOMBSTONE, CANARIES["seller"])
+    assert not list((house.folder / "mail").iterdir())
+    second = erasure.erase_ref(seller, "art17-1-a", "visitor")
+    assert erasure.erase_ref(email, "art17-1-a", "visitor").to_json() == first.to_json()
+    assert erasure.erase_ref(seller, "art17-1-a", "visitor").to_json() == second.to_json()
+    assert audit().damage == ()
+
+
+def test_erasing_one_run_touches_no_other(house: House) -> None:
+    run = paid(house)
+    other = house.run(path("plain").read_bytes(), workspace=run.workspace)
+    before = chain(other)
+    erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert report(other, "x")["invoice"]["seller"] == "Nordlicht Papier GmbH"  # type: ignore[index]
+    assert chain(other) == before
+
+
+def test_run_under_way_is_refused_and_a_waiting_one_is_stopped_first(house: House) -> None:
+    running = house.new()
+    api.start(str(running.id), "visitor")
+    with pytest.raises(ErasureRefusedError, match="stop it first"):
+        erasure.erase_run(str(running.id), "art17-1-a", "visitor")
+    assert "erasure_requested" not in kinds(running)
+    held = house.run(path("over_limit").read_bytes())
+    assert erasure.erase_run(str(held.id), "art17-1-a", "visitor").state == "done"
+    assert kinds(held)[-3:] == ["terminal", "erasure_requested", "erasure_done"]
+    assert bodies(held)[-3]["outcome"] == "killed"
+
+
+@pytest.mark.parametrize("reason", ["", "art17-1-g", "because", "art17-1-a "])
+def test_reason_must_be_a_ground_of_the_article(house: House, reason: str) -> None:
+    run = house.new()
+    with pytest.raises(ErasureRefusedError, match="PII-010"):
+        erasure.erase_run(str(run.id), reason, "visitor")
+
+
+def test_damaged_run_can_be_erased_too(house: House) -> None:
+    run = paid(house)
+    sql(("UPDATE pipeline_run SET head = 'x' WHERE id = %s", (run.id.hex,)))
+    assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
+    assert kinds(run)[-3:] == ["integrity", "erasure_requested", "erasure_done"]
+    assert sightings(house) == []

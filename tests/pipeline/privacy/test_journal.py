@@ -1,0 +1,86 @@
+"""The erasure journal: refs alone, on the disk before anything is destroyed, never taken back."""
+
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from pipeline.evidence.fsck.audit import audit
+from pipeline.models import Secret
+from pipeline.privacy import crypto_shred, erasure, journal
+from tests.pipeline.house import House, failing_once
+from tests.pipeline.privacy.test_erasure import found, paid
+
+LINE = re.compile(r"vault://secret/[0-9a-f-]{36}")
+ONE = "vault://secret/00000000-0000-4000-8000-000000000001"
+TWO = "vault://secret/00000000-0000-4000-8000-000000000002"
+
+
+def file_of(house: House) -> Path:
+    """Where the journal lies."""
+    return house.folder / "signer" / "erased"
+
+
+def test_it_holds_refs_and_nothing_else(house: House) -> None:
+    run = paid(house)
+    assert journal.refs() == frozenset()
+    done = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    data = file_of(house).read_bytes()
+    assert all(LINE.fullmatch(each) for each in data.decode().splitlines())
+    assert {*done.refs} <= journal.refs()
+    assert found("journal", data) == []
+    assert str(run.id).encode() not in data
+    assert stat.S_IMODE(file_of(house).stat().st_mode) == 0o600
+
+
+def test_it_names_the_staging_copy_that_an_older_backup_holds(house: House) -> None:
+    run = paid(house)
+    staging = Secret.objects.get(run=run, staging=True, slot="staging").ref
+    seller = Secret.objects.get(run=run, slot="seller").ref
+    erasure.erase_ref(seller, "art17-1-a", "visitor")
+    assert journal.refs() == {staging, seller}
+
+
+def test_it_is_written_before_anything_is_destroyed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = paid(house)
+    stopped = failing_once(crypto_shred.destroy, KeyboardInterrupt())
+    monkeypatch.setattr(crypto_shred, "destroy", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    living = {*house.wrapped_keys()}
+    assert living
+    assert living <= journal.refs()
+
+
+def test_nothing_is_destroyed_where_it_cannot_be_written(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = paid(house)
+    before = house.wrapped_keys()
+    monkeypatch.setattr(journal, "record", failing_once(journal.record, OSError(28, "full")))
+    with pytest.raises(OSError, match="full"):
+        erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert house.wrapped_keys() == before
+    assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
+    assert {*before} <= journal.refs()
+
+
+def test_a_line_that_a_crash_cut_off_spoils_no_other(house: House) -> None:
+    journal.record([ONE])
+    with file_of(house).open("ab") as opened:
+        opened.write(TWO[:20].encode())
+    journal.record([TWO])
+    assert journal.refs() == {ONE, TWO}
+
+
+def test_fsck_says_what_can_be_read_again(house: House) -> None:
+    run = paid(house)
+    seller = Secret.objects.get(run=run, slot="seller").ref
+    journal.record([seller])
+    (bad,) = audit().damage
+    assert (bad.code, bad.run, bad.explained) == ("PII-013", str(run.id), False)
+    assert seller in bad.text
+    assert "run manage.py restore" in bad.text

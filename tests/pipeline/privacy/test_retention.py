@@ -1,0 +1,138 @@
+"""A document that a law keeps: its erasure is refused until a date, and sealed once a request."""
+
+import os
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from config.environment import retention_days
+from nanovm_core.core import lifecycle as life
+from pipeline import clock
+from pipeline.errors import ErasureRefusedError
+from pipeline.evidence.fsck.audit import audit
+from pipeline.models import Run, Secret
+from pipeline.privacy import erasure, retention
+from pipeline.runtime import api
+from pipeline.vault import secret_store
+from samples import path
+from tests.pipeline.house import House, bodies, kinds
+from tests.pipeline.privacy.test_erasure import CANARIES, paid, sightings
+
+DAYS = 3_650
+
+
+@pytest.fixture
+def kept(house: House, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A paid run, where documents are kept for ten years."""
+    monkeypatch.setattr(settings, "NANOVM_RETENTION", DAYS)
+    return paid(house)
+
+
+def later(monkeypatch: pytest.MonkeyPatch, at_ms: int) -> None:
+    """Let it be this time."""
+    monkeypatch.setattr(erasure, "now_ms", lambda: at_ms)
+    monkeypatch.setattr(retention, "now_ms", lambda: at_ms)
+
+
+def refused(run: Run, reason: str = "art17-1-a") -> ErasureRefusedError:
+    """The refusal of an erasure of the whole run."""
+    with pytest.raises(ErasureRefusedError) as raised:
+        erasure.erase_run(str(run.id), reason, "visitor")
+    return raised.value
+
+
+def test_it_is_off_unless_set(house: House) -> None:
+    assert settings.NANOVM_RETENTION == 0
+    run = paid(house)
+    assert retention.of(str(run.id)) is None
+    assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
+
+
+def test_refusal_names_the_date_and_is_sealed_once_a_request(house: House, kept: Run) -> None:
+    error = refused(kept)
+    until_ms = kept.created_ms + DAYS * 86_400_000
+    found = retention.of(str(kept.id))
+    assert found is not None
+    assert (found.until_ms, found.days) == (until_ms, DAYS)
+    assert error.code == "PII-012"
+    assert found.until in error.text
+    assert "Art. 17(3)(b)" in error.text
+    assert refused(kept).text == error.text
+    assert kinds(kept)[-1] == "erasure_refused"
+    assert kinds(kept).count("erasure_refused") == 1
+    refused(kept, "art17-1-b")
+    assert kinds(kept).count("erasure_refused") == 2
+    sealed = bodies(kept)[-1]
+    assert (sealed["rule"], sealed["in"]["reason"]) == ("PII-012", "art17-1-b")
+    assert sealed["out"] == {"ground": "art17-3-b", "until_ms": until_ms}
+    assert "erasure_requested" not in kinds(kept)
+    seller = Secret.objects.get(run=kept, slot="seller")
+    assert secret_store.read(seller.ref) == CANARIES["seller"]
+    assert audit().damage == ()
+
+
+def test_other_values_of_the_run_may_go(house: House, kept: Run) -> None:
+    seller = Secret.objects.get(run=kept, slot="seller").ref
+    assert erasure.erase_ref(seller, "art17-1-a", "visitor").state == "done"
+    document = Secret.objects.get(run=kept, slot="document").ref
+    with pytest.raises(ErasureRefusedError, match="PII-012"):
+        erasure.erase_ref(document, "art17-1-a", "visitor")
+
+
+def test_a_run_that_waits_is_not_stopped_for_a_refused_erasure(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "NANOVM_RETENTION", DAYS)
+    held = house.run(path("over_limit").read_bytes())
+    refused(held)
+    held.refresh_from_db()
+    assert held.state == life.APPROVAL
+    api.approve(str(held.id), "operator")
+    assert house.drive(held).state == life.COMPLETED
+
+
+def test_at_the_last_millisecond_it_is_kept_and_at_the_next_it_goes(
+    house: House, kept: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until_ms = kept.created_ms + DAYS * 86_400_000
+    later(monkeypatch, until_ms - 1)
+    refused(kept)
+    later(monkeypatch, until_ms)
+    assert retention.of(str(kept.id)) is None
+    assert erasure.erase_run(str(kept.id), "art17-1-a", "visitor").state == "done"
+    assert sightings(house) == []
+    assert clock.now_ms() < until_ms
+
+
+def test_what_is_erased_already_stays_erased(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = paid(house)
+    done = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    monkeypatch.setattr(settings, "NANOVM_RETENTION", DAYS)
+    assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").to_json() == done.to_json()
+
+
+def test_the_row_s_date_moves_nothing(house: House, kept: Run) -> None:
+    Run.objects.filter(id=kept.id).update(created_ms=1)
+    assert refused(kept).code == "PII-012"
+
+
+def test_command_exits_with_3(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = paid(house)
+    monkeypatch.setitem(os.environ, "NANOVM_RETENTION", str(DAYS))
+    done = house.command("erase", "--run", run.code, "--reason", "art17-1-a", stripe=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "PII-012" in done.stderr
+    assert "kept until" in done.stderr
+    assert kinds(run)[-1] == "erasure_refused"
+
+
+@pytest.mark.parametrize(("text", "days"), [("", 0), ("0", 0), ("1", 1), ("36525", 36_525)])
+def test_days_are_a_number(text: str, days: int) -> None:
+    assert retention_days({"NANOVM_RETENTION": text}) == days
+
+
+@pytest.mark.parametrize("text", ["-1", "ten years", "1.5", "36526", "٣"])
+def test_other_settings_are_refused_in_a_sentence(text: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="NANOVM_RETENTION is"):
+        retention_days({"NANOVM_RETENTION": text})

@@ -1,0 +1,222 @@
+"""Authority around a run: revocation, signed warrants, operator's policies, shared budgets."""
+
+import json
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.errors import ProgramError, RefusedError
+from pipeline.errors import OutcomeUnknownError
+from pipeline.evidence.fsck.audit import audit
+from pipeline.models import Budget, Envelope, Run
+from pipeline.runtime import api, warrants
+from pipeline.steps import effects
+from pipeline.store import workspaces
+from tests.pipeline.house import House, bodies, invoice, payments, reason, snapshot, succeeded
+
+PAY = "stripe.create_payment_intent"
+POLICY = """
+v = "nanovm-policy/1"
+name = "tried"
+%s
+
+[[budgets]]
+scope = "%s"
+unit = "money"
+max = %d
+
+[[rules]]
+id = "any"
+at = "authorize"
+outcome = "allow"
+tools = ["stripe.create_payment_intent"]
+when = "$proposal.amount_minor > 0"
+why = "Any amount."
+"""
+CALM = """
+[[windows]]
+name = "calls"
+counts = "calls"
+within_ms = 3_600_000
+
+[[rules]]
+id = "calm-down"
+at = "authorize"
+outcome = "hold"
+approvable = true
+when = "$history.calls > 1"
+why = "More than one payment within the hour."
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The operator's policy file, in force from the first word written to it."""
+    file = tmp_path / "policy.toml"
+    monkeypatch.setattr(settings, "NANOVM_POLICY", file)
+    file.write_text(POLICY % ("", "workspace", 100_000_000))
+    return file
+
+
+def paused_before(house: House, step: str) -> Run:
+    """A run that was stepped up to a step, and stands before it."""
+    run = house.new(stepping=True)
+    api.start(str(run.id), "visitor")
+    while house.drive(run).step != step:
+        api.step(str(run.id), "visitor")
+    return run
+
+
+def test_a_revoked_grant_stops_what_is_not_begun_and_is_sealed_once(house: House) -> None:
+    run, other = paused_before(house, "propose"), house.new()
+    grant = warrants.revoke(str(run.workspace_id), PAY, "operator")
+    assert warrants.revoke(str(run.workspace_id), PAY, "operator") == grant
+    (sealed,) = Envelope.objects.filter(run="log", kind="capability")
+    assert sealed.workspace_id == run.workspace_id
+    api.resume(str(run.id), "visitor")
+    house.drive(run)
+    assert (run.state, reason(run)) == (life.FAILED, "FSM-005")
+    refused = [body["rule"] for body in bodies(run) if body["kind"] == "refused"]
+    assert refused == ["CAP-008"] * 3
+    api.start(str(other.id), "visitor")
+    assert house.drive(other).state == life.COMPLETED
+    assert audit().damage == ()
+
+
+def test_a_grant_revoked_before_the_charge_is_not_charged(house: House) -> None:
+    run = paused_before(house, "charge")
+    warrants.revoke(str(run.workspace_id), PAY, "operator")
+    api.resume(str(run.id), "visitor")
+    house.drive(run)
+    assert (run.state, reason(run)) == (life.FAILED, "CAP-008")
+    assert payments(run) == []
+
+
+def test_a_tool_that_nobody_granted_cannot_be_revoked(house: House) -> None:
+    workspace = workspaces.create()
+    with pytest.raises(RefusedError) as caught:
+        warrants.revoke(str(workspace.id), "wire_transfer", "operator")
+    assert caught.value.code == "CAP-001"
+
+
+def work(house: House) -> effects.Work:
+    """The charge, taken in hand with its signed warrant."""
+    run = house.new(stepping=True)
+    api.start(str(run.id), "visitor")
+    while house.drive(run).step != "charge":
+        api.step(str(run.id), "visitor")
+    api.resume(str(run.id), "visitor")
+    begun = api.begin_effect(str(run.id))
+    assert begun is not None
+    return effects.Work(
+        run=begun.run,
+        program=begun.program,
+        slots=begun.slots,
+        effect=begun.effect,
+        begun_before=False,
+        token=begun.token,
+    )
+
+
+def test_an_adapter_pays_under_a_whole_token_for_this_very_call_alone(house: House) -> None:
+    good = work(house)
+    more = good.effect._replace(args={**good.effect.args, "amount_minor": 1})
+    broken = bytes([good.token[0] ^ 1]) + good.token[1:]
+    for changed, code in (
+        ({"token": b""}, "CAP-022"),
+        ({"token": broken}, "CAP-022"),
+        ({"effect": more}, "CAP-020"),
+    ):
+        fields = {name: getattr(good, name) for name in good.__slots__}
+        with pytest.raises(OutcomeUnknownError) as caught:
+            effects.perform(effects.Work(**{**fields, **changed}))
+        assert caught.value.code == code
+    assert payments(good.run) == []
+    warrants.revoke(str(good.run.workspace_id), PAY, "operator")
+    with pytest.raises(OutcomeUnknownError) as caught:
+        effects.perform(good)
+    assert caught.value.code == "CAP-008"
+    assert payments(good.run) == []
+
+
+def test_a_policy_is_in_force_for_new_runs_without_a_restart(house: House, policy: Path) -> None:
+    old = house.new(invoice("Total  EUR 20,000.00"))
+    held = POLICY.replace('outcome = "allow"', 'outcome = "deny"')
+    policy.write_text(held % ("", "workspace", 100_000_000))
+    new = house.run(workspace=old.workspace)
+    assert (new.state, reason(new)) == (life.FAILED, "FSM-005")
+    api.start(str(old.id), "visitor")
+    assert house.drive(old).state == life.COMPLETED
+    assert old.policy_hash != new.policy_hash
+    assert audit().damage == ()
+
+
+@pytest.mark.parametrize("text", ["", "v = 1", POLICY % ('lifts = ["payable"]', "workspace", 1)])
+def test_a_broken_policy_begins_nothing_and_falls_back_to_nothing(
+    house: House, policy: Path, text: str
+) -> None:
+    run = house.new()
+    policy.write_text(text)
+    with pytest.raises(ProgramError) as caught:
+        house.new(workspace=run.workspace)
+    assert caught.value.code in ("PRG-001", "PRG-003", "PRG-005")
+    assert Run.objects.count() == 1
+    api.start(str(run.id), "visitor")
+    assert house.drive(run).state == life.COMPLETED
+
+
+def test_a_window_counts_the_calls_of_the_whole_workspace(house: House, policy: Path) -> None:
+    policy.write_text(POLICY % (CALM, "workspace", 100_000_000))
+    first = house.run()
+    second = house.run(workspace=first.workspace)
+    third = house.run()
+    assert [run.state for run in (first, third)] == [life.COMPLETED] * 2
+    assert (second.state, snapshot(second).held_by) == (life.APPROVAL, "calm-down")
+    api.approve(str(second.id), "operator")
+    assert house.drive(second).state == life.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("scope", "shared"), [("workspace", False), ("agent", False), ("global", True)]
+)
+def test_what_several_runs_share_is_never_overdrawn(
+    house: House, policy: Path, scope: str, shared: bool
+) -> None:
+    policy.write_text(POLICY % ("", scope, 20_000))
+    first = house.run()
+    beside = house.run(workspace=first.workspace)
+    elsewhere = house.run()
+    assert succeeded(first) == [(12_000, "eur")]
+    assert (beside.state, reason(beside)) == (life.EXHAUSTED, "BUD-001")
+    assert elsewhere.state == (life.EXHAUSTED if shared else life.COMPLETED)
+    spent = {(row.owner, row.account): row.spent for row in Budget.objects.all()}
+    assert sorted(spent.values()) == ([12_000] if shared else [12_000, 12_000])
+
+
+def test_the_commands_judge_test_and_revoke(house: House, tmp_path: Path) -> None:
+    first = house.new()
+    line = {"id": "a", "tool": "wire_transfer", "args": {}}
+    (tmp_path / "lines.jsonl").write_text(json.dumps(line) + "\n")
+    judged = house.command(
+        "judge",
+        "--program",
+        "pipeline/invoice_payment.toml",
+        "--proposals",
+        str(tmp_path / "lines.jsonl"),
+    )
+    assert (judged.returncode, json.loads(judged.stdout)["rule"]) == (0, "CAP-001")
+    tested = house.command("policy", "test", "pipeline/policies/default.toml")
+    assert (tested.returncode, "6 of 6" in tested.stdout) == (0, True)
+    bad = (tmp_path / "bad.toml").absolute()
+    bad.write_text(Path("pipeline/policies/default.toml").read_text().replace("1000000", "5"))
+    assert house.command("policy", "test", str(bad)).returncode == 1
+    missing = house.command("policy", "test", str(tmp_path / "none.toml"))
+    assert (missing.returncode, "Traceback" in missing.stderr) == (2, False)
+    other = house.new(workspace=workspaces.create())
+    several = house.command("revoke", PAY)
+    assert (several.returncode, other.workspace.origin in several.stderr) == (2, True)
+    revoked = house.command("revoke", PAY, "--workspace", first.workspace.origin)
+    assert revoked.returncode == 0
+    assert Envelope.objects.filter(kind="capability").count() == 1

@@ -1,0 +1,112 @@
+"""Commits that several jobs share: all of them or each by itself, and never half a one."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from nanovm_core.core.events import RunStarted
+from pipeline.clock import now_ms
+from pipeline.entropy import uuid7
+from pipeline.evidence.fsck.audit import audit
+from pipeline.models import Envelope, Run, Workspace
+from pipeline.runtime import create_run, decide, group_commit
+from pipeline.runtime.group_commit import Job, committed, committed_all
+from pipeline.runtime.transaction import Commit
+from pipeline.store import programs, sql, workspaces
+from tests.pipeline.house import House
+
+
+def making(workspace: Workspace) -> Job[create_run.Made]:
+    """A run that is to be made over nothing: its genesis is all that counts here."""
+    new = create_run.NewRun(
+        workspace=workspace,
+        program=programs.shipped_program(),
+        policy=programs.policy_source(),
+        slots={"payment_method": "pm_card_visa"},
+        model="faithful",
+    )
+    return create_run.making(new, uuid7())
+
+
+def test_jobs_share_a_commit_and_one_that_fails_spoils_no_other(house: House) -> None:
+    workspace, tried = workspaces.create(), list[Commit]()
+
+    def fail(commit: Commit) -> create_run.Made:
+        tried.append(commit)
+        raise ZeroDivisionError
+
+    bad = Job(fail, logs=(workspace.id,))
+    jobs = [making(workspace), bad, making(workspace)]
+    committed_all(jobs)
+    made = {jobs[0].outcome().run.id, jobs[2].outcome().run.id}
+    assert {run.id for run in Run.objects.all()} == made
+    assert len(tried) == 2  # once with the others, once by itself
+    with pytest.raises(ZeroDivisionError):
+        bad.outcome()
+    seqs = Envelope.objects.order_by("seq").values_list("seq", flat=True)
+    assert list(seqs) == [0, 1, 2]
+    assert audit().exit_status == 0
+
+
+def test_nothing_is_written_of_a_run_that_changed_under_its_lock(house: House) -> None:
+    run = committed(making(workspaces.create())).run
+    before = Envelope.objects.count()
+
+    def changed(commit: Commit) -> None:
+        held = commit.held[run.id]
+        decide.fed(commit, held, [RunStarted(at_ms=now_ms())])
+        sql.change("UPDATE pipeline_run SET length = 7 WHERE id = %s", (sql.key(run.id),))
+
+    with pytest.raises(RuntimeError, match="changed under its lock"):
+        committed(Job(changed, runs=(run.id,)))
+    assert Envelope.objects.count() == before
+    assert Run.objects.get(id=run.id).length == 1
+    assert audit().exit_status == 0
+
+
+class EndedError(BaseException):
+    """The thread that commits for all is told to end."""
+
+
+def test_who_waits_for_a_thread_that_is_ended_is_told(house: House) -> None:
+    began, queued = Event(), Event()
+
+    def slow(_: Commit) -> str:
+        began.set()
+        assert queued.wait(30)
+        return "slow"
+
+    def ended(_: Commit) -> str:
+        raise EndedError
+
+    def fine(_: Commit) -> str:
+        return "fine"
+
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(alone, slow)
+        assert began.wait(30)
+        behind = [waits(threads, work, number) for number, work in enumerate((ended, fine), 1)]
+        queued.set()
+        assert first.result(30) == "slow"
+        for each in behind:  # they shared the commit that was broken off
+            assert isinstance(each.exception(30), EndedError)
+    assert committed(Job(lambda _: "goes on")) == "goes on"
+
+
+def alone(work: Callable[[Commit], str]) -> str:
+    try:
+        return committed(Job(work))
+    finally:
+        connection.close()
+
+
+def waits(threads: ThreadPoolExecutor, work: Callable[[Any], str], number: int) -> Future[str]:
+    """A job in line on a thread of its own, once so many wait."""
+    future = threads.submit(alone, work)
+    while len(group_commit._hall.waiting) < number:
+        assert not future.done()
+    return future

@@ -1,0 +1,325 @@
+"""An effect happens once: after crashes, redeliveries, dead leases and late warrants."""
+
+import pytest
+from django.db import OperationalError
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.events import EffectDone, EffectUnknown
+from nanovm_core.core.messages import Reservation
+from pipeline.clock import now_ms
+from pipeline.errors import OutcomeUnknownError, TransientError
+from pipeline.models import AdapterCall, Envelope, Lease, Outbox, Run
+from pipeline.runtime import api
+from pipeline.steps import effects
+from pipeline.steps.charge import gateway
+from pipeline.store import leases
+from pipeline.worker import drive, tasks
+from tests.pipeline.house import (
+    House,
+    bodies,
+    failing_once,
+    payments,
+    reason,
+    snapshot,
+    sql,
+    succeeded,
+)
+
+PAY = "stripe.create_payment_intent"
+ONE = [(12_000, "eur")]
+
+
+class CrashError(BaseException):
+    """The process is gone: nothing catches it."""
+
+
+def to_charge(house: House) -> Run:
+    """A run that owes its charge and has not begun it."""
+    run = house.new(stepping=True)
+    api.start(str(run.id), "visitor")
+    while house.drive(run).step != "charge":
+        api.step(str(run.id), "visitor")
+    api.resume(str(run.id), "visitor")
+    return run
+
+
+def crash_after_payment(house: House, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run whose worker died between Stripe's answer and the commit of it."""
+    run = to_charge(house)
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "answer", failing_once(api.answer, CrashError()))
+        with pytest.raises(CrashError):
+            drive.drive(str(run.id))
+    assert succeeded(run) == ONE
+    assert Outbox.objects.get(run=run, done_ms=None).begun_ms is not None
+    return run
+
+
+def test_driving_and_delivering_again_pays_nothing_more(house: House) -> None:
+    run = house.run()
+    before = Envelope.objects.filter(run=str(run.id)).count()
+    for _ in range(3):
+        house.drive(run)
+        tasks.deliver(str(run.id), run.program_hash)
+        api.start(str(run.id), "visitor")
+        api.resume(str(run.id), "visitor")
+    assert succeeded(run) == ONE
+    assert len(payments(run)) == 1
+    ignored = [body for body in bodies(run) if body["kind"] == "ignored"]
+    assert [body["state"]["event"] for body in ignored] == [
+        "DeliveryReceived",
+        "RunStarted",
+        "ResumeRequested",
+    ]
+    assert Envelope.objects.filter(run=str(run.id)).count() == before + 3
+    assert {each.kind: each.count for each in run.absorbed.all()} == {
+        "DeliveryReceived": 2,
+        "RunStarted": 2,
+        "ResumeRequested": 2,
+    }
+
+
+def test_crash_between_payment_and_commit_leads_to_one_payment(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = crash_after_payment(house, monkeypatch)
+    posted = AdapterCall.objects.filter(run=run, tool=PAY).count()
+    with monkeypatch.context() as patch:
+        patch.setattr(gateway, "_post", refuse_post)
+        house.drive(run)
+    assert run.state == life.COMPLETED
+    assert posted == 1
+    assert succeeded(run) == ONE
+
+
+def refuse_post(_: gateway.Charge) -> None:
+    """A payment that must be found in the list is not made again."""
+    raise AssertionError("a second POST")
+
+
+def test_crash_and_lost_list_pays_once_by_the_same_key(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = crash_after_payment(house, monkeypatch)
+    monkeypatch.setattr(gateway, "_find", lambda _: None)
+    house.drive(run)
+    assert run.state == life.COMPLETED
+    assert succeeded(run) == ONE
+    assert len(payments(run)) == 1
+
+
+def test_warrant_that_ran_out_over_a_crash_asks_a_person_and_never_pays_twice(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = crash_after_payment(house, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(effects, "now_ms", lambda: now_ms() + 3_600_000)
+        house.drive(run)
+    assert (run.state, reason(run)) == (life.APPROVAL, "CAP-021")
+    api.approve(str(run.id), "operator")
+    house.drive(run)
+    assert run.state == life.COMPLETED
+    assert len(payments(run)) == 1
+    keys = {body.get("idempotency_key") for body in bodies(run) if body.get("step") == "charge"}
+    assert len(keys - {None}) == 1
+
+
+def test_warrant_that_ran_out_before_the_call_waits_for_a_person_and_keeps_its_key(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = to_charge(house)
+    late = [3_600_000]
+    monkeypatch.setattr(effects, "now_ms", lambda: now_ms() + (late.pop() if late else 0))
+    house.drive(run)
+    assert (run.state, reason(run)) == (life.APPROVAL, "CAP-021")
+    assert succeeded(run) == []
+    api.approve(str(run.id), "visitor")
+    assert house.drive(run).state == life.COMPLETED
+    assert succeeded(run) == ONE
+    keys = {b["idempotency_key"] for b in bodies(run) if b.get("tool") == PAY}
+    assert len(keys) == 1
+
+
+def test_lost_mark_of_a_begun_charge_never_pays_twice(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database writer hides that the charge was begun; its warrant has run out meanwhile."""
+    run = crash_after_payment(house, monkeypatch)
+    Lease.objects.all().delete()
+    sql(
+        ("UPDATE pipeline_outbox SET begun_ms = NULL WHERE run_id = %s", [run.id.hex]),
+        ("DELETE FROM pipeline_adaptercall WHERE run_id = %s", [run.id.hex]),
+    )
+    late = [3_600_000]
+    monkeypatch.setattr(effects, "now_ms", lambda: now_ms() + (late.pop() if late else 0))
+    house.drive(run)
+    assert run.state == life.APPROVAL
+    api.approve(str(run.id), "visitor")
+    assert house.drive(run).state == life.COMPLETED
+    assert succeeded(run) == ONE
+
+
+def test_outbox_row_that_was_deleted_is_put_back(house: House) -> None:
+    run = to_charge(house)
+    sql(("DELETE FROM pipeline_outbox WHERE run_id = %s AND done_ms IS NULL", [run.id.hex]))
+    assert tasks.stranded() == [str(run.id)]
+    tasks.deliver(str(run.id), run.program_hash)
+    assert house.drive(run).state == life.COMPLETED
+    assert succeeded(run) == ONE
+
+
+def test_key_older_than_stripe_remembers_is_never_sent_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charge = gateway.Charge(
+        key="0" * 64,
+        run="nobody",
+        code="AAAA-00",
+        amount_minor=5_000,
+        currency="EUR",
+        payment_method="pm_card_visa",
+        intent_ms=now_ms(),
+    )
+    monkeypatch.setattr(gateway, "_post", refuse_post)
+    late = charge.intent_ms + gateway.KEY_LIFE_MS
+    with pytest.raises(OutcomeUnknownError, match="STR-004"):
+        gateway.pay(charge, begun_before=True, at_ms=late)
+    with pytest.raises(AssertionError, match="a second POST"):
+        gateway.pay(charge, begun_before=True, at_ms=late - 1)
+
+
+@pytest.mark.parametrize(("living", "drives"), [(True, False), (False, True)])
+def test_lease_of_another_worker_counts_while_it_lives(
+    house: House, living: bool, drives: bool
+) -> None:
+    run = to_charge(house)
+    until = now_ms() + (60_000 if living else -1)
+    lease = Lease.objects.filter(run=run)
+    lease.update(holder="another worker", until_ms=until, absorbed=0)
+    assert drive.drive(str(run.id)) is drives
+    assert (succeeded(run) == ONE) is drives
+    assert lease.get().absorbed == (0 if drives else 1)
+
+
+def test_lost_lease_stops_the_worker_that_lost_it(house: House) -> None:
+    run = to_charge(house)
+    _, mine = api.take(str(run.id))
+    assert mine is not None
+    assert api.take(str(run.id)) == (False, None)
+    Lease.objects.filter(run=run).update(until_ms=0)
+    _, theirs = api.take(str(run.id))
+    assert theirs is not None
+    assert (theirs.holder != mine.holder, theirs.before) == (True, True)
+    assert not leases.renew(str(run.id), mine.holder)
+    leases.release(str(run.id), mine.holder)
+    late = api.answer(mine, EffectDone(at_ms=now_ms(), key=mine.effect.key), (), "late")
+    assert late.decision.refusal is not None
+    assert (late.decision.refusal.code, late.work) == ("FSM-012", None)
+    assert Lease.objects.get(run=run).holder == theirs.holder
+
+
+def test_silent_outside_is_asked_again_later_and_then_a_person(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object, **__: object) -> None:
+        raise TransientError("STR-004", "Stripe could not be reached; trying again.")
+
+    run = to_charge(house)
+    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
+    monkeypatch.setattr(gateway, "pay", silent)
+    house.drive(run)
+    assert (run.state, reason(run)) == (life.APPROVAL, "STR-004")
+    tried = AdapterCall.objects.filter(run=run, tool=PAY)
+    assert tried.count() == drive.TRIES_MAX
+    assert {each.outcome for each in tried} == {"TransientError"}
+    monkeypatch.undo()
+
+
+def test_step_that_breaks_ends_its_run_and_nothing_else(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: effects.Work) -> effects.Answer:
+        raise ZeroDivisionError("with something personal in it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, "vault.split": broken})
+        run = house.run()
+    assert (run.state, reason(run)) == (life.FAILED, "RUN-001")
+    assert "personal" not in str(bodies(run))
+    assert house.run(workspace=run.workspace).state == life.COMPLETED
+
+
+@pytest.mark.parametrize("step", ["vault.split", PAY])
+def test_database_that_is_away_within_a_step_fails_nothing(
+    house: House, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A connection that is cut, or a lock that is not got: the effect is owed as before."""
+    lost = failing_once(effects.ADAPTERS[step], OperationalError("server closed the connection"))
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    monkeypatch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, step: lost})
+    with pytest.raises(OperationalError):
+        house.drive(run)
+    assert Lease.objects.get(run=run).holder == ""
+    assert house.drive(run).state == life.COMPLETED
+    assert succeeded(run) == ONE
+
+
+def test_charge_that_breaks_waits_for_a_person(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = to_charge(house)
+    with monkeypatch.context() as patch:
+        patch.setattr(gateway, "pay", failing_once(gateway.pay, ZeroDivisionError()))
+        house.drive(run)
+    assert (run.state, reason(run)) == (life.APPROVAL, "RUN-001")
+    assert Reservation("workspace/EUR", 12_000) in snapshot(run).reserved
+
+
+def test_answer_that_the_kernel_refuses_ends_the_run_instead_of_looping(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forging(work: effects.Work) -> effects.Answer:
+        return effects._done(work, {"amount_minor": 1}, {})
+
+    monkeypatch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, "document.receive": forging})
+    run = house.run()
+    assert (run.state, reason(run)) == (life.FAILED, "RUN-001")
+    assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["FSM-007"]
+
+
+def test_forged_result_is_refused_and_the_payment_still_made(house: House) -> None:
+    run = to_charge(house)
+    key = Outbox.objects.get(run=run, done_ms=None).key
+    forged = EffectDone(at_ms=now_ms(), key=key, out={"payment_status": "succeeded"})
+    for holder in ("", "somebody"):
+        decision = api.submit(str(run.id), [forged], holder=holder)
+        assert decision.refusal is not None
+        assert decision.refusal.code == "FSM-012"
+    assert succeeded(run) == []
+    house.drive(run)
+    assert succeeded(run) == ONE
+
+
+def test_forged_outbox_row_is_taken_out_and_never_done(house: House) -> None:
+    run = to_charge(house)
+    forged = Outbox.objects.get(run=run, done_ms=None)
+    forged.key, forged.attempt = "f" * 64, 9
+    forged.save(force_insert=True)
+    house.drive(run)
+    assert succeeded(run) == ONE
+    assert not AdapterCall.objects.filter(key="f" * 64).exists()
+    assert not Outbox.objects.filter(key="f" * 64).exists()
+
+
+def test_unknown_outcome_that_is_declined_keeps_the_money_reserved(house: House) -> None:
+    run = to_charge(house)
+    key = Outbox.objects.get(run=run, done_ms=None).key
+    _, work = api.take(str(run.id))
+    assert work is not None
+    unknown = EffectUnknown(at_ms=now_ms(), key=key, code="STR-004", text="?")
+    api.submit(str(run.id), [unknown], holder=work.holder)
+    ended = api.decline(str(run.id), "operator").snapshot
+    assert (ended.state, ended.reason and ended.reason[0]) == (life.FAILED, "POL-023")
+    budget = run.workspace.budgets.get(account="workspace/EUR")
+    assert (budget.reserved, budget.spent) == (12_000, 0)

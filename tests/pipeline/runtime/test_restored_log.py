@@ -1,0 +1,77 @@
+"""A run of a log that a restore closed: whatever is asked of it is refused, and nothing is done."""
+
+from collections.abc import Callable
+
+import pytest
+
+from nanovm_core.core.messages import Decision
+from nanovm_core.errors import RefusedError
+from pipeline.models import Absorbed, Envelope, Outbox, Run, Workspace
+from pipeline.runtime import api, create_run
+from pipeline.store import workspaces
+from pipeline.worker import tasks
+from pipeline.worker.drive import drive, drive_patiently
+from samples import path
+from tests.pipeline.house import House, invoice, kinds, payments
+
+ASKED: dict[str, Callable[[str], Decision]] = {
+    "start": lambda run: api.start(run, "visitor"),
+    "pause": lambda run: api.pause(run, "visitor"),
+    "resume": lambda run: api.resume(run, "visitor"),
+    "step": lambda run: api.step(run, "visitor"),
+    "approve": lambda run: api.approve(run, "visitor"),
+    "decline": lambda run: api.decline(run, "visitor"),
+    "wake": lambda run: api.wake(run, "visitor"),
+    "kill": lambda run: api.kill(run, "visitor"),
+    "propose": lambda run: api.propose(run, b"{}"),
+}
+
+
+def closed(run: Run) -> Run:
+    """The run, whose log another one goes on for."""
+    goes_on = workspaces.create()
+    Workspace.objects.filter(id=run.workspace_id).update(successor=goes_on)
+    run.refresh_from_db()
+    return run
+
+
+@pytest.fixture(params=["running", "held"])
+def run(house: House, request: pytest.FixtureRequest) -> Run:
+    """A run that owes its first effect, and one that waits for a person."""
+    if request.param == "held":
+        return closed(house.run(path("over_limit").read_bytes()))
+    begun = house.new()
+    api.start(str(begun.id), "visitor")
+    return closed(begun)
+
+
+@pytest.mark.parametrize("name", sorted(ASKED))
+def test_every_request_is_refused_and_seals_nothing(run: Run, name: str) -> None:
+    before = (kinds(run), run.head, Envelope.objects.count())
+    refusal = ASKED[name](str(run.id)).refusal
+    assert refusal is not None
+    assert refusal.code == "LOG-009"
+    run.refresh_from_db()
+    assert (kinds(run), run.head, Envelope.objects.count()) == before
+    assert name == "wake" or Absorbed.objects.filter(run=run).exists()
+
+
+def test_nobody_drives_it(run: Run) -> None:
+    before = kinds(run)
+    Outbox.objects.update(intent_ms=1)
+    Run.objects.update(deadline_ms=1)
+    assert str(run.id) not in tasks.stranded()
+    tasks.sweep()
+    tasks.deliver(str(run.id), run.program_hash)
+    assert drive(str(run.id))
+    drive_patiently(str(run.id))
+    assert api.begin_effect(str(run.id)) is None
+    assert kinds(run) == before
+    assert payments(run) == []
+
+
+def test_no_run_begins_in_its_log(run: Run) -> None:
+    with pytest.raises(RefusedError, match="LOG-009"):
+        create_run.create_run(run.workspace, invoice(), "invoice.pdf")
+    with pytest.raises(RefusedError, match="LOG-009"):
+        workspaces.seal(Workspace.objects.get(id=run.workspace_id), "budget", {}, actor="operator")

@@ -1,0 +1,178 @@
+"""Time: the kernel is told when a deadline is over, and decides; nobody else does."""
+
+import pytest
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.events import EffectWaiting
+from pipeline.clock import now_ms
+from pipeline.errors import FailedForNowError
+from pipeline.models import Lease, Outbox, Run
+from pipeline.runtime import api
+from pipeline.steps import effects
+from pipeline.steps.charge import gateway
+from pipeline.worker import drive, tasks
+from samples import path
+from tests.pipeline.clock import DAY_MS, HOUR_MS, Leap, leaping, with_backoff
+from tests.pipeline.house import (
+    House,
+    bodies,
+    failing_once,
+    kinds,
+    payments,
+    reason,
+    snapshot,
+    succeeded,
+)
+
+FOR_NOW = FailedForNowError("STR-001", "The card was declined (processing_error).")
+
+
+@pytest.fixture
+def leap(monkeypatch: pytest.MonkeyPatch) -> Leap:
+    """Move this process's clock on."""
+    return leaping(monkeypatch)
+
+
+def deliver(run: Run) -> Run:
+    """Take a queue message about the run, as a worker does."""
+    tasks.deliver(str(run.id), run.program_hash)
+    run.refresh_from_db()
+    return run
+
+
+def to_charge(house: House) -> Run:
+    """A run that owes its charge and has not begun it."""
+    run = house.new(stepping=True)
+    api.start(str(run.id), "visitor")
+    while house.drive(run).step != "charge":
+        api.step(str(run.id), "visitor")
+    api.resume(str(run.id), "visitor")
+    return run
+
+
+def test_attempt_waits_its_pause_and_the_sweep_finds_it_when_it_is_over(
+    house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
+) -> None:
+    with_backoff(monkeypatch, 60_000)
+    monkeypatch.setattr(gateway, "_post", failing_once(gateway._post, FOR_NOW))
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    drive.drive(str(run.id))
+    run.refresh_from_db()
+    assert run.state == life.IDLE
+    assert run.deadline_ms is not None
+    assert 60_000 <= run.deadline_ms - now_ms() + 5_000 <= 80_000
+    assert not Outbox.objects.filter(run=run, done_ms=None).exists()
+    assert (tasks.stranded(), drive.owes(str(run.id))) == ([], False)
+    drive.drive(str(run.id))
+    leap(80_000)
+    assert tasks.stranded() == [str(run.id)]
+    assert deliver(run).state == life.COMPLETED
+    assert (Run.objects.get(id=run.id).deadline_ms, tasks.stranded()) == (None, [])
+    assert succeeded(run) == [(12_000, "eur")]
+    keys = [body["idempotency_key"] for body in bodies(run) if body.get("step") == "charge"]
+    assert (len(keys), len({*keys})) == (4, 2)
+
+
+def test_program_says_how_many_attempts_there_are_and_a_queue_is_not_needed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_backoff(monkeypatch, 20)
+    run = house.run(payment_method="pm_card_chargeDeclinedProcessingError")
+    assert (run.state, reason(run)) == (life.FAILED, "STR-001")
+    tried = [body for body in bodies(run) if body["kind"] == "failed"]
+    assert [body["state"]["to"] for body in tried] == [life.IDLE, life.IDLE, life.ACTIVE]
+    assert len({body["idempotency_key"] for body in tried}) == 3
+    assert [each.status for each in payments(run)] == ["requires_payment_method"] * 3
+    assert run.workspace.budgets.get(account="workspace/EUR").reserved == 0
+
+
+def test_card_that_is_declined_for_good_is_not_tried_again(house: House) -> None:
+    run = house.run(payment_method="pm_card_chargeDeclined")
+    assert (run.state, len(payments(run))) == (life.FAILED, 1)
+
+
+def test_step_that_nobody_answers_in_time_fails(house: House, leap: Leap) -> None:
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    assert api.take(str(run.id))[1] is not None  # by a worker that is never heard of again
+    leap(HOUR_MS - 30_000)
+    assert deliver(run).state == life.COMPLETED  # it was still time
+    late = house.new()
+    api.start(str(late.id), "visitor")
+    assert api.take(str(late.id))[1] is not None
+    leap(HOUR_MS)
+    assert tasks.stranded() == [str(late.id)]
+    assert deliver(late).state == life.FAILED
+    assert reason(late) == "FSM-014"
+    assert payments(late) == []
+
+
+def test_payment_that_nobody_answered_for_a_day_asks_a_person_and_is_made_once(
+    house: House, leap: Leap
+) -> None:
+    run = to_charge(house)
+    leap(DAY_MS)
+    assert tasks.stranded() == [str(run.id)]
+    assert deliver(run).state == life.APPROVAL
+    assert (reason(run), payments(run)) == ("FSM-014", [])
+    assert tasks.stranded() == []
+    api.approve(str(run.id), "operator")
+    assert house.drive(run).state == life.COMPLETED
+    assert succeeded(run) == [(12_000, "eur")]
+
+
+def test_wait_for_an_answer_from_elsewhere_ends_in_time(
+    house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
+) -> None:
+    def waits(work: effects.Work) -> effects.Answer:
+        until_ms = now_ms() + 5_000
+        event = EffectWaiting(at_ms=now_ms(), key=work.effect.key, until_ms=until_ms)
+        return effects.Answer(event=event)
+
+    monkeypatch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, "vault.split": waits})
+    run = house.run()
+    assert (run.state, run.step) == (life.WAITING, "vault")
+    assert tasks.stranded() == []
+    leap(5_000)
+    assert tasks.stranded() == [str(run.id)]
+    assert deliver(run).state == life.FAILED
+    assert reason(run) == "FSM-014"
+    assert not Outbox.objects.filter(run=run, done_ms=None).exists()
+
+
+def test_clock_of_a_suspended_run_stands_still(house: House, leap: Leap) -> None:
+    held, paused = house.run(path("over_limit").read_bytes()), house.new()
+    api.start(str(paused.id), "visitor")
+    api.pause(str(paused.id), "visitor")
+    before = [kinds(held), kinds(paused)]
+    leap(30 * DAY_MS)
+    assert tasks.stranded() == []
+    assert [house.drive(held).deadline_ms, house.drive(paused).deadline_ms] == [None, None]
+    assert [kinds(held), kinds(paused)] == before
+    api.resume(str(paused.id), "visitor")
+    assert house.drive(paused).state == life.COMPLETED
+
+
+def test_worker_that_is_still_on_it_is_left_alone(house: House, leap: Leap) -> None:
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    assert api.take(str(run.id))[1] is not None
+    leap(HOUR_MS)
+    Lease.objects.filter(run=run).update(until_ms=now_ms() + 1_000)
+    assert tasks.stranded() == []
+    leap(1_001)
+    assert tasks.stranded() == [str(run.id)]
+
+
+def test_deadline_in_the_row_alone_moves_no_run(house: House) -> None:
+    """The column says whom to look at; what is over, the sealed snapshot says."""
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    before, deadline_ms = kinds(run), snapshot(run).deadline_ms
+    Outbox.objects.filter(run=run).update(due_ms=now_ms() + 2 * HOUR_MS)
+    Run.objects.filter(id=run.id).update(deadline_ms=1)
+    assert tasks.stranded() == [str(run.id)]
+    deliver(run)
+    assert (run.state, kinds(run), run.deadline_ms) == (life.ACTIVE, before, deadline_ms)
+    assert tasks.stranded() == []

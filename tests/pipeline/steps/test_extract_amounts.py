@@ -1,0 +1,160 @@
+"""Printed amounts and ISO 4217: read exactly, or not at all."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.steps.extract import ExtractionError
+from pipeline.steps.extract.currencies import (
+    AMOUNT_MINOR_MAX,
+    DECIMALS,
+    decimal_text,
+    minor_units,
+)
+from pipeline.steps.extract.page_text.amounts import (
+    Separator,
+    amounts_in,
+    decimal_separator,
+)
+
+LOCALES: list[tuple[str, Separator]] = [
+    (",", "."),
+    (".", ","),
+    (" ", ","),
+    ("\u00a0", ","),
+    ("\u202f", ","),
+    ("'", "."),
+    ("’", "."),
+    ("", "."),
+    ("", ","),
+]
+
+
+def written(value: Decimal, group: str, point: str) -> str:
+    return f"{value:,.2f}".replace(",", "\0").replace(".", point).replace("\0", group)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "mark"),
+    [
+        ("Kč 12.100,-", "12100", "kč"),
+        ("$4.11", "4.11", "$"),
+        ("€ -9,32", "-9.32", "€"),
+        ("-529,87", "-529.87", None),
+        ("571,04 €", "571.04", "€"),
+        ("50,00-", "-50.00", None),
+        ("(12.00)", "-12.00", None),
+        ("−5,00 EUR", "-5.00", "eur"),
+        ("99.00 CR", "-99.00", None),
+        ("CHF 1’234.50", "1234.50", "chf"),
+        ("49.-", "49", None),
+        ("1,00,000.00 INR", "100000.00", "inr"),
+        ("12.50USD", "12.50", "usd"),
+        ("R$ 1.000,00", "1000.00", "r$"),
+    ],
+)
+def test_amount_keeps_sign_and_currency(text: str, value: str, mark: str | None) -> None:
+    (amount,) = amounts_in(text)
+    assert amount.value("") == Decimal(value)
+    assert amount.mark == mark
+    assert amount.firm
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["05.03.2016", "2016-03-05", "21 %", "19%", "v1.2.3", "10:30", "3/4", "DE123456789", "#17"],
+)
+def test_what_is_no_amount_is_not_read_as_one(text: str) -> None:
+    assert [amount for amount in amounts_in(text) if amount.firm] == []
+
+
+def test_each_of_two_amounts_keeps_its_own_currency() -> None:
+    first, second = amounts_in("GBP  163,16 EUR  183,14")
+    assert (first.mark, second.mark) == ("gbp", "eur")
+
+
+def test_three_digits_after_a_lone_separator_are_thousands_unless_something_speaks_against_it() -> (
+    None
+):
+    (amount,) = amounts_in("EUR 1.284")
+    assert amount.value(",") == amount.value("") == Decimal(1284)
+    assert amount.value(".") is None
+    assert amount.value("", decimals=3) is None
+
+
+@settings(derandomize=True, max_examples=300)
+@given(st.integers(0, 10**11), st.sampled_from(LOCALES), st.sampled_from(["", "EUR ", "€", "£ "]))
+def test_what_a_locale_writes_is_read_back(
+    cents: int, locale: tuple[str, Separator], mark: str
+) -> None:
+    group, point = locale
+    value = Decimal(cents).scaleb(-2)
+    (amount,) = amounts_in(mark + written(value, group, point))
+    assert amount.value(point) == value
+    assert amount.value("") == value
+
+
+@settings(derandomize=True, max_examples=200)
+@given(st.integers(1, 10**11), st.sampled_from(LOCALES), st.sampled_from(["-{}", "{}-", "({})"]))
+def test_a_minus_is_never_lost(cents: int, locale: tuple[str, Separator], form: str) -> None:
+    value = Decimal(cents).scaleb(-2)
+    (amount,) = amounts_in(form.format(written(value, *locale)))
+    assert amount.value("") == -value
+
+
+@settings(derandomize=True, max_examples=300)
+@given(st.text(alphabet="0123456789.,' -€$()%/EURkč\n", max_size=40))
+def test_any_text_gives_numbers_or_nothing(text: str) -> None:
+    for amount in amounts_in(text):
+        assert all(reading.is_finite() for reading in amount.readings)
+        assert 0 <= amount.start < amount.end <= len(text)
+
+
+def test_decimal_separator_of_a_document_that_uses_both_is_unknown() -> None:
+    assert decimal_separator("1.234,50 and 12,00") == ","
+    assert decimal_separator("1,234.50") == "."
+    assert decimal_separator("1,50 and 1.50") == ""
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "minor"),
+    [
+        ("12.34", "EUR", 1234),
+        ("12", "EUR", 1200),
+        ("12.3400", "EUR", 1234),
+        ("1200", "JPY", 1200),
+        ("1200.00", "JPY", 1200),
+        ("1.234", "KWD", 1234),
+        ("-529.87", "EUR", -52987),
+        ("0.00", "GBP", 0),
+    ],
+)
+def test_minor_units_are_exact(amount: str, currency: str, minor: int) -> None:
+    assert minor_units(Decimal(amount), currency) == minor
+    assert Decimal(decimal_text(minor, currency)) == Decimal(amount)
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency"),
+    [("12.345", "EUR"), ("100.5", "JPY"), ("1.2345", "KWD"), ("NaN", "EUR"), ("Infinity", "EUR")],
+)
+def test_a_fraction_of_the_smallest_coin_is_refused(amount: str, currency: str) -> None:
+    with pytest.raises(ExtractionError) as caught:
+        minor_units(Decimal(amount), currency)
+    assert caught.value.code == "DOC-016"
+
+
+def test_amount_limit_holds_at_the_limit_and_one_above() -> None:
+    assert minor_units(Decimal(AMOUNT_MINOR_MAX), "JPY") == AMOUNT_MINOR_MAX
+    with pytest.raises(ExtractionError):
+        minor_units(Decimal(AMOUNT_MINOR_MAX + 1), "JPY")
+    with pytest.raises(ExtractionError):
+        minor_units(Decimal(AMOUNT_MINOR_MAX), "EUR")
+
+
+@settings(derandomize=True, max_examples=200)
+@given(st.integers(-AMOUNT_MINOR_MAX, AMOUNT_MINOR_MAX), st.sampled_from(sorted(DECIMALS)))
+def test_minor_units_round_trip(minor: int, currency: str) -> None:
+    assert minor_units(Decimal(decimal_text(minor, currency)), currency) == minor

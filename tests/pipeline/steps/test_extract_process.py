@@ -1,0 +1,264 @@
+"""The child process and the limits of step 2."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.steps.extract import (
+    MEMORY_BYTES_MAX,
+    PAGES_MAX,
+    REASONS,
+    SECONDS_MAX,
+    SIZE_BYTES_MAX,
+    Evidence,
+    Extraction,
+    ExtractionError,
+    Invoice,
+    ReaderLostError,
+    check_document,
+    extract,
+    sandbox,
+)
+from pipeline.steps.extract.sandbox import run_child
+from tests.pipeline.pdf_builder import (
+    empty_pages_pdf,
+    encrypted_pdf,
+    invoice_lines,
+    operators_pdf,
+    text_pdf,
+)
+
+T = TypeVar("T")
+ROOT = Path(__file__).resolve().parents[3]
+SLOW = [b"BT /F1 1 Tf (abc) Tj ET\n" * 400_000]
+GREEDY = [b"BT /F1 1 Tf (", b"a" * 60_000_000, b") Tj ET"]
+
+
+def code_of(data: bytes) -> str:
+    with pytest.raises(ExtractionError) as caught:
+        extract(data)
+    assert caught.value.text == REASONS[caught.value.code]
+    return caught.value.code
+
+
+def test_size_limit_holds_at_the_limit_and_one_above() -> None:
+    check_document(b"%PDF-".ljust(SIZE_BYTES_MAX, b" "))
+    with pytest.raises(ExtractionError, match="DOC-002"):
+        check_document(b"%PDF-".ljust(SIZE_BYTES_MAX + 1, b" "))
+
+
+def test_header_counts_within_the_first_1024_bytes() -> None:
+    check_document(b" " * 1019 + b"%PDF-")
+    with pytest.raises(ExtractionError, match="DOC-003"):
+        check_document(b" " * 1020 + b"%PDF-")
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "DOC-001"),
+        (b"PK\x03\x04 a zip", "DOC-003"),
+        (b"%PDF-1.7 and nothing else", "DOC-009"),
+        (empty_pages_pdf(0), "DOC-005"),
+        (encrypted_pdf("secret"), "DOC-004"),
+        (text_pdf([]), "DOC-010"),
+        (text_pdf(invoice_lines(total="Total  120.00")), "DOC-012"),
+        (text_pdf(invoice_lines(total="Thank you for your order")), "DOC-011"),
+    ],
+)
+def test_bad_document_has_its_own_reason(data: bytes, code: str) -> None:
+    assert code_of(data) == code
+
+
+def test_page_limit_holds_at_the_limit_and_one_above() -> None:
+    blank: list[list[str]] = [[]]
+    assert extract(text_pdf(invoice_lines(), *blank * (PAGES_MAX - 1))).pages == PAGES_MAX
+    assert code_of(text_pdf(invoice_lines(), *blank * PAGES_MAX)) == "DOC-006"
+
+
+def test_empty_user_password_is_no_protection() -> None:
+    assert extract(encrypted_pdf("")).fields.pay_status == "open"
+
+
+def test_document_of_the_largest_size_reaches_the_child() -> None:
+    data = text_pdf(invoice_lines())
+    padded = data + b"\n%" + b"x" * (SIZE_BYTES_MAX - len(data) - 2)
+    assert extract(padded).fields == extract(data).fields
+
+
+def test_slow_document_is_stopped_with_everything_it_started() -> None:
+    others = children_of(os.getpid())
+    with pytest.raises(ExtractionError, match="DOC-007"):
+        run_child(operators_pdf(SLOW), pages_max=PAGES_MAX, seconds=1.5)
+    assert children_of(os.getpid()) == others
+
+
+def test_greedy_document_runs_into_the_memory_limit_and_not_into_ours() -> None:
+    with pytest.raises(ExtractionError, match="DOC-008"):  # time enough on a busy machine
+        run_child(operators_pdf(GREEDY), pages_max=PAGES_MAX, seconds=120)
+
+
+def ended_by(number: signal.Signals) -> BaseException | None:
+    """What becomes of a document whose reader gets this signal while it reads."""
+    others = {*children_of(os.getpid())}
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(run_child, operators_pdf(SLOW), pages_max=PAGES_MAX, seconds=60)
+        child = eventually(lambda: busy([*{*children_of(os.getpid())} - others]))
+        os.kill(child, number)
+        return reading.exception()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_reader_that_is_ended_from_outside_says_nothing_of_the_document(
+    number: signal.Signals,
+) -> None:
+    error = ended_by(number)
+    assert isinstance(error, ReaderLostError)
+    assert number.name in str(error)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGSEGV, "DOC-009"), (signal.SIGABRT, "DOC-009"), (signal.SIGXCPU, "DOC-007")],
+)
+def test_signal_that_a_document_can_bring_about_is_its_own_fault(
+    number: signal.Signals, code: str
+) -> None:
+    error = ended_by(number)
+    assert isinstance(error, ExtractionError)
+    assert error.code == code
+
+
+def test_reader_that_ends_before_it_reads_says_nothing_of_the_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = text_pdf(invoice_lines())
+    with monkeypatch.context() as patch:  # what there is for it does not even hold its code
+        patch.setattr(sandbox, "MEMORY_BYTES_MAX", 24 * 1024 * 1024)
+        with pytest.raises(ReaderLostError, match="before it began"):
+            extract(data)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/nonexistent/python")
+        with pytest.raises(ReaderLostError, match="could not be started"):
+            extract(data)
+    assert extract(data).pages == 1
+
+
+def test_limits_are_set_in_the_child() -> None:
+    script = (
+        "import os, resource, sys; sys.path.insert(0, sys.argv[1]);"
+        "from pipeline.steps.extract.limits import confine;"
+        "confine(10, int(sys.argv[2]), os.getppid());"
+        "names = ('AS', 'CPU', 'CORE', 'FSIZE', 'NOFILE');"
+        "print(*[resource.getrlimit(getattr(resource, 'RLIMIT_' + name))[0] for name in names]);"
+        "bytearray(int(sys.argv[2]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script, str(ROOT), str(MEMORY_BYTES_MAX)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == [str(MEMORY_BYTES_MAX), str(SECONDS_MAX), "0", "0", "32"]
+    assert "MemoryError" in done.stderr
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells a child of its parent's death"
+)
+def test_child_dies_with_its_parent() -> None:
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]);"
+        "from pipeline.steps.extract import extract; extract(sys.stdin.buffer.read())"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script, str(ROOT)], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert parent.stdin is not None
+    parent.stdin.write(operators_pdf(SLOW))
+    parent.stdin.close()
+    child = eventually(lambda: busy(children_of(parent.pid)))
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    assert eventually(lambda: not Path(f"/proc/{child}/cmdline").exists() or zombie(child))
+
+
+def children_of(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
+
+
+def busy(children: list[int]) -> int | None:
+    """The child, once it parses: before that it may not have asked for the signal yet."""
+    for child in children:
+        ticks = int(Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[11])
+        if ticks > 80:  # hundredths of a second; starting takes half of that
+            return child
+    return None
+
+
+def zombie(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def eventually(check: Callable[[], T | None]) -> T:
+    """The first answer that is not false, within ten seconds."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        answer = check()
+        if answer:
+            return answer
+        os.sched_yield()
+    raise AssertionError("it did not happen within ten seconds")
+
+
+def test_answer_round_trips_and_rubbish_does_not() -> None:
+    extraction = extract(text_pdf(invoice_lines()))
+    assert Extraction.from_json(extraction.to_json()) == extraction
+    good = extraction.to_json()
+    for bad in (
+        "",
+        "[]",
+        "{}",
+        "null",
+        good.replace("12000", '"12000"'),
+        good.replace("open", "o"),
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            Extraction.from_json(bad)
+
+
+@settings(derandomize=True, max_examples=100)
+@given(
+    st.text(max_size=30), st.one_of(st.none(), st.text(max_size=30)), st.integers(-(10**15), 10**15)
+)
+def test_any_extraction_survives_its_json(text: str, maybe: str | None, amount: int) -> None:
+    fields = Invoice(
+        currency="EUR", total_due="1.00", amount_minor=amount, seller=maybe, pay_status="paid"
+    )
+    extraction = Extraction(
+        fields=fields,
+        evidence={"seller": Evidence(source="text", page=1, label="x")},
+        notes=text,
+        source="text",
+        pages=1,
+        warnings=("test_document",),
+    )
+    assert Extraction.from_json(extraction.to_json()) == extraction
+
+
+def test_reasons_say_what_to_do_and_hold_nothing_of_a_document() -> None:
+    for code, text in REASONS.items():
+        assert code.startswith("DOC-")
+        assert text.count(".") >= 2
+        assert "{" not in text

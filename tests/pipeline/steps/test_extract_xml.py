@@ -1,0 +1,257 @@
+"""Invoices with coded data: the codes decide, the pages may only contradict them."""
+
+import pytest
+
+from pipeline.steps.extract import ExtractionError, Invoice
+from pipeline.steps.extract.decide import invoice_from_xml
+from pipeline.steps.extract.document import read
+from pipeline.steps.extract.embedded_xml.cii import read_cii
+from pipeline.steps.extract.embedded_xml.structured import Coded
+from pipeline.steps.extract.embedded_xml.ubl import read_ubl
+from pipeline.steps.extract.embedded_xml.xmltree import (
+    XML_BYTES_MAX,
+    looks_like_xml,
+    parse,
+)
+from pipeline.steps.extract.reader import Page
+from samples.bills import EN16931
+from samples.facturx import cross_industry_invoice
+from tests.pipeline.pdf_builder import invoice_lines, text_pdf
+
+CII = cross_industry_invoice(EN16931).decode()
+UBL = """\
+<Invoice xmlns="urn:oasis:names:specification:ubl:schema:xsd:Invoice-2"
+ xmlns:cac="urn:a" xmlns:cbc="urn:b"><cbc:ID>A-2026-17</cbc:ID>
+ <cbc:IssueDate>2026-01-05</cbc:IssueDate>
+ <cbc:InvoiceTypeCode>380</cbc:InvoiceTypeCode>
+ <cbc:DocumentCurrencyCode>EUR</cbc:DocumentCurrencyCode>
+ <cac:AccountingSupplierParty><cac:Party><cac:PartyLegalEntity>
+ <cbc:RegistrationName>Acme Tools Ltd</cbc:RegistrationName></cac:PartyLegalEntity></cac:Party>
+ </cac:AccountingSupplierParty>
+ <cac:PaymentMeans><cbc:PaymentMeansCode>30</cbc:PaymentMeansCode>
+ <cbc:PaymentDueDate>2026-02-04</cbc:PaymentDueDate><cac:PayeeFinancialAccount>
+ <cbc:ID>DE89370400440532013000</cbc:ID></cac:PayeeFinancialAccount></cac:PaymentMeans>
+ <cac:LegalMonetaryTotal>
+ <cbc:TaxInclusiveAmount currencyID="EUR">120.00</cbc:TaxInclusiveAmount>
+ <cbc:PayableAmount currencyID="EUR">120.00</cbc:PayableAmount>
+ </cac:LegalMonetaryTotal></Invoice>"""
+HOSTILE = {
+    "laughs": '<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;">]><Invoice>&c;</Invoice>',
+    "file": '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><Invoice>&b;</Invoice>',
+    "network": '<!DOCTYPE a SYSTEM "http://127.0.0.1:9/a.dtd"><Invoice/>',
+    "parameter": '<!DOCTYPE a [<!ENTITY % b SYSTEM "file:///etc/passwd"> %b;]><Invoice/>',
+    "plain": "<!DOCTYPE Invoice><Invoice/>",
+}
+
+
+def coded(*changes: tuple[str, str]) -> Coded:
+    text = CII
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return read_cii(parse(text.encode()))
+
+
+def invoice(*changes: tuple[str, str], page: str = "") -> Invoice:
+    pages = [Page(number=1, laid_out=page, plain=page)] if page else []
+    return invoice_from_xml(coded(*changes), pages)[0]
+
+
+def test_amount_due_is_paid_and_not_the_grand_total() -> None:
+    found = invoice()
+    assert (found.total_due, found.amount_minor, found.currency) == ("648.80", 64880, "EUR")
+    assert (found.invoice_number, found.seller) == ("AC-20260311-08", "Atelier Clairval SARL")
+    assert (found.issue_date, found.due_date) == ("2026-03-11", "2026-04-10")
+    assert (found.iban, found.iban_valid) == ("FR1420041010050500013M02606", True)
+    assert found.pay_status == "open"
+
+
+def test_payee_of_the_invoice_is_kept_apart_from_the_seller() -> None:
+    payee = "<ram:PayeeTradeParty><ram:Name>Factoring AG</ram:Name></ram:PayeeTradeParty>"
+    found = invoice(("</ram:InvoiceCurrencyCode>", "</ram:InvoiceCurrencyCode>" + payee))
+    assert (found.payee, found.seller) == ("Factoring AG", "Atelier Clairval SARL")
+
+
+def test_invalid_account_is_reported_as_found_and_does_not_hold() -> None:
+    found = invoice(("FR1420041010050500013M02606", "FR00 2004 1010"))
+    assert (found.iban, found.iban_valid, found.pay_status) == ("FR0020041010", False, "open")
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ([(">380<", ">384<")], "correction"),
+        ([(">380<", ">381<")], "correction"),
+        ([(">380<", ">389<")], "self_billed"),
+        ([(">380<", ">751<")], "not_payable_info_only"),
+        ([("urn:cen.eu:en16931:2017", "urn:factur-x.eu:1p0:minimum")], "not_payable_info_only"),
+        ([("urn:cen.eu:en16931:2017", "urn:factur-x.eu:1p0:basicwl")], "not_payable_info_only"),
+        ([(">648.80<", ">-648.80<")], "negative"),
+        ([(">648.80<", ">0.00<")], "nothing_due"),
+        ([(">58<", ">59<")], "direct_debit"),
+        ([(">58<", ">49<")], "direct_debit"),
+        ([(">58<", ">48<")], "paid"),
+        ([(">380<", ">999<")], "ambiguous"),
+        ([(">648.80<", ">748.80<")], "ambiguous"),
+        (
+            [
+                (
+                    ">648.80</ram:Due",
+                    ">648.80</ram:DuePayableAmount><ram:DuePayableAmount>1.00</ram:Due",
+                )
+            ],
+            "ambiguous",
+        ),
+        ([("<ram:DuePayableAmount>", '<ram:DuePayableAmount currencyID="USD">')], "ambiguous"),
+        ([(">380<", ">326<")], "open"),
+        ([(">380<", ">575<")], "open"),
+    ],
+)
+def test_codes_decide_whether_it_may_be_paid(changes: list[tuple[str, str]], status: str) -> None:
+    assert invoice(*changes).pay_status == status
+
+
+def test_free_text_that_says_paid_is_a_warning_and_the_codes_decide() -> None:
+    note = (
+        "Thank you for your order. The deposit is deducted.",
+        "Der Betrag wurde bereits beglichen.",
+    )
+    fields, _, warnings = invoice_from_xml(coded(note), [])
+    assert (fields.pay_status, warnings) == ("open", ("terms_say_paid",))
+
+
+@pytest.mark.parametrize(
+    ("shown", "status"),
+    [
+        ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80", "open"),
+        ("Facture AC 20260311 08\nNet à payer   648,80 €\nMerci beaucoup", "open"),
+        ("Invoice number: AC-20260311-08\nAmount due   EUR 6,488.00", "hybrid_mismatch"),
+        (
+            "Invoice number: AC-20260311-08\nTotal 648.80\nAmount due   EUR 100.00",
+            "hybrid_mismatch",
+        ),
+        ("Invoice number: ZZ-1\nAmount due   EUR 648.80", "hybrid_mismatch"),
+        ("Invoice number: AC-20260311-08\nAmount due   USD 648.80", "hybrid_mismatch"),
+        (
+            "Atelier Clairval SARL\nAmount due   EUR 648.80\nIBAN DE89370400440532013000",
+            "hybrid_mismatch",
+        ),
+        ("See the attached XML, which is the invoice. Nothing else is here.", "open"),
+        ("scan", "open"),
+    ],
+)
+def test_pages_that_contradict_the_xml_hold_it(shown: str, status: str) -> None:
+    found = invoice(("<ram:TotalPrepaidAmount>100.00", "<ram:TotalPrepaidAmount>100"), page=shown)
+    assert found.pay_status == status
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        (
+            [
+                (
+                    "<ram:InvoiceCurrencyCode>EUR</ram:InvoiceCurrencyCode>",
+                    "<ram:InvoiceCurrencyCode/>",
+                )
+            ],
+            "DOC-012",
+        ),
+        ([("<ram:InvoiceCurrencyCode>EUR", "<ram:InvoiceCurrencyCode>XYZ")], "DOC-012"),
+        ([(">648.80<", "><")], "DOC-011"),
+        ([(">648.80<", ">6.4880E2<")], "DOC-011"),
+        ([(">648.80<", ">NaN<")], "DOC-011"),
+        ([(">648.80<", ">648,80<")], "DOC-011"),
+        ([(">648.80<", ">648.805<")], "DOC-016"),
+    ],
+)
+def test_codes_that_do_not_say_what_to_pay_are_a_reason(
+    changes: list[tuple[str, str]], code: str
+) -> None:
+    with pytest.raises(ExtractionError) as caught:
+        invoice(*changes)
+    assert caught.value.code == code
+
+
+def test_ubl_invoice_and_credit_note() -> None:
+    fields, evidence, _ = invoice_from_xml(read_ubl(parse(UBL.encode())), [])
+    assert (fields.total_due, fields.pay_status, fields.seller) == (
+        "120.00",
+        "open",
+        "Acme Tools Ltd",
+    )
+    assert (fields.due_date, fields.iban_valid) == ("2026-02-04", True)
+    assert evidence["total_due"].path == "cac:LegalMonetaryTotal/PayableAmount (BT-115)"
+    note = UBL.replace("<Invoice ", "<CreditNote ").replace("</Invoice>", "</CreditNote>")
+    assert invoice_from_xml(read_ubl(parse(note.encode())), [])[0].pay_status == "correction"
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_document_type_declarations_are_refused(name: str) -> None:
+    with pytest.raises(ExtractionError) as caught:
+        parse(HOSTILE[name].encode())
+    assert caught.value.code == "DOC-014"
+
+
+@pytest.mark.parametrize(
+    "data", [b"<a", b"", b"<a></b>", b"\x00\x01", b"<a>" * 300 + b"</a>" * 300]
+)
+def test_broken_xml_is_a_reason(data: bytes) -> None:
+    with pytest.raises(ExtractionError) as caught:
+        parse(data)
+    assert caught.value.code == "DOC-013"
+
+
+def test_xml_size_limit_holds_at_the_limit_and_one_above() -> None:
+    fill = XML_BYTES_MAX - len(b"<a></a>")
+    assert parse(b"<a>" + b" " * fill + b"</a>").name == "a"
+    with pytest.raises(ExtractionError):
+        parse(b"<a>" + b" " * (fill + 1) + b"</a>")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbf" + CII.encode(),
+        CII.replace("UTF-8", "UTF-16").encode("utf-16"),
+        b"\xef\xbb\xbf" + CII.replace("UTF-8", "UTF-16").encode(),
+        CII.replace("UTF-8", "no-such-encoding").encode(),
+        CII.replace("UTF-8", "ISO-8859-1").encode("latin-1"),
+    ],
+)
+def test_byte_order_marks_and_odd_encodings_are_read(data: bytes) -> None:
+    assert looks_like_xml("data.bin", data)
+    assert read_cii(parse(data)).numbers == ("AC-20260311-08",)
+
+
+def read_pdf(files: dict[str, bytes], *lines: str) -> Invoice:
+    return read(text_pdf(invoice_lines(*lines), files=files), pages_max=50).fields
+
+
+def test_embedded_invoice_is_found_whatever_its_name() -> None:
+    fields = read_pdf({"annex.dat": UBL.encode(), "note.txt": b"hello"})
+    assert (fields.type_code, fields.pay_status) == ("380", "open")
+
+
+def test_two_different_embedded_invoices_are_ambiguous() -> None:
+    other = UBL.replace("A-2026-17", "A-2026-18")
+    assert read_pdf({"a.xml": UBL.encode(), "b.xml": other.encode()}).pay_status == "ambiguous"
+    assert read_pdf({"a.xml": UBL.encode(), "b.xml": f"{UBL} ".encode()}).pay_status == "open"
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"<Invoice><ID>1", "DOC-013"),
+        (HOSTILE["laughs"].encode(), "DOC-014"),
+        (b"<Order xmlns='urn:x'/>", "DOC-015"),
+    ],
+)
+def test_unreadable_embedded_data_is_not_replaced_by_the_page(data: bytes, code: str) -> None:
+    with pytest.raises(ExtractionError) as caught:
+        read_pdf({"factur-x.xml": data})
+    assert caught.value.code == code
+
+
+def test_xml_that_is_no_business_document_leaves_the_page_to_decide() -> None:
+    assert read_pdf({"settings.xml": b"<settings/>"}).type_code is None

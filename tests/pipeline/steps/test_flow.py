@@ -1,0 +1,162 @@
+"""The whole flow, driven inline: what is paid, what is held, what is rejected and why."""
+
+import pytest
+
+from nanovm_core.core import lifecycle as life
+from pipeline.reports import report
+from pipeline.runtime import api, create_run
+from pipeline.store import workspaces
+from samples import path
+from tests.pipeline.house import (
+    House,
+    bodies,
+    invoice,
+    kinds,
+    payments,
+    reason,
+    snapshot,
+    succeeded,
+)
+from tests.pipeline.pdf_builder import empty_pages_pdf, encrypted_pdf, text_pdf
+
+HAPPY = [
+    "genesis",
+    *("intent", "result") * 3,
+    *("intent", "result", "result"),
+    *("intent", "result") * 2,
+    "terminal",
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "decision", "code", "paid"),
+    [
+        ("plain", "faithful", "paid", "", (128_450, "eur")),
+        ("en16931", "faithful", "paid", "", (64_880, "eur")),
+        ("injected", "faithful", "paid", "", (96_000, "eur")),
+        ("multi_page_gbp", "faithful", "paid", "", None),
+        ("over_limit", "faithful", "held", "POL-020", None),
+        ("injected", "gullible", "rejected", "FSM-005", None),
+        ("plain", "gullible", "paid", "", (128_450, "eur")),
+        ("plain", "compromised", "rejected", "FSM-005", None),
+        ("scan", "faithful", "rejected", "DOC-010", None),
+        ("broken", "faithful", "rejected", "DOC-009", None),
+    ],
+)
+def test_sample_ends_as_it_must(
+    house: House, name: str, model: str, decision: str, code: str, paid: tuple[int, str] | None
+) -> None:
+    run = house.run(path(name).read_bytes(), file_name=f"{name}.pdf", model=model)
+    said = report(run, name)
+    assert (said["decision"], reason(run)) == (decision, code)
+    made = succeeded(run)
+    assert len(made) == (decision == "paid")
+    assert len(payments(run)) == len(made)
+    if paid:
+        assert made == [paid]
+    assert (said["paid"] is not None) == (decision == "paid")
+
+
+def test_happy_run_seals_these_kinds_and_says_these_things(house: House) -> None:
+    run = house.run()
+    assert kinds(run) == HAPPY
+    assert run.state == life.COMPLETED
+    assert succeeded(run) == [(12_000, "eur")]
+    (intent,) = payments(run)
+    metadata = intent.metadata.to_dict()
+    assert set(metadata) == {"run", "code", "key"}
+    assert metadata["key"] == bodies(run)[10]["idempotency_key"]
+    said = report(run, "invoice.pdf")
+    assert said["invoice"] == {
+        "invoice_number": "A-2026-17",
+        "seller": "Acme Tools Ltd",
+        "currency": "EUR",
+        "total_due": "120.00",
+        "due_date": "2026-02-04",
+        "iban": "DE89370400440532013000",
+    }
+    assert said["paid"] == {
+        "amount_minor": 12_000,
+        "currency": "EUR",
+        "payment_intent": intent.id,
+    }
+
+
+def test_intent_is_stored_before_the_effect_and_the_result_after_it(house: House) -> None:
+    run = house.run()
+    sealed = bodies(run)
+    for place, body in enumerate(sealed):
+        if body["kind"] == "intent":
+            assert sealed[place + 1]["kind"] == "result"
+            assert sealed[place + 1]["idempotency_key"] == body["idempotency_key"]
+            assert sealed[place + 1]["at_ms"] >= body["at_ms"]
+
+
+@pytest.mark.parametrize(
+    ("card", "code"),
+    [
+        ("pm_card_chargeDeclined", "STR-001"),
+        ("pm_card_chargeDeclinedInsufficientFunds", "STR-001"),
+        ("pm_card_authenticationRequired", "STR-002"),
+        ("pm_card_nobody_knows", "STR-003"),
+    ],
+)
+def test_card_that_does_not_pay_fails_the_run_with_its_reason(
+    house: House, card: str, code: str
+) -> None:
+    run = house.run(payment_method=card)
+    assert (run.state, reason(run)) == (life.FAILED, code)
+    assert kinds(run)[-2:] == ["failed", "terminal"]
+    assert succeeded(run) == []
+    budget = run.workspace.budgets.get(account="workspace/EUR")
+    assert (budget.reserved, budget.spent) == (0, 0)
+
+
+def test_budget_of_the_workspace_is_spent_by_what_was_paid(house: House) -> None:
+    run = house.run()
+    budget = run.workspace.budgets.get(account="workspace/EUR")
+    assert (budget.reserved, budget.spent) == (0, 12_000)
+
+
+def test_currency_without_decimals_is_paid_in_its_own_units(house: House) -> None:
+    run = house.run(invoice("Total  JPY 12,000"), policy="no_limits")
+    assert snapshot(run).slots["amount_minor"] == 12_000
+    assert succeeded(run) == [(12_000, "jpy")]
+    assert report(run, "x")["paid"]["amount_minor"] == 12_000  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("document", "code"),
+    [
+        (b"this is no PDF", "DOC-003"),
+        (empty_pages_pdf(0), "DOC-005"),
+        (empty_pages_pdf(1), "DOC-010"),
+        (empty_pages_pdf(51), "DOC-006"),
+        (encrypted_pdf("secret"), "DOC-004"),
+        (b"%PDF-1.7\n" + b"0" * (10 * 1024 * 1024), "DOC-002"),
+        (text_pdf(["Acme Tools Ltd", "INVOICE", "Invoice number: 5"]), "DOC-011"),
+        (path("plain").read_bytes()[:2000], "DOC-009"),
+    ],
+)
+def test_document_that_cannot_be_paid_is_rejected_and_sealed(
+    house: House, document: bytes, code: str
+) -> None:
+    run = house.run(document)
+    assert (run.state, reason(run)) == (life.FAILED, code)
+    assert kinds(run)[-2:] == ["failed", "terminal"]
+    assert payments(run) == []
+    assert house.run().state == life.COMPLETED
+
+
+def test_empty_document_is_rejected(house: House) -> None:
+    run = create_run.create_run(workspaces.create(), b"", "empty.pdf")
+    api.start(str(run.id), "visitor")
+    assert reason(house.drive(run)) == "DOC-001"
+
+
+@pytest.mark.parametrize(
+    "name", ["e" * 300 + ".pdf", "../../etc/passwd", "\ud800.pdf", "a\x00b.pdf", "", "名前.pdf"]
+)
+def test_strange_file_name_does_no_harm(house: House, name: str) -> None:
+    assert house.run(file_name=name).state == life.COMPLETED
+    assert not (house.folder.parent / "etc").exists()

@@ -1,0 +1,367 @@
+"""An endpoint in the model's place: its words are not believed, its manners are bounded."""
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.messages import Scalar
+from pipeline.errors import EffectError, PermanentError, TransientError
+from pipeline.models import Run
+from pipeline.steps.propose import model_adapters, model_endpoint
+from pipeline.steps.propose.model_endpoint import ANSWER_BYTES_MAX, Endpoint, complete
+from pipeline.worker import drive
+from tests.pipeline.completions import Answers, completions
+from tests.pipeline.house import House, bodies, invoice, payments, reason, succeeded
+
+KEY = "sk-canary-endpoint-key"
+VIEW: dict[str, Scalar] = {
+    "amount_minor": 12000,
+    "currency": "EUR",
+    "notes": "ZAHLEN \u00a7 \U0001f600",
+    "payee": "{{payee}}",
+}
+FAITHFUL = (
+    '{"tool": "stripe.create_payment_intent", "args": {"amount_minor": 12000, "currency": "EUR",'
+    ' "payee": "{{payee}}", "memo": "{{memo}}"}}'
+)
+ARGS = json.dumps(json.loads(FAITHFUL)["args"])
+POISONED = '{"tool": "wire_transfer", "args": {"amount": 50000, "to": "attacker"}}'
+PAY = "stripe.create_payment_intent"
+WHOLE_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9999\r\n\r\n"
+
+
+@pytest.fixture
+def far() -> Iterator[Answers]:
+    with completions() as answers:
+        yield answers
+
+
+@pytest.fixture
+def endpoint(far: Answers) -> Endpoint:
+    return Endpoint(url=far.url, name="tiny", key=KEY)
+
+
+@pytest.fixture
+def chosen(far: Answers, monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """The endpoint as the settings name it, with no wait before another try."""
+    named = {"url": far.url, "name": "tiny", "key": KEY}
+    monkeypatch.setattr(settings, "NANOVM_MODEL", named)
+    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
+    return far
+
+
+def refused(endpoint: Endpoint, kind: type[EffectError], code: str, *words: str) -> None:
+    """It is known to have given no answer, and the text quotes nothing that was not ours."""
+    with pytest.raises(kind) as caught:
+        complete(endpoint, VIEW)
+    assert type(caught.value) is kind
+    assert caught.value.code == code
+    assert all(word in caught.value.text for word in words), caught.value.text
+    assert KEY not in caught.value.text
+    assert "secret words" not in caught.value.text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        FAITHFUL,
+        POISONED,
+        "I am sorry, I cannot do that.",
+        f"```json\n{FAITHFUL}\n```",
+        '{"tool": "a", "tool": "b", "args": {"x": 1e400}}',
+        "\u202e\x00\ufeff שלום \U0001f600\r\n",
+        "",
+    ],
+)
+def test_the_words_are_taken_byte_for_byte(far: Answers, endpoint: Endpoint, words: str) -> None:
+    far.says(words)
+    assert complete(endpoint, VIEW).raw == words.encode()
+
+
+def test_half_a_surrogate_pair_is_left_for_the_gate_to_refuse(
+    far: Answers, endpoint: Endpoint
+) -> None:
+    far.body = b'{"choices": [{"message": {"content": "\\ud800"}}]}'
+    assert complete(endpoint, VIEW).raw == b"\xed\xa0\x80"
+
+
+def test_a_tool_call_becomes_a_proposal_with_its_arguments_unread(
+    far: Answers, endpoint: Endpoint
+) -> None:
+    twice = '{"amount_minor": 1, "amount_minor": 1e400, "x": NaN}'
+    far.calls((PAY, twice))
+    assert complete(endpoint, VIEW).raw == f'{{"tool": "{PAY}", "args": {twice}}}'.encode()
+    far.calls((PAY, ARGS))
+    assert json.loads(complete(endpoint, VIEW).raw) == json.loads(FAITHFUL)
+
+
+def test_two_tool_calls_are_both_shown_to_the_gate(far: Answers, endpoint: Endpoint) -> None:
+    far.calls((PAY, ARGS), ("wire_transfer", "{}"))
+    assert complete(endpoint, VIEW).raw.count(b'"tool"') == 2
+
+
+def test_the_question_is_the_projection_and_nothing_else(far: Answers, endpoint: Endpoint) -> None:
+    far.says(FAITHFUL)
+    complete(endpoint, VIEW)
+    [(line, headers)] = far.seen
+    assert line == "POST /v1/chat/completions"
+    assert headers["Authorization"] == f"Bearer {KEY}"
+    assert headers["Content-Type"] == "application/json"
+    [asked] = far.asked
+    assert set(asked) == {"model", "messages", "temperature", "stream"}
+    assert (asked["model"], asked["stream"]) == ("tiny", False)
+    system, user = asked["messages"]
+    assert (system["role"], user["role"]) == ("system", "user")
+    assert json.loads(user["content"]) == VIEW
+
+
+def test_without_a_key_none_is_sent(far: Answers) -> None:
+    far.says(FAITHFUL)
+    complete(Endpoint(url=f"{far.url}/", name="tiny", key=""), VIEW)
+    assert "Authorization" not in far.seen[0][1]
+    assert far.seen[0][0] == "POST /v1/chat/completions"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"secret words, and no JSON",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b"null",
+        b"[]",
+        b'{"error": {"message": "secret words"}}',
+        b'{"choices": []}',
+        b'{"choices": [{"message": null}]}',
+        b'{"choices": [{"message": {"content": {"a": 1}}}]}',
+        b'{"choices": [{"message": {"content": [{"type": "text"}]}}]}',
+        b'{"choices": [{"message": {"tool_calls": [{"function": {"name": "x"}}]}}]}',
+        b'{"choices": [{"message": {"tool_calls": [{"function": {"name": 1, "arguments": 2}}]}}]}',
+        b'{"choices": [{"message": {"tool_calls": 7}}]}',
+    ],
+)
+def test_what_is_no_completion_is_no_answer(far: Answers, endpoint: Endpoint, body: bytes) -> None:
+    far.body = body
+    refused(endpoint, PermanentError, "MDL-002")
+
+
+def test_what_is_not_called_json_is_not_read(far: Answers, endpoint: Endpoint) -> None:
+    far.says(FAITHFUL)
+    far.headers = {"Content-Type": "text/html"}
+    refused(endpoint, PermanentError, "MDL-002", "application/json")
+    far.headers = {"Content-Type": "application/json; charset=utf-8"}
+    assert complete(endpoint, VIEW).raw == FAITHFUL.encode()
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+def test_a_busy_or_broken_endpoint_is_asked_again(
+    far: Answers, endpoint: Endpoint, status: int
+) -> None:
+    far.status, far.body = status, b'{"error": "secret words"}'
+    refused(endpoint, TransientError, "MDL-001", str(status))
+
+
+@pytest.mark.parametrize("status", [201, 204, 400, 401, 403, 404, 501])
+def test_a_refusal_is_final(far: Answers, endpoint: Endpoint, status: int) -> None:
+    far.status = status
+    refused(endpoint, PermanentError, "MDL-001", str(status))
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(far: Answers, endpoint: Endpoint, status: int) -> None:
+    far.status, far.headers = status, {"Location": f"{far.url}/elsewhere"}
+    refused(endpoint, PermanentError, "MDL-001", "NANOVM_MODEL_URL")
+    assert len(far.seen) == 1  # and the key went nowhere else
+
+
+def test_no_proxy_of_the_environment_is_asked(
+    far: Answers, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    far.says(FAITHFUL)
+    assert complete(endpoint, VIEW).raw == FAITHFUL.encode()
+
+
+def test_an_answer_has_a_largest_size(far: Answers, endpoint: Endpoint) -> None:
+    frame = len(json.dumps({"choices": [{"message": {"content": ""}}]}))
+    whole = json.dumps({"choices": [{"message": {"content": "x" * (ANSWER_BYTES_MAX - frame)}}]})
+    far.body = whole.encode()
+    assert len(far.body) == ANSWER_BYTES_MAX
+    assert len(complete(endpoint, VIEW).raw) == ANSWER_BYTES_MAX - frame
+    far.body += b" "
+    refused(endpoint, PermanentError, "MDL-002", f"{ANSWER_BYTES_MAX:,}")
+
+
+def test_an_endless_answer_is_cut(far: Answers, endpoint: Endpoint) -> None:
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.end_headers()
+        try:
+            while True:
+                handler.wfile.write(b" " * 65_536)
+        except OSError:
+            return  # the other side has hung up, as it should
+
+    far.send = send
+    refused(endpoint, PermanentError, "MDL-002", f"{ANSWER_BYTES_MAX:,}")
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nX-Long: ", WHOLE_HEAD])
+def test_one_who_drips_is_not_waited_for(
+    far: Answers, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, head: bytes
+) -> None:
+    """Its bytes come often enough for a socket's own time-out, and never to an end."""
+    over = threading.Event()
+    monkeypatch.setattr(model_endpoint, "TIMEOUT_S", 0.5)
+
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        try:
+            handler.wfile.write(head)
+            while not over.wait(0.05):
+                handler.wfile.write(b" " if head else b"")
+        except OSError:
+            return  # the other side has hung up, as it should
+
+    far.send = send
+    refused(endpoint, TransientError, "MDL-001")
+    over.set()
+
+
+def test_who_hangs_up_amid_an_answer_gave_none(far: Answers, endpoint: Endpoint) -> None:
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", "9999")
+        handler.end_headers()
+        handler.wfile.write(b'{"choices": [')
+
+    far.send = send
+    refused(endpoint, TransientError, "MDL-001")
+
+
+def test_what_is_no_http_is_no_answer(far: Answers, endpoint: Endpoint) -> None:
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"secret words\r\n\r\n")
+
+    far.send = send
+    refused(endpoint, TransientError, "MDL-001")
+
+
+def test_nobody_there_is_no_answer() -> None:
+    with completions() as gone:
+        url = gone.url
+    refused(Endpoint(url=url, name="tiny", key=KEY), TransientError, "MDL-001")
+
+
+def test_the_key_is_not_shown_with_the_endpoint(endpoint: Endpoint) -> None:
+    assert KEY not in repr(endpoint)
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"total_tokens": 5000}, 5000),
+        ({"total_tokens": 0}, None),
+        ({"total_tokens": -9}, None),
+        ({"total_tokens": "many"}, None),
+        ({"total_tokens": True}, None),
+        (None, None),
+        ([], None),
+        ({"total_tokens": 10**30}, model_endpoint.TOKENS_MAX),
+    ],
+)
+def test_the_tokens_are_the_providers_where_it_says_more(
+    chosen: Answers, usage: Any, counted: int | None
+) -> None:
+    chosen.says(FAITHFUL, usage=usage)
+    found = model_adapters.asked("endpoint", VIEW, b"")
+    assert found.tokens == (counted or model_adapters.tokens(VIEW, FAITHFUL.encode()))
+
+
+def test_it_is_offered_only_where_it_is_set(
+    chosen: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "endpoint" in model_adapters.offered()
+    monkeypatch.setattr(settings, "NANOVM_MODEL", None)
+    assert "endpoint" not in model_adapters.offered()
+    with pytest.raises(PermanentError, match="NANOVM_MODEL_URL"):
+        model_adapters.asked("endpoint", VIEW, b"")
+
+
+def test_its_faithful_call_is_paid(house: House, chosen: Answers) -> None:
+    chosen.says(FAITHFUL)
+    run = house.run(invoice(), model="endpoint")
+    assert run.state == life.COMPLETED, reason(run)
+    assert succeeded(run) == [(12000, "eur")]
+    assert len(chosen.asked) == 1
+    house.drive(run)  # what it said is recorded: nobody asks again
+    assert len(chosen.asked) == 1
+
+
+def test_its_poisoned_call_is_refused(house: House, chosen: Answers) -> None:
+    chosen.says(POISONED)
+    run = house.run(invoice(), model="endpoint")
+    assert run.state == life.FAILED
+    assert payments(run) == []
+    assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["CAP-001"] * 3
+    assert len(chosen.asked) == 3  # as often as the program lets a model propose
+
+
+def test_what_the_projection_hides_never_leaves(house: House, chosen: Answers) -> None:
+    chosen.says(FAITHFUL)
+    run = house.run(invoice(), model="endpoint", file_name="canary-file-name.pdf")
+    sent = json.dumps(chosen.asked, ensure_ascii=False)
+    assert "{{payee}}" in sent
+    assert "canary-file-name" not in sent
+    assert "vault://" not in sent
+    assert str(run.id) not in sent
+    assert run.code not in sent
+    for value in hidden(run):
+        assert value not in sent
+
+
+def hidden(run: Run) -> list[str]:
+    """The personal values of a run whose slots the model is not shown in the clear."""
+    from pipeline.vault import secret_store
+    from tests.pipeline.house import snapshot
+
+    slots = snapshot(run).slots
+    names = ("seller", "iban", "invoice_number", "seller_email", "payee", "memo")
+    opened = secret_store.read_all([str(slots[name]) for name in names if name in slots])
+    assert len(opened) >= 4
+    return [value for value in opened.values() if value]
+
+
+@pytest.mark.parametrize(("status", "tries"), [(500, drive.TRIES_MAX), (401, 1), (302, 1)])
+def test_without_an_answer_the_run_fails_and_pays_nothing(
+    house: House, chosen: Answers, status: int, tries: int
+) -> None:
+    chosen.status = status
+    run = house.run(invoice(), model="endpoint")
+    assert (run.state, reason(run)) == (life.FAILED, "MDL-001")
+    assert payments(run) == []
+    assert len(chosen.asked) == tries
+
+
+def test_the_key_is_kept_nowhere(
+    house: House, chosen: Answers, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    chosen.says(FAITHFUL)
+    house.run(invoice(), model="endpoint")
+    chosen.body = b"no JSON"
+    house.run(invoice(), model="endpoint")
+    assert len(chosen.asked) == 2
+    assert KEY not in caplog.text
+    found = [path for path, data in house.files() if KEY.encode() in data]
+    assert found == []

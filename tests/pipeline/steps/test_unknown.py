@@ -1,0 +1,291 @@
+"""Unknown outcomes, at a real counterpart that dies, hangs up, delays and lies on demand.
+
+Whatever it does, a run ends with exactly one payment, or stands and says what it waits for.
+"""
+
+import http.client
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from django.conf import settings
+
+from nanovm_core.core import lifecycle as life
+from pipeline.errors import NotSentError
+from pipeline.models import AdapterCall, Run
+from pipeline.runtime import api
+from pipeline.steps.charge import gateway
+from pipeline.store import outbox
+from pipeline.worker import drive
+from tests.pipeline.clock import leaping, with_backoff
+from tests.pipeline.house import House, bodies, failing_once, payments, reason, succeeded
+from tests.stripe_sandbox.server import Server, command, start
+
+PAY = "stripe.create_payment_intent"
+ONE = [(12_000, "eur")]
+TIMEOUT_S = 0.4
+SLOW_MS = 1_000  # longer than the client waits
+
+
+@dataclass(slots=True)
+class FarSide:
+    """The counterpart, and what it is told."""
+
+    folder: Path
+    server: Server
+
+    def tells(self, method: str, path: str, form: dict[str, object], **headers: str) -> int:
+        """One request of our own; the status of the answer."""
+        place = http.client.HTTPConnection(urlsplit(self.server.url).netloc, timeout=15)
+        said = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+        try:
+            place.request(method, path, urlencode(form), said)
+            return place.getresponse().status
+        finally:
+            place.close()
+
+    def told(self, kind: str, **more: object) -> None:
+        """What is to become of the next payment."""
+        assert self.tells("POST", "/faults", {"kind": kind, **more}) == 200
+
+    def starts(self, port: int = 0) -> None:
+        """Start it, again where it ended, on the same records."""
+        line = command(
+            database=self.folder / "s.sqlite3",
+            accounts={settings.STRIPE["key"]: "acct_demo"},
+            port=port,
+            faults=True,
+        )
+        self.server = start(line, log=self.folder / "stderr.log")
+
+    def ends(self) -> int:
+        """Kill it; the port it had."""
+        self.server.kill()
+        return self.server.port
+
+
+@pytest.fixture
+def far(
+    house: House, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FarSide]:
+    """A counterpart of the test's own, and a client that waits for less."""
+    side = FarSide.__new__(FarSide)
+    side.folder = tmp_path_factory.mktemp("far")
+    side.starts()
+    monkeypatch.setitem(settings.STRIPE, "api_base", side.server.url)
+    monkeypatch.setattr(gateway, "TIMEOUT_S", TIMEOUT_S)
+    monkeypatch.setattr(drive, "BACKOFF_MS", 25)
+    yield side
+    side.ends()
+
+
+def keys(run: Run) -> set[str]:
+    """The idempotency keys under which this run's payment was intended."""
+    sealed = [body for body in bodies(run) if body.get("tool") == PAY]
+    return {body["idempotency_key"] for body in sealed if body["kind"] == "intent"}
+
+
+def tried(run: Run) -> list[str]:
+    """What came of each call to the far side."""
+    return [
+        *AdapterCall.objects.filter(run=run, tool=PAY)
+        .order_by("number")
+        .values_list("outcome", flat=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcomes"),
+    [
+        ("hang_up_before", ["TransientError", "EffectDone"]),
+        ("hang_up_after", ["TransientError", "EffectDone"]),
+        ("error_before", ["TransientError", "EffectDone"]),
+        ("error_after", ["EffectDone"]),
+        ("busy", ["TransientError", "EffectDone"]),
+        ("rate_limit", ["NotSentError", "EffectDone"]),
+    ],
+)
+def test_one_fault_ends_with_one_payment_under_one_key(
+    house: House, far: FarSide, kind: str, outcomes: list[str]
+) -> None:
+    far.told(kind)
+    run = house.run()
+    assert run.state == life.COMPLETED
+    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+    assert tried(run) == outcomes
+    assert run.workspace.budgets.get(account="workspace/EUR").spent == 12_000
+
+
+def test_500_after_which_the_list_is_lost_may_have_been_a_payment(
+    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far.told("error_after")
+    lost = NotSentError("STR-007", "Stripe's list could not be read; trying again.")
+    monkeypatch.setattr(gateway, "_find", failing_once(gateway._find, lost))
+    run = house.run()
+    assert tried(run) == ["TransientError", "EffectDone"]
+    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+
+
+@pytest.mark.parametrize("kind", ["delay_before", "delay_after"])
+def test_deed_that_comes_after_the_client_gave_up_is_the_only_one(
+    house: House, far: FarSide, kind: str
+) -> None:
+    far.told(kind, delay_ms=SLOW_MS)
+    run = house.run()
+    assert run.state == life.COMPLETED
+    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+    assert tried(run)[0] == "TransientError"
+
+
+@pytest.mark.parametrize(("when", "made"), [("before", 0), ("after", 1)])
+def test_far_side_that_dies_is_asked_again_once_it_is_back(
+    house: House, far: FarSide, when: str, made: int
+) -> None:
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    far.told(f"die_{when}")
+    assert drive.drive(str(run.id))
+    assert far.server.process.wait(10) == -signal.SIGKILL
+    port = far.ends()
+    assert tried(run) == ["TransientError"]
+    drive.drive(str(run.id))
+    far.starts(port)
+    assert len(payments(run)) == made
+    assert house.drive(run).state == life.COMPLETED
+    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+
+
+def test_stored_500_without_a_deed_asks_a_person_and_is_never_paid_under_a_new_key(
+    house: House, far: FarSide
+) -> None:
+    far.told("error_stored")
+    run = house.run()
+    assert (run.state, reason(run)) == (life.APPROVAL, "STR-004")
+    assert tried(run) == ["TransientError", "EffectUnknown"]
+    api.approve(str(run.id), "operator")
+    assert house.drive(run).state == life.APPROVAL
+    assert (payments(run), len(keys(run))) == ([], 1)
+    ended = api.decline(str(run.id), "operator").snapshot
+    assert (ended.state, ended.reason and ended.reason[0]) == (life.FAILED, "POL-023")
+    assert run.workspace.budgets.get(account="workspace/EUR").reserved == 12_000
+
+
+def test_busy_key_asks_a_person_in_the_end_who_may_have_it_tried_again(
+    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
+    far.told("busy", count=drive.TRIES_MAX)
+    run = house.run()
+    assert (run.state, reason(run)) == (life.APPROVAL, "STR-004")
+    assert tried(run) == ["TransientError"] * drive.TRIES_MAX
+    assert payments(run) == []
+    api.approve(str(run.id), "operator")
+    assert house.drive(run).state == life.COMPLETED
+    assert (succeeded(run), len(keys(run))) == (ONE, 1)
+
+
+def test_faults_in_a_row_lead_to_one_payment(house: House, far: FarSide) -> None:
+    for kind in ("rate_limit", "hang_up_before", "error_before", "busy", "hang_up_after"):
+        far.told(kind)
+    run = house.run()
+    assert run.state == life.COMPLETED
+    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+    assert len(tried(run)) == 6
+
+
+def test_far_side_out_of_reach_fails_the_attempts_that_the_program_has(
+    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No connection was ever made: that is known, so each attempt has a key of its own."""
+    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
+    port = far.ends()
+    run = house.run()
+    assert (run.state, reason(run)) == (life.FAILED, "STR-007")
+    assert tried(run)[: drive.TRIES_MAX - 1] == ["NotSentError"] * (drive.TRIES_MAX - 1)
+    assert (len(tried(run)), len(keys(run))) == (3 * drive.TRIES_MAX, 3)
+    assert run.workspace.budgets.get(account="workspace/EUR").reserved == 0
+    far.starts(port)
+    assert payments(run) == []
+
+
+def test_far_side_out_of_reach_after_a_try_that_may_have_paid_asks_a_person(
+    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    far.told("hang_up_after")
+    drive.drive(str(run.id))
+    port = far.ends()
+    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
+    house.drive(run)
+    assert (run.state, reason(run)) == (life.APPROVAL, "STR-007")
+    assert tried(run)[0] == "TransientError"
+    far.starts(port)
+    api.approve(str(run.id), "operator")
+    assert house.drive(run).state == life.COMPLETED
+    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+
+
+def test_another_attempt_never_pays_what_an_earlier_one_did(
+    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database writer hides that the first attempt may have paid; the far side still knows."""
+    monkeypatch.setattr(outbox, "may_have_acted", lambda *_: False)
+    monkeypatch.setattr(drive, "TRIES_MAX", 2)
+    with_backoff(monkeypatch, 60_000)
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    far.told("hang_up_after")
+    drive.drive(str(run.id))
+    port, leap = far.ends(), leaping(monkeypatch)
+    leap(1_000)
+    drive.drive(str(run.id))
+    run.refresh_from_db()
+    assert run.state == life.IDLE
+    leap(80_000)
+    far.starts(port)
+    house.drive(run)
+    assert (run.state, reason(run)) == (life.APPROVAL, "STR-006")
+    assert (succeeded(run), len(payments(run))) == (ONE, 1)
+    api.approve(str(run.id), "operator")
+    assert (house.drive(run).state, reason(run)) == (life.APPROVAL, "STR-006")
+    assert len(payments(run)) == 1
+
+
+def test_payment_is_found_behind_a_hundred_others(
+    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    far.told("hang_up_after")
+    drive.drive(str(run.id))
+    other = {"amount": 500, "currency": "eur", "payment_method_types[]": "card"}
+    key = {"Authorization": f"Bearer {settings.STRIPE['key']}"}
+    for _ in range(100):
+        assert far.tells("POST", "/v1/payment_intents", other, **key) == 200
+    monkeypatch.setattr(gateway, "_post", None)  # a second POST would end the run
+    assert house.drive(run).state == life.COMPLETED
+    assert len(payments(run)) == 1
+
+
+@pytest.mark.parametrize("paid", [True, False])
+def test_key_of_yesterday_is_looked_for_and_never_sent(
+    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch, paid: bool
+) -> None:
+    with_backoff(monkeypatch, 60_000)  # it is asked again after the leap, however slow this runs
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    far.told("hang_up_after" if paid else "hang_up_before")
+    drive.drive(str(run.id))
+    leaping(monkeypatch)(gateway.KEY_LIFE_MS)
+    house.drive(run)
+    assert (run.state, reason(run)) == (life.APPROVAL, "FSM-014")
+    api.approve(str(run.id), "operator")
+    house.drive(run)
+    expected = (life.COMPLETED, "") if paid else (life.APPROVAL, "STR-004")
+    assert (run.state, reason(run)) == expected
+    assert len(payments(run)) == (1 if paid else 0)

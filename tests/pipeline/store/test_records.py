@@ -1,0 +1,260 @@
+"""What is stored: envelopes by the format page, append-only, gapless, whoever writes at once."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import IntegrityError, connection, connections, transaction
+
+from nanovm_core.core.canonical import decode
+from nanovm_core.core.envelope import ZERO, canonical_hash, snapshot_hash
+from nanovm_core.core.vault import commit
+from pipeline.evidence.fsck.audit import audit
+from pipeline.models import Envelope, Outbox, Run, Secret, Workspace
+from pipeline.runtime import api
+from pipeline.signals import run_changed
+from pipeline.store import programs, workspaces
+from pipeline.vault import secret_store
+from pipeline.vault.secret_store import openings
+from samples import path
+from tests.pipeline.databases import on_postgres_alone
+from tests.pipeline.house import House, bodies, kinds
+
+HASH, REF = re.compile(r"[0-9a-f]{64}"), re.compile(r"vault://secret/[0-9a-f-]{36}")
+FIELDS = {
+    *("v", "log", "seq", "run", "n", "kind", "at_ms", "step", "state", "program", "policy"),
+    *("actor", "tool", "snapshot", "idempotency_key", "decision", "warrant", "budget", "rule"),
+    *("outcome", "in", "out", "secrets", "prev", "length", "capabilities"),
+}
+KINDS = {
+    *("genesis", "intent", "result", "refused", "ignored", "failed", "suspended", "resumed"),
+    *("terminal", "integrity", "erasure_requested", "erasure_done"),
+}
+ALWAYS = {"v", "log", "seq", "run", "n", "kind", "at_ms", "program", "policy", "actor", "prev"}
+
+
+def check_fields(body: dict[str, Any]) -> None:
+    """One envelope against the field list of the format page."""
+    assert set(body) >= ALWAYS
+    assert set(body) <= FIELDS
+    assert body["kind"] in KINDS
+    assert body["actor"] in ("api", "model", "visitor", "operator", "queue")
+    assert all(HASH.fullmatch(body[name]) for name in ("program", "policy", "prev"))
+    assert None not in body.values()
+    for each in body.get("secrets", ()):
+        assert set(each) == {"slot", "ref", "c"}
+        assert REF.fullmatch(each["ref"])
+        assert HASH.fullmatch(each["c"])
+    if "state" in body:
+        assert set(body["state"]) == {"from", "event", "to"}
+    if "warrant" in body:
+        assert set(body["warrant"]) == {"id", "expires_ms"}
+    if "decision" in body:
+        assert set(body["decision"]) == {"verdict", "rules"}
+    if body["kind"] in ("intent", "failed"):
+        assert HASH.fullmatch(body["idempotency_key"])
+
+
+def check_log(workspace: Workspace) -> None:
+    """A workspace's log: gapless, in order, each hash the one of its bytes."""
+    rows = list(Envelope.objects.filter(workspace=workspace).order_by("seq"))
+    workspace.refresh_from_db()
+    assert [row.seq for row in rows] == list(range(workspace.size))
+    prevs: dict[str, str] = {}
+    for row in rows:
+        body = decode(bytes(row.bytes))
+        assert isinstance(body, dict)
+        assert (body["log"], body["seq"], body["run"], body["n"], body["kind"]) == (
+            workspace.origin,
+            row.seq,
+            row.run,
+            row.n,
+            row.kind,
+        )
+        assert canonical_hash(bytes(row.bytes)) == row.hash
+        assert body["prev"] == prevs.get(row.run, ZERO)
+        prevs[row.run] = row.hash
+
+
+def test_every_envelope_has_the_fields_of_the_format(house: House) -> None:
+    paid, held = house.run(), house.run(path("over_limit").read_bytes())
+    refused = house.run(model="compromised")
+    api.start(str(paid.id), "visitor")
+    for run in (paid, held, refused):
+        for body in (*bodies(run), *bodies("log")):
+            check_fields(body)
+        check_log(run.workspace)
+
+
+def test_last_envelope_seals_the_stored_snapshot_and_the_head(house: House) -> None:
+    run = house.run()
+    last = bodies(run)[-1]
+    assert last["snapshot"] == snapshot_hash(bytes(run.snapshot))
+    assert (last["length"], last["n"] + 1) == (run.length, run.length)
+    assert run.head == Envelope.objects.get(run=str(run.id), n=last["n"]).hash
+
+
+def test_genesis_names_program_policy_capabilities_and_inputs(house: House) -> None:
+    run = house.new()
+    (genesis,) = bodies(run)
+    assert genesis["program"] == programs.current().hash == run.program_hash
+    assert genesis["policy"] == run.policy_hash
+    assert HASH.fullmatch(genesis["capabilities"])
+    assert {each["slot"] for each in genesis["secrets"]} == {"document", "file_name"}
+
+
+def test_commitments_open_to_what_is_stored(house: House) -> None:
+    run = house.run()
+    committed = {each["ref"]: each["c"] for body in bodies(run) for each in body.get("secrets", ())}
+    living = Secret.objects.filter(run=run, erased_ms=None)
+    opened = openings([secret.ref for secret in living])
+    assert len(opened) == living.count() > 10
+    for ref, (r, value) in opened.items():
+        assert commit(r, ref, value) == committed[ref]
+
+
+@pytest.mark.parametrize("statement", ["UPDATE {} SET hash = 'x'", "DELETE FROM {}"])
+def test_triggers_refuse_to_change_or_delete_an_envelope(house: House, statement: str) -> None:
+    house.new()
+    with connection.cursor() as cursor, pytest.raises(IntegrityError, match="append-only"):
+        cursor.execute(statement.format("pipeline_envelope"))
+
+
+def test_run_that_is_not_there_is_none_and_not_an_error_of_the_database(house: House) -> None:
+    with pytest.raises(Run.DoesNotExist):
+        api.submit(str(uuid4()), [])
+
+
+@on_postgres_alone
+@pytest.mark.parametrize("table", ["envelope", "node", "checkpoint"])
+def test_triggers_refuse_to_empty_a_table_of_the_log(house: House, table: str) -> None:
+    house.new()
+    with connection.cursor() as cursor, pytest.raises(IntegrityError, match="append-only"):
+        cursor.execute(f"TRUNCATE pipeline_{table}")
+
+
+@pytest.mark.parametrize("change", [{"seq": 99}, {"n": 99}, {"seq": 99, "run": "other"}])
+def test_place_in_log_and_run_is_taken_once(house: House, change: dict[str, Any]) -> None:
+    run = house.new()
+    first = Envelope.objects.get(run=str(run.id))
+    for name, value in change.items():
+        setattr(first, name, value)
+    if len(change) == 2:
+        first.save(force_insert=True)
+        return
+    with pytest.raises(IntegrityError), transaction.atomic():
+        first.save(force_insert=True)
+
+
+def test_one_outbox_row_a_step_and_attempt(house: House) -> None:
+    run = house.run()
+    row = Outbox.objects.filter(run=run).first()
+    assert row is not None
+    row.key = "0" * 64
+    with pytest.raises(IntegrityError), transaction.atomic():
+        row.save(force_insert=True)
+
+
+def test_stored_refs_never_hold_values(house: House) -> None:
+    run = house.run(path("plain").read_bytes(), file_name="Nordlicht.pdf")
+    for text in ("Nordlicht", "DE89", "NP-2026", "Harbour", "billing@"):
+        assert text not in bytes(run.snapshot).decode()
+        assert all(text not in bytes(row.args).decode() for row in Outbox.objects.all())
+        assert all(text not in bytes(row.bytes).decode() for row in Envelope.objects.all())
+
+
+def test_staging_secret_is_destroyed_with_its_key(house: House) -> None:
+    run = house.run()
+    staging = Secret.objects.get(run=run, slot="staging")
+    assert staging.erased_ms is not None
+    assert staging.ciphertext is None
+    assert staging.ref not in house.wrapped_keys()
+    assert audit().damage == ()
+
+
+def test_secret_of_one_workspace_does_not_open_in_another(house: House) -> None:
+    run, other = house.run(), house.new()
+    secret = Secret.objects.get(run=run, slot="seller")
+    Secret.objects.filter(ref=secret.ref).update(run=other)
+    with pytest.raises(Exception, match="PII-002"):
+        secret_store.read(secret.ref)
+
+
+def test_two_workspaces_have_logs_of_their_own(house: House) -> None:
+    one, two = workspaces.create(), workspaces.create()
+    runs = [house.run(workspace=each) for each in (one, two, one)]
+    assert one.origin != two.origin
+    for each in (one, two):
+        check_log(each)
+    assert one.size - 1 == 2 * (two.size - 1) == runs[0].length * 2
+    assert audit().damage == ()
+
+
+def on_threads(count: int, *calls: Any) -> None:
+    """Make the calls at once, each in a thread with a connection of its own."""
+
+    def closed(call: Any) -> None:
+        try:
+            call()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(count) as pool:
+        for done in [pool.submit(closed, call) for call in calls]:
+            done.result()
+
+
+def test_eight_threads_on_one_run_lose_no_update(house: House) -> None:
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    raw = b'{"tool": "wire_transfer", "args": {}}'
+    on_threads(8, *[lambda: api.propose(str(run.id), raw) for _ in range(24)])
+    assert kinds(run).count("refused") == 24
+    run.refresh_from_db()
+    assert run.length == 2 + 24
+    check_log(run.workspace)
+    assert api.check(str(run.id)) is None
+
+
+def test_eight_threads_on_runs_of_one_workspace_keep_the_log_gapless(house: House) -> None:
+    workspace = workspaces.create()
+    runs = [house.new(workspace=workspace) for _ in range(8)]
+
+    def work(run: Run) -> None:
+        api.start(str(run.id), "visitor")
+        api.pause(str(run.id), "visitor")
+        api.resume(str(run.id), "visitor")
+        api.kill(str(run.id), "visitor")
+
+    on_threads(8, *[lambda run=run: work(run) for run in runs])
+    check_log(workspace)
+    assert {len(kinds(run)) for run in runs} == {6 - 1}
+    assert audit().damage == ()
+
+
+def test_eight_workers_on_one_run_pay_once(house: House) -> None:
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    on_threads(8, *[lambda: house.drive(Run.objects.get(id=run.id)) for _ in range(8)])
+    house.drive(run)
+    assert kinds(run).count("terminal") == 1
+    assert api.take(str(run.id)) == (True, None)
+    check_log(run.workspace)
+
+
+def test_listener_that_fails_does_not_undo_a_commit(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(**_said: object) -> None:
+        raise RuntimeError("a value that must not be logged")
+
+    run_changed.connect(broken)
+    try:
+        run = house.run()
+    finally:
+        run_changed.disconnect(broken)
+    assert kinds(run)[-1] == "terminal"
+    assert "RuntimeError" in caplog.text
+    assert "must not be logged" not in caplog.text

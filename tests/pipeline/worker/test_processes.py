@@ -1,0 +1,276 @@
+"""Several processes on one PostgreSQL: nothing waits in a circle, and nothing is done twice."""
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from celery import Celery
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import QuerySet, Sum
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.events import Event
+from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.program import Program
+from nanovm_core.proof import merkle
+from pipeline.evidence import signer
+from pipeline.evidence.fsck.audit import audit
+from pipeline.models import Budget, Envelope, Run, Workspace
+from pipeline.ops.processes import celery_worker, redis_server
+from pipeline.runtime import api
+from pipeline.runtime.queue import DRIVE
+from pipeline.steps.charge import gateway
+from pipeline.store import programs, tree, workspaces
+from pipeline.store.budgets import Till
+from tests import postgres
+from tests.pipeline.databases import on_postgres_alone
+from tests.pipeline.house import ROOT, House, invoice, snapshot
+
+pytestmark = on_postgres_alone
+
+DONE_SECONDS_MAX = 90
+CUTS = 5
+MINOR = {"EUR": 12_000, "USD": 13_000}
+TOTALS = {"EUR": "Total  EUR 120.00", "USD": "Total  USD 130.00"}
+SHARED_POLICY = """
+v = "nanovm-policy/1"
+name = "shared"
+
+[[budgets]]
+scope = "global"
+unit = "money"
+max = 100_000_000
+
+[[budgets]]
+scope = "workspace"
+unit = "money"
+max = 100_000_000
+
+[[rules]]
+id = "any"
+at = "authorize"
+outcome = "allow"
+tools = ["stripe.create_payment_intent"]
+when = "$proposal.amount_minor > 0"
+why = "Any amount."
+"""
+
+
+def environment(house: House, **more: str) -> dict[str, str]:
+    """What a process needs to work on this house."""
+    stripe = {"STRIPE_API_BASE": house.stripe_url, "NANOVM_DATA": str(house.folder)}
+    return {**os.environ, **stripe, "DJANGO_SETTINGS_MODULE": "config.settings", **more}
+
+
+def currency(number: int) -> str:
+    """Every other run pays in another currency."""
+    return ("EUR", "USD")[number % 2]
+
+
+def paid() -> Mapping[str, list[tuple[int, str]]]:
+    """What the far side's own records hold for each run."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for intent in gateway.configured().v1.payment_intents.list({"limit": 100}).auto_paging_iter():
+        run = intent.metadata.to_dict().get("run", "") if intent.metadata else ""
+        found.setdefault(run, []).append((intent.amount, intent.currency.upper()))
+    return found
+
+
+def assert_paid_once(runs: Mapping[str, str]) -> None:
+    """Each run ended well with one payment, and the accounts are the sum of them."""
+    states = Counter(Run.objects.values_list("state", flat=True))
+    assert states == {life.COMPLETED: len(runs)}
+    far_side = paid()
+    assert {run: far_side.get(run) for run in runs} == {
+        run: [(MINOR[unit], unit)] for run, unit in runs.items()
+    }
+    count = Counter(runs.values())
+    for row in Budget.objects.values("account").annotate(spent=Sum("spent"), held=Sum("reserved")):
+        unit = row["account"].rpartition("/")[2]
+        assert (row["spent"], row["held"]) == (count[unit] * MINOR[unit], 0), row["account"]
+
+
+def assert_logs_whole() -> None:
+    """No gap in any log; its tree is the one of its envelopes, and the signer signs it."""
+    for workspace in Workspace.objects.all():
+        rows = Envelope.objects.filter(workspace=workspace).order_by("seq")
+        assert [*rows.values_list("seq", flat=True)] == [*range(workspace.size)]
+        leaves = [bytes.fromhex(each) for each in rows.values_list("hash", flat=True)]
+        root = merkle.root(merkle.append((), 0, leaves)[0])
+        assert tree.head(workspace.id, workspace.origin, workspace.size).root == root
+        assert signer.checkpoint(workspace.id).size == workspace.size
+    assert audit().damage == ()
+
+
+def deadlocks() -> int:
+    """How often the server had to end a transaction because several waited in a circle."""
+    with psycopg.connect(postgres.url("postgres")) as connection:
+        row = connection.execute("SELECT sum(deadlocks) FROM pg_stat_database").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.fixture
+def shared_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy under which everybody draws from the same two accounts."""
+    file = tmp_path / "policy.toml"
+    file.write_text(SHARED_POLICY)
+    monkeypatch.setattr(settings, "NANOVM_POLICY", file)
+
+
+def waiting_for_their_model(house: House, logs: int, count: int) -> dict[str, str]:
+    """Runs that stand before their proposal, spread over some logs; with their currencies."""
+    owners = [workspaces.create() for _ in range(logs)]
+    runs = {}
+    for number in range(count):
+        unit = currency(number // logs)
+        run = house.new(invoice(TOTALS[unit]), workspace=owners[number % logs], stepping=True)
+        api.start(str(run.id), "visitor")
+        while house.drive(run).step != "propose":
+            api.step(str(run.id), "visitor")
+        runs[str(run.id)] = unit
+    return runs
+
+
+def submitters(house: House, runs: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Two processes that are about to drive all of these runs, each in an order of its own."""
+    for seed in ("7", "11"):
+        yield subprocess.Popen(
+            [sys.executable, "-m", "tests.pipeline.submitter", seed, *runs],
+            cwd=ROOT,
+            env=environment(house),
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.mark.parametrize("logs", [1, 2])
+@pytest.mark.usefixtures("shared_budgets")
+def test_two_processes_share_runs_logs_and_accounts(house: House, logs: int) -> None:
+    runs = waiting_for_their_model(house, logs, 12)
+    before = deadlocks()
+    at_work = [*submitters(house, runs)]
+    said = [each.communicate(timeout=DONE_SECONDS_MAX)[1] for each in at_work]
+    assert [each.returncode for each in at_work] == [0, 0], said
+    assert deadlocks() == before
+    assert_paid_once(runs)
+    assert_logs_whole()
+
+
+@pytest.mark.usefixtures("shared_budgets")
+def test_commits_that_need_the_global_accounts_in_opposite_orders_wait_in_no_circle(
+    house: House,
+) -> None:
+    """What two processes do that decide several runs at once, each in its own order."""
+    found = [Run.objects.get(id=run) for run in waiting_for_their_model(house, 2, 4)]
+    here, there = found[::2], found[1::2]  # of one log each, the accounts of which are its own
+    both_inside, before = threading.Barrier(2), deadlocks()
+
+    def decide(first: Run, second: Run) -> None:
+        try:
+            with transaction.atomic():
+                till = Till()
+                till.ledger(first.workspace_id, *ledger_of(first))
+                with suppress(threading.BrokenBarrierError):  # the other one is kept out
+                    both_inside.wait(timeout=1)
+                till.ledger(second.workspace_id, *ledger_of(second))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as threads:
+        decided = [threads.submit(decide, *order) for order in (here, there[::-1])]
+        assert [each.result() for each in decided] == [None, None]
+    assert deadlocks() == before
+
+
+def ledger_of(run: Run) -> tuple[Program, Snapshot, Event]:
+    """What the accounts that bear on a run are found by."""
+    return programs.program_of(run), snapshot(run), Event(at_ms=0)
+
+
+def started(house: House, count: int) -> dict[str, str]:
+    """Runs that nobody drives yet, spread over four logs; with their currencies."""
+    owners = [workspaces.create() for _ in range(4)]
+    runs = {}
+    for number in range(count):
+        unit = currency(number)
+        run = house.new(invoice(TOTALS[unit]), workspace=owners[number % len(owners)])
+        api.start(str(run.id), "visitor")
+        runs[str(run.id)] = unit
+    return runs
+
+
+@contextmanager
+def workers(house: House, runs: Mapping[str, str], count: int) -> Iterator[None]:
+    """Workers behind an outside queue server, in which each run's message lies three times."""
+    messages = [(run, Run.objects.get(id=run).program_hash) for run in runs] * 3
+    random.Random(4).shuffle(messages)  # noqa: S311 - an order, and no secret
+    with ExitStack() as stack:
+        url = stack.enter_context(redis_server(house.folder / "outside"))
+        queue = stack.enter_context(Celery("tests", broker=url))
+        for message in messages:
+            queue.send_task(DRIVE, args=message)
+        env = environment(house, REDIS_URL=url)
+        at_work = [stack.enter_context(celery_worker(env)) for _ in range(count)]
+        yield
+        assert [each.ended() for each in at_work] == [None] * count
+
+
+def test_two_workers_behind_an_outside_queue_pay_twenty_runs_once_each(house: House) -> None:
+    runs = started(house, 20)
+    with workers(house, runs, 2):
+        await_ended(len(runs))
+    assert_paid_once(runs)
+    assert_logs_whole()
+    fsck = house.command("fsck", "--json")
+    assert (fsck.returncode, fsck.stderr) == (0, "")
+
+
+def test_a_worker_whose_connections_are_cut_goes_on_and_pays_once(house: House) -> None:
+    runs, cut = started(house, 8), 0
+    sealed = Envelope.objects.count()
+    with workers(house, runs, 1):
+        for number in range(1, CUTS + 1):
+            await_count(Envelope.objects.all(), sealed + 10 * number)
+            cut += cut_all_but_ours(house)
+        await_ended(len(runs))
+    assert cut >= CUTS
+    assert_paid_once(runs)
+    assert_logs_whole()
+
+
+def cut_all_but_ours(house: House) -> int:
+    """End every other session on the house's database, as a server that restarts does."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = %s AND pid <> pg_backend_pid()",
+            [house.database.name],
+        )
+        return int(cursor.rowcount)
+
+
+def await_ended(count: int) -> None:
+    """Wait until so many runs have ended."""
+    await_count(Run.objects.filter(state__in=life.TERMINAL), count)
+
+
+def await_count(rows: QuerySet[Any], count: int) -> None:
+    """Wait until there are so many of these."""
+    deadline = time.monotonic() + DONE_SECONDS_MAX
+    while rows.count() < count:
+        assert time.monotonic() < deadline, Counter(Run.objects.values_list("state", flat=True))
+        time.sleep(0.05)

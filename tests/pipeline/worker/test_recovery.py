@@ -1,0 +1,302 @@
+"""Recovery: leases that beat, workers that die or hang, runs that are stopped half-way."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.db import OperationalError
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.events import EffectWaiting
+from pipeline.clock import now_ms
+from pipeline.errors import FailedForNowError, TransientError
+from pipeline.models import AdapterCall, Lease, Outbox, Run
+from pipeline.runtime import api
+from pipeline.steps import effects
+from pipeline.steps.charge import gateway
+from pipeline.steps.extract import ExtractionError, ReaderLostError, extract
+from pipeline.store import leases, outbox
+from pipeline.worker import drive, lease_renewal, tasks
+from tests.pipeline.clock import HOUR_MS, Leap, leaping, with_backoff
+from tests.pipeline.house import House, bodies, failing_once, payments, reason, snapshot, succeeded
+
+DEAD_MS = leases.TTL_MS + 1
+DUE_MS = tasks.SWEEP_AFTER_MS + 1
+PATIENCE_S = 20
+
+
+@pytest.fixture
+def leap(monkeypatch: pytest.MonkeyPatch) -> Leap:
+    """Move this process's clock on."""
+    return leaping(monkeypatch)
+
+
+def started(house: House) -> Run:
+    """A run that owes its first effect, with nobody on it."""
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    return run
+
+
+def with_adapter(
+    monkeypatch: pytest.MonkeyPatch, tool: str, adapter: Callable[[effects.Work], effects.Answer]
+) -> None:
+    """Put an adapter in the place of another."""
+    monkeypatch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, tool: adapter})
+
+
+def owed(run: Run) -> int:
+    """How many rows of the run the outbox still has open."""
+    return Outbox.objects.filter(run=run, done_ms=None).count()
+
+
+# --- leases ------------------------------------------------------------------------------------
+
+
+def test_beat_renews_what_is_kept_and_nothing_else(house: House, leap: Leap) -> None:
+    mine, other = started(house), started(house)
+    works = [api.take(str(run.id))[1] for run in (mine, other)]
+    assert works[0] is not None
+    until_ms = now_ms() + HOUR_MS
+    heart = lease_renewal.Keeper()
+    with heart.keeping(str(mine.id), works[0].holder, until_ms):
+        leap(leases.BEAT_MS)
+        before = Lease.objects.get(run=other).until_ms
+        heart.beat()
+        assert Lease.objects.get(run=mine).until_ms >= now_ms() + leases.TTL_MS - 1_000
+        assert Lease.objects.get(run=other).until_ms == before
+    leap(leases.TTL_MS)
+    heart.beat()
+    assert Lease.objects.get(run=mine).until_ms <= now_ms()
+
+
+def test_lease_of_a_worker_that_hangs_is_kept_up_to_the_deadline_and_no_longer(
+    house: House, leap: Leap
+) -> None:
+    run = started(house)
+    work = api.take(str(run.id))[1]
+    assert work is not None
+    assert work.deadline_ms >= now_ms() + HOUR_MS - 60_000
+    heart = lease_renewal.Keeper()
+    with heart.keeping(str(run.id), work.holder, work.deadline_ms):
+        leap(work.deadline_ms - now_ms() - 500)
+        heart.beat()
+        leap(501)
+        heart.beat()
+        assert tasks.stranded() == []
+        leap(leases.TTL_MS - 250)
+        assert tasks.stranded() == [str(run.id)]
+    tasks.deliver(str(run.id), run.program_hash)
+    run.refresh_from_db()
+    assert (run.state, reason(run)) == (life.FAILED, "FSM-014")
+
+
+def test_lost_lease_is_not_taken_back_by_a_beat(house: House) -> None:
+    run = started(house)
+    work = api.take(str(run.id))[1]
+    assert work is not None
+    Lease.objects.filter(run=run).update(holder="another worker")
+    heart = lease_renewal.Keeper()
+    with heart.keeping(str(run.id), work.holder, 0):
+        before = Lease.objects.get(run=run).until_ms
+        heart.beat()
+    assert Lease.objects.get(run=run).until_ms == before
+
+
+def test_a_renewal_that_fails_takes_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    renewed: list[str] = []
+
+    def renew(run_id: str, holder: str) -> bool:
+        if holder == "first":
+            raise OperationalError("database is locked")
+        renewed.append(holder)
+        return True
+
+    monkeypatch.setattr(leases, "renew", renew)
+    heart = lease_renewal.Keeper()
+    with heart.keeping("a run", "first", 0), heart.keeping("another", "second", 0):
+        heart.beat()
+    assert renewed == ["second"]
+
+
+def test_effect_that_takes_longer_than_a_lease_keeps_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread itself: the adapter goes on only once its lease was renewed twice."""
+    renewed, enough = [0], threading.Event()
+    real_renew, real_split = leases.renew, effects.split
+
+    def renew(run_id: str, holder: str) -> bool:
+        held = real_renew(run_id, holder)
+        renewed[0] += held
+        if renewed[0] >= 2:
+            enough.set()
+        return held
+
+    def slow(work: effects.Work) -> effects.Answer:
+        assert enough.wait(PATIENCE_S)
+        return real_split(work)
+
+    monkeypatch.setattr(lease_renewal, "lease_renewal", lease_renewal.Keeper())
+    monkeypatch.setattr(drive, "lease_renewal", lease_renewal.keeper)
+    monkeypatch.setattr(leases, "BEAT_MS", 10)
+    monkeypatch.setattr(leases, "renew", renew)
+    with_adapter(monkeypatch, "vault.split", slow)
+    run = house.run()
+    assert run.state == life.COMPLETED
+    assert succeeded(run) == [(12_000, "eur")]
+
+
+# --- the sweep ---------------------------------------------------------------------------------
+
+
+def test_message_that_was_lost_is_made_good(house: House, leap: Leap) -> None:
+    run = started(house)
+    assert tasks.stranded() == []
+    leap(DUE_MS)
+    assert tasks.stranded() == [str(run.id)]
+    assert house.drive(run).state == life.COMPLETED
+    assert tasks.stranded() == []
+
+
+def test_run_of_a_worker_that_died_waits_for_its_lease_alone(house: House, leap: Leap) -> None:
+    assert leases.TTL_MS <= 15_000
+    run = started(house)
+    assert api.take(str(run.id))[1] is not None
+    leap(DUE_MS)
+    assert tasks.stranded() == []
+    leap(DEAD_MS - DUE_MS + 1_000)
+    assert tasks.stranded() == [str(run.id)]
+    tasks.deliver(str(run.id), run.program_hash)
+    run.refresh_from_db()
+    assert run.state == life.COMPLETED
+    assert len(payments(run)) == 1
+
+
+def test_silent_outside_is_left_alone_for_longer_each_time_and_not_by_all_at_once() -> None:
+    keys = [f"{number:02x}" * 32 for number in range(1, 256)]
+    for tries in range(drive.TRIES_MAX - 1):
+        least_ms = drive.BACKOFF_MS << tries
+        waits = {drive.backoff_ms(key, tries) for key in keys}
+        assert all(least_ms <= each <= least_ms * 5 // 4 for each in waits)
+        assert len(waits) > 50
+    assert drive.backoff_ms(keys[0], 3) == drive.backoff_ms(keys[0], 3)
+
+
+def test_outside_that_stays_silent_about_nothing_granted_is_a_known_failure(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(_: effects.Work) -> effects.Answer:
+        raise TransientError("MDL-001", "The model did not answer.")
+
+    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
+    with_adapter(monkeypatch, "vault.split", silent)
+    run = house.run()
+    assert (run.state, reason(run)) == (life.FAILED, "MDL-001")
+    assert AdapterCall.objects.filter(run=run, tool="vault.split").count() == drive.TRIES_MAX
+
+
+@pytest.mark.parametrize(("code", "again"), [("DOC-007", True), ("DOC-010", False)])
+def test_document_is_read_again_where_reading_took_too_long(
+    house: House, monkeypatch: pytest.MonkeyPatch, code: str, again: bool
+) -> None:
+    told: list[bool] = []
+    real = effects._failed
+
+    def failed(work: effects.Work, code: str, text: str, *, retry: bool) -> effects.Answer:
+        told.append(retry)
+        return real(work, code, text, retry=retry)
+
+    monkeypatch.setattr(effects, "_failed", failed)
+    monkeypatch.setattr(effects, "extract", failing_once(extract, ExtractionError(code)))
+    run = house.run()
+    assert (run.state, reason(run), told) == (life.FAILED, code, [again])
+
+
+def test_document_is_read_again_where_its_reader_was_killed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
+    killed = ReaderLostError("The reader was killed: look at the machine.")
+    monkeypatch.setattr(effects, "extract", failing_once(extract, killed))
+    run = house.run()
+    assert (run.state, succeeded(run)) == (life.COMPLETED, [(12_000, "eur")])
+
+
+def test_machine_that_lets_no_document_be_read_is_named_as_such(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_: bytes) -> None:
+        raise ReaderLostError("The reader was killed: look at the machine.")
+
+    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
+    monkeypatch.setattr(effects, "extract", killed)
+    run = house.run()
+    assert (run.state, snapshot(run).reason) == (
+        life.FAILED,
+        (
+            "RUN-002",
+            "The reader was killed: look at the machine. Tried 8 times; nothing was done.",
+        ),
+    )
+    assert AdapterCall.objects.filter(run=run, tool="invoice.extract").count() == drive.TRIES_MAX
+
+
+# --- stopping ----------------------------------------------------------------------------------
+
+
+def test_run_that_is_stopped_while_an_effect_is_under_way_takes_no_answer_of_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = effects.extract_invoice
+
+    def stopped(work: effects.Work) -> effects.Answer:
+        assert api.kill(str(work.run.id), "operator").refusal is None
+        return real(work)
+
+    with_adapter(monkeypatch, "invoice.extract", stopped)
+    run = house.run()
+    assert (run.state, owed(run), payments(run)) == (life.KILLED, 0, [])
+    assert bodies(run)[-1]["kind"] == "ignored"
+    assert not Run.objects.get(id=run.id).secrets.filter(slot="staging").exists()
+    assert Lease.objects.get(run=run).holder == ""
+
+
+def test_run_that_is_stopped_in_a_pause_makes_no_further_attempt(
+    house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
+) -> None:
+    with_backoff(monkeypatch, 60_000)
+    for_now = FailedForNowError("STR-001", "The card was declined (processing_error).")
+    monkeypatch.setattr(gateway, "_post", failing_once(gateway._post, for_now))
+    run = started(house)
+    drive.drive(str(run.id))
+    assert api.kill(str(run.id), "operator").snapshot.state == life.KILLED
+    leap(HOUR_MS)
+    assert (tasks.stranded(), owed(run)) == ([], 0)
+    house.drive(run)
+    assert (run.state, run.deadline_ms, payments(run)) == (life.KILLED, None, [])
+    assert run.workspace.budgets.get(account="workspace/EUR").reserved == 0
+
+
+def test_run_that_is_stopped_while_it_waits_owes_nothing_any_more(
+    house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
+) -> None:
+    def waits(work: effects.Work) -> effects.Answer:
+        return effects.Answer(event=EffectWaiting(at_ms=now_ms(), key=work.effect.key))
+
+    with_adapter(monkeypatch, "vault.split", waits)
+    run = house.run()
+    assert (run.state, owed(run)) == (life.WAITING, 1)
+    assert api.kill(str(run.id), "operator").snapshot.state == life.KILLED
+    leap(HOUR_MS)
+    assert (tasks.stranded(), owed(run)) == ([], 0)
+
+
+def test_call_whose_record_is_gone_may_have_acted(house: House) -> None:
+    run = house.run()
+    key = AdapterCall.objects.filter(run=run, tool="stripe.create_payment_intent").get().key
+    assert outbox.may_have_acted(run.id, key)
+    AdapterCall.objects.filter(key=key).update(outcome="NotSentError")
+    assert not outbox.may_have_acted(run.id, key)
+    AdapterCall.objects.filter(key=key).delete()
+    assert outbox.may_have_acted(run.id, key)

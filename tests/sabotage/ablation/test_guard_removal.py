@@ -1,0 +1,256 @@
+"""Each defence is taken away once: the attack must get through, or be seen to go further."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from threading import Event
+from types import MappingProxyType
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from nanovm_core.core import fsm, warrants
+from nanovm_core.core.canonical import decode
+from nanovm_core.core.capabilities import Grant
+from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.events import Event as KernelEvent
+from nanovm_core.core.fsm import commands, results, terminal
+from nanovm_core.core.messages import Decision, Effect, Snapshot
+from nanovm_core.core.program import Program
+from nanovm_core.errors import RefusedError
+from pipeline.models import Outbox
+from pipeline.runtime import decide
+from pipeline.runtime.transaction import Commit, Held
+from pipeline.steps.charge import gateway
+from pipeline.steps.charge.gateway import Charge, Payment
+from pipeline.store import leases, programs, records
+from sabotage.fire import look_again
+from sabotage.injectors import double_exec
+from sabotage.kit import waiting
+from tests.sabotage.runs import at, let_go, now, owing, shoot
+
+pytestmark = pytest.mark.usefixtures("runtime_here", "impatient")
+
+A_CENT_MORE = (
+    '{"tool": "stripe.create_payment_intent", "args": {"amount_minor": 128451, '
+    '"currency": "EUR", "payee": "{{payee}}", "memo": "{{memo}}"}}'
+)
+PAY = "stripe.create_payment_intent"
+FORGED_CHARGE = "charge without authorize"
+FORGED_ROW = "forged intent in the outbox"
+
+
+def nothing(*_args: object, **_kwargs: object) -> None:
+    """A guard that was taken away."""
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody will account for what the missing defence would have counted."""
+    monkeypatch.setattr(waiting, "WAIT_MS_MAX", 100)
+
+
+def unproved(program: Program) -> Program:
+    """The program with a payment whose arguments need come from nowhere."""
+    free = replace(program.tools[PAY], critical=MappingProxyType({}))
+    return replace(program, tools=MappingProxyType({**program.tools, PAY: free}))
+
+
+class TestToolInjection:
+    def test_without_the_snapshot_of_grants_the_next_wall_stands(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(results, "resolve", lambda grants, tool: Grant(tool=tool))
+        attack = shoot(at("propose"), "tool_injection")
+        assert (attack.verdict, attack.rule) == ("BLOCKED", "CAP-002")
+
+    def test_with_provenance_a_cent_more_is_blocked(self) -> None:
+        attack = shoot(owing("propose"), "tool_injection", proposal=A_CENT_MORE)
+        assert (attack.verdict, attack.rule, attack.integrity) == ("BLOCKED", "POL-010", "HELD")
+
+    def test_without_provenance_a_cent_more_is_paid_and_seen(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        program_of = programs.program_of
+        monkeypatch.setattr(programs, "program_of", lambda run: unproved(program_of(run)))
+        run = owing("propose")
+        attack = shoot(run, "tool_injection", proposal=A_CENT_MORE)
+        assert attack.verdict == "ACCEPTED"
+        let_go(run)
+        assert look_again(attack).integrity == "BREACHED"
+        assert attack.evidence["breaches"] == [
+            "A payment is not for the amount and currency that the document gave."
+        ]
+
+
+class TestDoubleExec:
+    @pytest.fixture
+    def no_lease(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(gateway, "pay", meeting(gateway.pay))
+        monkeypatch.setattr(leases, "is_held", lambda holder, until_ms: False)
+        monkeypatch.setattr(leases, "is_holder", lambda holder, named: True)
+        monkeypatch.setattr(double_exec, "SETTLED_MS_MAX", 3_000)  # it never settles so
+
+    @pytest.mark.usefixtures("no_lease")
+    def test_without_leases_effects_are_done_twice_and_stripe_holds_the_payment(self) -> None:
+        run = owing("charge")
+        attack = shoot(run, "double_exec", redeliveries="8")
+        assert attack.verdict == "ACCEPTED"
+        assert attack.evidence["effects_done_twice"] > 0
+        assert attack.evidence["far_side"]["succeeded"] == 1
+
+    @pytest.mark.usefixtures("no_lease")
+    def test_without_leases_and_keys_it_is_paid_twice(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pay = gateway.pay
+
+        def anew(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
+            fresh = replace(charge, key=uuid4().hex)
+            return pay(fresh, begun_before=False, at_ms=at_ms)
+
+        monkeypatch.setattr(gateway, "pay", anew)
+        attack = shoot(owing("charge"), "double_exec", redeliveries="8")
+        assert (attack.verdict, attack.integrity) == ("ACCEPTED", "BREACHED")
+        assert attack.evidence["far_side"]["succeeded"] > 1
+
+    def test_without_absorption_replays_flood_the_log(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = at("succeeded")
+        shoot(run, "double_exec", redeliveries="3")
+        program = programs.current()
+
+        def judged_again(_: Program, snapshot: Snapshot, event: KernelEvent) -> Decision:
+            refused = snapshot._replace(ignored=())
+            return fsm._refused(program, refused, event, RefusedError("FSM-002", "no"))
+
+        monkeypatch.setattr(terminal, "absorbed", judged_again)
+        attack = shoot(run, "double_exec", redeliveries="3")
+        assert attack.evidence["envelopes_grown"] == 6
+
+
+class TestCorruptHash:
+    def test_without_the_chain_changed_bytes_go_unseen(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(records, "check_chain", nothing)
+        attack = shoot(at("propose"), "corrupt_hash", what="bytes")
+        assert (attack.verdict, attack.rule) == ("ACCEPTED", "")
+        assert not attack.evidence["quarantined"]
+
+    def test_without_the_sealed_snapshot_a_changed_value_goes_unseen(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(
+            records, "_sealed_snapshot", lambda run, last: decode_snapshot(bytes(run.snapshot))
+        )
+        attack = shoot(at("propose"), "corrupt_hash", what="snapshot")
+        assert attack.verdict == "ACCEPTED"
+
+
+class TestSkipStep:
+    def test_without_the_owed_key_a_run_ends_as_paid_that_never_paid(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def lenient(_now: Snapshot, _event: KernelEvent, key: str) -> Effect:
+            return Effect(step="charge", tool="x", attempt=1, key=key, args={}, at_ms=0)
+
+        run = at("charge")
+        with monkeypatch.context() as patched:
+            patched.setattr(results, "_owed", lenient)
+            attack = shoot(run, "skip_step", skip=FORGED_CHARGE)
+        assert attack.verdict == "ACCEPTED"
+        let_go(run)
+        assert look_again(attack).integrity == "BREACHED"
+        assert attack.evidence["breaches"] == [
+            "The run says that it paid, and the far side holds no payment."
+        ]
+
+    def test_a_forged_answer_to_the_payment_under_way_is_not_the_workers(self) -> None:
+        run = owing("charge")
+        attack = shoot(run, "skip_step", skip=FORGED_CHARGE)
+        assert (attack.verdict, attack.rule) == ("BLOCKED", "FSM-012")
+        let_go(run)
+        assert look_again(attack).integrity == "HELD"
+        assert attack.evidence["far_side"]["succeeded"] == 1
+
+    def test_without_the_holders_proof_the_forged_answer_is_taken(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(leases, "is_holder", lambda holder, named: True)
+        run = owing("charge")
+        attack = shoot(run, "skip_step", skip=FORGED_CHARGE)
+        assert attack.verdict == "ACCEPTED"
+        let_go(run)
+        assert look_again(attack).integrity == "BREACHED"
+
+    def test_without_the_outbox_check_a_forged_row_leaves_no_trace(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(decide, "reconciled", lambda held, snapshot: [])
+        attack = shoot(at("charge"), "skip_step", skip=FORGED_ROW)
+        assert (attack.verdict, attack.integrity) == ("ACCEPTED", "HELD")
+        assert attack.evidence["sealed_since"] == []
+
+    def test_a_worker_that_believed_the_outbox_would_pay_the_forger(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(decide, "taken", believed)
+        monkeypatch.setattr(warrants, "check", nothing)
+        attack = shoot(owing("charge"), "skip_step", skip=FORGED_ROW)
+        assert (attack.verdict, attack.integrity) == ("ACCEPTED", "BREACHED")
+        assert attack.evidence["calls"] == 1
+        assert "5000000 minor USD" in attack.evidence["payments"]
+
+
+class TestReorderSteps:
+    def test_without_the_hash_in_the_message_the_run_is_led_on(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(commands, "expect_program", nothing)
+        run = at("charge")
+        attack = shoot(run, "reorder_steps", how="resume under a permuted program")
+        assert attack.verdict == "ACCEPTED"
+        assert now(run).state == "running.active"
+
+    def test_without_the_hash_of_the_stored_copy_the_swap_goes_unseen(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(programs, "found_hash", lambda run: run.program_hash)
+        attack = shoot(at("charge"), "reorder_steps", how="swap the stored program")
+        assert attack.verdict == "ACCEPTED"
+        assert not attack.evidence["goes_on_under_its_own"]
+
+
+def meeting(pay: Callable[..., Payment]) -> Callable[..., Payment]:
+    """The payment, made only when a second worker has come to make it too."""
+    callers, both = count(1), Event()
+
+    def paid(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
+        if next(callers) > 1:
+            both.set()
+        assert both.wait(30), "nobody else came to pay"
+        return pay(charge, begun_before=begun_before, at_ms=at_ms)
+
+    return paid
+
+
+def believed(_commit: Commit, held: Held) -> decide.Taken:
+    """What a worker takes that acts on the outbox' word instead of the sealed intent."""
+    row = Outbox.objects.filter(run=held.run, done_ms=None).order_by("-attempt").first()
+    if row is None:
+        return decide.Taken()
+    args: Any = decode(bytes(row.args))
+    effect = Effect(
+        step=row.step,
+        tool=row.tool,
+        attempt=row.attempt,
+        key=row.key,
+        args=MappingProxyType(args),
+        at_ms=row.intent_ms,
+    )
+    now = decode_snapshot(bytes(held.run.snapshot))
+    held.holder = leases.give(held.id)
+    return decide.Taken(work=decide.begun(held, now, effect))

@@ -1,0 +1,111 @@
+"""The list of claims fits the injectors and the guards that there are."""
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from mutations.patching import named
+from sabotage.ablation.guards import (
+    FILE,
+    Bare,
+    Claim,
+    Forms,
+    GuardsError,
+    bare,
+    claim_of,
+    claims,
+    why_none,
+)
+from sabotage.fire import INJECTORS
+from sabotage.gallery import EXHIBITS
+from sabotage.kit.injector import Injector, Value
+
+ATTACKS = {**INJECTORS, **{name: exhibit.injector for name, exhibit in EXHIBITS.items()}}
+
+CLAIM = """[[claim]]
+injector = "tool_injection"
+moment = "the model is to be asked"
+without = ["gate-judges-proposals"]
+shows = "It pays."
+"""
+
+
+@pytest.mark.parametrize("claim", claims(), ids=lambda each: each.injector)
+def test_each_claim_names_guards_that_there_are(claim: Claim) -> None:
+    assert len(set(claim.without)) == len(claim.without)
+    assert [named(each).id for each in claim.without] == list(claim.without)
+    assert claim.shows.endswith(".")
+
+
+def choices(injector: Injector) -> Iterator[dict[str, Value]]:
+    """Every form of an attack: each choice of it with each other."""
+    params = [param for param in injector.params if param.choices]
+    for chosen in product(*(param.choices for param in params)):
+        given = {param.name: value for param, value in zip(params, chosen, strict=True)}
+        yield injector.read(given)
+
+
+@pytest.mark.parametrize("entry", [*claims(), *bare()], ids=lambda each: each.injector)
+def test_each_entry_is_about_forms_that_can_be_fired(entry: Forms) -> None:
+    known = ATTACKS[entry.injector]
+    for form in entry.each:
+        values = known.read({name: str(value) for name, value in form.items()})
+        if isinstance(entry, Claim):
+            assert claim_of(entry.injector, values) == entry
+        else:
+            assert why_none(entry.injector, values).endswith(".")
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_every_form_of_every_attack_has_a_guard_or_a_reason(name: str) -> None:
+    for values in choices(ATTACKS[name]):
+        entries = [each for each in (*claims(), *bare()) if each.fits(name, values)]
+        assert len(entries) == 1, f"{FILE.name}: {name} {values}"
+        assert bool(why_none(name, values)) == isinstance(entries[0], Bare)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_every_attack_has_a_guard_as_it_comes(name: str) -> None:
+    assert claim_of(name, ATTACKS[name].read({})) is not None
+
+
+def test_an_attack_that_there_is_not_has_neither() -> None:
+    assert claim_of("nonsense", {}) is None
+    assert why_none("nonsense", {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('["gate-judges-proposals"]', "[]"), "names no guards"),
+        (("is to be asked", "sleeps"), "its moment is none of"),
+        (("tool_injection", "split_limit"), "an attack of the gallery has no moment"),
+        (("shows =", "far_side_ms = 5001\nshows ="), "goes up to 5000"),
+        (("shows =", "wants ="), "is no list of"),
+        (("[[claim]]", "[[claims]]"), "is no list of"),
+        (('injector = "', "injector = "), "is no list of"),
+    ],
+)
+def test_a_bad_list_is_told(change: tuple[str, str], said: str, tmp_path: Path) -> None:
+    file = tmp_path / "guards.toml"
+    file.write_text(CLAIM.replace(*change))
+    with pytest.raises(GuardsError, match=said):
+        claims(file)
+
+
+def test_a_good_list_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "guards.toml"
+    file.write_text(CLAIM.replace("shows", "far_side_ms = 5000\nshows"))
+    [claim] = claims(file)
+    assert (claim.without, claim.moment) == (("gate-judges-proposals",), "the model is to be asked")
+    assert claim.each == ({},)
+    assert bare(file) == ()
+
+
+def test_of_several_values_each_is_a_form() -> None:
+    claim = Forms(injector="x", when={"a": ["1", "2"], "b": 3})
+    assert claim.each == ({"a": "1", "b": 3}, {"a": "2", "b": 3})
+    assert claim.fits("x", {"a": "2", "b": 3, "c": 4})
+    assert not claim.fits("x", {"a": "3", "b": 3})

@@ -1,0 +1,187 @@
+"""Copies without a guard: breached where it carries the claim, and nothing is left of them."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from mutations import breaches
+from mutations.breaches import Tried
+from sabotage.ablation import unguarded
+from sabotage.ablation.guards import Claim, claim_of, claims
+from sabotage.ablation.unguarded import BusyError, CopyError, run_copy
+from sabotage.kit.waiting import wait_until
+from tests.house.demo import ROOT, environment
+
+SECONDS_MAX = 120
+LEFT_MS_MAX = 10_000
+TAMPERED = """[[claim]]
+injector = "skip_step"
+when = { skip = "charge without authorize" }
+moment = "the payment is to be made"
+without = ["vault-r-size"]
+shows = "Nothing."
+"""
+ONE_COPY = """
+import django
+django.setup()
+from sabotage.ablation.guards import claims
+from sabotage.ablation.unguarded import run_copy
+run_copy(claims()[0], {})
+"""
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A data folder of its own, in which no copy and no process of one is left."""
+    monkeypatch.setattr(settings, "NANOVM_DATA", tmp_path)
+    yield tmp_path
+    assert none_left(tmp_path)
+
+
+def one_guard() -> Claim:
+    """The claim that a single guard carries."""
+    claim = claim_of("skip_step", {"skip": "charge without authorize"})
+    assert claim is not None
+    assert claim.without == ("owed-by-holder",)
+    return claim
+
+
+def copies_in(data: Path) -> list[Path]:
+    return [path for path in (data / "copies").iterdir() if path.is_dir()]
+
+
+def test_without_its_guard_the_run_ends_as_paid_that_never_paid(data: Path) -> None:
+    claim = one_guard()
+    bare = run_copy(claim, claim.each[0])
+    assert (bare["verdict"], bare["integrity"], bare["got_through"]) == (
+        "ACCEPTED",
+        "BREACHED",
+        True,
+    )
+    assert bare["evidence"]["breaches"] == [
+        "The run says that it paid, and the far side holds no payment.",
+        "EffectDone was taken from an attacker: no transition of the run allows it.",
+    ]
+    assert [each["where"].partition(":")[0] for each in bare["without"]] == [
+        "nanovm_core/core/fsm/results.py"
+    ]
+    assert copies_in(data) == []
+
+
+def test_a_guard_whose_removal_changes_nothing_is_a_failure(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "guards.toml"
+    file.write_text(TAMPERED)
+    assert breaches.main(["--guards", str(file)]) == 1
+    said = capsys.readouterr().out
+    assert (
+        "FAILED skip_step: charge without authorize (vault-r-size): "
+        "the removal of its guards changes nothing."
+    ) in said
+    assert "1 attacks, each with and without its guards; 1 failed." in said
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "claim", claims(), ids=lambda each: " ".join((each.injector, *map(str, each.when.values())))
+)
+def test_each_attack_is_held_and_each_of_its_guards_is_needed(claim: Claim) -> None:
+    tried = breaches.tried(claim, layers=True)
+    assert (tried.whole, tried.bare, tried.fault) == ("HELD", "BREACHED", "")
+
+
+def test_a_whole_product_that_lets_an_attack_through_is_a_failure() -> None:
+    assert not Tried(one_guard(), "BREACHED", "BREACHED", "", "it gets through").good
+    assert Tried(one_guard(), "HELD", "BREACHED").good
+
+
+def test_an_attack_goes_further_where_something_got_out() -> None:
+    def deed(integrity: str, *, through: bool, paid: int = 0) -> tuple[bool, bool, int]:
+        evidence = {"far_side": {"reachable": True, "succeeded": paid}}
+        return breaches.deed({"integrity": integrity, "got_through": through, "evidence": evidence})
+
+    steps = [
+        deed("HELD", through=False),
+        deed("HELD", through=True),
+        deed("BREACHED", through=True),
+        deed("BREACHED", through=True, paid=2),
+    ]
+    assert steps == sorted(set(steps))
+
+
+def test_a_copy_has_none_of_the_products_keys_and_servers(
+    monkeypatch: pytest.MonkeyPatch, data: Path
+) -> None:
+    for name in ("STRIPE_SECRET_KEY", "REDIS_URL", "DATABASE_URL", "NANOVM_POLICY"):
+        monkeypatch.setenv(name, "the product's own")
+    env = unguarded._environment(data)
+    assert "the product's own" not in env.values()
+    assert env["NANOVM_DATA"] == str(data)
+
+
+def test_one_copy_at_a_time(data: Path) -> None:
+    (data / "copies").mkdir()
+    with (data / "copies" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(BusyError, match="Another copy is at work"):
+            run_copy(one_guard(), {})
+
+
+def test_a_copy_that_takes_too_long_is_stopped_with_all_that_it_started(data: Path) -> None:
+    with pytest.raises(CopyError, match="did not end in 3 s"):
+        run_copy(one_guard(), one_guard().each[0], seconds_max=3)
+    assert copies_in(data) == []
+
+
+def test_a_copy_that_breaks_says_why() -> None:
+    with pytest.raises(CopyError, match="mutations: No mutation is called 'no-such-guard'"):
+        run_copy(one_guard(), {}, without=["no-such-guard"])
+
+
+def test_a_killed_owner_leaves_no_process_and_the_next_one_clears_its_folder(data: Path) -> None:
+    owner = subprocess.Popen(
+        [sys.executable, "-c", ONE_COPY],
+        cwd=ROOT,
+        env=environment(data, DJANGO_SETTINGS_MODULE="config.settings"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while not any("mutations.worker" in line for line in of_copies(data)):
+            assert owner.poll() is None
+    finally:
+        os.kill(owner.pid, signal.SIGKILL)
+        owner.wait(SECONDS_MAX)
+    assert none_left(data)
+    left = copies_in(data)
+    assert len(left) == 1
+    with unguarded._folder(data / "copies") as fresh:
+        assert copies_in(data) == [fresh] != left
+
+
+def of_copies(data: Path) -> list[str]:
+    """The command lines of all processes of copies in a data folder, there or gone."""
+    mark, found = f"NANOVM_DATA={data}/copies/".encode(), []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environ = (folder / "environ").read_bytes()
+            inside = (folder / "cwd").readlink().is_relative_to(data / "copies")
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:  # it ended while we looked, or it is not ours
+            continue
+        if command and (inside or mark in environ):
+            found.append(command)
+    return found
+
+
+def none_left(data: Path) -> bool:
+    """Whether all of them have ended after some time to do so."""
+    return wait_until(lambda: not of_copies(data), LEFT_MS_MAX)

@@ -1,0 +1,67 @@
+"""Fifty redeliveries at once, and fifty after the end: one payment."""
+
+from typing import Any
+
+import pytest
+
+from nanovm_core.core import lifecycle as life
+from pipeline.models import Envelope, Run
+from pipeline.steps.charge import gateway
+from tests.sabotage.runs import at, let_go, now, shoot
+
+pytestmark = pytest.mark.usefixtures("runtime_here")
+
+
+def payments_of(run: Run) -> list[tuple[int, str, str]]:
+    """The far side's records of a run, all pages, as the SDK gives them."""
+    page = gateway.configured().v1.payment_intents.list({"limit": 100})
+    return [
+        (each.amount, each.currency, each.status)
+        for each in page.auto_paging_iter()
+        if each.metadata and each.metadata.to_dict().get("run") == str(run.id)
+    ]
+
+
+def accounted(evidence: dict[str, Any]) -> int:
+    names = ("absorbed_by_lease", "absorbed_after_the_end", "nothing_was_owed", "drove_the_run")
+    return sum(evidence[name] for name in names)
+
+
+def test_fifty_at_once_and_fifty_late_are_one_payment() -> None:
+    run = at("running")
+    first = shoot(run, "double_exec")
+    assert (first.verdict, first.rule, first.integrity) == ("IGNORED", "FSM-008", "HELD")
+    assert first.evidence["redeliveries"] == accounted(first.evidence) == 50
+    assert first.evidence["unaccounted"] == 0
+    assert first.evidence["drove_the_run"] == 1
+    assert let_go(run).state == life.COMPLETED
+    late = shoot(run, "double_exec")
+    assert (late.verdict, late.rule, late.integrity) == ("IGNORED", "FSM-003", "HELD")
+    assert late.evidence["absorbed_after_the_end"] == accounted(late.evidence) == 50
+    assert late.evidence["effects_done_twice"] == 0
+    assert payments_of(run) == [(128450, "eur", "succeeded")]
+
+
+def test_replays_after_the_end_do_not_flood_the_log() -> None:
+    run = at("succeeded")
+    first = shoot(run, "double_exec", redeliveries="5")
+    again = shoot(run, "double_exec", redeliveries="5")
+    # one `ignored` for each kind: DeliveryReceived, RunStarted, ResumeRequested
+    assert first.evidence["envelopes_grown"] == 3
+    assert again.evidence["envelopes_grown"] == 0
+    kinds = Envelope.objects.filter(run=str(run.id)).order_by("n").values_list("kind", flat=True)
+    assert list(kinds)[-3:] == ["ignored"] * 3
+
+
+def test_a_paused_run_is_not_resumed_by_the_attack() -> None:
+    run = at("propose")
+    attack = shoot(run, "double_exec", redeliveries="3")
+    assert now(run).state == life.PAUSED
+    assert attack.evidence["commands_again"] == 1
+    assert attack.evidence["commands_refused_by"] == ["FSM-002"]
+
+
+def test_a_ready_run_is_not_started_by_the_attack() -> None:
+    run = at("ready")
+    shoot(run, "double_exec", redeliveries="3")
+    assert now(run).state == life.READY

@@ -1,0 +1,372 @@
+"""Planned attacks: fired once as the run reaches the step, told where they were missed."""
+
+import json
+import threading
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from celery import current_app
+from django.conf import settings
+from django.db import connection, connections
+from kombu.exceptions import OperationalError
+
+from nanovm_core.core import lifecycle as life
+from pipeline.models import Run, Secret
+from pipeline.privacy import journal
+from pipeline.privacy.erasure import erase_run
+from pipeline.runtime import api
+from pipeline.signals import announce, run_changed
+from pipeline.store import sql
+from pipeline.vault.key_store import keystore
+from pipeline.worker.drive import drive_patiently
+from sabotage import tasks
+from sabotage.kit.injector import InjectionError
+from sabotage.models import Attack, Plan
+from sabotage.planned import plans
+from tests.sabotage.runs import VISITOR, at, let_go, now
+
+pytestmark = pytest.mark.usefixtures("no_stripe")
+
+TYPED = '{"tool": "Zyxomma Petiolatum", "args": {}}'
+
+
+@pytest.fixture(autouse=True)
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The plans that were sent off on the queue; nobody carries them out by himself."""
+    found: list[str] = []
+
+    def send_task(name: str, args: list[str], **_: object) -> None:
+        if name == plans.TASK:
+            found.append(args[0])
+
+    monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
+    monkeypatch.setattr(current_app, "send_task", send_task)
+    return found
+
+
+def planned(run: Run, step: int, injector: str = "skip_step", **params: str) -> Plan:
+    return plans.make(str(run.id), injector, params, step)
+
+
+def fresh(plan: Plan) -> Plan:
+    return Plan.objects.get(pk=plan.pk)
+
+
+def step_on(run: Run) -> Run:
+    """Let a run that goes step by step take one step."""
+    run_id = str(run.id)
+    (api.start if now(run).state == life.READY else api.step)(run_id, VISITOR)
+    drive_patiently(run_id)
+    return now(run)
+
+
+def test_it_is_sent_off_as_the_run_reaches_its_step_and_not_before(sent: list[str]) -> None:
+    run = at("stepped")
+    plan = planned(run, 3)
+    assert plans.number_of(step_on(run)) == 2
+    assert (sent, fresh(plan).state) == ([], "planned")
+    assert plans.number_of(step_on(run)) == 3
+    assert (sent, fresh(plan).state) == ([str(plan.pk)], "due")
+    step_on(run)
+    assert sent == [str(plan.pk)]
+
+
+def test_it_is_fired_once_through_the_same_door_however_often_its_message_comes(
+    sent: list[str],
+) -> None:
+    run = at("stepped")
+    plan = planned(run, 2, "tool_injection", proposal=TYPED)
+    assert step_on(run).state == life.PAUSED
+    for _ in range(3):
+        tasks.fire_planned(sent[0])
+    found = fresh(plan)
+    attack = Attack.objects.get(run=run)
+    assert (found.state, found.at_step, found.attack) == ("fired", 2, attack)
+    assert (attack.injector, attack.verdict, attack.rule) == (
+        "tool_injection",
+        "BLOCKED",
+        "CAP-001",
+    )
+
+
+def test_two_who_notice_at_once_send_it_once(sent: list[str]) -> None:
+    run = at("stepped")
+    plan = planned(run, 2)
+    run_changed.disconnect(dispatch_uid="sabotage.planned.plans")
+    try:
+        step_on(run)
+    finally:
+        plans.connect()
+    assert sent == []
+    together = threading.Barrier(4)
+
+    def look() -> None:
+        try:
+            together.wait()
+            plans.notice(str(run.id))
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sent == [str(plan.pk)]
+
+
+def test_what_nobody_heard_of_the_sweep_finds(sent: list[str]) -> None:
+    run = at("stepped")
+    plan = planned(run, 1)
+    run_changed.disconnect(dispatch_uid="sabotage.planned.plans")
+    try:
+        step_on(run)
+    finally:
+        plans.connect()
+    tasks.sweep_plans()
+    assert str(plan.pk) in sent
+
+
+def test_a_run_that_ended_before_its_step_is_told(sent: list[str]) -> None:
+    run = at("stepped")
+    plan = planned(run, 5, "tool_injection", proposal=TYPED)
+    step_on(run)
+    api.kill(str(run.id), VISITOR)
+    found = fresh(plan)
+    assert (found.state, found.why) == ("missed", "The run ended before step 5.")
+    assert (sent, found.words, found.attack) == ([], None, None)
+
+
+def test_an_end_that_nobody_heard_of_is_told_by_the_sweep(sent: list[str]) -> None:
+    run = at("stepped")
+    plan = planned(run, 1)
+    run_changed.disconnect(dispatch_uid="sabotage.planned.plans")
+    try:
+        step_on(run)
+        api.kill(str(run.id), VISITOR)
+    finally:
+        plans.connect()
+    tasks.sweep_plans()
+    assert fresh(plan).why == "The run had ended before anybody noticed that it reached step 1."
+    assert sent == []
+
+
+def test_a_lost_message_is_sent_again_and_a_young_one_not(
+    sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise OperationalError
+
+    run = at("stepped")
+    plan = planned(run, 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(current_app, "send_task", away)
+        step_on(run)
+    assert fresh(plan).state == "due"
+    at_ms = fresh(plan).changed_ms
+    monkeypatch.setattr(plans, "now_ms", lambda: at_ms + plans.RESEND_MS)
+    plans.sweep()
+    assert str(plan.pk) not in sent
+    monkeypatch.setattr(plans, "now_ms", lambda: at_ms + plans.RESEND_MS + 1)
+    plans.sweep()
+    assert str(plan.pk) in sent
+
+
+class Died(BaseException):
+    """A process's end."""
+
+
+def died_over(plan: Plan, monkeypatch: pytest.MonkeyPatch, before: str) -> None:
+    """Carry a plan out, and die at this function of the plans' module."""
+
+    def dies(*_: object, **__: object) -> Any:
+        raise Died
+
+    with monkeypatch.context() as dying:
+        dying.setattr(plans, before, dies)
+        with pytest.raises(Died):
+            plans.carry_out(str(plan.pk))
+
+
+def swept_much_later(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """The plan after a sweep that finds it lost; one just before leaves it alone."""
+    later = fresh(plan).changed_ms + plans.LOST_MS
+    for at_ms in (later, later + 1):
+        assert fresh(plan).state == "firing"
+        monkeypatch.setattr(plans, "now_ms", lambda at_ms=at_ms: at_ms)
+        plans.sweep()
+    return fresh(plan)
+
+
+def due(step: int = 1) -> Plan:
+    """A plan that is due, and whose message was taken."""
+    run = at("stepped")
+    plan = planned(run, step)
+    step_on(run)
+    return plan
+
+
+def test_who_dies_before_the_attack_has_it_fired_after_all(
+    sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = due()
+    died_over(plan, monkeypatch, "fire")
+    assert swept_much_later(plan, monkeypatch).state == "due"
+    assert sent.count(str(plan.pk)) == 2
+
+
+def test_who_dies_after_the_attack_does_not_have_it_fired_twice(
+    sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = due()
+    died_over(plan, monkeypatch, "_closed")
+    found = swept_much_later(plan, monkeypatch)
+    assert (found.state, found.attack) == ("fired", Attack.objects.get(run=plan.run))
+    assert sent.count(str(plan.pk)) == 1
+
+
+def test_who_dies_in_the_middle_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = due()
+    died_over(plan, monkeypatch, "_closed")
+    Attack.objects.filter(run=plan.run).update(verdict="")
+    found = swept_much_later(plan, monkeypatch)
+    assert (found.state, found.why, found.attack) == ("missed", plans.DIED, None)
+
+
+def test_it_is_taken_back_until_it_is_on_its_way(sent: list[str]) -> None:
+    run, other = at("stepped"), at("stepped")
+    plan, kept = planned(run, 1, "tool_injection", proposal=TYPED), planned(run, 1)
+    assert not plans.take_back(str(other.id), plan.pk)
+    assert plans.take_back(str(run.id), plan.pk)
+    assert keystore().keys([plan.words_ref]) == {}
+    step_on(run)
+    assert sent == [str(kept.pk)]
+    assert not plans.take_back(str(run.id), kept.pk)
+    assert fresh(kept).state == "due"
+
+
+def test_what_was_typed_lies_sealed_and_is_destroyed_once_it_is_fired(sent: list[str]) -> None:
+    run = at("stepped")
+    plan = planned(run, 2, "tool_injection", proposal=TYPED)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM sabotage_plan WHERE id = %s", [plan.pk.hex])
+        assert "Zyxomma" not in repr(cursor.fetchall())
+    assert not Secret.objects.filter(ref=plan.words_ref).exists()  # no envelope commits to it
+    step_on(run)
+    plans.carry_out(sent[0])
+    assert (fresh(plan).words, keystore().keys([plan.words_ref])) == (None, {})
+    assert plan.words_ref in journal.refs()  # which a backup of the keys cannot undo
+
+
+def test_an_erasure_leaves_nothing_of_it() -> None:
+    run = at("stepped")
+    plan = planned(run, 5, "tool_injection", proposal=TYPED)
+    erase_run(str(run.id), "art17-1-a", VISITOR)
+    found = fresh(plan)
+    assert (found.state, found.words) == ("missed", None)
+    assert keystore().keys([plan.words_ref]) == {}
+
+
+def test_without_its_words_it_is_not_fired(sent: list[str]) -> None:
+    run = at("stepped")
+    plan = planned(run, 1, "tool_injection", proposal=TYPED)
+    keystore().destroy([plan.words_ref])
+    step_on(run)
+    plans.carry_out(sent[0])
+    assert (fresh(plan).state, fresh(plan).why) == ("missed", plans.NO_WORDS)
+    assert not Attack.objects.filter(run=run).exists()
+
+
+def test_an_attack_that_cannot_be_made_is_told(sent: list[str]) -> None:
+    run = at("stepped")
+    plan = planned(run, 1, "tool_injection", proposal="hello", by="gullible")
+    step_on(run)
+    plans.carry_out(sent[0])
+    assert fresh(plan).state == "missed"
+    assert "finds no order" in fresh(plan).why
+
+
+@pytest.mark.parametrize(
+    ("injector", "step", "params", "says"),
+    [
+        ("nonsense", 1, {}, "no injector"),
+        ("split_limit", 1, {}, "no injector"),
+        ("skip_step", 0, {}, "from 1 to 7"),
+        ("skip_step", 8, {}, "from 1 to 7"),
+        ("skip_step", 1, {"skip": "lunch"}, "is one of"),
+        ("double_exec", 1, {"redeliveries": "501"}, "from 1 to 500"),
+    ],
+)
+def test_a_wrong_plan_is_refused(
+    injector: str, step: int, params: dict[str, str], says: str
+) -> None:
+    run = at("stepped")
+    with pytest.raises(InjectionError, match=says):
+        plans.make(str(run.id), injector, params, step)
+    assert not run.plans.exists()
+
+
+def test_a_run_that_started_takes_no_plan_and_keeps_no_key() -> None:
+    run = let_go(at("stepped"))
+    before = keystore().refs().keys()
+    with pytest.raises(InjectionError, match="has started"):
+        planned(run, 7, "tool_injection")
+    assert keystore().refs().keys() == before
+    assert not run.plans.exists()
+
+
+def test_a_run_takes_so_many_plans_and_no_more() -> None:
+    run = at("stepped")
+    for _ in range(plans.PLANS_MAX):
+        planned(run, 7)
+    with pytest.raises(InjectionError, match=f"{plans.PLANS_MAX} planned attacks at most"):
+        planned(run, 7)
+    assert run.plans.count() == plans.PLANS_MAX
+
+
+def test_without_a_queue_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "REDIS_URL", None)
+    with pytest.raises(InjectionError, match="No queue server"):
+        planned(at("stepped"), 1)
+
+
+def test_a_run_that_began_without_a_plan_is_not_asked_after_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = at("stepped")
+    asked: list[object] = []
+
+    def execute(statement: str, params: Sequence[object] = ()) -> list[sql.Row]:
+        asked.append(statement)
+        return sql.execute(statement, params)
+
+    monkeypatch.setattr(plans, "sql", SimpleNamespace(execute=execute, key_of=sql.key_of))
+    announce(run)
+    assert len(asked) == 1
+    announce(run)  # it may still be given one
+    assert len(asked) == 2
+    step_on(run)
+    before = len(asked)
+    step_on(run)
+    assert len(asked) == before == 3
+
+
+def test_the_run_knows_nothing_of_its_plans(sent: list[str]) -> None:
+    """Its record is that of a run without one, up to what the attack itself seals."""
+    watched, alone = at("stepped"), at("stepped")
+    planned(watched, 2)
+    for run in (watched, alone):
+        step_on(run)
+        step_on(run)
+    assert len(sent) == 1
+    kinds = [
+        [json.loads(bytes(each.bytes))["kind"] for each in envelopes_of(run)]
+        for run in (watched, alone)
+    ]
+    assert kinds[0] == kinds[1]
+
+
+def envelopes_of(run: Run) -> Any:
+    return run.workspace.envelopes.filter(run=str(run.id)).order_by("n")
