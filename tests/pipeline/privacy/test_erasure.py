@@ -18,11 +18,12 @@ from pipeline.models import AdapterCall, Envelope, Outbox, Run, Secret
 from pipeline.privacy import crypto_shred, erasure
 from pipeline.reports import report
 from pipeline.runtime import api, queue
+from pipeline.steps.effects import advice_file
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
 from samples import path
 from tests.pipeline.databases import on_sqlite_alone
-from tests.pipeline.house import House, bodies, kinds, sql
+from tests.pipeline.house import House, bodies, failing_once, kinds, sql
 from tests.pipeline.pdf_builder import text_pdf, with_files
 
 IBAN = "GB33BUKB20201555555555"
@@ -219,6 +220,31 @@ def test_certificate_names_what_was_done_and_stays_the_same(house: House) -> Non
     again = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     assert again.to_json() == done.to_json() == erasure.certificate(str(run.id)).to_json()  # type: ignore[union-attr]
     assert kinds(run).count("erasure_done") == 1
+
+
+def test_secret_reads_as_erased_from_the_request_on(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = paid(house)
+    seller = Secret.objects.get(run=run, slot="seller").ref
+    stopped = failing_once(crypto_shred.destroy, KeyboardInterrupt())
+    monkeypatch.setattr(crypto_shred, "destroy", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert seller in house.wrapped_keys()
+    assert secret_store.read(seller) == TOMBSTONE
+
+
+def test_advice_of_a_worker_that_died_after_the_erasure_goes_with_the_second_one(
+    house: House,
+) -> None:
+    run = paid(house)
+    advice = advice_file(str(run.id))
+    late = advice.read_bytes()
+    first = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    advice.write_bytes(late)
+    assert erasure.erase_run(str(run.id), "art17-1-a", "visitor") == first
+    assert sightings(house) == []
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, name: str) -> None:

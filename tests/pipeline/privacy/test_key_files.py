@@ -1,15 +1,37 @@
 """Key files that are gone or damaged: said in one sentence, and never replaced by fresh ones."""
 
+import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pipeline.vault.key_store import KeyStore
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House
 from tests.pipeline.privacy.test_erasure import paid
 
 pytestmark = on_sqlite_alone  # the files are the same on every database
+
+
+def test_destroyed_key_is_overwritten_where_sqlite_keeps_deleted_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Keeping(sqlite3.Connection):
+        """A connection of an SQLite that was built without SECURE_DELETE."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.execute("PRAGMA secure_delete=OFF")
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Keeping))
+    store, ref = KeyStore(tmp_path), "vault://secret/00000000-0000-4000-8000-000000000001"
+    store.new_keys("subject", [ref])
+    assert ref.encode() in (tmp_path / "keys.sqlite3").read_bytes()
+    assert store.destroy([ref]) == 1
+    assert ref.encode() not in (tmp_path / "keys.sqlite3").read_bytes()
 
 
 def test_a_key_file_that_is_gone_is_named_and_not_made_anew(house: House) -> None:
