@@ -1,7 +1,7 @@
-"""The condition language: text is parsed once into closures, which then hold or do not.
+"""The condition language: a text is parsed once into closures, which are then evaluated.
 
-``syntax`` has the grammar, ``operators`` what each word does, ``fused`` the shortcuts, ``check``
-the types, ``errors`` every reason for a no.
+``syntax`` has the grammar, ``operators`` evaluates, ``check`` finds the types, ``errors`` has
+every error.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,6 @@ from nanovm_core.conditions.errors import (
     ConditionSyntaxError,
     ConditionTypeError,
 )
-from nanovm_core.conditions.fused import fused
 from nanovm_core.conditions.operators import Compiled, Context, Run, Truth, compiled, truth
 from nanovm_core.conditions.syntax import VARIABLE, Value, tree, upwards
 
@@ -95,7 +94,7 @@ class Condition:
 
 def parse(text: str) -> Condition:
     """The condition that ``text`` says, or ConditionSyntaxError with position and caret."""
-    whole = compiled(tree(text), fused)
+    whole = compiled(tree(text))
     paths = sorted((node.at, node.path) for node in upwards(whole.node) if node.kind == VARIABLE)
     names = tuple(dict.fromkeys(".".join(path) for _, path in paths))
     return Condition(text=text, variables=names, run=truth(whole), _whole=whole)

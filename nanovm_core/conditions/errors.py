@@ -1,12 +1,12 @@
-"""Every reason why a condition is refused or has no answer, and the errors that say so."""
+"""The errors of the condition language: each code with its reason, and the limits."""
 
 import re
 
-from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.errors import ConditionError
 
 TEXT_CHARS_MAX = 4_096  # a guard that a person can still read
 DEPTH_MAX = 32  # parentheses and operators open at one place; bounds the closures' stack too
+INTEGER_MAX = 2**53 - 1  # as in canonical JSON: what every JSON reader holds exactly
 NODES_MAX = 512  # values, list elements and operators; bounds the cost of one evaluation
 _NAMES_SHOWN_MAX = 6  # of the variables that there are, where one is not
 _LINE_CHARS_MAX = (60, 40)  # of the condition's own line, before the fault and from there

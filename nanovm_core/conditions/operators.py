@@ -1,8 +1,4 @@
-"""What a condition's words do, in full: a node of the tree becomes a closure that answers.
-
-Plain and complete: every type is looked at, every error has its place. The shortcuts of
-``fused`` answer the usual cases sooner and leave everything else to these.
-"""
+"""Evaluation: each node of a condition's tree is compiled to a closure that checks its types."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -27,18 +23,18 @@ class Compiled(NamedTuple):
     below: tuple["Compiled", ...]
 
 
-def compiled(root: Node, closure: Callable[[Node, tuple[Compiled, ...]], Run]) -> Compiled:
-    """The whole tree made of closures, the parts before what they are part of."""
+def compiled(root: Node) -> Compiled:
+    """The tree compiled to closures, children before their parent."""
     done: list[Compiled] = []
     for node in upwards(root):
         first = len(done) - len(node.children)
         below = tuple(done[first:])
-        done[first:] = [Compiled(node, closure(node, below), below)]
+        done[first:] = [Compiled(node, _closure(node, below), below)]
     return done[0]
 
 
-def plain(node: Node, below: tuple[Compiled, ...]) -> Run:
-    """The closure that answers ``node`` from its parts, or raises ConditionEvaluationError."""
+def _closure(node: Node, below: tuple[Compiled, ...]) -> Run:
+    """A closure that evaluates ``node``, or raises ConditionEvaluationError."""
     if node.kind == VARIABLE:
         return _reading(node.path, node.at)
     if node.kind == LITERAL:
@@ -48,25 +44,25 @@ def plain(node: Node, below: tuple[Compiled, ...]) -> Run:
         one, other = (part.run for part in below)
         compare, at = _COMPARISONS[node.kind], node.at
         return lambda context: compare(one(context), other(context), at)
-    return joined(node.kind, tuple(map(truth, below)))
+    return _logic(node.kind, tuple(map(truth, below)))
 
 
 def truth(part: Compiled) -> Truth:
-    """The part's own answer where it is a boolean, else CON-023 at its place."""
+    """The part's value where it is a boolean, else CON-023 at its place."""
     run, at = part.run, part.node.start
     if part.node.kind not in (VARIABLE, LITERAL):
         return cast(Truth, run)  # comparisons and logic answer booleans and nothing else
 
-    def told(context: Context) -> bool:
+    def require_boolean(context: Context) -> bool:
         value = run(context)
         if type(value) is not bool:
             raise evaluation_error(23, at)
         return value
 
-    return told
+    return require_boolean
 
 
-def joined(kind: str, parts: tuple[Truth, ...]) -> Truth:
+def _logic(kind: str, parts: tuple[Truth, ...]) -> Truth:
     """``not`` of one part; ``and`` or ``or`` of several, which stops at the first that decides."""
     one, other = parts[0], parts[-1]
     if kind == "not":

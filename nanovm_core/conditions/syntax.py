@@ -10,11 +10,11 @@ from typing import NamedTuple, cast
 from nanovm_core.conditions.errors import (
     DEPTH_MAX,
     HIDDEN,
+    INTEGER_MAX,
     NODES_MAX,
     TEXT_CHARS_MAX,
     syntax_error,
 )
-from nanovm_core.core.canonical import INTEGER_MAX
 
 Value = bool | int | str | tuple[bool | int | str, ...]
 

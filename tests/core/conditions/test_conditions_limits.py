@@ -1,8 +1,10 @@
 """The condition language: its limits, what a context may hold, and what an error tells."""
 
 import sys
-from collections import defaultdict
-from types import FrameType
+from collections import ChainMap, defaultdict
+from collections.abc import Callable, Mapping
+from types import FrameType, MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -180,16 +182,37 @@ def test_a_foreign_value_is_an_error_wherever_it_is_read(foreign: object) -> Non
             parse(text).holds({"v": foreign})
 
 
-def test_attributes_are_never_read_and_the_context_never_changed() -> None:
-    class Record:
-        field = 1
+class Record:
+    """An attribute and items, and no mapping."""
 
+    v = 1
+
+    def __getitem__(self, name: str) -> object:
+        return 1
+
+    def __contains__(self, name: str) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("foreign", [Record(), "v", ["v"], {"v"}, Sly("v")])
+def test_only_a_mapping_has_fields(foreign: object) -> None:
+    for context in ({"r": foreign}, {"r": {"s": foreign}}):
+        with pytest.raises(ConditionEvaluationError, match="CON-020"):
+            parse("$r.v == 1 or $r.s.v == 1").holds(context)
+    whole: Any = foreign
     with pytest.raises(ConditionEvaluationError, match="CON-020"):
-        parse("$r.field == 1").holds({"r": Record()})
-    growing: defaultdict[str, object] = defaultdict(int)
-    with pytest.raises(ConditionEvaluationError, match="CON-020"):
-        parse("$a == 0").holds(growing)
-    assert not growing
+        parse("$v == 1").holds(whole)
+
+
+@pytest.mark.parametrize("view", [dict, MappingProxyType, ChainMap, lambda given: given])
+def test_a_context_that_makes_what_is_missing_does_not_grow(
+    view: Callable[[dict[str, object]], Mapping[str, object]],
+) -> None:
+    growing: dict[str, object] = defaultdict(int)
+    for text, context in (("$a == 0", view(growing)), ("$m.a == 0", {"m": view(growing)})):
+        with pytest.raises(ConditionEvaluationError, match="CON-020"):
+            parse(text).holds(context)
+        assert not growing
 
 
 def test_an_error_names_the_variable_and_no_value() -> None:

@@ -4,25 +4,15 @@ The second reading has its own tokens, its own descent and its own walk; and whe
 the tree that a text was written from, it reads no text at all.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.conditions import (
-    ConditionEvaluationError,
-    ConditionSyntaxError,
-    Context,
-    Value,
-    parse,
-)
-from nanovm_core.conditions.operators import compiled, plain, truth
-from nanovm_core.conditions.syntax import tree as tree_of
+from nanovm_core.conditions import ConditionEvaluationError, ConditionSyntaxError, parse
 from tests.core.conditions import condition_reference as second
 from tests.core.conditions.condition_reference import Tree
 from tests.core.conditions.condition_texts import CONTEXTS, GARBAGE, conditions, mutated
-
-Answer = tuple[Value | None, str | None, int | None]  # value, code, place
 
 
 def asked(text: str, context: Mapping[str, object]) -> bool | str:
@@ -33,14 +23,6 @@ def asked(text: str, context: Mapping[str, object]) -> bool | str:
         return error.code
     except ConditionSyntaxError:
         return "refused"
-
-
-def answer(run: Callable[[Context], Value], context: Context) -> Answer:
-    """A closure's answer with every detail of its error."""
-    try:
-        return run(context), None, None
-    except ConditionEvaluationError as error:
-        return None, str(error), error.position
 
 
 @settings(max_examples=600)
@@ -81,16 +63,6 @@ def test_any_text_is_a_condition_to_both_readings_or_a_placed_error(text: str) -
     assert (second.outcome(text, {}) == "refused") is refused
     assert place is not None
     assert 0 <= place <= len(text)
-
-
-@settings(max_examples=400)
-@given(conditions(), CONTEXTS)
-def test_a_shortcut_answers_and_fails_as_the_plain_closure_does(
-    condition: tuple[Tree, str], context: Mapping[str, object]
-) -> None:
-    fused = parse(condition[1]).run
-    slow = truth(compiled(tree_of(condition[1]), plain))
-    assert answer(fused, context) == answer(slow, context)
 
 
 @settings(max_examples=200)
