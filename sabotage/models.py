@@ -4,7 +4,6 @@ from django.db import models
 
 from nanovm_core.rules import RULES
 from pipeline.models import Run, Workspace
-from pipeline.queries.runs import label_of
 from pipeline.steps.reasons import REASONS
 
 HEADLINES = {
@@ -49,6 +48,8 @@ class Attack(models.Model):
     @property
     def when(self) -> str:
         """The state the run was in when it was attacked, as people see it."""
+        from pipeline.queries.runs import label_of  # with it comes the kernel, at every start
+
         return label_of(self.state_before)
 
     @property

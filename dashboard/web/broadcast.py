@@ -10,7 +10,6 @@ from asgiref.sync import SyncToAsync, async_to_sync
 from channels.exceptions import ChannelFull
 from channels.layers import get_channel_layer
 from django.conf import settings
-from redis.exceptions import RedisError
 
 from pipeline.signals import run_changed
 
@@ -47,6 +46,8 @@ def announce(run_id: str) -> None:
 
 async def tell(run_id: str) -> None:
     """Send the message. Where it cannot be sent, that is logged."""
+    from redis.exceptions import RedisError  # most processes start, and announce nothing
+
     layer = get_channel_layer()
     if layer is None:
         return

@@ -26,6 +26,8 @@ NAMED_MAX = 20  # workspaces that one sentence lists
 class PreparedCommand(BaseCommand):
     """A command that makes and migrates the data folder before it does its work."""
 
+    requires_system_checks = ()  # they load every page; ``manage.py check`` runs them
+
     def handle(self, *_args: Any, **options: Any) -> None:
         """Prepare, then ``perform``; known errors end it in one sentence."""
         with one_sentence(), no_interrupt_lost():

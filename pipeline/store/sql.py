@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
 
-import psycopg
 from django.db import connection
 from django.db.models import Model
 from django.db.models.base import ModelState
@@ -172,7 +171,11 @@ def _run(statement: str, params: Sequence[object]) -> Any:
 
 def _cursor() -> Any:
     """The driver's own cursor: on PostgreSQL one whose statements the server plans once."""
-    return _connected().cursor() if SQLITE else psycopg.Cursor(_connected())
+    if SQLITE:
+        return _connected().cursor()
+    from psycopg import Cursor  # a process on SQLite does without the driver
+
+    return Cursor(_connected())
 
 
 @lru_cache(maxsize=512)

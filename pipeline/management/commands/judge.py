@@ -16,6 +16,7 @@ from pipeline.store.programs import program_at
 class Command(BaseCommand):
     """Prints {id, verdict, rule, why} for each line but blank ones; calls and stores nothing."""
 
+    requires_system_checks = ()  # they load every page; ``manage.py check`` runs them
     help = "Judge proposals against a program, without doing anything."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -14,6 +14,7 @@ from pipeline.store import programs
 class Command(BaseCommand):
     """``test FILE`` runs the file's [[examples]]: exit 0 where all come out as they expect."""
 
+    requires_system_checks = ()  # they load every page; ``manage.py check`` runs them
     help = "Test a policy by its own examples, or show the one in force."
 
     def add_arguments(self, parser: CommandParser) -> None:
