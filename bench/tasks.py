@@ -12,8 +12,8 @@ from bench.seven import STEPS
 from nanovm_core.core.events import EffectDone
 from pipeline.clock import now_ms
 from pipeline.runtime.queue import DRIVE
-from pipeline.steps import effects
-from pipeline.steps.effects import Answer, Work
+from pipeline.steps import adapters
+from pipeline.steps.work import Answer, Work
 
 DONE = "bench.done"  # a list at the queue server: the names of tasks that ended
 
@@ -41,4 +41,4 @@ def trivial(work: Work) -> Answer:
     return Answer(event=EffectDone(at_ms=now_ms(), key=work.effect.key, out={"result": "done"}))
 
 
-effects.ADAPTERS = {**effects.ADAPTERS, **{f"t{i}": trivial for i in range(STEPS)}}
+adapters.ADAPTERS = {**adapters.ADAPTERS, **{f"t{i}": trivial for i in range(STEPS)}}

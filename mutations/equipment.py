@@ -3,8 +3,9 @@
 from dataclasses import replace
 from types import MappingProxyType
 
-from pipeline.steps import effects
-from pipeline.steps.effects import Answer, Work
+from pipeline.steps import adapters
+from pipeline.steps.charge import step as charge
+from pipeline.steps.work import Answer, Work
 
 TOOL = "wire_transfer"
 MINOR = 100  # cents in a dollar
@@ -16,7 +17,7 @@ def equip() -> None:
     The product has none, so that without its guards the call would merely fail. With the tool
     in place it is the guards that decide, and nothing else: the whole copy has it too.
     """
-    effects.ADAPTERS = MappingProxyType({**effects.ADAPTERS, TOOL: wire_transfer})
+    adapters.ADAPTERS = MappingProxyType({**adapters.ADAPTERS, TOOL: wire_transfer})
 
 
 def wire_transfer(work: Work) -> Answer:
@@ -24,4 +25,4 @@ def wire_transfer(work: Work) -> Answer:
     args = work.effect.args
     amount = {"amount_minor": int(args["amount"]) * MINOR, "currency": args.get("currency", "USD")}
     named = work.effect._replace(args=MappingProxyType({**args, **amount}))
-    return effects.charge(replace(work, effect=named))
+    return charge.charge(replace(work, effect=named))

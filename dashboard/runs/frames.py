@@ -108,7 +108,7 @@ def said(rows: tuple[EventRow, ...]) -> str:
 
 def _sentence(row: EventRow) -> str:
     if row.kind == "result" and row.step in STEPS:
-        return f"Step {STEPS.index(row.step) + 1} of 7, {row.step}, is done."
+        return f"Step {STEPS.index(row.step) + 1} of {len(STEPS)}, {row.step}, is done."
     if row.kind == "refused":
         return f"Blocked by rule {row.rule}."
     if row.kind == "ignored":

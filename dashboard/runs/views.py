@@ -93,7 +93,7 @@ def news(request: HttpRequest, code: str) -> HttpResponse:
 def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
     run = own_run(request, code)
     if not 1 <= number <= len(runs.STEPS):
-        raise Http404("there are seven steps")
+        raise Http404(f"there are {len(runs.STEPS)} steps")
     view = steps.of_run(run)[number - 1]
     events = log.of_step(run, view.name)
     keys = {row.key for row in events}

@@ -219,7 +219,8 @@ def _erase(run: RunHead) -> Standing:
 
 def _past(run: RunHead) -> Standing:
     why = f": {run.reason[1]}" if run.reason else "."
-    says = f"This run is {run.label} at step {run.number} of 7, {run.step}{why} Take a new one."
+    at = f"step {run.number} of {len(STEPS)}, {run.step}"
+    says = f"This run is {run.label} at {at}{why} Take a new one."
     return Standing(kind="missing", says=says, offer=1)
 
 

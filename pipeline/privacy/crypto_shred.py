@@ -10,7 +10,7 @@ from django.db.backends.utils import CursorWrapper
 
 from pipeline.clock import sleep_ms
 from pipeline.models import Secret
-from pipeline.steps.effects import advice_file
+from pipeline.steps.seal import advice_file
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import FILE_NAME, media
 

@@ -13,7 +13,7 @@ from pipeline.errors import ErasureRefusedError
 from pipeline.models import Run, Secret
 from pipeline.privacy import crypto_shred, erasure_log, journal, retention
 from pipeline.runtime import api
-from pipeline.steps.effects import advice_file
+from pipeline.steps.seal import advice_file
 
 REASONS: Mapping[str, str] = {
     "art17-1-a": "no longer needed for its purpose",

@@ -11,9 +11,10 @@ from django.db.models import QuerySet
 
 from nanovm_core.core.envelope import ZERO
 from pipeline.models import AdapterCall, Run, Workspace
+from pipeline.store import programs
 from pipeline.store.records import hold_of
 
-STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")
+STEPS = (*programs.compiled(programs.shipped_program()).steps,)  # their names, in order
 SHOWN = {"initializing": "READY", "running": "RUNNING", "suspended": "SUSPENDED"}
 ENDED = {"terminated.completed": "SUCCESS", "suspended.user_paused": "PAUSED"}
 FILTERS = {
@@ -38,7 +39,7 @@ class RunHead:
     state: str
     label: str
     step: str
-    number: int  # the step's place, 1 to 7
+    number: int  # the step's place, from 1
     length: int
     head: str
     quarantined: bool
@@ -53,6 +54,7 @@ class RunHead:
     stepping: bool
     program: str
     policy: str
+    steps_count: int = len(STEPS)
 
     @property
     def ended(self) -> bool:

@@ -1,7 +1,7 @@
-"""Leases: one worker drives a run at a time; whoever lost the lease cannot write any more.
+"""Leases: one worker drives a run at a time, and a worker that lost its lease writes no result.
 
-A holder's name is drawn anew each time, so that it is the fencing token too: ``submit`` takes
-the result of an effect from the present holder alone.
+The holder's name is drawn anew for each lease, so it serves as the fencing token: ``submit``
+takes the result of an effect from the present holder alone.
 """
 
 from uuid import UUID
@@ -10,8 +10,8 @@ from pipeline.clock import now_ms
 from pipeline.entropy import uuid4
 from pipeline.store import sql
 
-TTL_MS = 15_000  # a dead worker's run waits this long; an effect that takes longer is kept by
-BEAT_MS = TTL_MS // 3  # … beats, each of which holds the lease for another TTL_MS
+TTL_MS = 15_000  # the run of a dead worker waits this long
+RENEW_EVERY_MS = TTL_MS // 3  # while an effect takes longer, its lease is renewed this often
 
 _GIVE = (
     "INSERT INTO pipeline_lease (run_id, holder, until_ms, absorbed) VALUES (%s, %s, %s, 0)"
@@ -29,17 +29,17 @@ _RELEASE = (
 
 
 def is_held(holder: str, until_ms: int) -> bool:
-    """Whether a lease is somebody's now; whoever finds it so is counted in ``absorbed``."""
+    """Whether a worker holds the lease now; a delivery that finds it held is absorbed."""
     return holder != "" and until_ms >= now_ms()
 
 
 def is_holder(holder: str, named: str) -> bool:
-    """Whether the lease is still this one's: nobody else took it since."""
+    """Whether the named worker still holds the lease."""
     return named != "" and holder == named
 
 
 def give(run: UUID) -> str:
-    """The lease of a run whose lock the caller holds, whoever had it: its new holder's name."""
+    """Give the lease of a run that the caller has locked to a new holder; returns its name."""
     holder = str(uuid4())
     sql.change(_GIVE, (sql.key(run), holder, now_ms() + TTL_MS))
     return holder
@@ -51,10 +51,10 @@ def absorb(run_id: str) -> None:
 
 
 def renew(run_id: str, holder: str) -> bool:
-    """Hold the lease for another while; False where it was lost to somebody else."""
+    """Renew the lease for TTL_MS; False where another worker holds it by now."""
     return bool(sql.change(_RENEW, (now_ms() + TTL_MS, sql.key_of(run_id), holder)))
 
 
 def release(run_id: str, holder: str, *, idle: bool = False) -> None:
-    """Give the lease back, if it is still held; whoever did nothing under it was absorbed."""
+    """Release the lease, if it is still held; ``idle``: nothing was done under it, count that."""
     sql.change(_RELEASE, (int(idle), sql.key_of(run_id), holder))

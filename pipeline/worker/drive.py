@@ -15,9 +15,10 @@ from pipeline.errors import NotSentError, OutcomeUnknownError, TransientError
 from pipeline.models import Outbox, Run
 from pipeline.runtime import api
 from pipeline.runtime.decide import Begun
-from pipeline.steps import effects
+from pipeline.steps import adapters
+from pipeline.steps.work import Answer, Work
 from pipeline.store import leases, outbox, sql
-from pipeline.worker.lease_renewal import keeper
+from pipeline.worker.lease_renewal import renewal
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ def _owed(run_id: str) -> QuerySet[Outbox]:
 def _under_lease(begun: Begun) -> Begun | None:
     """The next effect; where it breaks off, the run need not wait for the lease to run out."""
     try:
-        with keeper.keeping(str(begun.run.id), begun.holder, begun.deadline_ms):
+        with renewal.renewing(str(begun.run.id), begun.holder, begun.deadline_ms):
             return _next(begun)
     except BaseException:
         leases.release(str(begun.run.id), begun.holder)
@@ -92,22 +93,14 @@ def _under_lease(begun: Begun) -> Begun | None:
 
 def _next(begun: Begun) -> Begun | None:
     """Do one effect and feed its answer back: the next one, begun already; None gives up."""
-    work = effects.Work(
-        run=begun.run,
-        program=begun.program,
-        slots=begun.slots,
-        effect=begun.effect,
-        begun_before=begun.before,
-        token=begun.token,
-    )
     try:
-        answer = _answer(work)
+        answer = _answer(Work.of(begun))
     except TransientError as error:
         return _postponed(begun, error)
     return _submitted(begun, answer)
 
 
-def _submitted(begun: Begun, answer: effects.Answer) -> Begun | None:
+def _submitted(begun: Begun, answer: Answer) -> Begun | None:
     """Feed an answer back; one that the kernel does not take is as good as a broken step."""
     outcome = type(answer.event).__name__
     answered = api.answer(begun, answer.event, answer.secrets, outcome)
@@ -152,13 +145,13 @@ def _given_up(begun: Begun, error: TransientError) -> Event:
     return EffectUnknown(at_ms=at_ms, key=key, code=error.code, text=text)
 
 
-def _answer(work: effects.Work) -> effects.Answer:
+def _answer(work: Work) -> Answer:
     """What came of the effect. An error without a name ends the run, and says so."""
     try:
-        return effects.perform(work)
+        return adapters.perform(work)
     except OutcomeUnknownError as error:
         event = EffectUnknown(at_ms=now_ms(), key=work.effect.key, code=error.code, text=error.text)
-        return effects.Answer(event=event)
+        return Answer(event=event)
     except (TransientError, InterfaceError, OperationalError, sqlite3.OperationalError):
         raise  # the outside, our database or the key store is away: nothing is known to have failed
     except Exception as error:  # noqa: BLE001 - the barrier: one run ends, the worker goes on
@@ -166,15 +159,15 @@ def _answer(work: effects.Work) -> effects.Answer:
         return _broken(work.effect, type(error).__name__)
 
 
-def _broken(effect: Effect, kind: str) -> effects.Answer:
+def _broken(effect: Effect, kind: str) -> Answer:
     """An error nobody named: known not to have happened inside; outside, a person looks."""
     if effect.warrant is None:
         text = f"The step {effect.step} broke ({kind}); nothing was done outside."
         failed = EffectFailed(at_ms=now_ms(), key=effect.key, code="RUN-001", text=text)
-        return effects.Answer(event=failed)
+        return Answer(event=failed)
     text = f"The step {effect.step} broke ({kind}) and may have acted; look, then decide."
     unknown = EffectUnknown(at_ms=now_ms(), key=effect.key, code="RUN-001", text=text)
-    return effects.Answer(event=unknown)
+    return Answer(event=unknown)
 
 
 def _log_broken(effect: Effect, error: Exception) -> None:

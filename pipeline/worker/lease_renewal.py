@@ -1,4 +1,4 @@
-"""The keeper: while an effect is under way, its worker's lease is renewed by one thread."""
+"""Lease renewal: one thread renews the leases of the effects that this process is doing."""
 
 import logging
 import threading
@@ -13,62 +13,64 @@ from pipeline.store import leases
 log = logging.getLogger(__name__)
 
 
-class Keeper:
-    """Renews the leases of the effects that are under way in this process.
+class LeaseRenewal:
+    """Renews the lease of each effect that is under way in this process.
 
-    A lease is renewed up to its effect's deadline, where there is one, and no further: a worker
-    that hangs loses its run in the end, and the kernel decides about the effect that took so long.
+    Renewal stops at the effect's deadline, where there is one: a worker that hangs loses its run
+    then, and the kernel decides about the effect that took so long.
     """
 
     def __init__(self) -> None:
         self._busy = threading.Condition()
-        self._kept: dict[str, tuple[str, int]] = {}  # by holder: the run, and up to when
-        self._beats = False
+        self._leases: dict[str, tuple[str, int]] = {}  # by holder: the run, and its deadline
+        self._is_running = False
 
     @contextmanager
-    def keeping(self, run_id: str, holder: str, until_ms: int) -> Iterator[None]:
-        """Keep a lease for the length of the block, which never waits for a renewal."""
+    def renewing(self, run_id: str, holder: str, until_ms: int) -> Iterator[None]:
+        """Keep a lease renewed for the length of the block, which never waits for a renewal."""
         with self._busy:
-            self._kept[holder] = (run_id, until_ms)
-            if not self._beats:
-                self._beats = True
-                threading.Thread(target=self._beat_on, name="keeper", daemon=True).start()
+            self._leases[holder] = (run_id, until_ms)
+            if not self._is_running:
+                self._is_running = True
+                threading.Thread(target=self._renew_on, name="lease renewal", daemon=True).start()
             self._busy.notify()
         try:
             yield
         finally:
             with self._busy:
-                self._kept.pop(holder, None)  # two workers under one lease are a guard's absence
+                self._leases.pop(
+                    holder, None
+                )  # two workers may share a lease where a guard was removed
 
-    def beat(self) -> None:
-        """Renew every lease that is kept and whose effect still has time.
+    def renew_all(self) -> None:
+        """Renew every lease whose effect still has time.
 
-        One that was given back meanwhile is nobody's of that name: its renewal changes nothing.
+        A lease that was released meanwhile has another holder: its renewal changes nothing.
         """
         with self._busy:
-            kept = [*self._kept.items()]
+            leases_now = [*self._leases.items()]
         at_ms = now_ms()
-        for holder, (run_id, until_ms) in kept:
+        for holder, (run_id, until_ms) in leases_now:
             if not until_ms or at_ms < until_ms:
-                _renewed(run_id, holder)
+                _renew(run_id, holder)
 
-    def _beat_on(self) -> None:
+    def _renew_on(self) -> None:
         while True:
             with self._busy:
-                self._busy.wait_for(lambda: self._kept)
-            sleep_ms(leases.BEAT_MS)
+                self._busy.wait_for(lambda: self._leases)
+            sleep_ms(leases.RENEW_EVERY_MS)
             try:
-                self.beat()
+                self.renew_all()
             finally:
                 connection.close()  # this thread's own, which is needed seldom
 
 
-def _renewed(run_id: str, holder: str) -> None:
-    """Renew one lease; that it fails takes none of the others."""
+def _renew(run_id: str, holder: str) -> None:
+    """Renew one lease; a failure does not keep the others from being renewed."""
     try:
         leases.renew(run_id, holder)
-    except Exception as error:  # noqa: BLE001 - a lease that runs out does no harm
+    except Exception as error:  # noqa: BLE001 - a lease that expires does no harm
         log.warning("a lease was not renewed: %s", type(error).__name__)
 
 
-keeper = Keeper()
+renewal = LeaseRenewal()

@@ -19,7 +19,8 @@ from pipeline.evidence import bundles, public_key
 from pipeline.models import Checkpoint, Envelope, Run, Workspace
 from pipeline.queries.evidence import covering
 from pipeline.runtime import warrants
-from pipeline.steps import effects
+from pipeline.steps import adapters
+from pipeline.steps.work import Work
 from pipeline.store import programs, records
 from sabotage.kit.injector import InjectionError
 
@@ -87,7 +88,7 @@ def served(run: Run, hit: int, alter: Alter, *, rewritten: bool) -> Served:
     )
 
 
-def warranted(run: Run) -> tuple[effects.Work, Effect]:
+def warranted(run: Run) -> tuple[Work, Effect]:
     """The granted call that a run owes now, with its signed warrant, as its adapter gets it.
 
     Raises:
@@ -102,19 +103,19 @@ def warranted(run: Run) -> tuple[effects.Work, Effect]:
         )
     program = programs.program_of(run)
     token = warrants.token(program, now, effect)
-    work = effects.Work(
+    work = Work(
         run=run, program=program, slots=now.slots, effect=effect, begun_before=False, token=token
     )
     return work, effect
 
 
-def shown_to_the_adapter(work: effects.Work, token: bytes) -> tuple[str, str]:
+def shown_to_the_adapter(work: Work, token: bytes) -> tuple[str, str]:
     """Have the adapter do the call under this warrant: rule and place of its refusal.
 
     Both are empty where it acted.
     """
     try:
-        effects.perform(replace(work, token=token))
+        adapters.perform(replace(work, token=token))
     except OutcomeUnknownError as error:
         cause = error.__cause__ or error
         return error.code, place_of(cause.__traceback__)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pipeline.models import Run, Workspace
-from pipeline.steps.effects import Work
+from pipeline.steps.work import Work
 from sabotage.gallery import fixture, invoices, rogue
 from sabotage.gallery.reading import ended, got_out, together
 from sabotage.gallery.scenario import Exhibit

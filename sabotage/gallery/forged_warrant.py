@@ -10,7 +10,7 @@ from nanovm_core.core.messages import Effect
 from pipeline.clock import now_ms
 from pipeline.entropy import random_bytes
 from pipeline.models import Run, Workspace
-from pipeline.steps.effects import Work
+from pipeline.steps.work import Work
 from sabotage.gallery import fixture, invoices, rogue
 from sabotage.gallery.scenario import Exhibit
 from sabotage.kit import judging

@@ -8,9 +8,8 @@ from nanovm_core.core import lifecycle as life
 from pipeline.errors import EffectError
 from pipeline.models import Run
 from pipeline.runtime import api
-from pipeline.runtime.decide import Begun
-from pipeline.steps import effects
-from pipeline.steps.effects import Answer, Work
+from pipeline.steps import adapters
+from pipeline.steps.work import Answer, Work
 from sabotage.gallery import fixture
 from sabotage.gallery.reading import raised_at
 from sabotage.kit.injector import InjectionError, Target
@@ -45,13 +44,13 @@ def in_hand(run: Run) -> Work:
     begun = api.begin_effect(str(run.id))
     if begun is None or begun.effect.step != "charge":
         raise InjectionError("A worker was faster than the attacker; fire again.")
-    return _work(begun)
+    return Work.of(begun)
 
 
 def tried(work: Work) -> Tried:
     """Have the adapter make a call, as whoever has a worker's place can."""
     try:
-        return Tried(answer=effects.perform(work))
+        return Tried(answer=adapters.perform(work))
     except EffectError as refused:
         return Tried(rule=refused.code, where=raised_at(refused))
 
@@ -69,14 +68,3 @@ def let_go(*runs: Run) -> None:
         if fixture.now(run).state == life.APPROVAL:
             api.approve(str(run.id), fixture.OPERATOR)
     fixture.wait_for(*runs)
-
-
-def _work(begun: Begun) -> Work:
-    return Work(
-        run=begun.run,
-        program=begun.program,
-        slots=begun.slots,
-        effect=begun.effect,
-        begun_before=False,
-        token=begun.token,
-    )

@@ -10,6 +10,7 @@ from nanovm_core.core.messages import Scalar
 from pipeline.clock import now_ms
 from pipeline.entropy import random_bytes
 from pipeline.models import Outbox
+from pipeline.queries.runs import STEPS
 from pipeline.runtime import api
 from pipeline.vault import secret_store
 from sabotage.doors import tamper_db
@@ -131,7 +132,6 @@ WAYS: Mapping[str, Callable[[Target], Fired]] = {
     "forged intent in the outbox": _forged_intent,
     "result of a step": _result_of_a_step,
 }
-STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")
 
 INJECTOR = Injector(
     name=NAME,

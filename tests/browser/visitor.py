@@ -6,9 +6,10 @@ from pathlib import Path
 
 from playwright.sync_api import FilePayload, Locator, Page, Response, expect
 
+from pipeline.queries.runs import STEPS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PLAIN = ROOT / "samples" / "plain.pdf"
-STEPS = ("receive", "extract", "vault", "propose", "authorize", "charge", "seal")
 INJECTORS = ("tool_injection", "double_exec", "corrupt_hash", "skip_step", "reorder_steps")
 RUN_URL = re.compile(r"/runs/([A-Z0-9]{4}-\d{2})/$")
 HERE = "#rail-short summary strong"  # "3 of 7 · vault", also where it is not drawn
@@ -98,7 +99,7 @@ def number(page: Page) -> int:
 
 def at_step(page: Page, wanted: int) -> None:
     """Wait until the page, of itself, shows the run at this step."""
-    expect(page.locator(HERE)).to_contain_text(f"{wanted} of 7", timeout=END_MS)
+    expect(page.locator(HERE)).to_contain_text(f"{wanted} of {len(STEPS)}", timeout=END_MS)
 
 
 def paused_before(page: Page, step: str) -> str:

@@ -10,8 +10,8 @@ from django.core.management import call_command
 from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
-from pipeline.steps import effects
 from pipeline.steps.extract import extract
+from pipeline.steps.extract import step as extract_step
 
 READ = lru_cache(maxsize=64)(extract)
 
@@ -41,6 +41,6 @@ def data(
     """A data folder of its own, in which commits are real. The same document is read once."""
     folder = tmp_path / "data"
     shutil.copytree(empty, folder)
-    monkeypatch.setattr(effects, "extract", READ)
+    monkeypatch.setattr(extract_step, "extract", READ)
     with django_db_blocker.unblock():
         yield folder

@@ -19,7 +19,7 @@ from django.db import connection
 from django.dispatch import Signal
 
 from pipeline.signals import run_changed
-from pipeline.steps import effects
+from pipeline.steps import adapters
 
 WRITES = ("insert", "update", "delete", "replace", "create", "drop", "commit", "end")
 EMPTIES = "pragma wal_checkpoint"
@@ -85,8 +85,8 @@ def hooked() -> Iterator[None]:
             patch.setattr(os, name, _told(name, getattr(os, name)))
         for name in ("write_bytes", "write_text"):
             patch.setattr(Path, name, _halved(getattr(Path, name)))
-        adapters = {tool: _around(tool, do) for tool, do in effects.ADAPTERS.items()}
-        patch.setattr(effects, "ADAPTERS", adapters)
+        hooked = {tool: _around(tool, do) for tool, do in adapters.ADAPTERS.items()}
+        patch.setattr(adapters, "ADAPTERS", hooked)
         run_changed.connect(_announced)
         try:
             yield

@@ -18,7 +18,7 @@ from pipeline.models import Run
 from pipeline.runtime import queue
 from pipeline.steps.charge import gateway
 from pipeline.worker import drive, tasks
-from pipeline.worker.lease_renewal import Keeper
+from pipeline.worker.lease_renewal import LeaseRenewal
 from tests.crash.points import said
 from tests.crash.world import Queue, Stripe, World, clock_of, delivered, dice_of
 
@@ -72,10 +72,10 @@ def new_world(seed: int) -> World:
     return World(now_ms=BEGIN_MS, dice=dice)
 
 
-class Still(Keeper):
-    """A keeper of leases that never beats: effects take no time here, and beats keep real time."""
+class NoRenewal(LeaseRenewal):
+    """Renews no lease: effects take no time here, and the renewing thread keeps real time."""
 
-    def _beat_on(self) -> None:
+    def _renew_on(self) -> None:
         return
 
 
@@ -92,7 +92,7 @@ def opened(folder: Path, world: World) -> Iterator[Sim]:
         dice = dice_of(world)
         patch.setattr(entropy, "os", dice)
         patch.setattr(entropy, "uuid", dice)
-        patch.setattr(drive, "keeper", Still())
+        patch.setattr(drive, "renewal", NoRenewal())
         connections.close_all()
         connection.settings_dict["NAME"] = str(folder / "app.sqlite3")
         try:

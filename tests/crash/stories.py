@@ -19,7 +19,8 @@ from pipeline.privacy import erasure
 from pipeline.runtime import api, create_run
 from pipeline.runtime.decide import Begun
 from pipeline.runtime.group_commit import committed_all
-from pipeline.steps import effects
+from pipeline.steps import adapters
+from pipeline.steps.work import Work
 from pipeline.store import records, workspaces
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE, Sealed
@@ -102,16 +103,7 @@ def _together(sim: Sim) -> None:
 
 
 def _answer_to(begun: Begun) -> tuple[Event, Sequence[Sealed]]:
-    answer = effects.perform(
-        effects.Work(
-            run=begun.run,
-            program=begun.program,
-            slots=begun.slots,
-            effect=begun.effect,
-            begun_before=begun.before,
-            token=begun.token,
-        )
-    )
+    answer = adapters.perform(Work.of(begun))
     return answer.event, answer.secrets
 
 

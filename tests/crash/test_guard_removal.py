@@ -11,7 +11,7 @@ from django.db import transaction
 
 from pipeline.models import AdapterCall, Run
 from pipeline.privacy import erasure
-from pipeline.steps import effects
+from pipeline.steps import adapters
 from pipeline.steps.charge import gateway
 from pipeline.store import leases, logs, sql
 from pipeline.store.budgets import Till
@@ -129,7 +129,7 @@ def tell_with_a_second_delivery(data: Path, at: str) -> tuple[list[str], int, in
         return found, AdapterCall.objects.count(), len(sim.world.posts)
 
 
-EFFECTS = tuple(f"before the effect {tool}" for tool in effects.ADAPTERS)
+EFFECTS = tuple(f"before the effect {tool}" for tool in adapters.ADAPTERS)
 
 
 @pytest.mark.parametrize("at", EFFECTS)

@@ -10,8 +10,8 @@ from django.core.management import call_command
 from pytest_django import DjangoDbBlocker
 
 from pipeline.ops.processes import stripe_counterpart
-from pipeline.steps import effects
 from pipeline.steps.extract import extract
+from pipeline.steps.extract import step as extract_step
 from tests import postgres
 from tests.pipeline.databases import Database
 from tests.pipeline.house import House
@@ -68,7 +68,7 @@ def house(
     own = migrated.fresh(tmp_path)
     monkeypatch.setattr(settings, "NANOVM_DATA", tmp_path)
     monkeypatch.setitem(settings.STRIPE, "api_base", url)
-    monkeypatch.setattr(effects, "extract", READ)
+    monkeypatch.setattr(extract_step, "extract", READ)
     if own.url:
         monkeypatch.setenv("DATABASE_URL", own.url)  # for the processes that a test starts
     with django_db_blocker.unblock(), own.in_use():

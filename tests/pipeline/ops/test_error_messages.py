@@ -18,7 +18,8 @@ from pipeline.ops import error_messages, schema
 from pipeline.ops.commands import one_sentence
 from pipeline.ops.processes import ProcessError
 from pipeline.runtime import api
-from pipeline.steps import effects
+from pipeline.steps import adapters
+from pipeline.steps.work import Answer, Work
 from pipeline.vault import key_store
 from samples import path
 from tests.pipeline.databases import on_sqlite_alone
@@ -81,14 +82,14 @@ def test_locked_database_is_one_sentence_that_says_what_stands(
 def test_disk_that_fills_during_a_run_says_that_the_run_goes_on(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def filling(work: effects.Work) -> effects.Answer:
+    def filling(work: Work) -> Answer:
         answer = real(work)
         filled()
         return answer
 
-    real = effects.ADAPTERS["vault.split"]
+    real = adapters.ADAPTERS["vault.split"]
     with monkeypatch.context() as patch:
-        patch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, "vault.split": filling})
+        patch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, "vault.split": filling})
         said = said_by("run_invoice", str(path("plain")))
     run = Run.objects.get()
     assert said.startswith(FULL)

@@ -18,7 +18,7 @@ from pipeline.models import AdapterCall, Envelope, Outbox, Run, Secret
 from pipeline.privacy import crypto_shred, erasure
 from pipeline.reports import report
 from pipeline.runtime import api, queue
-from pipeline.steps.effects import advice_file
+from pipeline.steps.seal import advice_file
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
 from samples import path

@@ -6,7 +6,7 @@ from nanovm_core.core import lifecycle as life
 from pipeline.models import Lease
 from pipeline.privacy import erasure
 from pipeline.runtime import api
-from pipeline.steps import effects
+from pipeline.steps import seal
 from tests.pipeline.house import House
 from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, sightings
 
@@ -16,7 +16,7 @@ def test_advice_written_after_the_erasure_goes(
 ) -> None:
     run = house.new(canary_invoice(), file_name=CANARIES["file"])
     api.start(str(run.id), "visitor")
-    real = effects.advice_file
+    real = seal.advice_file
     slept: list[str] = []
 
     def asleep(run_id: str) -> object:
@@ -28,7 +28,7 @@ def test_advice_written_after_the_erasure_goes(
             assert erasure.erase_run(run_id, "art17-1-a", "visitor").state == "done"
         return real(run_id)
 
-    monkeypatch.setattr(effects, "advice_file", asleep)
+    monkeypatch.setattr(seal, "advice_file", asleep)
     house.drive(run)
     assert slept == [str(run.id)]
     assert not real(str(run.id)).exists()

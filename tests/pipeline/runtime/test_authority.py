@@ -12,7 +12,8 @@ from pipeline.errors import OutcomeUnknownError
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Budget, Envelope, Run
 from pipeline.runtime import api, warrants
-from pipeline.steps import effects
+from pipeline.steps import adapters
+from pipeline.steps.work import Work
 from pipeline.store import workspaces
 from tests.pipeline.house import House, bodies, invoice, payments, reason, snapshot, succeeded
 
@@ -101,7 +102,7 @@ def test_a_tool_that_nobody_granted_cannot_be_revoked(house: House) -> None:
     assert caught.value.code == "CAP-001"
 
 
-def work(house: House) -> effects.Work:
+def work(house: House) -> Work:
     """The charge, taken in hand with its signed warrant."""
     run = house.new(stepping=True)
     api.start(str(run.id), "visitor")
@@ -110,14 +111,7 @@ def work(house: House) -> effects.Work:
     api.resume(str(run.id), "visitor")
     begun = api.begin_effect(str(run.id))
     assert begun is not None
-    return effects.Work(
-        run=begun.run,
-        program=begun.program,
-        slots=begun.slots,
-        effect=begun.effect,
-        begun_before=False,
-        token=begun.token,
-    )
+    return Work.of(begun)
 
 
 def test_an_adapter_pays_under_a_whole_token_for_this_very_call_alone(house: House) -> None:
@@ -131,12 +125,12 @@ def test_an_adapter_pays_under_a_whole_token_for_this_very_call_alone(house: Hou
     ):
         fields = {name: getattr(good, name) for name in good.__slots__}
         with pytest.raises(OutcomeUnknownError) as caught:
-            effects.perform(effects.Work(**{**fields, **changed}))
+            adapters.perform(Work(**{**fields, **changed}))
         assert caught.value.code == code
     assert payments(good.run) == []
     warrants.revoke(str(good.run.workspace_id), PAY, "operator")
     with pytest.raises(OutcomeUnknownError) as caught:
-        effects.perform(good)
+        adapters.perform(good)
     assert caught.value.code == "CAP-008"
     assert payments(good.run) == []
 

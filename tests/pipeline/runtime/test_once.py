@@ -10,8 +10,9 @@ from pipeline.clock import now_ms
 from pipeline.errors import OutcomeUnknownError, TransientError
 from pipeline.models import AdapterCall, Envelope, Lease, Outbox, Run
 from pipeline.runtime import api
-from pipeline.steps import effects
+from pipeline.steps import adapters, authorize
 from pipeline.steps.charge import gateway
+from pipeline.steps.work import Answer, Work, done
 from pipeline.store import leases
 from pipeline.worker import drive, tasks
 from tests.pipeline.house import (
@@ -113,7 +114,7 @@ def test_warrant_that_ran_out_over_a_crash_asks_a_person_and_never_pays_twice(
 ) -> None:
     run = crash_after_payment(house, monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr(effects, "now_ms", lambda: now_ms() + 3_600_000)
+        patch.setattr(authorize, "now_ms", lambda: now_ms() + 3_600_000)
         house.drive(run)
     assert (run.state, reason(run)) == (life.APPROVAL, "CAP-021")
     api.approve(str(run.id), "operator")
@@ -129,7 +130,7 @@ def test_warrant_that_ran_out_before_the_call_waits_for_a_person_and_keeps_its_k
 ) -> None:
     run = to_charge(house)
     late = [3_600_000]
-    monkeypatch.setattr(effects, "now_ms", lambda: now_ms() + (late.pop() if late else 0))
+    monkeypatch.setattr(authorize, "now_ms", lambda: now_ms() + (late.pop() if late else 0))
     house.drive(run)
     assert (run.state, reason(run)) == (life.APPROVAL, "CAP-021")
     assert succeeded(run) == []
@@ -151,7 +152,7 @@ def test_lost_mark_of_a_begun_charge_never_pays_twice(
         ("DELETE FROM pipeline_adaptercall WHERE run_id = %s", [run.id.hex]),
     )
     late = [3_600_000]
-    monkeypatch.setattr(effects, "now_ms", lambda: now_ms() + (late.pop() if late else 0))
+    monkeypatch.setattr(authorize, "now_ms", lambda: now_ms() + (late.pop() if late else 0))
     house.drive(run)
     assert run.state == life.APPROVAL
     api.approve(str(run.id), "visitor")
@@ -238,11 +239,11 @@ def test_silent_outside_is_asked_again_later_and_then_a_person(
 def test_step_that_breaks_ends_its_run_and_nothing_else(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_: effects.Work) -> effects.Answer:
+    def broken(_: Work) -> Answer:
         raise ZeroDivisionError("with something personal in it")
 
     with monkeypatch.context() as patch:
-        patch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, "vault.split": broken})
+        patch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, "vault.split": broken})
         run = house.run()
     assert (run.state, reason(run)) == (life.FAILED, "RUN-001")
     assert "personal" not in str(bodies(run))
@@ -254,10 +255,10 @@ def test_database_that_is_away_within_a_step_fails_nothing(
     house: House, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """A connection that is cut, or a lock that is not got: the effect is owed as before."""
-    lost = failing_once(effects.ADAPTERS[step], OperationalError("server closed the connection"))
+    lost = failing_once(adapters.ADAPTERS[step], OperationalError("server closed the connection"))
     run = house.new()
     api.start(str(run.id), "visitor")
-    monkeypatch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, step: lost})
+    monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, step: lost})
     with pytest.raises(OperationalError):
         house.drive(run)
     assert Lease.objects.get(run=run).holder == ""
@@ -279,10 +280,10 @@ def test_charge_that_breaks_waits_for_a_person(
 def test_answer_that_the_kernel_refuses_ends_the_run_instead_of_looping(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forging(work: effects.Work) -> effects.Answer:
-        return effects._done(work, {"amount_minor": 1}, {})
+    def forging(work: Work) -> Answer:
+        return done(work, {"amount_minor": 1}, {})
 
-    monkeypatch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, "document.receive": forging})
+    monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, "document.receive": forging})
     run = house.run()
     assert (run.state, reason(run)) == (life.FAILED, "RUN-001")
     assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["FSM-007"]

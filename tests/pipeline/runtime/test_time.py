@@ -8,8 +8,9 @@ from pipeline.clock import now_ms
 from pipeline.errors import FailedForNowError
 from pipeline.models import Lease, Outbox, Run
 from pipeline.runtime import api
-from pipeline.steps import effects
+from pipeline.steps import adapters
 from pipeline.steps.charge import gateway
+from pipeline.steps.work import Answer, Work
 from pipeline.worker import drive, tasks
 from samples import path
 from tests.pipeline.clock import DAY_MS, HOUR_MS, Leap, leaping, with_backoff
@@ -125,12 +126,12 @@ def test_payment_that_nobody_answered_for_a_day_asks_a_person_and_is_made_once(
 def test_wait_for_an_answer_from_elsewhere_ends_in_time(
     house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
 ) -> None:
-    def waits(work: effects.Work) -> effects.Answer:
+    def waits(work: Work) -> Answer:
         until_ms = now_ms() + 5_000
         event = EffectWaiting(at_ms=now_ms(), key=work.effect.key, until_ms=until_ms)
-        return effects.Answer(event=event)
+        return Answer(event=event)
 
-    monkeypatch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, "vault.split": waits})
+    monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, "vault.split": waits})
     run = house.run()
     assert (run.state, run.step) == (life.WAITING, "vault")
     assert tasks.stranded() == []

@@ -10,7 +10,8 @@ from pipeline.clock import now_ms
 from pipeline.models import Budget, Outbox
 from pipeline.reports import decision
 from pipeline.runtime import api, queue
-from pipeline.steps import effects
+from pipeline.steps import adapters
+from pipeline.steps.work import Answer, Work
 from pipeline.store.records import hold_of
 from pipeline.worker import drive
 from samples import path
@@ -123,17 +124,17 @@ def test_paused_run_begins_nothing(house: House) -> None:
 def test_pause_under_an_effect_takes_its_answer_and_goes_on_whole(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def pausing(tool: str) -> Callable[[effects.Work], effects.Answer]:
-        real = effects.ADAPTERS[tool]
+    def pausing(tool: str) -> Callable[[Work], Answer]:
+        real = adapters.ADAPTERS[tool]
 
-        def adapter(work: effects.Work) -> effects.Answer:
+        def adapter(work: Work) -> Answer:
             api.pause(str(work.run.id), "visitor")
             return real(work)
 
         return adapter
 
-    slow = {tool: pausing(tool) for tool in effects.ADAPTERS}
-    monkeypatch.setattr(effects, "ADAPTERS", slow)
+    slow = {tool: pausing(tool) for tool in adapters.ADAPTERS}
+    monkeypatch.setattr(adapters, "ADAPTERS", slow)
     run = house.run()
     seen = []
     while run.state == life.PAUSED:

@@ -18,8 +18,8 @@ from pipeline.clock import now_ms
 from pipeline.models import Outbox, Run
 from pipeline.reports import report
 from pipeline.runtime import api
-from pipeline.steps import effects
 from pipeline.steps.extract import Extraction, ExtractionError, check_document, extract
+from pipeline.steps.extract import step as extract_step
 from pipeline.steps.extract.currencies import DECIMALS
 from pipeline.store import programs, workspaces
 from samples import path
@@ -81,7 +81,7 @@ def run_all(house: House, monkeypatch: pytest.MonkeyPatch, files: list[Path]) ->
             raise answer
         return answer
 
-    monkeypatch.setattr(effects, "extract", known)
+    monkeypatch.setattr(extract_step, "extract", known)
     workspace = workspaces.create()
     return {
         name: house.run(data, workspace=workspace, policy="no_limits", file_name=name)

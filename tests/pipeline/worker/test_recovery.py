@@ -1,4 +1,4 @@
-"""Recovery: leases that beat, workers that die or hang, runs that are stopped half-way."""
+"""Recovery: leases that are renewed, workers that die or hang, runs that are stopped half-way."""
 
 import threading
 from collections.abc import Callable
@@ -12,11 +12,14 @@ from pipeline.clock import now_ms
 from pipeline.errors import FailedForNowError, TransientError
 from pipeline.models import AdapterCall, Lease, Outbox, Run
 from pipeline.runtime import api
-from pipeline.steps import effects
+from pipeline.steps import adapters, vault
 from pipeline.steps.charge import gateway
 from pipeline.steps.extract import ExtractionError, ReaderLostError, extract
+from pipeline.steps.extract import step as extract_step
+from pipeline.steps.work import Answer, Work, failed
 from pipeline.store import leases, outbox
-from pipeline.worker import drive, lease_renewal, tasks
+from pipeline.worker import drive, tasks
+from pipeline.worker.lease_renewal import LeaseRenewal
 from tests.pipeline.clock import HOUR_MS, Leap, leaping, with_backoff
 from tests.pipeline.house import House, bodies, failing_once, payments, reason, snapshot, succeeded
 
@@ -39,10 +42,10 @@ def started(house: House) -> Run:
 
 
 def with_adapter(
-    monkeypatch: pytest.MonkeyPatch, tool: str, adapter: Callable[[effects.Work], effects.Answer]
+    monkeypatch: pytest.MonkeyPatch, tool: str, adapter: Callable[[Work], Answer]
 ) -> None:
     """Put an adapter in the place of another."""
-    monkeypatch.setattr(effects, "ADAPTERS", {**effects.ADAPTERS, tool: adapter})
+    monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, tool: adapter})
 
 
 def owed(run: Run) -> int:
@@ -58,15 +61,15 @@ def test_beat_renews_what_is_kept_and_nothing_else(house: House, leap: Leap) -> 
     works = [api.take(str(run.id))[1] for run in (mine, other)]
     assert works[0] is not None
     until_ms = now_ms() + HOUR_MS
-    heart = lease_renewal.Keeper()
-    with heart.keeping(str(mine.id), works[0].holder, until_ms):
-        leap(leases.BEAT_MS)
+    renewal = LeaseRenewal()
+    with renewal.renewing(str(mine.id), works[0].holder, until_ms):
+        leap(leases.RENEW_EVERY_MS)
         before = Lease.objects.get(run=other).until_ms
-        heart.beat()
+        renewal.renew_all()
         assert Lease.objects.get(run=mine).until_ms >= now_ms() + leases.TTL_MS - 1_000
         assert Lease.objects.get(run=other).until_ms == before
     leap(leases.TTL_MS)
-    heart.beat()
+    renewal.renew_all()
     assert Lease.objects.get(run=mine).until_ms <= now_ms()
 
 
@@ -77,12 +80,12 @@ def test_lease_of_a_worker_that_hangs_is_kept_up_to_the_deadline_and_no_longer(
     work = api.take(str(run.id))[1]
     assert work is not None
     assert work.deadline_ms >= now_ms() + HOUR_MS - 60_000
-    heart = lease_renewal.Keeper()
-    with heart.keeping(str(run.id), work.holder, work.deadline_ms):
+    renewal = LeaseRenewal()
+    with renewal.renewing(str(run.id), work.holder, work.deadline_ms):
         leap(work.deadline_ms - now_ms() - 500)
-        heart.beat()
+        renewal.renew_all()
         leap(501)
-        heart.beat()
+        renewal.renew_all()
         assert tasks.stranded() == []
         leap(leases.TTL_MS - 250)
         assert tasks.stranded() == [str(run.id)]
@@ -91,15 +94,15 @@ def test_lease_of_a_worker_that_hangs_is_kept_up_to_the_deadline_and_no_longer(
     assert (run.state, reason(run)) == (life.FAILED, "FSM-014")
 
 
-def test_lost_lease_is_not_taken_back_by_a_beat(house: House) -> None:
+def test_lost_lease_is_not_taken_back_by_a_renewal(house: House) -> None:
     run = started(house)
     work = api.take(str(run.id))[1]
     assert work is not None
     Lease.objects.filter(run=run).update(holder="another worker")
-    heart = lease_renewal.Keeper()
-    with heart.keeping(str(run.id), work.holder, 0):
+    renewal = LeaseRenewal()
+    with renewal.renewing(str(run.id), work.holder, 0):
         before = Lease.objects.get(run=run).until_ms
-        heart.beat()
+        renewal.renew_all()
     assert Lease.objects.get(run=run).until_ms == before
 
 
@@ -113,9 +116,9 @@ def test_a_renewal_that_fails_takes_none_of_the_others(monkeypatch: pytest.Monke
         return True
 
     monkeypatch.setattr(leases, "renew", renew)
-    heart = lease_renewal.Keeper()
-    with heart.keeping("a run", "first", 0), heart.keeping("another", "second", 0):
-        heart.beat()
+    renewal = LeaseRenewal()
+    with renewal.renewing("a run", "first", 0), renewal.renewing("another", "second", 0):
+        renewal.renew_all()
     assert renewed == ["second"]
 
 
@@ -124,7 +127,7 @@ def test_effect_that_takes_longer_than_a_lease_keeps_it(
 ) -> None:
     """The thread itself: the adapter goes on only once its lease was renewed twice."""
     renewed, enough = [0], threading.Event()
-    real_renew, real_split = leases.renew, effects.split
+    real_renew, real_split = leases.renew, vault.split
 
     def renew(run_id: str, holder: str) -> bool:
         held = real_renew(run_id, holder)
@@ -133,13 +136,12 @@ def test_effect_that_takes_longer_than_a_lease_keeps_it(
             enough.set()
         return held
 
-    def slow(work: effects.Work) -> effects.Answer:
+    def slow(work: Work) -> Answer:
         assert enough.wait(PATIENCE_S)
         return real_split(work)
 
-    monkeypatch.setattr(lease_renewal, "lease_renewal", lease_renewal.Keeper())
-    monkeypatch.setattr(drive, "lease_renewal", lease_renewal.keeper)
-    monkeypatch.setattr(leases, "BEAT_MS", 10)
+    monkeypatch.setattr(drive, "renewal", LeaseRenewal())
+    monkeypatch.setattr(leases, "RENEW_EVERY_MS", 10)
     monkeypatch.setattr(leases, "renew", renew)
     with_adapter(monkeypatch, "vault.split", slow)
     run = house.run()
@@ -186,7 +188,7 @@ def test_silent_outside_is_left_alone_for_longer_each_time_and_not_by_all_at_onc
 def test_outside_that_stays_silent_about_nothing_granted_is_a_known_failure(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def silent(_: effects.Work) -> effects.Answer:
+    def silent(_: Work) -> Answer:
         raise TransientError("MDL-001", "The model did not answer.")
 
     monkeypatch.setattr(drive, "BACKOFF_MS", 0)
@@ -201,14 +203,13 @@ def test_document_is_read_again_where_reading_took_too_long(
     house: House, monkeypatch: pytest.MonkeyPatch, code: str, again: bool
 ) -> None:
     told: list[bool] = []
-    real = effects._failed
 
-    def failed(work: effects.Work, code: str, text: str, *, retry: bool) -> effects.Answer:
+    def told_of(work: Work, code: str, text: str, *, retry: bool) -> Answer:
         told.append(retry)
-        return real(work, code, text, retry=retry)
+        return failed(work, code, text, retry=retry)
 
-    monkeypatch.setattr(effects, "_failed", failed)
-    monkeypatch.setattr(effects, "extract", failing_once(extract, ExtractionError(code)))
+    monkeypatch.setattr(adapters, "failed", told_of)
+    monkeypatch.setattr(extract_step, "extract", failing_once(extract, ExtractionError(code)))
     run = house.run()
     assert (run.state, reason(run), told) == (life.FAILED, code, [again])
 
@@ -218,7 +219,7 @@ def test_document_is_read_again_where_its_reader_was_killed(
 ) -> None:
     monkeypatch.setattr(drive, "BACKOFF_MS", 0)
     killed = ReaderLostError("The reader was killed: look at the machine.")
-    monkeypatch.setattr(effects, "extract", failing_once(extract, killed))
+    monkeypatch.setattr(extract_step, "extract", failing_once(extract, killed))
     run = house.run()
     assert (run.state, succeeded(run)) == (life.COMPLETED, [(12_000, "eur")])
 
@@ -230,7 +231,7 @@ def test_machine_that_lets_no_document_be_read_is_named_as_such(
         raise ReaderLostError("The reader was killed: look at the machine.")
 
     monkeypatch.setattr(drive, "BACKOFF_MS", 0)
-    monkeypatch.setattr(effects, "extract", killed)
+    monkeypatch.setattr(extract_step, "extract", killed)
     run = house.run()
     assert (run.state, snapshot(run).reason) == (
         life.FAILED,
@@ -248,9 +249,9 @@ def test_machine_that_lets_no_document_be_read_is_named_as_such(
 def test_run_that_is_stopped_while_an_effect_is_under_way_takes_no_answer_of_it(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = effects.extract_invoice
+    real = extract_step.extract_invoice
 
-    def stopped(work: effects.Work) -> effects.Answer:
+    def stopped(work: Work) -> Answer:
         assert api.kill(str(work.run.id), "operator").refusal is None
         return real(work)
 
@@ -281,8 +282,8 @@ def test_run_that_is_stopped_in_a_pause_makes_no_further_attempt(
 def test_run_that_is_stopped_while_it_waits_owes_nothing_any_more(
     house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
 ) -> None:
-    def waits(work: effects.Work) -> effects.Answer:
-        return effects.Answer(event=EffectWaiting(at_ms=now_ms(), key=work.effect.key))
+    def waits(work: Work) -> Answer:
+        return Answer(event=EffectWaiting(at_ms=now_ms(), key=work.effect.key))
 
     with_adapter(monkeypatch, "vault.split", waits)
     run = house.run()

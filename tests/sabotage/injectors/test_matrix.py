@@ -13,6 +13,7 @@ from django.conf import settings
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import canonical_hash
 from pipeline.models import Envelope, Run, Workspace
+from pipeline.queries.runs import STEPS
 from pipeline.reports import displayed_head
 from pipeline.runtime import api
 from pipeline.worker.drive import drive_patiently
@@ -20,7 +21,6 @@ from sabotage.fire import INJECTORS, look_again
 from sabotage.injectors.corrupt_hash import MISSED, QUEUE, REWRITTEN, WARRANT
 from sabotage.injectors.reorder_steps import ORDERS
 from sabotage.injectors.reorder_steps import WAYS as HOW
-from sabotage.injectors.skip_step import STEPS
 from sabotage.injectors.skip_step import WAYS as SKIPS
 from sabotage.kit.injector import InjectionError
 from sabotage.models import Attack

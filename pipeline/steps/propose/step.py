@@ -1,0 +1,29 @@
+"""Step 4's adapter: the projected invoice goes to the model, its bytes come back untouched."""
+
+from nanovm_core.core.events import ProposalReceived
+from nanovm_core.core.projection import for_model
+from pipeline.clock import now_ms
+from pipeline.steps.propose import model_adapters
+from pipeline.steps.work import Answer, Work
+from pipeline.vault import secret_store
+
+
+def ask_model(work: Work) -> Answer:
+    """Show the model its projection of the invoice, and take its bytes as they are."""
+    refs = {slot: ref for slot, ref in work.slots.items() if work.program.slots[slot].type == "ref"}
+    values = secret_store.read_all([str(ref) for ref in refs.values()])
+    opened = {slot: values[str(ref)] for slot, ref in refs.items() if slot != "document"}
+    modes = {name: slot.model for name, slot in work.program.slots.items()}
+    planted = opened.get("planted", "").encode()
+    view = for_model(modes, work.slots, opened)
+    answer = model_adapters.asked(work.run.model, view, planted)
+    sealed = work.sealed({"proposal": answer.raw})
+    event = ProposalReceived(
+        at_ms=now_ms(),
+        actor="model",
+        raw=answer.raw,
+        secret=sealed["proposal"].commitment,
+        key=work.effect.key,
+        tokens=answer.tokens,
+    )
+    return Answer(event=event, secrets=tuple(sealed.values()))

@@ -1,0 +1,31 @@
+"""Step 7: send the supplier a remittance advice; the kernel then seals the end of the run."""
+
+from pathlib import Path
+
+from django.conf import settings
+
+from pipeline.errors import PermanentError
+from pipeline.steps.work import Answer, Work, done
+
+
+def send_advice(work: Work) -> Answer:
+    """Write the remittance advice to the supplier: a file, in place of a mail server."""
+    to = work.opened("to").decode()
+    if "@" not in to:
+        return done(work, {"advice": "not_sent"}, {}, outcome="no_address")
+    subject, body = work.opened("subject").decode(), work.opened("body").decode()
+    file = advice_file(str(work.run.id))
+    file.write_text(f"To: {to}\nSubject: {subject}\n\n{body}\n", "utf-8")
+    try:
+        work.opened("to")
+    except PermanentError:  # erased meanwhile: another worker finished the run
+        file.unlink(missing_ok=True)
+        raise
+    return done(work, {"advice": "sent"}, {})
+
+
+def advice_file(run_id: str) -> Path:
+    """Where a run's remittance advice lies until it is erased."""
+    folder: Path = settings.NANOVM_DATA / "mail"
+    folder.mkdir(exist_ok=True)
+    return folder / f"{run_id}.txt"

@@ -1,0 +1,84 @@
+"""What every adapter gets and gives: a unit of work, and its answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nanovm_core.core.events import EffectDone, EffectFailed, Event
+from nanovm_core.core.messages import Effect, Scalar
+from nanovm_core.core.program import Program
+from nanovm_core.errors import VerificationError
+from pipeline.clock import now_ms
+from pipeline.errors import PermanentError
+from pipeline.models import Run
+from pipeline.runtime.decide import Begun
+from pipeline.vault import secret_store
+from pipeline.vault.secret_store import Sealed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What an adapter gets: the effect itself, and the run it belongs to."""
+
+    run: Run
+    program: Program
+    slots: Mapping[str, Scalar]
+    effect: Effect
+    begun_before: bool
+    token: bytes = b""  # the signed warrant, where the tool is granted
+
+    @classmethod
+    def of(cls, begun: Begun) -> "Work":
+        """The work that an effect is, once it was begun in a commit."""
+        return cls(
+            run=begun.run,
+            program=begun.program,
+            slots=begun.slots,
+            effect=begun.effect,
+            begun_before=begun.before,
+            token=begun.token,
+        )
+
+    def opened(self, slot: str) -> bytes:
+        """The value of a slot that the effect names, from the vault."""
+        ref = str(self.effect.args[slot])
+        try:
+            value = secret_store.read_bytes([ref])[ref]
+        except VerificationError as error:
+            raise PermanentError(error.code, f"The secret of {slot} does not open.") from error
+        if value is None:
+            raise PermanentError("PII-002", f"The secret of {slot} was erased or cannot be opened.")
+        return value
+
+    def sealed(self, values: Mapping[str, bytes], *, staging: bool = False) -> dict[str, Sealed]:
+        """Seal values into the vault for this run."""
+        origin = self.run.workspace.origin
+        return secret_store.seal_values(str(self.run.id), origin, values, staging=staging)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of an effect: the event to submit, and the secrets that go with it."""
+
+    event: Event
+    secrets: tuple[Sealed, ...] = ()
+
+
+def done(
+    work: Work, clear: Mapping[str, Scalar], sealed: Mapping[str, Sealed], outcome: str = "done"
+) -> Answer:
+    """The effect succeeded: its clear results, and a ref for each sealed value."""
+    event = EffectDone(
+        at_ms=now_ms(),
+        key=work.effect.key,
+        out={**clear, **{slot: each.ref for slot, each in sealed.items()}},
+        secrets=tuple(each.commitment for each in sealed.values()),
+        outcome=outcome,
+    )
+    return Answer(event=event, secrets=tuple(sealed.values()))
+
+
+def failed(work: Work, code: str, text: str, *, retry: bool) -> Answer:
+    """The effect is known not to have happened; with ``retry``, another attempt may succeed."""
+    key = work.effect.key
+    event = EffectFailed(at_ms=now_ms(), key=key, code=code, text=text, retry=retry)
+    return Answer(event=event)
