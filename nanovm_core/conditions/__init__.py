@@ -4,8 +4,9 @@
 every error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from nanovm_core.conditions import check as condition_check
 from nanovm_core.conditions.errors import (
@@ -17,12 +18,13 @@ from nanovm_core.conditions.errors import (
     ConditionTypeError,
 )
 from nanovm_core.conditions.operators import Compiled, Context, Run, Truth, compiled, truth
-from nanovm_core.conditions.syntax import VARIABLE, Value, tree, upwards
+from nanovm_core.conditions.syntax import COMPARISONS, LITERAL, VARIABLE, Value, tree, upwards
 
 __all__ = [
     "DEPTH_MAX",
     "NODES_MAX",
     "TEXT_CHARS_MAX",
+    "Comparison",
     "Condition",
     "ConditionEvaluationError",
     "ConditionSyntaxError",
@@ -32,6 +34,8 @@ __all__ = [
     "Value",
     "parse",
 ]
+
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "contains": "in"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,15 @@ class Part:
     text: str
     value: Value | None
     error: ConditionEvaluationError | None
+
+
+class Comparison(NamedTuple):
+    """A variable that is compared with a literal, and where."""
+
+    variable: str
+    sign: str
+    literal: Value
+    position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +87,16 @@ class Condition:
         only where something is missing (CON-020).
         """
         condition_check.check(self._whole.node, self.text, types)
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """Each comparison of a variable with a literal, as if the variable were on the left."""
+        for node in upwards(self._whole.node):
+            if node.kind in COMPARISONS:
+                (left, right), sign = node.children, node.kind
+                if left.kind == LITERAL:
+                    left, right, sign = right, left, _MIRRORED.get(sign, sign)
+                if (left.kind, right.kind) == (VARIABLE, LITERAL):
+                    yield Comparison(".".join(left.path), sign, right.value, node.at)
 
     def explain(self, context: Context) -> tuple[Part, ...]:
         """What each part came to, by the closures of ``holds``: the whole, then from the left."""

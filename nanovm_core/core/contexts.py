@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nanovm_core.conditions import Condition
 from nanovm_core.core.budget import MONEY, WORKSPACE, Budget
 from nanovm_core.core.capabilities import Tool
-from nanovm_core.core.policy import AUTHORIZE, PolicyRule, Window
+from nanovm_core.core.policy import AUTHORIZE, COUNTS_MAX, RECORDS_MAX, PolicyRule, Window
 from nanovm_core.errors import ConditionError
 
 Types = Mapping[str, str]
@@ -69,28 +69,42 @@ def misread(rules: Sequence[PolicyRule], around: Surroundings) -> Iterator[Misre
         if unknown:
             yield Misread(rule, f"it is about {unknown[0]!r}, which is not granted")
         elif rule.at == AUTHORIZE:
-            yield from _unfit(rule, {name: types[name] for name in rule.tools or types})
+            mine = {name: types[name] for name in rule.tools or types}
+            yield from _unfit(rule, mine, around.windows)
         else:
-            yield from _unfit(rule, {"": common})
+            yield from _unfit(rule, {"": common}, around.windows)
 
 
-def ill_typed(condition: Condition, types: Types) -> ConditionError | None:
-    """Why a condition does not fit what it may read; None where it fits."""
+def unfit(condition: Condition, types: Types, windows: Sequence[Window]) -> tuple[str, int] | None:
+    """Why a condition does not fit what it may read, and where; None where it fits."""
     try:
         condition.check(types)
     except ConditionError as error:
-        return error
+        return error.text, error.position or 0
+    most = {f"history.{each.name}": COUNTS_MAX.get(each.counts, RECORDS_MAX) for each in windows}
+    for name, sign, literal, position in condition.comparisons():
+        counts = literal if isinstance(literal, tuple) else (literal,)
+        if name in most and any(_is_beyond(int(count), sign, most[name]) for count in counts):
+            text = f"${name} counts {most[name]} at most, so this never changes"
+            return f"{text}: compare it with fewer, or choose a shorter window", position
     return None
 
 
-def _unfit(rule: PolicyRule, types: Mapping[str, Types]) -> Iterator[Misread]:
+def _is_beyond(count: int, sign: str, most: int) -> bool:
+    """Whether no count up to ``most`` makes a difference to the comparison with ``count``."""
+    return count > most or (count == most and sign in (">", "<="))
+
+
+def _unfit(
+    rule: PolicyRule, types: Mapping[str, Types], windows: Sequence[Window]
+) -> Iterator[Misread]:
     """The first tool for which the rule's condition does not fit."""
     for tool in sorted(types):
-        error = ill_typed(rule.when, types[tool])
-        if error is not None:
+        found = unfit(rule.when, types[tool], windows)
+        if found is not None:
             about = f" where {tool} is proposed (with tools = […] it is about these alone)"
-            text = f"its condition does not fit{about if tool else ''}: {error.text}"
-            yield Misread(rule, text, error.position or 0)
+            text = f"its condition does not fit{about if tool else ''}: {found[0]}"
+            yield Misread(rule, text, found[1])
             return
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from nanovm_core.conditions import Condition, Context
@@ -20,7 +21,11 @@ CALLS, FAILURES, REFUSALS, IN_A_ROW = "calls", "failures", "refusals", "failures
 COUNTS = (CALLS, FAILURES, REFUSALS, IN_A_ROW)
 WORKSPACE, AGENT = "workspace", "agent"
 WINDOW_SCOPES = (WORKSPACE, AGENT)
-RECORDS_MAX = 256  # the newest records a window looks at; its count never exceeds them
+RECORDS_MAX = 256  # the newest records a window looks at
+# The most that a window counts: a finished call leaves two records, a refused proposal one.
+COUNTS_MAX: Mapping[str, int] = MappingProxyType(
+    {CALLS: 128, FAILURES: 128, REFUSALS: 256, IN_A_ROW: 128}
+)
 UNKNOWN_OUTCOME = "unknown-outcome"  # the runtime's own hold; no rule may bear its name
 
 

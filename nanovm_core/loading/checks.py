@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from nanovm_core.core.budget import Budget, Limits
 from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Tool
-from nanovm_core.core.contexts import Surroundings, ill_typed, misread
+from nanovm_core.core.contexts import Surroundings, misread, unfit
 from nanovm_core.core.messages import Scalar
 from nanovm_core.core.policy import PolicyRule, Window
 from nanovm_core.core.program import COMPLETED, FAILED, MODEL, SLOT_TYPES, Program, Slot, Step
@@ -234,11 +234,11 @@ def _condition_misfits(parts: Parts | Program) -> Iterator[Misfit]:
     types = around.guard_types()
     for step in parts.steps.values():
         for place, branch in enumerate(step.next):
-            error = ill_typed(branch.when, types) if branch.when else None
-            if branch.when and error:
+            found = unfit(branch.when, types, parts.windows) if branch.when else None
+            if branch.when and found:
                 path = ("steps", step.name, "next", place, "when")
-                text = f"step {step.name}: this guard does not fit: {error.text}"
-                yield Misfit(path, text, "PRG-004", branch.when.text, error.position or 0)
+                text = f"step {step.name}: this guard does not fit: {found[0]}"
+                yield Misfit(path, text, "PRG-004", branch.when.text, found[1])
     yield from rule_misfits(parts.rules, around)
 
 

@@ -4,16 +4,28 @@ from pathlib import Path
 
 import pytest
 
-from nanovm_core.core.policy import UNKNOWN_OUTCOME
+from nanovm_core.core.messages import Recorded
+from nanovm_core.core.policy import (
+    CALLS,
+    COUNTS,
+    COUNTS_MAX,
+    REFUSALS,
+    UNKNOWN_OUTCOME,
+    Window,
+    counted,
+)
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import POLICY_BYTES_MAX, load_policy, load_program
 from nanovm_core.loading.policy_rows import (
     BUDGETS_MAX,
+    DAYS_30_MS,
     EXAMPLES_MAX,
     RULES_MAX,
     WINDOWS_MAX,
 )
 from tests.core.kit.desk import DESK, place
+from tests.core.kit.desk import changed as desk
+from tests.core.kit.desk import error_of as desk_error
 
 FOLDER = Path(__file__).resolve().parents[3] / "pipeline"
 POLICY = """\
@@ -345,6 +357,56 @@ def test_what_does_not_fit_a_program_is_pointed_at(
     with pytest.raises(ProgramError) as late:
         program.under(load_policy(text.encode()))
     assert late.value.code == code
+
+
+OVER = (
+    *("> 128", "<= 128", ">= 129", "< 129", "== 129", "!= 150", "in [1, 129]", "not in [150]"),
+    "contains",  # its sides changed
+)
+
+
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("stage", ["admission", "authorize"])
+def test_a_count_that_no_window_reaches_is_refused(over: str, stage: str) -> None:
+    program = load_program(DESK.encode())
+    compared = "[150] contains $history.row" if over == "contains" else f"$history.row {over}"
+    text = changed('at = "admission"', f'at = "{stage}"').replace("$slots.is_vip", compared)
+    with pytest.raises(ProgramError, match=r"\$history\.row counts 128 at most, so") as caught:
+        load_policy(text.encode(), program)
+    at = place(text, "contains" if over == "contains" else over)
+    assert (caught.value.code, caught.value.line, caught.value.column) == ("PRG-004", *at)
+    assert "compare it with fewer, or choose a shorter window" in caught.value.text
+    with pytest.raises(ProgramError, match="PRG-004: policy desk: rule vip: its condition does"):
+        program.under(load_policy(text.encode()))
+
+
+def test_a_count_that_a_window_reaches_is_compared() -> None:
+    program = load_program(DESK.encode())
+    for within in (
+        "row >= 128",
+        "row < 128",
+        "row == 128",
+        "row > 127",
+        "row in [128]",
+        "refused > 255",
+    ):
+        text = POLICY.replace("$slots.is_vip", f"$history.{within} and $slots.total_minor > 999")
+        load_policy(text.encode(), program)
+    guard = ("$run.calls > 3", "150 < $history.calls_1m")
+    assert (
+        "this guard does not fit: $history.calls_1m counts 128 at" in desk_error(desk(*guard)).text
+    )
+
+
+@pytest.mark.parametrize("counts", COUNTS)
+def test_no_window_counts_more_than_its_most(counts: str) -> None:
+    """Of any number of finished calls, and of any number of refused proposals."""
+    window = Window(name="w", counts=counts, within_ms=DAYS_30_MS)
+    ended = "done" if counts == CALLS else "failed"
+    for often in (1, 100, 128, 129, 300):
+        calls = [Recorded(1, "t", what, "a") for what in ("called", ended)] * often
+        history = [Recorded(1, "", "refused", "a")] * often if counts == REFUSALS else calls
+        assert counted([window], history, "a", 1) == {"w": min(often, COUNTS_MAX[counts])}
 
 
 def test_two_budgets_of_one_account_are_a_fault_and_of_two_are_none() -> None:
