@@ -11,7 +11,7 @@ from django.core.asgi import get_asgi_application
 http = get_asgi_application()  # loads the applications: before their consumers are imported
 
 from config.origin import SameOrigin  # noqa: E402
-from dashboard.web.routing import websocket_urlpatterns  # noqa: E402
+from dashboard.runs.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {

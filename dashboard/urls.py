@@ -1,6 +1,7 @@
 """The addresses of the pages."""
 
 from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 
 from dashboard.arena import views as arena_views
 from dashboard.attacks import plan_views, share
@@ -10,26 +11,43 @@ from dashboard.audit import views as audit_views
 from dashboard.docs import views as docs_views
 from dashboard.gallery import views as gallery_views
 from dashboard.privacy import views as privacy_views
-from dashboard.runs import start
 from dashboard.runs import views as runs_views
+from dashboard.start import views as start_views
 from dashboard.tour import views as tour_views
-from dashboard.web.converters import (
-    CommandConverter,
-    ExportConverter,
-    RunCodeConverter,
-)
+
+
+class RunCodeConverter(StringConverter):
+    """A short code such as 7F3K-02, in either case."""
+
+    regex = "[0-9A-Za-z]{4}-[0-9]{2}"
+
+    def to_python(self, value: str) -> str:
+        return value.upper()
+
+
+class CommandConverter(StringConverter):
+    """A command for a run."""
+
+    regex = "|".join((*runs_views.COMMANDS, *runs_views.DECISIONS))
+
+
+class ExportConverter(StringConverter):
+    """The format of an export."""
+
+    regex = "ndjson|csv"
+
 
 register_converter(RunCodeConverter, "code")
 register_converter(CommandConverter, "command")
 register_converter(ExportConverter, "export")
 
 urlpatterns = [
-    path("", start.home, name="home"),
-    path("theme/", start.theme, name="theme"),
-    path("runs/", start.listing, name="runs"),
-    path("runs/new/", start.new, name="new"),
-    path("runs/demo/", start.run_demo, name="demo"),
-    path("runs/<code:code>/", runs_views.live, name="runs_views"),
+    path("", start_views.home, name="home"),
+    path("theme/", start_views.theme, name="theme"),
+    path("runs/", start_views.listing, name="runs"),
+    path("runs/new/", start_views.new, name="new"),
+    path("runs/demo/", start_views.run_demo, name="demo"),
+    path("runs/<code:code>/", runs_views.live, name="run"),
     path("runs/<code:code>/events", runs_views.news, name="news"),
     path("runs/<code:code>/events/<int:number>/", runs_views.event, name="event"),
     path(
@@ -56,10 +74,10 @@ urlpatterns = [
     path(
         "runs/<code:code>/plans/<uuid:plan_id>/take-back/", plan_views.take_back, name="take_back"
     ),
-    path("runs/<code:code>/again/", start.again, name="again"),
+    path("runs/<code:code>/again/", start_views.again, name="again"),
     path("runs/<code:code>/<command:name>/", runs_views.command, name="command"),
-    path("attack/", arena_views.home, name="arena_views"),
-    path("attack/gallery/", gallery_views.home, name="gallery_views"),
+    path("attack/", arena_views.home, name="arena"),
+    path("attack/gallery/", gallery_views.home, name="gallery"),
     path("attack/board/", arena_views.board, name="arena_board"),
     path("attack/gallery/news/", gallery_views.latest, name="gallery_news"),
     path("attack/gallery/<slug:name>/", gallery_views.fire, name="gallery_fire"),
@@ -81,12 +99,12 @@ urlpatterns = [
     path("attack/ready/", arena_views.ready, name="arena_ready"),
     path("attack/name/", arena_views.rename, name="arena_name"),
     path("attack/bundles/<uuid:attack_id>/", arena_views.bundle, name="arena_bundle"),
-    path("audit/", audit_views.everything, name="audit_views"),
+    path("audit/", audit_views.everything, name="audit"),
     path("audit/<slug:name>/", audit_views.everything, name="log"),
     path("audit/<slug:name>/bundle.zip", evidence.log_bundle, name="log_bundle"),
     path("audit/<slug:name>/export.<export:form>", audit_views.export, name="log_export"),
     path("verify.py", evidence.verifier, name="verifier"),
-    path("privacy/<code:code>/", privacy_views.inventory, name="privacy_views"),
+    path("privacy/<code:code>/", privacy_views.inventory, name="privacy"),
     path("privacy/<code:code>/erased/", privacy_views.erased, name="erased"),
     path("privacy/certificates/<code:code>/", privacy_views.certificate, name="certificate"),
     path(
@@ -94,9 +112,9 @@ urlpatterns = [
         privacy_views.certificate_json,
         name="certificate_json",
     ),
-    path("tour/<int:number>/", tour_views.stop, name="tour_views"),
+    path("tour/<int:number>/", tour_views.stop, name="tour"),
     path("policy/", docs_views.policy, name="policy"),
-    path("docs/", docs_views.index, name="docs_views"),
+    path("docs/", docs_views.index, name="docs"),
     path("docs/rules/<slug:code>/", docs_views.rule, name="rule"),
     path("docs/threat-model/", docs_views.threat_model, name="threat_model"),
 ]

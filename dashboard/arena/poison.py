@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.arena.box import BoxError
-from dashboard.runs.forms import PACES, models
+from dashboard.start.forms import PACES, models
 from pipeline.models import Workspace
 from pipeline.runtime import api, create_run
 from samples.poison import poisoned

@@ -9,8 +9,8 @@ from django.db.models import Count, F, Q, QuerySet
 
 from dashboard.arena import box
 from dashboard.arena.box import Level
-from dashboard.attacks.verdict_card import rule_of
 from dashboard.models import Player
+from dashboard.verdicts.verdict_card import rule_of
 from pipeline.clock import now_ms
 from sabotage.models import Attack
 

@@ -18,9 +18,8 @@ from dashboard.arena import quota as arena_quota
 from dashboard.arena.box import BoxError, Typed
 from dashboard.arena.quota import Quota
 from dashboard.arena.score import NicknameError
-from dashboard.attacks import cards
-from dashboard.attacks.cards import InjectionError
-from dashboard.attacks.export import curl
+from dashboard.verdicts import cards
+from dashboard.verdicts.cards import InjectionError
 from dashboard.web import broadcast
 from dashboard.web import workspace as visitors
 from dashboard.web.downloads import attached
@@ -173,8 +172,8 @@ def _again(request: HttpRequest, run: RunHead | None) -> Typed | None:
     """What was proposed to this run before, to vary it; None where its words are not kept."""
     try:
         row = cards.row_of(run, UUID(request.GET.get("vary", ""))) if run else None
-        return box.typed_of(curl.words_of(row)) if row else None
-    except (ValueError, curl.GoneError):
+        return box.typed_of(cards.words_of(row)) if row else None
+    except (ValueError, cards.GoneError):
         return None
 
 

@@ -7,10 +7,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
-from dashboard.attacks import cards, plans
 from dashboard.attacks.views import answered
 from dashboard.runs import frames
 from dashboard.runs.views import answer
+from dashboard.verdicts import cards, plans
 from dashboard.web import broadcast
 from dashboard.web.idempotency import once
 from dashboard.web.pages import is_live, own_run, page, see_other

@@ -6,10 +6,10 @@ from uuid import UUID
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_safe
 
-from dashboard.attacks import cards
 from dashboard.attacks.export import breach_report
 from dashboard.attacks.export import curl as curls
 from dashboard.models import Entry
+from dashboard.verdicts import cards
 from dashboard.web.downloads import attached
 from dashboard.web.pages import own_run, page
 from pipeline.queries.runs import RunHead
@@ -25,7 +25,7 @@ def context_of(request: HttpRequest, run: RunHead, attack_id: UUID) -> dict[str,
     context = {"link": request.build_absolute_uri(f"/runs/{run.code}/attacks/{attack_id}/")}
     try:
         return {**context, "curl": curls.of_attack(row, run, _origin(request))}
-    except curls.GoneError as error:
+    except cards.GoneError as error:
         return {**context, "no_curl": str(error)}
 
 
@@ -36,7 +36,7 @@ def curl(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     run = own_run(request, code)
     try:
         text = curls.of_attack(_attack(run, attack_id), run, _origin(request))
-    except curls.GoneError as error:
+    except cards.GoneError as error:
         return HttpResponse(f"{error}\n", content_type=PLAIN, status=404)
     return HttpResponse(text, content_type=PLAIN)
 

@@ -3,21 +3,22 @@
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.attacks import ablation, cards, plans, share, verdict_card
-from dashboard.gallery import shots
+from dashboard.attacks import share
 from dashboard.models import Entry
 from dashboard.runs import frames
 from dashboard.runs.views import answer
+from dashboard.verdicts import ablation, cards, plans, verdict_card
 from dashboard.web import broadcast
 from dashboard.web.idempotency import key_of, once
 from dashboard.web.pages import is_live, own_run, page, see_other
 from pipeline.clock import now_ms
 from pipeline.models import Workspace
 from pipeline.queries.runs import RunHead
+from sabotage.gallery import EXHIBITS
 
 LOOK_AGAIN_S = 2
 
@@ -45,8 +46,8 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     shot = cards.find(run, attack_id)
     if shot is None:
         raise Http404("there is no such attack on this run")
-    if shot.injector in shots.EXHIBITS:  # a shot of the gallery has one page, there
-        return HttpResponseRedirect(shots.url_of(shot.injector, shot.id))
+    if shot.injector in EXHIBITS:  # a shot of the gallery has one page, there
+        return redirect("gallery_shot", shot.injector, attack_id)
     beside = ablation.beside(attack_id)
     context = {
         "run": run,

@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Js
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.attacks import verdict_card
+from dashboard.verdicts import verdict_card
 from dashboard.web import workspace
 from dashboard.web.downloads import PIECE_BYTES, attached, streamed
 from dashboard.web.pages import own_run, page

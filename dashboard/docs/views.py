@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.attacks import verdict_card
+from dashboard.verdicts import verdict_card
 from dashboard.web import sources
 from dashboard.web.pages import page
 from nanovm_core.core.fsm import capabilities_hash

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 
-from dashboard.attacks import ablation
-from dashboard.attacks.ablation import Beside
-from dashboard.attacks.verdict_card import rule_of
 from dashboard.templatetags.show import money
+from dashboard.verdicts import ablation
+from dashboard.verdicts.ablation import Beside
+from dashboard.verdicts.verdict_card import rule_of
 from nanovm_core.rules import Rule
 from pipeline.models import Workspace
 from sabotage.fire_scenario import show

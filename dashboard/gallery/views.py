@@ -7,10 +7,10 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.attacks import ablation
 from dashboard.attacks.export import breach_report, curl
 from dashboard.attacks.views import looking_again
 from dashboard.gallery import shots
+from dashboard.verdicts import ablation
 from dashboard.web import broadcast, workspace
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import key_of, once

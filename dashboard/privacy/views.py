@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard.attacks import plans
+from dashboard.verdicts import plans
 from dashboard.web import broadcast
 from dashboard.web.idempotency import once
 from dashboard.web.pages import own_run, page, see_other

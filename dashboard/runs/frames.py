@@ -7,9 +7,9 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from dashboard.attacks import ablation, cards, plans, verdict_card
 from dashboard.runs import integrity
 from dashboard.runs.statechart_svg import machine_of
+from dashboard.verdicts import ablation, cards, plans, verdict_card
 from pipeline.queries import evidence, log, money, personal, runs, steps, stuck_runs
 from pipeline.queries.log import EventRow
 from pipeline.queries.runs import STEPS, RunHead

@@ -9,9 +9,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.arena.views import box_of
-from dashboard.attacks import cards, verdict_card
-from dashboard.attacks.cards import Shot
 from dashboard.runs import frames
+from dashboard.verdicts import cards, verdict_card
+from dashboard.verdicts.cards import Shot
 from dashboard.web.idempotency import once
 from dashboard.web.pages import is_live, own_run, page, see_other
 from nanovm_core.core.messages import Decision

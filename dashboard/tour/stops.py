@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import samples
 from dashboard.arena import target
-from dashboard.attacks import cards
+from dashboard.verdicts import cards
 from nanovm_core.core.lifecycle import COMPLETED
 from pipeline.models import Workspace
 from pipeline.queries import evidence, log

@@ -7,10 +7,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 import samples
-from dashboard.attacks.cards import InjectionError
 from dashboard.privacy import views as privacy_views
 from dashboard.runs.views import page_of
 from dashboard.tour import stops
+from dashboard.verdicts.cards import InjectionError
 from dashboard.web import broadcast
 from dashboard.web.idempotency import key_of, once
 from dashboard.web.pages import own_run, page, see_other

@@ -27,7 +27,7 @@ FIRST = re.compile(r'(?m)^first\s*=\s*"[^"]*"')
 NEXT = re.compile(r'(?m)^next\s*=\s*"[^"]*"')
 # how the attack is made → the event by which the runtime answers it, and in whose name
 ANSWERS = {
-    "swap the stored program": ("ProgramRefused", "api"),
+    "swap the stored program": ("ProgramRefused", "runtime"),
     "resume under a permuted program": ("ResumeRequested", ACTOR),
     "queue message of a permuted program": ("DeliveryReceived", "queue"),
     "results in the reverse order": ("EffectDone", ACTOR),

@@ -40,7 +40,7 @@ def judge(found: Found, fired: Fired) -> Judgement:
         return answer(found, fired, events={"EffectDone"}, actor=ACTOR)
     acted = any(call.key == fired.facts["forged_key"] for call in found.calls_since)
     queued = fired.facts["door"] == "queue"
-    judged = answer(found, fired, events={FORGED}, actor="api", queued=queued)
+    judged = answer(found, fired, events={FORGED}, actor="runtime", queued=queued)
     if acted and found.breaches:
         return Judgement(verdict="ACCEPTED", rule="", where="", event=judged.event)
     at = place(fsm._foreign, judged.rule) if judged.verdict == "BLOCKED" else judged.where

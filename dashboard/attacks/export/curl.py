@@ -9,10 +9,9 @@ from django.conf import settings
 
 from dashboard.arena import box
 from dashboard.models import Entry
+from dashboard.verdicts.cards import GoneError, words_of
 from dashboard.web.workspace import COOKIE
-from nanovm_core.errors import VerificationError
 from pipeline.queries.runs import RunHead
-from pipeline.vault import secret_store
 from sabotage.fire import INJECTORS
 from sabotage.gallery import EXHIBITS
 from sabotage.kit.injector import Injector
@@ -22,20 +21,12 @@ VARIABLE = "NANOVM_WORKSPACE"
 # A form has to bring one word twice, in a cookie and in a header: what another site's page
 # cannot do. It is no secret of anybody, so that any word of this length serves.
 CSRF_WORD = "0" * 32
-NO_WORDS = (
-    "The words of this attack are not kept any more (its run had ended, or was erased), so its "
-    "request cannot be told."
-)
 NO_INJECTOR = "This release has no such injector any more, so its request cannot be told."
 COMMENT = """\
 # Fires {name} once more for each call: status, then where its verdict stands.
 # {variable} has to be the cookie {cookie} of the browser whose run this is.
 # Whoever has that cookie is that visitor, so it is not written here.
 """
-
-
-class GoneError(Exception):
-    """The request cannot be told any more; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,22 +87,6 @@ def _params(attack: Attack, injector: Injector) -> dict[str, str]:
         else str(attack.params.get(param.name, param.default))
         for param in injector.params
     }
-
-
-def words_of(attack: Attack) -> bytes:
-    """What was typed, byte for byte.
-
-    Raises:
-        GoneError: it is kept no more, or was never kept.
-    """
-    ref = attack.proposal_ref
-    try:
-        words = secret_store.read_bytes([ref])[ref] if ref else None
-    except VerificationError:
-        words = None  # the stored bytes were changed: they are not what was sent
-    if words is None:
-        raise GoneError(NO_WORDS)
-    return words
 
 
 def _field(name: str, value: str) -> str:

@@ -33,7 +33,7 @@ def main(folder: str) -> None:
     bundle = f"/attack/bundles/{attack.split('/')[-2]}/"
     pages = {
         "attack": attack,
-        "box": "/attack/",
+        "arena": "/attack/",
         "run": f"/runs/{code}/",
         "bundle": bundle,
         "whole": f"{bundle}?proposal=1",

@@ -12,7 +12,7 @@ from django.db import connection
 from pypdf import PdfReader
 
 from dashboard.arena import poison, quota
-from dashboard.runs.forms import PACES
+from dashboard.start.forms import PACES
 from nanovm_core.core import lifecycle as life
 from pipeline.models import AdapterCall, Run, Workspace
 from pipeline.queries.runs import RunHead

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from django.db import connection
 
-from dashboard.attacks import cards
 from dashboard.runs import frames
 from dashboard.runs.statechart_svg import ROUTES, SIZES, machine_of, pairs
+from dashboard.verdicts import cards
 from nanovm_core.core.lifecycle import STATES
 from pipeline.models import AdapterCall, Envelope, Run
 from pipeline.runtime import api

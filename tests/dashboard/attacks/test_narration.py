@@ -2,8 +2,8 @@
 
 import pytest
 
-from dashboard.attacks import cards, narration
-from dashboard.attacks.cards import Shot
+from dashboard.verdicts import cards, narration
+from dashboard.verdicts.cards import Shot
 from pipeline.privacy import erasure
 from pipeline.queries.runs import RunHead
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code

@@ -37,7 +37,7 @@ def test_a_shot_is_fired_without_javascript_and_stays_on_its_card(visitor: Visit
     said = words(shown)
     assert 'data-verdict="BLOCKED"' in shown
     assert 'href="/docs/rules/CAP-030/"' in shown
-    assert re.search(r"nanovm_core/capabilities\.py:\d+ attenuate", said)
+    assert re.search(r"nanovm_core/core/capabilities\.py:\d+ attenuate", said)
     assert "Payments none, by the own list of the Stripe test counterpart" in said
     assert "Unauthorized calls 0 by the adapters' own records" in said
     assert "HELD" in said

@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from dashboard.runs.forms import MODELS, PACES
+from dashboard.start.forms import MODELS, PACES
 from nanovm_core.rules import RULES
 from pipeline.models import Run, Workspace
 from pipeline.steps.reasons import REASONS

@@ -8,8 +8,10 @@ from uuid import UUID
 
 from django.db.models import Count, QuerySet
 
+from nanovm_core.errors import VerificationError
 from pipeline.queries import personal
 from pipeline.queries.runs import RunHead
+from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
 from sabotage.fire import INJECTORS, InjectionError, Injector, fire
 from sabotage.models import Attack
@@ -18,6 +20,7 @@ __all__ = [
     "ALL",
     "INJECTORS",
     "Card",
+    "GoneError",
     "InjectionError",
     "Shot",
     "attacked",
@@ -32,12 +35,21 @@ __all__ = [
     "params_of",
     "row_of",
     "varied",
+    "words_of",
 ]
 
+NO_WORDS = (
+    "The words of this attack are not kept any more (its run had ended, or was erased), so its "
+    "request cannot be told."
+)
 ALL = "all"  # in place of an injector's name: each of them once
 LAST = "corrupt_hash"  # it ends the run, so the others come before it
 SHOWN_MAX = 50
 BREACHED = "BREACHED"
+
+
+class GoneError(Exception):
+    """The request cannot be told any more; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +166,22 @@ def find(run: RunHead, attack_id: UUID) -> Shot | None:
 def row_of(run: RunHead, attack_id: UUID) -> Attack | None:
     """The stored attack, where it is one on this run."""
     return Attack.objects.filter(run_id=run.id, pk=attack_id).first()
+
+
+def words_of(attack: Attack) -> bytes:
+    """What was typed, byte for byte.
+
+    Raises:
+        GoneError: it is kept no more, or was never kept.
+    """
+    ref = attack.proposal_ref
+    try:
+        words = secret_store.read_bytes([ref])[ref] if ref else None
+    except VerificationError:
+        words = None  # the stored bytes were changed: they are not what was sent
+    if words is None:
+        raise GoneError(NO_WORDS)
+    return words
 
 
 def attacked(workspace: UUID | None) -> dict[str, int]:

@@ -2,6 +2,6 @@
 
 from django.urls import path
 
-from dashboard.web.consumers import RunConsumer
+from dashboard.runs.consumers import RunConsumer
 
 websocket_urlpatterns = [path("ws/runs/<slug:code>/", RunConsumer.as_asgi())]

@@ -8,8 +8,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 import samples
-from dashboard.attacks import cards, plans
-from dashboard.runs.forms import (
+from dashboard.start.forms import (
     CARDS,
     PACES,
     PLANTED,
@@ -19,6 +18,7 @@ from dashboard.runs.forms import (
     models,
     repeated,
 )
+from dashboard.verdicts import cards, plans
 from dashboard.web import workspace
 from dashboard.web.idempotency import once
 from dashboard.web.pages import own_run, page, see_other
@@ -136,6 +136,6 @@ def _form(form: NewRunForm | None) -> dict[str, Any]:
 def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:
     counts = cards.attacked(workspace.current(request))
     return [
-        {"run": run, "file": personal.file_name_of(run.id), "cards": counts.get(run.id, 0)}
+        {"run": run, "file": personal.file_name_of(run.id), "attacks": counts.get(run.id, 0)}
         for run in found
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dashboard.attacks.cards import Shot
+from dashboard.verdicts.cards import Shot
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError
 from pipeline.steps.extract.currencies import decimal_text

@@ -7,8 +7,8 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 import samples
-from dashboard.attacks import plans
-from dashboard.attacks.cards import INJECTORS
+from dashboard.verdicts import plans
+from dashboard.verdicts.cards import INJECTORS
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
 from nanovm_core.errors import VerificationError
 from pipeline.queries import personal

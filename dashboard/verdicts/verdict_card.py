@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from dashboard.attacks import narration
-from dashboard.attacks.cards import Shot
+from dashboard.verdicts import narration
+from dashboard.verdicts.cards import Shot
 from dashboard.web import sources
 from nanovm_core.rules import RULES, Rule
 from pipeline.queries import log, personal

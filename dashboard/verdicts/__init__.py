@@ -1,0 +1,1 @@
+"""Attacks as pages show them: cards, verdicts, plans, the copy without guards."""
