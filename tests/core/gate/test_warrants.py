@@ -300,8 +300,8 @@ def test_adapter_in_another_process_needs_token_call_and_public_key_alone() -> N
     )
     answer = json.loads(done.stdout)
     assert answer["said"] == [expected for *_, expected in calls]
-    modules = ("canonical", "errors", "messages", "signed", "warrants")
-    assert answer["ours"] == ["nanovm_core", *(f"nanovm_core.{name}" for name in modules)]
+    core = [f"nanovm_core.core.{name}" for name in ("canonical", "messages", "signed", "warrants")]
+    assert answer["ours"] == ["nanovm_core", "nanovm_core.core", *core, "nanovm_core.errors"]
 
 
 @pytest.mark.parametrize(

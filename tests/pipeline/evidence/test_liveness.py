@@ -44,13 +44,13 @@ def test_a_beat_is_written_once_a_second(house: House, monkeypatch: pytest.Monke
 def test_health_counts_the_logs_that_are_not_signed(house: House) -> None:
     log = house.run().workspace
     signer.checkpoint(log.id)
-    assert asked()[1]["unsigned"] == 0
+    assert asked()[1]["refusals"] == 0
     truncated(log, 2)
     with pytest.raises(Exception, match="does not continue"):
         signer.checkpoint(log.id)
     assert [each.origin for each in unsigned.refusals()] == [log.origin]
     said = asked()[1]
-    assert said["unsigned"] == 1
+    assert said["refusals"] == 1
     assert "run manage.py restore" in str(said["refused"])
 
 

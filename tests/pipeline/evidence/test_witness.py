@@ -32,18 +32,15 @@ from tests.pipeline.trees import grown
 
 LOG = "nanovm.localhost/aaaa"
 NAME = "witness.example/w"
-KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
-OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+KEY, OTHER_KEY = (Ed25519PrivateKey.from_private_bytes(bytes(range(n, n + 32))) for n in (0, 1))
 LEAVES = [merkle.leaf_hash(bytes([each])) for each in range(12)]
-NODES: dict[Place, bytes] = {
-    (level, index): node for level, index, node in merkle.append((), 0, LEAVES)[1]
-}
+NODES: dict[Place, bytes] = {(at, to): n for at, to, n in merkle.append((), 0, LEAVES)[1]}
 
 
 def head(size: int, *, origin: str = LOG, root: bytes = b"") -> Head:
     """The log's tree at a size."""
-    root = root or merkle.root([NODES[place] for place in merkle.edge_places(size)])
-    return Head(origin=origin, size=size, root=root)
+    edge = (NODES[place] for place in merkle.edge_places(size))
+    return Head(origin=origin, size=size, root=root or merkle.root([*edge]))
 
 
 def note(said: Head, key: Ed25519PrivateKey = KEY) -> bytes:

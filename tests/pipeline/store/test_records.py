@@ -40,7 +40,7 @@ def check_fields(body: dict[str, Any]) -> None:
     assert set(body) >= ALWAYS
     assert set(body) <= FIELDS
     assert body["kind"] in KINDS
-    assert body["actor"] in ("api", "model", "visitor", "operator", "queue")
+    assert body["actor"] in ("runtime", "model", "visitor", "operator", "queue")
     assert all(HASH.fullmatch(body[name]) for name in ("program", "policy", "prev"))
     assert None not in body.values()
     for each in body.get("secrets", ()):

@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[3]
 OURS = ("config", "dashboard", "mutations", "nanovm_core", "pipeline", "sabotage", "samples")
 SHARED = (
     "pipeline",
+    "pipeline.steps.charge",
     "pipeline.steps.charge.gateway",
+    "pipeline.steps.propose",
     "pipeline.steps.propose.model_adapters",
     "pipeline.steps.extract",
 )

@@ -17,16 +17,12 @@ PACE_MS = 400  # slow enough that the run is still being driven when they come
 def main() -> None:
     """Let one run go in peace and one in the storm, and tell them apart."""
     django.setup()
-    from nanovm_core.core.lifecycle import TERMINAL
     from pipeline.models import Run
     from pipeline.ops import schema
     from pipeline.runtime import api
     from sabotage.campaign import laboratory
     from sabotage.fire import fire, look_again
     from sabotage.kit.evidence import see
-
-    def ended(run_id: str) -> bool:
-        return Run.objects.get(id=run_id).state in TERMINAL
 
     def answered(run_id: str) -> int:
         """Every delivery that came to nothing: at the lease, with nothing owed, or too late."""
@@ -55,6 +51,14 @@ def main() -> None:
             "twice": told.evidence["effects_done_twice"],
         }
     json.dump(said, sys.stdout)
+
+
+def ended(run_id: str) -> bool:
+    """Whether a run has ended."""
+    from nanovm_core.core.lifecycle import TERMINAL
+    from pipeline.models import Run
+
+    return Run.objects.get(id=run_id).state in TERMINAL
 
 
 def started(start: Callable[[str, str], object]) -> str:
