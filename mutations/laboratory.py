@@ -14,9 +14,10 @@ from mutations.equipment import equip
 from mutations.patching import line_of, named
 from pipeline.ops import schema
 from pipeline.ops.processes import celery_worker, stripe_counterpart
-from sabotage.campaign import MOMENTS, Outcome, attack, attack_at, laboratory
+from sabotage.campaign import Outcome, attack, attack_at, laboratory
 from sabotage.gallery import EXHIBITS, restored_snapshot
 from sabotage.kit import waiting
+from sabotage.kit.moments import MOMENTS
 
 CALLS = 4  # as many payments as the worker's threads ask for at once
 SOON_MS = 100  # nobody accounts for what a guard that is gone would have counted

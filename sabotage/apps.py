@@ -1,4 +1,6 @@
-"""The Django application: hears of commits once it is loaded, for planned attacks."""
+"""The Django application: fires planned attacks when a commit brings their run to its step."""
+
+from typing import Any
 
 from django.apps import AppConfig
 
@@ -10,6 +12,12 @@ class SabotageConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from sabotage.planned import plans
+        from pipeline.signals import run_changed
 
-        plans.connect()
+        run_changed.connect(_on_run_changed, dispatch_uid="sabotage.planned.plans")
+
+
+def _on_run_changed(sender: object, *, run_id: str, **_: Any) -> None:
+    from sabotage.planned import plans  # at the first commit: starting Django imports no attack
+
+    plans.on_commit(run_id)

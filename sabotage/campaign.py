@@ -22,6 +22,7 @@ from sabotage.fire import fire, look_again
 from sabotage.fire_scenario import show
 from sabotage.gallery import EXHIBITS
 from sabotage.kit.evidence import see
+from sabotage.kit.moments import Moment
 from sabotage.kit.waiting import wait_until
 from sabotage.models import Attack
 
@@ -31,27 +32,6 @@ PACE_MS = 250  # slow enough for fifty messages to meet a run that is being driv
 STANDS_MS_MAX = 60_000  # a loaded machine's worker may take its time
 RESTS_MS_MAX = 20_000  # a run that lost a guard may never end
 AT_REST = life.TERMINAL | life.SUSPENDED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """When a run is attacked: it owes ``step``, and no worker begins that for so long.
-
-    ``paused``: it stands still before the step, and owes nothing.
-    """
-
-    step: str
-    held_back_ms: int = 0
-    paused: bool = False
-
-
-MOMENTS: Mapping[str, Moment] = {
-    "the document is to be read": Moment(step="extract", held_back_ms=2_000),
-    "the model is to be asked": Moment(step="propose", held_back_ms=2_000),
-    "the payment is to be made": Moment(step="charge", held_back_ms=2_000),
-    "the payment is being made": Moment(step="charge"),
-    "the run is paused before the payment": Moment(step="charge", paused=True),
-}
 
 
 Worker = AbstractContextManager[Child]

@@ -1,38 +1,21 @@
 """Firing an injector at a run, once for each key, and computing what came of it."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from uuid import UUID
 
 from pipeline.clock import now_ms
 from pipeline.entropy import uuid4
 from pipeline.models import Run
 from pipeline.signals import announce
-from sabotage import run_baseline
-from sabotage.gallery import attack_of
-from sabotage.injectors import (
-    corrupt_hash,
-    double_exec,
-    reorder_steps,
-    skip_step,
-    tool_injection,
-)
+from sabotage.gallery import EXHIBITS
+from sabotage.injectors import INJECTORS
 from sabotage.kit.evidence import Seen, find, see, told
-from sabotage.kit.injector import Fired, InjectionError, Injector, Param, Target, Value
+from sabotage.kit.injector import Fired, InjectionError, Injector, Target, Value
 from sabotage.kit.waiting import wait_until
 from sabotage.models import Attack
 
-__all__ = ["INJECTORS", "InjectionError", "Injector", "Param", "fire", "look_again"]
-
 JUDGED_MS_MAX = 10_000  # how long a repeat waits for the verdict of the first
 LASTING = ("after", "payments", "far_side", "breaches", "length_after", "head_after")
-
-INJECTORS: Mapping[str, Injector] = MappingProxyType(
-    {
-        module.INJECTOR.name: module.INJECTOR
-        for module in (tool_injection, double_exec, corrupt_hash, skip_step, reorder_steps)
-    }
-)
 
 
 def fire(
@@ -51,9 +34,7 @@ def fire(
     Raises:
         InjectionError: the attack cannot be made so; nothing was done, the key stays free.
     """
-    injector = INJECTORS.get(name) or attack_of(name)
-    if injector is None:
-        raise InjectionError(f"There is no injector {name!r}; there are {', '.join(INJECTORS)}.")
+    injector = _injector(name)
     values = injector.read(params)
     run = Run.objects.get(id=run_id)
     attack, new = _claimed(
@@ -69,6 +50,8 @@ def fire(
         attack.delete()
         raise
     announce(attack.run)  # judged and stored: the verdict waits for no comparison
+    from sabotage import run_baseline  # with Stripe's SDK: only where something is fired
+
     attack.control = run_baseline.beside(attack, values, fired.facts)
     attack.save(update_fields=["control"])
     return attack
@@ -90,6 +73,14 @@ def look_again(attack: Attack) -> Attack:
     attack.state_after = found.after.state
     attack.save(update_fields=["evidence", "integrity", "state_after"])
     return attack
+
+
+def _injector(name: str) -> Injector:
+    if name in INJECTORS:
+        return INJECTORS[name]
+    if name in EXHIBITS:
+        return EXHIBITS[name].injector
+    raise InjectionError(f"There is no injector {name!r}; there are {', '.join(INJECTORS)}.")
 
 
 def _claimed(run: Run, injector: Injector, key: str, owner: UUID) -> tuple[Attack, bool]:

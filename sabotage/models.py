@@ -2,9 +2,7 @@
 
 from django.db import models
 
-from nanovm_core.rules import RULES
 from pipeline.models import Run, Workspace
-from pipeline.steps.reasons import REASONS
 
 HEADLINES = {
     "BLOCKED": "{injector} was refused",
@@ -48,7 +46,7 @@ class Attack(models.Model):
     @property
     def when(self) -> str:
         """The state the run was in when it was attacked, as people see it."""
-        from pipeline.queries.runs import label_of  # with it comes the kernel, at every start
+        from pipeline.queries.runs import label_of  # the commit path: not needed to start Django
 
         return label_of(self.state_before)
 
@@ -60,6 +58,9 @@ class Attack(models.Model):
     @property
     def headline(self) -> str:
         """One sentence, from the verdict, the rule and the injector alone."""
+        from nanovm_core.rules import RULES
+        from pipeline.steps.reasons import REASONS
+
         rule = RULES.get(self.rule) or REASONS.get(self.rule)
         sentence = HEADLINES[self.verdict].format(injector=self.injector)
         return f"{sentence}: {rule.title}" if rule else sentence

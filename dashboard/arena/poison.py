@@ -8,7 +8,6 @@ from dashboard.arena.box import BoxError
 from dashboard.start.forms import PACES, models
 from pipeline.models import Workspace
 from pipeline.runtime import api, create_run
-from samples.poison import poisoned
 
 TEXT_CHARS_MAX = 2_000  # a note of half a page; a model is shown four times as much of a document
 FILE_NAME = "poisoned.pdf"
@@ -85,6 +84,8 @@ def begun(owner: Workspace, given: Poison) -> str:
 
     The PDF goes where every document goes, sealed in the vault, and lies nowhere else.
     """
+    from samples.poison import poisoned  # it draws with reportlab, which no other page needs
+
     pace_ms = next(pace[3] for pace in PACES if pace[0] == given.pace)
     run = create_run.create_run(
         owner,

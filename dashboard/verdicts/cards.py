@@ -13,7 +13,9 @@ from pipeline.queries import personal
 from pipeline.queries.runs import RunHead
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
-from sabotage.fire import INJECTORS, InjectionError, Injector, fire
+from sabotage.fire import fire
+from sabotage.injectors import INJECTORS
+from sabotage.kit.injector import InjectionError, Injector
 from sabotage.models import Attack
 
 __all__ = [

@@ -13,7 +13,7 @@ from pipeline.signals import announce
 from pipeline.vault import secret_store
 from sabotage.ablation.guards import Claim, claim_of
 from sabotage.ablation.unguarded import SECONDS_MAX, CopyError, run_copy
-from sabotage.fire import INJECTORS
+from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import Value
 from sabotage.models import Attack
 

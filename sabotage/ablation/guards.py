@@ -8,9 +8,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from sabotage.campaign import MOMENTS
 from sabotage.gallery import EXHIBITS
 from sabotage.kit.injector import Value
+from sabotage.kit.moments import MOMENTS
 
 FILE = Path(__file__).with_name("guards.toml")
 FAR_SIDE_MS_MAX = 5_000

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import stripe
 from django.conf import settings
 
 from pipeline.models import Run
-from pipeline.steps.charge import gateway
+
+if TYPE_CHECKING:
+    import stripe
 
 UNREACHABLE = "far side not reachable"
 SUCCEEDED = "succeeded"
@@ -66,6 +68,10 @@ def listed(run_id: str, since_ms: int) -> FarSide:
     """The same for a run that is not in this database."""
     if settings.STRIPE["local"] and settings.STRIPE["api_base"] is None:
         return FarSide(reachable=False)  # the counterpart does not run
+    import stripe  # half of the time that importing this package would take
+
+    from pipeline.steps.charge import gateway
+
     since = since_ms // 1000 - gateway.LOOK_BACK_S
     try:
         page = gateway.configured().v1.payment_intents.list(
@@ -77,7 +83,7 @@ def listed(run_id: str, since_ms: int) -> FarSide:
     return FarSide(reachable=True, payments=tuple(_paid(each) for each in found))
 
 
-def _paid(intent: stripe.PaymentIntent) -> Paid:
+def _paid(intent: "stripe.PaymentIntent") -> Paid:
     return Paid(
         amount_minor=intent.amount,
         currency=intent.currency.upper(),
@@ -86,5 +92,5 @@ def _paid(intent: stripe.PaymentIntent) -> Paid:
     )
 
 
-def _of(intent: stripe.PaymentIntent) -> Mapping[str, object]:
+def _of(intent: "stripe.PaymentIntent") -> Mapping[str, object]:
     return dict(intent.metadata.to_dict()) if intent.metadata else {}

@@ -20,9 +20,10 @@ from pipeline.clock import now_ms
 from pipeline.entropy import uuid4
 from pipeline.models import Run
 from pipeline.queries.runs import STEPS
-from pipeline.signals import announce, run_changed
+from pipeline.signals import announce
 from pipeline.store import sql
-from sabotage.fire import INJECTORS, fire
+from sabotage.fire import fire
+from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import InjectionError, Injector, Value
 from sabotage.models import Attack, Plan
 from sabotage.planned import planned_words
@@ -52,9 +53,10 @@ _planless: set[str] = set()
 PLANLESS_MAX = 4_096
 
 
-def connect() -> None:
-    """Hear of every commit from now on."""
-    run_changed.connect(_on_change, dispatch_uid="sabotage.planned.plans")
+def on_commit(run_id: str) -> None:
+    """Look for planned attacks after a commit of this run."""
+    if run_id not in _planless:
+        notice(run_id)
 
 
 def make(run_id: str, name: str, params: Mapping[str, str], step: int) -> Plan:
@@ -148,11 +150,6 @@ def number_of(run: Run) -> int:
 def key_of(plan: Plan) -> str:
     """The idempotency key under which a plan's attack is fired."""
     return f"plan {plan.pk}"
-
-
-def _on_change(sender: object, *, run_id: str, **_: Any) -> None:
-    if run_id not in _planless:
-        notice(run_id)
 
 
 def _see_to(run_id: str) -> None:

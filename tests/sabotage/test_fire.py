@@ -10,7 +10,8 @@ from pipeline.models import Envelope
 from pipeline.privacy.erasure import erase_run
 from pipeline.store import workspaces
 from pipeline.vault import secret_store
-from sabotage.fire import INJECTORS, fire, look_again
+from sabotage.fire import fire, look_again
+from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import TEXT_BYTES_MAX, InjectionError
 from sabotage.kit.stripe_view import UNREACHABLE
 from sabotage.models import Attack

@@ -12,8 +12,8 @@ from dashboard.models import Entry
 from dashboard.verdicts.cards import GoneError, words_of
 from dashboard.web.workspace import COOKIE
 from pipeline.queries.runs import RunHead
-from sabotage.fire import INJECTORS
 from sabotage.gallery import EXHIBITS
+from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import Injector
 from sabotage.models import Attack
 

@@ -7,8 +7,8 @@ from django.core.management.base import CommandError, CommandParser
 
 from pipeline.ops.commands import PreparedCommand
 from sabotage.campaign import Outcome, attack, laboratory
-from sabotage.fire import INJECTORS
 from sabotage.gallery import EXHIBITS
+from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import InjectionError
 
 KNOWN = (*INJECTORS, *EXHIBITS)

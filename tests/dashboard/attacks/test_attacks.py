@@ -15,7 +15,7 @@ from pipeline.models import AdapterCall, Envelope, Run
 from pipeline.runtime import api
 from pipeline.worker import tasks
 from sabotage import fire
-from sabotage.kit.injector import Fired, Target
+from sabotage.kit.injector import Fired, Injector, Target
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
@@ -111,7 +111,7 @@ def test_htmx_gets_a_fresh_key_and_nothing_that_the_socket_tells(visitor: Visito
 
 
 @pytest.fixture
-def without_queue(monkeypatch: pytest.MonkeyPatch) -> dict[str, fire.Injector]:
+def without_queue(monkeypatch: pytest.MonkeyPatch) -> dict[str, Injector]:
     """The injectors that need no worker: the browser's tests fire all of them."""
     left = {name: each for name, each in cards.INJECTORS.items() if name != "double_exec"}
     monkeypatch.setattr(cards, "INJECTORS", left)
@@ -119,7 +119,7 @@ def without_queue(monkeypatch: pytest.MonkeyPatch) -> dict[str, fire.Injector]:
 
 
 def test_all_are_fired_once_and_the_one_that_damages_comes_last(
-    visitor: Visitor, without_queue: dict[str, fire.Injector]
+    visitor: Visitor, without_queue: dict[str, Injector]
 ) -> None:
     run = visitor.make(pace="step")
     form = {"Idempotency-Key": "c" * 32}
@@ -137,7 +137,7 @@ def test_all_are_fired_once_and_the_one_that_damages_comes_last(
 
 def test_of_all_it_is_told_which_one_could_not_be_made(
     visitor: Visitor,
-    without_queue: dict[str, fire.Injector],
+    without_queue: dict[str, Injector],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def closed(_: Target) -> Fired:

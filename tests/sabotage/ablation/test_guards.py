@@ -18,8 +18,8 @@ from sabotage.ablation.guards import (
     claims,
     why_none,
 )
-from sabotage.fire import INJECTORS
 from sabotage.gallery import EXHIBITS
+from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import Injector, Value
 
 ATTACKS = {**INJECTORS, **{name: exhibit.injector for name, exhibit in EXHIBITS.items()}}

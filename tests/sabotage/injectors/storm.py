@@ -4,7 +4,6 @@
 """
 
 import json
-import sys
 from collections.abc import Callable
 
 import django
@@ -25,8 +24,7 @@ def main() -> None:
     from sabotage.kit.evidence import see
 
     def answered(run_id: str) -> int:
-        """Every delivery that came to nothing: at the lease, with nothing owed, or too late."""
-        now = see(run_id)
+        now = see(run_id)  # refused by the lease, with nothing owed, or after the end
         return now.lease_absorbed + now.absorbed.get("DeliveryReceived", 0)
 
     schema.migrate()
@@ -39,7 +37,7 @@ def main() -> None:
         wait(lambda: answered(storm) >= TIMES - 1, "the queue was not worked off")
         told = look_again(attack)
         rows = {name: Run.objects.get(id=run) for name, run in (("calm", calm), ("storm", storm))}
-        said = {
+        found = {
             "grown": rows["storm"].workspace.size - rows["calm"].workspace.size,
             "states": sorted({row.state for row in rows.values()}),
             "whole": api.check(storm) is None and api.check(calm) is None,
@@ -50,7 +48,7 @@ def main() -> None:
             "payments": told.evidence["far_side"]["payments"],
             "twice": told.evidence["effects_done_twice"],
         }
-    json.dump(said, sys.stdout)
+    print(json.dumps(found))
 
 
 def ended(run_id: str) -> bool:

@@ -17,7 +17,8 @@ from pipeline.queries.runs import STEPS
 from pipeline.reports import displayed_head
 from pipeline.runtime import api
 from pipeline.worker.drive import drive_patiently
-from sabotage.fire import INJECTORS, look_again
+from sabotage.fire import look_again
+from sabotage.injectors import INJECTORS
 from sabotage.injectors.corrupt_hash import MISSED, QUEUE, REWRITTEN, WARRANT
 from sabotage.injectors.reorder_steps import ORDERS
 from sabotage.injectors.reorder_steps import WAYS as HOW

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.house.demo import ROOT, environment, wait_for_none
 from tests.sabotage.injectors.storm import TIMES
 
@@ -12,6 +14,7 @@ SECONDS_MAX = 600
 GROWN_MAX = 10  # envelopes more than a run has that nobody attacked
 
 
+@pytest.mark.soak
 def test_five_hundred_copies_are_one_payment_and_no_flood(tmp_path: Path) -> None:
     env = environment(tmp_path, DJANGO_SETTINGS_MODULE="config.settings")
     done = subprocess.run(

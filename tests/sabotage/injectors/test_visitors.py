@@ -13,7 +13,7 @@ from dashboard.runs.views import COMMANDS, DECISIONS
 from dashboard.web.workspace import name_of
 from pipeline.models import Run
 from pipeline.queries.runs import RunHead
-from sabotage.fire import INJECTORS
+from sabotage.injectors import INJECTORS
 from sabotage.models import Attack, Plan
 from tests.dashboard.visitor import Visitor
 from tests.sabotage.runs import now, rows_hash

@@ -1,0 +1,43 @@
+"""The attacks by name, and that starting Django imports none of them."""
+
+import subprocess
+import sys
+
+import pytest
+
+from sabotage.gallery import EXHIBITS
+from sabotage.injectors import INJECTORS
+from sabotage.kit.registry import Registry
+
+START = """
+import os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+import django
+django.setup()
+import config.urls
+rooms = ("sabotage.injectors.", "sabotage.gallery.")
+loaded = {name for name in sys.modules if name.startswith(rooms)}
+loaded |= {"sabotage.campaign", "sabotage.run_baseline", "reportlab", "pypdf"} & {*sys.modules}
+print(*sorted(loaded - {"sabotage.gallery.scenario"}))
+"""
+
+
+def test_starting_django_and_its_pages_imports_no_attack() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", START], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.split() == []
+
+
+def test_each_name_finds_the_attack_of_that_name() -> None:
+    assert [attack.name for attack in INJECTORS.values()] == list(INJECTORS)
+    assert [scenario.name for scenario in EXHIBITS.values()] == list(EXHIBITS)
+    assert (len(INJECTORS), len(EXHIBITS)) == (5, 9)
+
+
+def test_a_module_that_is_no_attack_has_no_name() -> None:
+    registry: Registry[object] = Registry("sabotage.kit", "LOOK_EVERY_MS", ("waiting",))
+    assert registry["waiting"] == 20
+    assert "integrity" not in registry
+    with pytest.raises(KeyError):
+        registry["integrity"]
