@@ -326,9 +326,20 @@ def test_the_licence_is_apache_2() -> None:
     assert "END OF TERMS AND CONDITIONS" in text
 
 
-def test_the_lock_file_is_complete_and_names_no_place() -> None:
-    text = source_of(ROOT / "requirements.txt")
-    entries = re.split(r"\n(?=[a-z])", text.split("make lock\n", 1)[1])
-    assert len(entries) > 50
-    assert [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry] == []
-    assert not re.search(r"https?:|file:|--index|--find-links|--extra", text)
+def locked(name: str) -> dict[str, list[str]]:
+    """The hashes of a lock file, by product and version."""
+    text = source_of(ROOT / name).split("make lock\n", 1)[1]
+    assert not re.search(r"https?:|file:|--index|--find-links|--extra|^-", text, re.M)
+    entries = re.split(r"\n(?=[a-z])", text)
+    return {each.split()[0]: re.findall(r"--hash=sha256:([0-9a-f]{64})", each) for each in entries}
+
+
+def test_the_lock_files_are_complete_agree_and_name_no_place() -> None:
+    running, testing = locked("requirements.txt"), locked("requirements-test.txt")
+    assert len(running) > 50
+    assert [name for name, hashes in [*running.items(), *testing.items()] if not hashes] == []
+    products = {name.partition("==")[0] for name in running}
+    both = {name: hashes for name, hashes in testing.items() if name.partition("==")[0] in products}
+    assert {"cryptography", "django"} <= {name.partition("==")[0] for name in both}
+    assert both.items() <= running.items()
+    assert not products & {"pytest", "mypy", "playwright", "ruff", "hypothesis", "django-stubs"}
