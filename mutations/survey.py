@@ -1,4 +1,4 @@
-"""Remove every guard once, each in a process of its own, and tell which ones nobody misses."""
+"""Remove every guard once, each in a process of its own, and list those that no test misses."""
 
 import argparse
 import sys
@@ -12,24 +12,24 @@ from mutations.trials import SECONDS_MAX, Ran, Trial, run, run_all
 STATUS_MAX = 100  # an exit status is one byte, and 256 survivors are not success
 
 
-class Verdict(NamedTuple):
-    """What removing a guard came to. ``killed`` is how it should be."""
+class Result(NamedTuple):
+    """How the tests of a mutation ended without its guard. ``killed`` is how it should be."""
 
     mutation: Mutation
     killed: bool
     ran: Ran
 
 
-def judge(mutation: Mutation, *, seconds_max: float = SECONDS_MAX) -> Verdict:
-    """Run a mutation's tests without its guard. It is killed if it dies as its entry says."""
+def try_out(mutation: Mutation, *, seconds_max: float = SECONDS_MAX) -> Result:
+    """Run a mutation's tests without its guard; it is killed if it dies as its entry says."""
     ran = run(Trial(mutation.tests, mutation, seconds_max))
-    return Verdict(mutation, ran.end == mutation.dies, ran)
+    return Result(mutation, ran.end == mutation.dies, ran)
 
 
-def survey(mutations: Iterable[Mutation]) -> Iterator[Verdict]:
-    """Judge them all, each as it ends.
+def survey(mutations: Iterable[Mutation]) -> Iterator[Result]:
+    """Try each mutation, and yield each result as it ends.
 
-    Tests that fail with every guard in place judge nothing: their mutations count as
+    A test that fails with every guard in place decides nothing: its mutations count as
     survivors.
     """
     chosen = tuple(mutations)
@@ -41,20 +41,20 @@ def survey(mutations: Iterable[Mutation]) -> Iterator[Verdict]:
         if failing:
             ran = whole[failing[0]]
             text = f"with every guard in place it ends as {ran.end}: {ran.text}"
-            yield Verdict(mutation, False, Ran("unjudged", failing[0], text))
+            yield Result(mutation, False, Ran("unjudged", failing[0], text))
         else:
             sound.append(Trial(mutation.tests, mutation))
     for trial, ran in run_all(sound):
         if trial.mutation is not None:
-            yield Verdict(trial.mutation, ran.end == trial.mutation.dies, ran)
+            yield Result(trial.mutation, ran.end == trial.mutation.dies, ran)
 
 
-def line(verdict: Verdict) -> str:
-    """A verdict as a line of the table."""
-    mutation, ran = verdict.mutation, verdict.ran
-    mark = "killed" if verdict.killed else "SURVIVED"
+def line(result: Result) -> str:
+    """A result as a line of the table."""
+    mutation, ran = result.mutation, result.ran
+    mark = "killed" if result.killed else "SURVIVED"
     by = ran.test.removeprefix("tests/") or ran.end
-    said = "" if verdict.killed else f"  [{ran.end}] {ran.text}"
+    said = "" if result.killed else f"  [{ran.end}] {ran.text}"
     return f"{mark:<9} {ran.seconds:5.1f} s  {mutation.id:<52} {by}{said}"
 
 
@@ -68,9 +68,9 @@ def main(arguments: list[str]) -> int:
     if not chosen:
         raise MutationError(f"No mutation is called {' or '.join(given.only)}.")
     survivors = 0
-    for verdict in survey(chosen):
-        survivors += not verdict.killed
-        print(line(verdict), flush=True)
+    for result in survey(chosen):
+        survivors += not result.killed
+        print(line(result), flush=True)
     print(f"{len(chosen)} guards removed, one at a time; {survivors} not missed.")
     return min(survivors, STATUS_MAX)
 

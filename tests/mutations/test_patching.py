@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mutations.__main__ import main
 from mutations.patching import (
     LISTS,
     ROOT,
@@ -37,13 +38,36 @@ def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("file", sorted({each.file for each in ALL}))
 def test_each_mutation_fits_its_source_and_changes_it(file: str) -> None:
     source = (ROOT / file).read_text(encoding="utf-8")
-    whole = ast.dump(ast.parse(source))
+    whole = ast.parse(source)
     for each in [each for each in ALL if each.file == file]:
         mutated = apply(source, each)
-        tree = ast.parse(mutated)
-        compile(tree, file, "exec", dont_inherit=True)
-        assert ast.dump(tree) != whole, f"{each.id} changes nothing"
         assert mutated.count("\n") == source.count("\n"), f"{each.id} moves other lines"
+        first, last = changed_lines(source, mutated)
+        tree = statements(ast.parse(mutated), first, last)
+        compile(tree, file, "exec", dont_inherit=True)
+        before = statements(whole, first, last)
+        assert ast.dump(tree) != ast.dump(before), f"{each.id} changes nothing"
+
+
+def changed_lines(source: str, mutated: str) -> tuple[int, int]:
+    """The first and the last line in which they differ."""
+    pairs = enumerate(zip(source.splitlines(), mutated.splitlines(), strict=True), start=1)
+    differing = [number for number, (before, after) in pairs if before != after]
+    return differing[0], differing[-1]
+
+
+def first_line(top: ast.stmt) -> int:
+    """Where a statement begins: at its first decorator, if it has one."""
+    decorators: list[ast.expr] = getattr(top, "decorator_list", [])
+    return min([top.lineno, *(each.lineno for each in decorators)])
+
+
+def statements(tree: ast.Module, first: int, last: int) -> ast.Module:
+    """The module's statements that have a part in these lines: the others are the same."""
+
+    after = [top for top in tree.body if (top.end_lineno or 0) >= first]
+    body = [top for top in after if first_line(top) <= last]
+    return ast.Module(body=body, type_ignores=[])
 
 
 def test_every_entry_of_every_list_is_loaded() -> None:
@@ -115,45 +139,26 @@ def test_a_module_that_is_imported_already_is_not_mutated() -> None:
     assert sys.meta_path == before
 
 
-def test_the_guard_is_gone_in_the_one_process_and_no_file_is_touched(tmp_path: Path) -> None:
-    script = tmp_path / "short.py"
-    script.write_text(SHORT_R)
-    before = {path: path.stat().st_mtime_ns for path in (ROOT / "nanovm_core").rglob("vault*")}
-    without = ran("-m", "mutations", "vault-r-size", "--", str(script))
-    assert (without.returncode, without.stdout) == (0, "64\n")
-    assert without.stderr == "Without the guard vault-r-size (nanovm_core/core/vault.py).\n"
-    whole = ran("-c", SHORT_R)
-    assert whole.returncode == 1
-    assert "ValueError: r must be 32 random bytes" in whole.stderr
-    after = {path: path.stat().st_mtime_ns for path in (ROOT / "nanovm_core").rglob("vault*")}
-    assert {path: after[path] for path in before} == before
-
-
-def test_processes_that_it_starts_have_all_their_guards(tmp_path: Path) -> None:
-    script = tmp_path / "child.py"
-    script.write_text(
-        "import subprocess, sys\n"
-        f"raise SystemExit(subprocess.call([sys.executable, '-c', {SHORT_R!r}]))\n"
-    )
-    child = ran("-m", "mutations", "vault-r-size", "--", str(script))
-    assert child.returncode == 1
-    assert "ValueError: r must be 32 random bytes" in child.stderr
-
-
-def test_several_guards_go_at_once_from_one_file_and_from_others(tmp_path: Path) -> None:
+def test_guards_are_gone_in_the_one_process_and_no_file_is_touched(tmp_path: Path) -> None:
     script = tmp_path / "several.py"
     script.write_text(
+        "import subprocess, sys\n"
         "from nanovm_core.core.fsm import results\n"
         "from nanovm_core.core.vault import commit\n"
         "source = results.__loader__.get_source(results.__name__)\n"
-        "print(source.count('if False:'), len(commit(b'r', 'ref', b'value')))\n"
+        "print(source.count('if False:'), len(commit(b'r', 'ref', b'value')), sys.argv[1:])\n"
+        f"raise SystemExit(subprocess.call([sys.executable, '-c', {SHORT_R!r}]))\n"
     )
+    before = {path: path.stat().st_mtime_ns for path in (ROOT / "nanovm_core").rglob("vault*")}
     ids = ("owed-by-holder", "step-fills-its-own-slots", "vault-r-size")
-    without = ran("-m", "mutations", *ids, "--", str(script))
-    assert (without.returncode, without.stdout) == (0, "2 64\n")
-    assert without.stderr.splitlines() == [
-        f"Without the guard {each} ({named(each).file})." for each in ids
-    ]
+    without = ran("-m", "mutations", *ids, "--", str(script), "--version-of-nothing", "-h")
+    assert without.stdout == "2 64 ['--version-of-nothing', '-h']\n"
+    said = [f"Without the guard {each} ({named(each).file})." for each in ids]
+    assert without.stderr.splitlines()[:3] == said
+    assert without.returncode == 1  # of the child, which has its guards
+    assert "ValueError: r must be 32 random bytes" in without.stderr
+    after = {path: path.stat().st_mtime_ns for path in (ROOT / "nanovm_core").rglob("vault*")}
+    assert {path: after[path] for path in before} == before
 
 
 def test_a_guard_is_told_by_its_line() -> None:
@@ -164,26 +169,24 @@ def test_a_guard_is_told_by_its_line() -> None:
         line_of(mutation(find="nowhere in it"))
 
 
-def test_a_module_runs_with_its_own_arguments(tmp_path: Path) -> None:
-    shown = ran("-m", "mutations", "vault-r-size", "--", "json.tool", "--version-of-nothing", "-h")
-    assert shown.stdout.startswith("usage: ")
-    lists = written(tmp_path, entry(id="of-another-list"))
-    listed = ran("-m", "mutations", f"--lists={lists}")
-    assert listed.stdout == "of-another-list\tnanovm_core/core/vault.py\t\tA short r.\n"
+def test_without_an_id_the_mutations_are_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([f"--lists={written(tmp_path, entry(id='of-another-list'))}"])
+    assert capsys.readouterr().out == "of-another-list\tnanovm_core/core/vault.py\t\tA short r.\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("no-such-guard", "--", "pytest"), "mutations: No mutation is called 'no-such-guard'"),
-        (("vault-r-size",), "name what to run after --"),
-    ],
-)
-def test_wrong_use_is_told(arguments: tuple[str, ...], said: str) -> None:
-    shown = ran("-m", "mutations", *arguments)
+def test_an_unknown_id_is_refused_in_one_sentence() -> None:
+    shown = ran("-m", "mutations", "no-such-guard", "--", "pytest")
     assert shown.returncode != 0
-    assert said in shown.stderr
+    assert shown.stderr.startswith("mutations: No mutation is called 'no-such-guard'")
     assert "Traceback" not in shown.stderr
+
+
+def test_a_command_is_required(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["vault-r-size"])
+    assert "name what to run after --" in capsys.readouterr().err
 
 
 def test_nothing_of_the_product_imports_it() -> None:

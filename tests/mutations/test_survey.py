@@ -1,99 +1,99 @@
 """The survey tells a guard that is missed from one that is not, and both from a broken change."""
 
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from mutations import survey
-from mutations.patching import load
-from mutations.survey import Verdict, judge, main
+from mutations.patching import Mutation, load
+from mutations.survey import Result, main, try_out
 from mutations.trials import Ran
 from tests.mutations.entries import GUARD, entry, mutation, written
 
 HERE = "tests/mutations/cases"
+SAME = GUARD.replace("len(r) != R_BYTES", "not len(r) == R_BYTES")
+
+ENTRIES = {
+    "missed": entry(tests=[f"{HERE}/short_r.py"]),
+    "changes-nothing": entry(tests=[f"{HERE}/short_r.py"], replace=SAME),
+    "fails-anyway": entry(tests=[f"{HERE}/failing.py"]),
+    "no-such-test": entry(tests=[f"{HERE}/short_r.py::test_of_no_such_name"]),
+    "no-such-name": entry(tests=[f"{HERE}/short_r.py"], replace="    raise NoSuchError"),
+    "not-python": entry(
+        tests=[f"{HERE}/short_r.py"],
+        file="pipeline/models.py",
+        find="class Workspace(models.Model):",
+        replace="class",
+    ),
+    "in-a-fixture": entry(tests=[f"{HERE}/fixture.py"]),
+    "at-collection": entry(tests=[f"{HERE}/module.py"]),
+    "at-collection-as-said": entry(tests=[f"{HERE}/module.py"], dies="collection"),
+    "not-at-collection": entry(tests=[f"{HERE}/short_r.py"], dies="collection"),
+}
 
 
-def verdict(folder: Path, case: str, **change: object) -> Verdict:
-    """What the survey says of a mutation whose test is a function of ``cases``."""
-    lists = written(folder, entry(tests=[f"{HERE}/{case}"], **change))
-    return judge(load(lists)[0])
-
-
-def test_a_guard_whose_test_fails_is_killed(tmp_path: Path) -> None:
-    seen = verdict(tmp_path, "short_r.py::test_short_r_is_refused")
-    assert seen.killed
-    assert seen.ran.test == f"{HERE}/short_r.py::test_short_r_is_refused"
-    assert seen.ran.text.startswith("Failed: DID NOT RAISE")
-
-
-def test_a_change_that_removes_nothing_survives(tmp_path: Path) -> None:
-    same = GUARD.replace("len(r) != R_BYTES", "not len(r) == R_BYTES")
-    seen = verdict(tmp_path, "short_r.py::test_short_r_is_refused", replace=same)
-    assert not seen.killed
-    assert seen.ran.end == "passed"
-    assert "SURVIVED" in survey.line(seen)
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[str]]:
+    """The exit status and the printed lines of a survey over all of them."""
+    named = [{**fields, "id": name} for name, fields in ENTRIES.items()]
+    lists = written(tmp_path_factory.mktemp("lists"), *named)
+    with redirect_stdout(StringIO()) as out:
+        status = main([f"--lists={lists}"])
+    return status, out.getvalue().splitlines()
 
 
 @pytest.mark.parametrize(
-    ("case", "change", "end"),
+    ("name", "mark", "said"),
     [
-        ("short_r.py", {"replace": "    raise NoSuchError"}, "broken"),
-        ("short_r.py", {"replace": "    from nanovm_core import nothing"}, "broken"),
-        ("short_r.py", {"replace": "    if"}, "crashed"),  # Django's own start imports it
-        ("fixture.py", {}, "broken"),
-        ("module.py", {}, "collection"),
-        ("short_r.py::test_of_no_such_name", {}, "crashed"),
+        ("missed", "killed", "short_r.py::test_short_r_is_refused"),
+        ("changes-nothing", "SURVIVED", "[passed]"),
+        ("fails-anyway", "SURVIVED", "[unjudged] with every guard in place it ends as test"),
+        ("no-such-test", "SURVIVED", "[unjudged] with every guard in place it ends as crashed"),
+        ("no-such-name", "SURVIVED", "[broken] NameError"),
+        ("not-python", "SURVIVED", "[crashed]"),  # starting Django imports it
+        ("in-a-fixture", "SURVIVED", "[broken]"),
+        ("at-collection", "SURVIVED", "[collection]"),
+        ("at-collection-as-said", "killed", "module.py"),
+        ("not-at-collection", "SURVIVED", "[test] Failed: DID NOT RAISE"),
     ],
 )
-def test_tests_that_fail_for_another_reason_kill_nothing(
-    case: str, change: dict[str, object], end: str, tmp_path: Path
+def test_only_a_test_that_fails_as_the_entry_says_kills(
+    name: str, mark: str, said: str, table: tuple[int, list[str]]
 ) -> None:
-    seen = verdict(tmp_path, case, **change)
-    assert (seen.killed, seen.ran.end) == (False, end)
+    [line] = [line for line in table[1] if name in line.split()]
+    assert line.split()[0] == mark
+    assert said in line
 
 
-def test_an_entry_may_say_that_its_tests_cannot_be_collected(tmp_path: Path) -> None:
-    assert verdict(tmp_path, "module.py", dies="collection").killed
-    assert not verdict(tmp_path, "short_r.py", dies="collection").killed
+def test_the_exit_status_counts_the_survivors(table: tuple[int, list[str]]) -> None:
+    assert table[0] == 8
+    assert table[1][-1] == "10 guards removed, one at a time; 8 not missed."
 
 
-def test_a_test_that_does_not_end_is_ended_and_kills_only_where_the_entry_says_so(
-    tmp_path: Path,
-) -> None:
+def test_a_test_that_does_not_end_is_ended(tmp_path: Path) -> None:
     lists = written(tmp_path, entry(tests=[f"{HERE}/endless.py"]))
-    endless = load(lists)[0]
-    seen = judge(endless, seconds_max=5)
-    assert (seen.killed, seen.ran.end) == (False, "timeout")
+    found = try_out(load(lists)[0], seconds_max=5)
+    assert (found.killed, found.ran.end) == (False, "timeout")
 
 
-def test_the_command_tells_the_number_of_survivors(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    test = [f"{HERE}/short_r.py"]
-    same = GUARD.replace("len(r) != R_BYTES", "not len(r) == R_BYTES")
-    failing = [f"{HERE}/failing.py"]
-    lists = written(
-        tmp_path,
-        entry(id="real", tests=test),
-        entry(id="nothing", replace=same, tests=test),
-        entry(id="unjudged", tests=failing),
-    )
-    assert main([f"--lists={lists}"]) == 2
-    *lines, last = capsys.readouterr().out.splitlines()
-    told = {words[3]: (words[0], text) for text in lines if (words := text.split())}
-    assert {name: mark for name, (mark, _) in told.items()} == {
-        "real": "killed",
-        "nothing": "SURVIVED",
-        "unjudged": "SURVIVED",
-    }
-    assert "with every guard in place it ends as test" in told["unjudged"][1]
-    assert last == "3 guards removed, one at a time; 2 not missed."
-    assert main([f"--lists={lists}", "real"]) == 0
+def test_only_the_named_entries_are_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tried: list[str] = []
+
+    def note(chosen: tuple[Mutation, ...]) -> tuple[Result, ...]:
+        tried.extend(each.id for each in chosen)
+        return ()
+
+    monkeypatch.setattr(survey, "survey", note)
+    lists = written(tmp_path, entry(), entry(id="another"))
+    assert main([f"--lists={lists}", "another"]) == 0
+    assert tried == ["another"]
 
 
 def test_the_exit_status_does_not_wrap_to_success(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    survivors = (Verdict(mutation(), False, Ran("passed")),) * 256
+    survivors = (Result(mutation(), False, Ran("passed")),) * 256
     monkeypatch.setattr(survey, "survey", lambda _: survivors)
     assert main([f"--lists={written(tmp_path, entry())}"]) == survey.STATUS_MAX
