@@ -30,7 +30,8 @@ SHELL = catalogue(
     (
         "STR-005",
         "Stripe's answer is not the payment that was authorized",
-        "Amount, currency and run must come back as they were sent; so a person decides.",
+        "Amount, currency, run, key and payment method must come back as they were sent; else a"
+        " person decides.",
     ),
     (
         "STR-006",

@@ -69,6 +69,9 @@ class World:
         intent = {
             "id": f"pi_{self.dice.getrandbits(64):016x}",
             "object": "payment_intent",
+            "livemode": False,
+            "payment_method": None if declined else "pm_1simulated",
+            "amount_received": 0 if declined else given["amount"],
             "amount": given["amount"],
             "currency": given["currency"],
             "metadata": given["metadata"],

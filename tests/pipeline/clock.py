@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from pipeline.store import programs
+from pipeline.worker import drive
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -21,6 +22,18 @@ def leaping(monkeypatch: pytest.MonkeyPatch) -> Leap:
     def leap(duration_ms: int) -> None:
         ahead_ms[0] += duration_ms
 
+    return leap
+
+
+def stopped(monkeypatch: pytest.MonkeyPatch) -> Leap:
+    """What moves the time of runs on, which stands still otherwise; pauses of a driver take none.
+
+    However slow the machine is, nothing comes due before a test or a pause says so.
+    """
+    began_ns = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: began_ns)
+    leap = leaping(monkeypatch)
+    monkeypatch.setattr(drive, "sleep_ms", leap)
     return leap
 
 

@@ -1,5 +1,6 @@
 """Stripe: one payment under one key, in test mode or at the local counterpart, by the same code."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,6 +34,7 @@ THREE_DECIMALS = ("BHD", "JOD", "KWD", "OMR", "TND")  # Stripe takes them rounde
 MADE = ("succeeded", "processing", "requires_capture")  # a payment, or about to be one
 # The issuer could not be asked (Stripe's documentation, "Decline codes"): another try may succeed.
 FOR_NOW = ("processing_error", "issuer_not_available", "reenter_transaction", "try_again_later")
+METHOD_ID = re.compile(r"pm_[A-Za-z0-9]+")
 CANNOT_TELL = "Stripe did not say whether the payment happened; look at its dashboard, then decide."
 
 
@@ -56,7 +58,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payment:
-    """What Stripe says of a payment that succeeded."""
+    """A payment that succeeded, in Stripe's words."""
 
     id: str
     status: str
@@ -93,22 +95,26 @@ def stripe_amount(amount_minor: int, currency: str) -> int:
 def pay(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
     """Make the payment, or find it where an earlier try made it.
 
-    One POST with ``confirm=true`` under the derived key. After a try whose outcome nobody saw,
-    Stripe's own list is asked first; only the identical request is ever sent again. Another
-    attempt, under another key, asks the list too, whatever is known here of the earlier ones.
+    One POST with ``confirm=true`` under the derived key. After a try of unknown outcome, Stripe's
+    own list is read first; only the identical request is ever sent again. Another attempt, under
+    another key, reads the list too, whatever our records say of the earlier ones.
+
+    Stripe may have forgotten a key that is older than KEY_LIFE_MS, so nothing is sent under it.
+    Its age is counted from the sealed intent: our record of what was begun may be lost or deleted.
 
     Raises:
         PermanentError: STR-001 to STR-003, nothing was paid.
         FailedForNowError: STR-001, nothing was paid, and the next attempt may succeed.
         NotSentError: STR-007, Stripe could not be reached or is too busy; this try did nothing.
-        TransientError: STR-004, nobody saw what this try did, or it is under way; same key, later.
+        TransientError: STR-004, the outcome is unknown or under way; same key, later.
         OutcomeUnknownError: STR-004 to STR-006; a person decides.
     """
-    if begun_before or charge.tried_ms:
+    is_forgotten = at_ms - charge.intent_ms >= KEY_LIFE_MS
+    if begun_before or charge.tried_ms or is_forgotten:
         found = _find(charge)
         if found is not None:
             return _checked(charge, found)
-    if begun_before and at_ms - charge.intent_ms >= KEY_LIFE_MS:
+    if is_forgotten:
         raise OutcomeUnknownError("STR-004", CANNOT_TELL)
     return _checked(charge, _post(charge))
 
@@ -194,13 +200,8 @@ def _find(charge: Charge) -> stripe.PaymentIntent | None:
 
 
 def _checked(charge: Charge, intent: stripe.PaymentIntent) -> Payment:
-    """A payment is one only if it came back as it was authorized."""
-    amount = stripe_amount(charge.amount_minor, charge.currency)
-    sent = (amount, charge.currency.lower(), charge.run)
-    got = (intent.amount, intent.currency, _metadata(intent).get("run"))
-    if sent != got:
-        text = "Stripe's answer is not the payment that was authorized; compare both, then decide."
-        raise OutcomeUnknownError("STR-005", text)
+    """The payment, if Stripe's answer is the one that was authorized and it succeeded."""
+    _require_same(charge, intent)
     if intent.status == "succeeded":
         return Payment(id=intent.id, status=intent.status)
     if intent.status == "processing":
@@ -208,6 +209,34 @@ def _checked(charge: Charge, intent: stripe.PaymentIntent) -> Payment:
     if intent.status == "requires_action":
         raise PermanentError("STR-002", "The card asks for its owner; nothing was paid.")
     raise PermanentError("STR-001", f"The payment ended as {intent.status}; nothing was paid.")
+
+
+def _require_same(charge: Charge, intent: stripe.PaymentIntent) -> None:
+    """Return if an answer is about the authorized payment: in test mode, and all of it.
+
+    Raises:
+        OutcomeUnknownError: STR-005, where any of this came back otherwise than it was sent.
+    """
+    answer, named = intent.to_dict(), _metadata(intent)
+    amount, currency = stripe_amount(charge.amount_minor, charge.currency), charge.currency.lower()
+    sent: list[object] = [amount, currency, charge.run, charge.key, False]
+    got = [intent.amount, intent.currency, named.get("run"), named.get("key")]
+    got.append(answer.get("livemode"))
+    if intent.status == "succeeded":  # an attempt that failed received nothing, by no method
+        sent += [amount, True]
+        got += [answer.get("amount_received"), _is_method(charge, answer.get("payment_method"))]
+    if sent != got:
+        text = "Stripe's answer is not the payment that was authorized; compare both, then decide."
+        raise OutcomeUnknownError("STR-005", text)
+
+
+def _is_method(charge: Charge, got: object) -> bool:
+    """Whether an answer names the payment method that was sent.
+
+    Of an alias for a test card, such as ``pm_card_visa``, Stripe makes a method with an id.
+    """
+    is_alias = charge.payment_method.startswith("pm_card_")
+    return METHOD_ID.fullmatch(str(got)) is not None if is_alias else got == charge.payment_method
 
 
 def _metadata(intent: stripe.PaymentIntent) -> Mapping[str, Scalar]:

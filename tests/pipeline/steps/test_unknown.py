@@ -1,12 +1,15 @@
-"""Unknown outcomes, at a real counterpart that dies, hangs up, delays and lies on demand.
+"""Unknown outcomes, at a real counterpart that dies, hangs up, fails and is slow on demand.
 
 Whatever it does, a run ends with exactly one payment, or stands and says what it waits for.
 """
 
 import http.client
 import signal
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -15,19 +18,17 @@ from django.conf import settings
 
 from nanovm_core.core import lifecycle as life
 from pipeline.errors import NotSentError
-from pipeline.models import AdapterCall, Run
+from pipeline.models import AdapterCall, Outbox, Run
 from pipeline.runtime import api
 from pipeline.steps.charge import gateway
 from pipeline.store import outbox
 from pipeline.worker import drive
-from tests.pipeline.clock import leaping, with_backoff
+from tests.pipeline.clock import Leap, stopped
 from tests.pipeline.house import House, bodies, failing_once, payments, reason, succeeded
 from tests.stripe_sandbox.server import Server, command, start
 
 PAY = "stripe.create_payment_intent"
 ONE = [(12_000, "eur")]
-TIMEOUT_S = 0.4
-SLOW_MS = 1_000  # longer than the client waits
 
 
 @dataclass(slots=True)
@@ -67,19 +68,57 @@ class FarSide:
         return self.server.port
 
 
+@pytest.fixture(autouse=True)
+def leap(monkeypatch: pytest.MonkeyPatch) -> Leap:
+    """The time of runs stands still, so that no try comes due by itself."""
+    return stopped(monkeypatch)
+
+
 @pytest.fixture
 def far(
     house: House, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[FarSide]:
-    """A counterpart of the test's own, and a client that waits for less."""
+    """A counterpart of the test's own."""
     side = FarSide.__new__(FarSide)
     side.folder = tmp_path_factory.mktemp("far")
     side.starts()
     monkeypatch.setitem(settings.STRIPE, "api_base", side.server.url)
-    monkeypatch.setattr(gateway, "TIMEOUT_S", TIMEOUT_S)
-    monkeypatch.setattr(drive, "BACKOFF_MS", 25)
     yield side
     side.ends()
+
+
+@contextmanager
+def slow(far: FarSide, when: str) -> Iterator[str]:
+    """The address of a way to the counterpart on which one request is never answered.
+
+    It is passed on before the sender gives up, or (``when`` is "before") after the block.
+    """
+    asked: list[tuple[bytes, dict[str, str]]] = []
+
+    def pass_on() -> None:
+        place = http.client.HTTPConnection(urlsplit(far.server.url).netloc, timeout=15)
+        place.request("POST", "/v1/payment_intents", *asked[0])
+        assert place.getresponse().status == 200
+        place.close()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            asked.append((body, {**self.headers}))
+            if when == "after":
+                pass_on()
+            self.rfile.read()  # until the sender has hung up
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        thread.join()
+    if when == "before":
+        pass_on()
 
 
 def keys(run: Run) -> set[str]:
@@ -130,20 +169,24 @@ def test_500_after_which_the_list_is_lost_may_have_been_a_payment(
     assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
 
 
-@pytest.mark.parametrize("kind", ["delay_before", "delay_after"])
-def test_deed_that_comes_after_the_client_gave_up_is_the_only_one(
-    house: House, far: FarSide, kind: str
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_payment_that_is_made_while_nobody_waits_for_it_is_the_only_one(
+    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    far.told(kind, delay_ms=SLOW_MS)
-    run = house.run()
-    assert run.state == life.COMPLETED
+    run = house.new()
+    api.start(str(run.id), "visitor")
+    with slow(far, when) as url, monkeypatch.context() as patch:
+        patch.setitem(settings.STRIPE, "api_base", url)
+        patch.setattr(gateway, "TIMEOUT_S", 0.5)  # which is over: this request gets no answer
+        drive.drive(str(run.id))
+    assert tried(run) == ["TransientError"]
+    assert house.drive(run).state == life.COMPLETED
     assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
-    assert tried(run)[0] == "TransientError"
 
 
 @pytest.mark.parametrize(("when", "made"), [("before", 0), ("after", 1)])
 def test_far_side_that_dies_is_asked_again_once_it_is_back(
-    house: House, far: FarSide, when: str, made: int
+    house: House, far: FarSide, leap: Leap, when: str, made: int
 ) -> None:
     run = house.new()
     api.start(str(run.id), "visitor")
@@ -152,7 +195,9 @@ def test_far_side_that_dies_is_asked_again_once_it_is_back(
     assert far.server.process.wait(10) == -signal.SIGKILL
     port = far.ends()
     assert tried(run) == ["TransientError"]
+    leap(drive.BACKOFF_MS * 2)
     drive.drive(str(run.id))
+    assert tried(run) == ["TransientError", "NotSentError"]
     far.starts(port)
     assert len(payments(run)) == made
     assert house.drive(run).state == life.COMPLETED
@@ -175,9 +220,8 @@ def test_stored_500_without_a_deed_asks_a_person_and_is_never_paid_under_a_new_k
 
 
 def test_busy_key_asks_a_person_in_the_end_who_may_have_it_tried_again(
-    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    house: House, far: FarSide
 ) -> None:
-    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
     far.told("busy", count=drive.TRIES_MAX)
     run = house.run()
     assert (run.state, reason(run)) == (life.APPROVAL, "STR-004")
@@ -198,10 +242,9 @@ def test_faults_in_a_row_lead_to_one_payment(house: House, far: FarSide) -> None
 
 
 def test_far_side_out_of_reach_fails_the_attempts_that_the_program_has(
-    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    house: House, far: FarSide
 ) -> None:
     """No connection was ever made: that is known, so each attempt has a key of its own."""
-    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
     port = far.ends()
     run = house.run()
     assert (run.state, reason(run)) == (life.FAILED, "STR-007")
@@ -213,14 +256,13 @@ def test_far_side_out_of_reach_fails_the_attempts_that_the_program_has(
 
 
 def test_far_side_out_of_reach_after_a_try_that_may_have_paid_asks_a_person(
-    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    house: House, far: FarSide
 ) -> None:
     run = house.new()
     api.start(str(run.id), "visitor")
     far.told("hang_up_after")
     drive.drive(str(run.id))
     port = far.ends()
-    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
     house.drive(run)
     assert (run.state, reason(run)) == (life.APPROVAL, "STR-007")
     assert tried(run)[0] == "TransientError"
@@ -231,22 +273,19 @@ def test_far_side_out_of_reach_after_a_try_that_may_have_paid_asks_a_person(
 
 
 def test_another_attempt_never_pays_what_an_earlier_one_did(
-    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    house: House, far: FarSide, leap: Leap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A database writer hides that the first attempt may have paid; the far side still knows."""
     monkeypatch.setattr(outbox, "may_have_acted", lambda *_: False)
     monkeypatch.setattr(drive, "TRIES_MAX", 2)
-    with_backoff(monkeypatch, 60_000)
     run = house.new()
     api.start(str(run.id), "visitor")
     far.told("hang_up_after")
     drive.drive(str(run.id))
-    port, leap = far.ends(), leaping(monkeypatch)
+    port = far.ends()
     leap(1_000)
     drive.drive(str(run.id))
-    run.refresh_from_db()
-    assert run.state == life.IDLE
-    leap(80_000)
+    assert len(keys(run)) == 2
     far.starts(port)
     house.drive(run)
     assert (run.state, reason(run)) == (life.APPROVAL, "STR-006")
@@ -272,18 +311,22 @@ def test_payment_is_found_behind_a_hundred_others(
     assert len(payments(run)) == 1
 
 
-@pytest.mark.parametrize("paid", [True, False])
+@pytest.mark.parametrize("marked", [True, False], ids=["marked", "mark deleted"])
+@pytest.mark.parametrize("paid", [True, False], ids=["paid", "not paid"])
 def test_key_of_yesterday_is_looked_for_and_never_sent(
-    house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch, paid: bool
+    house: House, far: FarSide, leap: Leap, paid: bool, marked: bool
 ) -> None:
-    with_backoff(monkeypatch, 60_000)  # it is asked again after the leap, however slow this runs
+    """Also where a database writer has deleted every record of the try."""
     run = house.new()
     api.start(str(run.id), "visitor")
     far.told("hang_up_after" if paid else "hang_up_before")
     drive.drive(str(run.id))
-    leaping(monkeypatch)(gateway.KEY_LIFE_MS)
+    leap(gateway.KEY_LIFE_MS)
     house.drive(run)
     assert (run.state, reason(run)) == (life.APPROVAL, "FSM-014")
+    if not marked:
+        Outbox.objects.filter(run=run).update(begun_ms=None)
+        AdapterCall.objects.filter(run=run).delete()
     api.approve(str(run.id), "operator")
     house.drive(run)
     expected = (life.COMPLETED, "") if paid else (life.APPROVAL, "STR-004")
