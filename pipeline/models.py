@@ -218,20 +218,6 @@ class Budget(models.Model):
         constraints = [models.UniqueConstraint(fields=["owner", "account"], name="budget_account")]
 
 
-class Revocation(models.Model):
-    """A grant that was taken back in a workspace; sealed as ``capability`` on its log."""
-
-    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="revocations")
-    grant = models.CharField(max_length=64)
-    tool = models.CharField(max_length=64)
-    at_ms = models.BigIntegerField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["workspace", "grant"], name="revocation_grant")
-        ]
-
-
 class Secret(models.Model):
     """A value in the vault, encrypted under a key of its own that lives elsewhere.
 

@@ -16,7 +16,7 @@ from django.db import transaction
 from nanovm_core.proof.notes import Head
 from pipeline.evidence import log_lineage, signer, unsigned
 from pipeline.evidence.signer import closing, keys
-from pipeline.models import Budget, Revocation, Run, Secret, Workspace
+from pipeline.models import Budget, Run, Secret, Workspace
 from pipeline.privacy import crypto_shred, erasure, journal
 from pipeline.store import records, tree, workspaces
 from pipeline.vault.key_store import keystore
@@ -146,10 +146,8 @@ def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
             limit=account.limit,
             spent=account.reserved + account.spent,
         )
-    for each in Revocation.objects.filter(workspace=old).order_by("id"):
-        body = {"tool": each.tool, "outcome": "revoked", "in": {"grant": each.grant}}
-        workspaces.seal(new, "capability", body, actor=actor)
-        Revocation.objects.create(workspace=new, grant=each.grant, tool=each.tool, at_ms=each.at_ms)
+    for grant, tool in workspaces.revocations(old.id):
+        workspaces.revoke(new, tool, grant, actor=actor)
     # Also for logs closed before: what goes on is one step away from each of them.
     Workspace.objects.filter(successor=old).update(successor=new)
     Workspace.objects.filter(id=old.id).update(successor=new)

@@ -108,7 +108,7 @@ def _known(row: Run, program: Program, now: Snapshot) -> dict[str, Any]:
     return {
         "ledger": budgets.shown(row.workspace, program, now),
         "history": call_history.recorded(row.workspace_id, program),
-        "revoked": warrants.revoked(row.workspace),
+        "revoked": warrants.revoked(row.workspace, program),
     }
 
 

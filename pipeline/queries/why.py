@@ -72,7 +72,7 @@ def _facts(row: Run, now: Snapshot, program: Program, body: Mapping[str, Any]) -
         agent=now.agent,
         at_ms=at_ms if isinstance(at_ms, int) else 0,
         approved=_approved(row, body),
-        revoked=warrants.revoked(row.workspace),
+        revoked=warrants.revoked(row.workspace, program),
     )
 
 

@@ -26,7 +26,7 @@ def informed(
         by_holder=by_holder,
         ledger=commit.till.ledger(workspace.id, program, now, event),
         history=call_history.recorded(workspace.id, program, commit.pending(workspace.id)),
-        revoked=warrants.revoked(workspace) if program.grants else frozenset(),
+        revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
     )
     if isinstance(event, KillRequested):
         under_way = now.owed is not None and outbox.begun(held.id, now.owed)

@@ -1,20 +1,28 @@
-"""The runtime's own authority: the key that signs warrants, and the grants that were taken back."""
+"""The runtime's own authority: the key that signs warrants, and the grants that were revoked.
 
+Revocations are read from the log alone: there is no row that could be deleted or added beside it.
+"""
+
+import logging
 from functools import lru_cache
 from pathlib import Path
+from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from django.conf import settings
 from django.db import transaction
 
 from nanovm_core.core.capabilities import grant_id, resolve
+from nanovm_core.core.envelope import LOG_RUN, check_chain
 from nanovm_core.core.messages import Effect, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.core.warrants import binding, sign
-from pipeline.clock import now_ms
-from pipeline.models import Revocation, Workspace
+from nanovm_core.errors import VerificationError
+from pipeline.models import Workspace
 from pipeline.store import programs, records, workspaces
 from pipeline.vault.key_store import made_once
+
+log = logging.getLogger(__name__)
 
 KEY_FILE = "warrant_key"  # its own file, 0600: an adapter needs the public half alone
 
@@ -29,10 +37,18 @@ def public_key() -> Ed25519PublicKey:
     return signing_key().public_key()
 
 
-def revoked(workspace: Workspace) -> frozenset[str]:
-    """The ids of the grants that were taken back in a workspace."""
-    found = Revocation.objects.filter(workspace=workspace)
-    return frozenset(found.values_list("grant", flat=True))
+def revoked(workspace: Workspace, program: Program) -> frozenset[str]:
+    """The ids of the grants that are revoked in a workspace, as its log says under this head.
+
+    The log's own chain is recomputed once for each head that it comes to, so a decision costs no
+    query. Where the chain is damaged, nothing says what was revoked: then every grant is.
+    """
+    try:
+        return _sealed(workspace.id, workspace.log_length, workspace.log_head)
+    except VerificationError as damage:
+        log.error("the log %s is damaged, so no grant of it holds: %s", workspace.origin, damage)  # noqa: TRY400
+        granted = program.grants.values()
+        return frozenset(name for each in granted for name in (grant_id(each), *each.narrowed_from))
 
 
 def token(program: Program, now: Snapshot, effect: Effect) -> bytes:
@@ -48,8 +64,8 @@ def token(program: Program, now: Snapshot, effect: Effect) -> bytes:
 def revoke(workspace_id: str, tool: str, actor: str) -> str:
     """Take the grant of a tool back in a workspace, for every run of it, and return its id.
 
-    Sealed on the workspace's log first; a repeat changes nothing. What a worker has in hand
-    already may still be done; what is not begun is not.
+    Sealed on the workspace's log; a repeat changes nothing. What a worker is doing already may
+    still be done; what is not begun is not.
 
     Raises:
         RefusedError: CAP-001 where the program in force grants no such tool.
@@ -57,11 +73,23 @@ def revoke(workspace_id: str, tool: str, actor: str) -> str:
     grant = grant_id(resolve(programs.current().grants, tool))
     with transaction.atomic():
         workspace = records.lock_log(workspace_id)
-        if not Revocation.objects.filter(workspace=workspace, grant=grant).exists():
-            body = {"tool": tool, "outcome": "revoked", "in": {"grant": grant}}
-            workspaces.seal(workspace, "capability", body, actor=actor)
-            Revocation.objects.create(workspace=workspace, grant=grant, tool=tool, at_ms=now_ms())
+        if grant not in dict(workspaces.revocations(workspace.id)):
+            workspaces.revoke(workspace, tool, grant, actor=actor)
     return grant
+
+
+@lru_cache(maxsize=4096)
+def _sealed(workspace: UUID, length: int, head: str) -> frozenset[str]:
+    """The grants revoked in the log's own chain of this length, which has to end in this head.
+
+    Raises:
+        VerificationError: LOG-001 or LOG-002, where it does not.
+    """
+    chain = workspaces.chain(workspace)[:length]
+    check_chain(chain, run=LOG_RUN, head=head)
+    if len(chain) != length or chain[-1].hash != head:
+        raise VerificationError("LOG-002", "The log's own chain is not whole.", at=len(chain))
+    return frozenset(dict(workspaces.revocations(workspace, chain)))
 
 
 @lru_cache(maxsize=8)

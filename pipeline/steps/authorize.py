@@ -7,6 +7,7 @@ issues. The step is pure: it has no adapter, and no worker is asked.
 
 from nanovm_core.core import warrants
 from pipeline.clock import now_ms
+from pipeline.models import Workspace
 from pipeline.runtime import warrants as authority
 from pipeline.steps.work import Work
 
@@ -19,5 +20,6 @@ def check_warrant(work: Work) -> None:
             was revoked since.
     """
     bound = warrants.binding(str(work.run.id), work.program.hash, work.effect)
-    key, revoked = authority.public_key(), authority.revoked(work.run.workspace)
+    log = Workspace.objects.get(pk=work.run.workspace_id)  # as it is now: it may have grown
+    key, revoked = authority.public_key(), authority.revoked(log, work.program)
     warrants.check(work.token, bound, key, at_ms=now_ms(), revoked=revoked)

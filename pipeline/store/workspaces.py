@@ -1,18 +1,22 @@
 """Workspaces: a visitor's own log, vault and budgets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import UUID
 
 from django.db import transaction
 
 from nanovm_core.core.canonical import encode
-from nanovm_core.core.envelope import LOG_RUN, VERSION, ZERO, canonical_hash
+from nanovm_core.core.envelope import LOG_RUN, VERSION, ZERO, Stored, canonical_hash
 from nanovm_core.core.fsm import capabilities_hash
 from pipeline.clock import now_ms
 from pipeline.entropy import uuid7
 from pipeline.models import Workspace
-from pipeline.store import programs
+from pipeline.store import programs, records, sql
 from pipeline.store.logs import Line, append
 
+_CHAIN = (
+    "SELECT n, bytes, hash FROM pipeline_envelope WHERE run = %s AND workspace_id = %s ORDER BY n"
+)
 ORIGIN_HOST = "nanovm.localhost"  # the first half of every log's name
 
 
@@ -62,3 +66,26 @@ def seal(workspace: Workspace, kind: str, body: Mapping[str, object], *, actor: 
     workspace.log_length += 1
     workspace.log_head = head
     append(workspace, [line])
+
+
+def chain(workspace: UUID) -> list[Stored]:
+    """The log's own envelopes, which belong to no run, in order of ``n``; nothing is recomputed."""
+    rows = sql.execute(_CHAIN, (LOG_RUN, sql.key(workspace)))
+    return [Stored(n, sql.blob(data), str(leaf)) for n, data, leaf in rows]
+
+
+def revoke(workspace: Workspace, tool: str, grant: str, *, actor: str) -> None:
+    """Seal that a grant is revoked; the caller holds the log's lock."""
+    body = {"tool": tool, "outcome": "revoked", "in": {"grant": grant}}
+    seal(workspace, "capability", body, actor=actor)
+
+
+def revocations(
+    workspace: UUID, envelopes: Sequence[Stored] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Grant and tool of each sealed revocation: in these envelopes, or in all that can be read."""
+    for each in chain(workspace) if envelopes is None else envelopes:
+        body = records.body_of(each)
+        given = body.get("in")
+        if body.get("kind") == "capability" and isinstance(given, dict):
+            yield str(given.get("grant")), str(body.get("tool"))

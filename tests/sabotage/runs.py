@@ -16,7 +16,6 @@ from pipeline.models import (
     Lease,
     Node,
     Outbox,
-    Revocation,
     Run,
     Secret,
     Workspace,
@@ -97,7 +96,6 @@ def rows_hash(workspace: Workspace) -> str:
         (Attack, "workspace_id"),
         (Node, "workspace_id"),
         (Checkpoint, "workspace_id"),
-        (Revocation, "workspace_id"),
     )
     digest = sha256()
     for model, column in (*owned, *((model, "run_id") for model in BY_RUN)):

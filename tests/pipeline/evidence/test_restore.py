@@ -15,7 +15,7 @@ from pipeline.evidence.unsigned import refusals
 from pipeline.models import Budget, Checkpoint, Envelope, Secret, Workspace
 from pipeline.privacy import crypto_shred, erasure
 from pipeline.runtime import api, warrants
-from pipeline.store import workspaces
+from pipeline.store import programs, workspaces
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
 from pipeline.worker import tasks
@@ -209,7 +209,7 @@ def test_what_is_used_up_or_taken_back_stays_so(house: House, away: Path) -> Non
     assert before == {
         (each.owner.removeprefix(str(new.id)), each.account): each.spent for each in after
     }
-    assert warrants.revoked(new) == {grant}
+    assert warrants.revoked(new, programs.current()) == {grant}
     assert [each.kind for each in Envelope.objects.filter(workspace=new).order_by("seq")] == [
         "genesis",
         "restore",

@@ -10,12 +10,21 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.errors import ProgramError, RefusedError
 from pipeline.errors import OutcomeUnknownError
 from pipeline.evidence.fsck.audit import audit
-from pipeline.models import Budget, Envelope, Run
+from pipeline.models import Budget, Envelope, Run, Workspace
 from pipeline.runtime import api, warrants
 from pipeline.steps import adapters
 from pipeline.steps.work import Work
-from pipeline.store import workspaces
-from tests.pipeline.house import House, bodies, invoice, payments, reason, snapshot, succeeded
+from pipeline.store import programs, workspaces
+from tests.pipeline.house import (
+    House,
+    bodies,
+    invoice,
+    payments,
+    reason,
+    snapshot,
+    sql,
+    succeeded,
+)
 
 PAY = "stripe.create_payment_intent"
 POLICY = """
@@ -93,6 +102,41 @@ def test_a_grant_revoked_before_the_charge_is_not_charged(house: House) -> None:
     house.drive(run)
     assert (run.state, reason(run)) == (life.FAILED, "CAP-008")
     assert payments(run) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "seen"),
+    [
+        ("DELETE FROM pipeline_envelope WHERE kind = 'capability'", False),
+        ("DELETE FROM pipeline_envelope WHERE kind = 'capability'", True),
+        ("UPDATE pipeline_envelope SET bytes = x'7b7d' WHERE kind = 'capability'", False),
+        ("UPDATE pipeline_envelope SET kind = 'budget' WHERE kind = 'capability'", False),
+        ("UPDATE pipeline_workspace SET log_length = 1", True),
+    ],
+)
+def test_a_revocation_is_not_undone_by_changing_the_database(
+    house: House, statement: str, seen: bool
+) -> None:
+    run = paused_before(house, "charge")
+    warrants.revoke(str(run.workspace_id), PAY, "operator")
+    log = Workspace.objects.get()
+    assert len(warrants.revoked(log, programs.program_of(run))) == 1
+    sql((statement, []))
+    if not seen:
+        warrants._sealed.cache_clear()
+    api.resume(str(run.id), "visitor")
+    house.drive(run)
+    assert (run.state, reason(run)) == (life.FAILED, "CAP-008")
+    assert payments(run) == []
+    assert [each.run for each in audit().damage][:1] == ["log"]
+
+
+def test_an_adapter_asks_the_log_as_it_is_now(house: House) -> None:
+    good = work(house)
+    warrants.revoke(str(good.run.workspace_id), PAY, "operator")
+    with pytest.raises(OutcomeUnknownError) as caught:
+        adapters.perform(good)
+    assert caught.value.code == "CAP-008"
 
 
 def test_a_tool_that_nobody_granted_cannot_be_revoked(house: House) -> None:

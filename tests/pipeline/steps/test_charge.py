@@ -98,7 +98,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStripe]:
 
 
 LIES: dict[str, dict[str, Any]] = {
-    "another amount": {"amount": 12_001, "amount_received": 12_001},
+    "another amount": {"amount": 12_001},
     "another currency": {"currency": "usd"},
     "another run": {"metadata": METADATA | {"run": "another"}},
     "another key": {"metadata": METADATA | {"key": "j" * 64}},
