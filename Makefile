@@ -9,9 +9,6 @@ PACKAGES := nanovm_core stripe_sandbox pipeline sabotage dashboard config sample
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	command -v $$name && break; done 2>/dev/null)
 
-# What drives the commands from outside is not asked twice, on SQLite and on PostgreSQL.
-COMMANDS := bundles commands keys samples witness
-
 # Without byte code each process compiles again what it imports, and pytest what it rewrites.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -51,12 +48,8 @@ python:
 demo: install ## start everything and print the address (PORT=8000); Ctrl-C stops all of it
 	@exec $(BIN)/python manage.py demo
 
-test: tools browser postgres lint ## every check and every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not soak"
-	NANOVM_TEST_DATABASE=postgres $(BIN)/python -m pytest -n 2 --dist loadfile \
-		-m "not soak and not corpus" $(COMMANDS:%=--ignore=tests/pipeline/test_%.py) \
-		tests/pipeline tests/house/test_postgres.py
-	$(BIN)/python -m pytest -m "browser and not soak"
+test: tools browser postgres ## every check and every test
+	@$(BIN)/python -m tests
 
 soak: tools browser ## the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak

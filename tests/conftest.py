@@ -1,4 +1,4 @@
-"""What every test stands on: examples that never vary, and browser tests at the end."""
+"""Fixtures and hooks of all tests: examples that never vary, and the order of the files."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -10,7 +10,10 @@ from hypothesis import settings
 from config.celery import app
 from tests import postgres
 
-BROWSER_TESTS = Path(__file__).with_name("browser")
+TESTS = Path(__file__).parent
+BROWSER_TESTS = TESTS / "browser"
+# Folders whose files take long come first, so that two workers end at about the same time.
+FIRST = ("house", "mutations", "sabotage", "crash", "pipeline", "dashboard")
 
 settings.register_profile("nanovm", derandomize=True, deadline=None, database=None)
 settings.load_profile("nanovm")
@@ -29,7 +32,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what drives a browser, and run it last.
+    """Put the files that take long first, and what drives a browser last.
 
     Playwright keeps an event loop in the main thread until the session ends, and under a
     running loop neither an async test nor ``async_to_sync`` can start one of its own.
@@ -37,7 +40,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if BROWSER_TESTS in item.path.parents:
             item.add_marker(pytest.mark.browser)
-    items.sort(key=lambda item: BROWSER_TESTS in item.path.parents)
+    items.sort(key=lambda item: rank(item.path))
+
+
+def rank(path: Path) -> int:
+    """The turn of a file's folder."""
+    order = (*FIRST, "", "browser")
+    folder = path.relative_to(TESTS).parts[0]
+    return order.index(folder if folder in order else "")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,0 +1,102 @@
+"""Every check and every test: ``make test``. The exit status of each part counts.
+
+Two parts run side by side where one of them is a single process or waits for much of its time.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests import cpu_seconds
+
+PYTEST = (sys.executable, "-m", "pytest", "--dist", "loadfile", "--no-loadscope-reorder")
+# What differs there: locks, transactions, constraints, triggers, and the commands' messages.
+ON_POSTGRES = (
+    *("runtime", "store", "worker", "privacy/test_erasure.py", "privacy/test_journal.py"),
+    *("privacy/test_retention.py", "evidence/test_damage.py", "evidence/test_liveness.py"),
+    *("evidence/test_restore.py", "evidence/test_signer.py", "steps/test_flow.py"),
+    *("steps/test_unknown.py", "ops/test_error_messages.py"),
+)
+
+
+class Part(NamedTuple):
+    """A program, and what it gets into its environment."""
+
+    name: str
+    command: Sequence[str]
+    env: dict[str, str]
+
+
+class Ended(NamedTuple):
+    """How a part ended."""
+
+    name: str
+    status: int
+    wall_seconds: float
+    cpu_seconds: float
+
+    def __str__(self) -> str:
+        said = "passed" if self.status == 0 else f"FAILED with status {self.status}"
+        return f"{self.name:<12}{self.wall_seconds:7.0f} s {self.cpu_seconds:7.0f} CPU s  {said}"
+
+
+LINT = Part("lint", ("make", "--no-print-directory", "lint"), {})
+SQLITE = Part("SQLite", (*PYTEST, "-n", "2", "-m", "not browser and not soak"), {})
+BROWSER = Part("browser", (*PYTEST, "-n", "2", "-m", "browser and not soak", "tests/browser"), {})
+POSTGRES = Part(
+    "PostgreSQL",
+    (
+        *(*PYTEST, "-n", "1", "-m", "not soak and not corpus", "tests/house/test_postgres.py"),
+        *[f"tests/pipeline/{name}" for name in ON_POSTGRES],
+    ),
+    {"NANOVM_TEST_DATABASE": "postgres"},
+)
+
+
+def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:
+    """Run parts side by side. The first writes to the terminal, the others once they ended."""
+    began, running = time.monotonic(), dict[int, tuple[Part, subprocess.Popen[bytes]]]()
+    try:
+        for part in parts:
+            env = {**os.environ, **part.env, cpu_seconds.REPORT_TO: f"{folder / part.name}.json"}
+            with (folder / part.name).open("wb") as file:
+                output = None if part is parts[0] else file
+                popen = subprocess.Popen(part.command, env=env, stdout=output, stderr=output)
+            running[popen.pid] = part, popen
+        while running:
+            pid, status, used = os.wait4(-1, 0)
+            part, popen = running.pop(pid)
+            popen.returncode = os.waitstatus_to_exitcode(status)
+            cpu = used.ru_utime + used.ru_stime
+            yield Ended(part.name, popen.returncode, time.monotonic() - began, cpu)
+    finally:
+        for _, popen in running.values():
+            popen.terminate()
+            popen.wait()
+
+
+def main(groups: Sequence[Sequence[Part]]) -> int:
+    """Run groups of parts one after the other; 1 where a part failed."""
+    ended, seconds = list[Ended](), dict[str, float]()
+    with tempfile.TemporaryDirectory(prefix="nanovm-parts-") as name:
+        for parts in groups:
+            for each in run(parts, Path(name)):
+                sys.stdout.write((Path(name) / each.name).read_text(encoding="utf-8"))
+                sys.stdout.write(f"{each}\n")
+                sys.stdout.flush()
+                ended.append(each)
+        for report in Path(name).glob("*.json"):
+            cpu_seconds.add(seconds, json.loads(report.read_text(encoding="utf-8")))
+    print("\nCPU seconds of the tests:", *cpu_seconds.table(seconds), sep="\n")
+    print("", *ended, sep="\n")
+    return int(any(each.status for each in ended))
+
+
+if __name__ == "__main__":
+    sys.exit(main([(SQLITE, LINT), (BROWSER, POSTGRES)]))

@@ -1,0 +1,87 @@
+"""Print the CPU seconds that the tests of each folder take, children included (a pytest plugin)."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+REPORT_TO = "NANOVM_CPU_SECONDS"  # a file that gets the same figures as JSON
+START = "(start, collection, end)"
+SPENT = pytest.StashKey[dict[str, float]]()
+
+
+def spent() -> float:
+    """The seconds of this process, of the children that it reaped and of those that live."""
+    return sum(os.times()[:4]) + sum(map(_of_process, _children()))
+
+
+def _children() -> list[str]:
+    found = Path("/proc/self/task").glob("*/children")
+    return [pid for path in found for pid in path.read_text().split()]
+
+
+def _of_process(pid: str) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:  # it ended and another thread reaped it
+        return 0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def add(seconds: dict[str, float], more: Mapping[str, float]) -> None:
+    """Add figures to those that are there."""
+    for name, cpu in more.items():
+        seconds[name] = seconds.get(name, 0) + cpu
+
+
+def table(seconds: Mapping[str, float]) -> list[str]:
+    """Folders and their seconds, the largest first, and the sum."""
+    rows = sorted(seconds.items(), key=lambda row: -row[1])
+    return [f"{cpu:8.1f} s  {name}" for name, cpu in [*rows, ("in all", sum(seconds.values()))]]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to count."""
+    config.stash[SPENT] = {}
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Book what a test spends to its folder."""
+    before = spent()
+    result = yield
+    folder = item.path.parent.relative_to(TESTS.parent).as_posix()
+    add(item.config.stash[SPENT], {folder: spent() - before})
+    return result
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Book the rest of this process; hand the figures of an xdist worker to its controller."""
+    config, seconds = session.config, session.config.stash[SPENT]
+    controller = bool(config.getoption("numprocesses", None))
+    rest = sum(os.times()[:2]) if controller else spent() - sum(seconds.values())
+    add(seconds, {START: rest})
+    if isinstance(output := getattr(config, "workeroutput", None), dict):
+        output["cpu_seconds"] = dict(seconds)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add the figures of a worker."""
+    output = getattr(node, "workeroutput", {})  # a worker that crashed left none
+    add(node.config.stash[SPENT], output.get("cpu_seconds", {}))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print the figures, or leave them for ``python -m tests``, which sums several sessions."""
+    seconds = config.stash[SPENT]
+    if name := os.environ.get(REPORT_TO):
+        Path(name).write_text(json.dumps(seconds), encoding="utf-8")
+    elif config.getoption("numprocesses", None):
+        terminalreporter.write_line("\n".join(table(seconds)))
