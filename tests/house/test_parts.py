@@ -1,0 +1,43 @@
+"""``make test``: each part's exit status counts, and children's CPU seconds are counted once."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests import cpu_seconds
+from tests.__main__ import Part, main
+
+REPORT = "import json, os; json.dump({'tests/a': 1.5}, open(os.environ['NANOVM_CPU_SECONDS'], 'w'))"
+BURN = "import time\nwhile time.process_time() < 0.4: pass\nprint('burnt', flush=True); input()"
+
+
+def part(name: str, script: str) -> Part:
+    """A part that runs a script."""
+    return Part(name, (sys.executable, "-c", script), {})
+
+
+@pytest.mark.parametrize("failing", [None, 0, 1, 2])
+def test_the_status_of_each_part_counts(
+    failing: int | None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scripts = [f"print('part {i}'); raise SystemExit({int(i == failing)})" for i in range(3)]
+    one, two, three = [part(f"p{i}", f"{REPORT}; {each}") for i, each in enumerate(scripts)]
+    assert main([(one, two), (three,)]) == (failing is not None)
+    said = capfd.readouterr().out
+    assert [f"part {i}" in said for i in range(3)] == [True] * 3
+    assert "     4.5 s  tests/a\n" in said
+    assert said.count("passed") == 2 * (3 - (failing is not None))  # at its end, and in the sum
+    assert said.count("FAILED with status 1") == 2 * (failing is not None)
+
+
+def test_a_child_counts_while_it_lives_and_not_twice_afterwards() -> None:
+    before = cpu_seconds.spent()
+    child = subprocess.Popen([sys.executable, "-c", BURN], stdin=-1, stdout=-1)
+    assert child.stdout is not None
+    child.stdout.readline()
+    living = cpu_seconds.spent() - before
+    child.communicate(b"\n")
+    ended = cpu_seconds.spent() - before
+    assert living > 0.3
+    assert 0.3 < ended < 2 * living
