@@ -186,9 +186,9 @@ def _line(run: RunHead | None, typed: Typed) -> dict[str, Any]:
     try:
         raw = typed.raw()
     except BoxError as error:
-        return {"dry": Dry(word="UNREADABLE", text=str(error))}
+        return {"dry_run": Dry(word="UNREADABLE", text=str(error))}
     found = dry_run.judged(run.id, raw) if run is not None else dry_run.read(raw)
-    return {"dry": found, "place": box.place(raw, found.text), "size": len(raw)}
+    return {"dry_run": found, "place": box.place(raw, found.text), "size": len(raw)}
 
 
 def _page(
@@ -236,7 +236,7 @@ def _too_often(
 ) -> HttpResponse:
     """Say that the quota is used up, and when there is more; what was typed stays in the box."""
     if LIVE in request.headers:
-        line = {"dry": Dry(word="WAIT"), "quota": quota}
+        line = {"dry_run": Dry(word="WAIT"), "quota": quota}
         response = render(request, "arena/_line.html", {"line": line}, status=429)
     else:
         response = _page(request, run, typed, too_often=quota, status=429, **more)

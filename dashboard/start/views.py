@@ -56,7 +56,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     )
     whole = not any(asked.values())
     context = {"asked": asked, "page": found, "rows": _rows(request, found.runs)}
-    context["stalled"] = stuck_runs.of_workspace(owner) if whole else []
+    context["stuck_runs"] = stuck_runs.of_workspace(owner) if whole else []
     choices = {"states": STATES, "injectors": tuple(cards.INJECTORS)}
     return render(request, "start/runs.html", {**context, **choices})
 
@@ -122,7 +122,7 @@ def _made(owner: Workspace, wanted: NewRun) -> str:
 def _form(form: NewRunForm | None) -> dict[str, Any]:
     """The form's choices and what was chosen before."""
     chosen = form.data if form else {"sample": samples.SAMPLES[0].name, "proposal": PLANTED}
-    lists = {"samples": samples.SAMPLES, "models": models(), "attacks": CARDS, "paces": PACES}
+    lists = {"samples": samples.SAMPLES, "models": models(), "cards": CARDS, "paces": PACES}
     planned = {"injectors": tuple(cards.INJECTORS), "plan_steps": plans.CHOICES}
     return {
         **lists,
