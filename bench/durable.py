@@ -88,9 +88,7 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
     def event(self, work: Any, i: int, clock: Any = None) -> Any:
         """What came of a step."""
         found = self.tool(i, clock) if clock is not None else self.tool(i)
-        return self.done_event(
-            at_ms=self.now_ms(), key=work.effect.key, out={"result": found["ref"]}
-        )
+        return self.done_event(key=work.effect.key, out={"result": found["ref"]})
 
     def run_many(self, secs: float) -> None:
         """Runs until the time is up; those in flight share the runtime's commits."""

@@ -43,7 +43,7 @@ def driven(workspace: Workspace) -> Run:
     found = made(workspace)
     work = found.work
     while work is not None:
-        done = EffectDone(at_ms=now_ms(), key=work.effect.key, out={"result": "done"})
+        done = EffectDone(key=work.effect.key, out={"result": "done"})
         work = api.answer(work, done, (), type(done).__name__).work
     return found.run
 

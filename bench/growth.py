@@ -148,15 +148,14 @@ def actions(workspace: Any) -> Mapping[str, Callable[[], float]]:
 def _appends(workspace: Any) -> dict[str, Callable[[], float]]:
     from bench import fill
     from nanovm_core.core.events import PauseRequested, ResumeRequested
-    from pipeline.clock import now_ms
     from pipeline.runtime import api
 
     def submit() -> float:
         run = fill.made(workspace).run
-        paused = PauseRequested(at_ms=now_ms(), actor="bench")
-        took = _timed(lambda: api.submit(str(run.id), [paused]))
-        back = ResumeRequested(at_ms=now_ms(), actor="bench", program=run.program_hash)
-        api.submit(str(run.id), [back])
+        paused = PauseRequested()
+        took = _timed(lambda: api.submit(str(run.id), [paused], actor="bench"))
+        back = ResumeRequested(program=run.program_hash)
+        api.submit(str(run.id), [back], actor="bench")
         return took
 
     return {"run": lambda: _timed(lambda: fill.driven(workspace)), "submit": submit}

@@ -46,8 +46,8 @@ def _owing() -> tuple[Snapshot, Effect, Draft]:
     program = subject.program()
     first = subject.started(program)
     key = first.owed.key if first.owed else ""
-    done = EffectDone(at_ms=subject.START_MS, key=key, out={"size_bytes": 1000}, by_holder=True)
-    decision = transition(program, first, done)
+    done = EffectDone(key=key, out={"size_bytes": 1000})
+    decision = transition(program, first, done, subject.CONTEXT)
     return decision.snapshot, decision.effects[0], decision.drafts[-1]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from nanovm_core.core.events import Event, RunStarted
+from nanovm_core.core.events import Context, Event, RunStarted
 from nanovm_core.core.fsm import begin, transition
 from nanovm_core.core.messages import Commitment, RunId, Scalar, Snapshot
 from nanovm_core.core.program import Program
@@ -11,6 +11,7 @@ from nanovm_core.loading import load_policy, load_program
 RUN = RunId("01990000-0000-7000-8000-000000000001")
 START_MS = 1_700_000_000_000
 LEDGER: Mapping[str, int] = {"workspace/EUR": 100_000_000}
+CONTEXT = Context(at_ms=START_MS, by_holder=True, ledger=LEDGER)
 
 POLICY = b"""
 v = "nanovm-policy/1"
@@ -172,12 +173,12 @@ def started(under: Program) -> Snapshot:
     slots = {"document": DOCUMENT.ref} if "document" in under.slots else {}
     secrets = [DOCUMENT] if slots else []
     born = begin(under, RUN, slots, secrets, at_ms=START_MS, actor="visitor")
-    return fed(under, born.snapshot, RunStarted(at_ms=START_MS, ledger=LEDGER))
+    return fed(under, born.snapshot, RunStarted())
 
 
-def fed(under: Program, now: Snapshot, event: Event) -> Snapshot:
+def fed(under: Program, now: Snapshot, event: Event, context: Context = CONTEXT) -> Snapshot:
     """The run after an event that must not be refused: a refusal would be measured for it."""
-    decision = transition(under, now, event)
+    decision = transition(under, now, event, context)
     if decision.refusal is not None:
         raise AssertionError(f"{decision.refusal.code}: {decision.refusal.text}")
     return decision.snapshot

@@ -10,7 +10,6 @@ from django.conf import settings
 
 from bench.seven import STEPS
 from nanovm_core.core.events import EffectDone
-from pipeline.clock import now_ms
 from pipeline.runtime.queue import DRIVE
 from pipeline.steps import adapters
 from pipeline.steps.work import Answer, Work
@@ -38,7 +37,7 @@ def server() -> redis.Redis:
 
 def trivial(work: Work) -> Answer:
     """Do nothing outside, and say so."""
-    return Answer(event=EffectDone(at_ms=now_ms(), key=work.effect.key, out={"result": "done"}))
+    return Answer(event=EffectDone(key=work.effect.key, out={"result": "done"}))
 
 
 adapters.ADAPTERS = {**adapters.ADAPTERS, **{f"t{i}": trivial for i in range(STEPS)}}

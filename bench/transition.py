@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from statemachine.exceptions import TransitionNotAllowed
@@ -24,7 +25,8 @@ from nanovm_core.loading import load_program
 FIRST = "nanovm"
 FRESH = "nanovm, its event built each time"
 OUT_SLOTS = {"size_bytes": 1000}
-LATER_MS = subject.START_MS + 10
+LATER = replace(subject.CONTEXT, at_ms=subject.START_MS + 10)
+STOPPED = replace(LATER, under_way=False)
 SIZES = (10, 100, 1_000, 10_000)
 STEPS_A_ROUND = 10_000
 WIDE = 1_000
@@ -64,8 +66,8 @@ def tables() -> list[Table]:
 def _cases() -> list[Case]:
     under = subject.program()
     active = subject.started(under)
-    names = {"t": transition, "p": under, "now": active, "ledger": subject.LEDGER}
-    one, two = "t(p, now, event)", "t(p, now, event); t(p, then, later)"
+    names = {"t": transition, "p": under, "now": active, "at": LATER}
+    one, two = "t(p, now, event, at)", "t(p, now, event, at); t(p, then, later, at)"
     forged = names | {"event": _done("f" * 64)}
     return [
         Case(
@@ -94,8 +96,8 @@ def _table(case: Case) -> Table:
             peer = _peer(chart, ended=case.ended, records=records)
             contestants.append(Contestant(name, case.theirs, peer))
     if case.title.startswith("a result"):
-        fresh = {"E": EffectDone, "at": LATER_MS, "key": _key(case.now), "out": OUT_SLOTS}
-        text = "t(p, now, E(at_ms=at, key=key, out=out, ledger=ledger))"
+        fresh = {"E": EffectDone, "key": _key(case.now), "out": OUT_SLOTS}
+        text = "t(p, now, E(key=key, out=out), at)"
         contestants.append(Contestant(FRESH, text, {**case.names, **fresh}))
         bars[FRESH] = None
     found = compare(contestants)
@@ -140,20 +142,20 @@ def _key(now: Snapshot) -> str:
 
 
 def _done(key: str) -> EffectDone:
-    return EffectDone(at_ms=LATER_MS, key=key, out=OUT_SLOTS, ledger=subject.LEDGER, by_holder=True)
+    return EffectDone(key=key, out=OUT_SLOTS)
 
 
 def _paused(under: Program, active: Snapshot) -> dict[str, object]:
     """A pause of a running run, and the resume of the paused one."""
-    pause = PauseRequested(at_ms=LATER_MS, ledger=subject.LEDGER)
-    resume = ResumeRequested(at_ms=LATER_MS, ledger=subject.LEDGER, program=active.program)
+    pause = PauseRequested()
+    resume = ResumeRequested(program=active.program)
     return {"event": pause, "then": subject.fed(under, active, pause), "later": resume}
 
 
 def _late(under: Program, active: Snapshot) -> dict[str, object]:
     """A run that ended and has already sealed one late result, and another such."""
     late = _done(_key(active))
-    ended = subject.fed(under, active, KillRequested(at_ms=LATER_MS, under_way=False))
+    ended = subject.fed(under, active, KillRequested(), STOPPED)
     return {"now": subject.fed(under, ended, late), "event": late}
 
 
@@ -175,9 +177,7 @@ def _walk(program: Program, size: int, slots: int = 1) -> Callable[[], float]:
     begun = subject.started(program)
     now, events = begun, []
     for at in range(size):
-        events.append(
-            EffectDone(at_ms=LATER_MS, key=_key(now), out={f"n{at % slots}": 1}, by_holder=True)
-        )
+        events.append(EffectDone(key=_key(now), out={f"n{at % slots}": 1}))
         now = subject.fed(program, now, events[-1])
     if not now.state.startswith("terminated.completed"):
         raise AssertionError(f"The run of {size} steps stands in {now.state}.")
@@ -187,7 +187,7 @@ def _walk(program: Program, size: int, slots: int = 1) -> Callable[[], float]:
         for _ in range(STEPS_A_ROUND // size):
             state = begun
             for event in events:
-                state = transition(program, state, event).snapshot
+                state = transition(program, state, event, LATER).snapshot
         return (time.perf_counter_ns() - began) / STEPS_A_ROUND
 
     return batch

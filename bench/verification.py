@@ -256,7 +256,7 @@ def a_run() -> list[bytes]:
         model=lambda _view: Said(raw=proposal, tokens=len(proposal)),
         now_ms=lambda: next(clock),
     )
-    vm.feed(RunStarted(at_ms=next(clock), actor="visitor"))
+    vm.feed(RunStarted(), actor="visitor")
     vm.run()
     return [stored.data for stored in vm.envelopes]
 

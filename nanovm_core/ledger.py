@@ -70,10 +70,12 @@ class Books:
         return self._everybody if account.startswith(GLOBAL) else self._used
 
 
-def calls_of(program: Program, agent: str, event: Event, decision: Decision) -> Iterator[Recorded]:
+def calls_of(
+    program: Program, agent: str, event: Event, at_ms: int, decision: Decision
+) -> Iterator[Recorded]:
     """What windows count of a decision: calls of granted tools, and refused proposals."""
     if isinstance(event, ProposalReceived) and decision.refusal is not None:
-        yield Recorded(event.at_ms, "", "refused", agent)
+        yield Recorded(at_ms, "", "refused", agent)
     for draft in decision.drafts:
         tool, outcome = draft.body.get("tool"), _OUTCOMES.get(draft.kind)
         under_way = draft.body.get("outcome") == "waiting"

@@ -22,12 +22,12 @@ from nanovm_core.core.envelope import (
 )
 from nanovm_core.core.events import (
     AnswerArrived,
+    Context,
     EffectDone,
     EffectFailed,
     EffectUnknown,
     EffectWaiting,
     Event,
-    KillRequested,
     ProposalReceived,
 )
 from nanovm_core.core.fsm import begin, transition
@@ -135,7 +135,7 @@ class ExecutionVM:
         )
         self.snapshot = self._first.snapshot
         self._sealed = [*sealed((), self._first)]
-        self._events: list[Event] = []
+        self._events: list[tuple[Event, Context]] = []
         self._asked: set[str] = set()  # keys of the effects that a tool was asked for
 
     @property
@@ -148,38 +148,31 @@ class ExecutionVM:
         """What ``Approved`` and ``Declined`` have to name now; empty where nothing is held."""
         return hold_id(self.snapshot)
 
-    def feed(self, event: Event) -> Decision:
+    def feed(self, event: Event, *, actor: str = "caller") -> Decision:
         """Decide an event and take the decision.
 
         An effect's result is taken from tools alone (FSM-012), and what a run waits for in
         ``answer`` alone (FSM-018). Who may approve, pause or stop it, the caller sees to.
-        An event from before the clock's own time comes now: time never goes back.
         """
-        at_ms, owed = max(event.at_ms, self._now_ms()), self.snapshot.owed
-        event = replace(event, by_holder=False, at_ms=at_ms)
-        if isinstance(event, KillRequested):
-            event = replace(event, under_way=owed is not None and owed.key in self._asked)
-        if isinstance(event, AnswerArrived):
-            event = replace(event, vouched=False)
-        return self._submit(event)
+        return self._submit(event, actor=actor)
 
-    def answer(self, event: AnswerArrived) -> Decision:
+    def answer(self, event: AnswerArrived, *, actor: str = "caller") -> Decision:
         """Take what the run waits for, from somebody whom the caller knows and vouches for.
 
         Let nobody in here unseen: check the signature of a webhook, the session of a person.
         The event has to name run, program and the awaited key (FSM-015), and works once.
         """
-        at_ms = max(event.at_ms, self._now_ms())
-        return self._submit(replace(event, vouched=True, at_ms=at_ms))
+        return self._submit(event, actor=actor, vouched=True)
 
     def run(self) -> Snapshot:
         """Do what is owed until the run has ended, or waits for a person, an answer or a time."""
         while (owed := self.snapshot.owed) is not None and self.snapshot.state == life.ACTIVE:
-            refusal = self._submit(_from_worker(self._performed(owed))).refusal
+            event = self._performed(owed)
+            actor = "model" if isinstance(event, ProposalReceived) else "runtime"
+            refusal = self._submit(event, actor, by_holder=True).refusal
             still = self.snapshot.owed
             if refusal is not None and still is not None and still.key == owed.key:
-                said = _told(_broken(owed, refusal), owed.key, self._now_ms())
-                self._submit(_from_worker(said))
+                self._submit(_told(_broken(owed, refusal), owed.key), by_holder=True)
         return self.snapshot
 
     def verify(self) -> None:
@@ -197,36 +190,49 @@ class ExecutionVM:
     def replayed(self) -> tuple[Stored, ...]:
         """What the same events seal again, with no tool, model or clock: the same bytes."""
         decision, again = self._first, [*sealed((), self._first)]
-        for event in self._events:
-            decision = transition(self.program, decision.snapshot, event)
+        for event, context in self._events:
+            decision = transition(self.program, decision.snapshot, event, context)
             again += sealed(again, decision)
         return tuple(again)
 
-    def _submit(self, event: Event) -> Decision:
+    def _submit(
+        self,
+        event: Event,
+        actor: str = "runtime",
+        *,
+        by_holder: bool = False,
+        vouched: bool = False,
+    ) -> Decision:
         """Read, decide, write: all of it or, where something raises, nothing."""
         now, books = self.snapshot, self.books
-        ledger = books.ledger(self.program, now.agent, values_of(now, event))
-        event = replace(event, ledger=ledger, history=books.history, revoked=books.revoked)
+        context = Context(
+            at_ms=self._now_ms(),
+            actor=actor,
+            by_holder=by_holder,
+            vouched=vouched,
+            under_way=now.owed is not None and now.owed.key in self._asked,
+            ledger=books.ledger(self.program, now.agent, values_of(now, event)),
+            history=books.history,
+            revoked=books.revoked,
+        )
         if isinstance(event, EffectDone | AnswerArrived) and isinstance(event.out, Mapping):
             event = replace(event, out=frozen(event.out))  # whoever made it may change it later
-        decision = transition(self.program, now, event)
+        decision = transition(self.program, now, event, context)
         self._sealed += [*sealed(self._sealed, decision)]
-        self._events.append(event)
+        self._events.append((event, context))
         self.snapshot = decision.snapshot
         books.settle(now.agent, decision.budgets)
-        books.record(calls_of(self.program, now.agent, event, decision))
+        books.record(calls_of(self.program, now.agent, event, context.at_ms, decision))
         return decision
 
     def _performed(self, owed: Effect) -> Event:
         """The event that comes of an effect: the model's proposal, or a tool's answer."""
         step, model = self.program.steps[owed.step], self._model
         if step.kind != MODEL or model is None:
-            return _told(self._answered(owed), owed.key, self._now_ms())
+            return _told(self._answered(owed), owed.key)
         said = model(self._sanitizer.for_model(self.snapshot.slots, {}))
         raw, tokens = (said.raw, said.tokens) if isinstance(said, Said) else (said, step.tokens_max)
-        return ProposalReceived(
-            at_ms=self._now_ms(), actor="model", raw=raw, tokens=tokens, key=owed.key
-        )
+        return ProposalReceived(raw=raw, tokens=tokens, key=owed.key)
 
     def _answered(self, owed: Effect) -> Answer:
         """What a tool answers; a granted one is asked under a warrant that is in force alone."""
@@ -260,22 +266,17 @@ def _value_hash(snapshot: Snapshot) -> str:
     return snapshot_hash(encode_snapshot(snapshot))
 
 
-def _from_worker(event: Event) -> Event:
-    """The event as this runtime's own: it asked the tool, or the model, itself."""
-    return replace(event, by_holder=True)
-
-
-def _told(answer: Answer, key: str, at_ms: int) -> Event:
+def _told(answer: Answer, key: str) -> Event:
     """A tool's answer as the event that it is."""
     match answer:
         case Done(out=out, secrets=secrets):
-            return EffectDone(at_ms=at_ms, key=key, out=out, secrets=secrets)
+            return EffectDone(key=key, out=out, secrets=secrets)
         case Failed(code=code, text=text, retry=retry):
-            return EffectFailed(at_ms=at_ms, key=key, code=code, text=text, retry=retry)
+            return EffectFailed(key=key, code=code, text=text, retry=retry)
         case Unknown(code=code, text=text):
-            return EffectUnknown(at_ms=at_ms, key=key, code=code, text=text)
+            return EffectUnknown(key=key, code=code, text=text)
         case Waiting(until_ms=until_ms):
-            return EffectWaiting(at_ms=at_ms, key=key, until_ms=until_ms)
+            return EffectWaiting(key=key, until_ms=until_ms)
     raise TypeError(f"a tool answers Done, Failed, Unknown or Waiting, not {type(answer).__name__}")
 
 

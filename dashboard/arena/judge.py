@@ -17,7 +17,7 @@ from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Args
 from nanovm_core.errors import VerificationError
 from pipeline.models import Run, Secret
-from pipeline.queries.dry_run import Context
+from pipeline.queries.dry_run import Inputs
 from pipeline.steps.propose.model_adapters import TOOL
 from pipeline.vault import secret_store
 from sabotage.models import Attack
@@ -27,7 +27,7 @@ FORMAT = "nanovm-reproduction/1"
 SAYS = ("amount_minor", "currency", "payee", "memo")  # what a payment may say: the document's own
 
 
-def judged(attack: Attack, before: Context | None) -> Attack:
+def judged(attack: Attack, before: Inputs | None) -> Attack:
     """Enter an attack, with its integrity from the sealed record; a bypass keeps its context.
 
     Beside what got out already (``sabotage.kit.integrity``), a call that was taken and is not what
@@ -102,7 +102,7 @@ def _differences(args: Args, slots: Args) -> Iterator[str]:
             yield f"A call was taken whose {name} is not the document's."
 
 
-def _kept(attack: Attack, before: Context) -> dict[str, Any]:
+def _kept(attack: Attack, before: Inputs) -> dict[str, Any]:
     """What stood around the bypass when it was made; refs and clear facts alone."""
     run = Run.objects.get(id=attack.run_id)
     snapshot: Json = decode(before.snapshot)

@@ -96,7 +96,7 @@ def proposed(run: RunHead, typed: Typed, key: str) -> Attack:
     return judged(attack, before)
 
 
-def _opened(run_id: str) -> dry_run.Context | None:
+def _opened(run_id: str) -> dry_run.Inputs | None:
     """Open the model's question, where the run is paused before it; what stands before it all.
 
     None where the run's stored bytes are damaged: the attack will meet that.
@@ -107,8 +107,8 @@ def _opened(run_id: str) -> dry_run.Context | None:
         ended = now.state in life.TERMINAL
         events = () if ended else tuple(dry_run.questions(programs.program_of(row), now))
         if events:
-            api.submit(run_id, events)
-        return dry_run.context_of(run_id)
+            api.submit(run_id, events, actor="visitor")
+        return dry_run.inputs_of(run_id)
     except VerificationError:
         return None
 

@@ -127,6 +127,6 @@ def opened(
         now_ms=now_ms,
         books=books,
     )
-    vm.feed(RunStarted(at_ms=now_ms(), actor="customer"))
+    vm.feed(RunStarted(), actor="customer")
     vm.run()
     return vm

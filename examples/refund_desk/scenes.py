@@ -47,7 +47,7 @@ def held_and_approved() -> Iterator[str]:
     clock = Clock()
     vm = opened("A-4", clock=clock)
     yield stands(vm)
-    vm.feed(Approved(at_ms=clock(), actor="ada", hold=vm.hold))
+    vm.feed(Approved(hold=vm.hold), actor="ada")
     yield f"ada approves: {gone_on(vm)}"
 
 
@@ -57,15 +57,13 @@ def second_signature() -> Iterator[str]:
     vm = opened("A-3", clock=clock)
     yield stands(vm)
     answer = AnswerArrived(
-        at_ms=clock(),
-        actor="ada",
         run=vm.snapshot.run,
         program=vm.program.hash,
         key=vm.snapshot.awaits,
         out={"signed_by": "ada"},
     )
-    yield f"ada signs: {taken(vm.answer(answer))}"
-    yield f"she signs once more: {taken(vm.answer(answer))}"
+    yield f"ada signs: {taken(vm.answer(answer, actor='ada'))}"
+    yield f"she signs once more: {taken(vm.answer(answer, actor='ada'))}"
     yield gone_on(vm)
 
 
@@ -81,7 +79,7 @@ def tried_again() -> Iterator[str]:
     vm = opened("A-1", orders=Orders(busy=1), clock=clock)
     yield f"{stands(vm)} for {vm.snapshot.deadline_ms - clock.at_ms} ms"
     clock.at_ms = vm.snapshot.deadline_ms
-    vm.feed(TimePassed(at_ms=clock()))
+    vm.feed(TimePassed())
     yield f"then it is tried again: {gone_on(vm)}"
 
 
@@ -114,7 +112,6 @@ def three_agents_and_one_cap() -> Iterator[str]:
         yield f"{agent}: {stands(vm)}"
     ann, cem = runs["ann"], runs["cem"]
     failed = AnswerArrived(
-        at_ms=clock(),
         run=ann.snapshot.run,
         program=ann.program.hash,
         key=ann.snapshot.awaits,
@@ -122,7 +119,7 @@ def three_agents_and_one_cap() -> Iterator[str]:
         text="The account is closed.",
     )
     yield f"the bank fails ann's: {taken(ann.answer(failed))}, her 90.00 are free, {gone_on(ann)}"
-    cem.feed(ResumeRequested(at_ms=clock(), program=cem.program.hash))
+    cem.feed(ResumeRequested(program=cem.program.hash))
     yield f"cem goes on: {gone_on(cem)}"
 
 

@@ -1,4 +1,4 @@
-"""The events: what may happen to a run, each a fact of the past that somebody told the kernel."""
+"""Events, which anybody may send, and the context, which only the runtime supplies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,6 +7,8 @@ from typing import Any
 
 from nanovm_core.core.messages import Args, Commitment, Recorded
 
+ACTOR_MAX = 200  # characters
+
 
 def _nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
@@ -14,21 +16,37 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened, at ``at_ms`` (milliseconds UTC), said by ``actor``.
+    """Something that happened, as somebody outside tells it: untrusted."""
 
-    The runtime fills the rest in under its lock, whoever made the event: ``ledger`` is what
-    each shared account has left ("workspace/EUR", "agent/calls"), ``history`` the newest calls
-    of the workspace in order, ``revoked`` the ids of grants that were taken back, and
-    ``by_holder`` whether the event comes from the worker that holds the run's lease: a runtime
-    that says nothing of it has no worker whose word counts.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What only the runtime may say about an event, read under its lock.
+
+    ``at_ms``: the time (milliseconds UTC). ``actor``: in whose name the event comes.
+    ``by_holder``: it comes from the worker that holds the run's lease. ``vouched``: the runtime
+    knows who answers, by a signature or a session, and that they may. ``under_way``: the owed
+    effect left and is not answered. ``ledger``: what each shared account has left
+    ("workspace/EUR", "agent/calls"). ``history``: the newest calls of the workspace, oldest
+    first. ``revoked``: the ids of revoked grants.
+
+    Raises:
+        ValueError: ``actor`` is not a printable text of up to ACTOR_MAX characters.
     """
 
     at_ms: int
     actor: str = "runtime"
+    by_holder: bool = False
+    vouched: bool = False
+    under_way: bool = True
     ledger: Mapping[str, int] = field(default_factory=_nothing)
     history: tuple[Recorded, ...] = ()
     revoked: frozenset[str] = frozenset()
-    by_holder: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse an actor that an envelope could not hold."""
+        if not (self.actor.isprintable() and len(self.actor) <= ACTOR_MAX):
+            raise ValueError(f"an actor is a printable text of up to {ACTOR_MAX} characters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +100,8 @@ class AnswerArrived(Event):
     """What a waiting run waits for. It names run, program and the awaited key, and works once.
 
     With a ``code`` it is the answer that what was awaited is known not to have happened.
-    The key is derived from public parts and proves nothing. ``vouched`` says that the runtime
-    knows who answers, by a signature or a session, and that they may; without it nothing is
-    taken (FSM-018).
+    The key is derived from public parts and proves nothing: without ``Context.vouched`` the
+    answer is refused (FSM-018).
     """
 
     run: str
@@ -95,12 +112,11 @@ class AnswerArrived(Event):
     outcome: str = "done"
     code: str = ""
     text: str = ""
-    vouched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimePassed(Event):
-    """Nothing happened but time; a deadline that lies before ``at_ms`` has run out."""
+    """Nothing happened but time; a deadline that is over at ``Context.at_ms`` has run out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +170,7 @@ class Declined(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillRequested(Event):
-    """Somebody stops the run for good. ``under_way``: an effect left and is not answered."""
-
-    under_way: bool = True
+    """Somebody stops the run for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,9 +138,9 @@ def _went_on(run_id: str, actor: str) -> Certificate | None:
 
 def _all_of(run_id: str, refs: tuple[str, ...], reason: str, actor: str) -> Certificate:
     """Seal the request, which makes tombstones of these refs at once, and do it."""
-    asked = ErasureRequested(at_ms=now_ms(), actor=actor, refs=refs, reason=reason)
+    asked = ErasureRequested(refs=refs, reason=reason)
     with transaction.atomic():
-        erasure_log.seal(run_id, asked)
+        erasure_log.seal(run_id, asked, actor)
         Secret.objects.filter(ref__in=refs).update(erased_ms=now_ms())
     return _finish(run_id, refs, reason, actor)
 
@@ -156,10 +156,8 @@ def _finish(run_id: str, refs: tuple[str, ...], reason: str, actor: str) -> Cert
     places, failed = crypto_shred.destroy(run_id, refs)
     if failed:
         return _incomplete(run_id, refs, reason, {**places, **failed})
-    done = ErasureDone(
-        at_ms=now_ms(), actor=actor, refs=refs, reason=reason, destroyed=places, kept=KEPT
-    )
-    erasure_log.seal(run_id, done)
+    done = ErasureDone(refs=refs, reason=reason, destroyed=places, kept=KEPT)
+    erasure_log.seal(run_id, done, actor)
     return _known(run_id, None)
 
 

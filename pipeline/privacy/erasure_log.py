@@ -18,15 +18,15 @@ from pipeline.store import records, workspaces
 Erasing = ErasureRequested | ErasureDone | ErasureRefused
 
 
-def seal(run_id: str, event: Erasing) -> None:
+def seal(run_id: str, event: Erasing, actor: str) -> None:
     """Seal an erasure's event; where it met damage, that is sealed now, and it comes again."""
     log = _goes_on_in(run_id)
     if log is not None:
-        _seal_after_restore(log, run_id, event)
+        _seal_after_restore(log, run_id, event, actor)
         return
-    decision = api.submit(run_id, [event])
+    decision = api.submit(run_id, [event], actor=actor)
     if any(draft.kind == "integrity" for draft in decision.drafts):
-        api.submit(run_id, [event])
+        api.submit(run_id, [event], actor=actor)
 
 
 def found(run_id: str, kind: str) -> list[Envelope]:
@@ -73,7 +73,7 @@ def _after_restore(run_id: str, kinds: Sequence[str]) -> Iterator[Envelope]:
             yield each
 
 
-def _seal_after_restore(log: UUID, run_id: str, event: Erasing) -> None:
+def _seal_after_restore(log: UUID, run_id: str, event: Erasing, actor: str) -> None:
     asked = {"refs": sorted(event.refs), "reason": event.reason, "run": str(run_id)}
     kind = "erasure_requested"
     body: dict[str, object] = {"in": asked}
@@ -85,4 +85,4 @@ def _seal_after_restore(log: UUID, run_id: str, event: Erasing) -> None:
         body |= {"rule": KEPT_BY_LAW}
         body["out"] = {"ground": event.ground, "until_ms": event.until_ms}
     with transaction.atomic():
-        workspaces.seal(records.lock_log(log), kind, body, actor=event.actor)
+        workspaces.seal(records.lock_log(log), kind, body, actor=actor)

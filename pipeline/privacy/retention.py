@@ -58,15 +58,13 @@ def require_over(run_id: str, refs: Sequence[str], reason: str, actor: str) -> N
     if kept is None or not Secret.objects.filter(ref__in=refs, slot=DOCUMENT).exists():
         return
     refused = ErasureRefused(
-        at_ms=now_ms(),
-        actor=actor,
         refs=tuple(sorted(refs)),
         reason=reason,
         ground=GROUND,
         until_ms=kept.until_ms,
     )
     if not any(map(_says(refused), erasure_log.found(run_id, "erasure_refused"))):
-        erasure_log.seal(run_id, refused)
+        erasure_log.seal(run_id, refused, actor)
     text = (
         f"The document is kept until {kept.until}, for {kept.days} days from its receipt "
         "(Art. 17(3)(b), NANOVM_RETENTION); nothing was erased. Ask again after that."

@@ -1,13 +1,13 @@
 """A dry run: what the kernel would say to a proposal now; nothing is recorded, nothing done."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import resolve
 from nanovm_core.core.envelope import encode_snapshot
 from nanovm_core.core.events import (
+    Context,
     Event,
     PauseRequested,
     ProposalReceived,
@@ -41,7 +41,7 @@ class Dry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Inputs:
     """All that a decision about a proposal depends on beside program, policy and its bytes.
 
     It holds refs and clear facts, never a personal value.
@@ -68,9 +68,8 @@ def judged(run_id: str, raw: bytes) -> Dry:
         return Dry(word="DETECTED", rule=damage.code, text=damage.text)
     known = _known(row, program, now)
     for event in questions(program, now):
-        now = transition(program, now, replace(event, **known)).snapshot
-    asked = ProposalReceived(at_ms=now_ms(), actor="visitor", raw=raw, key=_key(program, now))
-    decision = transition(program, now, replace(asked, **known))
+        now = transition(program, now, event, known).snapshot
+    decision = transition(program, now, ProposalReceived(raw=raw, key=_key(now)), known)
     return _said(program, decision, known)
 
 
@@ -82,11 +81,11 @@ def questions(program: Program, now: Snapshot) -> Iterator[Event]:
     """
     step = program.steps.get(now.step)
     if now.state == life.PAUSED and now.owed is None and step is not None and step.kind == MODEL:
-        yield StepRequested(at_ms=now_ms(), actor="visitor", program=now.program)
-        yield PauseRequested(at_ms=now_ms(), actor="visitor")
+        yield StepRequested(program=now.program)
+        yield PauseRequested()
 
 
-def context_of(run_id: str) -> Context:
+def inputs_of(run_id: str) -> Inputs:
     """What a decision about this run depends on now.
 
     Raises:
@@ -95,38 +94,39 @@ def context_of(run_id: str) -> Context:
     row = Run.objects.select_related("workspace").get(id=run_id)
     now = records.verified(row).snapshot
     known = _known(row, programs.program_of(row), now)
-    return Context(
+    return Inputs(
         snapshot=encode_snapshot(now),
-        ledger=dict(known["ledger"]),
-        history=known["history"],
-        revoked=tuple(sorted(known["revoked"])),
+        ledger=dict(known.ledger),
+        history=known.history,
+        revoked=tuple(sorted(known.revoked)),
     )
 
 
-def _known(row: Run, program: Program, now: Snapshot) -> dict[str, Any]:
-    """What the runtime would tell the kernel under its lock, read without one."""
-    return {
-        "ledger": budgets.shown(row.workspace, program, now),
-        "history": call_history.recorded(row.workspace_id, program),
-        "revoked": warrants.revoked(row.workspace, program),
-    }
+def _known(row: Run, program: Program, now: Snapshot) -> Context:
+    """The context that the runtime would build under its lock, read without one."""
+    return Context(
+        at_ms=now_ms(),
+        actor="visitor",
+        ledger=budgets.shown(row.workspace, program, now),
+        history=call_history.recorded(row.workspace_id, program),
+        revoked=warrants.revoked(row.workspace, program),
+    )
 
 
-def _key(program: Program, now: Snapshot) -> str:
+def _key(now: Snapshot) -> str:
     """The key of the model's open question, as ``runtime.propose`` finds it."""
     owed = now.owed
     return owed.key if owed is not None and owed.tool == "model.propose" else ""
 
 
-def _said(program: Program, decision: Decision, known: dict[str, Any]) -> Dry:
+def _said(program: Program, decision: Decision, known: Context) -> Dry:
     refusal, now = decision.refusal, decision.snapshot
     if refusal is not None:
         return Dry(word="BLOCKED", rule=refusal.code, text=refusal.text, where=refusal.where)
     if decision.absorbed or any(draft.kind == "ignored" for draft in decision.drafts):
         return Dry(word="IGNORED", rule=ABSORBED, text="The run has ended and takes nothing more.")
     if now.state == life.PAUSED:  # it was taken, and what follows waits for somebody to go on
-        on = ResumeRequested(at_ms=now_ms(), actor="visitor", program=now.program)
-        now = transition(program, now, replace(on, **known)).snapshot
+        now = transition(program, now, ResumeRequested(program=now.program), known).snapshot
     if now.reason is not None and now.reason[0]:
         word = "BLOCKED" if now.state in life.TERMINAL else "HELD"
         return Dry(word=word, rule=now.reason[0], text=now.reason[1])

@@ -19,9 +19,9 @@ from nanovm_core.core.events import (
 from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
-from pipeline.clock import now_ms
 from pipeline.models import Outbox, Run
 from pipeline.runtime import decide, queue
+from pipeline.runtime.context import RUNTIME, Sender
 from pipeline.runtime.decide import Answered, Begun
 from pipeline.runtime.group_commit import Job, committed
 from pipeline.runtime.transaction import Commit, Held
@@ -31,18 +31,27 @@ from pipeline.vault import secret_store
 from pipeline.vault.secret_store import Sealed
 
 T = TypeVar("T")
+MODEL = "model"  # the actor of a model's answers
 
 
 def submit(
-    run_id: str, events: Sequence[Event], *, secrets: Sequence[Sealed] = (), holder: str = ""
+    run_id: str,
+    events: Sequence[Event],
+    *,
+    actor: str = RUNTIME.actor,
+    secrets: Sequence[Sealed] = (),
+    holder: str = "",
+    vouched: bool = False,
 ) -> Decision:
     """Feed events to a run: the only way its state ever changes.
 
     The stored chain and snapshot are recomputed first; damage is sealed, fails a live run,
     and the events are not looked at. The result of an effect is taken from the ``holder`` of
-    the run's lease alone. Returns the last event's decision.
+    the run's lease alone, and an awaited answer from an ``actor`` whom the caller has identified
+    (``vouched``). Returns the last event's decision.
     """
-    return _on(run_id, lambda commit, held: decide.fed(commit, held, events, secrets, holder))
+    sender = Sender(actor, holder, vouched)
+    return _on(run_id, lambda commit, held: decide.fed(commit, held, events, sender, secrets))
 
 
 def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -> Answered:
@@ -105,13 +114,11 @@ def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
             secret_store.seal_values(str(run.id), run.workspace.origin, {"proposal": raw}).values()
         )
     event = ProposalReceived(
-        at_ms=now_ms(),
-        actor=actor,
         raw=raw,
         secret=sealed[0].commitment if sealed else None,
         key=owed.key if owed else "",
     )
-    decision = submit(run_id, [event], secrets=sealed)
+    decision = submit(run_id, [event], actor=actor, secrets=sealed)
     if decision.effects:
         queue.wake(run_id)
     return decision
@@ -119,36 +126,35 @@ def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
 
 def start(run_id: str, actor: str) -> Decision:
     """Begin a run."""
-    return _ask(run_id, RunStarted(at_ms=now_ms(), actor=actor))
+    return _ask(run_id, RunStarted(), actor)
 
 
 def pause(run_id: str, actor: str) -> Decision:
     """Hold a run still; an answer under way is still taken."""
-    return _ask(run_id, PauseRequested(at_ms=now_ms(), actor=actor))
+    return _ask(run_id, PauseRequested(), actor)
 
 
 def resume(run_id: str, actor: str, program: str | None = None) -> Decision:
     """Let a paused run go on, under the program it began with unless another is named."""
     named = program if program is not None else _program_hash(run_id)
-    return _ask(run_id, ResumeRequested(at_ms=now_ms(), actor=actor, program=named))
+    return _ask(run_id, ResumeRequested(program=named), actor)
 
 
 def step(run_id: str, actor: str) -> Decision:
     """Let a paused run take one step."""
-    event = StepRequested(at_ms=now_ms(), actor=actor, program=_program_hash(run_id))
-    return _ask(run_id, event)
+    return _ask(run_id, StepRequested(program=_program_hash(run_id)), actor)
 
 
 def approve(run_id: str, actor: str, hold: str | None = None) -> Decision:
     """Lift the hold that a person saw; None is the one that the run waits for now."""
     seen = _hold(run_id) if hold is None else hold
-    return _ask(run_id, Approved(at_ms=now_ms(), actor=actor, hold=seen))
+    return _ask(run_id, Approved(hold=seen), actor)
 
 
 def decline(run_id: str, actor: str, hold: str | None = None) -> Decision:
     """Refuse for good what a person saw held; None is what the run waits for now."""
     seen = _hold(run_id) if hold is None else hold
-    return _ask(run_id, Declined(at_ms=now_ms(), actor=actor, hold=seen))
+    return _ask(run_id, Declined(hold=seen), actor)
 
 
 def wake(run_id: str, _actor: str) -> Decision:
@@ -163,12 +169,12 @@ def wake(run_id: str, _actor: str) -> Decision:
 
 def kill(run_id: str, actor: str) -> Decision:
     """Stop a run for good, unless an effect that moves money is under way."""
-    return _ask(run_id, KillRequested(at_ms=now_ms(), actor=actor))
+    return _ask(run_id, KillRequested(), actor)
 
 
-def _ask(run_id: str, event: Event) -> Decision:
+def _ask(run_id: str, event: Event, actor: str) -> Decision:
     """Submit somebody's request, and wake the run where that makes it owe something."""
-    decision = submit(run_id, [event])
+    decision = submit(run_id, [event], actor=actor)
     if decision.effects:
         queue.wake(run_id)
     return decision
@@ -199,7 +205,8 @@ def _answered(
     secrets: Sequence[Sealed],
     outcome: str,
 ) -> Answered:
-    decision = decide.fed(commit, held, [event], secrets, work.holder, goes_on=True)
+    actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
+    decision = decide.fed(commit, held, [event], Sender(actor, work.holder), secrets, goes_on=True)
     outbox.came(held.id, work.effect.key, outcome)
     owed = decision.snapshot.owed
     refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key

@@ -1,34 +1,45 @@
-"""What an event cannot know by itself: accounts, recorded calls, revocations, effects begun."""
+"""The context of a transition: what only the runtime may say of an event, read under its lock."""
 
-from dataclasses import replace
+from typing import NamedTuple
 
-from nanovm_core.core.events import Event, KillRequested
+from nanovm_core.core.events import Context, Event, KillRequested
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import Program
+from pipeline.clock import now_ms
 from pipeline.runtime import warrants
 from pipeline.runtime.transaction import Commit, Held
-from pipeline.store import call_history, outbox
+from pipeline.store import call_history, leases, outbox
 
 
-def informed(
+class Sender(NamedTuple):
+    """Who submits an event: in whose name, under which lease, and whether they are vouched for."""
+
+    actor: str = "runtime"
+    holder: str = ""
+    vouched: bool = False
+
+
+RUNTIME = Sender()
+
+
+def context_of(
     event: Event,
     commit: Commit,
     held: Held,
     program: Program,
     now: Snapshot,
-    *,
-    by_holder: bool,
-) -> Event:
-    """The event with all that the runtime knows under its lock, whatever the sender wrote there."""
+    sender: Sender,
+) -> Context:
+    """What the runtime knows about an event of this run, and of who sent it."""
     workspace = held.workspace
-    event = replace(
-        event,
-        by_holder=by_holder,
+    kills, owed = isinstance(event, KillRequested), now.owed
+    return Context(
+        at_ms=now_ms(),
+        actor=sender.actor,
+        by_holder=leases.is_holder(held.holder, sender.holder),
+        vouched=sender.vouched,
+        under_way=not kills or (owed is not None and outbox.begun(held.id, owed)),
         ledger=commit.till.ledger(workspace.id, program, now, event),
         history=call_history.recorded(workspace.id, program, commit.pending(workspace.id)),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
     )
-    if isinstance(event, KillRequested):
-        under_way = now.owed is not None and outbox.begun(held.id, now.owed)
-        return replace(event, under_way=under_way)
-    return event

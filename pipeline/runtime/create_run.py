@@ -13,6 +13,7 @@ from pipeline.clock import now_ms
 from pipeline.entropy import run_code, uuid7
 from pipeline.models import Run, Terms, Workspace
 from pipeline.runtime import decide
+from pipeline.runtime.context import Sender
 from pipeline.runtime.decide import Begun
 from pipeline.runtime.group_commit import Job, committed
 from pipeline.runtime.transaction import Commit
@@ -149,8 +150,8 @@ def _make(
     if not starts:
         return Made(run)
     held.holder = leases.give(run.id)
-    started = RunStarted(at_ms=now_ms(), actor="runtime")
-    decision = decide.fed(commit, held, [started], holder=held.holder, goes_on=True)
+    sender = Sender(holder=held.holder)
+    decision = decide.fed(commit, held, [RunStarted()], sender, goes_on=True)
     return Made(run, decide.gone_on(commit, held, decision))
 
 

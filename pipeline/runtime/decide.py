@@ -19,7 +19,7 @@ from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
 from pipeline.models import Run
 from pipeline.runtime import queue, restored_log, warrants
-from pipeline.runtime.context import informed
+from pipeline.runtime.context import RUNTIME, Sender, context_of
 from pipeline.runtime.transaction import Commit, Held, refs_of
 from pipeline.signals import announce
 from pipeline.store import leases, outbox, programs, records, sql
@@ -80,8 +80,8 @@ def fed(
     commit: Commit,
     held: Held,
     events: Sequence[Event],
+    sender: Sender = RUNTIME,
     secrets: Sequence[Sealed] = (),
-    holder: str = "",
     *,
     goes_on: bool = False,
 ) -> Decision:
@@ -92,10 +92,10 @@ def fed(
     """
     if held.workspace.successor_id is not None:
         return restored_log.refused(commit, held, events)
-    by_holder = leases.is_holder(held.holder, holder)
+    by_holder = leases.is_holder(held.holder, sender.holder)
     begins = goes_on and by_holder and not held.run.pace_ms
     try:
-        decision = _decided(commit, held, events, secrets, by_holder=by_holder, begins=begins)
+        decision = _decided(commit, held, events, sender, secrets, begins=begins)
     except VerificationError as damage:
         decision = contained(commit, held, damage)
     commit.after.append(partial(announce, held.run))
@@ -113,18 +113,20 @@ def _decided(
     commit: Commit,
     held: Held,
     events: Sequence[Event],
+    sender: Sender,
     secrets: Sequence[Sealed],
     *,
-    by_holder: bool,
     begins: bool,
 ) -> Decision:
     snapshot = records.recomputed(held.run, held.chain)
     held.refs = refs_of(snapshot)
     program = _program(held.run, snapshot)
     decision = Decision(snapshot=snapshot)
-    for event in (*_exchanged(commit, held), *reconciled(held, snapshot), *events):
-        event = informed(event, commit, held, program, snapshot, by_holder=by_holder)
-        decision = transition(program, snapshot, event)
+    found = [*_exchanged(commit, held), *reconciled(held, snapshot)]
+    for place, event in enumerate((*found, *events)):
+        source = RUNTIME if place < len(found) else sender
+        context = context_of(event, commit, held, program, snapshot, source)
+        decision = transition(program, snapshot, event, context)
         commit.record(held, decision, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision
@@ -142,7 +144,7 @@ def _exchanged(commit: Commit, held: Held) -> list[Event]:
     if found == held.run.program_hash:
         return []
     commit.put_back(held, programs.shipped_program())
-    return [ProgramRefused(at_ms=now_ms(), found=found)]
+    return [ProgramRefused(found=found)]
 
 
 def reconciled(held: Held, now: Snapshot) -> list[Event]:
@@ -157,7 +159,7 @@ def reconciled(held: Held, now: Snapshot) -> list[Event]:
     if now.owed is not None and now.owed.key not in held.owed:
         outbox.owe(held.id, now.owed)
         held.owed[now.owed.key] = outbox.Open()
-    return [ForeignIntent(at_ms=now_ms())] if forged else []
+    return [ForeignIntent()] if forged else []
 
 
 # --- beginning effects -----------------------------------------------------------------------
@@ -173,7 +175,7 @@ def taken(commit: Commit, held: Held) -> Taken:
         leases.absorb(held.run.name)
         return Taken(free=False)
     if held.workspace.successor_id is not None:
-        restored_log.refused(commit, held, [DeliveryReceived(at_ms=now_ms(), program="")])
+        restored_log.refused(commit, held, [DeliveryReceived(program="")])
         return Taken()
     try:
         snapshot = records.recomputed(held.run, held.chain)
@@ -184,7 +186,7 @@ def taken(commit: Commit, held: Held) -> Taken:
     if deadline_ms != held.run.deadline_ms:  # the row says whom to look at, and not what is over
         sql.change(_DEADLINE, (deadline_ms, sql.key(held.id)))
     if deadline_ms is not None and deadline_ms <= now_ms():
-        snapshot = fed(commit, held, [TimePassed(at_ms=now_ms())]).snapshot
+        snapshot = fed(commit, held, [TimePassed()]).snapshot
     effect = snapshot.owed
     if effect is None or not _is_due(commit, held, snapshot, effect):
         leases.absorb(held.run.name)

@@ -7,7 +7,6 @@ from nanovm_core.core.events import EffectDone, EffectFailed, Event
 from nanovm_core.core.messages import Effect, Scalar
 from nanovm_core.core.program import Program
 from nanovm_core.errors import VerificationError
-from pipeline.clock import now_ms
 from pipeline.errors import PermanentError
 from pipeline.models import Run
 from pipeline.runtime.decide import Begun
@@ -68,7 +67,6 @@ def done(
 ) -> Answer:
     """The effect succeeded: its clear results, and a ref for each sealed value."""
     event = EffectDone(
-        at_ms=now_ms(),
         key=work.effect.key,
         out={**clear, **{slot: each.ref for slot, each in sealed.items()}},
         secrets=tuple(each.commitment for each in sealed.values()),
@@ -80,5 +78,5 @@ def done(
 def failed(work: Work, code: str, text: str, *, retry: bool) -> Answer:
     """The effect is known not to have happened; with ``retry``, another attempt may succeed."""
     key = work.effect.key
-    event = EffectFailed(at_ms=now_ms(), key=key, code=code, text=text, retry=retry)
+    event = EffectFailed(key=key, code=code, text=text, retry=retry)
     return Answer(event=event)

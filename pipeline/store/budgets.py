@@ -105,7 +105,7 @@ class Till:
 
 def shown(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[str, int]:
     """What the accounts have left, for a page: nothing is opened and nothing locked."""
-    limits, _ = _limits_of(program, snapshot, Event(at_ms=0))
+    limits, _ = _limits_of(program, snapshot, Event())
     owners = Owners(workspace=workspace.name, agent=snapshot.agent)
     owned = {owners.of(account) for account in limits}
     rows = Budget.objects.filter(owner__in=owned, account__in=limits)

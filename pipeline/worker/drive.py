@@ -135,14 +135,14 @@ def backoff_ms(key: str, tries: int) -> int:
 
 def _given_up(begun: Begun, error: TransientError) -> Event:
     """After the last try: known to have failed, where no try can have acted; else a person."""
-    at_ms, key = now_ms(), begun.effect.key
+    key = begun.effect.key
     acted = not isinstance(error, NotSentError) or outbox.may_have_acted(begun.run.id, key)
     text = f"{error.text} Tried {TRIES_MAX} times"
     if begun.effect.warrant is None or not acted:
         text = f"{text}; nothing was done."
-        return EffectFailed(at_ms=at_ms, key=key, code=error.code, text=text, retry=True)
+        return EffectFailed(key=key, code=error.code, text=text, retry=True)
     text = f"{text}; look at the other side, then decide."
-    return EffectUnknown(at_ms=at_ms, key=key, code=error.code, text=text)
+    return EffectUnknown(key=key, code=error.code, text=text)
 
 
 def _answer(work: Work) -> Answer:
@@ -150,7 +150,7 @@ def _answer(work: Work) -> Answer:
     try:
         return adapters.perform(work)
     except OutcomeUnknownError as error:
-        event = EffectUnknown(at_ms=now_ms(), key=work.effect.key, code=error.code, text=error.text)
+        event = EffectUnknown(key=work.effect.key, code=error.code, text=error.text)
         return Answer(event=event)
     except (TransientError, InterfaceError, OperationalError, sqlite3.OperationalError):
         raise  # the outside, our database or the key store is away: nothing is known to have failed
@@ -163,10 +163,10 @@ def _broken(effect: Effect, kind: str) -> Answer:
     """An error nobody named: known not to have happened inside; outside, a person looks."""
     if effect.warrant is None:
         text = f"The step {effect.step} broke ({kind}); nothing was done outside."
-        failed = EffectFailed(at_ms=now_ms(), key=effect.key, code="RUN-001", text=text)
+        failed = EffectFailed(key=effect.key, code="RUN-001", text=text)
         return Answer(event=failed)
     text = f"The step {effect.step} broke ({kind}) and may have acted; look, then decide."
-    unknown = EffectUnknown(at_ms=now_ms(), key=effect.key, code="RUN-001", text=text)
+    unknown = EffectUnknown(key=effect.key, code="RUN-001", text=text)
     return Answer(event=unknown)
 
 

@@ -45,7 +45,7 @@ def tidy() -> None:
 def deliver(run_id: str, program: str) -> None:
     """Take one queue message: drive the run, or have the kernel say why not."""
     if program != program_of(run_id) or not driving.owes(run_id):
-        api.submit(run_id, [DeliveryReceived(at_ms=now_ms(), actor="queue", program=program)])
+        api.submit(run_id, [DeliveryReceived(program=program)], actor="queue")
         return
     driving.drive(run_id)
 

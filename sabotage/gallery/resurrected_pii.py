@@ -102,13 +102,11 @@ def _answer_late(target: Target, copied: Copied) -> str:
     origin = fixture.now(target.run).workspace.origin
     sealed = secret_store.seal_values(target.run_id, origin, {"seller": copied.words})["seller"]
     event = EffectDone(
-        at_ms=now_ms(),
-        actor=target.actor,
         key="0" * 64,
         out={"seller": sealed.ref},
         secrets=(sealed.commitment,),
     )
-    api.submit(target.run_id, [event], secrets=[sealed])
+    api.submit(target.run_id, [event], actor=target.actor, secrets=[sealed])
     return "EffectDone"
 
 

@@ -1,6 +1,6 @@
 """A worker that has gone over to the attacker: it takes a call in hand, and makes another of it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.conf import settings
 
@@ -58,8 +58,8 @@ def tried(work: Work) -> Tried:
 def answer(target: Target, tried: Tried) -> None:
     """Feed what the adapter said back into the run, in the attacker's name."""
     if tried.answer is not None:
-        event = replace(tried.answer.event, actor=target.actor)
-        api.submit(target.run_id, [event], secrets=tried.answer.secrets)
+        found = tried.answer
+        api.submit(target.run_id, [found.event], actor=target.actor, secrets=found.secrets)
 
 
 def let_go(*runs: Run) -> None:

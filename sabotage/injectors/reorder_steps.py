@@ -10,7 +10,6 @@ from nanovm_core.core.canonical import digest
 from nanovm_core.core.events import EffectDone
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
-from pipeline.clock import now_ms
 from pipeline.models import Run
 from pipeline.runtime import api
 from sabotage.doors import tamper_db
@@ -149,8 +148,8 @@ def _reversed(target: Target, _source: bytes, _found: str) -> Fired:
     """Bring the result of every step, the last one first."""
     decisions = []
     for name in reversed(_order(bytes(target.run.program_source))):
-        event = EffectDone(at_ms=now_ms(), actor=ACTOR, key=key_of(target.run_id, name))
-        decisions.append(api.submit(target.run_id, [event]))
+        event = EffectDone(key=key_of(target.run_id, name))
+        decisions.append(api.submit(target.run_id, [event], actor=ACTOR))
     return Fired(decisions=tuple(decisions), facts={"results_brought": len(decisions)})
 
 

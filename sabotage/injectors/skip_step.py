@@ -60,8 +60,8 @@ def _result_of_a_step(target: Target) -> Fired:
 def _claimed(target: Target, name: str, out: Mapping[str, Scalar]) -> Fired:
     key = key_of(target.run_id, name)
     facts = {"claimed": name, **_beside(target, name, key, out)}
-    event = EffectDone(at_ms=now_ms(), actor=ACTOR, key=key, out=out)
-    return Fired(decisions=(api.submit(target.run_id, [event]),), facts=facts)
+    event = EffectDone(key=key, out=out)
+    return Fired(decisions=(api.submit(target.run_id, [event], actor=ACTOR),), facts=facts)
 
 
 def _charge_without_authorize(target: Target) -> Fired:
@@ -72,8 +72,8 @@ def _charge_without_authorize(target: Target) -> Fired:
     )["payment"]
     out: dict[str, Scalar] = {"payment": sealed.ref, "payment_status": "succeeded"}
     facts = {"claimed": "charge", **_beside(target, "charge", key, out)}
-    event = EffectDone(at_ms=now_ms(), actor=ACTOR, key=key, out=out, secrets=(sealed.commitment,))
-    decision = api.submit(target.run_id, [event], secrets=[sealed])
+    event = EffectDone(key=key, out=out, secrets=(sealed.commitment,))
+    decision = api.submit(target.run_id, [event], actor=ACTOR, secrets=[sealed])
     return Fired(decisions=(decision,), facts=facts)
 
 

@@ -164,7 +164,7 @@ def test_guards_are_gone_in_the_one_process_and_no_file_is_touched(tmp_path: Pat
 def test_a_guard_is_told_by_its_line() -> None:
     found = named("owed-by-holder")
     lines = (ROOT / found.file).read_text(encoding="utf-8").splitlines()
-    assert lines[line_of(found) - 1] == "    if not event.by_holder:"
+    assert lines[line_of(found) - 1] == "    if not cause.context.by_holder:"
     with pytest.raises(MutationError, match="occurs 0 times"):
         line_of(mutation(find="nowhere in it"))
 

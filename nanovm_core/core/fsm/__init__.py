@@ -10,6 +10,7 @@ from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.events import (
     AnswerArrived,
     Approved,
+    Context,
     DamageFound,
     Declined,
     DeliveryReceived,
@@ -48,7 +49,8 @@ from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 EXCHANGED = "PRG-011"
 PACKAGE = "nanovm_core/"  # where a refusal's place begins, wherever the package lies
 
-Handler = Callable[[Program, Snapshot, Any], Decision]  # Any: each takes its own kind of event
+# Any: each takes its own kind of event.
+Handler = Callable[[Program, Snapshot, Any, drafts.Cause], Decision]
 
 
 def begin(
@@ -104,11 +106,11 @@ def _check_slots(
     sealable.require_slots(slots)
 
 
-def transition(program: Program, now: Snapshot, event: Event) -> Decision:
+def transition(program: Program, now: Snapshot, event: Event, context: Context) -> Decision:
     """Decide what ``event`` does to a run, and touch nothing.
 
     The same arguments give the same Decision on any machine in any year: time and funds
-    come in on the event, and keys are derived, not drawn.
+    come in with the context, and keys are derived, not drawn.
 
     An event that does not belong here is an attack or a late duplicate: it is refused in
     the Decision and audited, not raised; so is one that cannot be sealed. A terminal run
@@ -126,19 +128,20 @@ def transition(program: Program, now: Snapshot, event: Event) -> Decision:
     handler = HANDLERS.get(type(event))  # every kind of event is there: a test holds it
     if handler is None:
         raise _no_event(event)
+    cause = drafts.Cause(type(event).__name__, context)
     bare = sealable.is_bare(event)
     said = event if bare else sealable.told(event)
     if now.state in life.TERMINAL and handler is not terminal.erasing:
-        return terminal.absorbed(program, now, said)
+        return terminal.absorbed(program, now, said, cause)
     try:
         other = (program.hash, program.policy.hash) != (now.program, now.policy)
         if other and now.state not in life.TERMINAL:
             _exchanged()
         if not bare:
             sealable.require(event)
-        return drafts.from_where_it_stood(now, handler(program, now, said))
+        return drafts.from_where_it_stood(now, handler(program, now, said, cause))
     except RefusedError as error:
-        return _refused(program, now, said, error)
+        return _refused(program, now, said, cause, error)
 
 
 def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decision:
@@ -148,27 +151,27 @@ def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decis
     payment that is under way stays reserved: nobody knows yet whether it was made.
     """
     live = now.state not in life.TERMINAL
-    event = DamageFound(at_ms=at_ms)
+    cause = drafts.Cause("DamageFound", Context(at_ms=at_ms))
     after = now._replace(reason=(damage.code, damage.text))
     body = {
-        **drafts.moved(now, event, now.state),
+        **drafts.moved(now, cause, now.state),
         "rule": damage.code,
         "at": damage.at,
         "expected": damage.expected,
         "found": damage.found,
     }
-    sealed = drafts.draft("integrity", event, after, body)
+    sealed = drafts.draft("integrity", cause, after, body)
     if not live:
         return Decision(snapshot=after, drafts=(sealed,))
     if after.owed is not None and after.owed.warrant is not None:
         after = after._replace(reserved=())
-    return drafts.join(sealed, drafts.end(after, event, life.FAILED, damage.code, damage.text))
+    return drafts.join(sealed, drafts.end(after, cause, life.FAILED, damage.code, damage.text))
 
 
-def replay(program: Program, now: Snapshot, events: Sequence[Event]) -> Snapshot:
+def replay(program: Program, now: Snapshot, events: Sequence[tuple[Event, Context]]) -> Snapshot:
     """The snapshot after these events, from ``now``: the same on every machine."""
-    for event in events:
-        now = transition(program, now, event).snapshot
+    for event, context in events:
+        now = transition(program, now, event, context).snapshot
     return now
 
 
@@ -187,7 +190,7 @@ def capabilities_hash(program: Program) -> str:
 # --- events that are about no step -----------------------------------------------------------
 
 
-def _delivered(_: Program, now: Snapshot, event: DeliveryReceived) -> Decision:
+def _delivered(_: Program, now: Snapshot, event: DeliveryReceived, __: drafts.Cause) -> Decision:
     """A queue message: a wake-up for a run that owes nothing now."""
     drafts.expect_program(now, event.program)
     return Decision(now, absorbed="DeliveryReceived")
@@ -210,7 +213,9 @@ def _no_event(found: object) -> TypeError:
     return TypeError(f"a run takes {text}, not {type(found).__name__}; nothing was decided")
 
 
-def _refused(program: Program, now: Snapshot, event: Event, error: RefusedError) -> Decision:
+def _refused(
+    program: Program, now: Snapshot, event: Event, cause: drafts.Cause, error: RefusedError
+) -> Decision:
     """Seal the refusal. A refused answer of the model counts against it; nothing else changes."""
     refusal = Refusal(code=error.code, text=error.text, where=_where(error.__traceback__))
     answers, after = False, now
@@ -218,15 +223,15 @@ def _refused(program: Program, now: Snapshot, event: Event, error: RefusedError)
     own = error.code != EXCHANGED  # under another program no step is the run's own
     if own and isinstance(event, ProposalReceived) and results.answers(program, now, event):
         answers = True
-        after, spent = results.refused_answer(now, event)
+        after, spent = results.refused_answer(now, event, cause)
     body = {
-        **drafts.moved(now, event, now.state),
+        **drafts.moved(now, cause, now.state),
         "rule": error.code,
         "decision": drafts.verdict("BLOCKED", error.code),
         **_carried(event),
     }
-    sealed = drafts.draft("refused", event, after, body)
-    then = results.after_refusal(program, after, event) if answers else Decision(after)
+    sealed = drafts.draft("refused", cause, after, body)
+    then = results.after_refusal(program, after, cause) if answers else Decision(after)
     return drafts.join(sealed, then, spent)._replace(refusal=refusal)
 
 

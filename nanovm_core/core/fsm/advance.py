@@ -5,8 +5,17 @@ from types import MappingProxyType
 
 from nanovm_core.core import budget
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import Event
-from nanovm_core.core.fsm.drafts import draft, end, facts, join, moved, release, suspend, verdict
+from nanovm_core.core.fsm.drafts import (
+    Cause,
+    draft,
+    end,
+    facts,
+    join,
+    moved,
+    release,
+    suspend,
+    verdict,
+)
 from nanovm_core.core.fsm.effects import (
     authority,
     effect_key,
@@ -16,7 +25,7 @@ from nanovm_core.core.fsm.effects import (
     warranted,
 )
 from nanovm_core.core.gate import Allowed, Facts
-from nanovm_core.core.messages import NOTHING, Args, Decision, Effect, Snapshot
+from nanovm_core.core.messages import NOTHING, Args, Decision, Effect, Reservation, Snapshot
 from nanovm_core.core.policy import PolicyRule
 from nanovm_core.core.program import COMPLETED, EFFECT, FAILED, MODEL, PURE, WAIT, Program, Step
 from nanovm_core.core.proposals import Call
@@ -26,38 +35,38 @@ from nanovm_core.errors import ConditionError, RefusedError
 
 
 def follow(
-    program: Program, now: Snapshot, step: Step, event: Event, allowed: Allowed | None = None
+    program: Program, now: Snapshot, step: Step, cause: Cause, allowed: Allowed | None = None
 ) -> Decision:
     """After a step: the branch whose guard holds; without an answer the run fails.
 
     ``allowed`` is what the gate has just said of the judged call, where it was asked.
     """
     try:
-        name = step.then or _branch(program, now, step, event)
+        name = step.then or _branch(program, now, step, cause)
     except ConditionError as error:
         text = f"A guard after {step.name} could not be evaluated ({error.code}); an error denies."
-        return end(now, event, life.FAILED, "FSM-013", text)
-    return go_on(program, now, name, event, allowed)
+        return end(now, cause, life.FAILED, "FSM-013", text)
+    return go_on(program, now, name, cause, allowed)
 
 
 def go_on(
-    program: Program, now: Snapshot, name: str, event: Event, allowed: Allowed | None = None
+    program: Program, now: Snapshot, name: str, cause: Cause, allowed: Allowed | None = None
 ) -> Decision:
     """To a step, or to a pause before it where somebody asked for one."""
     if name == COMPLETED:
-        return end(now, event, life.COMPLETED, "", "")
+        return end(now, cause, life.COMPLETED, "", "")
     step = program.steps[name]
     if step.kind == EFFECT and now.state == life.ACTIVE and not now.stepping:
-        return intend(program, now, now, step, event, allowed)
+        return intend(program, now, now, step, cause, allowed)
     now = now._replace(step=name, attempt=1, refused=0)
     if now.state in life.SUSPENDED:
         return Decision(now)
     if now.stepping:
-        return suspend(now, event, life.PAUSED, "", "Paused before the next step.")
-    return enter(program, now, now, event)
+        return suspend(now, cause, life.PAUSED, "", "Paused before the next step.")
+    return enter(program, now, now, cause)
 
 
-def again(program: Program, now: Snapshot, event: Event) -> Decision:
+def again(program: Program, now: Snapshot, cause: Cause) -> Decision:
     """After a suspension: what is owed is owed again, what was awaited is awaited, or it begins.
 
     What is handed out once more, under the key that it had, is held to its grant and no rule is
@@ -68,94 +77,94 @@ def again(program: Program, now: Snapshot, event: Event) -> Decision:
         if not now.awaits:  # it is handed out once more: is it still allowed?
             known = program.tools[owed.tool].args
             judged = {name: owed.args[name] for name in owed.args if name in known}
-            program.gate.permit_own(Call(owed.tool, judged), facts(now, event))
-        owed = warranted(program, now, owed, event)
+            program.gate.permit_own(Call(owed.tool, judged), facts(now, cause))
+        owed = warranted(program, now, owed, cause)
     if now.awaits:
         return Decision(now._replace(state=life.WAITING, owed=owed))
-    if owed is None and now.deadline_ms > event.at_ms:  # it was between two attempts, and is
+    if owed is None and now.deadline_ms > cause.at_ms:  # it was between two attempts, and is
         return Decision(now._replace(state=life.IDLE))
     if owed is None:
-        return enter(program, now, now, event)
+        return enter(program, now, now, cause)
     return Decision(now if owed is now.owed else now._replace(owed=owed), (), (owed,))
 
 
-def enter(program: Program, before: Snapshot, now: Snapshot, event: Event) -> Decision:
+def enter(program: Program, before: Snapshot, now: Snapshot, cause: Cause) -> Decision:
     """Begin the step the run stands at."""
     step = program.steps[now.step]
     if step.kind == EFFECT:
-        return intend(program, before, now, step, event)
+        return intend(program, before, now, step, cause)
     if step.kind == MODEL:
-        return _admit(program, before, now, step, event)
+        return _admit(program, before, now, step, cause)
     if step.kind == WAIT:
-        return _wait(before, now, step, event)
+        return _wait(before, now, step, cause)
     if step.kind == PURE:
         judges = _authorize if step.authorizes else _pass
-        return judges(program, now, step, event)
+        return judges(program, now, step, cause)
     text = f"The step {step.name} is of no kind that there is, so nobody can say what it does."
-    return end(now, event, life.FAILED, "PRG-002", text)
+    return end(now, cause, life.FAILED, "PRG-002", text)
 
 
-def give_up(program: Program, now: Snapshot, event: Event, code: str, text: str) -> Decision:
+def give_up(program: Program, now: Snapshot, cause: Cause, code: str, text: str) -> Decision:
     """The step failed for good: its ``on_error`` path, with all that was frozen for it released."""
     step = program.steps[now.step]
     if step.on_error == FAILED:
-        return end(now, event, life.FAILED, code, text)
+        return end(now, cause, life.FAILED, code, text)
     after, released = release(now)
     after = after._replace(owed=None, awaits="", deadline_ms=0, call=None, approved=())
     after = after._replace(reason=(code, text))
-    then = go_on(program, after, step.on_error, event)
+    then = go_on(program, after, step.on_error, cause)
     return then._replace(budgets=(*released, *then.budgets))
 
 
-def _branch(program: Program, now: Snapshot, step: Step, event: Event) -> str:
-    context = program.gate.context(facts(now, event))
+def _branch(program: Program, now: Snapshot, step: Step, cause: Cause) -> str:
+    context = program.gate.context(facts(now, cause))
     for branch in step.next:
         if branch.when is None or branch.when.run(context):
             return branch.to
     raise ConditionError("FSM-013", "no branch holds, and none is without a guard")
 
 
-def _pass(program: Program, now: Snapshot, step: Step, event: Event) -> Decision:
+def _pass(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision:
     """A pure step that only branches: where it led is sealed."""
-    sealed = draft("result", event, now, {**moved(now, event, now.state), "outcome": "passed"})
-    return join(sealed, follow(program, now, step, event))
+    sealed = draft("result", cause, now, {**moved(now, cause, now.state), "outcome": "passed"})
+    return join(sealed, follow(program, now, step, cause))
 
 
-def _wait(before: Snapshot, now: Snapshot, step: Step, event: Event) -> Decision:
+def _wait(before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision:
     """Wait for an answer under a key that is derived, until the step's time is out."""
     key = effect_key(now, step.name, "", now.attempt)
-    until_ms = event.at_ms + step.timeout_ms
+    until_ms = cause.at_ms + step.timeout_ms
     after = now._replace(state=life.WAITING, awaits=key, deadline_ms=until_ms)
-    body = {**moved(before, event, life.WAITING), "step": step.name, "idempotency_key": key}
-    sealed = draft("intent", event, after, body | {"outcome": "waiting"})
+    body = {**moved(before, cause, life.WAITING), "step": step.name, "idempotency_key": key}
+    sealed = draft("intent", cause, after, body | {"outcome": "waiting"})
     return Decision(after, (sealed,))
 
 
-def _admit(program: Program, before: Snapshot, now: Snapshot, step: Step, event: Event) -> Decision:
+def _admit(program: Program, before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision:
     """Ask the model only about what the policy would let anybody do."""
     try:
-        outcome = program.gate.admit(facts(now, event))
+        outcome = program.gate.admit(facts(now, cause))
     except RefusedError as error:
-        return give_up(program, now, event, error.code, error.text)
-    return _held(event, now, outcome.hold) or intend(program, before, now, step, event)
+        return give_up(program, now, cause, error.code, error.text)
+    return _held(cause, now, outcome.hold) or intend(program, before, now, step, cause)
 
 
-def _authorize(program: Program, now: Snapshot, step: Step, event: Event) -> Decision:
+def _authorize(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision:
     """Judge the call once more, at the moment that counts, and seal why it may be done."""
     try:
-        allowed = program.gate.permit(Call(*judged_call(now)), facts(now, event))
+        allowed = program.gate.permit(Call(*judged_call(now)), facts(now, cause))
     except RefusedError as error:
-        return give_up(program, now, event, error.code, error.text)
-    held = _held(event, now, allowed.hold)
+        return give_up(program, now, cause, error.code, error.text)
+    held = _held(cause, now, allowed.hold)
     if held is not None:
         return held
     after = now._replace(allowed_by=allowed.rules)
     body = {
-        **moved(now, event, now.state),
+        **moved(now, cause, now.state),
         "outcome": "authorized",
         "decision": verdict("ACCEPTED", *allowed.rules),
     }
-    return join(draft("result", event, after, body), follow(program, after, step, event, allowed))
+    return join(draft("result", cause, after, body), follow(program, after, step, cause, allowed))
 
 
 # --- intents -------------------------------------------------------------------------------
@@ -166,7 +175,7 @@ def intend(
     before: Snapshot,
     now: Snapshot,
     step: Step,
-    event: Event,
+    cause: Cause,
     allowed: Allowed | None = None,
 ) -> Decision:
     """Seal the intent of an effect, with the authority and the budget it needs, and owe it.
@@ -183,20 +192,25 @@ def intend(
         args = {**judged, **args}
     if step.call or tool in program.granted or step.kind == MODEL:
         at = now if now.step == step.name else now._replace(step=step.name, attempt=1, refused=0)
-        return _intend_under_authority(program, before, at, step, (tool, args), event, allowed)
+        return _intend_under_authority(program, before, at, step, (tool, args), cause, allowed)
     try:
         program.gate.require_schema(Call(tool, args), slots)
     except RefusedError as error:
         at = now._replace(step=step.name, attempt=attempt, refused=0)
-        return give_up(program, at, event, error.code, error.text)
+        return give_up(program, at, cause, error.code, error.text)
     try:
-        counted = program.gate.begin_step(now.begun, event.ledger, now.started_ms, event.at_ms)
+        counted = _begin_step(program, now, cause)
     except RefusedError as error:
         at = now._replace(step=step.name, attempt=attempt, refused=0)
-        return suspend(at, event, life.EXHAUSTED, error.code, error.text)
+        return suspend(at, cause, life.EXHAUSTED, error.code, error.text)
     key = effect_key(now, step.name, tool, attempt)
-    owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), event.at_ms)
-    return owe(before, now, owed, step, event, counted)
+    owed = Effect(step.name, tool, attempt, key, MappingProxyType(args), cause.at_ms)
+    return owe(before, now, owed, step, cause, counted)
+
+
+def _begin_step(program: Program, now: Snapshot, cause: Cause) -> tuple[Reservation, ...]:
+    ledger = cause.context.ledger
+    return program.gate.begin_step(now.begun, ledger, now.started_ms, cause.at_ms)
 
 
 def _intend_under_authority(
@@ -205,7 +219,7 @@ def _intend_under_authority(
     now: Snapshot,
     step: Step,
     call: tuple[str, Args],
-    event: Event,
+    cause: Cause,
     allowed: Allowed | None,
 ) -> Decision:
     """The intent of a granted call, or of a question to the model: judged, and paid for."""
@@ -213,32 +227,32 @@ def _intend_under_authority(
     granted = bool(step.call) or tool in program.granted
     taken_in = program.tools[tool].args if tool in program.tools else args
     judged: Args = {name: args[name] for name in args if name in taken_in}
-    known = facts(now, event)
+    known = facts(now, cause)
     try:
         if allowed is None or not step.args.keys().isdisjoint(judged):
             allowed = _permitted(program, step, Call(tool, judged), known)
     except RefusedError as error:
-        return give_up(program, now, event, error.code, error.text)
-    held = _held(event, now, allowed.hold)
+        return give_up(program, now, cause, error.code, error.text)
+    held = _held(cause, now, allowed.hold)
     if held is not None:
         return held
     try:
-        counted = program.gate.begin_step(now.begun, event.ledger, now.started_ms, event.at_ms)
+        counted = _begin_step(program, now, cause)
         need = needed(program, now, step, tool if granted else "", judged)
         taken = program.gate.reserve(need, known)
     except RefusedError as error:
-        return suspend(now, event, life.EXHAUSTED, error.code, error.text)
+        return suspend(now, cause, life.EXHAUSTED, error.code, error.text)
     key = effect_key(now, step.name, tool, now.attempt)
-    owed = Effect(step.name, tool, now.attempt, key, MappingProxyType(args), event.at_ms)
+    owed = Effect(step.name, tool, now.attempt, key, MappingProxyType(args), cause.at_ms)
     seal: Mapping[str, object] = {}
     if granted:
-        owed = warranted(program, now, owed, event)
-        seal = authority(allowed.rules, taken, owed, event)
+        owed = warranted(program, now, owed, cause)
+        seal = authority(allowed.rules, taken, owed, cause)
     used = budget.own_use(now.used, taken)
     rules = allowed.rules if step.call else now.allowed_by
     now = now._replace(reserved=(*now.reserved, *taken), used=used, allowed_by=rules)
     shared = tuple(each for each in taken if not each.account.startswith(budget.OWN))
-    return owe(before, now, owed, step, event, (*counted, *shared), seal)
+    return owe(before, now, owed, step, cause, (*counted, *shared), seal)
 
 
 def _permitted(program: Program, step: Step, call: Call, known: Facts) -> Allowed:
@@ -251,8 +265,8 @@ def _permitted(program: Program, step: Step, call: Call, known: Facts) -> Allowe
     return Allowed(NOTHING, ())
 
 
-def _held(event: Event, now: Snapshot, rule: PolicyRule | None) -> Decision | None:
+def _held(cause: Cause, now: Snapshot, rule: PolicyRule | None) -> Decision | None:
     if rule is None:
         return None
     text = f"{rule.why} (rule {rule.id})"
-    return suspend(now, event, life.APPROVAL, "POL-020", text, held_by=rule.id)
+    return suspend(now, cause, life.APPROVAL, "POL-020", text, held_by=rule.id)

@@ -5,7 +5,6 @@ from nanovm_core.core.canonical import digest, encode
 from nanovm_core.core.events import (
     Approved,
     Declined,
-    Event,
     KillRequested,
     PauseRequested,
     ResumeRequested,
@@ -14,6 +13,7 @@ from nanovm_core.core.events import (
 )
 from nanovm_core.core.fsm.advance import again, enter
 from nanovm_core.core.fsm.drafts import (
+    Cause,
     draft,
     end,
     expect,
@@ -30,25 +30,27 @@ from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
 
 
-def started(program: Program, now: Snapshot, event: RunStarted) -> Decision:
+def started(program: Program, now: Snapshot, _: RunStarted, cause: Cause) -> Decision:
     """Allocate, go to running, and owe the first step."""
-    expect(now, event)
-    return enter(program, now, to_state(now, event, life.ACTIVE), event)
+    expect(now, cause)
+    return enter(program, now, to_state(now, cause, life.ACTIVE), cause)
 
 
-def paused(_: Program, now: Snapshot, event: PauseRequested) -> Decision:
+def paused(_: Program, now: Snapshot, __: PauseRequested, cause: Cause) -> Decision:
     """Hold still: nothing new is begun; an answer under way is still taken."""
-    expect(now, event)
-    return suspend(now, event, life.PAUSED, "", "Paused.")
+    expect(now, cause)
+    return suspend(now, cause, life.PAUSED, "", "Paused.")
 
 
-def resumed(program: Program, now: Snapshot, event: ResumeRequested | StepRequested) -> Decision:
+def resumed(
+    program: Program, now: Snapshot, event: ResumeRequested | StepRequested, cause: Cause
+) -> Decision:
     """Go on where the run stands; with StepRequested, for one step."""
     expect_program(now, event.program)
-    expect(now, event)
+    expect(now, cause)
     stepping = isinstance(event, StepRequested)
-    after = to_state(now, event, life.ACTIVE, stepping=stepping, reason=None)
-    return _resume(program, now, after, event)
+    after = to_state(now, cause, life.ACTIVE, stepping=stepping, reason=None)
+    return _resume(program, now, after, cause)
 
 
 def hold_id(now: Snapshot) -> str:
@@ -64,9 +66,9 @@ def hold_id(now: Snapshot) -> str:
     return digest(b"nanovm/hold/v1\0", encode(held))
 
 
-def approved(program: Program, now: Snapshot, event: Approved) -> Decision:
+def approved(program: Program, now: Snapshot, event: Approved, cause: Cause) -> Decision:
     """Lift the hold that the run waits for, where its rule lets a person lift it."""
-    _expect_hold(now, event)
+    _expect_hold(now, event, cause)
     rules = (*program.rules, *program.policy.rules)
     liftable = any(rule.id == now.held_by and rule.approvable for rule in rules)
     if program.decider is not None and now.held_by in program.decider.approvable:
@@ -74,42 +76,42 @@ def approved(program: Program, now: Snapshot, event: Approved) -> Decision:
     if not liftable and now.held_by != UNKNOWN_OUTCOME:
         raise RefusedError("POL-021", "This hold cannot be approved away; the run can be stopped.")
     lifted = tuple(sorted({*now.approved, now.held_by}))
-    after = to_state(now, event, life.ACTIVE, approved=lifted, held_by="", reason=None)
+    after = to_state(now, cause, life.ACTIVE, approved=lifted, held_by="", reason=None)
     if now.held_by == UNKNOWN_OUTCOME:  # asked once more, under its key, with time to answer
-        until_ms = event.at_ms + program.steps[now.step].timeout_ms
+        until_ms = cause.at_ms + program.steps[now.step].timeout_ms
         after = after._replace(awaits="", deadline_ms=until_ms)
-    return _resume(program, now, after, event)
+    return _resume(program, now, after, cause)
 
 
-def declined(_: Program, now: Snapshot, event: Declined) -> Decision:
+def declined(_: Program, now: Snapshot, event: Declined, cause: Cause) -> Decision:
     """A person refused what was held: the run fails."""
-    _expect_hold(now, event)
+    _expect_hold(now, event, cause)
     if now.held_by == UNKNOWN_OUTCOME:
         text = "A person gave up on a payment that may have been made: look at the far side."
-        return end(now, event, life.FAILED, "POL-023", text)
-    return end(now, event, life.FAILED, "POL-022", "A person declined the held payment.")
+        return end(now, cause, life.FAILED, "POL-023", text)
+    return end(now, cause, life.FAILED, "POL-022", "A person declined the held payment.")
 
 
-def stopped(_: Program, now: Snapshot, event: KillRequested) -> Decision:
+def stopped(_: Program, now: Snapshot, __: KillRequested, cause: Cause) -> Decision:
     """End a run by a person's word, unless a payment is under way."""
-    expect(now, event)
-    if event.under_way and now.owed is not None and now.owed.warrant is not None:
+    expect(now, cause)
+    if cause.context.under_way and now.owed is not None and now.owed.warrant is not None:
         raise RefusedError("FSM-009", "A payment is under way; wait for its answer, then stop.")
-    return end(now, event, life.KILLED, "FSM-006", "Stopped by a person.")
+    return end(now, cause, life.KILLED, "FSM-006", "Stopped by a person.")
 
 
-def _expect_hold(now: Snapshot, event: Approved | Declined) -> None:
+def _expect_hold(now: Snapshot, event: Approved | Declined, cause: Cause) -> None:
     """Return if a person decides about what the run waits for now, and not about another thing."""
-    expect(now, event)
+    expect(now, cause)
     if event.hold != hold_id(now):
         text = "The decision names another hold than the one that the run waits for now."
         raise RefusedError("FSM-016", text)
 
 
-def _resume(program: Program, now: Snapshot, after: Snapshot, event: Event) -> Decision:
+def _resume(program: Program, now: Snapshot, after: Snapshot, cause: Cause) -> Decision:
     """Seal that the run goes on, with the new warrant of what is owed again."""
-    then = again(program, after, event)
-    body = moved(now, event, then.snapshot.state if not then.drafts else life.ACTIVE)
+    then = again(program, after, cause)
+    body = moved(now, cause, then.snapshot.state if not then.drafts else life.ACTIVE)
     for effect in then.effects if not then.drafts else ():
         body |= {"tool": effect.tool, "idempotency_key": effect.key, **issued(effect)}
-    return join(draft("resumed", event, after, body), then)
+    return join(draft("resumed", cause, after, body), then)

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from nanovm_core.core import budget
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import Event
+from nanovm_core.core.events import Context
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import (
     Args,
@@ -24,6 +24,18 @@ from nanovm_core.errors import RefusedError
 _NONE: tuple[str, ...] = ()
 
 
+class Cause(NamedTuple):
+    """What a transition is due to: the event, by name, and its context."""
+
+    event: str
+    context: Context
+
+    @property
+    def at_ms(self) -> int:
+        """The time of the transition."""
+        return self.context.at_ms
+
+
 def frozen(slots: Mapping[str, Scalar]) -> Args:
     """A copy of the slots that nobody can change."""
     return MappingProxyType(dict(slots))
@@ -39,14 +51,14 @@ def verdict(word: str, *rules: str) -> Mapping[str, object]:
     return MappingProxyType({"verdict": word, "rules": rules})
 
 
-def expect(now: Snapshot, event: Event) -> None:
+def expect(now: Snapshot, cause: Cause) -> None:
     """Return if the table lets this event come in the run's state.
 
     Raises:
         RefusedError: FSM-002.
     """
-    if (now.state, type(event).__name__) not in life.TABLE:
-        raise RefusedError("FSM-002", f"From {now.state}, {type(event).__name__} leads nowhere.")
+    if (now.state, cause.event) not in life.TABLE:
+        raise RefusedError("FSM-002", f"From {now.state}, {cause.event} leads nowhere.")
 
 
 def expect_program(now: Snapshot, named: str) -> None:
@@ -55,25 +67,25 @@ def expect_program(now: Snapshot, named: str) -> None:
         raise RefusedError("PRG-010", "The message names another program than the genesis.")
 
 
-def moved(now: Snapshot, event: Event, to: str) -> dict[str, object]:
+def moved(now: Snapshot, cause: Cause, to: str) -> dict[str, object]:
     """The ``step`` and ``state`` fields of an envelope."""
     return {
         "step": now.step,
-        "state": between(now.state, event, to),
+        "state": between(now.state, cause, to),
     }
 
 
-def between(left: str, event: Event, to: str) -> Mapping[str, str]:
+def between(left: str, cause: Cause, to: str) -> Mapping[str, str]:
     """The ``state`` field of an envelope."""
-    return MappingProxyType({"from": left, "event": type(event).__name__, "to": to})
+    return MappingProxyType({"from": left, "event": cause.event, "to": to})
 
 
-def draft(kind: str, event: Event, after: Snapshot, body: Mapping[str, object]) -> Draft:
-    """An envelope's draft at the event's time, in its actor's name; ``body`` becomes its own.
+def draft(kind: str, cause: Cause, after: Snapshot, body: Mapping[str, object]) -> Draft:
+    """An envelope's draft at the context's time, in its actor's name; ``body`` becomes its own.
 
     What lies in the fields of ``body`` must be frozen: tests look into every draft's last field.
     """
-    return Draft(kind, event.at_ms, event.actor, after, MappingProxyType(body))
+    return Draft(kind, cause.at_ms, cause.context.actor, after, MappingProxyType(body))
 
 
 def join(first: Draft, then: Decision, budgets: tuple[Reservation, ...] = ()) -> Decision:
@@ -94,17 +106,17 @@ def from_where_it_stood(now: Snapshot, decision: Decision) -> Decision:
     return decision._replace(drafts=(first._replace(body=body), *decision.drafts[1:]))
 
 
-def facts(now: Snapshot, event: Event) -> Facts:
-    """What the gate may know when it decides: the run's value and what came in on the event."""
+def facts(now: Snapshot, cause: Cause) -> Facts:
+    """What the gate may know when it decides: the run's value and the context."""
     return Facts(
         slots=now.slots,
-        ledger=event.ledger,
+        ledger=cause.context.ledger,
         used=now.used,
-        history=event.history,
+        history=cause.context.history,
         agent=now.agent,
-        at_ms=event.at_ms,
+        at_ms=cause.at_ms,
         approved=now.approved,
-        revoked=event.revoked,
+        revoked=cause.context.revoked,
         refused=now.refused,
         started_ms=now.started_ms,
     )
@@ -118,22 +130,22 @@ def issued(owed: Effect) -> dict[str, object]:
 
 
 def suspend(
-    now: Snapshot, event: Event, to: str, code: str, text: str, *, held_by: str = ""
+    now: Snapshot, cause: Cause, to: str, code: str, text: str, *, held_by: str = ""
 ) -> Decision:
     """Suspend the run, saying what it waits for."""
-    after = to_state(now, event, to, held_by=held_by, reason=(code, text))
-    body = {**moved(now, event, to), "rule": code, "outcome": to.partition(".")[2]}
+    after = to_state(now, cause, to, held_by=held_by, reason=(code, text))
+    body = {**moved(now, cause, to), "rule": code, "outcome": to.partition(".")[2]}
     if held_by:
         body["decision"] = verdict("HELD", held_by)
-    return Decision(after, (draft("suspended", event, after, body),))
+    return Decision(after, (draft("suspended", cause, after, body),))
 
 
-def end(now: Snapshot, event: Event, to: str, code: str, text: str) -> Decision:
+def end(now: Snapshot, cause: Cause, to: str, code: str, text: str) -> Decision:
     """End the run. What was reserved is given back, unless nobody knows whether it was spent."""
     given_back = () if now.held_by == UNKNOWN_OUTCOME else release(now)[1]
-    after = to_state(now, event, to, held_by="", reason=(code, text) if code else None)
-    body = {**moved(now, event, to), "rule": code, "outcome": to.partition(".")[2]}
-    return Decision(after, (draft("terminal", event, after, body),), (), given_back)
+    after = to_state(now, cause, to, held_by="", reason=(code, text) if code else None)
+    body = {**moved(now, cause, to), "rule": code, "outcome": to.partition(".")[2]}
+    return Decision(after, (draft("terminal", cause, after, body),), (), given_back)
 
 
 def release(now: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
@@ -157,7 +169,7 @@ def _settled(
     return after, tuple(each for each in changes if not each.account.startswith(budget.OWN))
 
 
-def to_state(now: Snapshot, event: Event, to: str, **changes: Any) -> Snapshot:
+def to_state(now: Snapshot, cause: Cause, to: str, **changes: Any) -> Snapshot:
     """The snapshot in state ``to``, with the exit and entry effects that the lifecycle names.
 
     ``changes`` are fields that the move changes too.
@@ -165,7 +177,7 @@ def to_state(now: Snapshot, event: Event, to: str, **changes: Any) -> Snapshot:
     left, entered = life.GROUP[now.state], life.GROUP[to]
     if left != entered:
         for name in (*life.EXIT.get(left, _NONE), *life.ENTRY.get(entered, _NONE)):
-            changes |= STATE_EFFECTS[name](now, event)
+            changes |= STATE_EFFECTS[name](now, cause)
     return now._replace(state=to, **changes)
 
 
@@ -173,39 +185,39 @@ def to_state(now: Snapshot, event: Event, to: str, **changes: Any) -> Snapshot:
 # Each gives the fields that it changes; where two change one field, the later one counts.
 
 
-def _start_clock(_: Snapshot, event: Event) -> dict[str, Any]:
-    return {"started_ms": event.at_ms}
+def _start_clock(_: Snapshot, cause: Cause) -> dict[str, Any]:
+    return {"started_ms": cause.at_ms}
 
 
-def _stop_clock(_: Snapshot, event: Event) -> dict[str, Any]:
-    return {"suspended_ms": event.at_ms}
+def _stop_clock(_: Snapshot, cause: Cause) -> dict[str, Any]:
+    return {"suspended_ms": cause.at_ms}
 
 
-def _go_on_with_clock(now: Snapshot, event: Event) -> dict[str, Any]:
+def _go_on_with_clock(now: Snapshot, cause: Cause) -> dict[str, Any]:
     """The time in between did not count: not for the run's limit, not for a deadline."""
-    lost_ms = max(0, event.at_ms - now.suspended_ms)
+    lost_ms = max(0, cause.at_ms - now.suspended_ms)
     deadline_ms = now.deadline_ms + lost_ms if now.deadline_ms else 0
     started_ms = now.started_ms + lost_ms
     return {"suspended_ms": 0, "started_ms": started_ms, "deadline_ms": deadline_ms}
 
 
-def _drop_warrant(now: Snapshot, _: Event) -> dict[str, Any]:
+def _drop_warrant(now: Snapshot, _: Cause) -> dict[str, Any]:
     """What was authorized before the suspension is authorized anew after it, or not at all."""
     if now.owed is None or now.owed.warrant is None:
         return {}
     return {"owed": now.owed._replace(warrant=None)}
 
 
-def _revoke_authority(_: Snapshot, __: Event) -> dict[str, Any]:
+def _revoke_authority(_: Snapshot, __: Cause) -> dict[str, Any]:
     return {"owed": None, "awaits": "", "deadline_ms": 0}
 
 
-def _release_budgets(now: Snapshot, _: Event) -> dict[str, Any]:
+def _release_budgets(now: Snapshot, _: Cause) -> dict[str, Any]:
     after = now if now.held_by == UNKNOWN_OUTCOME else release(now)[0]
     return {"reserved": (), "used": after.used}
 
 
-STATE_EFFECTS: Mapping[str, Callable[[Snapshot, Event], dict[str, Any]]] = MappingProxyType(
+STATE_EFFECTS: Mapping[str, Callable[[Snapshot, Cause], dict[str, Any]]] = MappingProxyType(
     {
         "start_clock": _start_clock,
         "stop_clock": _stop_clock,

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from nanovm_core.core.canonical import digest
-from nanovm_core.core.events import Event
-from nanovm_core.core.fsm.drafts import between, draft, frozen, issued, verdict
+from nanovm_core.core.fsm.drafts import Cause, between, draft, frozen, issued, verdict
 from nanovm_core.core.messages import Args, Decision, Effect, Reservation, Snapshot
 from nanovm_core.core.program import MODEL, Program, Step
 from nanovm_core.core.warrants import binding, mint
@@ -43,12 +42,12 @@ def owe(
     now: Snapshot,
     owed: Effect,
     step: Step,
-    event: Event,
+    cause: Cause,
     budgets: tuple[Reservation, ...],
     authority: Mapping[str, object] = MappingProxyType({}),
 ) -> Decision:
     """Seal the intent and hand the effect out."""
-    deadline_ms = event.at_ms + step.timeout_ms
+    deadline_ms = cause.at_ms + step.timeout_ms
     refused = now.refused if now.step == owed.step else 0
     after = now._replace(
         step=owed.step,
@@ -60,21 +59,21 @@ def owe(
     )
     body = {
         "step": owed.step,
-        "state": between(before.state, event, after.state),
+        "state": between(before.state, cause, after.state),
         "tool": owed.tool,
         "idempotency_key": owed.key,
         "in": owed.args,
         **authority,
     }
-    return Decision(after, (draft("intent", event, after, body),), (owed,), budgets)
+    return Decision(after, (draft("intent", cause, after, body),), (owed,), budgets)
 
 
 def authority(
-    rules: tuple[str, ...], taken: tuple[Reservation, ...], owed: Effect, event: Event
+    rules: tuple[str, ...], taken: tuple[Reservation, ...], owed: Effect, cause: Cause
 ) -> Mapping[str, object]:
     """The decision, the reservation and the warrant that a granted call is sealed with."""
     reserved = {each.account: each.reserved for each in taken}
-    ledger = event.ledger
+    ledger = cause.context.ledger
     left = {name: ledger[name] - reserved[name] for name in reserved if name in ledger}
     return {
         "decision": verdict("ACCEPTED", *rules),
@@ -83,12 +82,12 @@ def authority(
     }
 
 
-def warranted(program: Program, now: Snapshot, owed: Effect, event: Event) -> Effect:
+def warranted(program: Program, now: Snapshot, owed: Effect, cause: Cause) -> Effect:
     """The effect under a new warrant: for exactly this call, and no longer than the grant."""
     bound = binding(now.run, program.hash, owed)
     ttl_ms = program.limits.warrant_ttl_ms
     grant = program.grants.get(owed.tool)
-    expires_ms = grant.expires_ms if grant else event.at_ms  # taken away: for what comes back only
+    expires_ms = grant.expires_ms if grant else cause.at_ms  # taken away: for what comes back only
     if expires_ms:
-        ttl_ms = min(ttl_ms, expires_ms - event.at_ms)
-    return owed._replace(warrant=mint(bound, at_ms=event.at_ms, ttl_ms=ttl_ms))
+        ttl_ms = min(ttl_ms, expires_ms - cause.at_ms)
+    return owed._replace(warrant=mint(bound, at_ms=cause.at_ms, ttl_ms=ttl_ms))

@@ -11,13 +11,13 @@ from nanovm_core.core.events import (
     EffectFailed,
     EffectUnknown,
     EffectWaiting,
-    Event,
     ProposalReceived,
     TimePassed,
 )
 from nanovm_core.core.fsm import sealable
 from nanovm_core.core.fsm.advance import enter, follow, give_up, intend
 from nanovm_core.core.fsm.drafts import (
+    Cause,
     draft,
     expect,
     expect_program,
@@ -75,28 +75,28 @@ def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Com
             raise RefusedError("PII-001", f"The slot {name!r} takes a committed vault ref only.")
 
 
-def done(program: Program, now: Snapshot, event: EffectDone) -> Decision:
+def done(program: Program, now: Snapshot, event: EffectDone, cause: Cause) -> Decision:
     """Take the result of the one effect that is owed, and go on."""
-    owed = _owed(now, event, event.key)
-    return _taken(program, now, event, owed.tool)
+    owed = _owed(now, cause, event.key)
+    return _taken(program, now, event, cause, owed.tool)
 
 
-def waiting(program: Program, now: Snapshot, event: EffectWaiting) -> Decision:
+def waiting(program: Program, now: Snapshot, event: EffectWaiting, cause: Cause) -> Decision:
     """The effect is under way and its answer comes later: wait for it under the effect's key."""
-    owed = _owed(now, event, event.key)
+    owed = _owed(now, cause, event.key)
     step = _step(program, now)
     if step.kind == MODEL:
         raise RefusedError("FSM-015", "Only an effect can be under way; a model answers.")
     state = life.WAITING if now.state == life.ACTIVE else now.state
-    until_ms = min(filter(None, (event.until_ms, event.at_ms + step.timeout_ms)))
-    stood_ms = event.at_ms - now.suspended_ms if now.suspended_ms else 0  # so far, in a pause
+    until_ms = min(filter(None, (event.until_ms, cause.at_ms + step.timeout_ms)))
+    stood_ms = cause.at_ms - now.suspended_ms if now.suspended_ms else 0  # so far, in a pause
     after = now._replace(state=state, awaits=owed.key, deadline_ms=max(1, until_ms - stood_ms))
-    body = {**moved(now, event, state), "tool": owed.tool, "idempotency_key": owed.key}
-    sealed = draft("result", event, after, body | {"outcome": "waiting"})
+    body = {**moved(now, cause, state), "tool": owed.tool, "idempotency_key": owed.key}
+    sealed = draft("result", cause, after, body | {"outcome": "waiting"})
     return Decision(after, (sealed,))
 
 
-def answered(program: Program, now: Snapshot, event: AnswerArrived) -> Decision:
+def answered(program: Program, now: Snapshot, event: AnswerArrived, cause: Cause) -> Decision:
     """Take what the run waits for, once, if it names run, program and awaited key.
 
     The runtime has to vouch for who answers: whoever reads the program can derive the key.
@@ -107,19 +107,19 @@ def answered(program: Program, now: Snapshot, event: AnswerArrived) -> Decision:
         raise RefusedError("FSM-015", "The answer names another run.")
     if not now.awaits or event.key != now.awaits:
         raise RefusedError("FSM-015", "No answer is awaited under this key, or it came before.")
-    if not event.vouched:
+    if not cause.context.vouched:
         raise RefusedError("FSM-018", "Nobody vouches for who answers; the key proves nothing.")
-    expect(now, event)
+    expect(now, cause)
     at = now._replace(state=life.ACTIVE) if now.state == life.WAITING else now
     if now.state == life.APPROVAL:
-        at = to_state(now, event, life.ACTIVE, held_by="", reason=None)
+        at = to_state(now, cause, life.ACTIVE, held_by="", reason=None)
     if event.code:
-        return _failed(program, now, at._replace(awaits=""), event, event.code, event.text)
-    return _taken(program, at, event, now.owed.tool if now.owed else "")
+        return _failed(program, now, at._replace(awaits=""), cause, event.code, event.text)
+    return _taken(program, at, event, cause, now.owed.tool if now.owed else "")
 
 
 def _taken(
-    program: Program, now: Snapshot, event: EffectDone | AnswerArrived, tool: str
+    program: Program, now: Snapshot, event: EffectDone | AnswerArrived, cause: Cause, tool: str
 ) -> Decision:
     """Fill the step's slots, settle what was frozen for it, seal the result, and go on."""
     step = _step(program, now)
@@ -130,28 +130,28 @@ def _taken(
     call = None if step.call else now.call
     after = after._replace(slots=slots, owed=None, awaits="", deadline_ms=0, call=call)
     body = {
-        **moved(now, event, now.state),
+        **moved(now, cause, now.state),
         "tool": tool,
         "idempotency_key": event.key,
         "outcome": event.outcome,
     }
     if event.out:
         body |= {"out": frozen(event.out), "secrets": listed(event.secrets)}
-    sealed = draft("result", event, after, body)
-    return join(sealed, follow(program, after, step, event), spent)
+    sealed = draft("result", cause, after, body)
+    return join(sealed, follow(program, after, step, cause), spent)
 
 
-def failed(program: Program, now: Snapshot, event: EffectFailed) -> Decision:
+def failed(program: Program, now: Snapshot, event: EffectFailed, cause: Cause) -> Decision:
     """Take a known failure: the next attempt where the program has one, else its error path."""
-    _owed(now, event, event.key)
-    return _failed(program, now, now, event, event.code, event.text, retry=event.retry)
+    _owed(now, cause, event.key)
+    return _failed(program, now, now, cause, event.code, event.text, retry=event.retry)
 
 
 def _failed(
     program: Program,
     now: Snapshot,
     at: Snapshot,
-    event: Event,
+    cause: Cause,
     code: str,
     text: str,
     *,
@@ -161,20 +161,20 @@ def _failed(
     step = _step(program, now)
     after = at._replace(owed=None, deadline_ms=0)
     retry = retry and now.attempt - now.refused < step.retry.attempts_max
-    body = {**moved(now, event, at.state), "rule": code, "outcome": "failed"}
+    body = {**moved(now, cause, at.state), "rule": code, "outcome": "failed"}
     if now.owed is not None:
         body |= {"tool": now.owed.tool, "idempotency_key": now.owed.key}
     if not retry:
-        return join(draft("failed", event, after, body), give_up(program, after, event, code, text))
+        return join(draft("failed", cause, after, body), give_up(program, after, cause, code, text))
     after = after._replace(attempt=now.attempt + 1)
     delay_ms = backoff_ms(now, step)
     if delay_ms and after.state == life.ACTIVE:
-        after = after._replace(state=life.IDLE, deadline_ms=event.at_ms + delay_ms)
-        body["state"] = moved(now, event, life.IDLE)["state"]
-    sealed = draft("failed", event, after, body)
+        after = after._replace(state=life.IDLE, deadline_ms=cause.at_ms + delay_ms)
+        body["state"] = moved(now, cause, life.IDLE)["state"]
+    sealed = draft("failed", cause, after, body)
     if after.state != life.ACTIVE:
         return Decision(after, (sealed,))
-    return join(sealed, intend(program, after, after, step, event))
+    return join(sealed, intend(program, after, after, step, cause))
 
 
 def backoff_ms(now: Snapshot, step: Step) -> int:
@@ -185,53 +185,53 @@ def backoff_ms(now: Snapshot, step: Step) -> int:
     return delay_ms + delay_ms * spread // (4 << 32)
 
 
-def time_passed(program: Program, now: Snapshot, event: TimePassed) -> Decision:
+def time_passed(program: Program, now: Snapshot, _: TimePassed, cause: Cause) -> Decision:
     """Nothing, unless the deadline is over: then the wait, the attempt or the pause before one."""
-    expect(now, event)
-    if not now.deadline_ms or event.at_ms < now.deadline_ms:
+    expect(now, cause)
+    if not now.deadline_ms or cause.at_ms < now.deadline_ms:
         return Decision(now)
     step = _step(program, now)
     if now.state == life.IDLE:
         after = now._replace(state=life.ACTIVE, deadline_ms=0)
-        return intend(program, now, after, step, event)
+        return intend(program, now, after, step, cause)
     text = f"Nobody answered the step {step.name} in time."
     if now.owed is not None and now.owed.tool in program.granted:
-        return suspend(now, event, life.APPROVAL, "FSM-014", text, held_by=UNKNOWN_OUTCOME)
+        return suspend(now, cause, life.APPROVAL, "FSM-014", text, held_by=UNKNOWN_OUTCOME)
     at = now._replace(state=life.ACTIVE, awaits="")
-    return _failed(program, now, at, event, "FSM-014", text, retry=step.kind == EFFECT)
+    return _failed(program, now, at, cause, "FSM-014", text, retry=step.kind == EFFECT)
 
 
-def unknown(_: Program, now: Snapshot, event: EffectUnknown) -> Decision:
+def unknown(_: Program, now: Snapshot, event: EffectUnknown, cause: Cause) -> Decision:
     """Nobody can tell what happened: wait for a person, with the effect still owed."""
-    _owed(now, event, event.key)
-    return suspend(now, event, life.APPROVAL, event.code, event.text, held_by=UNKNOWN_OUTCOME)
+    _owed(now, cause, event.key)
+    return suspend(now, cause, life.APPROVAL, event.code, event.text, held_by=UNKNOWN_OUTCOME)
 
 
-def proposed(program: Program, now: Snapshot, event: ProposalReceived) -> Decision:
+def proposed(program: Program, now: Snapshot, event: ProposalReceived, cause: Cause) -> Decision:
     """Judge a proposal whole: what it is, whether it belongs here, whether it may be done."""
     call = read_proposal(event.raw)
     if not answers(program, now, event):
         _out_of_turn(program, call)
-    expect(now, event)
+    expect(now, cause)
     step = _step(program, now)
-    allowed = program.gate.permit(call, facts(now, event), step.accepts)
-    after, spent = settle(now, _tokens(event))
+    allowed = program.gate.permit(call, facts(now, cause), step.accepts)
+    after, spent = settle(now, _tokens(event, cause))
     judged = (call.tool, allowed.args)
     after = after._replace(owed=None, deadline_ms=0, call=judged, approved=())
     body = {
-        **moved(now, event, now.state),
+        **moved(now, cause, now.state),
         "tool": step.tool,
         "idempotency_key": event.key,
         "outcome": "proposed",
         "out": frozen({event.secret.slot: event.secret.ref} if event.secret else {}),
         "secrets": listed((event.secret,) if event.secret else ()),
     }
-    return join(draft("result", event, after, body), follow(program, after, step, event), spent)
+    return join(draft("result", cause, after, body), follow(program, after, step, cause), spent)
 
 
-def _tokens(event: ProposalReceived) -> Mapping[str, int]:
+def _tokens(event: ProposalReceived, cause: Cause) -> Mapping[str, int]:
     """What the model used, if its own worker says so; else all that was reserved for it."""
-    return {"tokens": event.tokens} if event.by_holder else {}
+    return {"tokens": event.tokens} if cause.context.by_holder else {}
 
 
 def _out_of_turn(program: Program, call: Call) -> None:
@@ -253,33 +253,33 @@ def _out_of_turn(program: Program, call: Call) -> None:
 
 
 def refused_answer(
-    now: Snapshot, event: ProposalReceived
+    now: Snapshot, event: ProposalReceived, cause: Cause
 ) -> tuple[Snapshot, tuple[Reservation, ...]]:
     """The snapshot after a refused answer: one more counted, and what the model used is spent."""
-    after, spent = settle(now, _tokens(event))
+    after, spent = settle(now, _tokens(event, cause))
     refused, attempt = now.refused + 1, now.attempt + 1
     return after._replace(refused=refused, attempt=attempt, owed=None, deadline_ms=0), spent
 
 
-def after_refusal(program: Program, now: Snapshot, event: Event) -> Decision:
+def after_refusal(program: Program, now: Snapshot, cause: Cause) -> Decision:
     """Ask the model again, or give the step up where it was refused too often."""
     if now.refused >= program.limits.proposals_max:
         text = f"The model's proposals were refused {now.refused} times; nothing was done."
-        return give_up(program, now, event, "FSM-005", text)
-    return Decision(now) if now.state != life.ACTIVE else enter(program, now, now, event)
+        return give_up(program, now, cause, "FSM-005", text)
+    return Decision(now) if now.state != life.ACTIVE else enter(program, now, now, cause)
 
 
 def _step(program: Program, now: Snapshot) -> Step:
     return program.steps[now.step]
 
 
-def _owed(now: Snapshot, event: Event, key: str) -> Effect:
+def _owed(now: Snapshot, cause: Cause, key: str) -> Effect:
     """The effect that is owed under this key, if its own worker says what came of it."""
-    expect(now, event)
+    expect(now, cause)
     owed = now.owed
     if owed is None or owed.key != key:
         raise RefusedError("FSM-001", "No effect with a sealed intent is owed under this key.")
-    if not event.by_holder:
+    if not cause.context.by_holder:
         raise RefusedError("FSM-012", "The result does not come from the worker on this effect.")
     if now.awaits:
         raise RefusedError("FSM-015", "This effect waits for an answer from elsewhere by now.")

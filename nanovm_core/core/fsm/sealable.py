@@ -20,7 +20,7 @@ from nanovm_core.errors import CanonicalError, RefusedError
 
 PLAIN_MAX = 4_096  # characters of a plain text that an envelope holds whatever they are
 SAID_MAX = 2_000  # characters of what a failure says; more is cut off
-NAME_MAX = 200  # characters of an actor, a code, an outcome
+NAME_MAX = 200  # characters of a code, an outcome
 SECRETS_MAX = 256  # commitments of one answer, each of
 SECRET_MAX = 128  # characters a field
 SLOTS_BYTES_MAX = 262_144  # all slots in one: with both calls in it, a snapshot holds them thrice
@@ -68,10 +68,7 @@ def require_secrets(secrets: object) -> None:
 
 
 def is_bare(event: Event) -> bool:
-    """Whether an event has no words of its own, and an actor with a plain name: most have."""
-    actor = event.actor
-    if type(actor) is not str or len(actor) > NAME_MAX or not actor.isascii():
-        return False
+    """Whether an event has no words of its own: most have none."""
     if type(event) is EffectDone:
         return event.secrets == () and event.outcome == "done" and type(event.out) in _MAPPINGS
     return type(event) not in SAYING
@@ -95,19 +92,15 @@ def require(event: Event) -> None:
         raise _unsealable("A time is an integer of milliseconds.")
     elif isinstance(event, ProposalReceived):
         require_secrets([event.secret] if event.secret else [])
-    if not _text(event.actor, NAME_MAX):
-        raise _unsealable(f"An actor is a text of up to {NAME_MAX} characters.")
 
 
 def told(event: Event) -> Event:
     """The event as it can be sealed, refused or not.
 
-    Who cannot be named is nobody. What a failure says is cut, for a known failure must not get
+    What a failure says is cut, for a known failure must not get
     lost over its words; a count of tokens that is no number is all that was reserved.
     """
     changes: dict[str, Any] = {}
-    if not _text(event.actor, NAME_MAX):
-        changes["actor"] = UNNAMED
     if isinstance(event, EffectFailed | EffectUnknown | AnswerArrived):
         for name, most in (("code", NAME_MAX), ("text", SAID_MAX)):
             said = getattr(event, name)

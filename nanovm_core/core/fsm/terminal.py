@@ -20,34 +20,32 @@ KEPT_BY_LAW = "PII-012"
 HERE = "nanovm_core/core/fsm/terminal.py erasing"
 
 
-def absorbed(program: Program, now: Snapshot, event: Event) -> Decision:
+def absorbed(program: Program, now: Snapshot, event: Event, cause: moves.Cause) -> Decision:
     """δ(terminal, anything): no change, no effect; sealed once a kind.
 
     A result from the run's own worker is a kind of its own, so that nobody's forged one can
     use up its place.
     """
-    from_worker = isinstance(event, EffectDone) and event.by_holder
-    kind = type(event).__name__ + ("FromWorker" if from_worker else "")
+    result = event if isinstance(event, EffectDone) and cause.context.by_holder else None
+    kind = cause.event + ("FromWorker" if result else "")
     if kind in now.ignored:
         return Decision(snapshot=now, absorbed=kind)
     after = now._replace(ignored=tuple(sorted({*now.ignored, kind})))
     body = {
-        **moves.moved(now, event, now.state),
+        **moves.moved(now, cause, now.state),
         "rule": "FSM-003",
         "decision": moves.verdict("IGNORED", "FSM-003"),
-        **_late(program, event),
+        **(_late(program, result) if result else {}),
     }
-    return Decision(after, (moves.draft("ignored", event, after, body),), absorbed=kind)
+    return Decision(after, (moves.draft("ignored", cause, after, body),), absorbed=kind)
 
 
-def _late(program: Program, event: Event) -> dict[str, object]:
+def _late(program: Program, event: EffectDone) -> dict[str, object]:
     """The clear part of a worker's result that came after the end: what happened outside, happened.
 
     Refs are left out, for nothing enters the vault of a run that has ended; so is whatever no
     step could have filled in.
     """
-    if not isinstance(event, EffectDone) or not event.by_holder:
-        return {}
     clear: dict[str, Scalar] = {}
     try:
         sealable.require(event)
@@ -72,7 +70,10 @@ def _is_clear(program: Program, name: str, value: Scalar) -> bool:
 
 
 def erasing(
-    _: Program, now: Snapshot, event: ErasureRequested | ErasureDone | ErasureRefused
+    _: Program,
+    now: Snapshot,
+    event: ErasureRequested | ErasureDone | ErasureRefused,
+    cause: moves.Cause,
 ) -> Decision:
     """Erasure changes no state; it is sealed in a run that has ended, its refusal in any."""
     asked = {"refs": tuple(sorted(event.refs)), "reason": event.reason}
@@ -81,7 +82,7 @@ def erasing(
         kept = {"ground": event.ground, "until_ms": event.until_ms}
         body |= {"rule": KEPT_BY_LAW, "out": MappingProxyType(kept)}
         refusal = Refusal(code=KEPT_BY_LAW, text="A law keeps it for now.", where=HERE)
-        drafts = (moves.draft("erasure_refused", event, now, body),)
+        drafts = (moves.draft("erasure_refused", cause, now, body),)
         return Decision(now, drafts, refusal=refusal)
     if now.state not in life.TERMINAL:
         raise RefusedError("FSM-010", "The run has not ended; stop it first.")
@@ -90,4 +91,4 @@ def erasing(
         kind = "erasure_done"
         gone = {"destroyed": moves.frozen(event.destroyed), "kept": event.kept}
         body["out"] = MappingProxyType(gone)
-    return Decision(now, (moves.draft(kind, event, now, body),))
+    return Decision(now, (moves.draft(kind, cause, now, body),))

@@ -2,7 +2,6 @@
 
 from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.projection import for_model
-from pipeline.clock import now_ms
 from pipeline.steps.propose import model_adapters
 from pipeline.steps.work import Answer, Work
 from pipeline.vault import secret_store
@@ -19,8 +18,6 @@ def ask_model(work: Work) -> Answer:
     answer = model_adapters.asked(work.run.model, view, planted)
     sealed = work.sealed({"proposal": answer.raw})
     event = ProposalReceived(
-        at_ms=now_ms(),
-        actor="model",
         raw=answer.raw,
         secret=sealed["proposal"].commitment,
         key=work.effect.key,

@@ -113,7 +113,7 @@ class Till:
         return {"tokens": ASK_TOKENS} if self.asks else self.kept
 
     def hear(
-        self, before: Snapshot, event: Event, decision: Decision, asked: bool
+        self, before: Snapshot, event: Event, at_ms: int, decision: Decision, asked: bool
     ) -> list[Recorded]:
         """Take over what really happened; returns what the log remembers of it."""
         after, taken = decision.snapshot, decision.refusal is None and not decision.absorbed
@@ -121,7 +121,7 @@ class Till:
         if isinstance(event, ProposalReceived) and asked and (not self.asks or after != before):
             self.spent["tokens"] += min(max(event.tokens, 0), ASK_TOKENS)
         if before.step == "pay" and before.owed is not None and taken:
-            records = self._hear_of_payment(before, event)
+            records = self._hear_of_payment(before, event, at_ms)
         told = isinstance(event, AnswerArrived) and taken
         if before.held_by == "unknown-outcome" and after.state in ENDED and not told:
             frozen = {"pay": {"calls": 1, "EUR": self.amount}, "ask": {"tokens": ASK_TOKENS}}
@@ -130,35 +130,35 @@ class Till:
             if draft.kind == "intent":
                 self.spent["steps"] += draft.body.get("outcome") != "waiting"
                 if draft.body.get("tool") == PAY:
-                    records.append(Recorded(event.at_ms, PAY, "called", after.agent))
-        self._turn_clock(before, event, decision)
+                    records.append(Recorded(at_ms, PAY, "called", after.agent))
+        self._turn_clock(before, event, at_ms, decision)
         return records
 
-    def _hear_of_payment(self, before: Snapshot, event: Event) -> list[Recorded]:
+    def _hear_of_payment(self, before: Snapshot, event: Event, at_ms: int) -> list[Recorded]:
         code = event.code if isinstance(event, AnswerArrived | EffectFailed) else ""
         if not isinstance(event, EffectDone | EffectFailed | AnswerArrived):
             return []
         if code:
-            return [Recorded(event.at_ms, PAY, "failed", before.agent)]
+            return [Recorded(at_ms, PAY, "failed", before.agent)]
         assert not self.paid
         self.paid = True
         self.spent.update({"calls": 1, "EUR": self.amount})
-        return [Recorded(event.at_ms, PAY, "done", before.agent)]
+        return [Recorded(at_ms, PAY, "done", before.agent)]
 
-    def _turn_clock(self, before: Snapshot, event: Event, decision: Decision) -> None:
+    def _turn_clock(self, before: Snapshot, event: Event, at_ms: int, decision: Decision) -> None:
         after, clock = decision.snapshot, self.clock
         stands = after.state in {life.READY, *STILL, *ENDED}
         if before.state in STILL and stands and decision.drafts[:1]:
             told = before.state == life.APPROVAL and isinstance(event, AnswerArrived)
             went_on = told or decision.drafts[0].kind == "resumed"
-            clock.turn(event.at_ms, stands=not went_on, begins=False)
-        clock.turn(event.at_ms, stands=stands, begins=before.state == life.READY)
+            clock.turn(at_ms, stands=not went_on, begins=False)
+        clock.turn(at_ms, stands=stands, begins=before.state == life.READY)
         begun = any(draft.kind == "intent" for draft in decision.drafts)
         if begun or (before.held_by == "unknown-outcome" and decision.effects):
             clock.begin(TIMEOUTS_MS[after.step])
         elif isinstance(event, EffectWaiting) and decision.refusal is None:
             most_ms = TIMEOUTS_MS[after.step]
-            until_ms = event.until_ms - event.at_ms if event.until_ms else most_ms
+            until_ms = event.until_ms - at_ms if event.until_ms else most_ms
             clock.begin(min(most_ms, until_ms))
         elif after.state == life.IDLE and before.state not in (life.IDLE, life.PAUSED):
             clock.begin(PAUSE_MS)
@@ -171,6 +171,8 @@ class World(NamedTuple):
     revoked: bool
     left: Mapping[str, int]
     history: tuple[Recorded, ...]
+    by_holder: bool
+    under_way: bool
 
     def authority(self) -> str:
         """Why nobody may pay now; empty where somebody may."""
@@ -240,13 +242,13 @@ def _none(*_: object) -> str:
     return ""
 
 
-def _result(run: Till, event: Event, _: World) -> str:
+def _result(run: Till, event: Event, world: World) -> str:
     """Whether an effect's own worker says what came of it."""
     assert isinstance(event, EffectDone | EffectFailed | EffectUnknown | EffectWaiting)
     owed = run.scene.now.owed
     if owed is None or event.key != owed.key:
         return "FSM-001"
-    if not event.by_holder:
+    if not world.by_holder:
         return "FSM-012"
     if run.scene.now.awaits:
         return "FSM-015"
@@ -276,10 +278,9 @@ def _again(run: Till, _: Event, world: World) -> str:
     return world.authority() if owed and not awaits else ""
 
 
-def _stop(run: Till, event: Event, _: World) -> str:
-    assert isinstance(event, KillRequested)
+def _stop(run: Till, _: Event, world: World) -> str:
     owed = run.scene.now.owed
-    return "FSM-009" if event.under_way and owed is not None and owed.tool == PAY else ""
+    return "FSM-009" if world.under_way and owed is not None and owed.tool == PAY else ""
 
 
 def _proposal(run: Till, event: ProposalReceived, world: World) -> str:

@@ -4,13 +4,14 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.events import (
     AnswerArrived,
     Approved,
+    Context,
     DamageFound,
     Declined,
     DeliveryReceived,
@@ -37,7 +38,7 @@ from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.messages import Decision, Recorded, Scalar, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.loading import load_program
-from tests.core.kit.builders import RUN, START_MS
+from tests.core.kit.builders import RUN, START_MS, worker_context
 
 LAYERS = 2
 NO = "EXT-001"
@@ -198,6 +199,7 @@ class Move(NamedTuple):
 
     before: Snapshot
     event: Event
+    context: Context
     decision: Decision
 
 
@@ -214,13 +216,13 @@ def moves(
         now, at_ms, made = todo.popleft()
         if now.state in life.TERMINAL or made == (depth or inf):
             continue
-        for event in events(program, now, at_ms):
-            decision = transition(program, now, event)
-            yield Move(now, event, decision)
+        for event, context in events(program, now, at_ms):
+            decision = transition(program, now, event, context)
+            yield Move(now, event, context, decision)
             shape = _shape(decision.snapshot)
             if shape not in seen:
                 seen.add(shape)
-                todo.append((decision.snapshot, event.at_ms, made + 1))
+                todo.append((decision.snapshot, context.at_ms, made + 1))
 
 
 def _shape(now: Snapshot) -> object:
@@ -234,73 +236,67 @@ def _shape(now: Snapshot) -> object:
     )
 
 
-def events(program: Program, now: Snapshot, at_ms: int) -> Iterator[Event]:
+def events(program: Program, now: Snapshot, at_ms: int) -> Iterator[tuple[Event, Context]]:
     """Every kind of event as it could come now: fitting, forged, early, late, without funds."""
     soon, late = at_ms + 1, max(at_ms, now.deadline_ms)
     gone = frozenset(grant_id(grant) for grant in program.grants.values())
     busy = tuple(Recorded(soon, "a.call", "called") for _ in range(2))
-    for event in (*_answers(now, soon), *_requests(now, soon, late)):
-        yield replace(event, ledger=LOTS)
-        yield replace(event, ledger={})
-        yield replace(event, ledger=LOTS, history=busy)
-        yield replace(event, ledger=LOTS, revoked=gone)
-    for event in _idle(now, soon):
-        yield replace(event, ledger=LOTS)
+    for event in (*_answers(now), *_requests(now)):
+        known = worker_context(at_ms=late if isinstance(event, TimePassed) else soon, ledger=LOTS)
+        yield event, known
+        yield event, replace(known, ledger={})
+        yield event, replace(known, history=busy)
+        yield event, replace(known, revoked=gone)
+    known = worker_context(at_ms=soon, ledger=LOTS)
+    for event in _idle(now):
+        yield event, known
+    yield KillRequested(), replace(known, under_way=False)
+    yield EffectDone(key=now.owed.key if now.owed else ""), replace(known, by_holder=False)
 
 
-def _answers(now: Snapshot, at_ms: int) -> Iterator[Event]:
+def _answers(now: Snapshot) -> Iterator[Event]:
     """What may come of an effect, or of the model."""
     key = now.owed.key if now.owed else ""
     if not now.owed and not now.awaits:
-        yield EffectDone(at_ms=at_ms, key=key, by_holder=True)
+        yield EffectDone(key=key)
         return
+    named: Any = {"run": now.run, "program": now.program, "key": now.awaits}
     for go in GOES:
         out = {"go": go}
-        if now.awaits:
-            yield AnswerArrived(
-                at_ms=at_ms, run=now.run, program=now.program, key=now.awaits, out=out, vouched=True
-            )
-        else:
-            yield EffectDone(at_ms=at_ms, key=key, out=out, by_holder=True)
-    yield AnswerArrived(
-        at_ms=at_ms, run=now.run, program=now.program, key=now.awaits, code=NO, vouched=True
-    )
-    yield EffectFailed(at_ms=at_ms, key=key, code=NO, text="no", by_holder=True)
-    yield EffectFailed(at_ms=at_ms, key=key, code=NO, text="no", retry=True, by_holder=True)
-    yield ProposalReceived(
-        at_ms=at_ms, key=key, raw=b'{"tool": "a.call", "args": {}}', by_holder=True
-    )
-    yield ProposalReceived(at_ms=at_ms, key=key, raw=b"no", by_holder=True)
+        yield AnswerArrived(**named, out=out) if now.awaits else EffectDone(key=key, out=out)
+    yield AnswerArrived(**named, code=NO)
+    yield EffectFailed(key=key, code=NO, text="no")
+    yield EffectFailed(key=key, code=NO, text="no", retry=True)
+    yield ProposalReceived(key=key, raw=b'{"tool": "a.call", "args": {}}')
+    yield ProposalReceived(key=key, raw=b"no")
 
 
-def _requests(now: Snapshot, soon: int, late: int) -> Iterator[Event]:
+def _requests(now: Snapshot) -> Iterator[Event]:
     """What may begin something."""
-    yield TimePassed(at_ms=late)
-    yield ResumeRequested(at_ms=soon, program=now.program)
-    yield StepRequested(at_ms=soon, program=now.program)
-    yield Approved(at_ms=soon, hold=hold_id(now))
-    yield RunStarted(at_ms=soon)
+    yield TimePassed()
+    yield ResumeRequested(program=now.program)
+    yield StepRequested(program=now.program)
+    yield Approved(hold=hold_id(now))
+    yield RunStarted()
 
 
-def _idle(now: Snapshot, at_ms: int) -> Iterator[Event]:
+def _idle(now: Snapshot) -> Iterator[Event]:
     """What begins nothing, and what is forged."""
     key, other = now.owed.key if now.owed else "", "0" * 64
-    yield EffectDone(at_ms=at_ms, key=key, by_holder=False)
-    yield EffectUnknown(at_ms=at_ms, key=key, code=NO, text="no", by_holder=True)
-    yield EffectWaiting(at_ms=at_ms, key=key, by_holder=True)
-    yield AnswerArrived(at_ms=at_ms, run=now.run, program=now.program, key="", vouched=True)
-    yield ProposalReceived(at_ms=at_ms, key=other, raw=b"no", by_holder=True)
-    yield EffectFailed(at_ms=at_ms, key=other, code=NO, text="no", by_holder=True)
-    yield ResumeRequested(at_ms=at_ms, program=other)
-    yield StepRequested(at_ms=at_ms, program=other)
-    yield DeliveryReceived(at_ms=at_ms, program=now.program)
-    yield TimePassed(at_ms=at_ms)
-    for under_way in (True, False):
-        yield KillRequested(at_ms=at_ms, under_way=under_way)
-    yield Declined(at_ms=at_ms, hold=hold_id(now))
+    yield EffectUnknown(key=key, code=NO, text="no")
+    yield EffectWaiting(key=key)
+    yield AnswerArrived(run=now.run, program=now.program, key="")
+    yield ProposalReceived(key=other, raw=b"no")
+    yield EffectFailed(key=other, code=NO, text="no")
+    yield ResumeRequested(program=other)
+    yield StepRequested(program=other)
+    yield DeliveryReceived(program=now.program)
+    yield TimePassed()
+    yield KillRequested()
+    yield Declined(hold=hold_id(now))
     for kind in (PauseRequested, Approved, Declined, DamageFound, ForeignIntent):
-        yield kind(at_ms=at_ms)
-    yield ProgramRefused(at_ms=at_ms, found=other)
-    yield ErasureRequested(at_ms=at_ms, refs=(), reason="art17-1-a")
-    yield ErasureDone(at_ms=at_ms, refs=(), reason="art17-1-a", destroyed={})
-    yield ErasureRefused(at_ms=at_ms, refs=(), reason="art17-1-a", ground="art17-3-b", until_ms=9)
+        yield kind()
+    yield ProgramRefused(found=other)
+    yield ErasureRequested(refs=(), reason="art17-1-a")
+    yield ErasureDone(refs=(), reason="art17-1-a", destroyed={})
+    yield ErasureRefused(refs=(), reason="art17-1-a", ground="art17-3-b", until_ms=9)

@@ -1,4 +1,5 @@
-"""What a run waits for: answers from elsewhere, which work once, and times that run out."""
+"""What a run waits for: answers from nanovm_core.core.fsm import transition
+from elsewhere, which work once, and times that run out."""
 
 import pytest
 
@@ -6,16 +7,18 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.events import (
     AnswerArrived,
+    Context,
     EffectDone,
     EffectFailed,
     EffectUnknown,
     EffectWaiting,
     Event,
 )
+from nanovm_core.core.fsm import transition
 from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.messages import Reservation
 from nanovm_core.core.warrants import authorize, binding
-from tests.core.kit.builders import RUN, Play, code, told
+from tests.core.kit.builders import RUN, Play, code
 from tests.core.kit.deployment import DEPLOY, Deployment
 
 WINDOW_MS, DEPLOY_MS = 1_800_000, 120_000
@@ -88,7 +91,7 @@ def test_an_answer_to_something_else_is_refused(
     named = {"run": RUN, "program": run.program.hash, "key": run.now.awaits, **wrong}
     before = run.now
     for said in ("", "OPS-001"):
-        event = AnswerArrived(at_ms=run.tick(), code=said, text=said, **named, vouched=True)  # type: ignore[arg-type]
+        event = AnswerArrived(code=said, text=said, **named)  # type: ignore[arg-type]
         decision = run.feed(event)
         assert (code(decision), decision.effects, run.now) == (expected, (), before)
 
@@ -96,9 +99,7 @@ def test_an_answer_to_something_else_is_refused(
 def test_no_answer_is_taken_under_the_empty_key() -> None:
     for run in (Deployment(), Deployment().to_build(), Deployment().to_plan(), under_way()):
         before = run.now
-        event = AnswerArrived(
-            at_ms=run.tick(), run=RUN, program=run.program.hash, key="", vouched=True
-        )
+        event = AnswerArrived(run=RUN, program=run.program.hash, key="")
         assert code(run.feed(event)) == "FSM-015"
         assert run.now == before
 
@@ -183,8 +184,8 @@ def test_only_the_worker_on_an_effect_says_that_it_is_under_way() -> None:
     run = Deployment().to_deploy()
     before = run.now
     for key, holder, expected in ((run.key, False, "FSM-012"), (OTHER, True, "FSM-001")):
-        event = EffectWaiting(at_ms=run.tick(), key=key, by_holder=holder)
-        assert (code(run.feed(event)), run.now) == (expected, before)
+        event = EffectWaiting(key=key)
+        assert (code(run.feed(event, by_holder=holder)), run.now) == (expected, before)
 
 
 def test_a_model_is_never_under_way() -> None:
@@ -311,7 +312,7 @@ def test_nobody_but_a_person_answers_for_an_unknown_outcome(kind: type[Event]) -
     run.unknown()
     before = run.now
     said = {} if kind is EffectDone else {"code": "STR-001", "text": "no"}
-    event = told(kind, at_ms=run.tick(), key=key, **said)
+    event = kind(key=key, **said)  # type: ignore[call-arg]
     assert (code(run.feed(event)), run.now) == ("FSM-002", before)
 
 
@@ -332,9 +333,9 @@ def test_result_of_which_nothing_is_said_is_not_the_workers(
 ) -> None:
     """A runtime that forgets to say who brings a result takes none."""
     run = Play().to_charge()
-    event = kind(at_ms=run.tick(), key=run.key, **said)  # type: ignore[call-arg,arg-type]
-    before = run.now
-    assert (code(run.feed(event)), run.now) == ("FSM-012", before)
+    event = kind(key=run.key, **said)  # type: ignore[call-arg]
+    decision = transition(run.program, run.now, event, Context(at_ms=run.at_ms))
+    assert (code(decision), decision.snapshot) == ("FSM-012", run.now)
 
 
 def test_answer_that_nobody_vouches_for_is_not_taken() -> None:
@@ -344,5 +345,5 @@ def test_answer_that_nobody_vouches_for_is_not_taken() -> None:
     before = run.now
     named = {"run": RUN, "program": run.program.hash, "key": run.now.awaits}
     for said in ({"out": {"payment_status": "succeeded"}}, {"code": "STR-001", "text": "no"}):
-        event = AnswerArrived(at_ms=run.tick(), **named, **said)  # type: ignore[arg-type]
-        assert (code(run.feed(event)), run.now) == ("FSM-018", before)
+        event = AnswerArrived(**named, **said)  # type: ignore[arg-type]
+        assert (code(run.feed(event, vouched=False)), run.now) == ("FSM-018", before)

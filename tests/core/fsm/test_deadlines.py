@@ -3,7 +3,7 @@
 import pytest
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import TimePassed
+from nanovm_core.core.events import Context, TimePassed
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.fsm.results import backoff_ms
 from nanovm_core.core.messages import RunId
@@ -39,10 +39,11 @@ def test_nothing_happens_and_nothing_is_sealed_before_the_time_is_over(
 ) -> None:
     assert run.now.deadline_ms == run.at_ms + limit_ms
     for at_ms in (0, run.at_ms, run.now.deadline_ms - 1):
-        decision = transition(run.program, run.now, TimePassed(at_ms=at_ms))
+        decision = transition(run.program, run.now, TimePassed(), Context(at_ms=at_ms))
         assert (decision.snapshot, decision.drafts) == (run.now, ())
         assert (decision.effects, decision.budgets, decision.refusal) == ((), (), None)
-    over = transition(run.program, run.now, TimePassed(at_ms=run.now.deadline_ms))
+    over_at = Context(at_ms=run.now.deadline_ms)
+    over = transition(run.program, run.now, TimePassed(), over_at)
     assert over.drafts != ()
 
 

@@ -17,7 +17,7 @@ from nanovm_core.core.events import (
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.program import Program
 from nanovm_core.loading import load_policy, load_program
-from tests.core.kit.builders import POLICY, SOURCE, Play, code, proposal
+from tests.core.kit.builders import POLICY, SOURCE, Play, code, proposal, worker_context
 
 OTHERS: dict[str, Program] = {
     "another program": load_program(SOURCE + b"\n").under(load_policy(POLICY)),
@@ -36,11 +36,11 @@ def test_nothing_is_taken_under_another_program_or_policy(other: str) -> None:
     for play in (Play(), Play().to_propose(), Play().to_charge()):
         before, program = play.now, OTHERS[other]
         at_ms, key = play.tick(10**9), play.key
-        events: list[Event] = [kind(at_ms=at_ms) for kind in KINDS]
-        events.append(EffectDone(at_ms=at_ms, key=key, out={"size_bytes": 1}, by_holder=True))
-        events.append(ProposalReceived(at_ms=at_ms, key=key, raw=proposal(), by_holder=True))
+        events: list[Event] = [kind() for kind in KINDS]
+        events.append(EffectDone(key=key, out={"size_bytes": 1}))
+        events.append(ProposalReceived(key=key, raw=proposal()))
         for event in events:
-            decision = transition(program, before, event)
+            decision = transition(program, before, event, worker_context(at_ms=at_ms))
             assert (code(decision), decision.snapshot) == ("PRG-011", before)
             assert (decision.effects, decision.budgets) == ((), ())
             assert [draft.kind for draft in decision.drafts] == ["refused"]
@@ -48,10 +48,11 @@ def test_nothing_is_taken_under_another_program_or_policy(other: str) -> None:
 
 def test_run_that_has_ended_erases_under_whatever_program() -> None:
     play = Play().to_end()
-    event = ErasureRequested(at_ms=play.tick(), refs=(), reason="art17-1-a")
+    event = ErasureRequested(refs=(), reason="art17-1-a")
     for program in OTHERS.values():
-        assert transition(program, play.now, event).refusal is None
-        assert transition(program, play.now, RunStarted(at_ms=1)).absorbed == "RunStarted"
+        assert transition(program, play.now, event, worker_context()).refusal is None
+        late = transition(program, play.now, RunStarted(), worker_context())
+        assert late.absorbed == "RunStarted"
 
 
 def test_narrowed_program_is_still_the_same() -> None:

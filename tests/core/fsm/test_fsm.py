@@ -6,6 +6,7 @@ import pytest
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import (
+    Context,
     DamageFound,
     DeliveryReceived,
     EffectDone,
@@ -195,9 +196,7 @@ def test_refused_proposal_under_the_key_of_the_charge_takes_back_nothing() -> No
 
 def done(play: Play, key: str, out: Mapping[str, Scalar], *secrets: Commitment) -> Decision:
     """A result as somebody would forge it."""
-    return play.feed(
-        EffectDone(at_ms=play.tick(), key=key, out=out, secrets=secrets, by_holder=True)
-    )
+    return play.feed(EffectDone(key=key, out=out, secrets=secrets), at_ms=play.tick())
 
 
 def test_result_under_a_foreign_or_old_key_is_refused() -> None:
@@ -284,7 +283,7 @@ def test_retry_takes_a_new_key_each_time_and_ends_after_the_last() -> None:
 def test_unknown_outcome_waits_for_a_person_and_keeps_key_and_money() -> None:
     play = Play().to_charge()
     key = play.key
-    play.feed(EffectUnknown(at_ms=play.tick(), key=key, code="STR-004", text="?", by_holder=True))
+    play.feed(EffectUnknown(key=key, code="STR-004", text="?"))
     assert (play.now.state, play.key) == (life.APPROVAL, key)
     assert Reservation("workspace/EUR", 128_450) in play.now.reserved
 
@@ -293,15 +292,15 @@ def test_unknown_outcome_waits_for_a_person_and_keeps_key_and_money() -> None:
 def test_nothing_but_a_person_leads_out_of_an_unknown_outcome(kind: type[Event]) -> None:
     play = Play().to_charge()
     key = play.key
-    unknown = EffectUnknown(at_ms=play.tick(), key=key, code="STR-004", text="?", by_holder=True)
+    unknown = EffectUnknown(key=key, code="STR-004", text="?")
     play.feed(unknown)
     before = play.now
     for event in (
-        kind(at_ms=play.tick()),
+        kind(),
         unknown,
-        ResumeRequested(at_ms=play.tick(), program=play.program.hash),
-        StepRequested(at_ms=play.tick(), program=play.program.hash),
-        KillRequested(at_ms=play.tick()),
+        ResumeRequested(program=play.program.hash),
+        StepRequested(program=play.program.hash),
+        KillRequested(),
     ):
         decision = play.feed(event)
         assert code(decision) in ("FSM-002", "FSM-009")
@@ -314,9 +313,9 @@ def test_nothing_but_a_person_leads_out_of_an_unknown_outcome(kind: type[Event])
 @pytest.mark.parametrize(
     "event",
     [
-        ResumeRequested(at_ms=1, program="0" * 64),
-        StepRequested(at_ms=1, program=""),
-        DeliveryReceived(at_ms=1, program="0" * 64),
+        ResumeRequested(program="0" * 64),
+        StepRequested(program=""),
+        DeliveryReceived(program="0" * 64),
     ],
 )
 def test_message_that_names_another_program_is_refused(event: Event) -> None:
@@ -329,14 +328,14 @@ def test_message_that_names_another_program_is_refused(event: Event) -> None:
 def test_foreign_program_and_told_damage_are_refused_and_change_nothing() -> None:
     play = Play().to_propose()
     before = play.now
-    assert code(play.feed(ProgramRefused(at_ms=1, found="0" * 64))) == "PRG-011"
-    assert code(play.feed(DamageFound(at_ms=1))) == "FSM-002"
+    assert code(play.feed(ProgramRefused(found="0" * 64), at_ms=1)) == "PRG-011"
+    assert code(play.feed(DamageFound(), at_ms=1)) == "FSM-002"
     assert play.now == before
 
 
 def test_delivery_for_a_run_that_owes_nothing_new_is_counted_only() -> None:
     play = Play().to_propose()
-    decision = play.feed(DeliveryReceived(at_ms=1, program=play.program.hash))
+    decision = play.feed(DeliveryReceived(program=play.program.hash), at_ms=1)
     assert (decision.absorbed, decision.drafts) == ("DeliveryReceived", ())
 
 
@@ -356,9 +355,9 @@ def test_damage_under_a_payment_releases_no_money() -> None:
 
 
 def test_erasure_waits_for_the_end_and_changes_no_state() -> None:
-    asked = ErasureRequested(at_ms=1, actor="visitor", refs=(ref(1),), reason="art17-1-a")
+    asked = ErasureRequested(refs=(ref(1),), reason="art17-1-a")
     gone = ErasureDone(
-        at_ms=2, refs=(ref(1),), reason="art17-1-a", destroyed={"keys": 1}, kept=("envelopes",)
+        refs=(ref(1),), reason="art17-1-a", destroyed={"keys": 1}, kept=("envelopes",)
     )
     live = Play().to_propose()
     assert code(live.feed(asked)) == "FSM-010"
@@ -371,7 +370,8 @@ def test_erasure_waits_for_the_end_and_changes_no_state() -> None:
 
 
 def test_replay_gives_the_same_value() -> None:
-    events = [RunStarted(at_ms=1), PauseRequested(at_ms=2), KillRequested(at_ms=3)]
+    kinds = (RunStarted, PauseRequested, KillRequested)
+    events = [(kind(), Context(at_ms=START_MS, under_way=False)) for kind in kinds]
     first = Play().now
     assert replay(program(), first, events) == replay(program(), first, events)
     assert replay(program(), first, events).state == life.KILLED
@@ -380,7 +380,7 @@ def test_replay_gives_the_same_value() -> None:
 def test_unknown_class_of_event_is_a_mistake_in_the_source() -> None:
     said = "a run takes an event of a kind .* in fsm.HANDLERS, not Event; nothing was decided"
     with pytest.raises(TypeError, match=said):
-        transition(program(), Play().now, Event(at_ms=1))
+        transition(program(), Play().now, Event(), Context(at_ms=START_MS))
 
 
 def test_money_that_is_not_there_suspends_and_resumes_when_it_is() -> None:
@@ -388,9 +388,9 @@ def test_money_that_is_not_there_suspends_and_resumes_when_it_is() -> None:
     play.ledger = {"workspace/EUR": 128_449}
     play.propose()
     assert play.now.state == life.EXHAUSTED
-    again = play.feed(ResumeRequested(at_ms=play.tick(), program=play.program.hash))
+    again = play.feed(ResumeRequested(program=play.program.hash))
     assert (again.effects, play.now.state) == ((), life.EXHAUSTED)
     play.ledger = {"workspace/EUR": 128_450}
-    play.feed(ResumeRequested(at_ms=play.tick(), program=play.program.hash))
+    play.feed(ResumeRequested(program=play.program.hash))
     assert play.now.owed is not None
     assert play.now.owed._replace(warrant=None).tool == PAY

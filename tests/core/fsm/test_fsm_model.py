@@ -1,7 +1,6 @@
 """One payment under random events, valid and hostile, against a small model of its own."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import settings
@@ -85,7 +84,7 @@ class Runs(RuleBasedStateMachine):
         self.keys = ["", "0" * 64]
         self.numbers = 1000
         self.now_ms = self.play.at_ms
-        self.submit(RunStarted(at_ms=self.now_ms))
+        self.submit(RunStarted())
         for _ in range(ahead):
             self.answer()
 
@@ -108,9 +107,7 @@ class Runs(RuleBasedStateMachine):
         facts = {name: self.facts.get(name, value) for name, value in out.items()}
         secrets = tuple(secret(slot, self.number()) for slot in personal)
         filled = {**facts, **{each.slot: each.ref for each in secrets}}
-        self.submit(
-            EffectDone(at_ms=self.now_ms, key=owed.key, out=filled, secrets=secrets, by_holder=True)
-        )
+        self.submit(EffectDone(key=owed.key, out=filled, secrets=secrets))
 
     @rule(raw=RAWS, data=st.data())
     def hostile_proposal(self, raw: bytes, data: st.DataObject) -> None:
@@ -122,33 +119,23 @@ class Runs(RuleBasedStateMachine):
     )
     def hostile_result(self, out: dict[str, Any], data: st.DataObject) -> None:
         secrets = (secret("staging", 1), secret("payee", 99))
-        event = EffectDone(
-            at_ms=self.now_ms, key=self.any_key(data), out=out, secrets=secrets, by_holder=True
-        )
+        event = EffectDone(key=self.any_key(data), out=out, secrets=secrets)
         self.submit(event)
 
     @rule(retry=st.booleans(), data=st.data())
     def failure(self, retry: bool, data: st.DataObject) -> None:
         key = self.any_key(data)
-        self.submit(
-            EffectFailed(
-                at_ms=self.now_ms, key=key, code="STR-001", text="no", retry=retry, by_holder=True
-            )
-        )
+        self.submit(EffectFailed(key=key, code="STR-001", text="no", retry=retry))
 
     @rule(data=st.data())
     def unknown(self, data: st.DataObject) -> None:
         key = self.any_key(data)
-        self.submit(
-            EffectUnknown(at_ms=self.now_ms, key=key, code="STR-004", text="?", by_holder=True)
-        )
+        self.submit(EffectUnknown(key=key, code="STR-004", text="?"))
 
     @rule(until=LEAPS, data=st.data())
     def under_way(self, until: int, data: st.DataObject) -> None:
         until_ms = self.now_ms + until if until else 0
-        event = EffectWaiting(
-            at_ms=self.now_ms, key=self.any_key(data), until_ms=until_ms, by_holder=True
-        )
+        event = EffectWaiting(key=self.any_key(data), until_ms=until_ms)
         self.submit(event)
 
     @rule(
@@ -160,60 +147,54 @@ class Runs(RuleBasedStateMachine):
         secrets = (secret("payment", self.number()),)
         out: dict[str, Scalar] = {"payment_status": "succeeded", "payment": secrets[0].ref}
         event = AnswerArrived(
-            at_ms=self.now_ms,
             run=run,
             program=program,
             key=key,
             out={} if no else out,
             secrets=() if no else secrets,
             code="STR-001" if no else "",
-            vouched=True,
         )
         self.submit(event)
 
     @rule()
     def tick(self) -> None:
-        self.submit(TimePassed(at_ms=self.now_ms))
+        self.submit(TimePassed())
 
     @rule(kind=st.sampled_from([RunStarted, PauseRequested, Declined, DamageFound, ForeignIntent]))
     def plain_request(self, kind: type[Event]) -> None:
-        self.submit(kind(at_ms=self.now_ms))
+        self.submit(kind())
 
     @rule()
     def approval(self) -> None:
         self.people += 1
-        self.submit(Approved(at_ms=self.now_ms))
+        self.submit(Approved())
 
     @rule(kind=st.sampled_from([ResumeRequested, StepRequested, DeliveryReceived]), program=HASHES)
     def named_request(self, kind: type[ResumeRequested], program: str) -> None:
-        self.submit(kind(at_ms=self.now_ms, program=program))
+        self.submit(kind(program=program))
 
     @rule(under_way=st.booleans())
     def kill(self, under_way: bool) -> None:
-        self.submit(KillRequested(at_ms=self.now_ms, under_way=under_way))
+        self.submit(KillRequested(), under_way=under_way)
 
     @rule(done=st.booleans())
     def erasure(self, done: bool) -> None:
         if done:
             gone = {"keys": 1}
-            event: Event = ErasureDone(
-                at_ms=self.now_ms, refs=(ref(1),), reason="art17-1-a", destroyed=gone
-            )
+            event: Event = ErasureDone(refs=(ref(1),), reason="art17-1-a", destroyed=gone)
         else:
-            event = ErasureRequested(at_ms=self.now_ms, refs=(ref(1),), reason="art17-1-a")
+            event = ErasureRequested(refs=(ref(1),), reason="art17-1-a")
         self.submit(event)
 
     @rule()
     def foreign_program(self) -> None:
-        self.submit(ProgramRefused(at_ms=self.now_ms, found="0" * 64))
+        self.submit(ProgramRefused(found="0" * 64))
 
     # --- the model ----------------------------------------------------------------------------
 
     def proposed(self, raw: bytes, key: str) -> None:
         commitment = secret("proposal", self.number())
-        self.submit(
-            ProposalReceived(at_ms=self.now_ms, raw=raw, secret=commitment, key=key, by_holder=True)
-        )
+        self.submit(ProposalReceived(raw=raw, secret=commitment, key=key))
 
     def number(self) -> int:
         self.numbers += 1
@@ -222,12 +203,12 @@ class Runs(RuleBasedStateMachine):
     def any_key(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from([*self.keys, self.play.key]))
 
-    def submit(self, event: Event) -> None:
+    def submit(self, event: Event, **known: bool) -> None:
         """Feed one event, and hold its decision to the model."""
         self.now_ms += 1
         before, left = self.play.now, self.funds - self.reserved - self.spent
         self.play.ledger = {"workspace/EUR": left}
-        decision = self.play.feed(replace(event, at_ms=self.now_ms))
+        decision = self.play.feed(event, at_ms=self.now_ms, **known)
         after = decision.snapshot
         assert decision.snapshot == (decision.drafts[-1].after if decision.drafts else before)
         self.check_move(before.state, type(event).__name__, after.state, decision)

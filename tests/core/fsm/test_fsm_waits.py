@@ -71,7 +71,7 @@ def test_every_hold_needs_an_approval_of_its_own() -> None:
 
 def test_decline_ends_the_run() -> None:
     play = held()
-    play.feed(Declined(at_ms=play.tick(), actor="operator"))
+    play.feed(Declined(), at_ms=play.tick(), actor="operator")
     assert (play.now.state, play.now.reason) == (
         life.FAILED,
         ("POL-022", "A person declined the held payment."),
@@ -88,7 +88,7 @@ def test_invoice_that_is_not_open_is_held_before_the_model_is_asked_and_for_good
     assert "model.propose" not in [draft.body.get("tool") for draft in play.drafts]
 
 
-@pytest.mark.parametrize("event", [Approved(at_ms=1), Declined(at_ms=1)])
+@pytest.mark.parametrize("event", [Approved(), Declined()])
 def test_nothing_is_approved_or_declined_where_nothing_waits(event: Event) -> None:
     for play in (Play(), Play().to_propose(), Play().to_charge()):
         before = play.now
@@ -96,13 +96,13 @@ def test_nothing_is_approved_or_declined_where_nothing_waits(event: Event) -> No
         assert play.now == before
 
 
-@pytest.mark.parametrize("event", [PauseRequested(at_ms=1), RunStarted(at_ms=1)])
+@pytest.mark.parametrize("event", [PauseRequested(), RunStarted()])
 def test_held_run_cannot_be_led_around_its_hold(event: Event) -> None:
     play = held()
     for each in (
         event,
-        ResumeRequested(at_ms=2, program=HASH),
-        StepRequested(at_ms=3, program=HASH),
+        ResumeRequested(program=HASH),
+        StepRequested(program=HASH),
     ):
         assert code(play.feed(each)) == "FSM-002"
     assert play.now.held_by == "over-limit"
@@ -111,7 +111,7 @@ def test_held_run_cannot_be_led_around_its_hold(event: Event) -> None:
 def test_approval_after_an_unknown_outcome_owes_the_same_key_again() -> None:
     play = Play().to_charge()
     key = play.key
-    play.feed(EffectUnknown(at_ms=play.tick(), key=key, code="STR-004", text="?", by_holder=True))
+    play.feed(EffectUnknown(key=key, code="STR-004", text="?"))
     decision = play.approve()
     assert [effect.key for effect in decision.effects] == [key]
     assert decision.budgets == ()
@@ -121,10 +121,8 @@ def test_approval_after_an_unknown_outcome_owes_the_same_key_again() -> None:
 
 def test_decline_after_an_unknown_outcome_keeps_the_money_reserved() -> None:
     play = Play().to_charge()
-    play.feed(
-        EffectUnknown(at_ms=play.tick(), key=play.key, code="STR-004", text="?", by_holder=True)
-    )
-    assert play.feed(Declined(at_ms=play.tick())).budgets == ()
+    play.feed(EffectUnknown(key=play.key, code="STR-004", text="?"), at_ms=play.tick())
+    assert play.feed(Declined()).budgets == ()
     assert play.now.state == life.FAILED
 
 
@@ -213,9 +211,7 @@ def test_answer_after_a_kill_is_absorbed() -> None:
     play.start()
     key = play.key
     play.kill(under_way=True)
-    decision = play.feed(
-        EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 1}, by_holder=True)
-    )
+    decision = play.feed(EffectDone(key=key, out={"size_bytes": 1}), at_ms=play.tick())
     assert (decision.absorbed, decision.effects) == ("EffectDoneFromWorker", ())
     assert decision.drafts[0].body["out"] == {"size_bytes": 1}
 
@@ -225,11 +221,9 @@ def test_forged_late_result_takes_no_place_from_the_workers_own_and_seals_nothin
     play.start()
     key = play.key
     play.kill(under_way=True)
-    forged = EffectDone(at_ms=play.tick(), key=key, out={"size_bytes": 9}, by_holder=False)
-    assert "out" not in play.feed(forged).drafts[0].body
-    own = EffectDone(
-        at_ms=play.tick(), key=key, out={"size_bytes": 1, "document": "x", "no": 1}, by_holder=True
-    )
+    forged = EffectDone(key=key, out={"size_bytes": 9})
+    assert "out" not in play.feed(forged, by_holder=False).drafts[0].body
+    own = EffectDone(key=key, out={"size_bytes": 1, "document": "x", "no": 1})
     assert play.feed(own).drafts[0].body["out"] == {"size_bytes": 1}
 
 
@@ -238,37 +232,35 @@ def test_result_that_no_holder_of_the_lease_says_is_refused(kind: type[Event]) -
     play = Play().to_charge()
     said = {} if kind is EffectDone else {"code": "STR-001", "text": "no"}
     before = play.now
-    decision = play.feed(kind(at_ms=play.tick(), key=play.key, by_holder=False, **said))  # type: ignore[call-arg,arg-type]
+    decision = play.feed(kind(key=play.key, **said), by_holder=False)  # type: ignore[call-arg]
     assert (code(decision), play.now) == ("FSM-012", before)
 
 
 def test_effect_that_no_intent_bears_is_refused_and_changes_nothing() -> None:
     play = Play().to_charge()
     before = play.now
-    assert code(play.feed(ForeignIntent(at_ms=play.tick()))) == "FSM-001"
+    assert code(play.feed(ForeignIntent())) == "FSM-001"
     assert play.now == before
 
 
 # --- absorption ------------------------------------------------------------------------------
 
 EVENTS: tuple[Event, ...] = (
-    RunStarted(at_ms=1),
-    EffectDone(at_ms=1, key="k", by_holder=True),
-    EffectFailed(at_ms=1, key="k", code="STR-001", text="no", retry=True, by_holder=True),
-    EffectUnknown(at_ms=1, key="k", code="STR-004", text="?", by_holder=True),
-    ProposalReceived(
-        at_ms=1, raw=proposal(), secret=secret("proposal", 9), key="k", by_holder=True
-    ),
-    PauseRequested(at_ms=1),
-    ResumeRequested(at_ms=1, program=HASH),
-    StepRequested(at_ms=1, program="0" * 64),
-    Approved(at_ms=1),
-    Declined(at_ms=1),
-    KillRequested(at_ms=1, under_way=False),
-    DeliveryReceived(at_ms=1, program="0" * 64),
-    DamageFound(at_ms=1),
-    ForeignIntent(at_ms=1),
-    ProgramRefused(at_ms=1, found="0" * 64),
+    RunStarted(),
+    EffectDone(key="k"),
+    EffectFailed(key="k", code="STR-001", text="no", retry=True),
+    EffectUnknown(key="k", code="STR-004", text="?"),
+    ProposalReceived(raw=proposal(), secret=secret("proposal", 9), key="k"),
+    PauseRequested(),
+    ResumeRequested(program=HASH),
+    StepRequested(program="0" * 64),
+    Approved(),
+    Declined(),
+    KillRequested(),
+    DeliveryReceived(program="0" * 64),
+    DamageFound(),
+    ForeignIntent(),
+    ProgramRefused(found="0" * 64),
 )
 
 

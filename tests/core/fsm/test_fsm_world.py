@@ -63,7 +63,7 @@ from tests.core.fsm.ledger_model import (
     World,
     refusal,
 )
-from tests.core.kit.builders import START_MS, Scene, told
+from tests.core.kit.builders import START_MS, Scene
 from tests.core.kit.chain import sealed
 
 RUNS = st.integers(0, len(AGENTS) - 1)
@@ -143,20 +143,20 @@ class Tills(RuleBasedStateMachine):
         run = self.places[number]
         now = run.scene.now
         if now.state == life.READY:
-            self.submit(run, RunStarted(at_ms=0))
+            self.submit(run, RunStarted())
         elif now.awaits:
             self.submit(run, self.arrival(run, run.answer()))
         elif run.asks and now.owed is not None:
             self.propose(run, wants(run.amount), now.owed.key, 300)
         elif now.owed is not None and now.state in (life.ACTIVE, life.PAUSED):
-            self.submit(run, told(EffectDone, at_ms=0, key=now.owed.key, out=run.answer()))
+            self.submit(run, EffectDone(key=now.owed.key, out=run.answer()))
         elif now.state == life.APPROVAL:
-            self.submit(run, Approved(at_ms=0))
+            self.submit(run, Approved())
         elif now.state == life.IDLE:
             self.at_ms += 2 * PAUSE_MS
-            self.submit(run, TimePassed(at_ms=0))
+            self.submit(run, TimePassed())
         elif now.state not in ENDED:
-            self.submit(run, ResumeRequested(at_ms=0, program=PROGRAM.hash))
+            self.submit(run, ResumeRequested(program=PROGRAM.hash))
 
     @rule(number=RUNS, kind=st.integers(0, 7), tokens=TOKENS, data=st.data())
     def proposal(self, number: int, kind: int, tokens: int, data: st.DataObject) -> None:
@@ -173,7 +173,7 @@ class Tills(RuleBasedStateMachine):
         run = self.places[number]
         out: dict[str, Scalar] = {"amount": True} if wrong else {"receipt": "r"}
         key = self.key(data, run)
-        self.submit(run, EffectDone(at_ms=0, key=key, out=out, by_holder=holder))
+        self.submit(run, EffectDone(key=key, out=out), by_holder=holder)
 
     @rule(
         number=RUNS,
@@ -184,44 +184,43 @@ class Tills(RuleBasedStateMachine):
     def failure(self, number: int, retry: bool, holder: bool, data: st.DataObject) -> None:
         run = self.places[number]
         key = self.key(data, run)
-        said = {"code": "EXT-1", "text": "no", "retry": retry, "by_holder": holder}
-        self.submit(run, told(EffectFailed, at_ms=0, key=key, **said))
+        event = EffectFailed(key=key, code="EXT-1", text="no", retry=retry)
+        self.submit(run, event, by_holder=holder)
 
     @rule(number=RUNS, data=st.data())
     def unknown(self, number: int, data: st.DataObject) -> None:
         run = self.places[number]
-        said = {"code": "EXT-4", "text": "?"}
-        self.submit(run, told(EffectUnknown, at_ms=0, key=self.key(data, run), **said))
+        self.submit(run, EffectUnknown(key=self.key(data, run), code="EXT-4", text="?"))
 
     @rule(number=RUNS, leap=LEAPS, then=st.sampled_from([None, EffectDone, EffectDone, TimePassed]))
     def interlude(self, number: int, leap: int, then: type[Event] | None) -> None:
         """A pause of some time, in which something may come, and on."""
         run = self.places[number]
-        self.submit(run, PauseRequested(at_ms=0))
+        self.submit(run, PauseRequested())
         self.at_ms += leap
         if then is TimePassed:
-            self.submit(run, TimePassed(at_ms=0))
+            self.submit(run, TimePassed())
         elif then is not None:
             self.work(number)
-        self.submit(run, ResumeRequested(at_ms=0, program=PROGRAM.hash))
-        self.submit(run, TimePassed(at_ms=0))
+        self.submit(run, ResumeRequested(program=PROGRAM.hash))
+        self.submit(run, TimePassed())
 
     @rule(number=RUNS, leap=LEAPS, retry=st.booleans())
     def later(self, number: int, leap: int, retry: bool) -> None:
         """An effect that is under way for some time, or is known to have failed for now."""
         run = self.places[number]
-        kind = EffectFailed if retry else EffectWaiting
-        said = {"code": "EXT-3", "text": "no", "retry": True} if retry else {}
-        self.submit(run, told(kind, at_ms=0, key=run.scene.key, **said))
+        key = run.scene.key
+        failed = EffectFailed(key=key, code="EXT-3", text="no", retry=True)
+        self.submit(run, failed if retry else EffectWaiting(key=key))
         self.at_ms += leap
-        self.submit(run, TimePassed(at_ms=0))
+        self.submit(run, TimePassed())
 
     @rule(number=RUNS, until=st.sampled_from([0, 1, 5_000, 10**9]), data=st.data())
     def under_way(self, number: int, until: int, data: st.DataObject) -> None:
         run = self.places[number]
         until_ms = self.at_ms + 1 + until if until else 0
         key = self.key(data, run)
-        self.submit(run, told(EffectWaiting, at_ms=0, key=key, until_ms=until_ms))
+        self.submit(run, EffectWaiting(key=key, until_ms=until_ms))
 
     @rule(
         number=RUNS,
@@ -244,14 +243,14 @@ class Tills(RuleBasedStateMachine):
     @rule(number=RUNS, program=HASHES, kind=st.sampled_from(REQUESTS))
     def request(self, number: int, program: str, kind: type[Event]) -> None:
         named = kind in (ResumeRequested, StepRequested, DeliveryReceived)
-        event = kind(at_ms=0, program=program) if named else kind(at_ms=0)  # type: ignore[call-arg]
+        event = kind(program=program) if named else kind()  # type: ignore[call-arg]
         self.submit(self.places[number], event)
 
     @rule(number=RUNS, under_way=st.booleans(), really=st.sampled_from([False] * 7 + [True]))
     def stop(self, number: int, under_way: bool, really: bool) -> None:
         run = self.places[number]
         if really or run.pays:
-            self.submit(run, KillRequested(at_ms=0, under_way=under_way))
+            self.submit(run, KillRequested(), under_way=under_way)
 
     # --- one event, and the model -------------------------------------------------------------
 
@@ -261,35 +260,37 @@ class Tills(RuleBasedStateMachine):
         return data.draw(st.sampled_from(self.keys)) if forged else run.scene.key
 
     def propose(self, run: Till, raw: bytes, key: str, tokens: int) -> None:
-        self.submit(run, told(ProposalReceived, at_ms=0, raw=raw, key=key, tokens=tokens))
+        self.submit(run, ProposalReceived(raw=raw, key=key, tokens=tokens))
 
     def arrival(self, run: Till, out: dict[str, Scalar]) -> AnswerArrived:
         now = run.scene.now
-        named = AnswerArrived(at_ms=0, run=now.run, program=now.program, key=now.awaits)
-        return replace(named, out=out, vouched=True)
+        return AnswerArrived(run=now.run, program=now.program, key=now.awaits, out=out)
 
-    def submit(self, run: Till, event: Event) -> None:
+    def submit(
+        self, run: Till, event: Event, *, by_holder: bool = True, under_way: bool = True
+    ) -> None:
         """Say what must come of the event, feed it, and see."""
         self.at_ms += 1
         scene, before = run.scene, run.scene.now
         run.clock.see(self.at_ms)
         left = self.accounts.left(before.agent)
-        world = World(self.at_ms, self.revoked, left, tuple(self.history))
+        world = World(self.at_ms, self.revoked, left, tuple(self.history), by_holder, under_way)
         expected = refusal(run, event, world)
         over = run.clock.is_over
         scene.ledger, scene.history = left, world.history
         scene.revoked = frozenset({GRANT}) if self.revoked else frozenset()
         asked = run.asks
-        decision = scene.feed(replace(event, at_ms=self.at_ms))
+        decision = scene.feed(event, at_ms=self.at_ms, by_holder=by_holder, under_way=under_way)
         self.accounts.book(before.agent, before.run, decision.budgets)
         refused = decision.refusal.code if decision.refusal else ""
         assert refused == expected or (expected == "out of turn" and refused)
         if before.state in ENDED:
-            self.check_absorbed(run, event, before, decision)
+            own = isinstance(event, EffectDone) and by_holder
+            self.check_absorbed(run, f"{type(event).__name__}{own}", before, decision)
             return
         if isinstance(event, TimePassed) and not refused:
             self.check_time(run, before, decision, over)
-        self.history += run.hear(before, replace(event, at_ms=self.at_ms), decision, asked)
+        self.history += run.hear(before, event, self.at_ms, decision, asked)
         intents = [draft for draft in decision.drafts if draft.kind == "intent"]
         for key in (str(draft.body["idempotency_key"]) for draft in intents):
             assert key not in self.keys, "a key is one attempt's of one run"
@@ -318,12 +319,10 @@ class Tills(RuleBasedStateMachine):
             assert decision.snapshot.held_by == "unknown-outcome"
             assert (decision.effects, decision.budgets) == ((), ())
 
-    def check_absorbed(self, run: Till, event: Event, before: Snapshot, decision: Decision) -> None:
+    def check_absorbed(self, run: Till, kind: str, before: Snapshot, decision: Decision) -> None:
         """What has ended has ended; what comes later is sealed once a kind."""
         assert (decision.effects, decision.budgets) == ((), ())
         assert decision.snapshot._replace(ignored=()) == before._replace(ignored=())
-        own = isinstance(event, EffectDone) and event.by_holder
-        kind = f"{type(event).__name__}{own}"
         assert [draft.kind for draft in decision.drafts] == ["ignored"] * (kind not in run.ignored)
         run.ignored.add(kind)
 
@@ -386,7 +385,8 @@ class Tills(RuleBasedStateMachine):
         for run in getattr(self, "runs", []):
             scene = run.scene
             check_chain(sealed(scene), run=scene.first.run)
-            assert replay(PROGRAM, scene.first, [event for event, _ in scene.heard]) == scene.now
+            events = [each[:2] for each in scene.heard]
+            assert replay(PROGRAM, scene.first, events) == scene.now
 
 
 TestTills = Tills.TestCase

@@ -9,7 +9,7 @@ from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.vm import Unknown
 from tests.core.fsm.test_two_payments import held_again, twice
-from tests.core.kit.builders import Play, proposal
+from tests.core.kit.builders import Play, proposal, worker_context
 from tests.core.kit.refund_desk import Run, Till
 
 OVER = 1_000_001
@@ -25,7 +25,7 @@ def held() -> Play:
 
 def refused(play: Play, event: Event) -> str:
     """The code with which an event is refused as it is; nothing has changed by it."""
-    decision = transition(play.program, play.now, event)
+    decision = transition(play.program, play.now, event, worker_context())
     assert decision.snapshot == play.now
     return decision.refusal.code if decision.refusal else ""
 
@@ -36,8 +36,8 @@ def test_decision_that_names_no_hold_or_another_is_refused(
 ) -> None:
     play = held()
     for hold in ("", "0" * 64, hold_id(play.now).upper()):
-        assert refused(play, kind(at_ms=play.tick(), hold=hold)) == "FSM-016"
-    named = transition(play.program, play.now, kind(at_ms=play.tick(), hold=hold_id(play.now)))
+        assert refused(play, kind(hold=hold)) == "FSM-016"
+    named = play.feed(kind(hold=hold_id(play.now)))
     assert named.refusal is None
 
 

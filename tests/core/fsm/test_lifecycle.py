@@ -122,8 +122,8 @@ def walked(start: tuple[str, str, str, bool], depth: int) -> Iterator[Move]:
 
 def check(move: Move) -> Triple | None:
     """Hold one event to everything that is so of every event."""
-    before, event, decision = move
-    after, triple = decision.snapshot, made(*move)
+    before, event, _, decision = move
+    after, triple = decision.snapshot, made(before, event, decision)
     if triple is not None:
         assert triple in ALL
         path = path_of(decision)
@@ -170,9 +170,9 @@ def test_long_runs_make_no_other_move_either(first: str) -> None:
 def test_histories_keep_to_the_table_and_their_values_come_back_from_bytes(file: object) -> None:
     scene, _ = replayed(read(file))  # type: ignore[arg-type]
     before = scene.first
-    for event, decision in scene.heard:
+    for event, context, decision in scene.heard:
         if before.state not in life.TERMINAL:
-            check(Move(before, event, decision))
+            check(Move(before, event, context, decision))
         before = decision.snapshot
         assert decode_snapshot(encode_snapshot(before)) == before
 
@@ -182,7 +182,7 @@ def test_drafts_of_a_decision_are_a_path_of_states(amount: int) -> None:
     play = Play(stepping=True).to_propose(amount_minor=amount)
     play.propose(proposal(amount_minor=amount))
     before = play.first
-    for _, decision in play.heard:
+    for *_, decision in play.heard:
         path = path_of(decision)
         assert (path[0], path[-1], "?" in path) == (before.state, decision.snapshot.state, False)
         before = decision.snapshot

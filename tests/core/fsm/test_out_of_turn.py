@@ -10,7 +10,7 @@ import pytest
 from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Scalar
-from tests.core.kit.builders import Play, proposal, ref
+from tests.core.kit.builders import Play, proposal, ref, worker_context
 
 ARGS = ("amount_minor", "currency", "payee", "memo")
 SLOT = "pages"  # the model never sees it
@@ -24,8 +24,8 @@ def told(slots: Mapping[str, Scalar], raw: bytes) -> Any:
     """What a run that holds these slots says of a proposal that nobody asked for."""
     play = Play()
     play.start()
-    event = ProposalReceived(at_ms=play.tick(), raw=raw)
-    return transition(play.program, play.now._replace(slots=slots), event).refusal
+    event = ProposalReceived(raw=raw)
+    return transition(play.program, play.now._replace(slots=slots), event, worker_context()).refusal
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import SIZE_BYTES_MAX
 from nanovm_core.core.envelope import encode_snapshot
 from nanovm_core.core.events import (
+    ACTOR_MAX,
     AnswerArrived,
+    Context,
     EffectDone,
     EffectFailed,
     EffectUnknown,
     EffectWaiting,
     Event,
-    PauseRequested,
     ProposalReceived,
 )
 from nanovm_core.core.fsm import begin, sealable
@@ -71,11 +72,10 @@ def long(count: int) -> Refund:
 @pytest.mark.parametrize("kind", [EffectFailed, EffectUnknown])
 def test_failure_is_taken_whatever_its_words(kind: type[Event], said: Any) -> None:
     run = started()
-    decision = fed(run, kind, key=run.key, code=said, text=said, actor=said)
+    decision = fed(run, kind, key=run.key, code=said, text=said)
     assert decision.refusal is None
     assert run.now.owed is None or run.now.state == life.APPROVAL
     assert 0 < len(str(body(decision)["rule"])) <= sealable.NAME_MAX
-    assert decision.drafts[0].actor in ("?", "runtime")
 
 
 @pytest.mark.parametrize("said", ODD)
@@ -111,7 +111,6 @@ MANY = tuple(Commitment("buyer", BUYER.ref, f"{n:064x}") for n in range(sealable
     [
         *({"outcome": odd} for odd in (HALF, "x" * 201, 5)),
         {"outcome": HALF, "out": {}, "secrets": ()},
-        *({"actor": odd} for odd in (HALF, "x" * 201, 5)),
         *({"out": odd} for odd in (5, [("amount_minor", 1)])),
         *({"secrets": odd} for odd in (5, "x", MANY, [("buyer", BUYER.ref, "c")])),
         *({"secrets": (Commitment("buyer", BUYER.ref, odd),)} for odd in ODD),
@@ -131,12 +130,11 @@ def test_answer_that_cannot_be_sealed_is_refused(fields: Any) -> None:
     assert run.now == before
 
 
-@pytest.mark.parametrize("actor", [HALF, "x" * 201, 5])
-def test_request_by_somebody_without_a_name_is_refused(actor: Any) -> None:
-    run = started()
-    decision = fed(run, PauseRequested, actor=actor)
-    assert (code(decision), decision.drafts[0].actor) == ("FSM-017", "?")
-    assert fed(run, PauseRequested, actor="x" * sealable.NAME_MAX).refusal is None
+@pytest.mark.parametrize("actor", [HALF, "x" * (ACTOR_MAX + 1), "a\nb"])
+def test_actor_that_cannot_be_sealed_makes_no_context(actor: str) -> None:
+    with pytest.raises(ValueError, match="an actor is a printable text"):
+        Context(at_ms=1, actor=actor)
+    assert Context(at_ms=1, actor="x" * ACTOR_MAX).actor
 
 
 @pytest.mark.parametrize("until", [HALF, 0.5, None])
@@ -205,7 +203,7 @@ def test_late_result_that_cannot_be_sealed_says_nothing() -> None:
     for out in (5, {"note": "x" * sealable.SLOTS_BYTES_MAX}, {"note": HALF}):
         run = Refund()
         run.now = ended.now
-        assert body(fed(run, EffectDone, key="k", out=out, actor=HALF)).get("out", {}) == {}
+        assert body(fed(run, EffectDone, key="k", out=out)).get("out", {}) == {}
 
 
 # --- in memory -------------------------------------------------------------------------------

@@ -5,9 +5,7 @@ from tests.core.kit.builders import Play, ref
 
 
 def test_refused_erasure_is_sealed_in_any_state_and_changes_none() -> None:
-    refused = ErasureRefused(
-        at_ms=1, refs=(ref(1),), reason="art17-1-a", ground="art17-3-b", until_ms=9
-    )
+    refused = ErasureRefused(refs=(ref(1),), reason="art17-1-a", ground="art17-3-b", until_ms=9)
     for play in (Play().to_propose(), Play().to_end()):
         before = play.now
         sealed = play.feed(refused).drafts[-1]

@@ -84,7 +84,7 @@ def test_its_hold_waits_for_a_person_who_may_lift_it() -> None:
     run = play(Engine(Outcome(("slow",), SLOW))).to_propose()
     run.propose()
     assert (run.now.state, run.now.held_by) == (life.APPROVAL, "slow")
-    run.feed(Approved(at_ms=run.tick()))
+    run.feed(Approved())
     assert (run.now.state, run.now.step) == (life.ACTIVE, "charge")
 
 

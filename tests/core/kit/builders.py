@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from nanovm_core.core.capabilities import Grant, constraints
 from nanovm_core.core.events import (
     AnswerArrived,
     Approved,
+    Context,
     Declined,
     EffectDone,
     EffectFailed,
@@ -99,10 +100,18 @@ def meant(now: Snapshot, event: Event) -> Event:
     return event
 
 
-def told(kind: type[Event], **fields: Any) -> Event:
-    """An event as the run's own worker tells it, or one who is vouched for, unless a field says."""
-    usual = {"by_holder": True} | ({"vouched": True} if kind is AnswerArrived else {})
-    return kind(**{**usual, **fields})
+CONTEXT = frozenset(field.name for field in fields(Context))
+
+
+def event_and_known(kind: type[Event], given: Mapping[str, Any]) -> tuple[Event, dict[str, Any]]:
+    """An event with those of the fields that are its own, and those that are the context's."""
+    known = {name: value for name, value in given.items() if name in CONTEXT}
+    return kind(**{name: given[name] for name in given.keys() - CONTEXT}), known
+
+
+def worker_context(**known: Any) -> Context:
+    """The context of what the run's own worker brings, or of an answer that is vouched for."""
+    return Context(**{"at_ms": START_MS, "by_holder": True, "vouched": True, **known})
 
 
 class Scene:
@@ -138,16 +147,23 @@ class Scene:
         self.first: Snapshot = first.snapshot
         self.now: Snapshot = first.snapshot
         self.drafts: list[Draft] = list(first.drafts)
-        self.heard: list[tuple[Event, Decision]] = []
+        self.heard: list[tuple[Event, Context, Decision]] = []
 
-    def feed(self, event: Event) -> Decision:
-        """Decide an event and take its decision as the run's new value."""
+    def feed(self, event: Event, *, after_ms: int = 10, **known: Any) -> Decision:
+        """Decide an event that comes ``after_ms`` later, and take its decision.
+
+        It comes from the run's own worker, and who answers is vouched for; ``known`` are fields
+        of the context that are otherwise.
+        """
         event = meant(self.now, event)
-        event = replace(event, ledger=self.ledger, history=self.history, revoked=self.revoked)
-        decision = transition(self.program, self.now, event)
+        usual = {"ledger": self.ledger, "history": self.history, "revoked": self.revoked}
+        if "at_ms" not in known:
+            known["at_ms"] = self.tick(after_ms)
+        context = worker_context(**{**usual, **known})
+        decision = transition(self.program, self.now, event, context)
         self.now = decision.snapshot
         self.drafts += decision.drafts
-        self.heard.append((event, decision))
+        self.heard.append((event, context, decision))
         return decision
 
     def tick(self, by_ms: int = 10) -> int:
@@ -167,36 +183,25 @@ class Scene:
 
     def start(self) -> Decision:
         """Start the run."""
-        return self.feed(RunStarted(at_ms=self.tick()))
+        return self.feed(RunStarted())
 
     def done(self, out: Mapping[str, Scalar] | None = None, *personal: str) -> Decision:
         """Answer the effect that is owed."""
         secrets = tuple(secret(slot, 100 + place) for place, slot in enumerate(personal))
         filled = {**(out or {}), **{each.slot: each.ref for each in secrets}}
-        return self.feed(
-            EffectDone(at_ms=self.tick(), key=self.key, out=filled, secrets=secrets, by_holder=True)
-        )
+        return self.feed(EffectDone(key=self.key, out=filled, secrets=secrets))
 
     def failed(self, said: str = "EXT-001", *, retry: bool = False) -> Decision:
         """Say that what is owed is known not to have happened."""
-        at_ms = self.tick()
-        return self.feed(
-            EffectFailed(
-                at_ms=at_ms, key=self.key, code=said, text="no", retry=retry, by_holder=True
-            )
-        )
+        return self.feed(EffectFailed(key=self.key, code=said, text="no", retry=retry))
 
     def unknown(self) -> Decision:
         """Say that nobody can tell what became of what is owed."""
-        return self.feed(
-            EffectUnknown(at_ms=self.tick(), key=self.key, code="EXT-004", text="?", by_holder=True)
-        )
+        return self.feed(EffectUnknown(key=self.key, code="EXT-004", text="?"))
 
     def under_way(self, until_ms: int = 0) -> Decision:
         """Say that the answer to what is owed comes later, from elsewhere."""
-        return self.feed(
-            EffectWaiting(at_ms=self.tick(), key=self.key, until_ms=until_ms, by_holder=True)
-        )
+        return self.feed(EffectWaiting(key=self.key, until_ms=until_ms))
 
     def arrives(
         self,
@@ -209,57 +214,52 @@ class Scene:
     ) -> Decision:
         """The awaited answer; keywords make it another one, ``said`` that of a failure."""
         event = AnswerArrived(
-            at_ms=self.tick(),
             run=run,
             program=program or self.program.hash,
             key=key or self.now.awaits,
             out=out or {},
             code=said,
             text="no" if said else "",
-            vouched=True,
         )
         return self.feed(event)
 
     def passes(self, by_ms: int) -> Decision:
         """Time passes."""
-        return self.feed(TimePassed(at_ms=self.tick(by_ms)))
+        return self.feed(TimePassed(), after_ms=by_ms)
 
     def pause(self) -> Decision:
         """Somebody holds the run still."""
-        return self.feed(PauseRequested(at_ms=self.tick()))
+        return self.feed(PauseRequested())
 
     def resume(self, by_ms: int = 10) -> Decision:
         """Somebody lets it go on."""
-        return self.feed(ResumeRequested(at_ms=self.tick(by_ms), program=self.program.hash))
+        return self.feed(ResumeRequested(program=self.program.hash), after_ms=by_ms)
 
     def step(self) -> Decision:
         """Somebody asks for one step."""
-        return self.feed(StepRequested(at_ms=self.tick(), program=self.program.hash))
+        return self.feed(StepRequested(program=self.program.hash))
 
     def approve(self, by_ms: int = 10) -> Decision:
         """A person lets it go on."""
-        return self.feed(Approved(at_ms=self.tick(by_ms), actor="operator"))
+        return self.feed(Approved(), after_ms=by_ms, actor="operator")
 
     def decline(self) -> Decision:
         """A person refuses what is held."""
-        return self.feed(Declined(at_ms=self.tick(), actor="operator"))
+        return self.feed(Declined(), actor="operator")
 
     def kill(self, *, under_way: bool = True) -> Decision:
         """Somebody stops the run."""
-        return self.feed(KillRequested(at_ms=self.tick(), under_way=under_way))
+        return self.feed(KillRequested(), under_way=under_way)
 
     def say(self, raw: bytes, *, key: str | None = None, tokens: int = 0) -> Decision:
         """Put bytes before the run, as the model's answer unless a key says otherwise."""
         event = ProposalReceived(
-            at_ms=self.tick(),
-            actor="model",
             raw=raw,
             secret=secret("proposal", 200 + len(self.drafts)),
             key=self.key if key is None else key,
             tokens=tokens,
-            by_holder=True,
         )
-        return self.feed(event)
+        return self.feed(event, actor="model")
 
 
 class Play(Scene):

@@ -279,13 +279,13 @@ def other_program(run: Deployment) -> None:
     """A resumption under another program than the run began under."""
     run.to_deploy()
     run.pause()
-    run.feed(ResumeRequested(at_ms=run.tick(), program="0" * 64))
+    run.feed(ResumeRequested(program="0" * 64))
 
 
 def started_twice(run: Deployment) -> None:
     """A run begins once."""
     run.to_build()
-    run.feed(RunStarted(at_ms=run.tick()))
+    run.feed(RunStarted())
 
 
 def foreign_slot(run: Deployment) -> None:
@@ -300,11 +300,7 @@ def old_key(run: Deployment) -> None:
     key = run.key
     run.failed("CI-001", retry=True)
     run.passes(2_000)
-    run.feed(
-        EffectDone(
-            at_ms=run.tick(), key=key, out={"artifact": "v1", "tests_failed": 0}, by_holder=True
-        )
-    )
+    run.feed(EffectDone(key=key, out={"artifact": "v1", "tests_failed": 0}), at_ms=run.tick())
 
 
 SCRIPTS: dict[str, Script] = {

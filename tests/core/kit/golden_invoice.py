@@ -126,25 +126,25 @@ def paused_stepped_killed_erased(play: Play) -> None:
     play.pause()
     play.kill()
     asked = {"refs": ERASED, "reason": "art17-1-a"}
-    play.feed(ErasureRequested(at_ms=play.tick(), actor="visitor", **asked))  # type: ignore[arg-type]
+    play.feed(ErasureRequested(**asked), at_ms=play.tick(), actor="visitor")  # type: ignore[arg-type]
     gone = {"destroyed": {"keys": 1}, "kept": ("envelopes",)}
-    play.feed(ErasureDone(at_ms=play.tick(), **asked, **gone))  # type: ignore[arg-type]
+    play.feed(ErasureDone(**asked, **gone))  # type: ignore[arg-type]
 
 
 def steps_skipped_and_forged(play: Play) -> None:
     """Results of later steps, foreign keys, wrong types, foreign programs: all refused."""
     play.start()
     succeeded = {"payment_status": "succeeded"}
-    play.feed(EffectDone(at_ms=play.tick(), key="0" * 64, out=succeeded, by_holder=True))
+    play.feed(EffectDone(key="0" * 64, out=succeeded))
     play.done(succeeded)
     play.done({"size_bytes": True})
     play.done({"size_bytes": 1})
     play.done({"staging": "Acme Tools Ltd"})
     play.start()
-    play.feed(ResumeRequested(at_ms=play.tick(), program="0" * 64))
-    play.feed(ProgramRefused(at_ms=play.tick(), found="0" * 64))
-    play.feed(ErasureRequested(at_ms=play.tick(), refs=ERASED, reason="art17-1-a"))
-    play.feed(DamageFound(at_ms=play.tick()))
+    play.feed(ResumeRequested(program="0" * 64))
+    play.feed(ProgramRefused(found="0" * 64))
+    play.feed(ErasureRequested(refs=ERASED, reason="art17-1-a"))
+    play.feed(DamageFound())
     play.kill()
 
 
@@ -162,8 +162,8 @@ def forged_result(play: Play) -> None:
     play.to_charge()
     secrets = (secret("payment", 9),)
     out = {"payment_status": "succeeded", "payment": ref(9)}
-    forged = EffectDone(at_ms=play.tick(), key=play.key, out=out, secrets=secrets, by_holder=False)
-    play.feed(forged)
+    forged = EffectDone(key=play.key, out=out, secrets=secrets)
+    play.feed(forged, by_holder=False)
 
 
 def other_amount(play: Play) -> None:

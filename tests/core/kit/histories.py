@@ -2,57 +2,70 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from types import MappingProxyType
 from typing import Any
 
 from nanovm_core.core import events
 from nanovm_core.core.envelope import encode_snapshot, snapshot_hash
-from nanovm_core.core.events import Event
+from nanovm_core.core.events import Context, Event
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.messages import Commitment, Decision, Recorded, RunId
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_policy, load_program
-from tests.core.kit.builders import ROOT, Scene
+from tests.core.kit.builders import ROOT, Scene, worker_context
 from tests.core.kit.chain import sealed
 
 FOLDER = ROOT / "tests/vectors"
 VERSION = "nanovm-history/1"
-USUAL = {"by_holder": True, "vouched": True}  # what a line says by saying nothing
+USUAL = worker_context(at_ms=-1)  # what a line says by saying nothing
 
-# --- events as JSON --------------------------------------------------------------------------
+# --- events and contexts as JSON -------------------------------------------------------------
 
 
 def said(event: Event) -> dict[str, Any]:
     """An event as a line of a history: its name, and every field that is not as usual."""
-    found: dict[str, Any] = {"event": type(event).__name__}
-    for field in fields(event):
-        value = getattr(event, field.name)
-        usual = field.default if field.default_factory is MISSING else field.default_factory()
-        usual = USUAL.get(field.name, usual)
-        if value != usual:
-            found[field.name] = _plain(value)
-    return found
+    usual = {
+        field.name: field.default if field.default_factory is MISSING else field.default_factory()
+        for field in fields(event)
+    }
+    return {"event": type(event).__name__, **_unusual(event, usual)}
+
+
+def known(context: Context) -> dict[str, Any]:
+    """A context as a line of a history: every field that is not as usual."""
+    return _unusual(context, {field.name: getattr(USUAL, field.name) for field in fields(context)})
+
+
+def _unusual(found: Event | Context, usual: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: getattr(found, name) for name in usual}
+    return {name: _plain(value) for name, value in given.items() if value != usual[name]}
 
 
 def heard(line: Mapping[str, Any]) -> Event:
     """The event that a line of a history says."""
     given = dict(line)
     kind: type[Event] = getattr(events, given.pop("event"))
-    given = {name: True for name in USUAL if name in kind.__dataclass_fields__} | given
     if "secret" in given:
         given["secret"] = Commitment(*given["secret"])
     if "raw" in given:
         given["raw"] = given["raw"].encode()
-    for name, read in (("secrets", Commitment), ("history", Recorded)):
-        if name in given:
-            given[name] = tuple(read(*each) for each in given[name])
+    if "secrets" in given:
+        given["secrets"] = tuple(Commitment(*each) for each in given["secrets"])
     for name in ("refs", "kept"):
         if name in given:
             given[name] = tuple(given[name])
-    if "revoked" in given:
-        given["revoked"] = frozenset(given["revoked"])
     return kind(**given)
+
+
+def known_of(line: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the context that a line of a history gives."""
+    history = tuple(Recorded(*each) for each in line.get("history", ()))
+    return {
+        **line,
+        "ledger": line.get("ledger", {}),
+        "history": history,
+        "revoked": frozenset(line.get("revoked", ())),
+    }
 
 
 def _plain(value: object) -> object:
@@ -114,7 +127,10 @@ def recorded(scene: Scene, given: Mapping[str, Any]) -> dict[str, Any]:
         "slots": {name: value for name, value in first.slots.items() if name not in refs},
         "secrets": [list(each) for each in scene.secrets],
     }
-    lines = [{"said": said(event), "comes_to": came_to(then)} for event, then in scene.heard]
+    lines = [
+        {"said": said(event), "context": known(context), "comes_to": came_to(then)}
+        for event, context, then in scene.heard
+    ]
     return {"v": VERSION, **given, "begun": begun, "events": lines, **_ends(scene)}
 
 
@@ -130,12 +146,10 @@ def replayed(history: Mapping[str, Any]) -> tuple[Scene, list[dict[str, Any]]]:
         agent=begun["agent"],
         run=RunId(begun["run"]),
     )
-    lines = []
-    for line in history["events"]:
-        event = heard(line["said"])
-        scene.ledger = MappingProxyType(dict(event.ledger))
-        scene.history, scene.revoked = event.history, event.revoked
-        lines.append(came_to(scene.feed(event)))
+    lines = [
+        came_to(scene.feed(heard(line["said"]), **known_of(line["context"])))
+        for line in history["events"]
+    ]
     return scene, lines
 
 

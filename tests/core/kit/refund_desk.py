@@ -100,14 +100,14 @@ class Run(ExecutionVM):
 
     def tell(self, kind: type[Event], **fields: Any) -> str:
         """Feed an event now; the code with which it was refused, or nothing."""
-        refusal = self.feed(meant(self.snapshot, kind(at_ms=self.clock(), **fields))).refusal
+        refusal = self.feed(meant(self.snapshot, kind(**fields))).refusal
         return refusal.code if refusal else ""
 
     def awaited(self, **fields: Any) -> AnswerArrived:
         """The answer that is awaited, as it comes in: nobody vouches for it yet."""
         now = self.snapshot
         named = {"run": now.run, "program": self.program.hash, "key": now.awaits}
-        return AnswerArrived(at_ms=self.clock(), **{**named, **fields})
+        return AnswerArrived(**{**named, **fields})
 
     def answered(self, **fields: Any) -> str:
         """Answer what is awaited; the code with which it was refused, or nothing."""

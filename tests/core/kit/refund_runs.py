@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from nanovm_core.core.events import (
@@ -38,7 +37,7 @@ from nanovm_core.core.messages import (
 )
 from nanovm_core.core.program import Program
 from nanovm_core.loading import load_program
-from tests.core.kit.builders import meant, told
+from tests.core.kit.builders import event_and_known, meant, worker_context
 
 RUN = RunId("a-refund")
 START_MS = 1_700_000_000_000
@@ -307,11 +306,15 @@ class Refund:
         return self.now.owed
 
     def feed(self, kind: type[Event], *, after_ms: int = 10, **fields: Any) -> Decision:
-        """Decide an event that comes ``after_ms`` later, and take what was decided."""
+        """Decide an event that comes ``after_ms`` later, and take what was decided.
+
+        ``fields`` are the event's, or the context's where that has a field of the name.
+        """
         self.at_ms += after_ms
-        event = meant(self.now, told(kind, at_ms=self.at_ms, **fields))
-        event = replace(event, ledger=self.funds, **self.runtime)
-        decision = transition(self.program, self.now, event)
+        event, known = event_and_known(kind, fields)
+        given = {"at_ms": self.at_ms, "ledger": self.funds, **self.runtime, **known}
+        context = worker_context(**given)
+        decision = transition(self.program, self.now, meant(self.now, event), context)
         if decision.drafts:
             assert decision.drafts[-1].after == decision.snapshot
         self.now = decision.snapshot

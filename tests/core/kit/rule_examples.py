@@ -42,9 +42,9 @@ from tests.core.kit.builders import (
     SOURCE,
     START_MS,
     Play,
+    event_and_known,
     program,
     proposal,
-    told,
 )
 from tests.core.values.test_envelope import CHAIN
 
@@ -64,7 +64,8 @@ def refused(decision: Decision) -> str:
 
 def fed(play: Play, kind: type[Event], **fields: Any) -> str:
     """The code that an event is refused with, or that it ends the run with."""
-    return refused(play.feed(told(kind, at_ms=play.tick(), **fields)))
+    event, known = event_and_known(kind, fields)
+    return refused(play.feed(event, **known))
 
 
 def raised(call: Callable[[], object]) -> str:
@@ -132,9 +133,7 @@ def stands(play: Play) -> str:
 
 def unknown() -> Play:
     play = Play().to_charge()
-    play.feed(
-        EffectUnknown(at_ms=play.tick(), key=play.key, code="STR-004", text="?", by_holder=True)
-    )
+    play.feed(EffectUnknown(key=play.key, code="STR-004", text="?"), at_ms=play.tick())
     return play
 
 
@@ -156,7 +155,7 @@ def waiting(limit: str, value: int) -> str:
 
 def late() -> str:
     play = Play().to_charge()
-    return refused(play.feed(TimePassed(at_ms=play.now.deadline_ms)))
+    return refused(play.feed(TimePassed(), at_ms=play.now.deadline_ms))
 
 
 def guard() -> str:
@@ -231,7 +230,7 @@ def unseen() -> str:
 
 def woken() -> str:
     play = Play()
-    event = DeliveryReceived(at_ms=START_MS, program=play.program.hash)
+    event = DeliveryReceived(program=play.program.hash)
     return {"DeliveryReceived": "FSM-011"}[play.feed(event).absorbed]
 
 
@@ -272,7 +271,7 @@ EXAMPLES: Mapping[str, Callable[[], str]] = {
     "PRG-011": lambda: fed(Play(), ProgramRefused, found=OTHER),
     "FSM-001": lambda: fed(Play().to_propose(), EffectDone, key=OTHER),
     "FSM-002": lambda: fed(Play(), Approved),
-    "FSM-003": lambda: str(Play().to_end().feed(RunStarted(at_ms=START_MS)).drafts[0].body["rule"]),
+    "FSM-003": lambda: str(Play().to_end().feed(RunStarted()).drafts[0].body["rule"]),
     "FSM-004": lambda: refused(Play().to_charge().propose()),
     "FSM-005": refused_thrice,
     "FSM-006": lambda: fed(Play().to_propose(), KillRequested),
@@ -284,7 +283,7 @@ EXAMPLES: Mapping[str, Callable[[], str]] = {
     "FSM-013": guard,
     "FSM-014": late,
     "FSM-018": unseen,
-    "FSM-017": lambda: fed(Play(), RunStarted, actor="x" * 300),
+    "FSM-017": lambda: fed(Play().to_charge(), EffectDone, key="", outcome="x" * 300),
     "FSM-016": lambda: fed(held(), Approved, hold=OTHER),
     "FSM-015": lambda: fed(
         Play().to_charge(), AnswerArrived, run=RUN, program=program().hash, key=OTHER

@@ -13,7 +13,7 @@ from nanovm_core.core.fsm import begin, quarantine, replay, transition
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import VerificationError
 from nanovm_core.vm import Done, ExecutionVM
-from tests.core.kit.builders import RUN, START_MS, Play, Scene, ref
+from tests.core.kit.builders import RUN, START_MS, Play, Scene, ref, worker_context
 from tests.core.kit.deployment import OPEN, Deployment, deploy, gate, rollback
 from tests.core.kit.golden_gate import SCRIPTS
 from tests.core.kit.golden_invoice import PLAYS
@@ -39,11 +39,11 @@ def test_whatever_comes_out_of_a_transition_is_frozen_to_its_last_field() -> Non
     seen = set()
     for scene in scenes():
         before = scene.first
-        for event, decision in scene.heard:
-            assert mutable(transition(scene.program, before, event)) == []
+        for event, context, decision in scene.heard:
+            assert mutable(transition(scene.program, before, event, context)) == []
             seen |= {draft.kind for draft in decision.drafts}
             before = decision.snapshot
-        events = [event for event, _ in scene.heard]
+        events = [(event, context) for event, context, _ in scene.heard]
         assert mutable(replay(scene.program, scene.first, events)) == []
         assert mutable(tuple(scene.drafts)) == []
     assert seen >= {"intent", "result", "refused", "failed", "suspended", "resumed", "terminal"}
@@ -82,7 +82,7 @@ def test_the_walk_sees_a_change_in_the_last_field() -> None:
 def values() -> list[tuple[str, object]]:
     """Every value of our own that a run, its decisions and its program are made of."""
     play = Play().to_charge()
-    found = [*parts(play.heard[-1][1], "decision"), *parts(play.program, "program")]
+    found = [*parts(play.heard[-1][2], "decision"), *parts(play.program, "program")]
     return [each for each in found if isinstance(each[1], tuple) or is_dataclass(each[1])]
 
 
@@ -160,12 +160,13 @@ def test_what_was_given_may_change_afterwards() -> None:
     assert now.slots["risk"] == 1
     out: dict[str, Scalar] = {"artifact": "v2", "tests_failed": 0}
     ledger = dict(OPEN)
-    begun = transition(program, now, RunStarted(at_ms=1, ledger=ledger))
+    begun = transition(program, now, RunStarted(), worker_context(ledger=ledger))
     key = begun.effects[0].key
     done = transition(
         program,
         begun.snapshot,
-        EffectDone(at_ms=2, key=key, out=out, ledger=ledger, by_holder=True),
+        EffectDone(key=key, out=out),
+        worker_context(ledger=ledger),
     )
     said = [encode_snapshot(draft.after) for draft in done.drafts], dict(done.drafts[0].body)
     out["artifact"] = "evil"
@@ -178,7 +179,7 @@ def test_what_was_given_may_change_afterwards() -> None:
 def test_what_an_erasure_was_told_may_change_afterwards() -> None:
     play = Play().to_end()
     destroyed = {"keys": 1}
-    gone = ErasureDone(at_ms=1, refs=(ref(1),), reason="art17-1-a", destroyed=destroyed)
+    gone = ErasureDone(refs=(ref(1),), reason="art17-1-a", destroyed=destroyed)
     (draft,) = play.feed(gone).drafts
     destroyed["keys"] = 0
     assert draft.body["out"] == {"destroyed": {"keys": 1}, "kept": ()}
@@ -234,11 +235,9 @@ def test_a_tool_that_changes_what_it_got_changes_nothing(healthy: bool) -> None:
         slots={"change": "c-17", "risk": 7, "frozen": False},
         now_ms=lambda: next(clock),
     )
-    vm.feed(RunStarted(at_ms=START_MS))
+    vm.feed(RunStarted())
     key = vm.run().awaits
-    vm.answer(
-        AnswerArrived(at_ms=next(clock), run=RUN, program=program.hash, key=key, vouched=True)
-    )
+    vm.answer(AnswerArrived(run=RUN, program=program.hash, key=key))
     ended = vm.run()
     vm.verify()
     assert ended.state == "terminated.completed"

@@ -143,10 +143,10 @@ def test_values_of_a_run_are_its_slots_its_call_and_what_is_proposed() -> None:
     """All three may name a currency; an unreadable proposal names none."""
     now = NOW._replace(slots=MappingProxyType({"currency": "EUR"}))
     called = now._replace(call=(TOOL, MappingProxyType({"currency": "USD"})))
-    good = ProposalReceived(at_ms=1, raw=call_of(currency="CHF"))
+    good = ProposalReceived(raw=call_of(currency="CHF"))
     assert set(values_of(called, good)) == {"EUR", "USD", "A-1", 4_500, "CHF"}
-    assert list(values_of(called, ProposalReceived(at_ms=1, raw=b"{"))) == ["EUR", "USD"]
-    assert list(values_of(now, EffectDone(at_ms=1, key="k"))) == ["EUR"]
+    assert list(values_of(called, ProposalReceived(raw=b"{"))) == ["EUR", "USD"]
+    assert list(values_of(now, EffectDone(key="k"))) == ["EUR"]
 
 
 # --- calls -----------------------------------------------------------------------------------
@@ -162,8 +162,8 @@ def decision(kind: str, *, refusal: Refusal | None = None, **body: object) -> De
 )
 def test_a_granted_call_is_recorded_by_what_was_sealed_of_it(kind: str, outcome: str) -> None:
     """Its intent, its result, its failure; whatever event told of it, an answer too."""
-    event = EffectFailed(at_ms=7, key="k", code="X", text="x")
-    found = list(calls_of(desk(), "ann", event, decision(kind, tool=TOOL)))
+    event = EffectFailed(key="k", code="X", text="x")
+    found = list(calls_of(desk(), "ann", event, 7, decision(kind, tool=TOOL)))
     assert found == [Recorded(7, TOOL, outcome, "ann")]
 
 
@@ -180,14 +180,16 @@ def test_a_granted_call_is_recorded_by_what_was_sealed_of_it(kind: str, outcome:
 )
 def test_what_is_no_granted_call_is_not_recorded(sealed: Decision) -> None:
     """Windows count the calls of the agent's rights, once each."""
-    assert list(calls_of(desk(), "ann", EffectDone(at_ms=7, key="k"), sealed)) == []
+    assert list(calls_of(desk(), "ann", EffectDone(key="k"), 7, sealed)) == []
 
 
 def test_a_refused_proposal_is_recorded_and_no_other_refusal() -> None:
     """It names no tool: what was proposed may be nonsense."""
     refusal = Refusal("CAP-001", "no", "")
     refused = decision("refused", refusal=refusal)
-    proposal: Event = ProposalReceived(at_ms=7, raw=b"{}")
-    assert list(calls_of(desk(), "ann", proposal, refused)) == [Recorded(7, "", "refused", "ann")]
-    assert list(calls_of(desk(), "ann", EffectDone(at_ms=7, key="k"), refused)) == []
-    assert list(calls_of(desk(), "ann", proposal, decision("result"))) == []
+    proposal: Event = ProposalReceived(raw=b"{}")
+    assert list(calls_of(desk(), "ann", proposal, 7, refused)) == [
+        Recorded(7, "", "refused", "ann")
+    ]
+    assert list(calls_of(desk(), "ann", EffectDone(key="k"), 7, refused)) == []
+    assert list(calls_of(desk(), "ann", proposal, 7, decision("result"))) == []

@@ -1,5 +1,7 @@
 """ExecutionVM: what it takes, from whom, and what is left when something breaks."""
 
+from dataclasses import fields
+
 import pytest
 
 from examples.refund_desk.desk import Clock, clerk
@@ -8,11 +10,13 @@ from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.envelope import ZERO, canonical_hash
 from nanovm_core.core.events import (
     Approved,
+    Context,
     EffectDone,
     EffectFailed,
     PauseRequested,
     RunStarted,
 )
+from nanovm_core.core.fsm import HANDLERS
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import CanonicalError, ProgramError
 from nanovm_core.ledger import Books
@@ -77,7 +81,7 @@ def test_a_result_is_taken_from_the_tool_and_from_nobody_else() -> None:
     run = held()
     key = run.owed.key
     assert run.tell(EffectDone, key=key, out={"receipt": "forged"}) == "FSM-012"
-    assert run.tell(EffectFailed, key=key, code="X", text="x", by_holder=True) == "FSM-012"
+    assert run.tell(EffectFailed, key=key, code="X", text="x") == "FSM-012"
     run.run()
     assert run.snapshot.slots["receipt"] == "re"
 
@@ -86,28 +90,42 @@ def test_an_answer_is_fed_by_nobody_and_taken_from_whom_the_caller_knows() -> No
     """Run, program and key are no secret: whoever names them has not shown who they are."""
     run = Run(Till(Waiting())).go()
     before = run.snapshot
-    for vouched in (False, True):
-        forged = run.feed(run.awaited(out={"receipt": "forged"}, vouched=vouched)).refusal
-        assert forged is not None
-        assert (forged.code, run.snapshot) == ("FSM-018", before)
+    forged = run.feed(run.awaited(out={"receipt": "forged"})).refusal
+    assert forged is not None
+    assert (forged.code, run.snapshot) == ("FSM-018", before)
     assert run.answered(out={"receipt": "re_1"}) == ""
     assert (run.stands, run.snapshot.slots["receipt"]) == ("completed issue", "re_1")
 
 
-def test_what_an_event_says_of_money_history_and_revocation_is_not_believed() -> None:
-    """The runtime fills these in, whoever made the event."""
+def test_no_event_has_a_field_that_only_the_runtime_may_fill() -> None:
+    """A forged event has nothing to lie with about time, money, history, rights or its sender."""
+    runtime = {field.name for field in fields(Context)}
+    assert runtime == {
+        *("at_ms", "actor", "by_holder", "vouched", "under_way"),
+        *("ledger", "history", "revoked"),
+    }
+    for kind in HANDLERS:
+        assert runtime.isdisjoint(field.name for field in fields(kind)), kind.__name__
+
+
+def test_context_that_says_nothing_grants_nothing() -> None:
+    context = Context(at_ms=1)
+    assert (context.by_holder, context.vouched, context.under_way) == (False, False, True)
+    assert (dict(context.ledger), context.history, context.revoked) == ({}, (), frozenset())
+
+
+def test_money_and_revocations_are_those_of_the_books() -> None:
     books = Books()
     program = desk_with(("max = 25_000", "max = 4_499"))
-    rich = {"ledger": {"workspace/EUR": 9_000, "global/EUR": 9_000, "agent/calls": 9}}
     run = Run(Till(), program, order="A-4", books=books).go()
-    assert run.tell(Approved, **rich) == ""
+    assert run.tell(Approved) == ""
     run.run()
     poor = Run(Till(), desk_with(("max = 25_000", "max = 1_999")), order="A-4").go()
-    assert poor.tell(Approved, **rich) == ""
+    assert poor.tell(Approved) == ""
     assert (run.stands, poor.stands) == ("completed issue", "budget_exhausted issue BUD-001")
     books.revoke(grant_id(program.grants[TOOL]))
     late = Run(Till(), program, order="A-4", books=books)
-    assert late.tell(RunStarted, revoked=frozenset()) == ""
+    assert late.tell(RunStarted) == ""
     assert late.run().step == "apologise"
     assert [body["rule"] for body in late.bodies() if body["kind"] == "refused"] == ["CAP-008"] * 2
 
@@ -210,23 +228,14 @@ def test_the_programs_own_tool_fails_with_an_answer_that_does_not_fit() -> None:
     assert [body["rule"] for body in failed] == ["FSM-007"]
 
 
-def test_fed_event_comes_no_earlier_than_the_clock_says() -> None:
-    run = Run(order="A-4").go()
-    now_ms = run.clock.at_ms
-    run.feed(Approved(at_ms=0, hold=run.hold))
-    assert now_ms < run.bodies()[-1]["at_ms"] <= run.clock.at_ms
-    run = Run()
-    run.feed(RunStarted(at_ms=2**45))
-    assert run.bodies()[-1]["at_ms"] == 2**45
-
-
 def test_what_cannot_be_sealed_changes_nothing() -> None:
     """Value, record and accounts are as they were: all of a decision is taken or none of it."""
     run = held()
     ledger = run.books.ledger(run.program, "desk", ["EUR"])
     before = (run.snapshot, run.envelopes, ledger, run.books.history)
-    with pytest.raises(CanonicalError):  # no clock says so: what is said of an event is bounded
-        run.feed(PauseRequested(at_ms=2**60))
+    run.clock.at_ms = 2**60  # no clock says so: what an event says is bounded
+    with pytest.raises(CanonicalError):
+        run.feed(PauseRequested())
     ledger = run.books.ledger(run.program, "desk", ["EUR"])
     assert (run.snapshot, run.envelopes, ledger, run.books.history) == before
     assert run.replayed() == run.envelopes

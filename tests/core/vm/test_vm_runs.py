@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from examples.refund_desk.desk import ORDERS, Orders
+from examples.refund_desk.desk import ORDERS, TICK_MS, Orders
 from examples.refund_desk.scenes import SCENES
 from nanovm_core.core.arguments import Constraint
 from nanovm_core.core.capabilities import Grant, grant_id
@@ -60,9 +60,10 @@ def test_a_retry_waits_for_its_time_and_has_a_key_of_its_own() -> None:
     """Not a millisecond earlier; money is reserved once."""
     run = Run(Till(Failed(code="BANK-2", text="Try later.", retry=True))).go()
     assert run.stands == "idle issue"
-    assert run.feed(TimePassed(at_ms=run.snapshot.deadline_ms - 1)).refusal is None
+    run.clock.at_ms = run.snapshot.deadline_ms - 1 - TICK_MS
+    assert run.feed(TimePassed()).refusal is None
     assert (run.run().state, len(run.till.asked)) == ("running.idle", 1)
-    run.feed(TimePassed(at_ms=run.snapshot.deadline_ms))
+    run.feed(TimePassed())
     assert run.run().step == "issue"
     assert run.stands == "completed issue"
     (_, first), (_, second) = run.till.asked
@@ -133,20 +134,20 @@ def test_a_grant_taken_back_stops_the_call_that_is_owed(of: str) -> None:
 
 
 def test_what_left_must_be_answered_before_a_run_is_stopped() -> None:
-    """Whatever the event says of it: the runtime knows which calls it made."""
+    """The runtime knows which calls it made."""
     run = Run(Till(OSError("the network")))
     run.tell(RunStarted)
     with pytest.raises(OSError, match="network"):
         run.run()
-    assert run.tell(KillRequested, under_way=False) == "FSM-009"
+    assert run.tell(KillRequested) == "FSM-009"
     waits = Run(Till(Waiting())).go()
-    assert waits.tell(KillRequested, under_way=False) == "FSM-009"
+    assert waits.tell(KillRequested) == "FSM-009"
 
 
 def test_what_has_not_left_does_not_keep_a_run_from_being_stopped() -> None:
     """A call that is authorized and was never made."""
     run = held()
-    assert run.tell(KillRequested, under_way=True) == ""
+    assert run.tell(KillRequested) == ""
     assert (run.stands, run.till.asked) == ("killed issue FSM-006", [])
     assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 25_000
 
@@ -283,7 +284,8 @@ def test_the_order_that_is_busy_is_looked_up_again() -> None:
     run = Run(orders=Orders(busy=2).look_up).go()
     for _ in range(2):
         assert run.stands == "idle look_up"
-        run.feed(TimePassed(at_ms=run.snapshot.deadline_ms))
+        run.clock.at_ms = run.snapshot.deadline_ms
+        run.feed(TimePassed())
         run.run()
     assert run.stands == "completed issue"
     assert Run(orders=Orders(busy=3).look_up).go().stands == "idle look_up"

@@ -11,7 +11,7 @@ import pytest
 
 from nanovm_core.core.canonical import encode
 from nanovm_core.core.envelope import decode_snapshot
-from nanovm_core.core.events import ProposalReceived
+from nanovm_core.core.events import Context, ProposalReceived
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Recorded
 from nanovm_core.loading import load_policy, load_program
@@ -72,19 +72,21 @@ def test_its_bundle_repeats_the_decision_and_the_guard_refuses_it(breached: Said
 
 
 def replayed(kept: dict[str, Any]) -> Any:
-    """Program, snapshot and event of a bundle, from nothing but the bundle."""
+    """Program, snapshot, event and context of a bundle, from nothing but the bundle."""
     program = load_program(kept["program"].encode()).under(load_policy(kept["policy"].encode()))
     assert (program.hash, program.policy.hash) == (kept["program_hash"], kept["policy_hash"])
     context = kept["context"]
     now = decode_snapshot(encode(context["snapshot"]))
     assert now.owed is not None
     event = ProposalReceived(
-        at_ms=kept["at_ms"],
-        actor="visitor",
         raw=bytes.fromhex(kept["proposal"]["hex"]),
         key=now.owed.key,
+    )
+    known = Context(
+        at_ms=kept["at_ms"],
+        actor="visitor",
         ledger=context["ledger"],
         history=tuple(Recorded(*each) for each in context["history"]),
         revoked=frozenset(context["revoked"]),
     )
-    return program, now, event
+    return program, now, event, known

@@ -72,7 +72,7 @@ def test_unknown_outcome_says_that_asking_again_cannot_pay_twice(visitor: Visito
     api.resume(run.id, "visitor")
     work = api.take(run.id)[1]
     assert work is not None
-    unknown = EffectUnknown(at_ms=now_ms(), key=work.effect.key, code="STR-004", text="Who knows?")
+    unknown = EffectUnknown(key=work.effect.key, code="STR-004", text="Who knows?")
     api.answer(work, unknown, (), "EffectUnknown")
     said = listed(visitor)
     assert "STR-004" in said

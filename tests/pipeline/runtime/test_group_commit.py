@@ -9,7 +9,6 @@ import pytest
 from django.db import connection
 
 from nanovm_core.core.events import RunStarted
-from pipeline.clock import now_ms
 from pipeline.entropy import uuid7
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, Run, Workspace
@@ -58,7 +57,7 @@ def test_nothing_is_written_of_a_run_that_changed_under_its_lock(house: House) -
 
     def changed(commit: Commit) -> None:
         held = commit.held[run.id]
-        decide.fed(commit, held, [RunStarted(at_ms=now_ms())])
+        decide.fed(commit, held, [RunStarted()])
         sql.change("UPDATE pipeline_run SET length = 7 WHERE id = %s", (sql.key(run.id),))
 
     with pytest.raises(RuntimeError, match="changed under its lock"):

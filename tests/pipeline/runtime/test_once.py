@@ -213,7 +213,7 @@ def test_lost_lease_stops_the_worker_that_lost_it(house: House) -> None:
     assert (theirs.holder != mine.holder, theirs.before) == (True, True)
     assert not leases.renew(str(run.id), mine.holder)
     leases.release(str(run.id), mine.holder)
-    late = api.answer(mine, EffectDone(at_ms=now_ms(), key=mine.effect.key), (), "late")
+    late = api.answer(mine, EffectDone(key=mine.effect.key), (), "late")
     assert late.decision.refusal is not None
     assert (late.decision.refusal.code, late.work) == ("FSM-012", None)
     assert Lease.objects.get(run=run).holder == theirs.holder
@@ -292,7 +292,7 @@ def test_answer_that_the_kernel_refuses_ends_the_run_instead_of_looping(
 def test_forged_result_is_refused_and_the_payment_still_made(house: House) -> None:
     run = to_charge(house)
     key = Outbox.objects.get(run=run, done_ms=None).key
-    forged = EffectDone(at_ms=now_ms(), key=key, out={"payment_status": "succeeded"})
+    forged = EffectDone(key=key, out={"payment_status": "succeeded"})
     for holder in ("", "somebody"):
         decision = api.submit(str(run.id), [forged], holder=holder)
         assert decision.refusal is not None
@@ -318,7 +318,7 @@ def test_unknown_outcome_that_is_declined_keeps_the_money_reserved(house: House)
     key = Outbox.objects.get(run=run, done_ms=None).key
     _, work = api.take(str(run.id))
     assert work is not None
-    unknown = EffectUnknown(at_ms=now_ms(), key=key, code="STR-004", text="?")
+    unknown = EffectUnknown(key=key, code="STR-004", text="?")
     api.submit(str(run.id), [unknown], holder=work.holder)
     ended = api.decline(str(run.id), "operator").snapshot
     assert (ended.state, ended.reason and ended.reason[0]) == (life.FAILED, "POL-023")

@@ -3,7 +3,7 @@
 import pytest
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import EffectWaiting
+from nanovm_core.core.events import AnswerArrived, EffectWaiting
 from pipeline.clock import now_ms
 from pipeline.errors import FailedForNowError
 from pipeline.models import Lease, Outbox, Run
@@ -128,7 +128,7 @@ def test_wait_for_an_answer_from_elsewhere_ends_in_time(
 ) -> None:
     def waits(work: Work) -> Answer:
         until_ms = now_ms() + 5_000
-        event = EffectWaiting(at_ms=now_ms(), key=work.effect.key, until_ms=until_ms)
+        event = EffectWaiting(key=work.effect.key, until_ms=until_ms)
         return Answer(event=event)
 
     monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, "vault.split": waits})
@@ -140,6 +140,29 @@ def test_wait_for_an_answer_from_elsewhere_ends_in_time(
     assert deliver(run).state == life.FAILED
     assert reason(run) == "FSM-014"
     assert not Outbox.objects.filter(run=run, done_ms=None).exists()
+
+
+def test_awaited_answer_counts_only_where_the_caller_vouches_for_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def waits(work: Work) -> Answer:
+        return Answer(event=EffectWaiting(key=work.effect.key))
+
+    monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, "vault.split": waits})
+    run = house.run()
+    answer = AnswerArrived(
+        run=str(run.id),
+        program=run.program_hash,
+        key=snapshot(run).awaits,
+        code="EXT-1",
+        text="no",
+    )
+    forged = api.submit(str(run.id), [answer], actor="attacker")
+    assert forged.refusal is not None
+    assert (forged.refusal.code, forged.snapshot.state) == ("FSM-018", life.WAITING)
+    taken = api.submit(str(run.id), [answer], actor="vault", vouched=True)
+    assert (taken.refusal, taken.snapshot.state) == (None, life.FAILED)
+    assert [body["actor"] for body in bodies(run)][-1] == "vault"
 
 
 def test_clock_of_a_suspended_run_stands_still(house: House, leap: Leap) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import ProposalReceived
+from nanovm_core.core.events import Context, ProposalReceived
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import Program
-from pipeline.clock import now_ms
+from pipeline import clock
 from pipeline.models import Outbox, Run
 from pipeline.reports import report
 from pipeline.runtime import api
@@ -150,15 +150,9 @@ def asked(house: House) -> tuple[Program, Snapshot, str]:
 def judged(program: Program, now: Snapshot, key: str, proposal: object) -> str:
     """The code that a proposal is refused with; empty where it is accepted."""
     raw = json.dumps(proposal).encode()
-    event = ProposalReceived(
-        at_ms=now_ms(),
-        actor="model",
-        raw=raw,
-        secret=secret("proposal"),
-        key=key,
-        ledger={"workspace/EUR": 10**9},
-    )
-    decision = transition(program, now, event)
+    event = ProposalReceived(raw=raw, secret=secret("proposal"), key=key)
+    context = Context(at_ms=clock.now_ms(), ledger={"workspace/EUR": 10**9})
+    decision = transition(program, now, event, context)
     charged = [effect for effect in decision.effects if effect.tool != "model.propose"]
     assert bool(charged) == (decision.refusal is None)
     return decision.refusal.code if decision.refusal else ""

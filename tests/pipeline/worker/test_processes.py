@@ -198,7 +198,7 @@ def test_commits_that_need_the_global_accounts_in_opposite_orders_wait_in_no_cir
 
 def ledger_of(run: Run) -> tuple[Program, Snapshot, Event]:
     """What the accounts that bear on a run are found by."""
-    return programs.program_of(run), snapshot(run), Event(at_ms=0)
+    return programs.program_of(run), snapshot(run), Event()
 
 
 def started(house: House, count: int) -> dict[str, str]:

@@ -283,7 +283,7 @@ def test_run_that_is_stopped_while_it_waits_owes_nothing_any_more(
     house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
 ) -> None:
     def waits(work: Work) -> Answer:
-        return Answer(event=EffectWaiting(at_ms=now_ms(), key=work.effect.key))
+        return Answer(event=EffectWaiting(key=work.effect.key))
 
     with_adapter(monkeypatch, "vault.split", waits)
     run = house.run()

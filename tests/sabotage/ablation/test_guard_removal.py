@@ -16,6 +16,7 @@ from nanovm_core.core.capabilities import Grant
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import Event as KernelEvent
 from nanovm_core.core.fsm import commands, results, terminal
+from nanovm_core.core.fsm.drafts import Cause
 from nanovm_core.core.messages import Decision, Effect, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
@@ -122,9 +123,11 @@ class TestDoubleExec:
         shoot(run, "double_exec", redeliveries="3")
         program = programs.current()
 
-        def judged_again(_: Program, snapshot: Snapshot, event: KernelEvent) -> Decision:
+        def judged_again(
+            _: Program, snapshot: Snapshot, event: KernelEvent, cause: Cause
+        ) -> Decision:
             refused = snapshot._replace(ignored=())
-            return fsm._refused(program, refused, event, RefusedError("FSM-002", "no"))
+            return fsm._refused(program, refused, event, cause, RefusedError("FSM-002", "no"))
 
         monkeypatch.setattr(terminal, "absorbed", judged_again)
         attack = shoot(run, "double_exec", redeliveries="3")

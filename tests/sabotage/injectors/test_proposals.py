@@ -19,7 +19,7 @@ from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Decision, Scalar
 from pipeline.models import AdapterCall, Run
 from sabotage.models import Attack
-from tests.core.kit.builders import LEDGER, Play, proposal, secret
+from tests.core.kit.builders import LEDGER, Play, proposal, secret, worker_context
 from tests.dashboard.visitor import Visitor
 from tests.sabotage.injectors.proposals import (
     ATTACKS,
@@ -61,16 +61,15 @@ def watched() -> Iterator[None]:
 def judged(play: Play, raw: bytes) -> tuple[str, int]:
     """Put the bytes before the run, hold the answer to the oracle; returns it, and its CPU µs."""
     event = ProposalReceived(
-        at_ms=play.at_ms,
-        actor="model",
         raw=raw,
         secret=secret("proposal", 500),
         key=play.key,
-        ledger=LEDGER if play.now.slots["currency"] == "EUR" else ALL,
     )
+    ledger = LEDGER if play.now.slots["currency"] == "EUR" else ALL
+    context = worker_context(at_ms=play.at_ms, actor="model", ledger=ledger)
     gc.disable()  # what the tests themselves hold is not swept on this call's account
     began = time.thread_time_ns()
-    decision = transition(play.program, play.now, event)
+    decision = transition(play.program, play.now, event, context)
     spent = (time.thread_time_ns() - began) // 1000
     gc.enable()
     hold(play, raw, decision)
