@@ -1,34 +1,19 @@
 """Where a program contradicts itself: names, types, authority, and the graph of its steps."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
-from nanovm_core.core.budget import Budget, Limits
 from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Tool
 from nanovm_core.core.contexts import Surroundings, misread, unfit
 from nanovm_core.core.messages import Scalar
-from nanovm_core.core.policy import PolicyRule, Window
-from nanovm_core.core.program import COMPLETED, FAILED, MODEL, SLOT_TYPES, Program, Slot, Step
+from nanovm_core.core.policy import PolicyRule
+from nanovm_core.core.program import COMPLETED, FAILED, MODEL, SLOT_TYPES, Slot, Step
 from nanovm_core.loading import graph
 from nanovm_core.loading.graph import Misfit
 from nanovm_core.loading.places import Path
+from nanovm_core.loading.schema import Parts
 
 
-class Parts(NamedTuple):
-    """What a program is made of, as it was read and before anybody believes it."""
-
-    first: str
-    steps: Mapping[str, Step]
-    slots: Mapping[str, Slot]
-    tools: Mapping[str, Tool]
-    grants: Mapping[str, Grant]
-    limits: Limits
-    rules: tuple[PolicyRule, ...]
-    windows: tuple[Window, ...]
-    budgets: tuple[Budget, ...]
-
-
-def misfits(parts: Parts | Program) -> Iterator[Misfit]:
+def misfits(parts: Parts) -> Iterator[Misfit]:
     """Every contradiction; linear in the number of steps."""
     for tool in parts.tools.values():
         yield from _tool_misfits(tool, parts.slots)
@@ -79,7 +64,7 @@ def _money_misfits(tool: Tool, money: Money) -> Iterator[Misfit]:
             yield Misfit(("tools", tool.name, "money", key), text)
 
 
-def _grant_misfits(grant: Grant, parts: Parts | Program) -> Iterator[Misfit]:
+def _grant_misfits(grant: Grant, parts: Parts) -> Iterator[Misfit]:
     path, what = ("grants", grant.tool), f"the grant of {grant.tool}"
     tool = parts.tools.get(grant.tool)
     if tool is None:
@@ -149,7 +134,7 @@ def _listed(names: Mapping[str, object]) -> str:
 # --- one step --------------------------------------------------------------------------------
 
 
-def _step_misfits(step: Step, parts: Parts | Program, judged: frozenset[str]) -> Iterator[Misfit]:
+def _step_misfits(step: Step, parts: Parts, judged: frozenset[str]) -> Iterator[Misfit]:
     path, what = ("steps", step.name), f"step {step.name}"
     yield from _target_misfits(step, parts.steps)
     for key, names in (("fills", step.fills), ("drops", step.drops)):
@@ -220,7 +205,7 @@ def _call_misfits(step: Step, tool: Tool, slots: Mapping[str, Slot]) -> Iterator
 # --- conditions ------------------------------------------------------------------------------
 
 
-def _condition_misfits(parts: Parts | Program) -> Iterator[Misfit]:
+def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
     """Guards and rules that speak of what is not there, or of it as something else.
 
     While a type is itself at fault, nobody can say what fits it.
@@ -238,7 +223,7 @@ def _condition_misfits(parts: Parts | Program) -> Iterator[Misfit]:
             if branch.when and found:
                 path = ("steps", step.name, "next", place, "when")
                 text = f"step {step.name}: this guard does not fit: {found[0]}"
-                yield Misfit(path, text, "PRG-004", branch.when.text, found[1])
+                yield Misfit(path, text, "PRG-004", (branch.when.text, found[1]))
     yield from rule_misfits(parts.rules, around)
 
 
@@ -249,5 +234,5 @@ def rule_misfits(rules: tuple[PolicyRule, ...], around: Surroundings) -> Iterato
         if found.position is None:
             yield Misfit((*path, "tools"), text, "PRG-004")
         else:
-            inside = found.rule.when.text
-            yield Misfit((*path, "when"), text, "PRG-004", inside, found.position)
+            inside = found.rule.when.text, found.position
+            yield Misfit((*path, "when"), text, "PRG-004", inside)

@@ -16,15 +16,14 @@ MOVES_MAX = 64  # in one transition: each is sealed with the others, and costs s
 class Misfit(NamedTuple):
     """A contradiction in a program, and its place in the file.
 
-    ``path`` names a step or a grant by name, where the file has an index. ``offset`` is the
-    place in the condition ``inside``, where the fault lies in one.
+    ``path`` names a step or a grant by name, where the file has an index. ``inside`` is a
+    condition and the offset in it, where the fault is in one.
     """
 
     path: Path
     text: str
     code: str = "PRG-002"
-    inside: str | None = None
-    offset: int = 0
+    inside: tuple[str, int] | None = None
 
 
 class _Edge(NamedTuple):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.errors import ProgramError
-from nanovm_core.loading import SOURCE_BYTES_MAX, load_program, program_rows, strict_toml
-from nanovm_core.loading.policy_rows import DAYS_30_MS, RULES_MAX
+from nanovm_core.loading import SOURCE_BYTES_MAX, load_program, schema, strict_toml
+from nanovm_core.loading.schema import DAYS_30_MS, RULES_MAX
 from tests.core.kit.desk import DESK, changed, error_of
 
 LINE = re.compile(r"line (\d+), column (\d+): ")
@@ -137,9 +137,9 @@ def test_lines_that_end_as_on_windows_are_the_same_lines() -> None:
 @pytest.mark.parametrize(
     ("at", "row", "has", "most"),
     [
-        ("[tools.", 's{} = {{ type = "ref" }}\n', 6, program_rows.SLOTS_MAX),
-        ("[[grants]]", "[tools.t{}]\n", 4, program_rows.TOOLS_MAX),
-        ("[[grants]]", 'a{} = {{ type = "ref" }}\n', 1, program_rows.ARGS_MAX),
+        ("[tools.", 's{} = {{ type = "ref" }}\n', 6, schema.SLOTS_MAX),
+        ("[[grants]]", "[tools.t{}]\n", 4, schema.TOOLS_MAX),
+        ("[[grants]]", 'a{} = {{ type = "ref" }}\n', 1, schema.ARGS_MAX),
         (
             "[[windows]]",
             '[[rules]]\nid = "r{}"\nat = "admission"\noutcome = "deny"\nwhen = "true"\nwhy = "x"\n',

@@ -2,30 +2,24 @@
 
 from dataclasses import dataclass, fields
 from importlib import util
-from typing import Any
 
 import pytest
 
-from nanovm_core import loading
 from nanovm_core.core import program
 from nanovm_core.core.budget import Limits
 from nanovm_core.loading import load_program
-from tests.core.kit.desk import DESK, changed
+from nanovm_core.loading.schema import read
+from nanovm_core.loading.strict_toml import Sheet
+from tests.core.kit.desk import DESK
 
-ROWS = "nanovm_core.loading.program_rows"
+ROWS = "nanovm_core.loading.schema"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wider:
-    """The limits of a run, and one that is new."""
+    """A limit of a run, and a new one."""
 
     proposals_max: int = 0
-    warrant_ttl_ms: int = 900_000
-    calls_max: int = 16
-    steps_max: int = 1_000
-    tokens_max: int = 100_000
-    wall_ms_max: int = 86_400_000
-    money_minor_max: int = 0
     naps_max: int = 3
 
 
@@ -38,13 +32,13 @@ def test_each_limit_is_what_the_file_says(name: str) -> None:
     assert getattr(found, name) == 777
 
 
-def test_new_limit_is_read_from_the_file_with_no_word_said_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(loading, "Limits", Wider)
-    for line, naps in (("", 3), ("naps_max = 7", 7)):
-        found: Any = load_program(changed("[limits]", f"[limits]\n{line}").encode()).limits
-        assert (found.naps_max, found.proposals_max) == (naps, 2)
+@pytest.mark.parametrize(("line", "naps"), [("", 3), ("naps_max = 7", 7)])
+def test_a_new_field_is_read_by_its_type(line: str, naps: int) -> None:
+    source = f"[limits]\nproposals_max = 2\n{line}".encode()
+    sheet = Sheet(source, code="PRG-001", what="program", size_max=1_000)
+    found = read(Wider, sheet.root.row("limits", "limits"))
+    sheet.close()
+    assert (found.naps_max, found.proposals_max) == (naps, 2)
 
 
 def test_kind_of_step_without_keys_of_its_own_is_not_imported(

@@ -16,7 +16,7 @@ from nanovm_core.core.policy import (
 )
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import POLICY_BYTES_MAX, load_policy, load_program
-from nanovm_core.loading.policy_rows import (
+from nanovm_core.loading.schema import (
     BUDGETS_MAX,
     DAYS_30_MS,
     EXAMPLES_MAX,

@@ -12,7 +12,7 @@ from nanovm_core.core.program import COMPLETED, FAILED, Branch, Step
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import graph, load_program
 from nanovm_core.loading.graph import CYCLES_SHOWN_MAX, MOVES_MAX
-from nanovm_core.loading.program_rows import STEPS_MAX
+from nanovm_core.loading.schema import STEPS_MAX
 from tests.core.kit.desk import DESK, changed, error_of, place
 
 TELL = 'args = { text = "answer" }\nnext = "completed"'

@@ -1,0 +1,339 @@
+"""The schema of program and policy files: their tables, read into the core's dataclasses.
+
+A field's type says how its key is read (``_BY_TYPE``), and where that is not enough, its name.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cache, partial
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from nanovm_core.conditions import Condition
+from nanovm_core.core import budget, policy, program
+from nanovm_core.core.canonical import INTEGER_MAX
+from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
+from nanovm_core.core.messages import Scalar
+from nanovm_core.core.projection import MODES
+from nanovm_core.loading import readers as of
+from nanovm_core.loading.readers import CURRENCY, IDENTIFIER, NAME, SLOT_NAME, Reader
+from nanovm_core.loading.strict_toml import Row
+
+SLOTS_MAX, TOOLS_MAX, ARGS_MAX, GRANTS_MAX = 1_024, 256, 64, 256
+RULES_MAX, WINDOWS_MAX, BUDGETS_MAX, EXAMPLES_MAX = 256, 64, 64, 1_024
+STEPS_MAX, BRANCHES_MAX = 10_000, 64
+ATTEMPTS_MAX, PROPOSALS_MAX = 100, 1_000
+ARGUMENT_CHARS_MAX = 65_536  # a proposal is smaller
+WARRANT_TTL_MS_MAX = 86_400_000
+DAYS_30_MS = 2_592_000_000  # no window, time-out or back-off is longer
+TIMEOUT_MS, TOKENS = 300_000, 8_192  # of a step that names none
+
+T = TypeVar("T")
+_EFFECT, _MODEL, _PURE, _WAIT = program.EFFECT, program.MODEL, program.PURE, program.WAIT
+_OUTSIDE = ("on_error", "timeout_ms", "retry", "tool", "args")
+_KEYS_OF = {
+    _EFFECT: (*_OUTSIDE, "call", "fills", "drops"),
+    _MODEL: (*_OUTSIDE, "accepts", "tokens_max"),
+    _PURE: ("on_error", "authorizes"),
+    _WAIT: ("on_error", "timeout_ms", "fills"),
+}
+# A kind of step without keys here fails the import: KeyError.
+_KEYS = {kind: ("name", "kind", "next", *_KEYS_OF[kind]) for kind in program.KINDS}
+_BOUNDS = {
+    "ref": ("type",),
+    "string": ("type", "length_max", "one_of"),
+    "integer": ("type", "min", "max", "one_of"),
+    "boolean": ("type", "one_of"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """A program file as it was read, before it is checked."""
+
+    first: str
+    name: str
+    agent: str = ""
+    limits: budget.Limits
+    slots: Mapping[str, program.Slot]
+    tools: Mapping[str, Tool]
+    grants: Mapping[str, Grant]
+    steps: Mapping[str, program.Step]
+    rules: tuple[policy.PolicyRule, ...]
+    windows: tuple[policy.Window, ...]
+    budgets: tuple[budget.Budget, ...]
+    policy: str = ""  # the last field: until here the name is the module
+
+
+def read(
+    kind: Callable[..., T],
+    row: Row,
+    known: Collection[str] = (),
+    usual: Mapping[str, object] = MappingProxyType({}),
+    /,
+    **given: object,
+) -> T:
+    """A dataclass from a table: each field that is not ``given``, from the key of its name.
+
+    ``known`` are the keys that the table may have: those fields, unless it names others.
+    ``usual`` are other defaults than the dataclass has; MISSING is none.
+    """
+    readers = _readers(kind)
+    row.only(known or readers.keys() - given.keys())
+    values = dict(given)
+    for name in (name for name in readers if name not in given):
+        reader, default = readers[name]
+        default = usual.get(name, default)
+        absent = name not in row.table and default is not MISSING
+        values[name] = default if absent else reader(row, name, default)
+    return kind(**values)
+
+
+@cache
+def _readers(kind: Any) -> Mapping[str, tuple[Reader, object]]:
+    """How each field of a dataclass is read, and its default."""
+    by_name = {each.name: f"{kind.__name__}.{each.name}" for each in fields(kind) if each.init}
+    return {
+        each.name: (
+            _BY_NAME.get(by_name[each.name]) or _BY_NAME.get(each.name) or _BY_TYPE[each.type],
+            each.default,
+        )
+        for each in fields(kind)
+        if each.init
+    }
+
+
+def keys_of(kind: type) -> tuple[str, ...]:
+    """The keys of a dataclass's fields."""
+    return tuple(_readers(kind))
+
+
+def _named(row: Row, key: str, what: str) -> tuple[str, Row]:
+    """The name of a row, and the row as it is called by it."""
+    name = of.text(NAME)(row, key, MISSING)
+    return name, row._replace(what=f"{what} {name}" if name else row.what)
+
+
+# --- rules, windows, budgets, examples -------------------------------------------------------
+
+
+def _rule(row: Row) -> policy.PolicyRule:
+    """A rule of a program; a policy's has no level, and is soft."""
+    name, row = _named(row, "id", "rule")
+    soft = {"level": policy.SOFT} if row.sheet.what == "policy" else {}
+    keys = [key for key in keys_of(policy.PolicyRule) if key not in soft]
+    rule = read(policy.PolicyRule, row, keys, {"level": policy.HARD}, id=name, **soft)
+    if name == policy.UNKNOWN_OUTCOME:
+        row.fault("id", f"{name!r} is the runtime's own hold: choose another id")
+    if rule.approvable and rule.outcome != policy.HOLD:
+        row.fault("approvable", f"a person lifts a hold, and this rule says {rule.outcome}")
+    if "tools" in row.table and (rule.at == policy.ADMISSION or not rule.tools):
+        row.fault("tools", "names the tools that a rule at authorize is about, one or more")
+    return rule
+
+
+def _window(row: Row) -> policy.Window:
+    if row.table.get("counts") != policy.IN_A_ROW:
+        return read(policy.Window, row, (), {"within_ms": MISSING})
+    if "within_ms" in row.table:
+        why = "reads the end of the history, however long: leave it"
+        row.fault("within_ms", f"{policy.IN_A_ROW} {why}")
+    return read(policy.Window, row, keys_of(policy.Window), within_ms=0)
+
+
+def _budget(row: Row) -> budget.Budget:
+    found = read(budget.Budget, row)
+    if found.currency and found.unit != budget.MONEY:
+        row.fault("currency", f"only money has a currency, and this counts {found.unit}")
+    return found
+
+
+def _given(row: Row) -> Mapping[str, object]:
+    """What an example gives: texts, and tables of values."""
+    readers = dict.fromkeys(("slots", "proposal", "history", "workspace"), _VALUES)
+    readers |= dict.fromkeys(("tool", "agent"), of.text())
+    row.only(readers)
+    given = {key: readers[key](row, key, MISSING) for key in readers if key in row.table}
+    return MappingProxyType(given)
+
+
+def _values(row: Row) -> Mapping[str, Scalar]:
+    found = {name: of.scalar(row, name, None) for name in row.table}
+    return MappingProxyType({name: value for name, value in found.items() if value is not None})
+
+
+_VALUES = of.table(_values, "{}")
+
+
+# --- tools and grants ------------------------------------------------------------------------
+
+
+def _tool(row: Row) -> Tool:
+    return read(Tool, row, name=row.path[-1])
+
+
+def _argument(row: Row) -> ArgSpec:
+    return read(ArgSpec, row, _BOUNDS.get(str(row.table.get("type")), ()))
+
+
+def _slot_type(row: Row, key: str, default: object) -> str:
+    kind: str = of.text(among=program.SLOT_TYPES)(row, key, default)
+    return kind if kind in program.SLOT_TYPES else ""
+
+
+def _source(row: Row, key: str, _: object) -> Source:
+    """What a critical argument must equal: a slot, or ``{ constant = … }``."""
+    if not isinstance(row.table[key], Mapping):
+        return Source(slot=of.text(SLOT_NAME)(row, key, MISSING))
+    inner = row.row(key, f"{row.what}: critical {key}")
+    if "constant" not in inner.table:
+        inner.fault("constant", "say which: { constant = … }")
+    return read(Source, inner, ("constant",), slot="")
+
+
+def _money(row: Row) -> Money:
+    if ("currency" in row.table) == ("currency_is" in row.table):
+        row.fault("currency_is", "money needs either currency (an argument) or currency_is")
+    return read(Money, row)
+
+
+def _grant(row: Row) -> Grant:
+    tool, row = _named(row, "tool", "the grant of")
+    return read(Grant, row, ("tool", "where", "expires_ms"), tool=tool, narrowed_from=())
+
+
+# --- steps -----------------------------------------------------------------------------------
+
+
+def _step(row: Row) -> program.Step:
+    name, row = _named(row, "name", "step")
+    if name in (program.COMPLETED, program.FAILED):
+        row.fault("name", "this is where runs end: rename the step", "PRG-002")
+    kind = of.text(among=program.KINDS)(row, "kind", MISSING)
+    known = _step_keys(row, kind) if kind in _KEYS else tuple(row.table)
+    given: dict[str, object] = {key: 0 for key in ("timeout_ms", "tokens_max") if key not in known}
+    usual = {"timeout_ms": MISSING if kind == _WAIT else TIMEOUT_MS, "tokens_max": TOKENS}
+    return read(program.Step, row, known, usual, name=name, kind=kind, **given)
+
+
+def _step_keys(row: Row, kind: str) -> tuple[str, ...]:
+    """The keys of a step of this kind; a fault for each that it needs and lacks."""
+    if kind == _MODEL and "fills" in row.table:
+        row.fault("fills", "a model fills no slot: what it says stays a proposal", "PRG-002")
+    if kind != _PURE and "on_error" not in row.table:
+        why = 'no failure path: say where it leads when it fails, as in on_error = "failed"'
+        row.fault("on_error", why, "PRG-002")
+    if kind == _MODEL and "tool" not in row.table:
+        row.fault("tool", "say which tool asks the model", "PRG-002")
+    if kind == _EFFECT and ("tool" in row.table) == ("call" in row.table):
+        why = f"an effect has either a tool, or call = {program.AUTHORIZED!r}"
+        row.fault("call", why, "PRG-002")
+    return (*_KEYS[kind], "fills") if kind == _MODEL else _KEYS[kind]
+
+
+def _next(row: Row, key: str, _: object) -> tuple[program.Branch, ...]:
+    """Where a step leads: one target, or guarded ones of which the last has no guard."""
+    if not isinstance(row.table.get(key), list):
+        to = of.text(NAME)(row, key, MISSING)
+        return (program.Branch(to=to),) if to else ()
+    branches = list(row.rows(key, f"{row.what}: branch", BRANCHES_MAX))
+    for place, branch in enumerate(branches, 1):
+        if ("when" in branch.table) != (place < len(branches)):
+            why = "every branch but the last needs a `when`, and the last has none: it is the rest"
+            branch.fault("when", why, "PRG-002")
+    if not branches:
+        row.fault(key, "name at least one target")
+    return tuple(read(program.Branch, branch) for branch in branches)
+
+
+def _retry(row: Row) -> program.Retry:
+    retry = read(program.Retry, row)
+    if retry.backoff_ms > retry.backoff_max_ms:
+        why = f"it would wait {retry.backoff_ms} ms, and at most {retry.backoff_max_ms}"
+        row.fault("backoff_ms", f"{why}: raise backoff_max_ms", "PRG-002")
+    return retry
+
+
+# --- fields ----------------------------------------------------------------------------------
+
+_BY_TYPE: Mapping[Any, Reader] = {
+    bool: of.flag,
+    int: of.integer(1, INTEGER_MAX),
+    int | None: of.integer(-INTEGER_MAX, INTEGER_MAX),
+    str: of.text(NAME),
+    str | None: of.text(),
+    Scalar | None: of.scalar,
+    tuple[Scalar, ...] | None: of.scalars,
+    tuple[str, ...]: of.names,
+    frozenset[str]: lambda row, key, default: frozenset(of.names(row, key, default)),
+    Mapping[str, str]: of.each(of.text(NAME)),
+    Mapping[str, Source]: of.each(_source),
+    Mapping[str, object]: of.table(_given, "{}"),
+    Condition: of.condition,
+    Condition | None: of.condition,
+    Money | None: of.table(_money, "{}"),
+    program.Retry: of.table(_retry, "{}: retry"),
+    budget.Limits: of.table(partial(read, budget.Limits), "limits"),
+    tuple[program.Branch, ...]: _next,
+    Mapping[str, program.Slot]: of.tables(
+        partial(read, program.Slot), "slot {1}", SLOT_NAME, SLOTS_MAX
+    ),
+    Mapping[str, Tool]: of.tables(_tool, "tool {1}", NAME, TOOLS_MAX),
+    Mapping[str, ArgSpec]: of.tables(_argument, "{}: argument {}", IDENTIFIER, ARGS_MAX),
+    Mapping[str, Constraint]: of.tables(partial(read, Constraint), "{}: {}"),
+    Mapping[str, Grant]: of.rows(
+        *(_grant, "grant", GRANTS_MAX, "it is there twice: make one of both", "tool"),
+        keyed="the grant of {}",
+    ),
+    Mapping[str, program.Step]: of.rows(
+        *(_step, "step", STEPS_MAX, "another step has this name: rename one", "name"),
+        keyed="step {}",
+    ),
+    tuple[policy.PolicyRule, ...]: of.rows(
+        _rule, "rule", RULES_MAX, "another rule has the id {!r}: rename one", "id"
+    ),
+    tuple[policy.Window, ...]: of.rows(
+        _window, "window", WINDOWS_MAX, "another window is called {!r}: rename one", "name"
+    ),
+    tuple[policy.Example, ...]: of.rows(
+        *(partial(read, policy.Example), "example", EXAMPLES_MAX),
+        *("another example is called {!r}: rename one", "name"),
+    ),
+    tuple[budget.Budget, ...]: of.rows(
+        *(_budget, "budget", BUDGETS_MAX, "another budget has this scope, unit and currency"),
+        *("scope", "unit", "currency"),
+    ),
+}
+_DAYS_30, _FROM_0 = of.integer(1, DAYS_30_MS), of.integer(0, INTEGER_MAX)
+_BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
+    "type": _slot_type,
+    "model": of.text(among=MODES),
+    "call": of.text(among=(program.AUTHORIZED,)),
+    "level": of.text(among=policy.LEVELS),
+    "at": of.text(among=policy.STAGES),
+    "outcome": of.text(among=policy.OUTCOMES),
+    "expect": of.text(among=policy.OUTCOMES),
+    "counts": of.text(among=policy.COUNTS),
+    "unit": of.text(among=budget.UNITS),
+    "Budget.scope": of.text(among=budget.SCOPES),
+    "Window.scope": of.text(among=policy.WINDOW_SCOPES),
+    "why": of.text(),
+    "Example.name": of.text(),
+    "Window.name": of.text(IDENTIFIER),
+    "amount": of.text(IDENTIFIER),
+    "Money.currency": of.text(IDENTIFIER),
+    "currency_is": of.text(CURRENCY),
+    "Budget.currency": of.text(CURRENCY),
+    "Budget.max": _FROM_0,
+    "expires_ms": _FROM_0,
+    "money_minor_max": _FROM_0,
+    "proposals_max": of.integer(1, PROPOSALS_MAX),
+    "warrant_ttl_ms": of.integer(1, WARRANT_TTL_MS_MAX),
+    "wall_ms_max": _DAYS_30,
+    "within_ms": _DAYS_30,
+    "timeout_ms": _DAYS_30,
+    "backoff_ms": of.integer(0, DAYS_30_MS),
+    "backoff_max_ms": of.integer(0, DAYS_30_MS),
+    "attempts_max": of.integer(1, ATTEMPTS_MAX),
+    "length_max": of.integer(1, ARGUMENT_CHARS_MAX),
+}
