@@ -9,10 +9,13 @@ from typing import Final
 
 _FILES_MAX: Final = 32  # modules are still imported after this, one file at a time
 _PR_SET_PDEATHSIG: Final = 1
+# Two cannot be set; two Python ignores by itself, so that a write fails with an error instead.
+_KEPT: Final = {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}
 
 
 def confine(seconds: int, memory_bytes: int, parent: int) -> None:
     """Bound this process for good: time, memory, files; and let it die with its parent."""
+    _default_signals()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it died before the line above
@@ -22,6 +25,16 @@ def confine(seconds: int, memory_bytes: int, parent: int) -> None:
     _limit(resource.RLIMIT_NOFILE, _FILES_MAX)
     _limit(resource.RLIMIT_AS, memory_bytes)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+
+
+def _default_signals() -> None:
+    """Let every signal do what it does by default.
+
+    A process inherits what its parent ignores or blocks: a shell's background job ignores SIGINT.
+    """
+    for number in signal.valid_signals() - _KEPT:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _limit(what: int, value: int) -> None:
