@@ -1,6 +1,7 @@
 """Authority around a run: revocation, signed warrants, operator's policies, shared budgets."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -131,12 +132,10 @@ def test_a_revocation_is_not_undone_by_changing_the_database(
     assert [each.run for each in audit().damage][:1] == ["log"]
 
 
-def test_an_adapter_asks_the_log_as_it_is_now(house: House) -> None:
-    good = work(house)
-    warrants.revoke(str(good.run.workspace_id), PAY, "operator")
-    with pytest.raises(OutcomeUnknownError) as caught:
-        adapters.perform(good)
-    assert caught.value.code == "CAP-008"
+def test_the_advice_mail_is_not_sent_without_a_warrant(house: House) -> None:
+    with pytest.raises(OutcomeUnknownError, match="CAP-022"):
+        adapters.perform(replace(work(house, "seal"), token=b""))
+    assert not [*(house.folder / "mail").glob("*")]
 
 
 def test_a_tool_that_nobody_granted_cannot_be_revoked(house: House) -> None:
@@ -146,12 +145,9 @@ def test_a_tool_that_nobody_granted_cannot_be_revoked(house: House) -> None:
     assert caught.value.code == "CAP-001"
 
 
-def work(house: House) -> Work:
-    """The charge, taken in hand with its signed warrant."""
-    run = house.new(stepping=True)
-    api.start(str(run.id), "visitor")
-    while house.drive(run).step != "charge":
-        api.step(str(run.id), "visitor")
+def work(house: House, step: str = "charge") -> Work:
+    """The charge, or the advice mail, taken in hand with its signed warrant."""
+    run = paused_before(house, step)
     api.resume(str(run.id), "visitor")
     begun = api.begin_effect(str(run.id))
     assert begun is not None

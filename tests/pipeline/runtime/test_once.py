@@ -93,6 +93,23 @@ def test_crash_between_payment_and_commit_leads_to_one_payment(
     assert succeeded(run) == ONE
 
 
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "UPDATE pipeline_outbox SET begun_ms = NULL",
+        "DELETE FROM pipeline_adaptercall",
+    ],
+)
+def test_either_record_of_a_begun_charge_has_it_looked_for_first(
+    house: House, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    run = crash_after_payment(house, monkeypatch)
+    sql((lost, []))
+    monkeypatch.setattr(gateway, "_post", refuse_post)
+    assert house.drive(run).state == life.COMPLETED
+    assert succeeded(run) == ONE
+
+
 def refuse_post(_: gateway.Charge) -> None:
     """A payment that must be found in the list is not made again."""
     raise AssertionError("a second POST")
