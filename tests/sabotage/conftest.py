@@ -1,6 +1,7 @@
 """A database file of its own, kept between tests, and the real Stripe counterpart."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import pytest
 from django.conf import settings
@@ -9,6 +10,13 @@ from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
 from pipeline.ops.processes import stripe_counterpart
+from pipeline.steps.extract import extract
+from pipeline.steps.extract import step as extract_step
+from sabotage import run_baseline
+from sabotage.baseline import bench
+
+READ = lru_cache(maxsize=256)(extract)
+LEFT_OUT = bench.not_run("Left out of this test.")
 
 
 @pytest.fixture(scope="package")
@@ -25,9 +33,12 @@ def database(
     """A real file with real transactions: threads see what was committed, and locks count.
 
     It is never emptied: every test makes workspaces of its own, and envelopes cannot be deleted.
+    Reading is a pure function in a child process: the same bytes are read once.
     """
     before = connection.settings_dict["NAME"]
-    with django_db_blocker.unblock():
+    with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extract_step, "extract", READ)
+        patch.setattr(run_baseline, "extract", READ)
         connections.close_all()
         connection.settings_dict["NAME"] = tmp_path_factory.mktemp("database") / "app.sqlite3"
         call_command("migrate", verbosity=0, interactive=False)
@@ -37,8 +48,20 @@ def database(
 
 
 @pytest.fixture
-def no_stripe(database: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+def compared() -> None:
+    """Have the naive loop attacked as well, which other tests leave out."""
+
+
+@pytest.fixture
+def no_stripe(
+    database: None,
+    django_db_blocker: DjangoDbBlocker,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[None]:
     """The database alone: nothing answers for Stripe."""
+    if "compared" not in request.fixturenames:
+        monkeypatch.setattr(run_baseline, "beside", lambda *_: LEFT_OUT)
     with django_db_blocker.unblock():
         before = settings.STRIPE["api_base"]
         settings.STRIPE["api_base"] = None

@@ -4,9 +4,18 @@ import json
 import signal
 import subprocess
 import sys
+from argparse import Namespace
+from contextlib import nullcontext
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pytest
+from django.core.management.base import CommandError
+
+from sabotage.campaign import Outcome
+from sabotage.injectors import INJECTORS
+from sabotage.management.commands import sabotage
 from tests.house.demo import ROOT, environment, processes_of, wait_for_none
 
 SECONDS_MAX = 120
@@ -48,33 +57,52 @@ def run(data: Path, *arguments: str, unguarded: bool = False) -> tuple[int, str,
     return process.returncode, said, complained
 
 
-def test_each_injector_is_held_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_what_is_held_and_what_gets_through_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    status, said, complained = run(data, "double_exec", "reorder_steps", "--json")
-    assert status == 0, complained
+    status, said, complained = run(data, "double_exec", "corrupt_hash", "--json", unguarded=True)
+    assert status == 1, complained
     lines: list[dict[str, Any]] = [json.loads(line) for line in said.splitlines()]
-    assert [list(line) for line in lines] == [
-        ["injector", "verdict", "rule", "integrity", "evidence", "control"]
-    ] * 2
-    told = [(line["injector"], line["verdict"], line["integrity"]) for line in lines]
-    assert told == [("double_exec", "IGNORED", "HELD"), ("reorder_steps", "BLOCKED", "HELD")]
-    assert lines[0]["rule"] in ("FSM-008", "FSM-011")  # held, or between two steps
-    assert lines[1]["rule"] == "PRG-011"
-    for line in lines:
-        assert line["control"]["ran"]
-        assert line["evidence"]["end"] == "paid"
-        assert line["evidence"]["far_side"]["succeeded"] == 1
-    costs = [line["control"]["cost"]["in_words"] for line in lines]
-    assert costs == ["25,690.00 EUR", "1,284.50 EUR"]
-    late = lines[0]["evidence"]["after_the_end"]
+    keys = ["injector", "verdict", "rule", "integrity", "evidence", "control"]
+    assert [list(line) for line in lines] == [keys] * 2
+    held, damaged = lines
+    assert (damaged["injector"], damaged["verdict"]) == ("corrupt_hash", "ACCEPTED")
+    assert (held["verdict"], held["integrity"]) == ("IGNORED", "HELD")
+    assert held["rule"] in ("FSM-008", "FSM-011")  # held, or between two steps
+    assert held["evidence"]["end"] == "paid"
+    assert held["evidence"]["far_side"]["succeeded"] == 1
+    assert held["control"]["cost"]["in_words"] == "25,690.00 EUR"
+    late = held["evidence"]["after_the_end"]
     assert (late["rule"], late["absorbed_after_the_end"], late["door"]) == ("FSM-003", 50, "queue")
     assert wait_for_none(data) == []
 
 
-def test_the_exit_status_counts_what_got_through(tmp_path: Path) -> None:
-    status, said, complained = run(tmp_path, "corrupt_hash", "tool_injection", unguarded=True)
-    assert status == 1, complained
-    assert [line.split()[0] for line in said.splitlines()] == ["ACCEPTED", "BLOCKED"]
+@pytest.mark.parametrize(
+    ("through", "status"), [((), 0), (("tool_injection",), 1), (("skip_step", "double_exec"), 2)]
+)
+def test_the_exit_status_counts_what_got_through(
+    through: tuple[str, ...], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = dict.fromkeys(("headline", "where", "payments", "end"), "")
+
+    def attack(name: str) -> Outcome:
+        verdict = "ACCEPTED" if name in through else "BLOCKED"
+        return Outcome(
+            injector=name,
+            verdict=verdict,
+            rule="",
+            integrity="HELD",
+            evidence=said,
+            control={"happened": ""},
+        )
+
+    monkeypatch.setattr(sabotage, "laboratory", nullcontext)
+    monkeypatch.setattr(sabotage, "attack", attack)
+    out = StringIO()
+    with pytest.raises(SystemExit) as ended:
+        sabotage.Command(stdout=out).perform(Namespace(names=[], gallery=False, json=False))
+    assert ended.value.code == status
+    told = [line.split()[0] for line in out.getvalue().splitlines()]
+    assert told == ["ACCEPTED" if name in through else "BLOCKED" for name in INJECTORS]
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -90,8 +118,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     assert wait_for_none(tmp_path) == []
 
 
-def test_an_unknown_name_is_wrong_use(tmp_path: Path) -> None:
-    status, said, complained = run(tmp_path, "nonsense")
-    assert (status, said) == (2, "")
-    assert complained.startswith("CommandError: There is no injector 'nonsense'; there are")
-    assert len(complained.splitlines()) == 1
+def test_an_unknown_name_is_wrong_use() -> None:
+    with pytest.raises(CommandError, match="There is no injector 'nonsense'; there are") as error:
+        sabotage.Command().perform(Namespace(names=["nonsense"], gallery=False, json=False))
+    assert error.value.returncode == 2

@@ -22,6 +22,8 @@ from sabotage.gallery import fixture, invoices
 from sabotage.models import Attack
 from tests.sabotage.runs import at, shoot
 
+pytestmark = pytest.mark.usefixtures("compared")
+
 WIRED = {"amount_minor": 5_000_000, "currency": "USD", "in_words": "50,000.00 USD"}
 INVOICE = 128_450  # the sample asks for 1,284.50 EUR
 

@@ -20,6 +20,8 @@ from sabotage.models import Attack
 from tests.pipeline.pdf_builder import text_pdf
 from tests.sabotage.runs import at, now, rows_hash, shoot
 
+pytestmark = pytest.mark.usefixtures("compared")
+
 ROOT = Path(__file__).resolve().parents[3]
 OURS = ("config", "dashboard", "mutations", "nanovm_core", "pipeline", "sabotage", "samples")
 SHARED = (

@@ -1,15 +1,18 @@
 """The gallery, fired for real: the verdict of every form of every attack, written down first."""
 
+import shutil
 import sqlite3
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 from django.conf import settings
+from django.db import connection
 
-import samples
 from pipeline.models import AdapterCall, Envelope, Run, Secret
 from pipeline.store import workspaces
 from pipeline.vault.key_store import keystore
@@ -21,6 +24,8 @@ from sabotage.kit.injector import InjectionError
 from sabotage.models import Attack
 from tests.sabotage.baseline.test_baseline import listed
 from tests.sabotage.runs import at, rows_hash
+
+pytestmark = pytest.mark.usefixtures("compared")
 
 # attack, its parameter, the value → verdict, rule, file and function that decided, payments made
 BUDGET = "nanovm_core/core/budget.py require"
@@ -187,8 +192,22 @@ def paid(shot: Attack) -> list[tuple[int, str]]:
     return [(each["amount_minor"], each["currency"]) for each in listed]
 
 
+def bounded(forms: Sequence[tuple[str, ...]]) -> Iterator[ParameterSet]:
+    """The forms; make soak fires all of them, make test those that show something new.
+
+    New is the first form of each attack, and the first that a line of code decides.
+    """
+    seen: set[object] = set()
+    for form in forms:
+        new = {form[0], form[4:]} - seen
+        seen |= new
+        yield pytest.param(*form, marks=() if new else pytest.mark.soak)
+
+
 @pytest.mark.usefixtures("runtime_here")
-@pytest.mark.parametrize(("name", "param", "value", "verdict", "rule", "decider"), EXPECTED)
+@pytest.mark.parametrize(
+    ("name", "param", "value", "verdict", "rule", "decider"), [*bounded(EXPECTED)]
+)
 def test_every_form_is_held_as_it_was_written_down(
     name: str, param: str, value: str, verdict: str, rule: str, decider: str
 ) -> None:
@@ -266,13 +285,16 @@ class TestEvidence:
         assert told["calls_since"]["stripe.create_payment_intent"] == 1
 
     def test_a_call_in_the_house_that_nobody_sealed_is_counted(self, tmp_path: Path) -> None:
+        at("succeeded")
         house = restored_snapshot.House(tmp_path)
-        house.done("run_invoice", str(samples.path("plain")))
-        assert house.calls()["calls"] == 0
+        connection.close()
+        shutil.copy(connection.settings_dict["NAME"], tmp_path / restored_snapshot.DATABASE)
+        before = int(str(house.calls()["calls"]))
         with closing(sqlite3.connect(tmp_path / restored_snapshot.DATABASE)) as opened:
-            opened.execute("UPDATE pipeline_adaptercall SET key = 'f' WHERE number = 1")
+            opened.execute("UPDATE pipeline_adaptercall SET key = 'f' WHERE number = 1 AND run_id ="
+                           " (SELECT max(run_id) FROM pipeline_adaptercall)")  # fmt: skip
             opened.commit()
-        assert house.calls()["calls"] == 1
+        assert house.calls()["calls"] == before + 1
 
     def test_the_preparer_is_paid_its_own_and_the_charger_its_own(self) -> None:
         shot = held("colluding_agents")
@@ -311,7 +333,10 @@ class TestEvidence:
 
 @pytest.mark.usefixtures("runtime_here")
 class TestControl:
-    @pytest.mark.parametrize(("name", "params", "moved", "cost", "says"), CONTROLS)
+    @pytest.mark.parametrize(
+        ("name", "params", "moved", "cost", "says"),
+        [pytest.param(*row, marks=pytest.mark.soak if row[1] else ()) for row in CONTROLS],
+    )
     def test_the_loop_does_what_it_is_told_and_it_costs(
         self, name: str, params: dict[str, str], moved: list[int], cost: int, says: str
     ) -> None:

@@ -70,6 +70,7 @@ def test_a_shot_with_runs_of_its_own_is_made_on_a_copy_as_it_was_fired(
     assert (Run.objects.count(), Run.objects.filter(workspace=owner).count()) == (runs, 0)
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize("claim", sample(), ids=lambda each: each.injector)
 def test_without_its_guards_the_attack_gets_through(claim: Claim) -> None:

@@ -91,6 +91,9 @@ DELIVERED: Mapping[Shot, Mapping[str, str]] = {
     DOUBLE: row("IGNORED FSM-011", **dict.fromkeys(EFFECTS, "IGNORED FSM-008 or FSM-011")),
 }
 CORRUPTED = {"bytes": "LOG-001", "hash": "LOG-001", "snapshot": "LOG-003"}
+# what `make test` damages of them all
+DAMAGED = (("ready", "bytes"), ("charge", "hash"), ("authorize", "snapshot"), ("failed", "bytes"),
+           ("succeeded", "hash"), ("succeeded", "snapshot"))  # fmt: skip
 SEALED = {"BLOCKED": "refused", "IGNORED": "ignored", "DETECTED": "integrity"}
 ALWAYS = {"before", "after", "calls", "calls_since", "payments", "far_side", "breaches",
           "length_before", "length_after", "head_before", "head_after", "sealed_since"}  # fmt: skip
@@ -222,11 +225,22 @@ def test_every_injector_has_its_rows() -> None:
     assert all(set(cells) == set(MOMENTS) for cells in (*LEFT_ALONE.values(), *DELIVERED.values()))
 
 
-def test_at_each_step_what_changes_nothing_is_held(sibling: Run) -> None:
+def part(moment: str, every: int) -> Mapping[Shot, Mapping[str, str]]:
+    """One of ``every`` shots, another part at each moment; in their order."""
+    first = MOMENTS.index(moment) % every
+    return {shot: LEFT_ALONE[shot] for shot in (*LEFT_ALONE,)[first::every]}
+
+
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.soak)])
+def test_at_each_step_what_changes_nothing_is_held(every: int, sibling: Run) -> None:
     run = at("stepped", sibling.workspace)
-    attacks = [each for step in walked(run) for each in salvo(run, step, LEFT_ALONE)]
+    attacks = [each for step in walked(run) for each in salvo(run, step, part(step, every))]
     paid_once(run, attacks[-6:])
-    salvo(run, "succeeded", LEFT_ALONE)
+    salvo(run, "succeeded", part("succeeded", every))
+
+
+def test_every_shot_is_fired_at_some_step_in_each_run_of_the_tests() -> None:
+    assert {shot for step in EFFECTS for shot in part(step, 3)} == {*LEFT_ALONE}
 
 
 @pytest.mark.parametrize("attack", DELIVERED, ids=["forged", "double"])
@@ -245,11 +259,12 @@ def test_at_each_step_a_delivery_does_the_step_once(attack: Shot, sibling: Run) 
     salvo(run, "succeeded", {attack: DELIVERED[attack]})
 
 
+@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("moment", ["ready", "authorize", "paused", "failed"])
-def test_what_stands_still_holds_and_goes_on(moment: str, sibling: Run) -> None:
+def test_what_stands_still_holds_and_goes_on(moment: str, every: int, sibling: Run) -> None:
     run = standing(moment, sibling.workspace)
     before = run.state
-    attacks = salvo(run, moment, {**DELIVERED, **LEFT_ALONE})
+    attacks = salvo(run, moment, {**DELIVERED, **part(moment, every)})
     assert now(run).state == before
     let_go(run)
     if moment != "failed":
@@ -258,8 +273,11 @@ def test_what_stands_still_holds_and_goes_on(moment: str, sibling: Run) -> None:
 
 @pytest.mark.parametrize(
     ("moment", "what"),
-    [(moment, "bytes") for moment in MOMENTS]
-    + [(moment, ("hash", "snapshot")[place % 2]) for place, moment in enumerate(MOMENTS)],
+    [
+        pytest.param(moment, what, marks=() if (moment, what) in DAMAGED else pytest.mark.soak)
+        for moment in MOMENTS
+        for what in CORRUPTED
+    ],
 )
 def test_damage_is_found_at_every_moment(moment: str, what: str, sibling: Run) -> None:
     run = standing(moment, sibling.workspace)
