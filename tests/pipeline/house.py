@@ -1,18 +1,23 @@
 """The pipeline as a test drives it, and what it reads of what lies there."""
 
+import io
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, redirect_stderr, redirect_stdout
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import mkdtemp
+from typing import Any, TypeVar, cast
 
-from django.db import connection, transaction
+from django.core.management import get_commands, load_command_class
+from django.db import connection, connections, transaction
 
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
@@ -25,6 +30,9 @@ from pipeline.store import workspaces
 from pipeline.worker.drive import drive_patiently
 from tests.pipeline.databases import Database
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
+
+T = TypeVar("T")
+_RECORDED: dict[Callable[..., object], tuple[Path, object]] = {}  # how it was built: the copy
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
@@ -135,6 +143,24 @@ class House:
         run.refresh_from_db()
         return run
 
+    def once(self, build: Callable[["House"], T]) -> T:
+        """What ``build`` makes of an empty folder, built once a session and copied from then on.
+
+        In a folder that is in use it is built, and so on a server, where copies take longer.
+        """
+        if self.database.url or Workspace.objects.exists():
+            return build(self)
+        if build not in _RECORDED:
+            made = build(self)
+            connections.close_all()
+            folder = Path(mkdtemp(prefix="recorded-", dir=self.folder.parent))
+            shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+            _RECORDED[build] = (folder, deepcopy(made))
+        else:
+            connections.close_all()
+            shutil.copytree(_RECORDED[build][0], self.folder, dirs_exist_ok=True)
+        return cast(T, deepcopy(_RECORDED[build][1]))
+
     def files(self) -> Iterator[tuple[Path, bytes]]:
         """The raw bytes of every file that the application owns."""
         for folder in (self.folder, *self.database.folders()):
@@ -142,7 +168,18 @@ class House:
                 if path.is_file():
                     yield path, path.read_bytes()
 
-    def command(self, *words: str, stripe: bool = True) -> subprocess.CompletedProcess[str]:
+    def command(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """A management command as ``manage.py`` runs it, in this process and on this folder."""
+        out, err, status = io.StringIO(), io.StringIO(), 0
+        with redirect_stdout(out), redirect_stderr(err):
+            command: Any = load_command_class(get_commands()[name], name)
+            try:
+                command.run_from_argv(["manage.py", name, *words])
+            except SystemExit as end:
+                status = end.code if isinstance(end.code, int) else bool(end.code)
+        return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+
+    def process(self, *words: str, stripe: bool = True) -> subprocess.CompletedProcess[str]:
         """A management command as a person runs it, in a process of its own."""
         env = {**os.environ, "NANOVM_DATA": str(self.folder)}
         if stripe:

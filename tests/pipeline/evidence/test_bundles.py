@@ -27,6 +27,11 @@ HOLDS, INVALID, UNREADABLE, UNPINNED, STALE = 0, 1, 2, 3, 5
 @pytest.fixture
 def run(house: House) -> Run:
     """A run that paid, in a log that holds another one and is signed."""
+    return house.once(paid_beside_another)
+
+
+def paid_beside_another(house: House) -> Run:
+    """Two paid runs of a signed log: the first of them."""
     run = house.run()
     house.run(invoice("Total  EUR 95.00"), workspace=run.workspace)
     signer.checkpoint(run.workspace_id)
@@ -274,7 +279,7 @@ def test_command_writes_what_is_new(house: House, run: Run, tmp_path: Path) -> N
     first = 0
     for _ in range(2):
         words = ["--log", "--workspace", log.origin, "--first", str(first), "-o", str(file)]
-        done = house.command("export_bundle", *words, stripe=False)
+        done = house.command("export_bundle", *words)
         assert (done.returncode, done.stderr) == (0, "")
         assert judged(file, log, "--known", known) == HOLDS
         first = verify.parse_checkpoint(Path(known).read_bytes()).size
@@ -283,10 +288,10 @@ def test_command_writes_what_is_new(house: House, run: Run, tmp_path: Path) -> N
     file.unlink()
     for wrong in (["--run", run.code], ["--log", "--disclose"]):
         words = [*wrong, "--first", "1", "-o", str(file)]
-        assert house.command("export_bundle", *words, stripe=False).returncode == 2
+        assert house.command("export_bundle", *words).returncode == 2
     for text in ("-1", "x", str(2**53)):
         words = ["--log", "--first", text, "-o", str(file)]
-        assert house.command("export_bundle", *words, stripe=False).returncode == 2
+        assert house.command("export_bundle", *words).returncode == 2
     assert not file.exists()
 
 
@@ -294,7 +299,7 @@ def test_command_writes_over_the_present_tree(house: House, run: Run, tmp_path: 
     size = grown(run.workspace, 2).size
     file = tmp_path / "out.zip"
     for words in (["--run", run.code], ["--run", str(run.id)], ["--log"]):
-        done = house.command("export_bundle", *words, "-o", str(file), stripe=False)
+        done = house.command("export_bundle", *words, "-o", str(file))
         assert (done.returncode, done.stderr) == (0, "")
         assert judged(file, run.workspace) == HOLDS
         assert json.loads(members(file)["manifest.json"])["size"] == size
@@ -310,10 +315,10 @@ def test_command_says_what_is_wrong_in_one_sentence(house: House, run: Run, tmp_
         ["--log", "--workspace", other.origin, "--first", "99999"],
     ]
     for words in wrong:
-        done = house.command("export_bundle", *words, "-o", out, stripe=False)
+        done = house.command("export_bundle", *words, "-o", out)
         assert done.returncode == 2, words
     drop_nodes(run.workspace, '"index" > 2')
-    done = house.command("export_bundle", "--run", run.code, "-o", out, stripe=False)
+    done = house.command("export_bundle", "--run", run.code, "-o", out)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "LOG-006" in done.stderr
     assert not Path(out).exists()
@@ -333,7 +338,7 @@ def test_command_names_the_folder_that_is_missing_and_signs_nothing(
     }
     for place, says in places.items():
         words = ["--log", "--workspace", log.origin, *more, "-o", str(place)]
-        done = house.command("export_bundle", *words, stripe=False)
+        done = house.command("export_bundle", *words)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert says in done.stderr
     assert not Checkpoint.objects.filter(workspace=log).exists()
@@ -358,7 +363,7 @@ def test_command_puts_no_file_in_the_place_of_a_device_and_signs_nothing(
     log = grown(workspaces.create())
     for place in special(tmp_path):
         before = place.lstat()
-        done = house.command("export_bundle", "--log", "-o", str(place), stripe=False)
+        done = house.command("export_bundle", "--log", "-o", str(place))
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), place
         assert f"{place} is a device, a pipe or a socket" in done.stderr
         assert (place.lstat().st_mode, place.lstat().st_ino) == (before.st_mode, before.st_ino)

@@ -79,8 +79,8 @@ if not postgres.WANTED:  # whose columns have types: it refuses these
     }
 
 
-def live(house: House, **options: Any) -> Run:
-    """A run that stands paused before its payment."""
+def paused(house: House, **options: Any) -> Run:
+    """A run that is paused before its payment."""
     run = house.new(stepping=True, **options)
     api.start(str(run.id), "visitor")
     while house.drive(run).step != "charge":
@@ -88,11 +88,21 @@ def live(house: House, **options: Any) -> Run:
     return run
 
 
+def live(house: House) -> Run:
+    """The same, of a recorded folder."""
+    return house.once(paused)
+
+
+def two_paused(house: House) -> tuple[Run, Run]:
+    """Two runs of one log that are paused before their payments."""
+    run = paused(house)
+    return run, paused(house, workspace=run.workspace)
+
+
 @pytest.mark.parametrize("name", sorted(DAMAGE))
 def test_live_run_fails_at_its_next_transition_and_others_go_on(house: House, name: str) -> None:
     damage, code = DAMAGE[name]
-    run = live(house)
-    other = live(house, workspace=run.workspace)
+    run, other = house.once(two_paused)
     sql(damage(run))
     api.resume(str(run.id), "visitor")
     house.drive(run)
@@ -113,7 +123,7 @@ def test_live_run_fails_at_its_next_transition_and_others_go_on(house: House, na
 @pytest.mark.parametrize("name", ["bytes", "hash", "removed", "snapshot", "head", "length down"])
 def test_ended_run_keeps_its_state_and_is_quarantined_by_a_check(house: House, name: str) -> None:
     damage, code = DAMAGE[name]
-    run = house.run()
+    run = house.once(House.run)
     sql(damage(run))
     decision = api.check(str(run.id))
     assert decision is not None
@@ -224,8 +234,7 @@ MALFORMED = [
 def test_bytes_of_any_shape_are_damage_and_never_an_accident(
     house: House, body: dict[str, object]
 ) -> None:
-    run = live(house)
-    other = live(house, workspace=run.workspace)
+    run, other = house.once(two_paused)
     sql(forged_last(run, body))
     assert audit().exit_status == 1
     api.check(str(run.id))
@@ -270,7 +279,7 @@ def test_row_far_beyond_the_log_stops_no_other_run(house: House) -> None:
 
 
 def test_exchanged_policy_and_mark_of_quarantine_are_damage(house: House) -> None:
-    run = house.run()
+    run = house.once(House.run)
     sql(terms(run, "policy", b"v = 1"))
     assert audit().exit_status == 1
     sql(terms(run, "policy", run.policy_source), row(run, "quarantined", True))

@@ -22,7 +22,7 @@ LENGTH = 15  # envelopes of a run that paid, as the tests count on it
 @pytest.fixture(params=["signed", "unsigned"])
 def run(house: House, request: pytest.FixtureRequest) -> Run:
     """A run that paid; its log was signed, or not yet."""
-    made = house.run()
+    made = house.once(House.run)
     if request.param == "signed":
         signer.checkpoint(made.workspace_id)
     return made
@@ -145,7 +145,7 @@ def test_what_was_sealed_of_its_neighbour_when_less_was_known_is_named(
 def test_a_leaf_that_was_changed_with_it_accuses_no_node_and_advises_no_restore(
     house: House,
 ) -> None:
-    run = house.run()
+    run = house.once(House.run)
     signer.checkpoint(run.workspace_id)
     true, seq = hashes(run)[8], seq_of(run, 8)
     forged = exchange(run, 8)

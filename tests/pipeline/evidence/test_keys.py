@@ -170,17 +170,17 @@ def test_a_key_is_random_and_never_the_one_before(house: House, logs: list[Works
 
 
 def test_command_prints_the_key_of_the_log_that_is_meant(house: House) -> None:
-    none = house.command("keys", "vkey", stripe=False)
+    none = house.command("keys", "vkey")
     assert (none.returncode, none.stdout) == (2, "")
     assert "There is no workspace yet" in none.stderr
     first = workspaces.create()
-    printed = house.command("keys", "vkey", stripe=False)
+    printed = house.command("keys", "vkey")
     assert (printed.returncode, printed.stdout) == (0, pinned(first).vkey + "\n")
     second = workspaces.create()
-    several = house.command("keys", "vkey", stripe=False)
+    several = house.command("keys", "vkey")
     assert several.returncode == 2
     assert f"{first.origin}, {second.origin}" in several.stderr
     for name in (str(second.id), second.origin, second.origin.split("/")[1]):
-        named = house.command("keys", "vkey", "--workspace", name, stripe=False)
+        named = house.command("keys", "vkey", "--workspace", name)
         assert named.stdout == pinned(second).vkey + "\n"
-    assert house.command("keys", "vkey", "--workspace", "x", stripe=False).returncode == 2
+    assert house.command("keys", "vkey", "--workspace", "x").returncode == 2

@@ -87,6 +87,14 @@ class Scene:
 @pytest.fixture
 def scene(house: House) -> Scene:
     """Signed logs, with damage in another run of the log that is hit, and in another log."""
+    run, planted = house.once(damaged)
+    kept = house.database.beside("kept.sqlite3")
+    house.database.copy_to(kept)
+    return Scene(house=house, run=run, planted=planted, kept=kept)
+
+
+def damaged(house: House) -> tuple[Run, frozenset[Damage]]:
+    """The run that is hit, and what is damaged beside it."""
     run = house.run()
     others = [house.run(workspace=run.workspace), house.run(workspace=workspaces.create())]
     for log in {each.workspace_id for each in others}:
@@ -97,11 +105,9 @@ def scene(house: House) -> Scene:
         change = "UPDATE pipeline_envelope SET bytes = x'7b7d' WHERE run = ? AND n = 2"
         file.executemany(change, [(str(each.id),) for each in others])
         file.commit()
-    kept = house.database.beside("kept.sqlite3")
-    house.database.copy_to(kept)
     report = audit()
     assert {(each.run, each.at) for each in report.damage} == {(str(o.id), 2) for o in others}
-    return Scene(house=house, run=run, planted=frozenset(report.damage), kept=kept)
+    return run, frozenset(report.damage)
 
 
 def places(damage: Iterable[Damage]) -> set[tuple[str, str, int]]:
@@ -194,7 +200,7 @@ def test_the_command_prints_json_that_names_it(
 ) -> None:
     scene.put(table, column, VALUES[kind])
     connections.close_all()
-    done = scene.house.command("fsck", "--json", stripe=False)
+    done = scene.house.command("fsck", "--json")
     (report,) = lines(done)
     assert (done.returncode, done.stderr) == (1, "")
     there = {(each["code"], each["run"], each["at"]) for each in report["damage"]}

@@ -42,7 +42,7 @@ def test_a_beat_is_written_once_a_second(house: House, monkeypatch: pytest.Monke
 
 
 def test_health_counts_the_logs_that_are_not_signed(house: House) -> None:
-    log = house.run().workspace
+    log = house.once(House.run).workspace
     signer.checkpoint(log.id)
     assert asked()[1]["refusals"] == 0
     truncated(log, 2)

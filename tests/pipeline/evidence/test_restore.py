@@ -156,7 +156,7 @@ def test_what_was_erased_after_the_backup_is_erased_again(house: House, away: Pa
     assert came_back.exit_status == 1
     assert "PII-013" in {each.code for each in came_back.damage}
 
-    done = house.command("restore", "--json", stripe=False)
+    done = house.command("restore", "--json")
 
     assert done.returncode == 0, done.stderr
     assert lines(done)[0]["erased"] == len([each for each in refs if each in wrapped])
@@ -265,7 +265,7 @@ def test_a_closed_log_of_which_nothing_signed_is_left_names_the_one_that_goes_on
     with pytest.raises(VerificationError, match=said):
         signer.checkpoint(old.id)
     words = ["--log", "--workspace", old.origin, "-o", str(away.parent / "closed.zip")]
-    done = house.command("export_bundle", *words, stripe=False)
+    done = house.command("export_bundle", *words)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert new.origin in done.stderr
     assert not Checkpoint.objects.filter(workspace=old).exists()

@@ -394,6 +394,6 @@ def test_command_serves_and_ends_cleanly(house: House, log: Workspace) -> None:
         ["--listen", "127.0.0.1:0", "--log", "x"],
         ["--listen", "127.0.0.1:0", "--log", ready["vkey"]],
     ):
-        assert house.command("witness", *words, stripe=False).returncode == 2
-    wrong = house.command("signer", "--witness", "ftp://x", ready["vkey"], stripe=False)
+        assert house.command("witness", *words).returncode == 2
+    wrong = house.process("signer", "--witness", "ftp://x", ready["vkey"])
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)

@@ -75,7 +75,7 @@ def test_run_invoice_prepares_an_empty_folder_and_starts_the_counterpart_itself(
     house: House, tmp_path: Path
 ) -> None:
     empty = replace(house, folder=tmp_path / "new" / "data", stripe_url="", sandbox=tmp_path)
-    done = empty.command("run_invoice", sample("en16931"), stripe=False)
+    done = empty.process("run_invoice", sample("en16931"), stripe=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{sample('en16931')}: paid, run " in done.stdout
     with closing(sqlite3.connect(empty.folder / "stripe_sandbox.sqlite3")) as far_side:
@@ -140,16 +140,16 @@ def test_name_that_is_empty_is_not_taken_for_one_that_was_left_out(
 
 
 def test_bundle_of_an_empty_name_is_not_the_whole_log(house: House) -> None:
-    house.run()
+    house.once(House.run)
     connection.close()
     file = house.folder / "out.zip"
-    done = house.command("export_bundle", "--run", "", "-o", str(file), stripe=False)
+    done = house.command("export_bundle", "--run", "", "-o", str(file))
     assert (done.returncode, done.stdout, file.exists()) == (2, "", False)
 
 
 def test_key_of_real_money_refuses_to_start(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRIPE_SECRET_KEY", "sk_live_" + "x" * 24)
-    done = house.command("run_invoice", sample("plain"))
+    done = house.process("run_invoice", sample("plain"))
     assert done.returncode != 0
     assert "x" * 24 not in done.stderr + done.stdout
     assert Run.objects.count() == 0
@@ -166,7 +166,7 @@ def test_fsck_tells_clean_unexplained_and_named_damage_apart(house: House) -> No
     sql(("UPDATE pipeline_envelope SET bytes = 'x' WHERE run = %s AND n = 0", (str(run.id),)))
     connection.close()
     before = sorted((file.name, data) for file, data in house.files() if "media" in file.parts)
-    damaged = house.command("fsck", "--json")
+    damaged = house.process("fsck", "--json")
     (report,) = lines(damaged)
     assert (damaged.returncode, report["clean"]) == (1, False)
     assert [(each["run"], each["at"], each["code"]) for each in report["damage"]][-1] == (
@@ -197,7 +197,7 @@ def test_fsck_tells_clean_unexplained_and_named_damage_apart(house: House) -> No
     ],
 )
 def test_audit_finds_what_the_database_hides(house: House, statement: str, code: str) -> None:
-    house.run()
+    house.once(House.run)
     sql((statement, ()))
     report = audit()
     assert report.exit_status == 1
@@ -205,7 +205,7 @@ def test_audit_finds_what_the_database_hides(house: House, statement: str, code:
 
 
 def test_audit_finds_a_key_that_is_gone(house: House) -> None:
-    run = house.run()
+    run = house.once(House.run)
     secret = Secret.objects.get(run=run, slot="seller")
     with closing(sqlite3.connect(house.folder / "keys.sqlite3")) as store:
         store.execute("DELETE FROM secret WHERE ref = ?", [secret.ref])
@@ -217,7 +217,7 @@ def test_audit_finds_a_key_that_is_gone(house: House) -> None:
 
 
 def test_erase_prints_one_certificate_however_often(house: House) -> None:
-    run = house.run()
+    run = house.once(House.run)
     connection.close()
     first = house.command("erase", "--run", run.code, "--reason", "art17-1-a")
     again = house.command("erase", "--run", str(run.id), "--reason", "art17-1-b")
@@ -229,7 +229,7 @@ def test_erase_prints_one_certificate_however_often(house: House) -> None:
 
 
 def test_erase_takes_one_secret(house: House) -> None:
-    run = house.run()
+    run = house.once(House.run)
     ref = Secret.objects.get(run=run, slot="seller").ref
     connection.close()
     done = house.command("erase", "--ref", ref, "--reason", "art17-1-a")
@@ -242,7 +242,7 @@ def test_erase_of_a_running_run_says_stop_it_first(house: House) -> None:
     run = house.new()
     api.start(str(run.id), "visitor")
     connection.close()
-    done = house.command("erase", "--run", run.code, "--reason", "art17-1-a")
+    done = house.process("erase", "--run", run.code, "--reason", "art17-1-a")
     assert (done.returncode, done.stdout) == (2, "")
     assert "stop it first" in done.stderr
     run.refresh_from_db()
@@ -250,7 +250,7 @@ def test_erase_of_a_running_run_says_stop_it_first(house: House) -> None:
 
 
 def test_erase_that_leaves_a_file_behind_exits_with_one(house: House) -> None:
-    run = house.run()
+    run = house.once(House.run)
     connection.close()
     document = next((house.folder / "media").iterdir())
     kept = document.read_bytes()
@@ -275,8 +275,8 @@ def test_judge_numbers_lines_as_an_editor_does_and_judges_none_that_is_blank(
     proposals = (desk / "proposals.jsonl").read_bytes().splitlines()
     spaced = tmp_path / "spaced.jsonl"
     spaced.write_bytes(b"\n \r\n".join([b"", *proposals, b"{", b"\t"]))
-    said = lines(house.command(*given, str(spaced), stripe=False))
-    plain = lines(house.command(*given, str(desk / "proposals.jsonl"), stripe=False))
+    said = lines(house.command(*given, str(spaced)))
+    plain = lines(house.command(*given, str(desk / "proposals.jsonl")))
     there = {f"line {n}": f"line {2 * n + 1}" for n in range(1, len(proposals) + 1)}
     assert said[:-1] == [{**each, "id": there.get(each["id"], each["id"])} for each in plain]
     assert [each["id"] for each in plain if each["id"] in there] == ["line 22"]

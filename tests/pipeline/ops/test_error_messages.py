@@ -60,7 +60,7 @@ def said_by(*words: str) -> str:
 def test_locked_database_is_one_sentence_that_says_what_stands(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = house.run()
+    run = house.once(House.run)
     words = {
         ("run_invoice", str(path("plain"))): f"{path('plain')} was not begun: give it again",
         ("erase", "--run", run.code, "--reason", "art17-1-a"): "given again erases the rest",

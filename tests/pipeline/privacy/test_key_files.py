@@ -38,7 +38,7 @@ def test_a_key_file_that_is_gone_is_named_and_not_made_anew(house: House) -> Non
     paid(house)
     kek = house.folder / "kek"
     kek.unlink()
-    assert house.command("fsck", stripe=False).returncode == 1
+    assert house.command("fsck").returncode == 1
     assert not kek.exists()
     more = house.command("run_invoice", "samples/plain.pdf")
     assert (more.returncode, more.stderr.count("\n")) == (2, 1)
@@ -66,7 +66,7 @@ def test_a_damaged_key_file_is_one_sentence(
     house: House, name: str, spoil: Callable[[Path], None], said: str
 ) -> None:
     paid(house)
-    assert house.command("keys", "vkey", stripe=False).returncode == 0
+    assert house.command("keys", "vkey").returncode == 0
     spoil(house.folder / name)
     done = house.command("run_invoice", "samples/plain.pdf")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -120,7 +120,7 @@ def test_the_row_s_date_moves_nothing(house: House, kept: Run) -> None:
 def test_command_exits_with_3(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     run = paid(house)
     monkeypatch.setitem(os.environ, "NANOVM_RETENTION", str(DAYS))
-    done = house.command("erase", "--run", run.code, "--reason", "art17-1-a", stripe=False)
+    done = house.process("erase", "--run", run.code, "--reason", "art17-1-a", stripe=False)
     assert (done.returncode, done.stdout) == (3, "")
     assert "PII-012" in done.stderr
     assert "kept until" in done.stderr
