@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import stripe
 
+from pipeline.currencies import STRIPE_UNITS
 from pipeline.steps.charge import gateway
 
 KEY = "sk_test_nanovm_control"
@@ -72,5 +73,5 @@ def opened(api_base: str, tag: str) -> Account:
 
 def _transfer(kind: str, listed: stripe.PaymentIntent | stripe.Payout) -> Transfer:
     currency = listed.currency.upper()
-    amount_minor = int(listed.amount / gateway.UNITS.get(currency, 1))
+    amount_minor = int(listed.amount / STRIPE_UNITS.get(currency, 1))
     return Transfer(id=listed.id, kind=kind, amount_minor=amount_minor, currency=currency)

@@ -12,6 +12,7 @@ from django.conf import settings
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from nanovm_core.core.messages import Scalar
+from pipeline.currencies import DECIMALS, STRIPE_UNITS
 from pipeline.errors import (
     FailedForNowError,
     NotSentError,
@@ -24,13 +25,6 @@ LOOK_BACK_S = 300  # the two clocks may differ by this much (DESIGN.md, "Effects
 KEY_LIFE_MS = 24 * 3_600_000  # Stripe forgets an idempotency key after this
 TIMEOUT_S = 20
 API_VERSION = "2026-08-26.dahlia"  # the version whose shapes the counterpart answers with
-# Stripe counts these in other units than ISO 4217 does (its documentation, "Special cases").
-UNITS: Mapping[str, Fraction] = {
-    "ISK": Fraction(100),
-    "UGX": Fraction(100),
-    "MGA": Fraction(1, 100),
-}
-THREE_DECIMALS = ("BHD", "JOD", "KWD", "OMR", "TND")  # Stripe takes them rounded to ten
 MADE = ("succeeded", "processing", "requires_capture")  # a payment, or about to be one
 # The issuer could not be asked (Stripe's documentation, "Decline codes"): another try may succeed.
 FOR_NOW = ("processing_error", "issuer_not_available", "reenter_transaction", "try_again_later")
@@ -85,8 +79,9 @@ def stripe_amount(amount_minor: int, currency: str) -> int:
     Raises:
         PermanentError: STR-003, where Stripe has no unit that small; nothing is rounded.
     """
-    amount = amount_minor * UNITS.get(currency, Fraction(1))
-    if amount.denominator != 1 or (currency in THREE_DECIMALS and amount % 10):
+    amount = amount_minor * STRIPE_UNITS.get(currency, Fraction(1))
+    rounded = 10 if DECIMALS.get(currency) == 3 else 1  # as Stripe takes three decimals
+    if amount % rounded:
         text = f"Stripe cannot take this amount of {currency} exactly; nothing was paid."
         raise PermanentError("STR-003", text)
     return int(amount)

@@ -15,12 +15,12 @@ from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import Program
 from pipeline import clock
+from pipeline.currencies import DECIMALS
 from pipeline.models import Outbox, Run
 from pipeline.reports import report
 from pipeline.runtime import api
 from pipeline.steps.extract import Extraction, ExtractionError, check_document, extract
 from pipeline.steps.extract import step as extract_step
-from pipeline.steps.extract.currencies import DECIMALS
 from pipeline.store import programs, workspaces
 from samples import path
 from tests.core.kit.builders import secret

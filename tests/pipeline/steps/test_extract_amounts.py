@@ -6,13 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.currencies import DECIMALS, decimal_text
 from pipeline.steps.extract import ExtractionError
-from pipeline.steps.extract.currencies import (
-    AMOUNT_MINOR_MAX,
-    DECIMALS,
-    decimal_text,
-    minor_units,
-)
+from pipeline.steps.extract.amount import AMOUNT_MINOR_MAX, minor_units
 from pipeline.steps.extract.page_text.amounts import (
     Separator,
     amounts_in,

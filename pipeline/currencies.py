@@ -1,9 +1,8 @@
-"""ISO 4217: which currencies exist, and amounts in their minor units."""
+"""ISO 4217: which currencies exist, with how many decimals, and where Stripe counts otherwise."""
 
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final
-
-from pipeline.steps.extract.reasons import ExtractionError
 
 _TWO: Final = (
     "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BRL BSD BTN BWP BYN BZD"
@@ -21,21 +20,12 @@ DECIMALS: Final[dict[str, int]] = {
     **dict.fromkeys(_ZERO.split(), 0),
     **dict.fromkeys(_THREE.split(), 3),
 }
-AMOUNT_MINOR_MAX: Final = 10**15 - 1  # far above any invoice, below what a JSON integer carries
-
-
-def minor_units(amount: Decimal, currency: str) -> int:
-    """The amount as an integer in the currency's smallest unit, exactly.
-
-    Raises:
-        ExtractionError: DOC-016, when it has a fraction of that unit or is absurdly large.
-    """
-    if not amount.is_finite() or abs(amount) > AMOUNT_MINOR_MAX:
-        raise ExtractionError("DOC-016")
-    scaled = amount.scaleb(DECIMALS[currency])
-    if scaled != scaled.to_integral_value() or abs(scaled) > AMOUNT_MINOR_MAX:
-        raise ExtractionError("DOC-016")
-    return int(scaled)
+# Stripe counts these in other units than ISO 4217 does (its documentation, "Special cases").
+STRIPE_UNITS: Final[dict[str, Fraction]] = {
+    "ISK": Fraction(100),
+    "UGX": Fraction(100),
+    "MGA": Fraction(1, 100),
+}
 
 
 def decimal_text(amount_minor: int, currency: str) -> str:
