@@ -44,9 +44,10 @@ class Demo:
         return self.popen.wait(STOP_SECONDS_MAX)
 
     def close(self) -> None:
-        """Stop it where it still runs."""
+        """Stop it where it still runs: SIGTERM is success, and leaves no process."""
         if self.popen.poll() is None:
-            self.signal(signal.SIGTERM)
+            assert self.signal(signal.SIGTERM) == 0
+            assert processes_of(self.data) == []
         for pipe in (self.popen.stdout, self.popen.stderr):
             if pipe is not None:
                 pipe.close()

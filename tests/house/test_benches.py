@@ -79,6 +79,7 @@ def test_two_databases_take_turns() -> None:
         assert all(held[size].took("newest") > 0 for size in held)
 
 
+@pytest.mark.soak  # most of it is the start of the servers
 def test_seven_steps_go_through_the_queue() -> None:
     told = _ran("-m", "bench.queue", "1")
     assert told.returncode in (0, 1), told.stderr

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from pipeline.ops.processes import redis_server
 from tests.house.demo import (
@@ -40,64 +41,77 @@ def ended(demo: Demo) -> tuple[int, str]:
     return demo.popen.returncode, errors
 
 
-def test_it_answers_refuses_a_second_one_and_ctrl_c_leaves_no_process(demo: Demo) -> None:
+HEALTHY = {
+    "ok": True,
+    "database": "ok",
+    "queue": "ok",
+    "worker": "ok",
+    "stripe": "ok",
+    "signer": "ok",
+    "refusals": 0,
+}
+TITLES = {
+    "celery": "the worker",
+    "config.web": "the web server",
+    "manage.py signer": "the signer",
+    "stripe_sandbox": "the local Stripe counterpart",
+    "valkey-server": "the queue server",
+}
+
+
+def healthy(demo: Demo) -> bool:
+    """Whether everything that the application needs answers."""
     with urllib.request.urlopen(f"{demo.url}/healthz") as answer:
-        health = json.load(answer)
-    assert health == {
-        "ok": True,
-        "database": "ok",
-        "queue": "ok",
-        "worker": "ok",
-        "stripe": "ok",
-        "signer": "ok",
-        "refusals": 0,
-    }
+        return bool(json.load(answer) == HEALTHY)
+
+
+def kill(demo: Demo, part: str) -> None:
+    """Kill a component; the demo names it, stops the rest and ends with status 2."""
+    victim = next(pid for pid, command in processes_of(demo.data) if part in command)
+    os.kill(victim, signal.SIGKILL)
+    status, errors = ended(demo)
+    assert status == 2
+    assert f"{TITLES[part]} ended with signal SIGKILL" in errors
+    assert "start it again" in errors
+    assert "Traceback" not in errors
+    assert processes_of(demo.data) == []
+
+
+def test_it_refuses_a_second_one_stops_with_a_component_and_starts_again(demo: Demo) -> None:
+    assert healthy(demo)
     assert any("local Stripe counterpart" in line for line in demo.said)
     assert len(processes_of(demo.data)) == 6  # supervisor, queue, counterpart, signer, worker, web
     status, errors = ended(launch(demo.data))
     assert status == 2
     assert "Another demo runs on the data folder" in errors
     assert len(processes_of(demo.data)) == 6
-    assert demo.signal(signal.SIGINT) == 0
-    assert processes_of(demo.data) == []
-
-
-def test_it_starts_again_on_the_same_data_and_sigterm_ends_it(demo: Demo) -> None:
-    demo.signal(signal.SIGTERM)
+    kill(demo, "celery")
     again = start(demo.data)
     try:
-        with urllib.request.urlopen(f"{again.url}/healthz") as answer:
-            assert answer.status == 200
-        assert again.signal(signal.SIGTERM) == 0
+        assert healthy(again)
+        assert again.signal(signal.SIGINT) == 0
         assert processes_of(demo.data) == []
     finally:
         again.close()
 
 
+@pytest.mark.soak  # the browser tests end theirs with SIGTERM
+def test_sigterm_ends_it_and_leaves_no_process(demo: Demo) -> None:
+    assert demo.signal(signal.SIGTERM) == 0
+    assert processes_of(demo.data) == []
+
+
+@pytest.mark.soak  # tests/house/test_processes.py has one child and its parent
 def test_a_killed_supervisor_leaves_no_process(demo: Demo) -> None:
     demo.popen.kill()
     demo.popen.wait()
     assert wait_for_none(demo.data) == []
 
 
-TITLES = {
-    "valkey-server": "the queue server",
-    "celery": "the worker",
-    "manage.py signer": "the signer",
-}
-
-
-@pytest.mark.parametrize("part", sorted(TITLES))
+@pytest.mark.soak  # the first test has one of them
+@pytest.mark.parametrize("part", sorted({*TITLES} - {"celery"}))
 def test_a_component_that_dies_is_named_and_the_rest_is_stopped(demo: Demo, part: str) -> None:
-    title = TITLES[part]
-    victim = next(pid for pid, command in processes_of(demo.data) if part in command)
-    os.kill(victim, signal.SIGKILL)
-    status, errors = ended(demo)
-    assert status == 2
-    assert f"{title} ended with signal SIGKILL" in errors
-    assert "start it again" in errors
-    assert "Traceback" not in errors
-    assert processes_of(demo.data) == []
+    kill(demo, part)
 
 
 def test_a_taken_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:
@@ -111,11 +125,12 @@ def test_a_taken_port_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None
     assert processes_of(tmp_path) == []
 
 
-def test_a_port_that_is_none_is_one_sentence(tmp_path: Path) -> None:
-    for wrong in ("eighty", "65536", "-1"):
-        status, errors = ended(launch(tmp_path, PORT=wrong))
-        assert status == 2
-        assert f"PORT={wrong} is no port" in errors
+@pytest.mark.parametrize("wrong", ["eighty", "65536", "-1"])
+def test_a_port_that_is_none_is_one_sentence(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORT", wrong)
+    with pytest.raises(CommandError, match=f"PORT={wrong} is no port") as refused:
+        call_command("demo")
+    assert refused.value.returncode == 2
 
 
 def test_a_live_key_refuses_to_start(tmp_path: Path) -> None:
@@ -138,15 +153,12 @@ def test_a_counterpart_that_cannot_start_is_named_with_its_reason(tmp_path: Path
     assert processes_of(tmp_path) == []
 
 
-@pytest.mark.parametrize("words", [("demo",), ("sabotage", "skip_step")])
-def test_a_queue_server_that_is_away_is_named_and_starts_nothing(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_a_queue_server_that_is_away_is_named_and_starts_nothing(tmp_path: Path) -> None:
     with redis_server(tmp_path / "queue") as url:
         place = url.partition("@")[2].removesuffix("/0")
         wrong = url.replace("redis://:", "redis://:not-")
-        refused = refusal(tmp_path / "data", *words, REDIS_URL=wrong, PORT="0")
-    silent = refusal(tmp_path / "data", *words, REDIS_URL=wrong, PORT="0")
+        refused = refusal(tmp_path / "data", "demo", REDIS_URL=wrong, PORT="0")
+    silent = refusal(tmp_path / "data", "sabotage", "skip_step", REDIS_URL=wrong)
     for errors, says in ((refused, "refuses its password"), (silent, "does not answer")):
         assert f"The queue server {says} at {place}, which REDIS_URL names: start it" in errors
         assert "not-" not in errors
