@@ -7,14 +7,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.core.conditions import test_conditions_model
+from tests.core.conditions import test_conditions_check, test_conditions_model
 from tests.core.fsm import test_fsm_model
+from tests.core.loading import test_loading, test_places
+from tests.core.proof import test_merkle
+from tests.core.values import test_canonical
 from tests.pipeline.steps import test_extract_property
 
 pytestmark = pytest.mark.soak
 LONG = settings(max_examples=20_000, derandomize=False, deadline=None, database=None)
 PROPERTIES: tuple[Callable[..., Any], ...] = (
     test_conditions_model.test_the_language_agrees_with_a_second_reading,
+    test_conditions_model.test_a_text_gone_wrong_means_the_same_to_both_readings,
+    test_conditions_model.test_any_text_is_a_condition_to_both_readings_or_a_placed_error,
+    test_conditions_model.test_an_error_stays_an_error_when_negated,
+    test_conditions_model.test_explain_agrees_with_holds,
+    test_conditions_model.test_what_explain_did_not_reach_decides_nothing,
+    test_conditions_check.test_what_checks_has_an_answer_in_every_context_of_its_types,
+    test_conditions_check.test_what_checks_fails_only_where_something_is_missing,
+    test_conditions_check.test_what_does_not_check_has_no_answer_in_any_full_context,
+    test_loading.test_any_changed_byte_is_another_program_or_refused_with_a_place,
+    test_loading.test_any_missing_line_is_another_program_or_refused_with_a_place,
+    test_places.test_every_path_is_found_where_it_was_written,
+    test_merkle.test_what_was_changed_in_a_proof_is_seen,
+    test_merkle.test_a_proof_of_another_place_or_length_is_seen,
+    test_canonical.test_a_value_has_one_form_and_is_read_back,
+    test_canonical.test_any_bytes_give_a_value_or_the_one_error,
     test_extract_property.test_no_random_invoice_is_open_with_a_wrong_amount,
 )
 

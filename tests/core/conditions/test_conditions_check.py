@@ -205,7 +205,7 @@ def checks(text: str) -> bool:
     return True
 
 
-@settings(max_examples=500)
+@settings(max_examples=40)
 @given(conditions(TYPED), contexts())
 def test_what_checks_has_an_answer_in_every_context_of_its_types(
     condition: tuple[Tree, str], context: Mapping[str, object]
@@ -215,7 +215,7 @@ def test_what_checks_has_an_answer_in_every_context_of_its_types(
         assert parse(condition[1]).holds(context) is second.outcome(condition[1], context)
 
 
-@settings(max_examples=300)
+@settings(max_examples=30)
 @given(conditions(TYPED), contexts(), st.sets(st.sampled_from(sorted(TYPES))))
 def test_what_checks_fails_only_where_something_is_missing(
     condition: tuple[Tree, str], context: Mapping[str, object], gone: set[str]
@@ -230,7 +230,7 @@ def test_what_checks_fails_only_where_something_is_missing(
             assert parse(condition[1]).holds(left) is second.outcome(condition[1], left)
 
 
-@settings(max_examples=300)
+@settings(max_examples=30)
 @given(conditions(BARE), contexts(shortest=1))
 def test_what_does_not_check_has_no_answer_in_any_full_context(
     condition: tuple[Tree, str], context: Mapping[str, object]

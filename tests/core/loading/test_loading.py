@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nanovm_core.core.canonical import INTEGER_MAX
@@ -57,6 +57,7 @@ def test_no_more_faults_are_told_than_a_person_mends_at_once() -> None:
         assert error.faults[-1].text.startswith("program: unknown key 'x19'")
 
 
+@settings(max_examples=40)
 @given(st.integers(0, len(DESK.encode()) - 1), st.integers(1, 255))
 def test_any_changed_byte_is_another_program_or_refused_with_a_place(at: int, mask: int) -> None:
     source = bytearray(DESK.encode())
@@ -64,6 +65,7 @@ def test_any_changed_byte_is_another_program_or_refused_with_a_place(at: int, ma
     assert verdict(bytes(source)) != load_program(DESK.encode()).hash
 
 
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, DESK.count("\n") - 1), min_size=1, max_size=4))
 def test_any_missing_line_is_another_program_or_refused_with_a_place(gone: list[int]) -> None:
     lines = DESK.splitlines(keepends=True)
@@ -134,20 +136,14 @@ def test_lines_that_end_as_on_windows_are_the_same_lines() -> None:
 # --- limits, at n and n + 1 ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("at", "row", "has", "most"),
-    [
-        ("[tools.", 's{} = {{ type = "ref" }}\n', 6, schema.SLOTS_MAX),
-        ("[[grants]]", "[tools.t{}]\n", 4, schema.TOOLS_MAX),
-        ("[[grants]]", 'a{} = {{ type = "ref" }}\n', 1, schema.ARGS_MAX),
-        (
-            "[[windows]]",
-            '[[rules]]\nid = "r{}"\nat = "admission"\noutcome = "deny"\nwhen = "true"\nwhy = "x"\n',
-            2,
-            RULES_MAX,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("at", "row", "has", "most"), [
+    ("[tools.", 's{} = {{ type = "ref" }}\n', 6, schema.SLOTS_MAX),
+    ("[[grants]]", "[tools.t{}]\n", 4, schema.TOOLS_MAX),
+    ("[[grants]]", 'a{} = {{ type = "ref" }}\n', 1, schema.ARGS_MAX),
+    ("[[windows]]",
+     '[[rules]]\nid = "r{}"\nat = "admission"\noutcome = "deny"\nwhen = "true"\nwhy = "x"\n', 2,
+     RULES_MAX),
+])  # fmt: skip
 def test_how_many_there_may_be(at: str, row: str, has: int, most: int) -> None:
     unused = DESK.replace('tool = "refunds.tell"\nargs = { text = "answer" }', 'tool = "model.ask"')
     for count, fits in ((most - has, True), (most - has + 1, False)):

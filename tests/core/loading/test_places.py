@@ -174,7 +174,7 @@ def paths(value: object, path: Path = ()) -> list[Path]:
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=40)
 @given(documents(), st.booleans())
 def test_every_path_is_found_where_it_was_written(writer: Writer, windows: bool) -> None:
     source = writer.text.replace("\n", "\r\n") if windows else writer.text

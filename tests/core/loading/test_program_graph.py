@@ -19,58 +19,32 @@ TELL = 'args = { text = "answer" }\nnext = "completed"'
 ASK = 'next = "judge"\non_error = "apologise"'
 
 
-@pytest.mark.parametrize(
-    ("changes", "at", "said"),
-    [
-        (('next = "sort"', 'next = "ask"'), 'name = "sort"', "step sort is unreachable"),
-        ((TELL, TELL.replace("completed", "apologise")), 'next = "apo', "apologise → apologise;"),
-        (
-            (TELL, TELL.replace("completed", "confirm")),
-            'next = "confirm"',
-            "the steps form a cycle: confirm → ask → judge → apologise → confirm; a program ends",
-        ),
-        (
-            (TELL + '\non_error = "failed"', TELL + '\non_error = "ask"'),
-            'on_error = "ask"',
-            "the steps form a cycle: ask → judge → apologise → ask",
-        ),
-        ((ASK, 'next = "pay"\non_error = "judge"'), 'next = "pay"', "'pay' is none"),
-        (
-            (ASK, 'next = "pay"\non_error = "judge"'),
-            'next = "pay"',
-            "pay makes the call that a pure",
-        ),
-        (
-            (ASK, 'next = "completed"\non_error = "judge"'),
-            'next = "completed"\non_error = "j',
-            "'completed' is none",
-        ),
-        ((ASK, 'next = "judge"\non_error = "judge"'), 'on_error = "judge"', "ask leads to it too"),
-        (
-            (ASK, 'next = "judge"\non_error = "pay"'),
-            'on_error = "pay"',
-            "ask leads to it and author",
-        ),
-        (('authorizes = "ask"\n', ""), 'next = "judge"', "with authorizes = 'ask' first; 'judge'"),
-        (('authorizes = "ask"\n', ""), 'to = "pay"', "judge leads to it and authorizes nothing"),
-        (('authorizes = "ask"', 'authorizes = "confirm"'), "authorizes", "which is no model step"),
-        (('authorizes = "ask"', 'authorizes = "nobody"'), "authorizes", "which is no model step"),
-        (
-            ('authorizes = "ask"', 'authorizes = "ask"\non_error = "pay"'),
-            'on_error = "pay"',
-            "judge leads to it and",
-        ),
-        (('first = "look_up"', 'first = "judge"'), "first", "but the run begins with it"),
-        (('first = "look_up"', 'first = "pay"'), "first", "but the run begins with it"),
-        (('to = "confirm"', 'to = "judge"'), 'to = "judge"', "sort leads to it too, with nothing"),
-        (('to = "confirm"', 'to = "pay"'), 'to = "pay"', "sort leads to it and authorizes nothing"),
-        (
-            ('{ to = "pay" }', '{ to = "apologise" }'),
-            'next = [{ when = "$run',
-            "no step after it makes",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("changes", "at", "said"), [
+    (('next = "sort"', 'next = "ask"'), 'name = "sort"', "step sort is unreachable"),
+    ((TELL, TELL.replace("completed", "apologise")), 'next = "apo', "apologise → apologise;"),
+    ((TELL, TELL.replace("completed", "confirm")), 'next = "confirm"',
+     "the steps form a cycle: confirm → ask → judge → apologise → confirm; a program ends"),
+    ((TELL + '\non_error = "failed"', TELL + '\non_error = "ask"'), 'on_error = "ask"',
+     "the steps form a cycle: ask → judge → apologise → ask"),
+    ((ASK, 'next = "pay"\non_error = "judge"'), 'next = "pay"', "'pay' is none"),
+    ((ASK, 'next = "pay"\non_error = "judge"'), 'next = "pay"', "pay makes the call that a pure"),
+    ((ASK, 'next = "completed"\non_error = "judge"'), 'next = "completed"\non_error = "j',
+     "'completed' is none"),
+    ((ASK, 'next = "judge"\non_error = "judge"'), 'on_error = "judge"', "ask leads to it too"),
+    ((ASK, 'next = "judge"\non_error = "pay"'), 'on_error = "pay"', "ask leads to it and author"),
+    (('authorizes = "ask"\n', ""), 'next = "judge"', "with authorizes = 'ask' first; 'judge'"),
+    (('authorizes = "ask"\n', ""), 'to = "pay"', "judge leads to it and authorizes nothing"),
+    (('authorizes = "ask"', 'authorizes = "confirm"'), "authorizes", "which is no model step"),
+    (('authorizes = "ask"', 'authorizes = "nobody"'), "authorizes", "which is no model step"),
+    (('authorizes = "ask"', 'authorizes = "ask"\non_error = "pay"'), 'on_error = "pay"',
+     "judge leads to it and"),
+    (('first = "look_up"', 'first = "judge"'), "first", "but the run begins with it"),
+    (('first = "look_up"', 'first = "pay"'), "first", "but the run begins with it"),
+    (('to = "confirm"', 'to = "judge"'), 'to = "judge"', "sort leads to it too, with nothing"),
+    (('to = "confirm"', 'to = "pay"'), 'to = "pay"', "sort leads to it and authorizes nothing"),
+    (('{ to = "pay" }', '{ to = "apologise" }'), 'next = [{ when = "$run',
+     "no step after it makes"),
+])  # fmt: skip
 def test_a_graph_with_a_fault(changes: tuple[str, ...], at: str, said: str) -> None:
     text = changed(*changes)
     found = [fault for fault in error_of(text).faults if said in fault.text]

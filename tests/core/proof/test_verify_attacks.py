@@ -4,7 +4,6 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -61,32 +60,39 @@ WHOLE = {
 MEMBERS = [(kind, name) for kind in ("log", "run") for name in WHOLE[kind]]
 
 
-def flips(data: bytes) -> Iterator[bytes]:
-    """Every byte of it changed in turn, and each time in another way."""
-    for at in range(len(data)):
+# Every 13th byte, and all of them in `make soak`.
+EVERY = pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.soak)])
+
+
+def flips(data: bytes, every: int) -> Iterator[bytes]:
+    """Its bytes changed in turn, and each time in another way."""
+    for at in range(0, len(data), every):
         yield data[:at] + bytes([data[at] ^ FLIPS[at % len(FLIPS)]]) + data[at + 1 :]
 
 
+@EVERY
 @pytest.mark.parametrize(("kind", "name"), [*MEMBERS, ("cosigned", "checkpoint")])
-def test_no_flipped_byte_of_a_member_passes(kind: str, name: str) -> None:
+def test_no_flipped_byte_of_a_member_passes(kind: str, name: str, every: int) -> None:
     asked = ("--witness", WITNESS.vkey) if kind == "cosigned" else ()
     assert code(packed(WHOLE[kind]), *asked) == 0
-    for flipped in flips(WHOLE[kind][name]):
+    for flipped in flips(WHOLE[kind][name], every):
         assert code(packed({**WHOLE[kind], name: flipped}), *asked) in (1, 2, 3), flipped
 
 
+@EVERY
 @pytest.mark.parametrize("kind", ["log", "run"])
-def test_a_flipped_byte_of_the_zip_changes_no_member_unseen(kind: str) -> None:
+def test_a_flipped_byte_of_the_zip_changes_no_member_unseen(kind: str, every: int) -> None:
     """Dates and the like may change: what is read is then the same, byte for byte."""
-    for flipped in islice(flips(packed(WHOLE[kind])), 0, None, 3):
+    for flipped in flips(packed(WHOLE[kind]), every):
         if code(flipped) == 0:
             with zipfile.ZipFile(io.BytesIO(flipped)) as archive:
                 assert {name: archive.read(name) for name in archive.namelist()} == WHOLE[kind]
 
 
+@EVERY
 @pytest.mark.parametrize("data", [export(SMALL.lines, SMALL.note()), receipt(SMALL, 2)])
-def test_no_flipped_byte_of_an_export_or_a_receipt_passes(data: bytes) -> None:
-    for flipped in flips(data):
+def test_no_flipped_byte_of_an_export_or_a_receipt_passes(data: bytes, every: int) -> None:
+    for flipped in flips(data, every):
         found = code(flipped)
         if found == 0:  # white space, and a receipt's own words: its caveat says so
             held, other = json.loads(data), json.loads(flipped)
