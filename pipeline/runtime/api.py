@@ -207,7 +207,7 @@ def _answered(
 ) -> Answered:
     actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
     decision = decide.fed(commit, held, [event], Sender(actor, work.holder), secrets, goes_on=True)
-    outbox.came(held.id, work.effect.key, outcome)
+    outbox.record_outcome(held.id, work.effect.key, outcome)
     owed = decision.snapshot.owed
     refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key
     if refused or not leases.is_holder(held.holder, work.holder):

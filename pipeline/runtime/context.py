@@ -38,7 +38,7 @@ def context_of(
         actor=sender.actor,
         by_holder=leases.is_holder(held.holder, sender.holder),
         vouched=sender.vouched,
-        under_way=not kills or (owed is not None and outbox.begun(held.id, owed)),
+        under_way=not kills or (owed is not None and outbox.is_begun(held.id, owed)),
         ledger=commit.till.ledger(workspace.id, program, now, event),
         history=call_history.recorded(workspace.id, program, commit.pending(workspace.id)),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),

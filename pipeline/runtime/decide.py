@@ -158,7 +158,7 @@ def reconciled(held: Held, now: Snapshot) -> list[Event]:
     outbox.drop(held.id, forged)
     if now.owed is not None and now.owed.key not in held.owed:
         outbox.owe(held.id, now.owed)
-        held.owed[now.owed.key] = outbox.Open()
+        held.owed[now.owed.key] = outbox.OpenRow()
     return [ForeignIntent()] if forged else []
 
 
@@ -197,7 +197,7 @@ def taken(commit: Commit, held: Held) -> Taken:
 
 def begun(held: Held, now: Snapshot, effect: Effect) -> Begun:
     """Mark an effect as begun, in the outbox and in the adapters' own record."""
-    before = outbox.begun(held.id, effect)
+    before = outbox.is_begun(held.id, effect)
     outbox.begin(held.id, effect)
     return _in_hand(held, now, effect, before=before)
 
@@ -225,7 +225,7 @@ def _is_due(commit: Commit, held: Held, now: Snapshot, effect: Effect) -> bool:
     row = held.owed.get(effect.key)
     if row is None or now.state != ACTIVE or row.due_ms > now_ms():
         return False
-    if held.run.pace_ms and not row.due_ms and not row.begun:
+    if held.run.pace_ms and not row.due_ms and not row.is_begun:
         _put_off(commit, held, effect)
         return False
     return True
@@ -233,7 +233,7 @@ def _is_due(commit: Commit, held: Held, now: Snapshot, effect: Effect) -> bool:
 
 def _put_off(commit: Commit, held: Held, effect: Effect) -> None:
     pace_ms = held.run.pace_ms
-    outbox.put_off(held.id, effect.key, now_ms() + pace_ms)
+    outbox.delay(held.id, effect.key, now_ms() + pace_ms)
     commit.after.append(partial(queue.wake, held.run.name, in_ms=pace_ms))
 
 

@@ -18,7 +18,7 @@ def refused(commit: Commit, held: Held, events: Sequence[Event]) -> Decision:
     """Refuse these events (LOG-009): the run keeps its value, and owes nothing to anybody."""
     for event in events:
         commit.count(held, type(event).__name__)
-    no = logs.closed(held.workspace)
+    no = logs.closed_error(held.workspace)
     return Decision(_value(held), refusal=Refusal(code=no.code, text=no.text, where=HERE))
 
 

@@ -25,7 +25,7 @@ from pipeline.models import Run, Secret, Workspace
 from pipeline.store import logs, outbox, records, run_rows, sql
 from pipeline.store.budgets import Till
 from pipeline.store.logs import Line
-from pipeline.store.outbox import Open
+from pipeline.store.outbox import OpenRow
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import Sealed, rows
 
@@ -46,7 +46,7 @@ class Held:
     chain: list[Stored] = field(default_factory=list)
     holder: str = ""  # of its lease
     until_ms: int = 0
-    owed: dict[str, Open] = field(default_factory=dict)  # its open outbox rows, by key
+    owed: dict[str, OpenRow] = field(default_factory=dict)  # its open outbox rows, by key
     refs: set[str] = field(default_factory=set)  # those that its slots held
     stood: tuple[int, str] | None = None  # the length and head that were read; None: it is new
 
@@ -78,7 +78,7 @@ class Commit:
         keys, names = [sql.key(each) for each in runs], [str(each) for each in runs]
         with sql.together():
             locked, found = logs.ask_lock(workspaces, runs), run_rows.ask(keys)
-            lines, opened = records.ask_chains(names), outbox.ask_opened(runs)
+            lines, opened = records.ask_chains(names), outbox.ask_open_rows(runs)
         self.logs = locked()
         for *values, holder, until_ms in found():
             run = run_rows.run_of(values)
@@ -88,7 +88,7 @@ class Commit:
             held.stood = (run.length, run.head)
             self.held[run.id] = held
         chains = records.chains_of(names, lines())
-        owed = outbox.opened(runs, opened())
+        owed = outbox.open_rows(runs, opened())
         for each, held in self.held.items():
             held.chain, held.owed = chains[held.run.name], owed[each]
 
@@ -100,7 +100,7 @@ class Commit:
         """
         held = Held(run, self.logs[run.workspace_id])
         if held.workspace.successor_id is not None:
-            raise logs.closed(held.workspace)
+            raise logs.closed_error(held.workspace)
         run.workspace, run.head, run.length = held.workspace, "", 0
         self.held[run.id] = self._changed[run.id] = held
         return held
@@ -233,4 +233,4 @@ def _owe(held: Held, decision: Decision, *, begins: bool) -> None:
         del held.owed[key]
     for effect in decision.effects:
         outbox.owe(held.id, effect, begins=begins)
-        held.owed[effect.key] = Open(begun=begins)
+        held.owed[effect.key] = OpenRow(is_begun=begins)

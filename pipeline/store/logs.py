@@ -105,7 +105,7 @@ def append(workspace: Workspace, lines: Sequence[Line]) -> None:
         RefusedError: LOG-009, where a restore closed the log.
     """
     if workspace.successor_id is not None:
-        raise closed(workspace)
+        raise closed_error(workspace)
     log, before = sql.key(workspace.id), workspace.size - len(lines)
     if lines:
         edge = _edge(log, before)
@@ -116,7 +116,7 @@ def append(workspace: Workspace, lines: Sequence[Line]) -> None:
     sql.change(_GROWN, grown)
 
 
-def closed(workspace: Workspace) -> RefusedError:
+def closed_error(workspace: Workspace) -> RefusedError:
     """What whoever would go on with a log hears that a restore closed."""
     text = f"A restore closed the log {workspace.origin}; it takes no more. Begin a new run."
     return RefusedError("LOG-009", text)

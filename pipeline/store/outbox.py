@@ -42,23 +42,23 @@ _CAME = (
 )
 
 
-class Open(NamedTuple):
+class OpenRow(NamedTuple):
     """An open row: when the effect is due, and whether somebody began it."""
 
     due_ms: int = 0
-    begun: bool = False
+    is_begun: bool = False
 
 
-def ask_opened(runs: Sequence[UUID]) -> Callable[[], list[sql.Row]]:
-    """Ask for the open rows of these runs, for ``opened``."""
+def ask_open_rows(runs: Sequence[UUID]) -> Callable[[], list[sql.Row]]:
+    """Ask for the open rows of these runs, for ``open_rows``."""
     return sql.ask(_OPEN + sql.marks(runs), [sql.key(each) for each in runs])
 
 
-def opened(runs: Sequence[UUID], rows: Sequence[sql.Row]) -> dict[UUID, dict[str, Open]]:
+def open_rows(runs: Sequence[UUID], rows: Sequence[sql.Row]) -> dict[UUID, dict[str, OpenRow]]:
     """The open rows among these, by run and key."""
-    found: dict[UUID, dict[str, Open]] = {run: {} for run in runs}
+    found: dict[UUID, dict[str, OpenRow]] = {run: {} for run in runs}
     for run, key, due_ms, begun_ms in rows:
-        found[sql.uuid(run)][str(key)] = Open(int(due_ms), begun_ms is not None)
+        found[sql.uuid(run)][str(key)] = OpenRow(int(due_ms), begun_ms is not None)
     return found
 
 
@@ -88,7 +88,7 @@ def owe(run: UUID, effect: Effect, *, begins: bool = False) -> None:
         _call(run, effect)
 
 
-def put_off(run: UUID, key: str, due_ms: int) -> None:
+def delay(run: UUID, key: str, due_ms: int) -> None:
     """Have an effect come due later."""
     sql.later(_DUE, (due_ms, sql.key(run), key))
 
@@ -109,7 +109,7 @@ def drop(run: UUID, keys: Iterable[str]) -> None:
     sql.change_each(_DROP, [(sql.key(run), key) for key in keys])
 
 
-def begun(run: UUID, effect: Effect) -> bool:
+def is_begun(run: UUID, effect: Effect) -> bool:
     """Whether somebody began this effect: by its row or by the adapters' own record."""
     sql.flush()
     rows = Outbox.objects.filter(run=run, key=effect.key, begun_ms__isnull=False)
@@ -128,7 +128,7 @@ def begin(run: UUID, effect: Effect) -> None:
     _call(run, effect)
 
 
-def came(run: UUID, key: str, outcome: str) -> None:
+def record_outcome(run: UUID, key: str, outcome: str) -> None:
     """Write what came of an effect into the adapters' own record of its last call."""
     of = sql.key(run)
     sql.later(_CAME, (outcome, of, of, key))

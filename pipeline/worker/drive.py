@@ -115,7 +115,7 @@ def _postponed(begun: Begun, error: TransientError) -> Begun | None:
     """Have the effect come due again later; after too many tries, say what is known of it."""
     run_id, key = str(begun.run.id), begun.effect.key
     outcome = type(error).__name__
-    outbox.came(begun.run.id, key, outcome)
+    outbox.record_outcome(begun.run.id, key, outcome)
     row = Outbox.objects.get(run=begun.run, key=key)
     if row.tries + 1 >= TRIES_MAX:
         return api.answer(begun, _given_up(begun, error), (), outcome).work
