@@ -1,4 +1,4 @@
-"""How an effect can go wrong: come again, known not to have happened, or nobody can tell."""
+"""How an effect fails: to be retried, known not to have happened, or with unknown outcome."""
 
 from nanovm_core.errors import NanovmError
 
@@ -27,7 +27,7 @@ class PermanentError(EffectError):
 
 
 class OutcomeUnknownError(EffectError):
-    """Nobody can tell whether it happened: a person decides."""
+    """The outcome is unknown: a person decides."""
 
 
 class ErasureRefusedError(NanovmError):

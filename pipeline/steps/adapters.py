@@ -24,12 +24,12 @@ ADAPTERS: Mapping[str, Callable[[Work], Answer]] = {
 
 
 def perform(work: Work) -> Answer:
-    """Do one effect, or say why it did not happen.
+    """Do one effect; a known failure is an answer, not an exception.
 
     A granted tool is used only under a warrant that covers exactly this call.
 
     Raises:
-        TransientError, OutcomeUnknownError: from the outside; the effect stays owed.
+        TransientError, OutcomeUnknownError: from an adapter; the effect stays owed.
     """
     try:
         if work.effect.tool in work.program.grants:

@@ -25,7 +25,7 @@ def send_advice(work: Work) -> Answer:
 
 
 def advice_file(run_id: str) -> Path:
-    """Where a run's remittance advice lies until it is erased."""
+    """The file of a run's remittance advice, which an erasure deletes."""
     folder: Path = settings.NANOVM_DATA / "mail"
     folder.mkdir(exist_ok=True)
     return folder / f"{run_id}.txt"

@@ -19,13 +19,13 @@ PERSONAL = (
 
 
 def split(work: Work) -> Answer:
-    """Split what was read: personal values behind refs, the rest in the clear."""
+    """Store personal values behind refs, and return the other facts in the clear."""
     extraction = Extraction.from_json(work.opened("staging"))
     return done(work, clear_facts(extraction), work.sealed(personal_values(extraction)))
 
 
 def clear_facts(extraction: Extraction) -> dict[str, Scalar]:
-    """What of an invoice may stand in the clear: money, dates, and how it wants to be paid."""
+    """The facts of an invoice that are stored in the clear: money, dates, means of payment."""
     fields = extraction.fields
     facts: dict[str, Scalar] = {
         "pay_status": fields.pay_status,
@@ -39,7 +39,7 @@ def clear_facts(extraction: Extraction) -> dict[str, Scalar]:
 
 
 def personal_values(extraction: Extraction) -> dict[str, bytes]:
-    """What of an invoice goes behind refs, and the texts that are made from it."""
+    """The values of an invoice that go behind refs, with the texts that are made from them."""
     fields = extraction.fields
     named = {name: getattr(fields, name) for name in PERSONAL}
     texts = {name: value for name, value in named.items() if value}

@@ -1,4 +1,4 @@
-"""What every adapter gets and gives: a unit of work, and its answer."""
+"""The input and output of every adapter: ``Work`` and ``Answer``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from pipeline.vault.secret_store import Sealed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What an adapter gets: the effect itself, and the run it belongs to."""
+    """What an adapter gets: the effect, the run that it belongs to, and the warrant for it."""
 
     run: Run
     program: Program
@@ -27,7 +27,7 @@ class Work:
 
     @classmethod
     def of(cls, begun: Begun) -> "Work":
-        """The work that an effect is, once it was begun in a commit."""
+        """The work of an effect that was begun in a commit."""
         return cls(
             run=begun.run,
             program=begun.program,
@@ -38,7 +38,11 @@ class Work:
         )
 
     def opened(self, slot: str) -> bytes:
-        """The value of a slot that the effect names, from the vault."""
+        """The value of a slot that the effect names, from the vault.
+
+        Raises:
+            PermanentError: PII-…, where the value was erased or does not open.
+        """
         ref = str(self.effect.args[slot])
         try:
             value = secret_store.read_bytes([ref])[ref]
@@ -56,7 +60,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of an effect: the event to submit, and the secrets that go with it."""
+    """The event to submit for an effect, and the sealed values that it commits to."""
 
     event: Event
     secrets: tuple[Sealed, ...] = ()

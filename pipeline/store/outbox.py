@@ -1,4 +1,4 @@
-"""The outbox: the effects owed, as rows that workers look for. What counts is the snapshot."""
+"""The outbox: a row for each effect owed, for workers to find. The snapshot decides."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -43,14 +43,14 @@ _CAME = (
 
 
 class OpenRow(NamedTuple):
-    """An open row: when the effect is due, and whether somebody began it."""
+    """An open row: when the effect is due, and whether a worker began it."""
 
     due_ms: int = 0
     is_begun: bool = False
 
 
 def ask_open_rows(runs: Sequence[UUID]) -> Callable[[], list[sql.Row]]:
-    """Ask for the open rows of these runs, for ``open_rows``."""
+    """Send the query for the open rows of these runs, for ``open_rows``."""
     return sql.ask(_OPEN + sql.marks(runs), [sql.key(each) for each in runs])
 
 
@@ -63,10 +63,10 @@ def open_rows(runs: Sequence[UUID], rows: Sequence[sql.Row]) -> dict[UUID, dict[
 
 
 def owe(run: UUID, effect: Effect, *, begins: bool = False) -> None:
-    """Store an effect owed; one that is owed again keeps that it was begun.
+    """Store an effect owed; one that is owed again keeps its mark of having been begun.
 
-    ``begins``: whoever decided it begins it with the same commit. A row that somebody put in
-    its place, under another key, gives way.
+    ``begins``: the worker that decided it begins it with the same commit. A forged row in its
+    place, under another key, is overwritten.
     """
     warrant = effect.warrant
     sql.later(
@@ -89,28 +89,28 @@ def owe(run: UUID, effect: Effect, *, begins: bool = False) -> None:
 
 
 def delay(run: UUID, key: str, due_ms: int) -> None:
-    """Have an effect come due later."""
+    """Make an effect due later."""
     sql.later(_DUE, (due_ms, sql.key(run), key))
 
 
 def postpone(run: UUID, key: str, due_ms: int) -> None:
-    """Have an effect come due again later, after a try that found the outside silent."""
+    """Make an effect due again later, after a try that got no answer."""
     sql.change(_AGAIN, (due_ms, sql.key(run), key))
 
 
 def close(run: UUID, keys: Iterable[str]) -> None:
-    """These effects are owed no more."""
+    """Mark these effects as no longer owed."""
     for key in keys:
         sql.later(_DONE, (now_ms(), sql.key(run), key))
 
 
 def drop(run: UUID, keys: Iterable[str]) -> None:
-    """Take rows out that no sealed intent bears."""
+    """Delete forged rows: no sealed intent bears them."""
     sql.change_each(_DROP, [(sql.key(run), key) for key in keys])
 
 
 def is_begun(run: UUID, effect: Effect) -> bool:
-    """Whether somebody began this effect: by its row or by the adapters' own record."""
+    """Whether a worker began this effect, by its row or by the adapters' own record."""
     sql.flush()
     rows = Outbox.objects.filter(run=run, key=effect.key, begun_ms__isnull=False)
     return rows.exists() or AdapterCall.objects.filter(run=run, key=effect.key).exists()
@@ -123,13 +123,13 @@ def may_have_acted(run: UUID, key: str) -> bool:
 
 
 def begin(run: UUID, effect: Effect) -> None:
-    """Mark an effect as begun, with the adapters' own record beside it."""
+    """Mark an effect as begun, in its row and in the adapters' own record."""
     sql.later(_BEGIN, (now_ms(), sql.key(run), effect.key))
     _call(run, effect)
 
 
 def record_outcome(run: UUID, key: str, outcome: str) -> None:
-    """Write what came of an effect into the adapters' own record of its last call."""
+    """Write the outcome of an effect into the adapters' record of its last call."""
     of = sql.key(run)
     sql.later(_CAME, (outcome, of, of, key))
 

@@ -1,4 +1,4 @@
-"""Driving a run: from one owed effect to the next, up to where it waits or ends."""
+"""Drive a run from one owed effect to the next, until it waits or ends."""
 
 import logging
 import sqlite3
@@ -22,9 +22,9 @@ from pipeline.worker.lease_renewal import renewal
 
 log = logging.getLogger(__name__)
 
-# An outside that is silent or busy is tried again under the same key: that is no new attempt,
-# and none of the program's retries, which follow a failure that is known.
-TRIES_MAX = 8  # tries under one key, before a person decides, or the program where none acted
+# A service that does not answer, or is busy, is tried again under the same key. Such a try is not
+# one of the program's attempts: those follow a known failure, each under a key of its own.
+TRIES_MAX = 8  # then a person decides; or the program, where no try can have acted
 BACKOFF_MS = 250  # the first wait; each further one is twice as long, 32 s to 40 s in all
 
 _OWES = (
@@ -35,13 +35,13 @@ _OWES = (
 
 
 def drive(run_id: str) -> bool:
-    """Do what a run owes until it waits or ends; False where another worker holds it.
+    """Do what a run owes until it waits or ends; False where another worker holds its lease.
 
-    Where the outside does not answer, the effect stays owed and is due again later: the
-    sweep comes back for it.
+    Where a service does not answer, the effect stays owed and is due again later; the sweep
+    wakes the run then.
     """
     moved = True
-    while moved:  # again, where a wake-up found the lease still held and went away
+    while moved:  # again: a wake-up may have found the lease held, and been absorbed
         free, work = api.take(run_id)
         if not free:
             return False
@@ -53,7 +53,7 @@ def drive(run_id: str) -> bool:
 
 
 def drive_patiently(run_id: str) -> None:
-    """Drive a run in this process, waiting where an effect is due later."""
+    """Drive a run in this process, and sleep while its effect is due later."""
     while drive(run_id):
         later = _next_ms(run_id)
         if later is None:
@@ -62,13 +62,13 @@ def drive_patiently(run_id: str) -> None:
 
 
 def owes(run_id: str) -> bool:
-    """Whether a running run has an effect that is due and not answered, or a deadline is over."""
+    """Whether a run has an effect that is due, or a deadline that has passed."""
     at_ms = now_ms()
     return bool(sql.execute(_OWES, (sql.key_of(str(run_id)), at_ms, ACTIVE, at_ms)))
 
 
 def _next_ms(run_id: str) -> int | None:
-    """When a run has to be driven again; None where it ended, or waits for somebody else."""
+    """When a run has to be driven again; None where it has ended, or waits for a person."""
     due_ms = _owed(run_id).values_list("due_ms", flat=True).first()
     if due_ms is not None:
         return due_ms
@@ -82,7 +82,7 @@ def _owed(run_id: str) -> QuerySet[Outbox]:
 
 
 def _under_lease(begun: Begun) -> Begun | None:
-    """The next effect; where it breaks off, the run need not wait for the lease to run out."""
+    """Do an effect under the lease, which is released where that raises; returns the next one."""
     try:
         with renewal.renewing(str(begun.run.id), begun.holder, begun.deadline_ms):
             return _next(begun)
@@ -92,7 +92,7 @@ def _under_lease(begun: Begun) -> Begun | None:
 
 
 def _next(begun: Begun) -> Begun | None:
-    """Do one effect and feed its answer back: the next one, begun already; None gives up."""
+    """Do one effect and submit its answer; returns the next effect, begun already, or None."""
     try:
         answer = _answer(Work.of(begun))
     except TransientError as error:
@@ -101,7 +101,7 @@ def _next(begun: Begun) -> Begun | None:
 
 
 def _submitted(begun: Begun, answer: Answer) -> Begun | None:
-    """Feed an answer back; one that the kernel does not take is as good as a broken step."""
+    """Submit an answer; one that the kernel refuses counts as a broken step."""
     outcome = type(answer.event).__name__
     answered = api.answer(begun, answer.event, answer.secrets, outcome)
     owed, refusal = answered.decision.snapshot.owed, answered.decision.refusal
@@ -112,7 +112,7 @@ def _submitted(begun: Begun, answer: Answer) -> Begun | None:
 
 
 def _postponed(begun: Begun, error: TransientError) -> Begun | None:
-    """Have the effect come due again later; after too many tries, say what is known of it."""
+    """Make the effect due again later; after TRIES_MAX tries, submit what is known of it."""
     run_id, key = str(begun.run.id), begun.effect.key
     outcome = type(error).__name__
     outbox.record_outcome(begun.run.id, key, outcome)
@@ -125,16 +125,16 @@ def _postponed(begun: Begun, error: TransientError) -> Begun | None:
 
 
 def backoff_ms(key: str, tries: int) -> int:
-    """How long to leave the outside alone: doubled each time, and up to a quarter more by key.
+    """How long to wait before the next try: doubled each time, plus up to a quarter by key.
 
-    What several runs owe then does not come due at one moment.
+    So the effects of several runs are not due at the same moment.
     """
     delay_ms = BACKOFF_MS << tries
     return delay_ms + delay_ms * int(key[tries : tries + 8], 16) // (4 << 32)
 
 
 def _given_up(begun: Begun, error: TransientError) -> Event:
-    """After the last try: known to have failed, where no try can have acted; else a person."""
+    """After the last try: a known failure, where no try can have acted; else a person decides."""
     key = begun.effect.key
     acted = not isinstance(error, NotSentError) or outbox.may_have_acted(begun.run.id, key)
     text = f"{error.text} Tried {TRIES_MAX} times"
@@ -146,21 +146,21 @@ def _given_up(begun: Begun, error: TransientError) -> Event:
 
 
 def _answer(work: Work) -> Answer:
-    """What came of the effect. An error without a name ends the run, and says so."""
+    """Perform the effect. An unexpected error ends the run, and its failure says so."""
     try:
         return adapters.perform(work)
     except OutcomeUnknownError as error:
         event = EffectUnknown(key=work.effect.key, code=error.code, text=error.text)
         return Answer(event=event)
     except (TransientError, InterfaceError, OperationalError, sqlite3.OperationalError):
-        raise  # the outside, our database or the key store is away: nothing is known to have failed
+        raise  # a service, our database or the key store is away: no failure is known
     except Exception as error:  # noqa: BLE001 - the barrier: one run ends, the worker goes on
         _log_broken(work.effect, error)
         return _broken(work.effect, type(error).__name__)
 
 
 def _broken(effect: Effect, kind: str) -> Answer:
-    """An error nobody named: known not to have happened inside; outside, a person looks."""
+    """The answer of a step that raised unexpectedly: a failure, or unknown if it has a warrant."""
     if effect.warrant is None:
         text = f"The step {effect.step} broke ({kind}); nothing was done outside."
         failed = EffectFailed(key=effect.key, code="RUN-001", text=text)
@@ -171,7 +171,7 @@ def _broken(effect: Effect, kind: str) -> Answer:
 
 
 def _log_broken(effect: Effect, error: Exception) -> None:
-    """Log where it broke. Its message may quote a document, so that is never logged."""
+    """Log where a step broke, without the error's message: it may quote a document."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
     log.error("effect %s broke: %s at %s", effect.tool, type(error).__name__, place)

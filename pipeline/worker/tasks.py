@@ -1,4 +1,4 @@
-"""Celery's tasks: each a few lines around the functions that do the work."""
+"""Celery tasks: each calls the function that does the work."""
 
 import logging
 import threading
@@ -20,7 +20,7 @@ from pipeline.worker import drive as driving
 log = logging.getLogger(__name__)
 
 SWEEP_EVERY_MS = 2_000
-SWEEP_AFTER_MS = 3_000  # an effect owed for this long without progress is looked for again
+SWEEP_AFTER_MS = 3_000  # an effect that is owed for longer, and due, is swept up
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -31,19 +31,19 @@ def drive(run_id: str, program: str) -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def sweep() -> None:
-    """Find effects owed and deadlines over of which nobody takes care, and wake their runs."""
+    """Wake the runs that no worker drives although an effect is due or a deadline has passed."""
     for run_id in stranded():
         wake(run_id)
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def tidy() -> None:
-    """Destroy what crashes left of runs that were never stored."""
+    """Delete secrets and files of runs that were never stored: crashes left them."""
     destroy_orphans()
 
 
 def deliver(run_id: str, program: str) -> None:
-    """Take one queue message: drive the run, or have the kernel say why not."""
+    """Handle one queue message: drive the run, or let the kernel refuse or absorb the message."""
     if program != program_of(run_id) or not driving.owes(run_id):
         api.submit(run_id, [DeliveryReceived(program=program)], actor="queue")
         return
@@ -51,9 +51,9 @@ def deliver(run_id: str, program: str) -> None:
 
 
 def stranded() -> list[str]:
-    """Running runs that nobody drives, and that have to be.
+    """The running runs that no worker drives, though one has to.
 
-    An effect has been due for a while, its row is gone, or a deadline is over: that of an
+    An effect has been due for a while, its row is missing, or a deadline has passed: that of an
     effect or a wait, or of a pause before the next attempt.
     """
     at_ms = now_ms()
@@ -68,7 +68,7 @@ def stranded() -> list[str]:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def start_sweeping(**_signal: object) -> None:
-    """Have every worker ask for a sweep now and then, for as long as it lives."""
+    """Let every worker queue a sweep every SWEEP_EVERY_MS, for as long as it runs."""
     _ask_for(tidy)
     threading.Thread(target=_sweep_forever, name="sweep", daemon=True).start()
 

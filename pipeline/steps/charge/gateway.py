@@ -1,4 +1,4 @@
-"""Stripe: one payment under one key, in test mode or at the local counterpart, by the same code."""
+"""The Stripe client: one payment under one key, in test mode or at the local counterpart."""
 
 import re
 from collections.abc import Mapping
@@ -34,9 +34,9 @@ CANNOT_TELL = "Stripe did not say whether the payment happened; look at its dash
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """One authorized payment: what is sent, and nothing personal in it.
+    """One authorized payment. It holds nothing personal.
 
-    ``tried_ms`` is since when there may have been earlier attempts, under other keys; 0 for the
+    ``tried_ms``: earlier attempts, under other keys, were not made before this time; 0 for the
     first attempt.
     """
 
@@ -60,7 +60,7 @@ class Payment:
 
 @lru_cache(maxsize=4)
 def client(key: str, api_base: str | None, timeout_s: float) -> stripe.StripeClient:
-    """A client for this key: real test mode, or the counterpart at ``api_base``."""
+    """A client for this key: of Stripe's test mode, or of the counterpart at ``api_base``."""
     http = stripe.RequestsClient(timeout=timeout_s)
     elsewhere: dict[str, Any] = {"base_addresses": {"api": api_base}} if api_base else {}
     return stripe.StripeClient(
@@ -146,7 +146,7 @@ def _post(charge: Charge) -> stripe.PaymentIntent:
 
 
 def _unreached(error: stripe.APIConnectionError) -> TransientError:
-    """The connection failed: before anything could be sent, or nobody knows when."""
+    """The connection failed: before anything was sent (NotSentError), or later."""
     cause = error.__cause__
     reason = getattr(cause.args[0], "reason", None) if cause and cause.args else None
     if isinstance(reason, NewConnectionError | ConnectTimeoutError):
@@ -155,7 +155,7 @@ def _unreached(error: stripe.APIConnectionError) -> TransientError:
 
 
 def _after_error(charge: Charge, error: stripe.StripeError) -> stripe.PaymentIntent:
-    """After a 500: look. One that is replayed stays what it is, so then a person decides."""
+    """After a 500, look into the list. A replayed 500 will not change, so a person decides."""
     text = "Stripe had an error of its own; looking there, then trying again."
     again = TransientError("STR-004", text)
     try:
@@ -171,7 +171,7 @@ def _after_error(charge: Charge, error: stripe.StripeError) -> stripe.PaymentInt
 
 
 def _find(charge: Charge) -> stripe.PaymentIntent | None:
-    """The payment of this key in Stripe's own list, all pages of it.
+    """The payment under this key in Stripe's own list, of which all pages are read.
 
     Raises:
         OutcomeUnknownError: STR-006, where an earlier attempt of the run was a payment after all.

@@ -1,4 +1,4 @@
-"""The models: what each proposes for the invoice it is shown. Their answers are untrusted bytes."""
+"""The built-in models, and the table of all: each proposes one tool call, as untrusted bytes."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from pipeline.steps.propose.model_endpoint import Completion
 View = Mapping[str, Scalar]
 ENDPOINT = "endpoint"  # the model that the settings name, in place of a built-in one
 TOOL = "stripe.create_payment_intent"
-# What a text-obeying model takes for an order: a tool's name, or a verb that moves money.
+# What a gullible model takes for an instruction: a tool's name, or a verb that moves money.
 TOOL_ORDER = re.compile(
     r"(?:call|use|invoke|run|execute)\s+(?:the\s+)?(?:tool\s+)?([a-z]\w*(?:[._]\w+)+)", re.I
 )
@@ -55,7 +55,7 @@ def gullible(view: View, planted: bytes) -> bytes:
 
 
 def compromised(view: View, planted: bytes) -> bytes:
-    """Say what the attacker typed: the model is the enemy's. With nothing typed, steal."""
+    """Propose what the attacker typed; with nothing typed, a transfer to the attacker."""
     if planted:
         return planted
     return _proposal("wire_transfer", {"amount": 50000, "currency": "USD", "to": "attacker"})
@@ -69,12 +69,12 @@ MODELS: Mapping[str, Callable[[View, bytes], bytes]] = {
 
 
 def offered() -> tuple[str, ...]:
-    """The models that a run may be made with; the endpoint only where the settings name one."""
+    """The models that a run may use; the endpoint is one where the settings name it."""
     return (*MODELS, ENDPOINT) if model_endpoint.configured() else tuple(MODELS)
 
 
 def asked(model: str, view: View, planted: bytes) -> Completion:
-    """What this model proposes, once, and what the question counts as.
+    """Ask the model once: its proposal, and the tokens that question and answer count as.
 
     Raises:
         TransientError, PermanentError: MDL-001, MDL-002, of the endpoint alone.
@@ -91,18 +91,17 @@ def asked(model: str, view: View, planted: bytes) -> Completion:
 
 
 def tokens(view: View, answer: bytes) -> int:
-    """What a question and its answer count as: a token for every four bytes, and for a rest.
+    """An estimate of the tokens of a question and its answer: one for each four bytes begun.
 
-    The built-in models have no tokenizer. It is an estimate that stands for what a provider
-    would report, so that the budget of tokens is a budget here too; a provider that reports
-    less is not believed.
+    The built-in models have no tokenizer, and a provider may report too little; the budget of
+    tokens counts at least this.
     """
     asked = len(json.dumps(dict(view)).encode())
     return -(-(asked + len(answer)) // 4)
 
 
 def _json_order(text: str) -> bytes | None:
-    """A tool call that stands in the text as JSON, as it stands there."""
+    """The tool call that the text contains as JSON."""
     start = text.find('{"tool"')
     if start < 0:
         return None
@@ -114,7 +113,7 @@ def _json_order(text: str) -> bytes | None:
 
 
 def _worded_order(text: str) -> bytes | None:
-    """A tool call made from an order in words."""
+    """A tool call made from an instruction in words."""
     tool, verb = TOOL_ORDER.search(text), VERB_ORDER.search(text)
     if tool is None and verb is None:
         return None

@@ -8,7 +8,7 @@ from pipeline.vault import secret_store
 
 
 def ask_model(work: Work) -> Answer:
-    """Show the model its projection of the invoice, and take its bytes as they are."""
+    """Show the model its projection of the invoice; its answer is untrusted bytes."""
     refs = {slot: ref for slot, ref in work.slots.items() if work.program.slots[slot].type == "ref"}
     values = secret_store.read_all([str(ref) for ref in refs.values()])
     opened = {slot: values[str(ref)] for slot, ref in refs.items() if slot != "document"}
