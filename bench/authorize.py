@@ -3,7 +3,7 @@
 from typing import Any
 
 from bench import subject
-from bench.report import Bar, Table, row
+from bench.report import Table, row
 from bench.rounds import Contestant, compare
 from nanovm_core.core.gate import Facts, Gate
 from nanovm_core.core.messages import Recorded, Scalar
@@ -13,7 +13,6 @@ from nanovm_core.errors import RefusedError
 NAIVE = 'call["tool"] in granted and call["args"]["amount_minor"] <= limit'
 FIRST = "the naive line"
 IN_FUNCTION = "the naive line in a function"
-BAR = Bar("<", 40)
 DECISION = "allowed"
 EXPLAINED = "gate.explain: all of it, for a reader"
 INTACT = 'gate.dry_run(call, facts, ("bank.pay",))'
@@ -21,7 +20,7 @@ REFUSED = f"try:\n    {INTACT}\nexcept Refused:\n    pass"
 
 
 def table() -> Table:
-    """The bar, and what other verdicts cost."""
+    """What an allowed call costs, and what other verdicts do."""
     found = compare(
         [
             Contestant(FIRST, NAIVE, naive()),
@@ -38,8 +37,8 @@ def table() -> Table:
             f"budgets, of a call that was read already, in units of `{NAIVE}`."
         ),
         rows=[
-            *(row(found, name, FIRST, BAR, f"{name}, by the line in place") for name in _allowed()),
-            row(found, DECISION, IN_FUNCTION, BAR, f"{DECISION}, by the line in a function"),
+            *(row(found, name, FIRST, name=f"{name}, by the line in place") for name in _allowed()),
+            row(found, DECISION, IN_FUNCTION, name=f"{DECISION}, by the line in a function"),
             *(row(found, name, FIRST) for name in (IN_FUNCTION, *_refused(), EXPLAINED)),
         ],
     )

@@ -30,6 +30,7 @@ from pipeline.models import Workspace
 from pipeline.queries import dry_run
 from pipeline.queries.dry_run import Dry
 from pipeline.queries.runs import RunHead
+from sabotage.kit import code_locations
 
 HERE = "/attack/"
 LIVE = "X-Arena-Line"  # the header of a request that wants the line under the box alone
@@ -188,7 +189,13 @@ def _line(run: RunHead | None, typed: Typed) -> dict[str, Any]:
     except BoxError as error:
         return {"dry_run": Dry(word="UNREADABLE", text=str(error))}
     found = dry_run.judged(run.id, raw) if run is not None else dry_run.read(raw)
-    return {"dry_run": found, "place": box.place(raw, found.text), "size": len(raw)}
+    refused = run is not None and found.word == "BLOCKED"
+    return {
+        "dry_run": found,
+        "where": code_locations.where(found.rule, text=found.text) if refused else "",
+        "place": box.place(raw, found.text),
+        "size": len(raw),
+    }
 
 
 def _page(

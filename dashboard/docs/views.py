@@ -8,13 +8,13 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.verdicts import verdict_card
-from dashboard.web import sources
 from dashboard.web.pages import page
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.lifecycle import TABLE
 from nanovm_core.rules import RULES
 from pipeline.steps.reasons import REASONS
 from pipeline.store import programs
+from sabotage.kit import code_locations
 
 FAMILIES = {
     "PRG": "Program",
@@ -64,7 +64,7 @@ def rule(request: HttpRequest, code: str) -> HttpResponse:
     if not found.code:
         raise Http404("there is no such rule")
     family = FAMILIES.get(code[:3], "Other")
-    context = {"rule": found, "family": family, "places": sources.places(code)}
+    context = {"rule": found, "family": family, "places": code_locations.places(code)}
     return render(request, "docs/rule.html", context)
 
 

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from dashboard.verdicts import narration
 from dashboard.verdicts.cards import Shot
-from dashboard.web import sources
 from nanovm_core.rules import RULES, Rule
 from pipeline.queries import log, personal
 from pipeline.queries.log import EventRow
@@ -16,6 +15,7 @@ from pipeline.queries.money import CHARGE
 from pipeline.queries.runs import RunHead, calls_made
 from pipeline.steps.reasons import REASONS
 from pipeline.store import programs
+from sabotage.kit.code_locations import places
 
 KINDS = {"refused": "BLOCKED", "ignored": "IGNORED", "integrity": "DETECTED"}
 BLAND = Rule(code="", title="", why="")
@@ -132,7 +132,7 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
         rule=row.rule,
         title=rule.title,
         why=rule.why,
-        where=sources.places(row.rule),
+        where=places(row.rule),
         by=row.actor,
         proposed=personal.opened(str(proposal)) if proposal else "",
         granted=granted(run) if proposal else "",

@@ -1,10 +1,11 @@
-"""Arguments: what one may be, by schema and by grant, compiled into closures."""
+"""The schema and the constraints of one argument, compiled into closures."""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from nanovm_core.core.canonical import INTEGER_MAX, Json
+from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.messages import Args, Scalar
 from nanovm_core.errors import ProgramError, RefusedError
 
@@ -13,8 +14,12 @@ REF = re.compile(
 )
 PLACEHOLDER = re.compile(r"\{\{([a-z][a-z0-9_]*)\}\}")
 
-Reader = Callable[[object, Args], Scalar]  # an argument's value and the slots → the value, held
+Reader = Callable[[object, Args], Scalar]  # (value, slots) → the typed value, or a refusal
 Holds = Callable[[Scalar, Args], bool]
+
+_KINDS: Mapping[str, type] = MappingProxyType(
+    {"integer": int, "boolean": bool, "string": str, "ref": str}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,112 +44,49 @@ class Constraint:
     equals_slot: str | None = None
 
 
-def normalise(args: Mapping[str, Json], slots: Args) -> dict[str, Json]:
-    """Replace each whole-string ``{{slot}}`` by that slot's value; leave the rest as it is."""
-    return {name: filled(value, slots) for name, value in args.items()}
-
-
-def filled(value: Json, slots: Args) -> Json:
-    """The value of the slot that a whole-string ``{{slot}}`` names; any other value as it is."""
-    match = PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
-    return slots.get(match[1], value) if match else value
-
-
 def same(known: object, value: object) -> bool:
-    """Equal and of one type: a boolean is no integer, and nothing equals what is missing."""
+    """Equal and of one type: a boolean is no integer, and nothing equals a missing value."""
     return known is not None and type(known) is type(value) and known == value
 
 
 def reader(name: str, spec: ArgSpec, slot: str) -> Reader:
-    """What holds one argument to its schema and returns it, or refuses (CAP-005, CAP-006).
+    """Compile the check that returns one argument typed, or refuses it (CAP-005, CAP-006).
 
     A ``ref`` may also be exactly what ``slot``, its source, holds.
+
+    Raises:
+        ProgramError: PRG-002 for an unknown type.
     """
-    if spec.type == "integer":
-        return _integer(name, spec)
-    if spec.type == "boolean":
-        return _boolean(name, spec)
-    if spec.type == "string":
-        return _text(name, spec)
-    if spec.type == "ref":
-        return _ref(name, spec, slot)
-    raise ProgramError("PRG-002", f"the argument {name!r} is of the unknown type {spec.type!r}")
-
-
-def _integer(name: str, spec: ArgSpec) -> Reader:
-    low = -INTEGER_MAX if spec.min is None else spec.min
-    high = INTEGER_MAX if spec.max is None else spec.max
-    options = _options(spec, int)
-
-    def read(value: object, _: Args) -> Scalar:
-        if type(value) is not int:
-            raise _mistyped(name, "must be of type integer")
-        if not low <= value <= high:
-            raise RefusedError("CAP-006", f"The argument {name!r} must lie in {low}…{high}.")
-        if options is not None and value not in options:
-            raise _unlisted(name)
-        return value
-
-    return read
-
-
-def _boolean(name: str, spec: ArgSpec) -> Reader:
-    options = _options(spec, bool)
-
-    def read(value: object, _: Args) -> Scalar:
-        if type(value) is not bool:
-            raise _mistyped(name, "must be of type boolean")
-        if options is not None and value not in options:
-            raise _unlisted(name)
-        return value
-
-    return read
-
-
-def _text(name: str, spec: ArgSpec) -> Reader:
-    length_max, options = spec.length_max, _options(spec, str)
-
-    def read(value: object, _: Args) -> Scalar:
-        if type(value) is not str:
-            raise _mistyped(name, "must be of type string")
-        if len(value) > length_max:
-            raise RefusedError("CAP-006", f"The argument {name!r} is over {length_max} characters.")
-        if options is not None and value not in options:
-            raise _unlisted(name)
-        return value
-
-    return read
-
-
-def _ref(name: str, spec: ArgSpec, slot: str) -> Reader:
-    """A vault ref, or what its slot holds: a slot for refs holds nothing else."""
-    text, is_ref = _text(name, spec), REF.fullmatch
+    kind = _KINDS.get(spec.type)
+    if kind is None:
+        raise ProgramError("PRG-002", f"the argument {name!r} is of the unknown type {spec.type!r}")
+    is_ref, length_max = spec.type == "ref", spec.length_max
+    must = "a vault ref or a {{slot}} placeholder" if is_ref else f"of type {spec.type}"
+    low, high = _range(spec)
+    # Only values of the argument's own type count: True is not 1.
+    options = None if spec.one_of is None else {v for v in spec.one_of if type(v) is kind}
 
     def read(value: object, slots: Args) -> Scalar:
-        known = slots.get(slot) if slot else None
-        if type(value) is not str or not (value == known or is_ref(value)):
-            raise _mistyped(name, "must be a vault ref or a {{slot}} placeholder")
-        return text(value, slots)
+        known = type(value) is kind
+        if is_ref and known:
+            known = bool(slot and value == slots.get(slot)) or bool(REF.fullmatch(str(value)))
+        if not known:
+            raise RefusedError("CAP-005", f"The argument {name!r} must be {must}.")
+        if kind is int and not low <= value <= high:  # type: ignore[operator]
+            raise RefusedError("CAP-006", f"The argument {name!r} must lie in {low}…{high}.")
+        if kind is str and len(value) > length_max:  # type: ignore[arg-type]
+            raise RefusedError("CAP-006", f"The argument {name!r} is over {length_max} characters.")
+        if options is not None and value not in options:
+            raise RefusedError(
+                "CAP-006", f"The argument {name!r} is none of the values it may have."
+            )
+        return value  # type: ignore[return-value]
 
     return read
-
-
-def _options(spec: ArgSpec, kind: type) -> frozenset[Scalar] | None:
-    """The values that a schema lists, those of its type: True is not 1."""
-    if spec.one_of is None:
-        return None
-    return frozenset(value for value in spec.one_of if type(value) is kind)
-
-
-def _mistyped(name: str, must: str) -> RefusedError:
-    return RefusedError("CAP-005", f"The argument {name!r} {must}.")
-
-
-def _unlisted(name: str) -> RefusedError:
-    return RefusedError("CAP-006", f"The argument {name!r} is none of the values it may have.")
 
 
 def holds_to(limit: Constraint) -> Holds:
+    """Compile the check that a value lies within a constraint."""
     slot = limit.equals_slot
     if slot is None:
         return lambda value, _: within(limit, value)
@@ -152,13 +94,18 @@ def holds_to(limit: Constraint) -> Holds:
 
 
 def within(limit: Constraint, value: Scalar) -> bool:
-    """Whether a value lies within the bounds that know no slots."""
+    """Whether a value lies within the bounds that read no slot."""
     if limit.one_of is not None and not any(same(each, value) for each in limit.one_of):
         return False
     if limit.prefix is not None and not (isinstance(value, str) and value.startswith(limit.prefix)):
         return False
     if limit.min is None and limit.max is None:
         return True
-    low = -INTEGER_MAX if limit.min is None else limit.min
-    high = INTEGER_MAX if limit.max is None else limit.max
+    low, high = _range(limit)
     return type(value) is int and low <= value <= high
+
+
+def _range(bound: ArgSpec | Constraint) -> tuple[int, int]:
+    """The least and the greatest integer; without bounds those that every JSON reader holds."""
+    low = -INTEGER_MAX if bound.min is None else bound.min
+    return low, INTEGER_MAX if bound.max is None else bound.max

@@ -114,10 +114,10 @@ class Accounts:
         """
         limit, names = self._plans.get(unit) or self.of(unit)
         if not 0 < amount <= limit - used.get(unit, 0):
-            raise _over(unit, limit - used.get(unit, 0), OWN + unit)
+            raise over(unit, limit - used.get(unit, 0), OWN + unit)
         for name in names:
             if ledger.get(name, 0) < amount:
-                raise _over(unit, ledger.get(name), name)
+                raise over(unit, ledger.get(name), name)
         return names
 
     def left(
@@ -141,10 +141,10 @@ class Accounts:
             self.require_time(started_ms, at_ms)
         limit, names = self._plans[STEPS]
         if begun >= limit:
-            raise _over(STEPS, limit - begun, OWN + STEPS)
+            raise over(STEPS, limit - begun, OWN + STEPS)
         for name in names:
             if ledger.get(name, 0) < 1:
-                raise _over(STEPS, ledger.get(name), name)
+                raise over(STEPS, ledger.get(name), name)
         return tuple([Reservation(name, 0, 1) for name in names]) if names else ()
 
     def reserve(
@@ -237,7 +237,8 @@ def _currencies(budgets: tuple[Budget, ...], scope: str) -> frozenset[str] | Non
     return None if "" in found else frozenset(found)
 
 
-def _over(unit: str, left: int | None, account: str) -> RefusedError:
+def over(unit: str, left: int | None, account: str) -> RefusedError:
+    """The refusal of an amount that an account does not cover (BUD-001 … BUD-004, BUD-006)."""
     if left is None and unit not in CODES:
         return RefusedError("BUD-006", f"No account covers this money: {account} is not open.")
     return RefusedError(

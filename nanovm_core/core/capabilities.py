@@ -7,9 +7,9 @@ from types import MappingProxyType
 from nanovm_core.core.arguments import REF as REF
 from nanovm_core.core.arguments import ArgSpec as ArgSpec
 from nanovm_core.core.arguments import Constraint as Constraint
-from nanovm_core.core.arguments import Holds, Reader, holds_to, reader, same, within
+from nanovm_core.core.arguments import within
 from nanovm_core.core.canonical import Json, digest, encode
-from nanovm_core.core.messages import Args, Scalar
+from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import RefusedError
 
 
@@ -154,68 +154,3 @@ def _range_implies(inner: Constraint, outer: Constraint) -> tuple[bool, bool]:
         )
     )
     return fits, empty
-
-
-# --- arguments -------------------------------------------------------------------------------
-
-
-def check_names(tool: Tool, args: Mapping[str, object]) -> None:
-    """Hold the names of a call's arguments to the tool's: unknown and missing deny.
-
-    Raises:
-        RefusedError: CAP-003 unknown, CAP-004 missing.
-    """
-    if not args.keys() <= tool.args.keys():
-        raise RefusedError("CAP-003", f"The call has an argument that {tool.name} does not know.")
-    for name in tool.args:
-        if name not in args:
-            raise RefusedError("CAP-004", f"{tool.name} needs the argument {name!r}.")
-
-
-def check_schema(tool: Tool, args: Mapping[str, Json], slots: Args) -> dict[str, Scalar]:
-    """Hold arguments to the tool's schema and return them typed; nothing is converted.
-
-    Raises:
-        RefusedError: CAP-003 unknown, CAP-004 missing, CAP-005 type, CAP-006 bounds.
-    """
-    check_names(tool, args)
-    return {name: read(args[name], slots) for name, read in readers(tool)}
-
-
-def outside(name: str) -> RefusedError:
-    """What an argument outside its grant is refused with."""
-    return RefusedError("CAP-006", f"The argument {name!r} lies outside the grant.")
-
-
-def check_provenance(tool: Tool, args: Args, slots: Args) -> None:
-    """Demand that each critical argument is what its slot, or its constant, says.
-
-    Raises:
-        RefusedError: POL-010, naming argument and slot and never a value.
-    """
-    for name, source in tool.critical.items():
-        known = slots.get(source.slot) if source.slot else source.constant
-        if not same(known, args[name]):
-            raise foreign(name, source)
-
-
-def foreign(name: str, source: Source) -> RefusedError:
-    """What an argument from elsewhere is refused with."""
-    origin = f"the slot {source.slot!r} holds" if source.slot else "the program lays down"
-    return RefusedError("POL-010", f"The argument {name!r} is not what {origin}.")
-
-
-# --- compiled: made once for a program, so that a decision looks nothing up -------------------
-
-
-def readers(tool: Tool) -> tuple[tuple[str, Reader], ...]:
-    """For each argument, in the schema's order, what holds it to the schema and returns it."""
-    return tuple(
-        (name, reader(name, spec, tool.critical.get(name, Source()).slot))
-        for name, spec in tool.args.items()
-    )
-
-
-def constraints(grant: Grant) -> tuple[tuple[str, Holds], ...]:
-    """For each argument that a grant binds, whether a value of it is allowed."""
-    return tuple((name, holds_to(limit)) for name, limit in grant.where.items())

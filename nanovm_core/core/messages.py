@@ -65,11 +65,10 @@ class Reservation(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """The kernel's audited no. ``where`` is the file, line and function that decided."""
+    """The kernel's audited no."""
 
     code: str
     text: str
-    where: str
 
 
 class Snapshot(NamedTuple):

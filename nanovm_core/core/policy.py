@@ -133,10 +133,15 @@ def verdict(rules: Sequence[PolicyRule]) -> Verdict:
         if held is not None:
             return Outcome((held.id,), held)
         if not allowed:
-            raise RefusedError("POL-001", "No rule of the policy allows it.")
+            raise unallowed()
         return Outcome(allowed)
 
     return decide
+
+
+def unallowed() -> RefusedError:
+    """The refusal of what no rule allows."""
+    return RefusedError("POL-001", "No rule of the policy allows it.")
 
 
 def _unknowable(rule: PolicyRule, error: ConditionError) -> RefusedError:

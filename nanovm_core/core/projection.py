@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nanovm_core.core.arguments import PLACEHOLDER as PLACEHOLDER_FORM
-from nanovm_core.core.arguments import filled, normalise
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.messages import Args, Scalar
 from nanovm_core.core.vault import PREFIX
@@ -36,22 +35,15 @@ class DeterministicSanitizer:
         """What a trace sees: clear facts and refs, which is what a snapshot holds."""
         return for_trace(slots)
 
-    def normalise(self, args: Mapping[str, Json], slots: Args) -> dict[str, Json]:
-        """Tool arguments with each ``{{slot}}`` that the model was shown replaced by its value."""
-        return normalise(args, self._shown(slots))
-
     def filled(self, value: Json, slots: Args) -> Json:
-        """``normalise`` for one argument."""
-        return filled(value, self._shown(slots))
+        """The value of the slot that a whole-string ``{{slot}}`` names, if the model was shown it.
 
-    def placeholder(self, slot: str) -> str | None:
-        """What the model writes for a slot that it was shown; nothing stands for any other."""
-        found = "{{" + slot + "}}"
-        shown = self.modes.get(slot) in SHOWN
-        return found if shown and PLACEHOLDER_FORM.fullmatch(found) else None
-
-    def _shown(self, slots: Args) -> Args:
-        return {name: value for name, value in slots.items() if self.modes.get(name) in SHOWN}
+        Any other value comes back unchanged.
+        """
+        match = PLACEHOLDER_FORM.fullmatch(value) if isinstance(value, str) else None
+        if match is None or self.modes.get(match[1]) not in SHOWN:
+            return value
+        return slots.get(match[1], value)
 
 
 def for_model(

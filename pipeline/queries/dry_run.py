@@ -29,15 +29,11 @@ ABSORBED = "FSM-003"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dry:
-    """What would come of it. ``word``: BLOCKED, IGNORED, ACCEPTED, HELD or DETECTED.
-
-    ``where`` is the file, line and function that decided; empty where nothing refused.
-    """
+    """What would come of it. ``word``: BLOCKED, IGNORED, ACCEPTED, HELD or DETECTED."""
 
     word: str
     rule: str = ""
     text: str = ""
-    where: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +118,7 @@ def _key(now: Snapshot) -> str:
 def _said(program: Program, decision: Decision, known: Context) -> Dry:
     refusal, now = decision.refusal, decision.snapshot
     if refusal is not None:
-        return Dry(word="BLOCKED", rule=refusal.code, text=refusal.text, where=refusal.where)
+        return Dry(word="BLOCKED", rule=refusal.code, text=refusal.text)
     if decision.absorbed or any(draft.kind == "ignored" for draft in decision.drafts):
         return Dry(word="IGNORED", rule=ABSORBED, text="The run has ended and takes nothing more.")
     if now.state == life.PAUSED:  # it was taken, and what follows waits for somebody to go on

@@ -11,15 +11,13 @@ from nanovm_core.errors import VerificationError
 from pipeline.runtime.transaction import Commit, Held
 from pipeline.store import logs, records
 
-HERE = "pipeline/runtime/restored_log.py refused"
-
 
 def refused(commit: Commit, held: Held, events: Sequence[Event]) -> Decision:
     """Refuse these events (LOG-009): the run keeps its value, and owes nothing to anybody."""
     for event in events:
         commit.count(held, type(event).__name__)
     no = logs.closed_error(held.workspace)
-    return Decision(_value(held), refusal=Refusal(code=no.code, text=no.text, where=HERE))
+    return Decision(_value(held), refusal=Refusal(code=no.code, text=no.text))
 
 
 def _value(held: Held) -> Snapshot:

@@ -1,12 +1,12 @@
 """What is altered on its way: an export or bundle, a queue message, a warrant; nothing stored."""
 
+import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from nanovm_core import verify
@@ -22,9 +22,11 @@ from pipeline.runtime import warrants
 from pipeline.steps import adapters
 from pipeline.steps.work import Work
 from pipeline.store import programs, records
+from sabotage.kit.code_locations import decided_in, where
 from sabotage.kit.injector import InjectionError
 
 LINES = "envelopes.ndjson"
+SEQ = re.compile(r"^seq \d+: ")  # the verifier puts the first bad place before its sentence
 HOLDS = ("PASS", "UNPROVEN", "UNPINNED")  # words by which nothing wrong was found
 Alter = Callable[[bytes], bytes]
 
@@ -117,25 +119,13 @@ def shown_to_the_adapter(work: Work, token: bytes) -> tuple[str, str]:
     try:
         adapters.perform(replace(work, token=token))
     except OutcomeUnknownError as error:
-        cause = error.__cause__ or error
-        return error.code, place_of(cause.__traceback__)
+        return error.code, decided_in(error)
     return "", ""
 
 
 def hash_of(token: bytes) -> str:
     """What a warrant is shown by: it holds the call's arguments."""
     return sha256(token).hexdigest()
-
-
-def place_of(trace: TracebackType | None) -> str:
-    """``file.py:line function`` of the kernel's frame in which an error was raised."""
-    found = ""
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        room, _, file = code.co_filename.replace("\\", "/").rpartition("/nanovm_core/")
-        found = f"nanovm_core/{file}:{trace.tb_lineno} {code.co_name}" if room else found
-        trace = trace.tb_next
-    return found
 
 
 def _whole(run: Run) -> Snapshot:
@@ -152,7 +142,8 @@ def _asked(workspace: Workspace, file: Path) -> Read:
         stop = verify.verify(str(file), verify.Judge([own.vkey] if own else [], [], None))
         return Read(word=stop.word, text=stop.lines[0])
     except verify.Stop as stop:
-        return Read(word=stop.word, text=stop.lines[0], where=place_of(stop.__traceback__))
+        said = stop.lines[0]
+        return Read(word=stop.word, text=said, where=where("", text=SEQ.sub("", said)))
 
 
 Change = Callable[[Sequence[bytes]], list[bytes]]

@@ -8,8 +8,8 @@ from nanovm_core.core.envelope import decode_snapshot
 from pipeline.models import Envelope, Run, Secret, Workspace
 from pipeline.store import workspaces
 from sabotage.gallery import fixture, invoices
-from sabotage.gallery.reading import where
 from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Found
 from sabotage.kit.injector import (
     Fired,

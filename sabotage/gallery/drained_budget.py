@@ -7,8 +7,9 @@ from nanovm_core.core import lifecycle as life
 from pipeline.models import AdapterCall, Budget, Run, Workspace
 from pipeline.store import programs
 from sabotage.gallery import fixture, invoices
-from sabotage.gallery.reading import Ended, ended, first_stop, got_out, together, where
+from sabotage.gallery.reading import Ended, ended, first_stop, got_out, together
 from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Found
 from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target, Value
 

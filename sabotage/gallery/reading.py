@@ -1,33 +1,15 @@
-"""What the gallery reads of several runs at once: what stopped them, what they paid, and where."""
+"""What the gallery reads of several runs at once: what stopped them and what they paid."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-from typing import Any
 
-from nanovm_core.core.budget import Accounts
-from nanovm_core.core.capabilities import check_provenance
-from nanovm_core.core.gate.tool_guard import Passage
 from pipeline.models import AdapterCall, Run
 from pipeline.reports import decision
 from sabotage.gallery.fixture import now
-from sabotage.kit.code_locations import ROOT, place
-from sabotage.kit.code_locations import where as where_of
 from sabotage.kit.evidence import Sealed, sealed_since
 from sabotage.kit.integrity import breaches, intents
 from sabotage.kit.stripe_view import FarSide, far_side
-
-# Rules that another process decided, in a function that does not name them by their own text.
-DECIDERS: Mapping[str, Callable[..., Any]] = {
-    "BUD-001": Accounts.require,
-    "BUD-002": Accounts.require,
-    "BUD-003": Accounts.begin_step,
-    "BUD-004": Accounts.require,
-    "CAP-005": Passage.judge,
-    "POL-010": check_provenance,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,27 +84,3 @@ def paid(code: str, far: FarSide) -> list[dict[str, object]]:
 def first_stop(runs: Sequence[Ended]) -> Sealed | None:
     """What stopped the first of these runs that was stopped."""
     return next((each.stopped_by for each in runs if each.stopped_by), None)
-
-
-def where(rule: str) -> str:
-    """``file.py:line function`` of what decides this rule."""
-    if not rule:
-        return ""
-    function = DECIDERS.get(rule)
-    return place(function, rule) if function is not None else where_of(rule)
-
-
-def raised_at(error: BaseException) -> str:
-    """``file.py:line function`` of what raised an error: the line that decided."""
-    trace: TracebackType | None = (error.__cause__ or error).__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return ""
-    code = trace.tb_frame.f_code
-    return f"{_from_root(code.co_filename)}:{trace.tb_lineno} {code.co_name}"
-
-
-def _from_root(file: str) -> str:
-    path = Path(file)
-    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name

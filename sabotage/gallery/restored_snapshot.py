@@ -4,7 +4,6 @@ The whole attack happens in a data folder of its own, which is made for the shot
 its database, keys and log are nobody else's. Everything goes through an operator's commands.
 """
 
-import ast
 import json
 import os
 import re
@@ -25,7 +24,7 @@ import samples
 from pipeline.models import Run, Workspace
 from sabotage.gallery import fixture, invoices, reading
 from sabotage.gallery.scenario import Exhibit
-from sabotage.kit.code_locations import ROOT
+from sabotage.kit.code_locations import ROOT, named_in
 from sabotage.kit.evidence import Found, fields_of
 from sabotage.kit.injector import (
     Fired,
@@ -158,7 +157,7 @@ def judge(_found: Found, fired: Fired) -> Judgement:
     return Judgement(
         verdict="ACCEPTED" if signed or not rule else "DETECTED",
         rule="" if signed else rule,
-        where="" if signed or not rule else _place(),
+        where="" if signed or not rule else named_in(SIGNER, DECIDES, MARK),
         breaches=(text,) if signed else (),
     )
 
@@ -194,15 +193,6 @@ def _size(signed: Answer) -> int:
 def _codes(audit: Answer) -> list[str]:
     damage = json.loads(audit.said)["damage"] if audit.said else []
     return sorted({str(each["code"]) for each in damage})
-
-
-def _place() -> str:
-    """``file.py:line function`` where the signer refuses, read from its source."""
-    tree = ast.parse((ROOT / SIGNER).read_text(encoding="utf-8"))
-    functions = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
-    function = next(each for each in functions if each.name == DECIDES)
-    named = (each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == MARK)
-    return f"{SIGNER}:{next(named).lineno} {DECIDES}"
 
 
 EXHIBIT = Exhibit(

@@ -11,7 +11,7 @@ from pipeline.runtime import api
 from pipeline.steps import adapters
 from pipeline.steps.work import Answer, Work
 from sabotage.gallery import fixture
-from sabotage.gallery.reading import raised_at
+from sabotage.kit.code_locations import decided_in
 from sabotage.kit.injector import InjectionError, Target
 
 PACE_MS = 500  # between a paced run's effects: long enough to be the first at the charge
@@ -52,7 +52,7 @@ def tried(work: Work) -> Tried:
     try:
         return Tried(answer=adapters.perform(work))
     except EffectError as refused:
-        return Tried(rule=refused.code, where=raised_at(refused))
+        return Tried(rule=refused.code, where=decided_in(refused))
 
 
 def answer(target: Target, tried: Tried) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from pipeline.models import Run, Workspace
 from sabotage.gallery import fixture, invoices
-from sabotage.gallery.reading import ended, first_stop, got_out, together, where
+from sabotage.gallery.reading import ended, first_stop, got_out, together
 from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Found
 from sabotage.kit.injector import (
     Fired,

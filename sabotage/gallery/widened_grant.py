@@ -19,8 +19,8 @@ from pipeline.runtime import warrants
 from pipeline.steps.charge import gateway
 from pipeline.store import programs
 from sabotage.gallery import fixture, invoices
-from sabotage.gallery.reading import raised_at
 from sabotage.gallery.scenario import Exhibit
+from sabotage.kit.code_locations import decided_in
 from sabotage.kit.evidence import Found
 from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target, Value
 
@@ -62,7 +62,7 @@ def inject(target: Target) -> Fired:
     try:
         _served(target.run, forged.chain, request, shown, key, at_ms)
     except (RefusedError, EffectError) as refused:
-        answered = {"refused_by": refused.code, "decided_in": raised_at(refused)}
+        answered = {"refused_by": refused.code, "decided_in": decided_in(refused)}
         return Fired(facts={**facts, **answered})
     return Fired(facts={**facts, "refused_by": "", "decided_in": ""})
 

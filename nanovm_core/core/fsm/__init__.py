@@ -1,7 +1,7 @@
 """The transition function: what an event does to a run, decided and not done."""
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any
 
 from nanovm_core.core import lifecycle as life
@@ -47,7 +47,6 @@ from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 
 EXCHANGED = "PRG-011"
-PACKAGE = "nanovm_core/"  # where a refusal's place begins, wherever the package lies
 
 # Any: each takes its own kind of event.
 Handler = Callable[[Program, Snapshot, Any, drafts.Cause], Decision]
@@ -217,7 +216,7 @@ def _refused(
     program: Program, now: Snapshot, event: Event, cause: drafts.Cause, error: RefusedError
 ) -> Decision:
     """Seal the refusal. A refused answer of the model counts against it; nothing else changes."""
-    refusal = Refusal(code=error.code, text=error.text, where=_where(error.__traceback__))
+    refusal = Refusal(code=error.code, text=error.text)
     answers, after = False, now
     spent: tuple[Reservation, ...] = ()
     own = error.code != EXCHANGED  # under another program no step is the run's own
@@ -243,17 +242,6 @@ def _carried(event: Event) -> dict[str, object]:
         "in": drafts.frozen({event.secret.slot: event.secret.ref}),
         "secrets": drafts.listed((event.secret,)),
     }
-
-
-def _where(trace: TracebackType | None) -> str:
-    """File, line and function of the frame that raised: the line that decided."""
-    if trace is None:
-        return ""
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    code = trace.tb_frame.f_code
-    file = PACKAGE + code.co_filename.replace("\\", "/").rpartition(PACKAGE)[2]
-    return f"{file}:{trace.tb_lineno} {code.co_name}"
 
 
 HANDLERS: Mapping[type[Event], Handler] = MappingProxyType(

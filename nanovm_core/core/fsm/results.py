@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.arguments import PLACEHOLDER
-from nanovm_core.core.capabilities import REF, check_names, readers, resolve
+from nanovm_core.core.capabilities import REF, resolve
 from nanovm_core.core.events import (
     AnswerArrived,
     EffectDone,
@@ -32,7 +31,6 @@ from nanovm_core.core.fsm.drafts import (
 )
 from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.messages import (
-    NOTHING,
     Args,
     Commitment,
     Decision,
@@ -243,12 +241,7 @@ def _out_of_turn(program: Program, call: Call) -> None:
     resolve(program.grants, call.tool)
     if not any(call.tool in step.accepts for step in program.steps.values()):
         raise RefusedError("CAP-002", f"{call.tool} cannot be proposed; the program calls it.")
-    tool = program.tools[call.tool]
-    check_names(tool, call.args)
-    for name, read in readers(tool):
-        value = call.args[name]
-        if not (isinstance(value, str) and PLACEHOLDER.fullmatch(value)):
-            read(value, NOTHING)
+    program.gate.require_form(call)
     raise RefusedError("FSM-004", "No proposal is awaited at this point of the run.")
 
 

@@ -17,7 +17,6 @@ from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
 
 KEPT_BY_LAW = "PII-012"
-HERE = "nanovm_core/core/fsm/terminal.py erasing"
 
 
 def absorbed(program: Program, now: Snapshot, event: Event, cause: moves.Cause) -> Decision:
@@ -81,7 +80,7 @@ def erasing(
     if isinstance(event, ErasureRefused):
         kept = {"ground": event.ground, "until_ms": event.until_ms}
         body |= {"rule": KEPT_BY_LAW, "out": MappingProxyType(kept)}
-        refusal = Refusal(code=KEPT_BY_LAW, text="A law keeps it for now.", where=HERE)
+        refusal = Refusal(code=KEPT_BY_LAW, text="A law keeps it for now.")
         drafts = (moves.draft("erasure_refused", cause, now, body),)
         return Decision(now, drafts, refusal=refusal)
     if now.state not in life.TERMINAL:

@@ -1,26 +1,23 @@
 """The gate: the whole authorization decision, compiled once for a program under a policy."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from nanovm_core.core.arguments import Reader
 from nanovm_core.core.budget import Accounts, Budget, Limits
-from nanovm_core.core.capabilities import (
-    Grant,
-    Tool,
-    check_names,
-    check_provenance,
-    check_schema,
-    readers,
-    ungranted,
-)
+from nanovm_core.core.capabilities import Grant, Tool, ungranted
 from nanovm_core.core.decider import Decider, ask
-from nanovm_core.core.gate.shortcut import Affordable, Quick, affordable, shortcut
 from nanovm_core.core.gate.tool_guard import Allowed as Allowed
+from nanovm_core.core.gate.tool_guard import (
+    Case,
+    ToolGuard,
+    context_of,
+    require,
+    schema_of,
+    tool_guard,
+)
 from nanovm_core.core.gate.tool_guard import Facts as Facts
-from nanovm_core.core.gate.tool_guard import Passage, passage, surroundings
 from nanovm_core.core.gate.why import Finding as Finding
-from nanovm_core.core.gate.why import findings
+from nanovm_core.core.gate.why import explained, failed
 from nanovm_core.core.messages import Args, Reservation
 from nanovm_core.core.policy import (
     ADMISSION,
@@ -30,8 +27,8 @@ from nanovm_core.core.policy import (
     Outcome,
     Policy,
     PolicyRule,
-    Verdict,
     Window,
+    unallowed,
     verdict,
 )
 from nanovm_core.core.projection import DeterministicSanitizer
@@ -45,43 +42,31 @@ class Gate:
     It holds nothing of a run: each answer follows from its arguments alone.
     """
 
-    __slots__ = ("_accounts", "_admit", "_decider", "_passages", "_schemas", "_windows")
-    _accounts: Accounts
-    _admit: Verdict
-    _decider: Decider | None
-    _passages: Mapping[str, tuple[Passage, Quick, Affordable]]
-    _schemas: Mapping[str, tuple[Tool, tuple[tuple[str, Reader], ...]]]
-    _windows: tuple[Window, ...]
+    __slots__ = ("_accounts", "_admit", "_decider", "_guards", "_schemas", "_windows")
 
     def __init__(
         self,
         tools: Mapping[str, Tool],
-        passages: Mapping[str, Passage],
+        guards: Mapping[str, ToolGuard],
         accounts: Accounts,
         admission: tuple[PolicyRule, ...],
         windows: tuple[Window, ...],
         decider: Decider | None = None,
     ) -> None:
-        compiled = {
-            name: (each, shortcut(each), affordable(each, accounts))
-            for name, each in passages.items()
-        }
-        keep = object.__setattr__  # once, here
-        keep(self, "_passages", MappingProxyType(compiled))
-        schemas = {name: (tool, readers(tool)) for name, tool in tools.items()}
-        keep(self, "_schemas", MappingProxyType(schemas))
-        keep(self, "_accounts", accounts)
-        keep(self, "_admit", verdict(admission))
-        keep(self, "_windows", windows)
-        keep(self, "_decider", decider)
+        self._guards = MappingProxyType(dict(guards))
+        self._schemas = MappingProxyType({name: schema_of(tool) for name, tool in tools.items()})
+        self._accounts, self._windows, self._decider = accounts, windows, decider
+        self._admit = verdict(admission)
 
-    def __setattr__(self, name: str, _: object) -> None:
-        raise AttributeError(f"{name} cannot be set: what was compiled stays as it is")
+    def __setattr__(self, name: str, value: object) -> None:
+        if hasattr(self, name):
+            raise AttributeError(f"{name} cannot be set: a compiled gate does not change")
+        object.__setattr__(self, name, value)
 
     def dry_run(self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None) -> Allowed:
-        """Judge a call whole, budgets included, as ``judge`` does; no run goes this way.
+        """Judge a call whole, budgets included; a run asks ``permit`` and then ``reserve``.
 
-        Nothing is consumed by asking; a run asks ``permit`` and ``reserve``.
+        Nothing is consumed by asking.
 
         ``accepts``: the tools that may be called here; None is any granted one. A hold is in
         the answer, and only where everything else holds.
@@ -91,48 +76,20 @@ class Gate:
                 CAP-006 arguments, POL-001 … POL-003 rules, POL-010 provenance, BUD-… budgets,
                 CAP-002 not here; the first that applies, in this order.
         """
-        tool, given = call
-        found = self._passages.get(tool)
-        if found is None:
-            raise ungranted()
-        passage, quick, covers = found
-        allowed = quick(given, facts) or passage.judge(given, facts)
-        if self._decider is not None:
-            allowed = self._asked(self._decider, passage, allowed, facts)
-        if not covers(allowed.args, facts.ledger, facts.used):
-            for unit, amount in passage.need(allowed.args):
-                self._accounts.require(unit, amount, facts.ledger, facts.used)
-        if facts.started_ms:
-            self._accounts.require_time(facts.started_ms, facts.at_ms)
-        if accepts is not None and tool not in accepts:
-            raise _elsewhere(tool)
-        return allowed
+        return self._judged(call, facts, accepts, budgets=True)
 
     def permit(self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None) -> Allowed:
-        """``dry_run`` without the budgets: ``reserve`` sees to them when the call is made."""
-        tool, given = call
-        found = self._passages.get(tool)
-        if found is None:
-            raise ungranted()
-        passage, quick, _ = found
-        allowed = quick(given, facts) or passage.judge(given, facts)
-        if self._decider is not None:
-            allowed = self._asked(self._decider, passage, allowed, facts)
-        if accepts is not None and tool not in accepts:
-            raise _elsewhere(tool)
-        return allowed
+        """``dry_run`` without the budgets, which ``reserve`` holds when the call is made."""
+        return self._judged(call, facts, accepts, budgets=False)
 
     def permit_own(self, call: Call, facts: Facts) -> Args:
         """Hold the program's own use of a granted tool to grant, schema and provenance.
 
         No rule is asked, and no placeholder is filled: the arguments are the program's own.
         """
-        passage = self._passage(call.tool)
-        passage.require_live(facts)
-        args = check_schema(passage.tool, call.args, facts.slots)
-        passage.require_bounds(args, facts.slots)
-        check_provenance(passage.tool, args, facts.slots)
-        return MappingProxyType(args)
+        case = Case(call.args, facts)
+        require(self._guard(call.tool).own_checks(case))
+        return MappingProxyType(case.args)
 
     def require_schema(self, call: Call, slots: Args) -> None:
         """Hold the program's own use of a tool that needs no grant to its schema.
@@ -140,25 +97,86 @@ class Gate:
         Raises:
             RefusedError: CAP-001 no such tool, CAP-003 … CAP-006 arguments.
         """
-        found = self._schemas.get(call.tool)
-        if found is None:
+        if call.tool not in self._schemas:
             raise ungranted()
-        tool, schema = found
-        check_names(tool, call.args)
-        for name, read in schema:
-            read(call.args[name], slots)
+        require(self._schemas[call.tool].checks(Case(call.args, Facts(slots=slots))))
 
-    def _asked(self, decider: Decider, passage: Passage, allowed: Allowed, facts: Facts) -> Allowed:
-        """What a foreign engine leaves of an allowed call: it may deny it or hold it."""
-        context = passage.reads(facts, allowed.args)
-        rules, hold = ask(decider, AUTHORIZE, context, facts.approved)
-        return Allowed(allowed.args, (*allowed.rules, *rules), allowed.hold or hold)
+    def require_form(self, call: Call) -> None:
+        """Hold a proposal to its tool's schema alone: it is compared with no slot.
 
-    def _passage(self, tool: str) -> Passage:
-        found = self._passages.get(tool)
-        if found is None:
+        Raises:
+            RefusedError: CAP-001 not granted, CAP-003 … CAP-006 arguments.
+        """
+        require(self._guard(call.tool).schema.form_checks(Case(call.args, Facts())))
+
+    def explain(
+        self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None
+    ) -> tuple[Finding, ...]:
+        """Every check of ``dry_run`` with its answer, of accepted calls too.
+
+        ``dry_run`` refuses exactly where a finding has a ``code``, under the first one. A
+        finding names slots and accounts; it holds no value but those that its conditions read
+        and what its accounts have left.
+        """
+        return tuple(self._explained(Case(call.args, facts), call.tool, accepts))
+
+    def _explained(
+        self, case: Case, tool: str, accepts: tuple[str, ...] | None
+    ) -> Iterator[Finding]:
+        guard = self._guards.get(tool)
+        if guard is None:
+            yield failed("tool", "", ungranted())
+            return
+        yield Finding("tool", tool, True, "It is granted.")
+        for each in self._checks(guard, case, accepts, budgets=True):
+            yield each
+            if each.check == "policy" and guard.whole(case):
+                context = guard.reads(case.facts, case.args)
+                for rule in guard.rules:
+                    yield explained(rule, context, case.facts.approved)
+
+    def _judged(
+        self, call: Call, facts: Facts, accepts: tuple[str, ...] | None, *, budgets: bool
+    ) -> Allowed:
+        guard, case = self._guard(call.tool), Case(call.args, facts)
+        require(self._checks(guard, case, accepts, budgets=budgets))
+        if case.allowed is None:
+            raise unallowed()
+        return case.allowed
+
+    def _checks(
+        self, guard: ToolGuard, case: Case, accepts: tuple[str, ...] | None, *, budgets: bool
+    ) -> Iterator[Finding]:
+        """The one list of checks of a granted tool's call, in the order of the decision."""
+        yield from guard.checks(case)
+        if self._decider is not None and case.allowed is not None:
+            yield self._asked(self._decider, guard, case, case.allowed)
+        if budgets:
+            yield from guard.budgets(self._accounts, case)
+        tool = guard.tool.name
+        if accepts is not None and tool not in accepts:
+            error = RefusedError("CAP-002", f"{tool} cannot be proposed; the program calls it.")
+            yield failed("step", tool, error, "It cannot be proposed here.")
+        elif accepts is not None:
+            yield Finding("step", tool, True, "It may be called here.")
+
+    def _asked(self, decider: Decider, guard: ToolGuard, case: Case, allowed: Allowed) -> Finding:
+        """A foreign engine may deny or hold a call that the rules allow."""
+        context = guard.reads(case.facts, allowed.args)
+        try:
+            rules, hold = ask(decider, AUTHORIZE, context, case.facts.approved)
+        except RefusedError as error:
+            return failed("decider", "", error)
+        case.allowed = Allowed(allowed.args, (*allowed.rules, *rules), allowed.hold or hold)
+        if hold is not None:
+            return Finding("decider", "", None, f"Held by {hold.id}.")
+        return Finding("decider", "", True, f"Allowed by {', '.join(rules)}.")
+
+    def _guard(self, tool: str) -> ToolGuard:
+        guard = self._guards.get(tool)
+        if guard is None:
             raise ungranted()
-        return found[0]
+        return guard
 
     def admit(self, facts: Facts) -> Outcome:
         """Judge whether the model may be asked (POL-001 … POL-003)."""
@@ -170,17 +188,17 @@ class Gate:
         return Outcome((*outcome.rules, *rules), outcome.hold or hold)
 
     def context(self, facts: Facts) -> Mapping[str, object]:
-        """What guards and rules at admission speak of."""
-        return surroundings(facts, self._windows)
+        """What guards and rules at admission may read."""
+        return context_of(facts, self._windows)
 
     def need(self, tool: str, args: Args) -> Mapping[str, int]:
         """What one call uses, by unit; money by its currency."""
-        return MappingProxyType(dict(self._passage(tool).need(args)))
+        return MappingProxyType(dict(self._guard(tool).need(args)))
 
     def begin_step(
         self, begun: int, ledger: Mapping[str, int], started_ms: int, at_ms: int
     ) -> tuple[Reservation, ...]:
-        """Count one more step, spent at once: what is begun is never given back.
+        """Count one more step, spent at once: a begun step is never given back.
 
         Raises:
             RefusedError: BUD-003 where the run or a shared account has none left, BUD-005.
@@ -195,18 +213,6 @@ class Gate:
         """
         self._accounts.require_time(facts.started_ms, facts.at_ms)
         return self._accounts.reserve(need, facts.ledger, facts.used)
-
-    def explain(
-        self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None
-    ) -> tuple[Finding, ...]:
-        """Every check of ``dry_run`` and what it came to, of accepted calls too.
-
-        A call is accepted where no finding has failed. A finding names slots and accounts; it
-        holds no value but those that its conditions read and what its accounts have left.
-        """
-        found = self._passages.get(call.tool)
-        passage = None if found is None else found[0]
-        return tuple(findings(passage, self._accounts, call, facts, accepts))
 
 
 def compile_gate(
@@ -229,34 +235,29 @@ def compile_gate(
 
     Raises:
         ProgramError: PRG-002 where a grant names what its tool lacks, PRG-005 where two rules
-            or windows bear one name.
+            or windows have the same name.
     """
     kept = [rule for rule in rules if rule.level == HARD or rule.id not in policy.lifts]
     judged, seen = (*kept, *policy.rules), (*windows, *policy.windows)
     _require_names([rule.id for rule in (*rules, *policy.rules)], [each.name for each in seen])
     sanitizer = DeterministicSanitizer(modes=MappingProxyType(dict(slots)))
-    passages = {}
+    guards = {}
     for name, grant in grants.items():
         if name not in tools or grant.tool != name:
             raise ProgramError("PRG-002", f"a grant names the unknown tool {grant.tool!r}")
         mine = tuple(
             rule for rule in judged if rule.at == AUTHORIZE and name in (rule.tools or {name})
         )
-        passages[name] = passage(tools[name], grant, mine, seen, sanitizer)
+        guards[name] = tool_guard(tools[name], grant, mine, seen, sanitizer)
     admission = tuple(rule for rule in judged if rule.at == ADMISSION)
-    return Gate(
-        tools, passages, Accounts(limits, (*budgets, *policy.budgets)), admission, seen, decider
-    )
+    accounts = Accounts(limits, (*budgets, *policy.budgets))
+    return Gate(tools, guards, accounts, admission, seen, decider)
 
 
 def _require_names(rules: list[str], windows: list[str]) -> None:
-    """Refuse names borne twice: an approval, or a condition, would mean the other one too."""
+    """Refuse a name that two have: an approval, or a condition, would mean the other one too."""
     for names in (rules, windows):
         if len(set(names)) < len(names):
             raise ProgramError("PRG-005", "two rules, or two windows, bear the same name")
     if UNKNOWN_OUTCOME in rules:
         raise ProgramError("PRG-005", f"the id {UNKNOWN_OUTCOME!r} is the runtime's own")
-
-
-def _elsewhere(tool: str) -> RefusedError:
-    return RefusedError("CAP-002", f"{tool} cannot be proposed; the program calls it.")

@@ -1,33 +1,25 @@
-"""Passages: what one granted tool is held to, compiled into a closure that judges its calls."""
+"""Tool guards: the one list of checks for the calls of a granted tool."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nanovm_core.core.arguments import PLACEHOLDER, Holds, Reader
-from nanovm_core.core.budget import CALLS, COUNTED, WORKSPACE, is_currency
+from nanovm_core.core.arguments import PLACEHOLDER, Holds, Reader, holds_to, reader, same
+from nanovm_core.core.budget import CALLS, COUNTED, WORKSPACE, Accounts, is_currency, over
 from nanovm_core.core.canonical import Json
-from nanovm_core.core.capabilities import (
-    Grant,
-    Money,
-    Tool,
-    check_names,
-    check_provenance,
-    constraints,
-    grant_id,
-    outside,
-    readers,
-)
+from nanovm_core.core.capabilities import Grant, Money, Source, Tool, grant_id
+from nanovm_core.core.gate.why import Finding, described, failed
 from nanovm_core.core.messages import NOTHING, Args, Recorded, Scalar
 from nanovm_core.core.policy import PolicyRule, Verdict, Window, counted, verdict
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
 
 _NONE: Mapping[str, int] = MappingProxyType({})
+_LIES = {True: "It lies within the grant.", False: "It lies outside.", None: "It is not known."}
 
 
 class Facts(NamedTuple):
-    """What a decision may know: the run's value, and what came in on the event.
+    """What a decision may know: the run's value, and what the runtime adds to it.
 
     ``ledger``: what each shared account has left. ``used``: what the run itself has used, by
     unit. ``started_ms``: since when the run's clock runs; 0 while it does not.
@@ -56,70 +48,158 @@ class Allowed(NamedTuple):
     hold: PolicyRule | None = None
 
 
-Judge = Callable[[Mapping[str, Json], Facts], Allowed]
+class Case:
+    """One call under judgement: ``args`` and ``allowed`` fill up as its checks are made."""
+
+    __slots__ = ("allowed", "args", "facts", "given")
+
+    def __init__(self, given: Mapping[str, Json], facts: Facts) -> None:
+        self.given, self.facts = given, facts
+        self.args: dict[str, Scalar] = {}
+        self.allowed: Allowed | None = None
+
+
 Cost = Callable[[Args], tuple[str, int]]
+Fill = Callable[[str, Json, Args], Json]
 Reads = Callable[[Facts, Args], dict[str, object]]
 
 
-class Passage(NamedTuple):
-    """What one granted tool is held to. ``ids``: its grant's, and those it was narrowed from."""
+class Schema(NamedTuple):
+    """A tool's argument schema, compiled: each argument's reader, and its schema in words."""
+
+    tool: Tool
+    args: tuple[tuple[str, Reader, str], ...]
+
+    def checks(self, case: Case, fill: Fill | None = None) -> Iterator[Finding]:
+        """The names of the arguments (CAP-003, CAP-004), then each value (CAP-005, CAP-006).
+
+        Nothing is converted. ``fill`` resolves placeholders first, those of all arguments.
+        """
+        found: dict[str, Json] = {}
+        yield self._names(case.given)
+        for name, _, _ in self.args:
+            if name not in case.given:
+                yield Finding("schema", name, None, "It is not there.")
+                continue
+            try:
+                value = case.given[name]
+                found[name] = value if fill is None else fill(name, value, case.facts.slots)
+            except RefusedError as error:
+                yield failed("schema", name, error)
+        yield from self._values(case, found)
+
+    def form_checks(self, case: Case) -> Iterator[Finding]:
+        """The checks of ``checks`` with each whole-string ``{{slot}}`` left unread."""
+        yield self._names(case.given)
+        rest = {
+            name: value
+            for name, value in case.given.items()
+            if not (isinstance(value, str) and PLACEHOLDER.fullmatch(value))
+        }
+        yield from self._values(case, rest)
+
+    def _values(self, case: Case, found: Mapping[str, Json]) -> Iterator[Finding]:
+        for name, read, text in self.args:
+            if name not in found:
+                continue
+            try:
+                case.args[name] = read(found[name], case.facts.slots)
+            except RefusedError as error:
+                yield failed("schema", name, error)
+            else:
+                yield Finding("schema", name, True, text)
+
+    def _names(self, given: Mapping[str, Json]) -> Finding:
+        name = self.tool.name
+        if not given.keys() <= self.tool.args.keys():
+            text = f"The call has an argument that {name} does not know."
+            return failed("schema", "", RefusedError("CAP-003", text))
+        for needed in self.tool.args:
+            if needed not in given:
+                text = f"{name} needs the argument {needed!r}."
+                return failed("schema", "", RefusedError("CAP-004", text))
+        return Finding("schema", "", True, "It has its arguments.")
+
+
+class ToolGuard(NamedTuple):
+    """The checks of one granted tool. ``ids``: its grant's, and those it was narrowed from."""
 
     tool: Tool
     grant: Grant
     ids: frozenset[str]
     sanitizer: DeterministicSanitizer
-    schema: tuple[tuple[str, Reader], ...]
+    schema: Schema
     bounds: tuple[tuple[str, Holds], ...]
     rules: tuple[PolicyRule, ...]
-    windows: tuple[Window, ...]  # those that the rules speak of
     verdict: Verdict
     cost: Cost | None  # how much money a call moves, and of which currency
-    reads: Reads  # what the rules may speak of
+    reads: Reads  # the context of its rules
 
-    def judge(self, given: Mapping[str, Json], facts: Facts) -> Allowed:
-        """Judge a call's arguments by all but the budgets, in the order of the codes.
+    def checks(self, case: Case) -> Iterator[Finding]:
+        """Every check but decider, budgets and step, in the order of the decision.
 
-        A new check stands in three places: here, in ``shortcut._plan``, which lets the usual good
-        call past this function, and in ``why.findings``, which explains. Tests hold the three
-        together, over worlds that have to be able to trip the new check.
-
-        Raises:
-            RefusedError: CAP-007, CAP-008, CAP-003 … CAP-006, POL-001 … POL-003, POL-010.
+        Refusals: CAP-007, CAP-008, CAP-003 … CAP-006, POL-001 … POL-003, POL-010.
         """
-        self.require_live(facts)
-        args = self.typed(given, facts.slots)
-        self.require_bounds(args, facts.slots)
-        rules, hold = self.verdict(self.reads(facts, args), facts.approved)
-        check_provenance(self.tool, args, facts.slots)
-        return Allowed(MappingProxyType(args), rules, hold)
+        yield self._grant(case.facts)
+        yield from self.schema.checks(case, self._filled)
+        yield from self._bounds(case)
+        yield self._policy(case)
+        yield from self._provenance(case)
+
+    def own_checks(self, case: Case) -> Iterator[Finding]:
+        """The checks of the program's own call: no rule is asked, no placeholder is filled."""
+        yield self._grant(case.facts)
+        yield from self.schema.checks(case)
+        yield from self._bounds(case)
+        yield from self._provenance(case)
+
+    def whole(self, case: Case) -> bool:
+        """Whether every argument was read, and there is no other one."""
+        return len(case.args) == len(self.tool.args) == len(case.given)
 
     def need(self, args: Args) -> tuple[tuple[str, int], ...]:
         """What one call uses, by unit; money by its currency."""
         return ((CALLS, 1),) if self.cost is None else ((CALLS, 1), self.cost(args))
 
-    def require_live(self, facts: Facts) -> None:
-        """Return if the grant is in force: not run out, nor revoked, nor its origin.
+    def budgets(self, accounts: Accounts, case: Case) -> Iterator[Finding]:
+        """Each account that the call draws on (BUD-001 … BUD-004, BUD-006), then the clock."""
+        facts = case.facts
+        for unit, amount in self.need(case.args) if self.whole(case) else ((CALLS, 1),):
+            try:
+                found = accounts.left(unit, facts.ledger, facts.used)
+            except RefusedError as error:
+                yield failed("budget", unit, error)
+                continue
+            for account, left in found.items():
+                text = f"{left} left, {amount} needed." if left is not None else "It is not open."
+                if 0 < amount <= (left or 0):
+                    yield Finding("budget", account, True, text)
+                else:
+                    yield failed("budget", account, over(unit, left, account), text)
+        try:
+            accounts.require_time(facts.started_ms, facts.at_ms)
+        except RefusedError as error:
+            yield failed("budget", "run/time", error)
+        else:
+            yield Finding("budget", "run/time", True, "The run has time left.")
 
-        Raises:
-            RefusedError: CAP-007 expired, CAP-008 revoked.
-        """
+    def _grant(self, facts: Facts) -> Finding:
+        """Whether the grant is in force: not expired, nor revoked, nor any it was narrowed from."""
+        name = self.tool.name
         if self.grant.expires_ms and facts.at_ms >= self.grant.expires_ms:
-            raise RefusedError("CAP-007", f"The grant of {self.tool.name} has run out.")
+            text = f"The grant of {name} has run out."
+            return failed("grant", name, RefusedError("CAP-007", text))
         if not self.ids.isdisjoint(facts.revoked):
-            raise RefusedError("CAP-008", f"The grant of {self.tool.name} was taken back.")
+            text = f"The grant of {name} was taken back."
+            return failed("grant", name, RefusedError("CAP-008", text))
+        return Finding("grant", name, True, "It is in force.")
 
-    def typed(self, given: Mapping[str, Json], slots: Args) -> dict[str, Scalar]:
-        """The arguments with their placeholders filled, held to the schema."""
-        check_names(self.tool, given)
-        found = {name: self.filled(name, given[name], slots) for name, _ in self.schema}
-        return {name: read(found[name], slots) for name, read in self.schema}
-
-    def filled(self, name: str, value: Json, slots: Args) -> Json:
-        """What a placeholder stands for; any other value as it is.
+    def _filled(self, name: str, value: Json, slots: Args) -> Json:
+        """The slot's value for a placeholder; any other value as it is.
 
         Raises:
-            RefusedError: CAP-005 where the model was not shown such a slot: what means nothing
-                here could mean something to whoever reads the argument next.
+            RefusedError: CAP-005 where the model was not shown such a slot: text that means
+                nothing here could mean something to the next reader of the argument.
         """
         if not isinstance(value, str) or not value.startswith("{{"):
             return value
@@ -128,21 +208,82 @@ class Passage(NamedTuple):
             raise RefusedError("CAP-005", f"The argument {name!r} names no slot that it may name.")
         return found
 
-    def require_bounds(self, args: Args, slots: Args) -> None:
-        """Hold typed arguments to the grant (CAP-006)."""
+    def _bounds(self, case: Case) -> Iterator[Finding]:
+        """Hold each typed argument to the grant (CAP-006)."""
         for name, holds in self.bounds:
-            if not holds(args[name], slots):
-                raise outside(name)
+            known = name in case.args
+            lies = holds(case.args[name], case.facts.slots) if known else None
+            if lies is False:
+                text = f"The argument {name!r} lies outside the grant."
+                yield failed("constraint", name, RefusedError("CAP-006", text), _LIES[lies])
+            else:
+                yield Finding("constraint", name, lies, _LIES[lies])
+
+    def _policy(self, case: Case) -> Finding:
+        """All rules together (POL-001 … POL-003); what they allow is put into the case."""
+        if not self.whole(case):
+            text = "No rule is asked about a call that is not whole."
+            return Finding("policy", "", None, text)
+        try:
+            rules, hold = self.verdict(self.reads(case.facts, case.args), case.facts.approved)
+        except RefusedError as error:
+            return failed("policy", "", error)
+        case.allowed = Allowed(MappingProxyType(case.args), rules, hold)
+        if hold is not None:
+            return Finding("policy", "", None, f"Held by {hold.id}.")
+        return Finding("policy", "", True, f"Allowed by {', '.join(rules)}.")
+
+    def _provenance(self, case: Case) -> Iterator[Finding]:
+        """Demand that each critical argument is what its slot, or its constant, says (POL-010)."""
+        slots = case.facts.slots
+        for name, source in self.tool.critical.items():
+            known = slots.get(source.slot) if source.slot else source.constant
+            origin = f"the slot {source.slot!r}" if source.slot else "the program's own constant"
+            if name not in case.args:
+                yield Finding("provenance", name, None, f"It must equal {origin}.")
+            elif same(known, case.args[name]):
+                yield Finding("provenance", name, True, f"It equals {origin}.")
+            else:
+                says = f"{origin} holds" if source.slot else "the program lays down"
+                error = RefusedError("POL-010", f"The argument {name!r} is not what {says}.")
+                yield failed("provenance", name, error, f"It is not {origin}.")
 
 
-def passage(
+def require(findings: Iterable[Finding]) -> None:
+    """Return if no check refuses; the first that does decides.
+
+    Raises:
+        RefusedError: under that check's code.
+    """
+    for each in findings:
+        if each.code:
+            raise RefusedError(each.code, each.refusal)
+
+
+# --- compiling -------------------------------------------------------------------------------
+
+
+def schema_of(tool: Tool) -> Schema:
+    """Compile a tool's argument schema.
+
+    Raises:
+        ProgramError: PRG-002 for an argument of an unknown type.
+    """
+    args = tuple(
+        (name, reader(name, spec, tool.critical.get(name, Source()).slot), described(spec))
+        for name, spec in tool.args.items()
+    )
+    return Schema(tool, args)
+
+
+def tool_guard(
     tool: Tool,
     grant: Grant,
     rules: tuple[PolicyRule, ...],
     windows: tuple[Window, ...],
     sanitizer: DeterministicSanitizer,
-) -> Passage:
-    """Compile what a granted tool is held to.
+) -> ToolGuard:
+    """Compile the checks of a granted tool.
 
     Raises:
         ProgramError: PRG-002 where the grant or the tool's money names what the tool lacks.
@@ -152,28 +293,24 @@ def passage(
             raise ProgramError("PRG-002", f"{tool.name} has no argument {name!r} to hold to.")
     cost = None if tool.money is None else _cost(tool, tool.money)
     named = {path for rule in rules for path in rule.when.variables}
-    spoken = tuple(window for window in windows if f"history.{window.name}" in named)
+    used = tuple(window for window in windows if f"history.{window.name}" in named)
     pays = cost if "workspace.left_minor" in named else None
-    return Passage(
+    return ToolGuard(
         tool=tool,
         grant=grant,
         ids=frozenset({grant_id(grant), *grant.narrowed_from}),
         sanitizer=sanitizer,
-        schema=readers(tool),
-        bounds=constraints(grant),
+        schema=schema_of(tool),
+        bounds=tuple((name, holds_to(limit)) for name, limit in grant.where.items()),
         rules=rules,
-        windows=spoken,
         verdict=verdict(rules),
         cost=cost,
-        reads=_reads(tool.name, spoken, pays),
+        reads=_reads(tool.name, used, pays),
     )
 
 
-# --- what rules may speak of -----------------------------------------------------------------
-
-
-def surroundings(facts: Facts, windows: tuple[Window, ...]) -> dict[str, object]:
-    """What every condition may speak of: slots, agent, run, and these windows over history."""
+def context_of(facts: Facts, windows: tuple[Window, ...]) -> dict[str, object]:
+    """What every condition may read: slots, agent, run, and these windows over history."""
     return {
         "slots": facts.slots,
         "agent": facts.agent,
@@ -183,10 +320,10 @@ def surroundings(facts: Facts, windows: tuple[Window, ...]) -> dict[str, object]
 
 
 def _reads(tool: str, windows: tuple[Window, ...], pays: Cost | None) -> Reads:
-    """The context of a tool's rules; ``pays`` where they speak of what the workspace has left."""
+    """The context of a tool's rules; ``pays`` where they read what the workspace has left."""
 
     def reads(facts: Facts, args: Args) -> dict[str, object]:
-        context = surroundings(facts, windows)
+        context = context_of(facts, windows)
         context["tool"], context["proposal"] = tool, args
         if pays is not None:
             left = facts.ledger.get(f"{WORKSPACE}/{pays(args)[0]}")

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.core.arguments import normalise
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.capabilities import (
     ArgSpec,
@@ -16,13 +15,14 @@ from nanovm_core.core.capabilities import (
     Source,
     Tool,
     attenuate,
-    check_provenance,
-    check_schema,
     grant_id,
     narrower,
     resolve,
 )
-from nanovm_core.core.messages import Scalar
+from nanovm_core.core.gate import Facts
+from nanovm_core.core.gate.tool_guard import Case, require, schema_of, tool_guard
+from nanovm_core.core.messages import Args, Scalar
+from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
 from tests.core.kit.builders import ref, within_grant
 
@@ -38,6 +38,21 @@ TOOL = Tool(
     critical={"i": Source(slot="amount"), "s": Source(constant="EUR")},
 )
 GOOD: Mapping[str, Json] = {"i": 5, "s": "abc", "b": True, "r": ref(1)}
+
+
+def check_schema(tool: Tool, args: Mapping[str, Any], slots: Args) -> dict[str, Scalar]:
+    """The arguments typed, as the gate's schema checks read them."""
+    case = Case(args, Facts(slots=slots))
+    require(schema_of(tool).checks(case))
+    return case.args
+
+
+def check_provenance(tool: Tool, args: dict[str, Scalar], slots: Args) -> None:
+    """The gate's provenance checks alone, on typed arguments."""
+    case = Case(args, Facts(slots=slots))
+    case.args = args
+    guard = tool_guard(tool, Grant(tool=tool.name), (), (), DeterministicSanitizer())
+    require(guard._provenance(case))
 
 
 def refused(call: Callable[[], object]) -> str:
@@ -227,7 +242,8 @@ def test_boolean_is_not_the_integer_that_the_document_gave() -> None:
     ],
 )
 def test_placeholder_is_filled_only_as_a_whole(value: Json, expected: Json) -> None:
-    assert normalise({"x": value}, {"payee": ref(1), "amount": 5}) == {"x": expected}
+    shown = DeterministicSanitizer(modes={"payee": "placeholder", "amount": "clear"})
+    assert shown.filled(value, {"payee": ref(1), "amount": 5}) == expected
 
 
 # --- narrowing -------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def test_refused_call_has_its_check_say_no(
 ) -> None:
     of = gate()
     if known.pop("revoked", False):
-        (name,) = of._passages["pay"][0].ids
+        (name,) = of._guards["pay"].ids
         known = {"revoked": frozenset({name})}
     found = told(of, proposed, facts(**known), "pay")
     assert found[failed].holds is False

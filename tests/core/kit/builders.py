@@ -6,7 +6,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from nanovm_core.core.capabilities import Grant, constraints
+from nanovm_core.core.arguments import holds_to
+from nanovm_core.core.capabilities import Grant
 from nanovm_core.core.events import (
     AnswerArrived,
     Approved,
@@ -85,7 +86,7 @@ def proposal(tool: str = "stripe.create_payment_intent", **args: object) -> byte
 
 def within_grant(grant: Grant, args: Args, slots: Args) -> bool:
     """Whether typed arguments lie within a grant, as the gate finds it."""
-    return all(holds(args[name], slots) for name, holds in constraints(grant))
+    return all(holds_to(limit)(args[name], slots) for name, limit in grant.where.items())
 
 
 def code(decision: Decision) -> str:

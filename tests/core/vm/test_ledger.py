@@ -185,7 +185,7 @@ def test_what_is_no_granted_call_is_not_recorded(sealed: Decision) -> None:
 
 def test_a_refused_proposal_is_recorded_and_no_other_refusal() -> None:
     """It names no tool: what was proposed may be nonsense."""
-    refusal = Refusal("CAP-001", "no", "")
+    refusal = Refusal("CAP-001", "no")
     refused = decision("refused", refusal=refusal)
     proposal: Event = ProposalReceived(raw=b"{}")
     assert list(calls_of(desk(), "ann", proposal, 7, refused)) == [

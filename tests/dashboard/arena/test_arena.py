@@ -16,6 +16,7 @@ from pipeline.queries import dry_run
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import queue
 from pipeline.worker import drive
+from sabotage.kit.code_locations import where
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
@@ -117,7 +118,9 @@ def test_each_preset_is_judged_and_the_check_foretells_it(
         word, said = check(visitor, target, typed.text, typed.mode)
         attack = propose(visitor, target, typed.text, typed.mode)
         assert (attack.verdict, attack.rule) == (foretold.word, foretold.rule), preset.id
-        assert (word, attack.where) == (attack.verdict, foretold.where), preset.id
+        assert word == attack.verdict, preset.id
+        if attack.verdict == "BLOCKED":
+            assert attack.where == where(foretold.rule, text=foretold.text), preset.id
         assert attack.rule in said
         assert attack.where in said
         assert attack.integrity == "HELD"

@@ -28,10 +28,10 @@ from tests.sabotage.runs import at, rows_hash
 pytestmark = pytest.mark.usefixtures("compared")
 
 # attack, its parameter, the value → verdict, rule, file and function that decided, payments made
-BUDGET = "nanovm_core/core/budget.py require"
+BUDGET = "nanovm_core/core/budget.py over"
 CALL = "nanovm_core/core/warrants.py check"
 SIGNATURE = "nanovm_core/core/signed.py check_signature"
-PROVENANCE = "nanovm_core/core/capabilities.py check_provenance"
+PROVENANCE = "nanovm_core/core/gate/tool_guard.py _provenance"
 ENDED = "nanovm_core/core/fsm/terminal.py absorbed"
 SIGNER = "pipeline/evidence/signer/checkpoints.py _continued"
 EXPECTED = (
@@ -101,14 +101,7 @@ EXPECTED = (
     ("restored_snapshot", "undo", "the revocation of a grant", "DETECTED", "LOG-006", SIGNER),
     ("restored_snapshot", "undo", "an erasure", "DETECTED", "LOG-006", SIGNER),
     ("drained_budget", "unit", "calls", "BLOCKED", "BUD-002", BUDGET),
-    (
-        "drained_budget",
-        "unit",
-        "steps",
-        "BLOCKED",
-        "BUD-003",
-        "nanovm_core/core/budget.py begin_step",
-    ),
+    ("drained_budget", "unit", "steps", "BLOCKED", "BUD-003", BUDGET),
     ("drained_budget", "unit", "money", "BLOCKED", "BUD-001", BUDGET),
     (
         "poisoned_invoice",
@@ -124,7 +117,7 @@ EXPECTED = (
         "an IBAN of the attacker's",
         "BLOCKED",
         "CAP-005",
-        "nanovm_core/core/gate/tool_guard.py judge",
+        "nanovm_core/core/gate/tool_guard.py _filled",
     ),
     ("colluding_agents", "how", "hand over the call with its warrant", "BLOCKED", "CAP-020", CALL),
     ("colluding_agents", "how", "hand over the call alone", "BLOCKED", "CAP-020", CALL),

@@ -1,0 +1,68 @@
+"""The index of deciding lines: a refusal's own sentence, or the function that names its rule."""
+
+import re
+
+import pytest
+
+from nanovm_core.core.proposals import read_proposal
+from nanovm_core.errors import RefusedError
+from sabotage.kit.code_locations import (
+    DECIDERS,
+    ROOT,
+    decided_in,
+    named_in,
+    places,
+    where,
+    written,
+)
+from tests.core.kit.builders import Play, proposal
+
+
+def line_of(place: str) -> str:
+    """The line of the source that a place names."""
+    file, line, _ = re.split("[: ]", place, maxsplit=2)
+    return (ROOT / file).read_text().splitlines()[int(line) - 1]
+
+
+def test_a_refusal_is_found_by_the_sentence_that_wrote_it() -> None:
+    decision = Play().to_propose().propose(proposal(amount_minor=499))
+    found = where("POL-010", decision)
+    assert found.startswith("nanovm_core/core/gate/tool_guard.py:")
+    assert found.endswith(" _provenance")
+    assert "is not what" in line_of(found)
+
+
+def test_one_rule_has_a_place_for_each_of_its_sentences() -> None:
+    found = {
+        where("CAP-006", text=f"The argument 'memo' {says}.")
+        for says in ("lies outside the grant", "must lie in 1…9", "is over 20 characters")
+    }
+    assert len(found) == 3
+    assert all(" " in each for each in found)
+
+
+def test_an_error_is_found_by_the_refusal_that_it_repeats() -> None:
+    with pytest.raises(RefusedError) as caught:
+        read_proposal(b"{")
+    assert decided_in(caught.value).startswith("nanovm_core/core/proposals.py:")
+    outer = RefusedError(caught.value.code, "It went wrong.")
+    outer.__cause__ = caught.value
+    assert decided_in(outer) == decided_in(caught.value)
+
+
+def test_a_text_that_nobody_writes_has_no_place() -> None:
+    assert written("CAP-006", "No source says this.") == ""
+    assert where("XXX-001", text="No source says this.") == ""
+
+
+@pytest.mark.parametrize("rule", sorted(DECIDERS))
+def test_a_rule_without_a_text_is_placed_in_its_deciding_function(rule: str) -> None:
+    found = where(rule)
+    assert found.endswith(f" {DECIDERS[rule].__name__}")
+    assert line_of(found).strip()
+
+
+def test_every_place_of_a_rule_is_listed() -> None:
+    assert any(each.endswith(" _bounds") for each in places("CAP-006"))
+    assert any(each.endswith(" reader") for each in places("CAP-006"))
+    assert named_in("nanovm_core/core/budget.py", "over", "nothing") == ""
