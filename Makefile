@@ -55,7 +55,7 @@ soak: tools browser ## the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak
 
 .PHONY: docs
-docs: install ## draw the pages of rules and lifecycle from the code again
+docs: install ## draw the page of the lifecycle from the code again
 	@$(BIN)/python -m docs.generate
 
 .PHONY: mutate

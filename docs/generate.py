@@ -4,20 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.rules import RULES
 
 FOLDER = Path(__file__).parent
-FAMILIES: Mapping[str, str] = {
-    "PRG": "Program and policy files",
-    "FSM": "Transitions",
-    "CAP": "Capabilities",
-    "POL": "Policy",
-    "BUD": "Budgets",
-    "LOG": "Integrity of the record",
-    "PII": "Vault",
-    "CAN": "Canonical encoding",
-    "CON": "Conditions",
-}
 MEANING: Mapping[str, str] = {
     "start_clock": "the run's clock starts",
     "stop_clock": "the run's clock stops: no limit and no deadline runs on",
@@ -30,20 +18,7 @@ MEANING: Mapping[str, str] = {
 
 def pages() -> dict[str, str]:
     """Each generated page, by its file name."""
-    return {"rules.md": "\n".join(_rules()) + "\n", "lifecycle.md": "\n".join(_lifecycle()) + "\n"}
-
-
-def _rules() -> Iterator[str]:
-    yield "# Rules"
-    yield ""
-    yield "Every code the kernel can say no with. This page is drawn from `nanovm_core/rules/`."
-    for family, title in FAMILIES.items():
-        yield f"\n## {family}: {title}\n"
-        for code in sorted(code for code in RULES if code.startswith(family)):
-            rule = RULES[code]
-            yield f"### {code}\n"
-            yield f"**{rule.title}.** {rule.why}\n"
-            yield f"Tripped by: {rule.example}\n"
+    return {"lifecycle.md": "\n".join(_lifecycle()) + "\n"}
 
 
 def _lifecycle() -> Iterator[str]:

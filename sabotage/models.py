@@ -58,8 +58,7 @@ class Attack(models.Model):
     @property
     def headline(self) -> str:
         """One sentence, from the verdict, the rule and the injector alone."""
-        from nanovm_core.rules import RULES
-        from pipeline.steps.reasons import REASONS
+        from pipeline.steps.reasons import REASONS, RULES
 
         rule = RULES.get(self.rule) or REASONS.get(self.rule)
         sentence = HEADLINES[self.verdict].format(injector=self.injector)

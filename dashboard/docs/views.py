@@ -11,8 +11,7 @@ from dashboard.verdicts import verdict_card
 from dashboard.web.pages import page
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.lifecycle import TABLE
-from nanovm_core.rules import RULES
-from pipeline.steps.reasons import REASONS
+from pipeline.steps.reasons import REASONS, RULES
 from pipeline.store import programs
 from sabotage.kit import code_locations
 

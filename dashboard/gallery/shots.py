@@ -11,8 +11,8 @@ from dashboard.templatetags.show import money
 from dashboard.verdicts import ablation
 from dashboard.verdicts.ablation import Beside
 from dashboard.verdicts.verdict_card import rule_of
-from nanovm_core.rules import Rule
 from pipeline.models import Workspace
+from pipeline.steps.reasons import Rule
 from sabotage.fire_scenario import show
 from sabotage.gallery import EXHIBITS
 from sabotage.gallery.scenario import Exhibit

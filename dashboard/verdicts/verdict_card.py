@@ -8,12 +8,11 @@ from uuid import UUID
 
 from dashboard.verdicts import narration
 from dashboard.verdicts.cards import Shot
-from nanovm_core.rules import RULES, Rule
 from pipeline.queries import log, personal
 from pipeline.queries.log import EventRow
 from pipeline.queries.money import CHARGE
 from pipeline.queries.runs import RunHead, calls_made
-from pipeline.steps.reasons import REASONS
+from pipeline.steps.reasons import REASONS, RULES, Rule
 from pipeline.store import programs
 from sabotage.kit.code_locations import places
 

@@ -4,12 +4,20 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from nanovm_core.core.events import RunStarted
-from nanovm_core.core.messages import Scalar
-from nanovm_core.core.program import Program
-from nanovm_core.ledger import Books
-from nanovm_core.loading import load_policy, load_program
-from nanovm_core.vm import Answer, Done, ExecutionVM, Failed, Said, Waiting
+from nanovm_core import (
+    Answer,
+    Books,
+    Done,
+    ExecutionVM,
+    Failed,
+    Program,
+    RunStarted,
+    Said,
+    Scalar,
+    Waiting,
+    load_policy,
+    load_program,
+)
 
 FOLDER = Path(__file__).parent
 START_MS = 1_700_000_000_000

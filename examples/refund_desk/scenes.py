@@ -3,14 +3,19 @@
 from collections.abc import Iterator
 
 from examples.refund_desk.desk import Bank, Clock, Orders, opened
-from nanovm_core.core.canonical import decode
-from nanovm_core.core.envelope import canonical_hash, check_chain
-from nanovm_core.core.events import AnswerArrived, Approved, ResumeRequested, TimePassed
-from nanovm_core.core.messages import Decision
-from nanovm_core.errors import VerificationError
-from nanovm_core.ledger import Books
-from nanovm_core.rules import RULES
-from nanovm_core.vm import ExecutionVM
+from nanovm_core import (
+    AnswerArrived,
+    Approved,
+    Books,
+    Decision,
+    ExecutionVM,
+    ResumeRequested,
+    TimePassed,
+    VerificationError,
+    canonical_hash,
+    check_chain,
+    decode,
+)
 
 DAY_MS = 86_400_000
 WIRE = '{"tool": "wire.transfer", "args": {"amount_minor": 5000000, "to": "me"}}'
@@ -185,4 +190,4 @@ def refusals(vm: ExecutionVM) -> Iterator[str]:
     for stored in vm.envelopes:
         body = decode(stored.data)
         if isinstance(body, dict) and body["kind"] == "refused":
-            yield f"BLOCKED {body['rule']} {RULES[str(body['rule'])].title}"
+            yield f"BLOCKED {body['rule']}"

@@ -24,6 +24,7 @@ __all__ = [
     "DEPTH_MAX",
     "NODES_MAX",
     "TEXT_CHARS_MAX",
+    "ASTEngine",
     "Comparison",
     "Condition",
     "ConditionEvaluationError",
@@ -121,6 +122,12 @@ def parse(text: str) -> Condition:
     paths = sorted((node.at, node.path) for node in upwards(whole.node) if node.kind == VARIABLE)
     names = tuple(dict.fromkeys(".".join(path) for _, path in paths))
     return Condition(text=text, variables=names, run=truth(whole), _whole=whole)
+
+
+class ASTEngine:
+    """The condition language under its public name: ``ASTEngine.parse(text).holds(context)``."""
+
+    parse = staticmethod(parse)
 
 
 def _answer(run: Run, context: Context) -> tuple[Value | None, ConditionEvaluationError | None]:

@@ -17,7 +17,7 @@ from nanovm_core.errors import NanovmError
 from pipeline.store import leases, records
 
 ROOT = Path(__file__).resolve().parents[2]
-SKIPPED = frozenset({"rules", "reasons.py"})  # they name the codes and decide nothing
+SKIPPED = frozenset({"reasons.py"})  # they name the codes and decide nothing
 WEIGHT_MIN = 12  # fixed characters of a text that is told from others without its code
 
 # Which function decides a rule whose refusal another process wrote: its envelope has the code

@@ -14,7 +14,7 @@ from nanovm_core.judge import (
     Verdict,
     judge,
 )
-from nanovm_core.rules import RULES
+from pipeline.steps.reasons import RULES
 from tests.core.kit.refund_desk import DESK, TOOL, args_of, slots_of
 
 CALL = f'"tool": "{TOOL}", "args": {json.dumps(args_of())}'

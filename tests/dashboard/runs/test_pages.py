@@ -8,9 +8,8 @@ from django.conf import settings
 from django.test import Client
 
 from dashboard.start.forms import MODELS, PACES
-from nanovm_core.rules import RULES
 from pipeline.models import Run, Workspace
-from pipeline.steps.reasons import REASONS
+from pipeline.steps.reasons import REASONS, RULES
 from samples import SAMPLES
 from tests.dashboard.visitor import PAGES, Visitor, by_code, numbers, words
 
