@@ -12,7 +12,7 @@ from nanovm_core.core.policy import (
     HOLD,
     Example,
     PolicyRule,
-    judge,
+    verdict,
 )
 from nanovm_core.core.program import SLOT_TYPES, Program
 from nanovm_core.errors import ConditionError, ProgramError, RefusedError
@@ -54,7 +54,7 @@ def _outcome(program: Program, example: Example) -> tuple[str, tuple[str, ...]]:
         return DENY, ("CAP-001",)
     rules, context = tuple(_rules(program, example)), _context(program, example)
     try:
-        found = judge(rules, context)
+        found = verdict(rules)(context, ())
     except RefusedError as error:
         return DENY, (*_deciders(rules, context, error.code), error.code)
     return HOLD if found.hold else ALLOW, found.rules

@@ -94,37 +94,31 @@ DENY_ALL = Policy(name="deny-all", hash=digest(b"nanovm/policy/v1\0", b""))
 # --- rules -----------------------------------------------------------------------------------
 
 
-def judge(rules: Sequence[PolicyRule], context: Context, approved: tuple[str, ...] = ()) -> Outcome:
-    """Evaluate every one of these rules: deny wins over hold, hold over allow.
-
-    A hold in ``approved``, whose rule says that a person may lift it, counts as an allow.
-
-    Raises:
-        RefusedError: POL-002 on any evaluation error, POL-003 denied, POL-001 nothing allows.
-    """
-    return verdict(rules)(context, approved)
-
-
 Verdict = Callable[[Context, tuple[str, ...]], Outcome]
 
 
 def verdict(rules: Sequence[PolicyRule]) -> Verdict:
-    """``judge`` for these rules, with nothing left to look up."""
-    plan = tuple((rule.when.run, rule.outcome, rule) for rule in rules)
+    """Compile the decision of these rules: every one is evaluated; deny over hold over allow.
+
+    The decision takes a context and the ids of the rules that a person approved: a hold among
+    these, whose rule says that a person may lift it, counts as an allow. It raises RefusedError:
+    POL-002 on any evaluation error, POL-003 denied, POL-001 nothing allows.
+    """
 
     def decide(context: Context, approved: tuple[str, ...]) -> Outcome:
         allowed: tuple[str, ...] = ()
         denied = held = None
-        for run, outcome, rule in plan:
+        for rule in rules:
             try:
-                fires = run(context)
+                fires = rule.when.run(context)
             except ConditionError as error:
                 raise _unknowable(rule, error) from error
             if not fires:
                 continue
-            if outcome == ALLOW or (outcome == HOLD and rule.approvable and rule.id in approved):
+            lifted = rule.outcome == HOLD and rule.approvable and rule.id in approved
+            if rule.outcome == ALLOW or lifted:
                 allowed += (rule.id,)
-            elif outcome == HOLD:
+            elif rule.outcome == HOLD:
                 held = held or rule
             else:
                 denied = denied or rule

@@ -28,12 +28,25 @@ class DeterministicSanitizer:
     modes: Mapping[str, str] = field(default_factory=dict)
 
     def for_model(self, slots: Args, opened: Mapping[str, str]) -> dict[str, Scalar]:
-        """What the model sees; ``opened`` gives the values of refs by slot."""
-        return for_model(self.modes, slots, opened)
+        """What a model sees: only slots with a mode, and personal ones as ``{{slot}}``.
+
+        ``opened`` gives the values of refs by slot. A ``text`` slot is shown with every other
+        opened value replaced by its placeholder.
+        """
+        view: dict[str, Scalar] = {}
+        for name in sorted(slots):
+            mode = self.modes.get(name, HIDDEN)
+            if mode == CLEAR and not _is_ref(slots[name]):
+                view[name] = slots[name]
+            elif mode == PLACEHOLDER:
+                view[name] = "{{" + name + "}}"
+            elif mode == TEXT and name in opened:
+                view[name] = masked(opened[name], {k: v for k, v in opened.items() if k != name})
+        return view
 
     def for_trace(self, slots: Args) -> dict[str, Scalar]:
         """What a trace sees: clear facts and refs, which is what a snapshot holds."""
-        return for_trace(slots)
+        return dict(sorted(slots.items()))
 
     def filled(self, value: Json, slots: Args) -> Json:
         """The value of the slot that a whole-string ``{{slot}}`` names, if the model was shown it.
@@ -44,31 +57,6 @@ class DeterministicSanitizer:
         if match is None or self.modes.get(match[1]) not in SHOWN:
             return value
         return slots.get(match[1], value)
-
-
-def for_model(
-    modes: Mapping[str, str], slots: Args, opened: Mapping[str, str]
-) -> dict[str, Scalar]:
-    """What a model sees: only slots with a mode, and personal ones as ``{{slot}}``.
-
-    ``opened`` gives the values of refs by slot. A ``text`` slot is shown with every other opened
-    value replaced by its placeholder. A slot without a mode is hidden: closed by default.
-    """
-    view: dict[str, Scalar] = {}
-    for name in sorted(slots):
-        mode = modes.get(name, HIDDEN)
-        if mode == CLEAR and not _is_ref(slots[name]):
-            view[name] = slots[name]
-        elif mode == PLACEHOLDER:
-            view[name] = "{{" + name + "}}"
-        elif mode == TEXT and name in opened:
-            view[name] = masked(opened[name], {k: v for k, v in opened.items() if k != name})
-    return view
-
-
-def for_trace(slots: Args) -> dict[str, Scalar]:
-    """What a trace sees: clear facts and refs, which is what a snapshot holds."""
-    return dict(sorted(slots.items()))
 
 
 def masked(text: str, opened: Mapping[str, str]) -> str:

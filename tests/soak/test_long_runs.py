@@ -12,6 +12,8 @@ from tests.core.fsm import test_fsm_model
 from tests.core.loading import test_loading, test_places
 from tests.core.proof import test_merkle
 from tests.core.values import test_canonical
+from tests.core.delegation import test_delegation_model
+from tests.core.gate import test_capabilities
 from tests.pipeline.steps import test_extract_property
 
 pytestmark = pytest.mark.soak
@@ -33,6 +35,9 @@ PROPERTIES: tuple[Callable[..., Any], ...] = (
     test_merkle.test_a_proof_of_another_place_or_length_is_seen,
     test_canonical.test_a_value_has_one_form_and_is_read_back,
     test_canonical.test_any_bytes_give_a_value_or_the_one_error,
+    test_delegation_model.test_chain_that_verifies_gives_a_part_of_its_root,
+    test_capabilities.test_what_a_narrower_grant_accepts_the_wider_one_accepts,
+    test_capabilities.test_narrower_is_reflexive_and_transitive,
     test_extract_property.test_no_random_invoice_is_open_with_a_wrong_amount,
 )
 

@@ -1,6 +1,7 @@
 """The gate: the whole authorization decision, compiled once for a program under a policy."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from nanovm_core.core.budget import Accounts, Budget, Limits
@@ -9,6 +10,7 @@ from nanovm_core.core.decider import Decider, ask
 from nanovm_core.core.gate.tool_guard import Allowed as Allowed
 from nanovm_core.core.gate.tool_guard import (
     Case,
+    Schema,
     ToolGuard,
     context_of,
     require,
@@ -27,6 +29,7 @@ from nanovm_core.core.policy import (
     Outcome,
     Policy,
     PolicyRule,
+    Verdict,
     Window,
     unallowed,
     verdict,
@@ -36,32 +39,19 @@ from nanovm_core.core.proposals import Call
 from nanovm_core.errors import ProgramError, RefusedError
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Gate:
     """What a program under its policy lets an agent do; made by ``compile_gate``.
 
     It holds nothing of a run: each answer follows from its arguments alone.
     """
 
-    __slots__ = ("_accounts", "_admit", "_decider", "_guards", "_schemas", "_windows")
-
-    def __init__(
-        self,
-        tools: Mapping[str, Tool],
-        guards: Mapping[str, ToolGuard],
-        accounts: Accounts,
-        admission: tuple[PolicyRule, ...],
-        windows: tuple[Window, ...],
-        decider: Decider | None = None,
-    ) -> None:
-        self._guards = MappingProxyType(dict(guards))
-        self._schemas = MappingProxyType({name: schema_of(tool) for name, tool in tools.items()})
-        self._accounts, self._windows, self._decider = accounts, windows, decider
-        self._admit = verdict(admission)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if hasattr(self, name):
-            raise AttributeError(f"{name} cannot be set: a compiled gate does not change")
-        object.__setattr__(self, name, value)
+    _guards: Mapping[str, ToolGuard]
+    _schemas: Mapping[str, Schema]
+    _accounts: Accounts
+    _admit: Verdict
+    _windows: tuple[Window, ...]
+    _decider: Decider | None
 
     def dry_run(self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None) -> Allowed:
         """Judge a call whole, budgets included; a run asks ``permit`` and then ``reserve``.
@@ -249,9 +239,14 @@ def compile_gate(
             rule for rule in judged if rule.at == AUTHORIZE and name in (rule.tools or {name})
         )
         guards[name] = tool_guard(tools[name], grant, mine, seen, sanitizer)
-    admission = tuple(rule for rule in judged if rule.at == ADMISSION)
-    accounts = Accounts(limits, (*budgets, *policy.budgets))
-    return Gate(tools, guards, accounts, admission, seen, decider)
+    return Gate(
+        _guards=MappingProxyType(guards),
+        _schemas=MappingProxyType({name: schema_of(tool) for name, tool in tools.items()}),
+        _accounts=Accounts(limits, (*budgets, *policy.budgets)),
+        _admit=verdict([rule for rule in judged if rule.at == ADMISSION]),
+        _windows=seen,
+        _decider=decider,
+    )
 
 
 def _require_names(rules: list[str], windows: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Tool guards: the one list of checks for the calls of a granted tool."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -48,15 +49,14 @@ class Allowed(NamedTuple):
     hold: PolicyRule | None = None
 
 
+@dataclass(slots=True)
 class Case:
     """One call under judgement: ``args`` and ``allowed`` fill up as its checks are made."""
 
-    __slots__ = ("allowed", "args", "facts", "given")
-
-    def __init__(self, given: Mapping[str, Json], facts: Facts) -> None:
-        self.given, self.facts = given, facts
-        self.args: dict[str, Scalar] = {}
-        self.allowed: Allowed | None = None
+    given: Mapping[str, Json]
+    facts: Facts
+    args: dict[str, Scalar] = field(default_factory=dict)
+    allowed: Allowed | None = None
 
 
 Cost = Callable[[Args], tuple[str, int]]

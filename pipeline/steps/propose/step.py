@@ -1,7 +1,7 @@
 """Step 4's adapter: the projected invoice goes to the model, its bytes come back untouched."""
 
 from nanovm_core.core.events import ProposalReceived
-from nanovm_core.core.projection import for_model
+from nanovm_core.core.projection import DeterministicSanitizer
 from pipeline.steps.propose import model_adapters
 from pipeline.steps.work import Answer, Work
 from pipeline.vault import secret_store
@@ -14,7 +14,7 @@ def ask_model(work: Work) -> Answer:
     opened = {slot: values[str(ref)] for slot, ref in refs.items() if slot != "document"}
     modes = {name: slot.model for name, slot in work.program.slots.items()}
     planted = opened.get("planted", "").encode()
-    view = for_model(modes, work.slots, opened)
+    view = DeterministicSanitizer(modes=modes).for_model(work.slots, opened)
     answer = model_adapters.asked(work.run.model, view, planted)
     sealed = work.sealed({"proposal": answer.raw})
     event = ProposalReceived(

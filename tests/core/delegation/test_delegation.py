@@ -252,7 +252,7 @@ def test_no_changed_byte_is_accepted() -> None:
             assert code(bytes(changed)) in {"CAP-031", "CAP-032"}
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.data())
 def test_no_edited_chain_is_accepted_but_its_own_beginnings(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(CHAIN)))

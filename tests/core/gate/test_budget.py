@@ -22,6 +22,7 @@ from nanovm_core.core.messages import Reservation
 from nanovm_core.errors import RefusedError
 from tests.core.gate.cashier import facts, gate
 
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 8))]
 LIMITS = Limits(money_minor_max=1_000, calls_max=3, steps_max=9, tokens_max=40, wall_ms_max=100)
 
 
@@ -262,7 +263,7 @@ class Shell:
                 self.taken[self.row(each.account, run[0])] += each.reserved + each.spent
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_agents_together_never_exceed_an_account(seed: int) -> None:
     dice, shell, of = Random(seed), Shell(), gate()  # noqa: S311  # it chooses examples
     refused: Counter[str] = Counter()

@@ -1,6 +1,6 @@
 """Policy: deny over hold over allow, errors deny, silence allows nothing, and windows over time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -12,10 +12,11 @@ from nanovm_core.core.policy import (
     COUNTS,
     OUTCOMES,
     RECORDS_MAX,
+    Outcome,
     PolicyRule,
     Window,
     counted,
-    judge,
+    verdict,
 )
 from nanovm_core.errors import RefusedError
 from tests.core.gate.cashier import rule
@@ -23,6 +24,12 @@ from tests.core.gate.cashier import rule
 CONTEXT: Mapping[str, object] = {"slots": {"n": 1, "s": "x"}, "proposal": {"amount_minor": 5}}
 TRUE, FALSE, ERROR = "$slots.n == 1", "$slots.n == 2", "$slots.absent == 1"
 HELD = rule("h", "hold", TRUE, approvable=True)
+
+
+def judge(
+    rules: Sequence[PolicyRule], context: Mapping[str, object], approved: tuple[str, ...] = ()
+) -> Outcome:
+    return verdict(rules)(context, approved)
 
 
 def code_of(*rules: PolicyRule, approved: tuple[str, ...] = ()) -> str:

@@ -167,7 +167,7 @@ def test_no_changed_byte_is_accepted() -> None:
             assert checked(bytes(changed)) == "CAP-022"
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.data())
 def test_no_edited_token_is_accepted(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(TOKEN)))

@@ -8,8 +8,6 @@ from nanovm_core.core.messages import Args, Scalar
 from nanovm_core.core.projection import (
     MODES,
     DeterministicSanitizer,
-    for_model,
-    for_trace,
     masked,
 )
 from tests.core.kit.builders import ref
@@ -21,8 +19,8 @@ SANITIZER = DeterministicSanitizer(modes=SHOWN)
 
 
 def test_slot_without_a_mode_is_hidden() -> None:
-    assert for_model({}, SLOTS, OPENED) == {}
-    assert for_model({"amount": "unheard of"}, SLOTS, OPENED) == {}
+    assert DeterministicSanitizer(modes={}).for_model(SLOTS, OPENED) == {}
+    assert DeterministicSanitizer(modes={"amount": "unheard of"}).for_model(SLOTS, OPENED) == {}
 
 
 def test_each_mode_shows_what_it_says() -> None:
@@ -34,16 +32,16 @@ def test_each_mode_shows_what_it_says() -> None:
 
 
 def test_ref_is_never_shown_as_a_clear_value() -> None:
-    assert for_model({"seller": "clear"}, SLOTS, OPENED) == {}
+    assert DeterministicSanitizer(modes={"seller": "clear"}).for_model(SLOTS, OPENED) == {}
 
 
 def test_text_that_cannot_be_opened_is_not_shown() -> None:
-    assert for_model({"notes": "text"}, SLOTS, {}) == {}
+    assert DeterministicSanitizer(modes={"notes": "text"}).for_model(SLOTS, {}) == {}
 
 
 def test_trace_sees_refs_and_clear_facts() -> None:
     assert SANITIZER.for_trace(SLOTS) == SLOTS
-    assert list(for_trace(SLOTS)) == sorted(SLOTS)
+    assert list(SANITIZER.for_trace(SLOTS)) == sorted(SLOTS)
 
 
 def filled(of: DeterministicSanitizer, args: dict[str, Json], slots: Args) -> dict[str, Json]:
