@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.core.conditions import test_conditions_check, test_conditions_model
+from tests.core.delegation import test_delegation_model
 from tests.core.fsm import test_fsm_model
+from tests.core.gate import test_capabilities
 from tests.core.loading import test_loading, test_places
 from tests.core.proof import test_merkle
 from tests.core.values import test_canonical
-from tests.core.delegation import test_delegation_model
-from tests.core.gate import test_capabilities
 from tests.pipeline.steps import test_extract_property
 
 pytestmark = pytest.mark.soak

@@ -235,15 +235,13 @@ def compile_gate(
     for name, grant in grants.items():
         if name not in tools or grant.tool != name:
             raise ProgramError("PRG-002", f"a grant names the unknown tool {grant.tool!r}")
-        mine = tuple(
-            rule for rule in judged if rule.at == AUTHORIZE and name in (rule.tools or {name})
-        )
-        guards[name] = tool_guard(tools[name], grant, mine, seen, sanitizer)
+        mine = (rule for rule in judged if rule.at == AUTHORIZE and name in (rule.tools or {name}))
+        guards[name] = tool_guard(tools[name], grant, tuple(mine), seen, sanitizer)
     return Gate(
         _guards=MappingProxyType(guards),
         _schemas=MappingProxyType({name: schema_of(tool) for name, tool in tools.items()}),
         _accounts=Accounts(limits, (*budgets, *policy.budgets)),
-        _admit=verdict([rule for rule in judged if rule.at == ADMISSION]),
+        _admit=verdict(tuple(rule for rule in judged if rule.at == ADMISSION)),
         _windows=seen,
         _decider=decider,
     )
