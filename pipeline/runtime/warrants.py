@@ -40,11 +40,13 @@ def public_key() -> Ed25519PublicKey:
 def revoked(workspace: Workspace, program: Program) -> frozenset[str]:
     """The ids of the grants that are revoked in a workspace, as its log says under this head.
 
-    The log's own chain is recomputed once for each head that it comes to, so a decision costs no
-    query. Where the chain is damaged, nothing says what was revoked: then every grant is.
+    The log's own chain is recomputed once for each head. It must be as long as the row says or
+    longer: a row that was set back hides no revocation, and a chain that lost its end is damage.
+    Where the chain is damaged, every grant counts as revoked.
     """
+    length = max(workspace.log_length, workspaces.chain_length(workspace.id))
     try:
-        return _sealed(workspace.id, workspace.log_length, workspace.log_head)
+        return _sealed(workspace.id, length, workspace.log_length, workspace.log_head)
     except VerificationError as damage:
         log.error("the log %s is damaged, so no grant of it holds: %s", workspace.origin, damage)  # noqa: TRY400
         granted = program.grants.values()
@@ -79,15 +81,16 @@ def revoke(workspace_id: str, tool: str, actor: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _sealed(workspace: UUID, length: int, head: str) -> frozenset[str]:
-    """The grants revoked in the log's own chain of this length, which has to end in this head.
+def _sealed(workspace: UUID, length: int, known: int, head: str) -> frozenset[str]:
+    """The grants revoked in the log's own chain of this length.
 
     Raises:
-        VerificationError: LOG-001 or LOG-002, where it does not.
+        VerificationError: LOG-001 or LOG-002, where the chain does not hold, or where its first
+            ``known`` envelopes do not end in ``head``.
     """
     chain = workspaces.chain(workspace)[:length]
-    check_chain(chain, run=LOG_RUN, head=head)
-    if len(chain) != length or chain[-1].hash != head:
+    check_chain(chain, run=LOG_RUN, head=chain[-1].hash if chain else "")
+    if len(chain) != length or known < 1 or chain[known - 1].hash != head:
         raise VerificationError("LOG-002", "The log's own chain is not whole.", at=len(chain))
     return frozenset(dict(workspaces.revocations(workspace, chain)))
 

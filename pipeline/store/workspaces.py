@@ -17,6 +17,7 @@ from pipeline.store.logs import Line, append
 _CHAIN = (
     "SELECT n, bytes, hash FROM pipeline_envelope WHERE run = %s AND workspace_id = %s ORDER BY n"
 )
+_LENGTH = "SELECT MAX(n) + 1 FROM pipeline_envelope WHERE run = %s AND workspace_id = %s"
 ORIGIN_HOST = "nanovm.localhost"  # the first half of every log's name
 
 
@@ -72,6 +73,12 @@ def chain(workspace: UUID) -> list[Stored]:
     """The log's own envelopes, which belong to no run, in order of ``n``; nothing is recomputed."""
     rows = sql.execute(_CHAIN, (LOG_RUN, sql.key(workspace)))
     return [Stored(n, sql.blob(data), str(leaf)) for n, data, leaf in rows]
+
+
+def chain_length(workspace: UUID) -> int:
+    """How many envelopes the log's own chain has, whatever the workspace's row says."""
+    [(length,)] = sql.execute(_LENGTH, (LOG_RUN, sql.key(workspace)))
+    return int(length or 0)
 
 
 def revoke(workspace: Workspace, tool: str, grant: str, *, actor: str) -> None:

@@ -105,6 +105,12 @@ def test_a_grant_revoked_before_the_charge_is_not_charged(house: House) -> None:
     assert payments(run) == []
 
 
+SET_BACK = (
+    "UPDATE pipeline_workspace SET log_length = 1, log_head ="
+    " (SELECT hash FROM pipeline_envelope WHERE run = 'log' AND n = 0)"
+)
+
+
 @pytest.mark.parametrize(
     ("statement", "seen"),
     [
@@ -113,6 +119,8 @@ def test_a_grant_revoked_before_the_charge_is_not_charged(house: House) -> None:
         ("UPDATE pipeline_envelope SET bytes = x'7b7d' WHERE kind = 'capability'", False),
         ("UPDATE pipeline_envelope SET kind = 'budget' WHERE kind = 'capability'", False),
         ("UPDATE pipeline_workspace SET log_length = 1", True),
+        (SET_BACK, True),
+        (SET_BACK, False),
     ],
 )
 def test_a_revocation_is_not_undone_by_changing_the_database(
