@@ -13,7 +13,7 @@ from nanovm_core.core.policy import ADMISSION, PolicyRule
 from nanovm_core.core.program import MODEL, Program
 from nanovm_core.core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
 from nanovm_core.errors import CanonicalError, RefusedError
-from nanovm_core.ledger import Books
+from nanovm_core.ledger import InMemoryLedger
 
 LINE_BYTES_MAX = 65_536  # four proposals; its context may be larger than the call itself
 SEARCH_BYTES_MAX = 4_194_304  # how far the id of a line that cannot be read is looked for
@@ -48,7 +48,7 @@ class _Context(NamedTuple):
 
 
 def judge(program: Program, lines: Iterable[bytes]) -> Iterator[Verdict]:
-    """Judge proposals in order: each a run of its own, all on the same books.
+    """Judge proposals in order: each a run of its own, all on one ledger.
 
     A line is ``{"id", "tool", "args", "context"?}``; context ``{"slots", "workspace", "agent",
     "at_ms"}`` says what deterministic steps produced, whose accounts and windows count, and
@@ -65,12 +65,12 @@ def judge(program: Program, lines: Iterable[bytes]) -> Iterator[Verdict]:
 
 
 class _Judge:
-    """One pass over the lines: their books, by workspace, and the time."""
+    """One pass over the lines: their ledgers, by workspace, and the time."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._everybody = Books()
-        self._books: dict[str, Books] = {}
+        self._everybody = InMemoryLedger()
+        self._ledgers: dict[str, InMemoryLedger] = {}
         self._at_ms = 0
         models = [step for step in program.steps.values() if step.kind == MODEL]
         self._accepts = tuple({tool for step in models for tool in step.accepts})
@@ -104,24 +104,25 @@ class _Judge:
         """
         context = self._context(value.pop("context", {}))
         self._at_ms = context.at_ms
-        books = self._books.setdefault(context.workspace, Books(beside=self._everybody))
+        new = InMemoryLedger(context.workspace, beside=self._everybody)
+        ledger = self._ledgers.setdefault(context.workspace, new)
         gate = self._program.gate
         try:
             call = read_proposal(encode(value))
-            facts = self._facts(call, context, books)
+            facts = self._facts(call, context, ledger)
             allowed = gate.dry_run(call, facts, self._accepts)
         except RefusedError as error:
             if not error.code.startswith("BUD-"):  # what lacks money waits; nobody refused it
-                books.record([Recorded(context.at_ms, "", "refused", context.agent)])
+                ledger.record([Recorded(context.at_ms, "", "refused", context.agent)])
             raise self._explained(error, context) from error
         hold = self._admitted(facts) or allowed.hold
         if hold is not None:
             raise RefusedError("POL-020", f"Held for a person: {hold.why} (rule {hold.id})")
         taken = gate.reserve(gate.need(call.tool, allowed.args), facts)
         for changes in (taken, settle(taken)):
-            books.settle(context.agent, changes)
+            ledger.settle(context.agent, changes)
         for outcome in ("called", "done"):
-            books.record([Recorded(context.at_ms, call.tool, outcome, context.agent)])
+            ledger.record([Recorded(context.at_ms, call.tool, outcome, context.agent)])
         return allowed.rules
 
     def _admitted(self, facts: Facts) -> PolicyRule | None:
@@ -130,12 +131,12 @@ class _Judge:
             return None
         return self._program.gate.admit(facts).hold
 
-    def _facts(self, call: Call, context: _Context, books: Books) -> Facts:
+    def _facts(self, call: Call, context: _Context, ledger: InMemoryLedger) -> Facts:
         values = (*context.slots.values(), *call.args.values())
         return Facts(
             slots=context.slots,
-            ledger=books.ledger(self._program, context.agent, values),
-            history=books.history,
+            ledger=ledger.left(self._program, context.agent, values),
+            history=ledger.history,
             agent=context.agent,
             at_ms=context.at_ms,
         )

@@ -1,10 +1,12 @@
-"""Books in memory: what runs share, for a runtime without a database and for dry verdicts."""
+"""Shared accounts and recorded calls: the rule that every ledger keeps, and a ledger in memory."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
+from typing import NamedTuple
 
-from nanovm_core.core.budget import account_limits, is_currency
+from nanovm_core.core.budget import AGENT, MONEY, WORKSPACE, Budget, account_limits, is_currency
 from nanovm_core.core.capabilities import Constraint, Source, Tool
 from nanovm_core.core.events import Event, ProposalReceived
 from nanovm_core.core.messages import Decision, Recorded, Reservation, Snapshot
@@ -13,40 +15,104 @@ from nanovm_core.core.program import Program
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError
 
-AGENT, GLOBAL = "agent/", "global/"
+GLOBAL = "global"  # the owner of the accounts that all workspaces share
 
-# What the envelopes about a granted tool are to the windows that count calls.
-_OUTCOMES: Mapping[str, str] = MappingProxyType(
-    {"intent": "called", "result": "done", "failed": "failed"}
+# What windows count: the envelopes of these kinds, and what each says of a call.
+OUTCOMES: Mapping[str, str] = MappingProxyType(
+    {"intent": "called", "result": "done", "failed": "failed", "refused": "refused"}
 )
 
+# --- the rule --------------------------------------------------------------------------------
 
-class Books:
+
+class Account(NamedTuple):
+    """A shared account of a run: whose it is, and the limits that program and policy set."""
+
+    owner: str
+    limit: int
+    hard: int | None = None  # the program's own limit, that no row and no policy widens
+
+    def left(self, limit: int, used: int) -> int:
+        """What is left where ``limit`` is in force now and ``used`` of it is reserved or spent."""
+        return (limit if self.hard is None else min(limit, self.hard)) - used
+
+
+def accounts(
+    program: Program, workspace: str, agent: str, values: Iterable[object]
+) -> Mapping[str, Account]:
+    """The shared accounts that a run of this agent counts against, by name.
+
+    ``values`` may name currencies: money accounts are opened for those.
+    """
+    shared = (*program.budgets, *program.policy.budgets)
+    asked = currencies(program, values) if any(each.unit == MONEY for each in shared) else ()
+    hard = _limits(program.budgets, asked)
+    return {
+        name: Account(owner_of(name, workspace, agent), limit, hard.get(name))
+        for name, limit in _limits(shared, asked).items()
+    }
+
+
+def owner_of(account: str, workspace: str, agent: str) -> str:
+    """Whose an account is, by its scope: the run's workspace, its agent in it, or everybody's."""
+    owners = {WORKSPACE: workspace, AGENT: f"{workspace}/{agent}"}
+    return owners.get(account.partition("/")[0], GLOBAL)
+
+
+def call_of(
+    program: Program, agent: str, kind: str, at_ms: int, body: Mapping[str, object]
+) -> Recorded | None:
+    """The call that windows count for an envelope of a run of ``agent``; None where it is none.
+
+    Counted are calls of tools that need a grant, and refused proposals, under no tool's name:
+    what was proposed may be nonsense. A call that is under way is counted once it has ended.
+    """
+    outcome, tool = OUTCOMES.get(kind), body.get("tool")
+    if outcome is None or body.get("outcome") == "waiting":
+        return None
+    if kind != "refused":
+        return Recorded(at_ms, str(tool), outcome, agent) if tool in program.granted else None
+    state = body.get("state")
+    proposed = isinstance(state, Mapping) and state.get("event") == ProposalReceived.__name__
+    return Recorded(at_ms, "", outcome, agent) if proposed else None
+
+
+@lru_cache(maxsize=256)
+def _limits(budgets: tuple[Budget, ...], asked: tuple[str, ...]) -> Mapping[str, int]:
+    return account_limits(budgets, asked)
+
+
+# --- in memory -------------------------------------------------------------------------------
+
+
+class InMemoryLedger:
     """Shared accounts, recorded calls and revocations of one workspace, for one thread.
 
-    Books made ``beside`` others keep the global accounts together with them. They hold what
-    was used; how much there may be, program and policy say anew at each question.
+    Ledgers made ``beside`` another share its global accounts. They hold what was used; how much
+    there may be, program and policy say anew at each question.
     """
 
-    def __init__(self, beside: "Books | None" = None) -> None:
-        self._used: dict[tuple[str, str], int] = {}
-        self._everybody: dict[tuple[str, str], int] = beside._everybody if beside else {}
+    def __init__(self, workspace: str = "", beside: "InMemoryLedger | None" = None) -> None:
+        self._workspace = workspace
+        self._used: dict[tuple[str, str], int] = beside._used if beside else {}
         self._calls: deque[Recorded] = deque(maxlen=RECORDS_MAX)
         self._revoked: set[str] = set()
 
-    def ledger(self, program: Program, agent: str, values: Iterable[object]) -> Mapping[str, int]:
+    def left(self, program: Program, agent: str, values: Iterable[object]) -> Mapping[str, int]:
         """What each account that bears on a run has left; ``values`` may name its currencies."""
-        budgets = (*program.budgets, *program.policy.budgets)
-        limits = account_limits(budgets, currencies(program, values))
+        found = accounts(program, self._workspace, agent, values)
         return MappingProxyType(
-            {name: top - self._of(name).get(_row(name, agent), 0) for name, top in limits.items()}
+            {
+                name: account.left(account.limit, self._used.get((account.owner, name), 0))
+                for name, account in found.items()
+            }
         )
 
     def settle(self, agent: str, changes: Iterable[Reservation]) -> None:
         """Book what a decision changed: what is frozen or spent is not left."""
-        for change in changes:
-            used, row = self._of(change.account), _row(change.account, agent)
-            used[row] = used.get(row, 0) + change.reserved + change.spent
+        for name, reserved, spent in changes:
+            key = owner_of(name, self._workspace, agent), name
+            self._used[key] = self._used.get(key, 0) + reserved + spent
 
     def record(self, calls: Iterable[Recorded]) -> None:
         """Remember calls, for windows of time; the newest RECORDS_MAX are kept."""
@@ -66,21 +132,14 @@ class Books:
         """The ids of the grants that were taken back."""
         return frozenset(self._revoked)
 
-    def _of(self, account: str) -> dict[tuple[str, str], int]:
-        return self._everybody if account.startswith(GLOBAL) else self._used
+
+def calls_of(program: Program, agent: str, decision: Decision) -> Iterator[Recorded]:
+    """What windows count of a decision."""
+    found = (call_of(program, agent, d.kind, d.at_ms, d.body) for d in decision.drafts)
+    return (call for call in found if call is not None)
 
 
-def calls_of(
-    program: Program, agent: str, event: Event, at_ms: int, decision: Decision
-) -> Iterator[Recorded]:
-    """What windows count of a decision: calls of granted tools, and refused proposals."""
-    if isinstance(event, ProposalReceived) and decision.refusal is not None:
-        yield Recorded(at_ms, "", "refused", agent)
-    for draft in decision.drafts:
-        tool, outcome = draft.body.get("tool"), _OUTCOMES.get(draft.kind)
-        under_way = draft.body.get("outcome") == "waiting"
-        if outcome is not None and tool in program.granted and not under_way:
-            yield Recorded(draft.at_ms, str(tool), outcome, agent)
+# --- currencies ------------------------------------------------------------------------------
 
 
 def currencies(program: Program, values: Iterable[object]) -> tuple[str, ...]:
@@ -110,8 +169,3 @@ def _laid_down(program: Program, tool: Tool) -> Iterator[object]:
     yield tool.critical.get(name, Source()).constant
     yield from (tool.args[name].one_of or ()) if name else ()
     yield from (grant.where.get(name, Constraint()).one_of or ()) if grant else ()
-
-
-def _row(account: str, agent: str) -> tuple[str, str]:
-    """An agent's account is its own; the others are everybody's here."""
-    return (agent if account.startswith(AGENT) else "", account)

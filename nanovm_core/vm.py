@@ -47,7 +47,7 @@ from nanovm_core.core.program import MODEL, Program
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.core.warrants import REVOKED, authorize, binding
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
-from nanovm_core.ledger import Books, calls_of, values_of
+from nanovm_core.ledger import InMemoryLedger, calls_of, values_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class ExecutionVM:
     """One run of a program in memory: feed it events, let it run, read what it sealed.
 
     ``tools`` do the effects, ``model`` answers the model steps, ``now_ms`` is the clock in
-    milliseconds UTC. Several runs that are given the same ``books`` share accounts, windows
+    milliseconds UTC. Several runs that are given the same ``ledger`` share accounts, windows
     and revocations. For one thread; a tool that raises leaves its effect owed, and the next
     ``run`` asks it again under the same key.
     """
@@ -118,7 +118,7 @@ class ExecutionVM:
         slots: Mapping[str, Scalar] = NOTHING,
         secrets: Sequence[Commitment] = (),
         agent: str = "",
-        books: Books | None = None,
+        ledger: InMemoryLedger | None = None,
     ) -> None:
         """Check that every tool is there, and seal the genesis.
 
@@ -126,7 +126,7 @@ class ExecutionVM:
             ProgramError: PRG-006 where a step's tool or the model is missing.
         """
         _check_tools(program, tools, model)
-        self.program, self.books = program, books or Books()
+        self.program, self.ledger = program, ledger or InMemoryLedger()
         self._tools, self._model, self._now_ms = dict(tools), model, now_ms
         modes = {name: slot.model for name, slot in program.slots.items()}
         self._sanitizer = DeterministicSanitizer(modes=modes)
@@ -204,16 +204,16 @@ class ExecutionVM:
         vouched: bool = False,
     ) -> Decision:
         """Read, decide, write: all of it or, where something raises, nothing."""
-        now, books = self.snapshot, self.books
+        now, ledger = self.snapshot, self.ledger
         context = Context(
             at_ms=self._now_ms(),
             actor=actor,
             by_holder=by_holder,
             vouched=vouched,
             under_way=now.owed is not None and now.owed.key in self._asked,
-            ledger=books.ledger(self.program, now.agent, values_of(now, event)),
-            history=books.history,
-            revoked=books.revoked,
+            ledger=ledger.left(self.program, now.agent, values_of(now, event)),
+            history=ledger.history,
+            revoked=ledger.revoked,
         )
         if isinstance(event, EffectDone | AnswerArrived) and isinstance(event.out, Mapping):
             event = replace(event, out=frozen(event.out))  # whoever made it may change it later
@@ -221,8 +221,8 @@ class ExecutionVM:
         self._sealed += [*sealed(self._sealed, decision)]
         self._events.append((event, context))
         self.snapshot = decision.snapshot
-        books.settle(now.agent, decision.budgets)
-        books.record(calls_of(self.program, now.agent, event, context.at_ms, decision))
+        ledger.settle(now.agent, decision.budgets)
+        ledger.record(calls_of(self.program, now.agent, decision))
         return decision
 
     def _performed(self, owed: Effect) -> Event:
@@ -241,7 +241,7 @@ class ExecutionVM:
                 grant = resolve(self.program.grants, owed.tool)
                 bound = binding(self.snapshot.run, self.program.hash, owed)
                 authorize(owed.warrant, bound, self._now_ms())
-                if not self.books.revoked.isdisjoint({grant_id(grant), *grant.narrowed_from}):
+                if not self.ledger.revoked.isdisjoint({grant_id(grant), *grant.narrowed_from}):
                     raise RefusedError(REVOKED, f"The grant of {owed.tool} was taken back.")
         except RefusedError as error:
             text = f"{error.text} Approve it to have the same call authorized again."

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from nanovm_core import (
     Answer,
-    Books,
     Done,
     ExecutionVM,
     Failed,
+    InMemoryLedger,
     Program,
     RunStarted,
     Said,
@@ -114,7 +114,7 @@ def opened(
     run: str = "run-1",
     program: Program | None = None,
     agent: str = "",
-    books: Books | None = None,
+    ledger: InMemoryLedger | None = None,
     bank: Bank | None = None,
     orders: Orders | None = None,
     clock: Clock | None = None,
@@ -133,7 +133,7 @@ def opened(
         },
         model=clerk,
         now_ms=now_ms,
-        books=books,
+        ledger=ledger,
     )
     vm.feed(RunStarted(), actor="customer")
     vm.run()

@@ -6,9 +6,9 @@ from examples.refund_desk.desk import Bank, Clock, Orders, opened
 from nanovm_core import (
     AnswerArrived,
     Approved,
-    Books,
     Decision,
     ExecutionVM,
+    InMemoryLedger,
     ResumeRequested,
     TimePassed,
     VerificationError,
@@ -95,9 +95,9 @@ def no_such_order() -> Iterator[str]:
 
 def something_is_wrong() -> Iterator[str]:
     """Six refunds fail within a minute; the seventh is held for a person."""
-    clock, books, closed = Clock(), Books(), Bank(says="no")
+    clock, ledger, closed = Clock(), InMemoryLedger(), Bank(says="no")
     for number in range(1, 8):
-        vm = opened("A-1", run=f"run-{number}", books=books, bank=closed, clock=clock)
+        vm = opened("A-1", run=f"run-{number}", ledger=ledger, bank=closed, clock=clock)
         if number > 5:
             yield f"refund {number}: {stands(vm)}"
     yield f"the bank was asked {closed.asked} times"
@@ -105,11 +105,11 @@ def something_is_wrong() -> Iterator[str]:
 
 def three_agents_and_one_cap() -> Iterator[str]:
     """Three agents at once, 90.00 each, and 250.00 for all of them."""
-    clock, books, slow = Clock(), Books(), Bank(says="later")
+    clock, ledger, slow = Clock(), InMemoryLedger(), Bank(says="later")
     orders = {"ann": "A-2", "bob": "A-5", "cem": "A-6"}
     runs = {
         agent: opened(
-            order, run=f"run-of-{agent}", agent=agent, books=books, bank=slow, clock=clock
+            order, run=f"run-of-{agent}", agent=agent, ledger=ledger, bank=slow, clock=clock
         )
         for agent, order in orders.items()
     }

@@ -8,7 +8,7 @@ from nanovm_core.core.program import Program
 from pipeline.clock import now_ms
 from pipeline.runtime import warrants
 from pipeline.runtime.transaction import Commit, Held
-from pipeline.store import call_history, leases, outbox
+from pipeline.store import leases, outbox
 
 
 class Sender(NamedTuple):
@@ -39,7 +39,7 @@ def context_of(
         by_holder=leases.is_holder(held.holder, sender.holder),
         vouched=sender.vouched,
         under_way=not kills or (owed is not None and outbox.is_begun(held.id, owed)),
-        ledger=commit.till.ledger(workspace.id, program, now, event),
-        history=call_history.recorded(workspace.id, program, commit.pending(workspace.id)),
+        ledger=commit.budgets.left(workspace.id, program, now, event),
+        history=commit.history(workspace.id, program),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
     )

@@ -18,12 +18,13 @@ from nanovm_core.core.envelope import (
     seal,
     snapshot_hash,
 )
-from nanovm_core.core.messages import Decision, Draft, Snapshot
+from nanovm_core.core.messages import Decision, Draft, Recorded, Snapshot
+from nanovm_core.core.program import Program
 from nanovm_core.core.vault import PREFIX
 from pipeline.clock import now_ms
 from pipeline.models import Run, Secret, Workspace
-from pipeline.store import logs, outbox, records, run_rows, sql
-from pipeline.store.budgets import Till
+from pipeline.store import call_history, logs, outbox, records, run_rows, sql
+from pipeline.store.budgets import BudgetLedger
 from pipeline.store.logs import Line
 from pipeline.store.outbox import OpenRow
 from pipeline.vault.key_store import keystore
@@ -64,7 +65,7 @@ class Commit:
 
     def __init__(self, runs: Collection[UUID], workspaces: Collection[UUID] = ()) -> None:
         self.held: dict[UUID, Held] = {}
-        self.till = Till()
+        self.budgets = BudgetLedger()
         self.after: list[Callable[[], object]] = []  # to be called once it is committed
         self._lines: dict[UUID, list[Line]] = {}
         self._changed: dict[UUID, Held] = {}
@@ -105,9 +106,10 @@ class Commit:
         self.held[run.id] = self._changed[run.id] = held
         return held
 
-    def pending(self, workspace: UUID) -> Sequence[Line]:
-        """The envelopes that this commit is going to add to a log."""
-        return self._lines.get(workspace, ())
+    def history(self, workspace: UUID, program: Program) -> tuple[Recorded, ...]:
+        """The newest calls of a log, those that this commit is going to add to it included."""
+        runs = [held.run for held in self.held.values()]
+        return call_history.recorded(workspace, program, self._lines.get(workspace, ()), runs)
 
     def record(
         self,
@@ -119,7 +121,7 @@ class Commit:
     ) -> None:
         """Take in everything that a decision says; ``begins``: its effects are begun with it."""
         self._seal(held, decision.drafts, decision.snapshot)
-        self.till.settle(held.workspace.id, decision.snapshot.agent, decision.budgets)
+        self.budgets.settle(held.workspace.id, decision.snapshot.agent, decision.budgets)
         _owe(held, decision, begins=begins)
         self._keep_secrets(held, decision, secrets)
         if decision.absorbed and not decision.drafts:
@@ -191,7 +193,7 @@ class Commit:
         with sql.together():
             for workspace, lines in self._lines.items():
                 logs.append(self.logs[workspace], lines)
-            self.till.book()
+            self.budgets.book()
             sql.flush()
 
 

@@ -1,22 +1,18 @@
 """The shared accounts: what workspaces, agents and everybody together have left of each unit."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from uuid import UUID
 
 from django.db import connection
 
-from nanovm_core import ledger as books
-from nanovm_core.core.budget import MONEY, account_limits
-from nanovm_core.core.budget import Budget as Named
 from nanovm_core.core.events import Event
 from nanovm_core.core.messages import Reservation, Snapshot
 from nanovm_core.core.program import Program
+from nanovm_core.ledger import GLOBAL, accounts, owner_of, values_of
 from pipeline.models import Budget, Workspace
 from pipeline.store import sql
 
-GLOBAL = "global"
 GLOBAL_TURN = 0x676C6F62616C  # "global": the name of that lock on a PostgreSQL server
 Owned = tuple[str, str]  # owner and account
 
@@ -34,29 +30,14 @@ _BOOK = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owners:
-    """Whose accounts a run counts against."""
-
-    workspace: str
-    agent: str
-
-    def of(self, account: str) -> str:
-        """The owner of an account, by its scope."""
-        scope = account.partition("/")[0]
-        if scope == "workspace":
-            return self.workspace
-        return f"{self.workspace}/{self.agent}" if scope == "agent" else GLOBAL
-
-
 @dataclass(frozen=True, slots=True)
-class Till:
+class BudgetLedger:
     """The accounts of one commit: each is locked and read once, and booked at the end."""
 
     read: dict[Owned, tuple[int, int]] = field(default_factory=dict)  # limit, and used of it
     booked: dict[Owned, tuple[int, int]] = field(default_factory=dict)  # reserved, and spent
 
-    def ledger(
+    def left(
         self, workspace: UUID, program: Program, snapshot: Snapshot, event: Event
     ) -> Mapping[str, int]:
         """What each account that bears on the run has left; its rows are locked, global last.
@@ -64,17 +45,16 @@ class Till:
         An account is opened with the limit of program and policy; the row may be narrowed or
         widened later, the program's own maximum stays.
         """
-        limits, hard = _limits_of(program, snapshot, event)
-        owners = Owners(workspace=str(workspace), agent=snapshot.agent)
+        values = values_of(snapshot, event)
+        found = accounts(program, str(workspace), snapshot.agent, values)
         left = {}
-        for account in sorted(limits, key=_order):
-            owned = (owners.of(account), account)
+        for name in sorted(found, key=_order):
+            owned = (found[name].owner, name)
             if owned not in self.read:
                 if owned[0] == GLOBAL:
                     self._take_turn()
-                self.read[owned] = _opened(workspace, owned, limits[account])
-            limit, used = self.read[owned]
-            left[account] = min(limit, hard.get(account, limit)) - used
+                self.read[owned] = _opened(workspace, owned, found[name].limit)
+            left[name] = found[name].left(*self.read[owned])
         return left
 
     def _take_turn(self) -> None:
@@ -88,9 +68,8 @@ class Till:
 
     def settle(self, workspace: UUID, agent: str, changes: Iterable[Reservation]) -> None:
         """Take the changes of a decision in; ``book`` stores them."""
-        owners = Owners(workspace=str(workspace), agent=agent)
         for change in changes:
-            owned = (owners.of(change.account), change.account)
+            owned = (owner_of(change.account, str(workspace), agent), change.account)
             reserved, spent = self.booked.get(owned, (0, 0))
             self.booked[owned] = (reserved + change.reserved, spent + change.spent)
             if owned in self.read:
@@ -105,11 +84,14 @@ class Till:
 
 def shown(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[str, int]:
     """What the accounts have left, for a page: nothing is opened and nothing locked."""
-    limits, _ = _limits_of(program, snapshot, Event())
-    owners = Owners(workspace=workspace.name, agent=snapshot.agent)
-    owned = {owners.of(account) for account in limits}
-    rows = Budget.objects.filter(owner__in=owned, account__in=limits)
-    return {**limits, **{row.account: row.limit - row.reserved - row.spent for row in rows}}
+    found = accounts(program, workspace.name, snapshot.agent, values_of(snapshot, Event()))
+    owners = {account.owner for account in found.values()}
+    rows = Budget.objects.filter(owner__in=owners, account__in=found)
+    limits = {name: account.left(account.limit, 0) for name, account in found.items()}
+    left = {
+        row.account: found[row.account].left(row.limit, row.reserved + row.spent) for row in rows
+    }
+    return limits | left
 
 
 def _opened(workspace: UUID, owned: Owned, limit: int) -> tuple[int, int]:
@@ -120,22 +102,6 @@ def _opened(workspace: UUID, owned: Owned, limit: int) -> tuple[int, int]:
         sql.change(_OPEN, (owner, *owned, limit))
         found = sql.execute(sql.locked(_READ, "pipeline_budget"), owned)
     return int(found[0][2]), int(found[0][3])
-
-
-def _limits_of(
-    program: Program, snapshot: Snapshot, event: Event
-) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """The accounts that bear on a run with their limits, and those that the program sets."""
-    named = (*program.budgets, *program.policy.budgets)
-    currencies: Sequence[str] = ()
-    if any(each.unit == MONEY for each in named):
-        currencies = books.currencies(program, books.values_of(snapshot, event))
-    return _limits(named, (*currencies,)), _limits(program.budgets, (*currencies,))
-
-
-@lru_cache(maxsize=256)
-def _limits(named: tuple[Named, ...], currencies: tuple[str, ...]) -> Mapping[str, int]:
-    return account_limits(named, currencies)
 
 
 def _order(account: str) -> tuple[bool, str]:

@@ -1,51 +1,69 @@
 """What a policy's windows look at: the newest calls of a workspace, as its log recorded them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from nanovm_core.core.canonical import decode
+from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Recorded
 from nanovm_core.core.policy import RECORDS_MAX
 from nanovm_core.core.program import Program
-from nanovm_core.errors import CanonicalError
-from pipeline.models import Envelope
+from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.ledger import OUTCOMES, call_of
+from pipeline.models import Envelope, Run
 from pipeline.store.logs import Line
 
-OUTCOMES: Mapping[str, str] = {
-    "intent": "called",
-    "result": "done",
-    "failed": "failed",
-    "refused": "refused",
-}
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def recorded(
-    workspace: UUID, program: Program, pending: Sequence[Line] = ()
+    workspace: UUID, program: Program, pending: Sequence[Line] = (), held: Sequence[Run] = ()
 ) -> tuple[Recorded, ...]:
-    """The newest calls of granted tools, oldest first; nothing where no window asks for them.
+    """The newest calls that windows count, oldest first; nothing where no window asks for them.
 
-    ``pending``: the envelopes that are about to be stored behind those of the log.
+    ``pending``: the envelopes that are about to be stored behind those of the log, of the runs
+    in ``held``.
     """
     if not (program.windows or program.policy.windows):
         return ()
     found = Envelope.objects.filter(workspace=workspace, kind__in=OUTCOMES).order_by("-seq")
-    stored = found.values_list("bytes", flat=True)[: RECORDS_MAX * len(OUTCOMES)]
-    newest = [each.data for each in reversed(pending) if each.kind in OUTCOMES]
-    calls = [each for data in (*newest, *stored) for each in _call(bytes(data), program)]
-    return tuple(reversed(calls[:RECORDS_MAX]))
+    stored = found.values_list("run", "bytes")[: RECORDS_MAX * len(OUTCOMES)]
+    newest = [(each.run, each.data) for each in reversed(pending) if each.kind in OUTCOMES]
+    bodies = [(run, _body(bytes(data))) for run, data in (*newest, *stored)]
+    agents = _agents({run for run, _ in bodies}, held)
+    calls = [_call(program, agents.get(run, program.agent), body) for run, body in bodies]
+    return tuple(reversed([each for each in calls if each is not None][:RECORDS_MAX]))
 
 
-def _call(data: bytes, program: Program) -> Iterator[Recorded]:
-    """The call that an envelope tells of; a damaged one is found elsewhere, and tells of none."""
+def _call(program: Program, agent: str, body: Mapping[str, object]) -> Recorded | None:
+    at_ms = body.get("at_ms")
+    if not isinstance(at_ms, int):
+        return None
+    return call_of(program, agent, str(body.get("kind")), at_ms, body)
+
+
+def _body(data: bytes) -> Mapping[str, object]:
+    """The fields of an envelope; a damaged one is found elsewhere, and says nothing here."""
     try:
         body = decode(data)
     except CanonicalError:
-        return
-    if not isinstance(body, dict):
-        return
-    tool, kind, at_ms = body.get("tool"), str(body.get("kind")), body.get("at_ms")
-    about_a_call = tool in program.grants or (kind == "refused" and "in" in body)
-    if body.get("outcome") == "waiting":
-        return  # it is under way: how it came out is told later
-    if about_a_call and isinstance(at_ms, int):
-        yield Recorded(at_ms, str(tool or ""), OUTCOMES[kind], program.agent)
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _agents(names: Iterable[str], held: Sequence[Run]) -> Mapping[str, str]:
+    """The agent of each run, as its snapshot has it.
+
+    A run whose snapshot cannot be read is left out: its calls count against the agent that asks.
+    """
+    known = {run.name: run.snapshot for run in held}
+    asked = [UUID(name) for name in names if _UUID.fullmatch(name) and name not in known]
+    stored = Run.objects.filter(id__in=asked).values_list("id", "snapshot")
+    agents = {}
+    for run, data in (*known.items(), *stored):
+        try:
+            agents[str(run)] = decode_snapshot(bytes(data)).agent
+        except VerificationError:
+            continue
+    return agents

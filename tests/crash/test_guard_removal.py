@@ -14,7 +14,7 @@ from pipeline.privacy import erasure
 from pipeline.steps import adapters
 from pipeline.steps.charge import gateway
 from pipeline.store import leases, logs, sql
-from pipeline.store.budgets import Till
+from pipeline.store.budgets import BudgetLedger
 from pipeline.store.state_file import Slot
 from pipeline.worker import tasks
 from tests.crash.crashes import DAY_MS, SECOND_MS, recovered, wrecks
@@ -55,16 +55,16 @@ def commit_envelopes_after_the_rest(patch: Patch) -> None:
 
 
 def book_after_the_rest(patch: Patch) -> None:
-    book = Till.book
+    book = BudgetLedger.book
 
-    def alone(till: Till) -> None:
+    def alone(ledger: BudgetLedger) -> None:
         with transaction.atomic():
-            book(till)
+            book(ledger)
 
-    def late(till: Till) -> None:
-        transaction.on_commit(partial(alone, till))
+    def late(ledger: BudgetLedger) -> None:
+        transaction.on_commit(partial(alone, ledger))
 
-    patch.setattr(Till, "book", late)
+    patch.setattr(BudgetLedger, "book", late)
 
 
 def never_sweep(patch: Patch) -> None:

@@ -43,7 +43,7 @@ ORIGINS = {
 def test_call_falls_with_whatever_its_grant_rests_on(origin: str) -> None:
     program = handed_on()
     run = held(program)
-    run.books.revoke(ORIGINS[origin]())
+    run.ledger.revoke(ORIGINS[origin]())
     run.run()
     assert (run.stands, run.till.asked) == ("awaiting_approval issue CAP-008", [])
 

@@ -8,7 +8,7 @@ from nanovm_core.core.canonical import decode
 from nanovm_core.core.events import AnswerArrived, Approved, Event, RunStarted
 from nanovm_core.core.messages import Effect, Scalar
 from nanovm_core.core.program import Program
-from nanovm_core.ledger import Books
+from nanovm_core.ledger import InMemoryLedger
 from nanovm_core.loading import load_policy, load_program
 from nanovm_core.vm import Answer, Done, ExecutionVM, Model, Tool
 from tests.core.kit.builders import meant
@@ -74,7 +74,7 @@ class Run(ExecutionVM):
         order: str = "A-1",
         model: Model = clerk,
         orders: Tool | None = None,
-        books: Books | None = None,
+        ledger: InMemoryLedger | None = None,
         agent: str = "",
         run: str = "run",
     ) -> None:
@@ -88,7 +88,7 @@ class Run(ExecutionVM):
             tools=tools,
             model=model,
             now_ms=self.clock,
-            books=books,
+            ledger=ledger,
             agent=agent,
         )
 

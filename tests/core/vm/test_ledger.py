@@ -1,4 +1,4 @@
-"""Books: shared accounts, recorded calls and revocations, in memory."""
+"""InMemoryLedger: shared accounts, recorded calls and revocations, in memory."""
 
 from types import MappingProxyType
 
@@ -6,32 +6,31 @@ import pytest
 
 from examples.refund_desk.desk import desk
 from nanovm_core.core.budget import release, settle
-from nanovm_core.core.events import EffectDone, EffectFailed, Event, ProposalReceived
+from nanovm_core.core.events import EffectDone, ProposalReceived
 from nanovm_core.core.messages import (
     Decision,
     Draft,
     Recorded,
-    Refusal,
     Reservation,
     RunId,
     Snapshot,
 )
 from nanovm_core.core.policy import RECORDS_MAX
-from nanovm_core.ledger import Books, calls_of, currencies, values_of
+from nanovm_core.ledger import Account, InMemoryLedger, accounts, calls_of, currencies, values_of
 from tests.core.kit.refund_desk import TOOL, call_of, desk_with
 
 EUR = ("EUR",)
 NOW = Snapshot(run=RunId("r"), program="p", policy="q", state="running.active", step="issue")
 
 
-def left(books: Books, account: str = "workspace/EUR", agent: str = "ann") -> int:
+def left(ledger: InMemoryLedger, account: str = "workspace/EUR", agent: str = "ann") -> int:
     """What an account has left, as the desk sees it."""
-    return books.ledger(desk(), agent, EUR)[account]
+    return ledger.left(desk(), agent, EUR)[account]
 
 
 def test_an_account_opens_with_the_limit_of_program_and_policy() -> None:
     """Nothing was used, so all of it is there; and there is no other account."""
-    assert dict(Books().ledger(desk(), "ann", EUR)) == {
+    assert dict(InMemoryLedger().left(desk(), "ann", EUR)) == {
         "workspace/EUR": 25_000,
         "workspace/USD": 25_000,  # the two that are granted
         "global/EUR": 10_000_000,
@@ -42,74 +41,74 @@ def test_an_account_opens_with_the_limit_of_program_and_policy() -> None:
 
 def test_what_is_reserved_is_not_left_and_comes_back_when_released() -> None:
     """Reserve, release, reserve, settle to less: only what was spent is gone."""
-    books, taken = Books(), (Reservation("workspace/EUR", 9_000),)
-    books.settle("ann", taken)
-    assert left(books) == 16_000
-    books.settle("ann", release(taken))
-    assert left(books) == 25_000
-    books.settle("ann", taken)
-    books.settle("ann", settle(taken, {"EUR": 4_000}))
-    assert left(books) == 21_000
+    ledger, taken = InMemoryLedger(), (Reservation("workspace/EUR", 9_000),)
+    ledger.settle("ann", taken)
+    assert left(ledger) == 16_000
+    ledger.settle("ann", release(taken))
+    assert left(ledger) == 25_000
+    ledger.settle("ann", taken)
+    ledger.settle("ann", settle(taken, {"EUR": 4_000}))
+    assert left(ledger) == 21_000
 
 
 def test_a_runs_own_account_is_no_shared_one() -> None:
-    """What a run has used itself stands in its snapshot; the books do not count it twice."""
-    books = Books()
-    books.settle("ann", [Reservation("run/EUR", 9_000)])
-    assert books.ledger(desk(), "ann", EUR) == Books().ledger(desk(), "ann", EUR)
+    """What a run has used itself stands in its snapshot; the ledger does not count it twice."""
+    ledger = InMemoryLedger()
+    ledger.settle("ann", [Reservation("run/EUR", 9_000)])
+    assert ledger.left(desk(), "ann", EUR) == InMemoryLedger().left(desk(), "ann", EUR)
 
 
 def test_an_agents_account_is_its_own_and_a_workspaces_everybodys() -> None:
     """One agent's calls take nothing from another's; money comes from one account."""
-    books = Books()
-    books.settle("ann", [Reservation("agent/calls", 1), Reservation("workspace/EUR", 1)])
-    assert (left(books, "agent/calls", "ann"), left(books, "agent/calls", "bob")) == (99, 100)
-    assert left(books, "workspace/EUR", "bob") == 24_999
+    ledger = InMemoryLedger()
+    ledger.settle("ann", [Reservation("agent/calls", 1), Reservation("workspace/EUR", 1)])
+    assert (left(ledger, "agent/calls", "ann"), left(ledger, "agent/calls", "bob")) == (99, 100)
+    assert left(ledger, "workspace/EUR", "bob") == 24_999
 
 
-def test_books_beside_others_share_the_global_accounts_alone() -> None:
+def test_ledgers_beside_another_share_the_global_accounts_alone() -> None:
     """Two workspaces: one's money is not the other's, everybody's is."""
-    north = Books()
-    south = Books(beside=north)
+    north = InMemoryLedger("north")
+    south = InMemoryLedger("south", beside=north)
     north.settle("ann", [Reservation("global/EUR", 7), Reservation("workspace/EUR", 7)])
     south.settle("ann", [Reservation("global/EUR", 5), Reservation("agent/calls", 5)])
     assert left(north, "global/EUR") == left(south, "global/EUR") == 9_999_988
     assert (left(north), left(south)) == (24_993, 25_000)
     assert left(north, "agent/calls") == 100
-    assert left(Books(), "global/EUR") == 10_000_000
+    assert left(InMemoryLedger(), "global/EUR") == 10_000_000
 
 
 def test_each_program_sees_its_own_maximum_less_what_all_used() -> None:
     """A narrower policy is narrower at once, whoever opened the account first."""
-    books, narrow = Books(), desk_with(("max = 25_000", "max = 10_000"))
-    books.settle("ann", [Reservation("workspace/EUR", 9_000)])
-    assert left(books) == 16_000
-    assert books.ledger(narrow, "ann", EUR)["workspace/EUR"] == 1_000
+    ledger, narrow = InMemoryLedger(), desk_with(("max = 25_000", "max = 10_000"))
+    ledger.settle("ann", [Reservation("workspace/EUR", 9_000)])
+    assert left(ledger) == 16_000
+    assert ledger.left(narrow, "ann", EUR)["workspace/EUR"] == 1_000
 
 
 def test_the_ledger_cannot_be_written() -> None:
     """What comes in on an event is nobody's to change."""
     with pytest.raises(TypeError):
-        Books().ledger(desk(), "ann", EUR)["workspace/EUR"] = 1  # type: ignore[index]
+        InMemoryLedger().left(desk(), "ann", EUR)["workspace/EUR"] = 1  # type: ignore[index]
 
 
 def test_the_newest_records_are_kept_in_order() -> None:
     """As many as a window looks at: at the limit all of them, one more pushes the oldest out."""
-    books = Books()
+    ledger = InMemoryLedger()
     calls = [Recorded(n, TOOL, "called") for n in range(RECORDS_MAX + 1)]
-    books.record(calls[:RECORDS_MAX])
-    assert books.history == tuple(calls[:RECORDS_MAX])
-    books.record(calls[RECORDS_MAX:])
-    assert books.history == tuple(calls[1:])
+    ledger.record(calls[:RECORDS_MAX])
+    assert ledger.history == tuple(calls[:RECORDS_MAX])
+    ledger.record(calls[RECORDS_MAX:])
+    assert ledger.history == tuple(calls[1:])
 
 
 def test_a_grant_that_was_taken_back_stays_so() -> None:
-    """For every run, and not for those of other books."""
-    books = Books()
-    books.revoke("a" * 64)
-    books.revoke("b" * 64)
-    assert books.revoked == {"a" * 64, "b" * 64}
-    assert Books(beside=books).revoked == set()
+    """For every run, and not for those of another ledger."""
+    ledger = InMemoryLedger()
+    ledger.revoke("a" * 64)
+    ledger.revoke("b" * 64)
+    assert ledger.revoked == {"a" * 64, "b" * 64}
+    assert InMemoryLedger(beside=ledger).revoked == set()
 
 
 # --- currencies ------------------------------------------------------------------------------
@@ -152,18 +151,16 @@ def test_values_of_a_run_are_its_slots_its_call_and_what_is_proposed() -> None:
 # --- calls -----------------------------------------------------------------------------------
 
 
-def decision(kind: str, *, refusal: Refusal | None = None, **body: object) -> Decision:
+def decision(kind: str, **body: object) -> Decision:
     """A decision that seals one envelope of this kind."""
-    return Decision(NOW, (Draft(kind, 7, "runtime", NOW, MappingProxyType(body)),), refusal=refusal)
+    return Decision(NOW, (Draft(kind, 7, "runtime", NOW, MappingProxyType(body)),))
 
 
 @pytest.mark.parametrize(
     ("kind", "outcome"), [("intent", "called"), ("result", "done"), ("failed", "failed")]
 )
 def test_a_granted_call_is_recorded_by_what_was_sealed_of_it(kind: str, outcome: str) -> None:
-    """Its intent, its result, its failure; whatever event told of it, an answer too."""
-    event = EffectFailed(key="k", code="X", text="x")
-    found = list(calls_of(desk(), "ann", event, 7, decision(kind, tool=TOOL)))
+    found = list(calls_of(desk(), "ann", decision(kind, tool=TOOL)))
     assert found == [Recorded(7, TOOL, outcome, "ann")]
 
 
@@ -174,22 +171,34 @@ def test_a_granted_call_is_recorded_by_what_was_sealed_of_it(kind: str, outcome:
         decision("intent"),  # a wait
         decision("result", tool=TOOL, outcome="waiting"),  # under way: it has not happened yet
         decision("resumed", tool=TOOL),  # handed out again: the same call
+        decision("refused", tool=TOOL, state={"event": "EffectDone"}),  # no proposal
+        decision("refused", tool=TOOL),
         decision("terminal"),
         Decision(NOW),
     ],
 )
 def test_what_is_no_granted_call_is_not_recorded(sealed: Decision) -> None:
     """Windows count the calls of the agent's rights, once each."""
-    assert list(calls_of(desk(), "ann", EffectDone(key="k"), 7, sealed)) == []
+    assert list(calls_of(desk(), "ann", sealed)) == []
 
 
-def test_a_refused_proposal_is_recorded_and_no_other_refusal() -> None:
-    """It names no tool: what was proposed may be nonsense."""
-    refusal = Refusal("CAP-001", "no")
-    refused = decision("refused", refusal=refusal)
-    proposal: Event = ProposalReceived(raw=b"{}")
-    assert list(calls_of(desk(), "ann", proposal, 7, refused)) == [
-        Recorded(7, "", "refused", "ann")
-    ]
-    assert list(calls_of(desk(), "ann", EffectDone(key="k"), 7, refused)) == []
-    assert list(calls_of(desk(), "ann", proposal, 7, decision("result"))) == []
+def test_a_refused_proposal_is_recorded_without_a_tool() -> None:
+    """What was proposed may be nonsense."""
+    refused = decision("refused", tool=TOOL, state={"event": "ProposalReceived"})
+    assert list(calls_of(desk(), "ann", refused)) == [Recorded(7, "", "refused", "ann")]
+
+
+# --- limits ----------------------------------------------------------------------------------
+
+
+def test_no_row_and_no_policy_widens_the_programs_own_limit() -> None:
+    capped = Account("w", 100, hard=70)
+    assert (capped.left(100, 10), capped.left(1_000, 10), capped.left(50, 10)) == (60, 60, 40)
+    assert Account("w", 100).left(1_000, 10) == 990
+
+
+def test_accounts_belong_to_the_runs_agent_its_workspace_or_everybody() -> None:
+    found = accounts(desk(), "w1", "ann", EUR)
+    owners = {name: account.owner for name, account in found.items()}
+    assert owners["agent/calls"] == "w1/ann"
+    assert (owners["workspace/EUR"], owners["global/EUR"]) == ("w1", "global")

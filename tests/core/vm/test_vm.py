@@ -19,7 +19,7 @@ from nanovm_core.core.events import (
 from nanovm_core.core.fsm import HANDLERS
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import CanonicalError, ProgramError
-from nanovm_core.ledger import Books
+from nanovm_core.ledger import InMemoryLedger
 from nanovm_core.vm import Answer, Done, ExecutionVM, Said, Waiting
 from tests.core.kit.refund_desk import DESK, TOOL, Run, Till, call_of, desk_with, held
 
@@ -66,11 +66,11 @@ def test_a_run_is_sealed_from_genesis_to_end() -> None:
 
 def test_who_a_run_counts_against_is_the_programs_agent_or_the_named_one() -> None:
     """An agent's account is used in that agent's name."""
-    books = Books()
-    assert Run(books=books).go().snapshot.agent == "desk"
-    assert Run(books=books, agent="ann").go().snapshot.agent == "ann"
-    assert [call.agent for call in books.history] == ["desk", "desk", "ann", "ann"]
-    assert books.ledger(DESK, "ann", ())["agent/calls"] == 99
+    ledger = InMemoryLedger()
+    assert Run(ledger=ledger).go().snapshot.agent == "desk"
+    assert Run(ledger=ledger, agent="ann").go().snapshot.agent == "ann"
+    assert [call.agent for call in ledger.history] == ["desk", "desk", "ann", "ann"]
+    assert ledger.left(DESK, "ann", ())["agent/calls"] == 99
 
 
 # --- what comes from outside -----------------------------------------------------------------
@@ -115,16 +115,16 @@ def test_context_that_says_nothing_grants_nothing() -> None:
 
 
 def test_money_and_revocations_are_those_of_the_books() -> None:
-    books = Books()
+    ledger = InMemoryLedger()
     program = desk_with(("max = 25_000", "max = 4_499"))
-    run = Run(Till(), program, order="A-4", books=books).go()
+    run = Run(Till(), program, order="A-4", ledger=ledger).go()
     assert run.tell(Approved) == ""
     run.run()
     poor = Run(Till(), desk_with(("max = 25_000", "max = 1_999")), order="A-4").go()
     assert poor.tell(Approved) == ""
     assert (run.stands, poor.stands) == ("completed issue", "budget_exhausted issue BUD-001")
-    books.revoke(grant_id(program.grants[TOOL]))
-    late = Run(Till(), program, order="A-4", books=books)
+    ledger.revoke(grant_id(program.grants[TOOL]))
+    late = Run(Till(), program, order="A-4", ledger=ledger)
     assert late.tell(RunStarted) == ""
     assert late.run().step == "apologise"
     assert [body["rule"] for body in late.bodies() if body["kind"] == "refused"] == ["CAP-008"] * 2
@@ -170,7 +170,7 @@ def test_tokens_are_what_the_model_counted_or_all_that_were_reserved() -> None:
     ):
         run = Run(program=program, model=model).go()
         assert run.stands == "completed issue"
-        assert run.books.ledger(program, "desk", ())["agent/tokens"] == left
+        assert run.ledger.left(program, "desk", ())["agent/tokens"] == left
 
 
 # --- what breaks -----------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_a_tool_that_raises_leaves_its_effect_owed_under_the_same_key() -> None:
     run.tell(RunStarted)
     with pytest.raises(OSError, match="the network"):
         run.run()
-    sealed, money = run.envelopes, run.books.ledger(run.program, "desk", ())["workspace/EUR"]
+    sealed, money = run.envelopes, run.ledger.left(run.program, "desk", ())["workspace/EUR"]
     assert (run.owed.tool, money) == (TOOL, 20_500)
     run.run()
     assert run.envelopes[:-1] == sealed
@@ -211,7 +211,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_once(out: dict[str, Scalar]) -
     run = Run(Till(Done(out=out))).go()
     assert run.stands == "awaiting_approval issue FSM-007"
     assert len(run.till.asked) == 1
-    assert run.books.ledger(run.program, "desk", ())["workspace/EUR"] == 20_500
+    assert run.ledger.left(run.program, "desk", ())["workspace/EUR"] == 20_500
 
 
 def test_the_programs_own_tool_fails_with_an_answer_that_does_not_fit() -> None:
@@ -231,13 +231,13 @@ def test_the_programs_own_tool_fails_with_an_answer_that_does_not_fit() -> None:
 def test_what_cannot_be_sealed_changes_nothing() -> None:
     """Value, record and accounts are as they were: all of a decision is taken or none of it."""
     run = held()
-    ledger = run.books.ledger(run.program, "desk", ["EUR"])
-    before = (run.snapshot, run.envelopes, ledger, run.books.history)
+    ledger = run.ledger.left(run.program, "desk", ["EUR"])
+    before = (run.snapshot, run.envelopes, ledger, run.ledger.history)
     run.clock.at_ms = 2**60  # no clock says so: what an event says is bounded
     with pytest.raises(CanonicalError):
         run.feed(PauseRequested())
-    ledger = run.books.ledger(run.program, "desk", ["EUR"])
-    assert (run.snapshot, run.envelopes, ledger, run.books.history) == before
+    ledger = run.ledger.left(run.program, "desk", ["EUR"])
+    assert (run.snapshot, run.envelopes, ledger, run.ledger.history) == before
     assert run.replayed() == run.envelopes
 
 

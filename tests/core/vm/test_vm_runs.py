@@ -17,14 +17,14 @@ from nanovm_core.core.events import (
 )
 from nanovm_core.core.messages import Recorded, Scalar
 from nanovm_core.errors import VerificationError
-from nanovm_core.ledger import Books
+from nanovm_core.ledger import InMemoryLedger
 from nanovm_core.vm import Done, ExecutionVM, Failed, Unknown, Waiting
 from tests.core.kit.refund_desk import DESK, TOOL, Run, Till, call_of, desk_with, held
 
 
-def outcomes(books: Books) -> list[str]:
+def outcomes(ledger: InMemoryLedger) -> list[str]:
     """What was recorded, in order."""
-    return [call.outcome for call in books.history]
+    return [call.outcome for call in ledger.history]
 
 
 # --- waiting ---------------------------------------------------------------------------------
@@ -42,18 +42,18 @@ def test_an_answer_is_taken_once_from_whom_it_may_concern() -> None:
     assert run.answered(**named, **out) == ""  # the run has ended: it absorbs
     assert (run.stands, run.snapshot.slots["receipt"]) == ("completed issue", "re_1")
     assert run.kinds()[-2:] == ["terminal", "ignored"]
-    assert outcomes(run.books) == ["called", "done"]
+    assert outcomes(run.ledger) == ["called", "done"]
 
 
 def test_a_failure_that_arrives_gives_the_money_back_and_counts() -> None:
     """It is known not to have happened: released, recorded as failed, the error path taken."""
     run = Run(Till(Waiting())).go()
-    assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
-    assert outcomes(run.books) == ["called"]  # under way is neither done nor failed
+    assert run.ledger.left(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
+    assert outcomes(run.ledger) == ["called"]  # under way is neither done nor failed
     assert run.answered(code="BANK-1", text="The account is closed.") == ""
     assert run.run().step == "apologise"
-    assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 25_000
-    assert outcomes(run.books) == ["called", "failed"]
+    assert run.ledger.left(run.program, "desk", ["EUR"])["workspace/EUR"] == 25_000
+    assert outcomes(run.ledger) == ["called", "failed"]
 
 
 def test_a_retry_waits_for_its_time_and_has_a_key_of_its_own() -> None:
@@ -68,8 +68,8 @@ def test_a_retry_waits_for_its_time_and_has_a_key_of_its_own() -> None:
     assert run.stands == "completed issue"
     (_, first), (_, second) = run.till.asked
     assert first != second
-    assert outcomes(run.books) == ["called", "failed", "called", "done"]
-    assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
+    assert outcomes(run.ledger) == ["called", "failed", "called", "done"]
+    assert run.ledger.left(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
 
 
 def test_an_unknown_outcome_waits_for_a_person_and_asks_again_under_its_key() -> None:
@@ -79,7 +79,7 @@ def test_an_unknown_outcome_waits_for_a_person_and_asks_again_under_its_key() ->
     assert run.tell(Approved) == ""
     assert run.run().state == "terminated.completed"
     assert run.till.asked[0] == run.till.asked[1]
-    assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
+    assert run.ledger.left(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
 
 
 # --- warrants --------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def test_a_grant_taken_back_stops_the_call_that_is_owed(of: str) -> None:
     narrow = Grant(tool=TOOL, where={"currency": Constraint(one_of=("EUR",))})
     run = held(wide.attenuated([narrow]))
     grant = run.program.grants[TOOL] if of == "its own" else wide.grants[TOOL]
-    run.books.revoke(grant_id(grant))
+    run.ledger.revoke(grant_id(grant))
     run.run()
     assert (run.stands, run.till.asked) == ("awaiting_approval issue CAP-008", [])
     assert run.tell(Approved) == "CAP-008"
@@ -149,7 +149,7 @@ def test_what_has_not_left_does_not_keep_a_run_from_being_stopped() -> None:
     run = held()
     assert run.tell(KillRequested) == ""
     assert (run.stands, run.till.asked) == ("killed issue FSM-006", [])
-    assert run.books.ledger(run.program, "desk", ["EUR"])["workspace/EUR"] == 25_000
+    assert run.ledger.left(run.program, "desk", ["EUR"])["workspace/EUR"] == 25_000
 
 
 # --- accounts and windows --------------------------------------------------------------------
@@ -158,9 +158,9 @@ def test_what_has_not_left_does_not_keep_a_run_from_being_stopped() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_agents_together_never_exceed_their_cap(seed: int) -> None:
     """Refunds begin, end well, fail and are tried again in any order; the sum holds throughout."""
-    dice, books, cap = Random(seed), Books(), 25_000  # noqa: S311  dice, no secret
+    dice, ledger, cap = Random(seed), InMemoryLedger(), 25_000  # noqa: S311  dice, no secret
     runs = [
-        Run(Till(Waiting()), order="A-2", books=books, agent=f"agent-{n % 3}", run=f"run-{n}")
+        Run(Till(Waiting()), order="A-2", ledger=ledger, agent=f"agent-{n % 3}", run=f"run-{n}")
         for n in range(6)
     ]
     for _ in range(60):
@@ -176,7 +176,7 @@ def test_agents_together_never_exceed_their_cap(seed: int) -> None:
         paid = [run for run in runs if "issue" in run.stands and run.stands.startswith("comp")]
         assert 9_000 * (len(frozen) + len(paid)) <= cap
         left = cap - 9_000 * (len(frozen) + len(paid))
-        assert books.ledger(run.program, "", ["EUR"])["workspace/EUR"] == left
+        assert ledger.left(run.program, "", ["EUR"])["workspace/EUR"] == left
     assert any(run.stands.startswith("completed") for run in runs)
     for run in runs:
         run.verify()
@@ -203,25 +203,25 @@ def test_money_of_a_currency_that_no_slot_names_has_an_account(
 
     run = Run(program=program, orders=orders, model=lambda view: call_of(currency=proposed)).go()
     assert run.stands == "completed issue"
-    assert run.books.ledger(program, "", [proposed])[f"workspace/{proposed}"] == 20_500
+    assert run.ledger.left(program, "", [proposed])[f"workspace/{proposed}"] == 20_500
 
 
 def test_windows_count_what_all_runs_of_the_books_did() -> None:
     """Refused proposals, calls, failures; the row is broken by a success."""
-    books = Books()
-    Run(model=lambda view: b"no", books=books).go()
-    Run(Till(Failed(code="X", text="x")), books=books, run="b").go()
-    Run(books=books, run="c").go()
-    assert outcomes(books) == ["refused", "refused", "called", "failed", "called", "done"]
-    assert books.history[2]._replace(at_ms=0) == Recorded(0, TOOL, "called", "desk")
+    ledger = InMemoryLedger()
+    Run(model=lambda view: b"no", ledger=ledger).go()
+    Run(Till(Failed(code="X", text="x")), ledger=ledger, run="b").go()
+    Run(ledger=ledger, run="c").go()
+    assert outcomes(ledger) == ["refused", "refused", "called", "failed", "called", "done"]
+    assert ledger.history[2]._replace(at_ms=0) == Recorded(0, TOOL, "called", "desk")
 
 
 def test_failures_of_other_runs_hold_the_next_one() -> None:
     """Up to six in a minute while they fail; an hour later nobody minds."""
-    books = Books()
+    ledger = InMemoryLedger()
     at_ms, stands = 0, []
     for number in range(8):
-        run = Run(Till(Failed(code="X", text="x")), books=books, run=f"run-{number}")
+        run = Run(Till(Failed(code="X", text="x")), ledger=ledger, run=f"run-{number}")
         run.clock.at_ms = max(run.clock.at_ms, at_ms) + (3_600_000 if number == 7 else 0)
         stands.append(run.go().stands)
         at_ms = run.clock.at_ms

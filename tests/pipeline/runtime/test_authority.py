@@ -1,6 +1,7 @@
 """Authority around a run: revocation, signed warrants, operator's policies, shared budgets."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from pipeline.models import Budget, Envelope, Run, Workspace
 from pipeline.runtime import api, warrants
 from pipeline.steps import adapters
 from pipeline.steps.work import Work
-from pipeline.store import programs, workspaces
+from pipeline.store import call_history, programs, workspaces
 from tests.pipeline.house import (
     House,
     bodies,
@@ -235,6 +236,40 @@ def test_what_several_runs_share_is_never_overdrawn(
     assert elsewhere.state == (life.EXHAUSTED if shared else life.COMPLETED)
     spent = {(row.owner, row.account): row.spent for row in Budget.objects.all()}
     assert sorted(spent.values()) == ([12_000] if shared else [12_000, 12_000])
+
+
+def with_source(monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes], bytes]) -> None:
+    """Have new runs begin under a changed program."""
+    source = change(programs.shipped_program())
+    monkeypatch.setattr(programs, "shipped_program", lambda: source)
+
+
+@pytest.mark.usefixtures("policy")
+def test_no_row_widens_the_programs_own_limit(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cap = b'\n[[budgets]]\nscope = "workspace"\nunit = "money"\nmax = 20_000\n'
+    with_source(monkeypatch, lambda source: source + cap)
+    first = house.run()
+    assert first.state == life.COMPLETED
+    assert Budget.objects.update(limit=10**9) == 1
+    beside = house.run(workspace=first.workspace)
+    assert (beside.state, reason(beside)) == (life.EXHAUSTED, "BUD-001")
+
+
+def test_a_call_counts_for_the_agent_of_its_run(
+    house: House, policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy.write_text(POLICY % (CALM, "workspace", 100_000_000))
+    run = house.run()
+    with_source(monkeypatch, lambda source: source.replace(b'agent = "payer"', b'agent = "other"'))
+    other = programs.program_of(house.new(workspace=run.workspace))
+    assert other.agent == "other"
+    seen = call_history.recorded(run.workspace_id, other)
+    assert [(call.outcome, call.agent) for call in seen if call.tool == PAY] == [
+        ("called", "payer"),
+        ("done", "payer"),
+    ]
 
 
 def test_the_commands_judge_test_and_revoke(house: House, tmp_path: Path) -> None:

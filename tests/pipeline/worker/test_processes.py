@@ -33,7 +33,7 @@ from pipeline.runtime import api
 from pipeline.runtime.queue import DRIVE
 from pipeline.steps.charge import gateway
 from pipeline.store import programs, tree, workspaces
-from pipeline.store.budgets import Till
+from pipeline.store.budgets import BudgetLedger
 from tests import postgres
 from tests.pipeline.databases import on_postgres_alone
 from tests.pipeline.house import ROOT, House, invoice, snapshot
@@ -182,11 +182,11 @@ def test_commits_that_need_the_global_accounts_in_opposite_orders_wait_in_no_cir
     def decide(first: Run, second: Run) -> None:
         try:
             with transaction.atomic():
-                till = Till()
-                till.ledger(first.workspace_id, *ledger_of(first))
+                ledger = BudgetLedger()
+                ledger.left(first.workspace_id, *ledger_of(first))
                 with suppress(threading.BrokenBarrierError):  # the other one is kept out
                     both_inside.wait(timeout=1)
-                till.ledger(second.workspace_id, *ledger_of(second))
+                ledger.left(second.workspace_id, *ledger_of(second))
         finally:
             connection.close()
 
