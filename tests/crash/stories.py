@@ -48,7 +48,7 @@ class Story:
     tell: Told
     ends: str
     points_min: int  # fewer than these: a hook was lost
-    every: int = 1  # of so many states one is tried; the soak tries all
+    every: int = 3  # of so many states one is tried; the soak tries all
     before: Told = lambda _: None
     faults: Callable[[Sim], Iterable[str]] = lambda _: ()  # besides what must hold of all
 
@@ -232,6 +232,6 @@ TOGETHER = Story(
     tell=_together,
     ends=life.COMPLETED,
     points_min=90,
-    every=3,
+    every=6,
 )
 STORIES = (PAID, APPROVED, TOGETHER, DECLINED, ERASED, HELD_AND_ERASED, SIGNED, ROTATED)

@@ -24,13 +24,14 @@ def different(found: list[Wreck]) -> list[Wreck]:
 def test_a_crash_at_any_point_loses_nothing_and_does_nothing_twice(
     story: Story, data: Path, record_property: Callable[[str, object], None]
 ) -> None:
+    """A part of the states here, all of them in the soak."""
     found, points = wrecks(story, data)
-    states = different(found)[:: story.every]
+    states = different(found)[1 :: story.every]
     bad = [fault for left in states for fault in recovered(story, left)]
     assert bad == []
-    print(f"{story.name}: crash points: {points} ({len(states)} different states tried), all held")
+    print(f"{story.name}: {points} crash points, {len(states)} states tried, all held")
     assert points >= story.points_min
-    record_property("crash points", points)
+    record_property("crash points", len(states))
 
 
 @each_story

@@ -33,7 +33,7 @@ def weathered(data: Path, runs: int, kills: int, seed: int) -> int:
 
 
 def test_a_small_storm_loses_nothing_and_pays_nothing_twice(data: Path) -> None:
-    weathered(data, runs=20, kills=3, seed=4)
+    weathered(data, runs=10, kills=2, seed=4)
 
 
 @pytest.mark.soak
