@@ -4,6 +4,7 @@ import ast
 import hashlib
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +17,13 @@ LINES_MAX = 400  # of a test's module too
 VERIFIER_LINES_MAX = 1_340  # one file, with its own signatures, zip and JSON rules
 FUNCTION_LINES_MAX = 40
 FILE_BYTES_MAX = 300_000
+FOLDER_MODULES_MAX = 18  # without __init__.py
+PIPELINE_ENTRIES_MAX = 20
 
-HOMELESS = {"utils", "helpers", "common", "services", "constants", "types", "misc"}
+HOMELESS = {
+    *("utils", "util", "helpers", "helper", "common", "shared", "services", "constants"),
+    *("types", "misc", "tools", "stuff", "lib"),
+}
 KERNEL_IMPORTS = {
     *("django", "celery", "channels", "stripe", "os", "io", "pathlib", "socket", "time"),
     *("datetime", "random", "secrets", "uuid", "logging", "asyncio", "threading"),
@@ -304,6 +310,30 @@ def test_each_word_from_somewhere_else_is_seen(word: str) -> None:
     assert matches(FOREIGN_WORDS, word)
 
 
+def crowded(paths: list[Path], at_most: int) -> list[str]:
+    """Folders with more modules than a reader takes in at a glance."""
+    counted = Counter(path.parent for path in paths if path.name != "__init__.py")
+    return [f"{name_of(each)} has {n} modules" for each, n in counted.items() if n > at_most]
+
+
+def test_no_folder_has_more_modules_than_a_reader_takes_in() -> None:
+    assert crowded(written(".py"), FOLDER_MODULES_MAX) == []
+    twice = [ROOT / "rooms" / name for name in ("__init__.py", "a.py", "b.py")]
+    assert crowded(twice, 2) == []
+    assert crowded(twice, 1) == ["rooms has 2 modules"]
+
+
+def test_the_pipeline_is_seen_at_a_glance() -> None:
+    inside = {path.relative_to(ROOT / "pipeline").parts[0] for path in in_folder("pipeline")}
+    assert len(inside) <= PIPELINE_ENTRIES_MAX
+    assert inside >= {"steps", "runtime", "store", "worker", "vault", "privacy", "evidence", "ops"}
+
+
+def in_folder(name: str) -> list[Path]:
+    """The files in a folder of the repository, and below it."""
+    return [path for path in files() if ROOT / name in path.parents]
+
+
 def test_every_function_has_a_room_with_a_name() -> None:
     assert [name_of(path) for path in written(".py") if path.stem in HOMELESS] == []
     folders = {part for path in written(".py") for part in path.relative_to(ROOT).parts[:-1]}
@@ -317,6 +347,37 @@ def test_every_module_says_what_lives_in_it() -> None:
         if (source := source_of(path)).strip() and not ast.get_docstring(ast.parse(source))
     ]
     assert silent == []
+
+
+def missing_paths(document: Path) -> list[str]:
+    """Paths that a document names in code or as a link, and that are not there."""
+    text = source_of(document)
+    tops = "|".join(
+        sorted({path.relative_to(ROOT).parts[0] for path in files() if "/" in name_of(path)})
+    )
+    found = re.findall(rf"`((?:{tops})/[^\s`:{{}}]+)", text)
+    gone = [name for name in found if not [*ROOT.glob(name.rstrip("/"))]]
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
+    return gone + [name for name in links if not (document.parent / name).exists()]
+
+
+def test_every_path_that_a_document_names_exists(tmp_path: Path) -> None:
+    documents = [path for path in written(".md") if path.name != "CHANGELOG.md"]
+    assert {"README.md", "SECURITY.md", "CONTRIBUTING.md"} <= {path.name for path in documents}
+    assert [gap for path in documents for gap in named(path, missing_paths(path))] == []
+    wrong = tmp_path / "wrong.md"
+    wrong.write_text(
+        "`tests/gone.py::test_x` `tests/*.py` `GET /tests` [a](gone.md) [b](wrong.md#c)"
+    )
+    assert missing_paths(wrong) == ["tests/gone.py", "gone.md"]
+
+
+def test_every_invariant_names_the_test_that_holds_it() -> None:
+    lines = source_of(ROOT / "docs" / "invariants.md").splitlines()
+    invariants = [line for line in lines if line.startswith("- Invariant: ")]
+    assert len(invariants) >= 20
+    held = re.compile(r"`tests/[^`]+[.]py`|import-linter")
+    assert [line for line in invariants if not held.search(line)] == []
 
 
 def test_the_licence_is_apache_2() -> None:
