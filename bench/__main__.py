@@ -4,7 +4,8 @@ import sys
 import time
 from pathlib import Path
 
-from bench import authorize, conditions, engines, report, signing, transition
+from bench import authorize, conditions, engines, signing, transition
+from bench.kit import report
 
 RESULTS = Path(__file__).with_name("results.md")
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from bench import subject
-from bench.report import Table, row
-from bench.rounds import Contestant, compare
+from bench.kit import subject
+from bench.kit.report import Table, row
+from bench.kit.rounds import Contestant, compare
 from nanovm_core.core.gate import Facts, Gate
 from nanovm_core.core.messages import Recorded, Scalar
 from nanovm_core.core.proposals import Call

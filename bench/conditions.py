@@ -9,8 +9,8 @@ import json_logic
 import simpleeval
 from nano_vm.ast_engine import ASTEngine, eval_condition, parse_condition
 
-from bench.report import Bar, Table, row
-from bench.rounds import Contestant, compare
+from bench.kit.report import Bar, Table, row
+from bench.kit.rounds import Contestant, compare
 from nanovm_core.conditions import parse
 
 OURS = '$a.b == "x" and $amount <= 500'

@@ -12,9 +12,9 @@ import regopy
 import regorus
 
 import nanovm_core
-from bench import subject
 from bench.cedar_port import CedarDecider
-from bench.five_rules import (
+from bench.kit import subject
+from bench.kit.five_rules import (
     CASES,
     CEDAR,
     CONTEXT,
@@ -26,8 +26,8 @@ from bench.five_rules import (
     misspelt,
     spoilt,
 )
-from bench.report import Table, row
-from bench.rounds import Contestant, compare
+from bench.kit.report import Table, row
+from bench.kit.rounds import Contestant, compare
 from nanovm_core.core.policy import AUTHORIZE, Outcome, verdict
 from nanovm_core.errors import ProgramError, RefusedError
 from nanovm_core.loading import load_policy, load_program

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Any, cast
 from uuid import UUID
 
-from bench import report, rounds
-from bench.report import Bar, Table
+from bench.kit import report, rounds
+from bench.kit.report import Bar, Table
 
 FEW, MANY, ROUNDS = 10_000, 1_000_000, 21
 CALLS = 3  # in a turn, of which the quickest counts: what the machine did meanwhile does not

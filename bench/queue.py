@@ -14,8 +14,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import report, rounds, seven
-from bench.report import Bar, Table
+from bench import seven
+from bench.kit import report, rounds
+from bench.kit.report import Bar, Table
 from pipeline.ops import processes
 
 ROUNDS = 101

@@ -5,9 +5,9 @@ import json
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench import subject
-from bench.report import Table, row
-from bench.rounds import Contestant, compare
+from bench.kit import subject
+from bench.kit.report import Table, row
+from bench.kit.rounds import Contestant, compare
 from nanovm_core.core import warrants
 from nanovm_core.core.canonical import encode
 from nanovm_core.core.envelope import (

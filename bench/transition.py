@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from statemachine.exceptions import TransitionNotAllowed
 
-from bench import lifecycles, subject
-from bench.lifecycles import OUT, Run
-from bench.report import Bar, Table, row
-from bench.rounds import Contestant, compare, measure
+from bench.kit import lifecycles, subject
+from bench.kit.lifecycles import OUT, Run
+from bench.kit.report import Bar, Table, row
+from bench.kit.rounds import Contestant, compare, measure
 from nanovm_core.core.events import (
     EffectDone,
     KillRequested,

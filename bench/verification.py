@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench import subject
+from bench.kit import subject
 from nanovm_core import verify
 from nanovm_core.core.canonical import Json, decode, encode
 from nanovm_core.core.envelope import VERSION, ZERO, canonical_hash

@@ -4,12 +4,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stripe_sandbox import balances, intent_requests, lists, payment_intents, payouts
+from stripe_sandbox import lists
 from stripe_sandbox.errors import Answer, ApiError, missing, unrecognized_url
-from stripe_sandbox.expansion import expanded, expansions_of
 from stripe_sandbox.forms import Form
 from stripe_sandbox.parameters import reject_unknown
-from stripe_sandbox.payment_intents import Context
+from stripe_sandbox.resources import balances, intent_requests, payment_intents, payouts
+from stripe_sandbox.resources.expansion import expanded, expansions_of
+from stripe_sandbox.resources.payment_intents import Context
 from stripe_sandbox.store import Account
 
 Execution = Callable[[Context], Answer]

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from stripe_sandbox import parameters
 from stripe_sandbox.errors import Answer, ApiError, invalid_request, missing
-from stripe_sandbox.expansion import expanded, expansions_of
 from stripe_sandbox.forms import Form
-from stripe_sandbox.intent_requests import no_such_customer
+from stripe_sandbox.resources.expansion import expanded, expansions_of
+from stripe_sandbox.resources.intent_requests import no_such_customer
 from stripe_sandbox.store import Account, Window
 
 LIMIT_DEFAULT = 10

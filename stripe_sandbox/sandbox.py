@@ -22,7 +22,7 @@ from stripe_sandbox.faults import NO_FAULT, PLACE, Fault, Faults, HangUpError
 from stripe_sandbox.forms import parse_form
 from stripe_sandbox.idempotency import Call, KeysInUse
 from stripe_sandbox.identifiers import request_id
-from stripe_sandbox.payment_intents import Context
+from stripe_sandbox.resources.payment_intents import Context
 from stripe_sandbox.store import Account, Store
 
 

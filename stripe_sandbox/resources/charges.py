@@ -1,8 +1,13 @@
 """Charges: the record of one attempt to take money from a card."""
 
-from stripe_sandbox.cards import Card, Decline, empty_billing_details, payment_method_details
 from stripe_sandbox.errors import JsonObject
 from stripe_sandbox.identifiers import charge_id
+from stripe_sandbox.resources.cards import (
+    Card,
+    Decline,
+    empty_billing_details,
+    payment_method_details,
+)
 
 
 def new_charge(

@@ -4,13 +4,13 @@ import hashlib
 from dataclasses import dataclass
 
 from stripe_sandbox import parameters
-from stripe_sandbox.balances import available_minor
 from stripe_sandbox.currencies import Currency, currency_named
 from stripe_sandbox.errors import Answer, ApiError, JsonObject, invalid_request, missing
-from stripe_sandbox.expansion import expanded, expansions_of
 from stripe_sandbox.forms import Form
 from stripe_sandbox.identifiers import payout_id
-from stripe_sandbox.payment_intents import Context
+from stripe_sandbox.resources.balances import available_minor
+from stripe_sandbox.resources.expansion import expanded, expansions_of
+from stripe_sandbox.resources.payment_intents import Context
 from stripe_sandbox.store import Account
 
 ARRIVES_AFTER_S = 2 * 24 * 60 * 60

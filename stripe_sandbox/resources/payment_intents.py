@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 
-from stripe_sandbox import intent_requests as requests
-from stripe_sandbox.cards import (
+from stripe_sandbox.currencies import check_amount, currency_named
+from stripe_sandbox.errors import Answer, JsonObject, missing, unexpected_state
+from stripe_sandbox.identifiers import client_secret, payment_intent_id, random_text
+from stripe_sandbox.parameters import merged_metadata
+from stripe_sandbox.resources import intent_requests as requests
+from stripe_sandbox.resources.cards import (
     AUTHENTICATION_NOT_HANDLED,
     AUTHENTICATION_REQUIRED,
     TEST_CARDS,
@@ -12,12 +16,8 @@ from stripe_sandbox.cards import (
     decline_error,
     new_payment_method,
 )
-from stripe_sandbox.charges import new_charge
-from stripe_sandbox.currencies import check_amount, currency_named
-from stripe_sandbox.errors import Answer, JsonObject, missing, unexpected_state
-from stripe_sandbox.expansion import expanded
-from stripe_sandbox.identifiers import client_secret, payment_intent_id, random_text
-from stripe_sandbox.parameters import merged_metadata
+from stripe_sandbox.resources.charges import new_charge
+from stripe_sandbox.resources.expansion import expanded
 from stripe_sandbox.store import Account
 
 _OPEN = ("requires_payment_method", "requires_confirmation", "requires_action")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from stripe_sandbox import parameters
 from stripe_sandbox.currencies import Currency, check_amount, currency_named
 from stripe_sandbox.errors import ApiError, JsonObject, invalid_request, missing
-from stripe_sandbox.expansion import expansions_of
 from stripe_sandbox.forms import Form
+from stripe_sandbox.resources.expansion import expansions_of
 
 CANCELLATION_REASONS = ("duplicate", "fraudulent", "requested_by_customer", "abandoned")
 

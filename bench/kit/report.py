@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import NamedTuple
 
-from bench.rounds import Measured, Ratio
+from bench.kit.rounds import Measured, Ratio
 
 _OPERATORS = {"≥": operator.ge, "≤": operator.le, "<": operator.lt}
 
