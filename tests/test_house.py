@@ -3,15 +3,13 @@
 import ast
 import hashlib
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("config", "dashboard", "sabotage", "pipeline", "nanovm_core", "stripe_sandbox")
+from tests.house.repository import ROOT, files, name_of, named, source_of, written
 
 LINES_MAX = 400  # of a test's module too
 VERIFIER_LINES_MAX = 1_340  # one file, with its own signatures, zip and JSON rules
@@ -45,28 +43,6 @@ FOREIGN_WORDS = {
     "a machine's path": re.compile(r"(?<![\w.~}/-])/(?:home|root|work|tmp|Users)/\w"),
     "a registry's host": re.compile(r"pypi[.]org|pythonhosted[.]|npmjs[.]|deb[.]debian[.]"),
 }
-
-
-def files(*suffixes: str) -> list[Path]:
-    """The files of the repository: those that git tracks or would."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    )
-    paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    return [path for path in paths if path.is_file() and (not suffixes or path.suffix in suffixes)]
-
-
-def written(*suffixes: str) -> list[Path]:
-    """The files that someone here wrote: neither vendored nor generated."""
-    return [path for path in files(*suffixes) if not {"vendor", "migrations"} & {*path.parts}]
-
-
-def name_of(path: Path) -> str:
-    """A path as a person reads it."""
-    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
 
 
 def too_long(path: Path) -> list[str]:
@@ -110,33 +86,6 @@ def kernel_sins(source: str) -> Iterator[str]:
                 yield f"line {node.lineno}: import {module}"
 
 
-def undocumented(commands: set[str], settings: set[str], documents: str) -> list[str]:
-    """Commands and settings that no document names."""
-    missing = [
-        f"manage.py {name}"
-        for name in sorted(commands)
-        if not re.search(rf"(manage\.py|make) {name}\b", documents)
-    ]
-    return missing + [name for name in sorted(settings) if not re.search(rf"\b{name}\b", documents)]
-
-
-def environment_settings(source: str) -> set[str]:
-    """The names that a module reads from an ``environ``."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        match node:
-            case (
-                ast.Call(
-                    func=ast.Attribute(value=target, attr="get" | "getenv"),
-                    args=[ast.Constant(value=str(name)), *_],
-                )
-                | ast.Subscript(value=target, slice=ast.Constant(value=str(name)))
-            ):
-                if ast.unparse(target) in ("os", "environ", "os.environ"):
-                    found.add(name)
-    return found
-
-
 def vendoring_gaps(folder: Path) -> list[str]:
     """Third-party files that are not the recorded ones, or have no licence beside them."""
     lines = (folder / "HASHES").read_text(encoding="utf-8").splitlines()
@@ -164,16 +113,6 @@ def matches(bans: dict[str, re.Pattern[str]], text: str) -> list[str]:
         for what, pattern in bans.items()
         for hit in pattern.finditer(text)
     ]
-
-
-def named(path: Path, problems: list[str]) -> list[str]:
-    """Problems with the file's name before them."""
-    return [f"{name_of(path)}: {problem}" for problem in problems]
-
-
-def source_of(path: Path) -> str:
-    """The text of a source file."""
-    return path.read_text(encoding="utf-8")
 
 
 def test_no_module_is_longer_than_its_limit(tmp_path: Path) -> None:
@@ -215,31 +154,6 @@ def test_the_kernel_reaches_nothing_outside() -> None:
 )
 def test_each_sin_of_a_kernel_module_is_seen(sin: str) -> None:
     assert len(list(kernel_sins(sin))) == 1
-
-
-def test_the_documents_name_every_command_and_every_setting() -> None:
-    commands = {
-        path.stem
-        for path in files(".py")
-        if path.parent.name == "commands" and not path.stem.startswith("_")
-    }
-    settings = {"CHROMIUM"}
-    for path in written(".py"):
-        if name_of(path).split("/")[0] in PACKAGES:
-            settings |= environment_settings(source_of(path))
-    assert "demo" in commands
-    assert {"NANOVM_DATA", "REDIS_URL", "STRIPE_SECRET_KEY", "PORT"} <= settings
-    documents = "\n".join(
-        source_of(ROOT / name) for name in ("README.md", "ARCHITECTURE.md", "CAVEATS.md")
-    )
-    assert undocumented(commands, settings, documents) == []
-
-
-def test_an_unnamed_command_or_setting_is_seen() -> None:
-    assert undocumented({"erase"}, {"PORT"}, "`manage.py erase`, PORT") == []
-    assert undocumented({"erase"}, {"PORT"}, "we erase; PORTS") == ["manage.py erase", "PORT"]
-    source = "environ.get('A'); os.environ['B']; os.getenv('C', ''); other.get('D')"
-    assert environment_settings(source) == {"A", "B", "C"}
 
 
 def test_third_party_files_are_the_recorded_ones(tmp_path: Path) -> None:
@@ -352,37 +266,6 @@ def test_every_module_says_what_lives_in_it() -> None:
         if (source := source_of(path)).strip() and not ast.get_docstring(ast.parse(source))
     ]
     assert silent == []
-
-
-def missing_paths(document: Path) -> list[str]:
-    """Paths that a document names in code or as a link, and that are not there."""
-    text = source_of(document)
-    tops = "|".join(
-        sorted({path.relative_to(ROOT).parts[0] for path in files() if "/" in name_of(path)})
-    )
-    found = re.findall(rf"`((?:{tops})/[^\s`:{{}}]+)", text)
-    gone = [name for name in found if not [*ROOT.glob(name.rstrip("/"))]]
-    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
-    return gone + [name for name in links if not (document.parent / name).exists()]
-
-
-def test_every_path_that_a_document_names_exists(tmp_path: Path) -> None:
-    documents = [path for path in written(".md") if path.name != "CHANGELOG.md"]
-    assert {"README.md", "SECURITY.md", "CONTRIBUTING.md"} <= {path.name for path in documents}
-    assert [gap for path in documents for gap in named(path, missing_paths(path))] == []
-    wrong = tmp_path / "wrong.md"
-    wrong.write_text(
-        "`tests/gone.py::test_x` `tests/*.py` `GET /tests` [a](gone.md) [b](wrong.md#c)"
-    )
-    assert missing_paths(wrong) == ["tests/gone.py", "gone.md"]
-
-
-def test_every_invariant_names_the_test_that_holds_it() -> None:
-    lines = source_of(ROOT / "docs" / "invariants.md").splitlines()
-    invariants = [line for line in lines if line.startswith("- Invariant: ")]
-    assert len(invariants) >= 20
-    held = re.compile(r"`tests/[^`]+[.]py`|import-linter")
-    assert [line for line in invariants if not held.search(line)] == []
 
 
 def test_the_licence_is_apache_2() -> None:

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.web.idempotency import FIELD, command_key
-from pipeline.currencies import DECIMALS
+from pipeline.steps.currencies import DECIMALS
 
 register = template.Library()
 

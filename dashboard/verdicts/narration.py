@@ -6,7 +6,7 @@ from typing import Any
 from dashboard.verdicts.cards import Shot
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError
-from pipeline.currencies import decimal_text
+from pipeline.steps.currencies import decimal_text
 from pipeline.vault.secret_store import TOMBSTONE
 
 TOOL_CHARS_MAX = 64  # of a name that anybody may have typed

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import stripe
 
-from pipeline.currencies import STRIPE_UNITS
 from pipeline.steps.charge import gateway
+from pipeline.steps.currencies import STRIPE_UNITS
 
 KEY = "sk_test_nanovm_control"
 TIMEOUT_S = 2  # nobody waits long for a comparison

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 
-from pipeline.currencies import decimal_text
+from pipeline.steps.currencies import decimal_text
 from sabotage.baseline.account import Transfer
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from pipeline.currencies import DECIMALS
 from pipeline.steps.charge import gateway
+from pipeline.steps.currencies import DECIMALS
 from sabotage.baseline.account import Account
 from sabotage.baseline.store import Store
 

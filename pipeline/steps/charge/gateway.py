@@ -12,7 +12,6 @@ from django.conf import settings
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from nanovm_core.core.messages import Scalar
-from pipeline.currencies import DECIMALS, STRIPE_UNITS
 from pipeline.errors import (
     FailedForNowError,
     NotSentError,
@@ -20,6 +19,7 @@ from pipeline.errors import (
     PermanentError,
     TransientError,
 )
+from pipeline.steps.currencies import DECIMALS, STRIPE_UNITS
 
 LOOK_BACK_S = 300  # the two clocks may differ by this much (DESIGN.md, "Effects")
 KEY_LIFE_MS = 24 * 3_600_000  # Stripe forgets an idempotency key after this

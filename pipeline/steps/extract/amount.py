@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Final
 
-from pipeline.currencies import DECIMALS
+from pipeline.steps.currencies import DECIMALS
 from pipeline.steps.extract.reasons import ExtractionError
 
 AMOUNT_MINOR_MAX: Final = 10**15 - 1  # far above any invoice, below what a JSON integer carries

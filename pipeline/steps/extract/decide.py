@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
-from pipeline.currencies import DECIMALS, decimal_text
+from pipeline.steps.currencies import DECIMALS, decimal_text
 from pipeline.steps.extract.amount import minor_units
 from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.hybrid import contradicts

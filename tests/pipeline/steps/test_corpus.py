@@ -15,10 +15,10 @@ from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import Program
 from pipeline import clock
-from pipeline.currencies import DECIMALS
 from pipeline.models import Outbox, Run
 from pipeline.reports import report
 from pipeline.runtime import api
+from pipeline.steps.currencies import DECIMALS
 from pipeline.steps.extract import Extraction, ExtractionError, check_document, extract
 from pipeline.steps.extract import step as extract_step
 from pipeline.store import programs, workspaces

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.currencies import DECIMALS, decimal_text
+from pipeline.steps.currencies import DECIMALS, decimal_text
 from pipeline.steps.extract import ExtractionError
 from pipeline.steps.extract.amount import AMOUNT_MINOR_MAX, minor_units
 from pipeline.steps.extract.page_text.amounts import (

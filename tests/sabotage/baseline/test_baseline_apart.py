@@ -27,7 +27,7 @@ OURS = ("config", "dashboard", "mutations", "nanovm_core", "pipeline", "sabotage
 SHARED = (
     "pipeline",
     "pipeline.steps.charge",
-    "pipeline.currencies",
+    "pipeline.steps.currencies",
     "pipeline.steps.charge.gateway",
     "pipeline.steps.propose",
     "pipeline.steps.propose.model_adapters",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal
 
-from pipeline.currencies import DECIMALS
+from pipeline.steps.currencies import DECIMALS
 
 Separator = Literal[".", ",", ""]
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from pipeline.currencies import DECIMALS
+from pipeline.steps.currencies import DECIMALS
 from pipeline.steps.extract.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
 from pipeline.steps.extract.page_text.dates import fold
 from pipeline.steps.extract.page_text.rows import Row

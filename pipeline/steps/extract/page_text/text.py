@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from pipeline.currencies import DECIMALS, decimal_text
+from pipeline.steps.currencies import DECIMALS, decimal_text
 from pipeline.steps.extract.amount import minor_units
 from pipeline.steps.extract.invoice import Evidence, Invoice, PayStatus
 from pipeline.steps.extract.page_text import labelled

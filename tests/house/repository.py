@@ -1,0 +1,38 @@
+"""The files of the repository, as git lists them, and how problems with them are named."""
+
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def files(*suffixes: str) -> list[Path]:
+    """The files of the repository: those that git tracks or would."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    return [path for path in paths if path.is_file() and (not suffixes or path.suffix in suffixes)]
+
+
+def written(*suffixes: str) -> list[Path]:
+    """The files that someone here wrote: neither vendored nor generated."""
+    return [path for path in files(*suffixes) if not {"vendor", "migrations"} & {*path.parts}]
+
+
+def name_of(path: Path) -> str:
+    """A path as a person reads it."""
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+
+
+def named(path: Path, problems: list[str]) -> list[str]:
+    """Problems with the file's name before them."""
+    return [f"{name_of(path)}: {problem}" for problem in problems]
+
+
+def source_of(path: Path) -> str:
+    """The text of a source file."""
+    return path.read_text(encoding="utf-8")
