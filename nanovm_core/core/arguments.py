@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.messages import Args, Scalar
@@ -17,9 +16,7 @@ PLACEHOLDER = re.compile(r"\{\{([a-z][a-z0-9_]*)\}\}")
 Reader = Callable[[object, Args], Scalar]  # (value, slots) → the typed value, or a refusal
 Holds = Callable[[Scalar, Args], bool]
 
-_KINDS: Mapping[str, type] = MappingProxyType(
-    {"integer": int, "boolean": bool, "string": str, "ref": str}
-)
+_KINDS: Mapping[str, type] = {"integer": int, "boolean": bool, "string": str, "ref": str}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +49,7 @@ def same(known: object, value: object) -> bool:
 def reader(name: str, spec: ArgSpec, slot: str) -> Reader:
     """Compile the check that returns one argument typed, or refuses it (CAP-005, CAP-006).
 
-    A ``ref`` may also be exactly what ``slot``, its source, holds.
-
-    Raises:
-        ProgramError: PRG-002 for an unknown type.
+    A ``ref`` may also be exactly what ``slot``, its source, holds. PRG-002: an unknown type.
     """
     kind = _KINDS.get(spec.type)
     if kind is None:

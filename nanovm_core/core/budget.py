@@ -1,6 +1,6 @@
 """Budgets: integers, reserved before an effect, settled after it, given back when it failed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -14,23 +14,6 @@ AGENT, WORKSPACE, GLOBAL = "agent", "workspace", "global"
 SCOPES = (AGENT, WORKSPACE, GLOBAL)  # the shared ones; a run's own limits are in ``Limits``
 CODES: Mapping[str, str] = MappingProxyType(
     {MONEY: "BUD-001", CALLS: "BUD-002", STEPS: "BUD-003", TOKENS: "BUD-004"}
-)
-# Currencies whose accounts are looked up rather than put together; every other one serves too.
-USUAL = (
-    "AUD",
-    "CAD",
-    "CHF",
-    "CNY",
-    "CZK",
-    "DKK",
-    "EUR",
-    "GBP",
-    "INR",
-    "JPY",
-    "NOK",
-    "PLN",
-    "SEK",
-    "USD",
 )
 
 OWN = "run/"  # the accounts that a run keeps itself, in ``Snapshot.used``
@@ -86,7 +69,6 @@ class Accounts:
         keep(self, "_money", money)
         keep(self, "_money_minor_max", limits.money_minor_max)
         keep(self, "_wall_ms_max", limits.wall_ms_max)
-        plans.update({each: self.of(each) for each in USUAL if self.covers(each)})
 
     def __setattr__(self, name: str, _: object) -> None:
         raise AttributeError(f"{name} cannot be set: what was compiled stays as it is")
@@ -104,21 +86,33 @@ class Accounts:
             raise RefusedError("BUD-006", "No account covers money of this currency.")
         return self._money_minor_max, tuple(prefix + unit for prefix, _ in self._money)
 
+    def checks(
+        self, unit: str, amount: int, ledger: Mapping[str, int], used: Mapping[str, int]
+    ) -> Iterator[tuple[str, int | None, RefusedError | None]]:
+        """Each account that pays a unit, the run's own first: what it has left, and a refusal.
+
+        None left is an account that is not open; no refusal is an account that covers the amount.
+
+        Raises:
+            RefusedError: BUD-006 where no account covers this money.
+        """
+        for account, left in self.left(unit, ledger, used).items():
+            covered = 0 < amount <= (left or 0)
+            yield account, left, None if covered else over(unit, left, account)
+
     def require(
         self, unit: str, amount: int, ledger: Mapping[str, int], used: Mapping[str, int]
     ) -> tuple[str, ...]:
-        """The shared accounts that pay an amount, if the run's limit and each of them covers it.
+        """The accounts that pay an amount, if each of them covers it.
 
         Raises:
             RefusedError: BUD-001 … BUD-004 by unit, BUD-006 where no account covers this money.
         """
-        limit, names = self._plans.get(unit) or self.of(unit)
-        if not 0 < amount <= limit - used.get(unit, 0):
-            raise over(unit, limit - used.get(unit, 0), OWN + unit)
-        for name in names:
-            if ledger.get(name, 0) < amount:
-                raise over(unit, ledger.get(name), name)
-        return names
+        found = tuple(self.checks(unit, amount, ledger, used))
+        for _, _, refusal in found:
+            if refusal is not None:
+                raise refusal
+        return tuple(account for account, _, _ in found)
 
     def left(
         self, unit: str, ledger: Mapping[str, int], used: Mapping[str, int]
@@ -137,8 +131,7 @@ class Accounts:
         self, begun: int, ledger: Mapping[str, int], started_ms: int, at_ms: int
     ) -> tuple[Reservation, ...]:
         """Spend one step of each account that counts them, if the run's clock still runs."""
-        if started_ms and at_ms - started_ms >= self._wall_ms_max:
-            self.require_time(started_ms, at_ms)
+        self.require_time(started_ms, at_ms)
         limit, names = self._plans[STEPS]
         if begun >= limit:
             raise over(STEPS, limit - begun, OWN + STEPS)
@@ -154,7 +147,7 @@ class Accounts:
         taken = []
         for unit, amount in need.items():
             names = self.require(unit, amount, ledger, used)
-            taken += [Reservation(name, amount) for name in (OWN + unit, *names)]
+            taken += [Reservation(name, amount) for name in names]
         return tuple(taken)
 
     def covers(self, currency: str) -> bool:

@@ -45,9 +45,8 @@ class Tool:
 class Grant:
     """The right to call one tool, its arguments held to ``where``, until ``expires_ms``.
 
-    ``expires_ms`` is absolute; 0 is never. ``narrowed_from`` holds the ids of the grants that
-    this one was narrowed from, and of the blocks that handed it on, so that it falls with each
-    of them; ``attenuate`` and ``delegation.inspect`` set it.
+    ``expires_ms`` is absolute; 0 is never. ``narrowed_from``: the ids of the grants and blocks
+    that this one comes from, and is revoked with; ``attenuate`` and ``delegation`` set it.
     """
 
     tool: str
@@ -67,7 +66,7 @@ def grant_id(grant: Grant) -> str:
 
 
 def resolve(grants: Mapping[str, Grant], tool: str) -> Grant:
-    """Find the grant for a tool by its exact name; a tool without one does not exist here."""
+    """The grant for a tool by its exact name (CAP-001)."""
     grant = grants.get(tool)
     if grant is None:
         raise ungranted()
@@ -75,12 +74,12 @@ def resolve(grants: Mapping[str, Grant], tool: str) -> Grant:
 
 
 def ungranted() -> RefusedError:
-    """What a call of a tool without a grant is refused with; it does not repeat the name."""
+    """The refusal of a tool without a grant; it does not repeat the name."""
     return RefusedError("CAP-001", "The proposed tool was never granted.")
 
 
 def narrower(inner: Grant, outer: Grant) -> bool:
-    """Whether whatever ``inner`` allows, at any time and over any slots, ``outer`` allows too."""
+    """Whether ``outer`` allows all that ``inner`` does, at any time and over any slots."""
     lives = not outer.expires_ms or 0 < inner.expires_ms <= outer.expires_ms
     free = Constraint()
     return (
@@ -91,13 +90,10 @@ def narrower(inner: Grant, outer: Grant) -> bool:
 
 
 def attenuate(grants: Mapping[str, Grant], wanted: Iterable[Grant]) -> Mapping[str, Grant]:
-    """The wanted grants by tool, each narrower than the one it comes from.
-
-    Each falls with every grant on its way here: those it was narrowed from before, too.
+    """The wanted grants by tool, each narrower than its origin and revoked with every origin.
 
     Raises:
-        RefusedError: CAP-030 where one would widen, names a tool that is not granted, or comes
-            twice.
+        RefusedError: CAP-030 where one would widen, names an ungranted tool, or comes twice.
     """
     narrowed: dict[str, Grant] = {}
     for inner in wanted:
@@ -111,12 +107,8 @@ def attenuate(grants: Mapping[str, Grant], wanted: Iterable[Grant]) -> Mapping[s
 
 def bounds_of(limit: Constraint) -> dict[str, Json]:
     """A constraint in its canonical form: the bounds that bind."""
-    found: dict[str, Json] = {
-        "min": limit.min,
-        "max": limit.max,
-        "prefix": limit.prefix,
-        "equals_slot": limit.equals_slot,
-    }
+    found: dict[str, Json] = {"min": limit.min, "max": limit.max, "prefix": limit.prefix}
+    found["equals_slot"] = limit.equals_slot
     if limit.one_of is not None:
         found["one_of"] = list(limit.one_of)
     return {name: value for name, value in found.items() if value is not None}
@@ -125,8 +117,8 @@ def bounds_of(limit: Constraint) -> dict[str, Json]:
 def _implies(inner: Constraint, outer: Constraint) -> bool:
     """Whether every value within ``inner`` lies within ``outer``.
 
-    Each bound of one sort is compared with bounds of that sort, and a finite set is tried out;
-    so the answer may be a no too many, and never a yes.
+    A bound is compared with one of its sort, and a finite set is tried out: the answer may be
+    a no too many, never a yes.
     """
     if inner.one_of is not None:
         options = [each for each in inner.one_of if within(inner, each)]
@@ -139,18 +131,13 @@ def _implies(inner: Constraint, outer: Constraint) -> bool:
 
 def _range_implies(inner: Constraint, outer: Constraint) -> tuple[bool, bool]:
     """Whether a constraint without a set lies within another one, and whether it is empty."""
-    low, high = inner.min, inner.max
+    low, high, prefix = inner.min, inner.max, inner.prefix
     numbers = low is not None or high is not None
-    empty = numbers and inner.prefix is not None
-    if low is not None and high is not None and low > high:
-        empty = True
+    crossed = low is not None and high is not None and low > high
     fits = (
         outer.one_of is None
         and (outer.min is None or (low is not None and low >= outer.min))
         and (outer.max is None or (high is not None and high <= outer.max))
-        and (
-            outer.prefix is None
-            or (inner.prefix is not None and inner.prefix.startswith(outer.prefix))
-        )
+        and (outer.prefix is None or (prefix is not None and prefix.startswith(outer.prefix)))
     )
-    return fits, empty
+    return fits, crossed or (numbers and prefix is not None)

@@ -1,4 +1,4 @@
-"""The port for a foreign policy engine: it is asked beside our own rules and can only take away."""
+"""The port for a foreign policy engine, which can only deny or hold what our rules allow."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,37 +9,28 @@ from nanovm_core.errors import RefusedError
 
 
 class Decider(Protocol):
-    """A foreign policy engine, asked where the program's and the policy's own rules allow.
-
-    Its answer follows from ``hash``, stage and context alone: no clock, no network, no order
-    that changes from call to call.
-    """
+    """A foreign policy engine; its answer follows from ``hash``, stage and context alone."""
 
     @property
     def hash(self) -> str:
-        """The hash of the exact policy text, 64 hex digits; a run's genesis covers it."""
+        """The hash of the exact policy text, 64 hex digits."""
 
     @property
     def approvable(self) -> frozenset[str]:
         """The ids of its holds that a person may lift."""
 
     def judge(self, at: str, context: Mapping[str, object], approved: tuple[str, ...]) -> Outcome:
-        """What the engine says of a stage where it does not deny.
+        """Allow or hold at a stage.
 
         Raises:
-            RefusedError: POL-001 nothing allows, POL-002 anything at all could not be
-                evaluated, POL-003 denied.
+            RefusedError: POL-001 nothing allows, POL-002 it cannot evaluate, POL-003 denied.
         """
 
 
 def ask(
     decider: Decider, at: str, context: Mapping[str, object], approved: tuple[str, ...]
 ) -> Outcome:
-    """The engine's answer; whatever goes wrong in it denies.
-
-    Raises:
-        RefusedError: its own refusal, or POL-002.
-    """
+    """The engine's answer or its own refusal; any error in it denies (POL-002)."""
     try:
         outcome = decider.judge(at, context, approved)
     except RefusedError:
@@ -53,5 +44,5 @@ def ask(
 
 
 def joined_hash(policy: str, decider: Decider) -> str:
-    """The hash of a policy together with the engine that is asked beside it."""
+    """The hash of a policy and the engine beside it; a run's genesis covers it."""
     return digest(b"nanovm/decider/v1\0", f"{policy}\0{decider.hash}".encode())

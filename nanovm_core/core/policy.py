@@ -1,4 +1,4 @@
-"""Policy: ordered rules over slots, proposals and history; what no rule allows is denied."""
+"""Policy: ordered rules over slots, proposals and history; it denies by default."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,8 +33,7 @@ UNKNOWN_OUTCOME = "unknown-outcome"  # the runtime's own hold; no rule may bear 
 class PolicyRule:
     """One rule. ``at``: before the model is asked, or when its proposal is judged.
 
-    ``level``: hard rules of a program cannot be lifted. ``tools`` limits the rule to these
-    tools; empty is every tool.
+    A policy cannot lift a ``hard`` rule. ``tools``: the rule's tools; empty is every tool.
     """
 
     id: str
@@ -59,7 +58,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """What a policy's author expects of it: ``expect`` (and ``rule``) where ``given`` holds."""
+    """A policy's own test: ``expect`` (and ``rule``) where ``given`` holds."""
 
     name: str
     given: Mapping[str, object]
@@ -70,7 +69,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A compiled policy; ``hash`` names the exact bytes it came from. It denies by default."""
+    """A compiled policy; ``hash`` names the exact bytes it came from."""
 
     name: str
     hash: str
@@ -82,7 +81,7 @@ class Policy:
 
 
 class Outcome(NamedTuple):
-    """What the rules say where they do not deny: those that allowed, or the one that holds."""
+    """The rules that allowed, or the one that holds."""
 
     rules: tuple[str, ...]
     hold: PolicyRule | None = None
@@ -100,9 +99,9 @@ Verdict = Callable[[Context, tuple[str, ...]], Outcome]
 def verdict(rules: Sequence[PolicyRule]) -> Verdict:
     """Compile the decision of these rules: every one is evaluated; deny over hold over allow.
 
-    The decision takes a context and the ids of the rules that a person approved: a hold among
-    these, whose rule says that a person may lift it, counts as an allow. It raises RefusedError:
-    POL-002 on any evaluation error, POL-003 denied, POL-001 nothing allows.
+    The decision takes a context and the ids of approved rules: an approvable hold among these
+    counts as an allow. It raises RefusedError: POL-002 on any evaluation error, POL-003 denied,
+    POL-001 nothing allows.
     """
 
     def decide(context: Context, approved: tuple[str, ...]) -> Outcome:
@@ -150,12 +149,11 @@ def _unknowable(rule: PolicyRule, error: ConditionError) -> RefusedError:
 def counted(
     windows: Iterable[Window], history: Sequence[Recorded], agent: str, at_ms: int
 ) -> dict[str, int]:
-    """What each window counts at ``at_ms``: time comes from events, and only from them.
+    """What each window counts at ``at_ms``, over the newest RECORDS_MAX of ``history``.
 
-    ``history`` is in order, the newest last; the newest RECORDS_MAX of it are looked at.
-    Time never goes back: where ``at_ms`` lies before the newest record, the record's time
-    counts, so that no earlier event looks past a call. A call leaves two records, ``called``
-    and then ``done`` or ``failed``; only these two make or break a row of failures.
+    ``history`` is in order, the newest last. Time never goes back: an ``at_ms`` before the
+    newest record counts as that record's, so that no event looks past a call. A call leaves two
+    records, ``called`` and then ``done`` or ``failed``; a row of failures looks at the second.
     """
     past = history[-RECORDS_MAX:]
     at_ms = max([at_ms, *(each.at_ms for each in past)])

@@ -1,4 +1,4 @@
-"""Projections: what the model, a trace and a tool may see of a run's slots."""
+"""Projections: what model, trace and tool see of a run's slots."""
 
 import re
 from collections.abc import Mapping
@@ -19,19 +19,18 @@ MASK_CHARS_MIN = 4  # shorter values (a country code, "12") would mask half the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeterministicSanitizer:
-    """What may be seen of a run's slots, and by whom; the same slots give the same views.
+    """The same slots always give the same views.
 
-    ``modes`` says how the model sees each slot. A slot without a mode is hidden: a new slot is
-    invisible to the model, and cannot be named by it, until the program says otherwise.
+    ``modes`` says how the model sees each slot. A slot without a mode is hidden: the model
+    neither sees nor names it.
     """
 
     modes: Mapping[str, str] = field(default_factory=dict)
 
     def for_model(self, slots: Args, opened: Mapping[str, str]) -> dict[str, Scalar]:
-        """What a model sees: only slots with a mode, and personal ones as ``{{slot}}``.
+        """What a model sees; ``opened`` gives the values of refs by slot.
 
-        ``opened`` gives the values of refs by slot. A ``text`` slot is shown with every other
-        opened value replaced by its placeholder.
+        Personal slots appear as ``{{slot}}``, in a ``text`` slot too.
         """
         view: dict[str, Scalar] = {}
         for name in sorted(slots):
@@ -45,14 +44,11 @@ class DeterministicSanitizer:
         return view
 
     def for_trace(self, slots: Args) -> dict[str, Scalar]:
-        """What a trace sees: clear facts and refs, which is what a snapshot holds."""
+        """What a trace sees: clear facts and refs."""
         return dict(sorted(slots.items()))
 
     def filled(self, value: Json, slots: Args) -> Json:
-        """The value of the slot that a whole-string ``{{slot}}`` names, if the model was shown it.
-
-        Any other value comes back unchanged.
-        """
+        """The slot's value for a whole-string ``{{slot}}`` that the model was shown, else as is."""
         match = PLACEHOLDER_FORM.fullmatch(value) if isinstance(value, str) else None
         if match is None or self.modes.get(match[1]) not in SHOWN:
             return value
@@ -62,8 +58,7 @@ class DeterministicSanitizer:
 def masked(text: str, opened: Mapping[str, str]) -> str:
     """The text with each known personal value replaced by ``{{slot}}``, longest first.
 
-    However it is set there: an account number in groups of four and an address over several
-    lines are the values that they are without blanks, commas and capitals.
+    Blanks, commas and capitals do not count: an account number in groups of four is found.
     """
     slots = {value: name for name, value in sorted(opened.items(), reverse=True)}
     values = sorted((each for each in slots if len(each) >= MASK_CHARS_MIN), key=len, reverse=True)
@@ -78,7 +73,7 @@ def masked(text: str, opened: Mapping[str, str]) -> str:
 
 
 def _form(value: str) -> str:
-    """What a text may hold for a value: one with few signs as it is, others broken anywhere."""
+    """The pattern for a value: a short one as it is, others broken anywhere."""
     signs = _BREAKS.sub("", value)
     if len(signs) < MASK_CHARS_MIN:
         return re.escape(value)

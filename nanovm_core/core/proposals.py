@@ -12,7 +12,7 @@ PROPOSAL_BYTES_MAX = 16_384  # what one screen of JSON holds; the page shows the
 
 NOT_A_CALL = "CAP-010"
 NOT_PLAIN = "CAP-019"
-# What the canonical reader calls a fault, and what a proposal with that fault is refused with.
+# A fault of the canonical reader → the refusal of a proposal with it.
 FAULTS: Mapping[str, str] = MappingProxyType(
     {
         "CAN-002": "CAP-012",  # a float or an exponent: 1.0, 1e400
@@ -34,21 +34,20 @@ _PLAIN = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")  # printable ASCII, no blank 
 
 
 class Call(NamedTuple):
-    """A tool call that was read strictly; nothing is said of whether it is allowed."""
+    """A tool call, read strictly and not judged yet."""
 
     tool: str
     args: Mapping[str, Json]
 
 
 def read_proposal(raw: bytes) -> Call:
-    """Read a model's bytes as exactly one ``{"tool": …, "args": {…}}``.
+    """Read a model's bytes as exactly one ``{"tool": …, "args": {…}}``; nothing is repaired.
 
-    Nothing is repaired, trimmed or converted. No text quotes the bytes: they may hold
-    personal data.
+    No text quotes the bytes: they may hold personal data.
 
     Raises:
         RefusedError: CAP-010 where it is no such object, CAP-011 … CAP-019 for what parsers
-            and readers disagree on (``FAULTS``); the first fault counts.
+            disagree on (``FAULTS``).
     """
     if type(raw) is not bytes:
         raise RefusedError(NOT_A_CALL, "A proposal is bytes; these are none.")

@@ -17,9 +17,9 @@ def key_id(public_key: Ed25519PublicKey) -> str:
 
 
 def sign(domain: bytes, value: Mapping[str, Json], key: Ed25519PrivateKey) -> bytes:
-    """The signature and the canonical bytes of ``value`` with ``signer``, the name of the key.
+    """The signature and the canonical bytes of ``value`` with ``signer``, the key's name.
 
-    ``domain`` says what the bytes mean; no domain may be another's beginning.
+    No ``domain`` may be another's prefix.
     """
     body = encode({**value, "signer": key_id(key.public_key())})
     return key.sign(domain + body) + body
@@ -30,11 +30,8 @@ def opened(
 ) -> dict[str, Json]:
     """The value that ``public_key``'s holder signed under ``domain``, without ``signer``.
 
-    Not a byte of it is read before the signature holds; then the bytes must be their value's
-    only form, and must name the key: a signature that fits two keys counts for one.
-
-    Raises:
-        RefusedError: under ``code``, where anything of this does not hold.
+    Nothing is parsed before the signature holds. The bytes must be canonical and name the key:
+    a signature that fits two keys counts for one. Else RefusedError under ``code``.
     """
     signature, body = data[:SIGNATURE_BYTES], data[SIGNATURE_BYTES:]
     check_signature(domain + body, signature, public_key, code=code)
@@ -47,11 +44,7 @@ def opened(
 def check_signature(
     message: bytes, signature: bytes, public_key: Ed25519PublicKey, *, code: str
 ) -> None:
-    """Return if this is the key's signature of the message (RFC 8032 §5.1.7).
-
-    Raises:
-        RefusedError: under ``code``, where it is not.
-    """
+    """Return if this is the key's signature (RFC 8032 §5.1.7), else RefusedError (``code``)."""
     try:
         public_key.verify(signature, message)
     except InvalidSignature as error:

@@ -1,7 +1,4 @@
-"""Vault formats: what a ref looks like, its commitment, and how a value is sealed.
-
-Keys and randomness come in as arguments; where they live is the shell's business.
-"""
+"""Vault formats: refs, commitments and sealed values; keys and randomness are arguments."""
 
 import hmac
 from hashlib import sha256
@@ -21,7 +18,7 @@ PREFIX = "vault://secret/"
 def commit(r: bytes, ref: str, value: bytes) -> str:
     """c = HMAC-SHA256(r, "nanovm/secret/v1\\0" || ref || "\\0" || value), lower-case hex.
 
-    Without ``r`` it says nothing of the value, not even of a short one (AUDIT.md).
+    Without ``r`` it hides even a short value.
     """
     if len(r) != R_BYTES:
         raise ValueError("r must be 32 random bytes")
@@ -35,11 +32,7 @@ def seal(key: bytes, nonce: bytes, plain: bytes, *, bound_to: str) -> bytes:
 
 
 def unseal(key: bytes, sealed: bytes, *, bound_to: str) -> bytes:
-    """Open what ``seal`` made under the same key and binding.
-
-    Raises:
-        VerificationError: PII-002, where key, bytes or binding are not the ones it was sealed with.
-    """
+    """Open what ``seal`` made (VerificationError PII-002: other key, bytes or binding)."""
     nonce, body = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
     try:
         return AESGCM(key).decrypt(nonce, body, bound_to.encode())

@@ -1,4 +1,4 @@
-"""Warrants: the proof, made for one call and a short time, that the runtime wants it made."""
+"""Warrants: the runtime's capability for exactly one call, for a short time."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -23,7 +23,7 @@ _FIELDS = {*_BOUND, "v", "expires_ms", "grants"}
 
 
 class _Token(NamedTuple):
-    """What a token says once its signature holds."""
+    """The fields of a token with a valid signature."""
 
     binding: dict[str, Json]
     expires_ms: int
@@ -31,7 +31,7 @@ class _Token(NamedTuple):
 
 
 def binding(run: str, program: str, effect: Effect) -> dict[str, Json]:
-    """Everything a warrant is bound to; an adapter builds it from the call in its hands."""
+    """What a warrant is bound to; an adapter builds it from the call that it is to make."""
     return {
         "run": run,
         "program": program,
@@ -49,12 +49,10 @@ def mint(binding: Mapping[str, Json], *, at_ms: int, ttl_ms: int) -> Warrant:
 
 
 def authorize(warrant: Warrant | None, binding: Mapping[str, Json], at_ms: int) -> None:
-    """Return if this warrant covers exactly this call now.
-
-    For whoever has the run's own snapshot before them; who has not asks ``check``.
+    """Return if this warrant, from the run's own snapshot, covers exactly this call now.
 
     Raises:
-        RefusedError: CAP-020 where it is absent or for another call, CAP-021 where it is late.
+        RefusedError: CAP-020 absent or for another call, CAP-021 late.
     """
     if warrant is None or warrant.id != _id_in_hand(binding, warrant.expires_ms):
         raise RefusedError(OTHER_CALL, "The call in hand is not the one the warrant was made for.")
@@ -68,13 +66,13 @@ def sign(
     *,
     grants: Iterable[str] = (),
 ) -> bytes:
-    """The warrant as a token that stands alone: whoever has the public key can ``check`` it.
+    """The warrant as a signed token, which ``check`` verifies with the public key alone.
 
-    ``grants`` are the ids of the grants that it rests on: it falls when one of them is
-    revoked. A token holds the call's arguments; it belongs where they may be.
+    ``grants``: ids of the grants that it rests on; revoking one revokes it. A token holds the
+    call's arguments and is as confidential as they are.
 
     Raises:
-        RefusedError: CAP-020, where the warrant is not for this call; then nothing is signed.
+        RefusedError: CAP-020, and nothing is signed, where the warrant is for another call.
     """
     if warrant.id != _id_in_hand(binding, warrant.expires_ms):
         raise RefusedError(OTHER_CALL, "This call is not the one the warrant was made for.")
@@ -91,16 +89,15 @@ def check(
     at_ms: int,
     revoked: frozenset[str] = frozenset(),
 ) -> None:
-    """Return if the runtime that holds this key wants exactly this call made now.
+    """Return if the token of this key's runtime covers exactly this call now.
 
-    An adapter in another process needs nothing else: not the queue, not the database. It
-    builds ``binding`` from the call in its hands and never from the token. ``revoked`` are
-    ids of warrants and grants. A second call under one key passes as the first did: that
-    both are one payment is what the idempotency key is for.
+    An adapter in another process needs no queue and no database. It builds ``binding`` from
+    the call that it is to make, never from the token. ``revoked``: ids of warrants and grants.
+    A repeat passes too: the idempotency key makes both one payment.
 
     Raises:
-        RefusedError: CAP-022 where the token is not this key's, CAP-020 where it is for
-            another call, CAP-021 where it is late, CAP-008 where it was revoked.
+        RefusedError: CAP-022 not this key's, CAP-020 for another call, CAP-021 late, CAP-008
+            revoked.
     """
     said = _read(token, public_key)
     warrant_id = _warrant_id(said.binding, said.expires_ms)
@@ -131,7 +128,7 @@ def _check_time(expires_ms: int, at_ms: int) -> None:
 
 
 def _id_in_hand(binding: Mapping[str, Json], expires_ms: int) -> str:
-    """The id that a warrant for the call in hand has; what cannot be written has none."""
+    """The id of a warrant for this call; a call without a canonical form has none."""
     try:
         return _warrant_id(binding, expires_ms)
     except CanonicalError as error:

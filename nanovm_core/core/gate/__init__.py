@@ -19,7 +19,7 @@ from nanovm_core.core.gate.tool_guard import (
 )
 from nanovm_core.core.gate.tool_guard import Facts as Facts
 from nanovm_core.core.gate.why import Finding as Finding
-from nanovm_core.core.gate.why import explained, failed
+from nanovm_core.core.gate.why import explained, failed, outcome
 from nanovm_core.core.messages import Args, Reservation
 from nanovm_core.core.policy import (
     ADMISSION,
@@ -54,17 +54,15 @@ class Gate:
     _decider: Decider | None
 
     def dry_run(self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None) -> Allowed:
-        """Judge a call whole, budgets included; a run asks ``permit`` and then ``reserve``.
-
-        Nothing is consumed by asking.
+        """Judge a call whole, budgets included, and consume nothing.
 
         ``accepts``: the tools that may be called here; None is any granted one. A hold is in
         the answer, and only where everything else holds.
 
         Raises:
-            RefusedError: CAP-001 not granted, CAP-007 expired, CAP-008 revoked, CAP-003 …
-                CAP-006 arguments, POL-001 … POL-003 rules, POL-010 provenance, BUD-… budgets,
-                CAP-002 not here; the first that applies, in this order.
+            RefusedError: the first of CAP-001 not granted, CAP-007 expired, CAP-008 revoked,
+                CAP-003 … CAP-006 arguments, POL-001 … POL-003 rules, POL-010 provenance,
+                BUD-… budgets, CAP-002 not here.
         """
         return self._judged(call, facts, accepts, budgets=True)
 
@@ -73,30 +71,19 @@ class Gate:
         return self._judged(call, facts, accepts, budgets=False)
 
     def permit_own(self, call: Call, facts: Facts) -> Args:
-        """Hold the program's own use of a granted tool to grant, schema and provenance.
-
-        No rule is asked, and no placeholder is filled: the arguments are the program's own.
-        """
+        """Hold the program's own call of a granted tool to grant, schema and provenance alone."""
         case = Case(call.args, facts)
         require(self._guard(call.tool).own_checks(case))
         return MappingProxyType(case.args)
 
     def require_schema(self, call: Call, slots: Args) -> None:
-        """Hold the program's own use of a tool that needs no grant to its schema.
-
-        Raises:
-            RefusedError: CAP-001 no such tool, CAP-003 … CAP-006 arguments.
-        """
+        """Hold the program's own call of a tool to its schema (CAP-001, CAP-003 … CAP-006)."""
         if call.tool not in self._schemas:
             raise ungranted()
         require(self._schemas[call.tool].checks(Case(call.args, Facts(slots=slots))))
 
     def require_form(self, call: Call) -> None:
-        """Hold a proposal to its tool's schema alone: it is compared with no slot.
-
-        Raises:
-            RefusedError: CAP-001 not granted, CAP-003 … CAP-006 arguments.
-        """
+        """Hold a proposal to its tool's schema, comparing no slot (CAP-001, CAP-003 … CAP-006)."""
         require(self._guard(call.tool).schema.form_checks(Case(call.args, Facts())))
 
     def explain(
@@ -158,9 +145,7 @@ class Gate:
         except RefusedError as error:
             return failed("decider", "", error)
         case.allowed = Allowed(allowed.args, (*allowed.rules, *rules), allowed.hold or hold)
-        if hold is not None:
-            return Finding("decider", "", None, f"Held by {hold.id}.")
-        return Finding("decider", "", True, f"Allowed by {', '.join(rules)}.")
+        return outcome("decider", rules, hold)
 
     def _guard(self, tool: str) -> ToolGuard:
         guard = self._guards.get(tool)
@@ -188,15 +173,11 @@ class Gate:
     def begin_step(
         self, begun: int, ledger: Mapping[str, int], started_ms: int, at_ms: int
     ) -> tuple[Reservation, ...]:
-        """Count one more step, spent at once: a begun step is never given back.
-
-        Raises:
-            RefusedError: BUD-003 where the run or a shared account has none left, BUD-005.
-        """
+        """Count one more step, spent at once and never given back (BUD-003, BUD-005)."""
         return self._accounts.begin_step(begun, ledger, started_ms, at_ms)
 
     def reserve(self, need: Mapping[str, int], facts: Facts) -> tuple[Reservation, ...]:
-        """What to freeze for a need, in the run's own accounts and the shared ones: all or nothing.
+        """What to freeze for a need, in the run's accounts and the shared ones: all or nothing.
 
         Raises:
             RefusedError: BUD-001 … BUD-004 by unit, BUD-005 out of time, BUD-006 no account.
@@ -220,12 +201,10 @@ def compile_gate(
     """Compile the gate of a program under a policy.
 
     ``slots`` maps each slot to how the model sees it. ``rules``, ``windows`` and ``budgets``
-    are the program's own; the policy's are judged beside them, and its ``lifts`` take soft
-    rules away, never hard ones.
+    are the program's own; the policy adds its own and ``lifts`` soft rules, never hard ones.
 
     Raises:
-        ProgramError: PRG-002 where a grant names what its tool lacks, PRG-005 where two rules
-            or windows have the same name.
+        ProgramError: PRG-002 a grant of an unknown tool or argument, PRG-005 one name twice.
     """
     kept = [rule for rule in rules if rule.level == HARD or rule.id not in policy.lifts]
     judged, seen = (*kept, *policy.rules), (*windows, *policy.windows)

@@ -6,10 +6,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nanovm_core.core.arguments import PLACEHOLDER, Holds, Reader, holds_to, reader, same
-from nanovm_core.core.budget import CALLS, COUNTED, WORKSPACE, Accounts, is_currency, over
+from nanovm_core.core.budget import CALLS, COUNTED, WORKSPACE, Accounts, is_currency
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.capabilities import Grant, Money, Source, Tool, grant_id
-from nanovm_core.core.gate.why import Finding, described, failed
+from nanovm_core.core.gate.why import Finding, described, failed, outcome
 from nanovm_core.core.messages import NOTHING, Args, Recorded, Scalar
 from nanovm_core.core.policy import PolicyRule, Verdict, Window, counted, verdict
 from nanovm_core.core.projection import DeterministicSanitizer
@@ -20,10 +20,10 @@ _LIES = {True: "It lies within the grant.", False: "It lies outside.", None: "It
 
 
 class Facts(NamedTuple):
-    """What a decision may know: the run's value, and what the runtime adds to it.
+    """What a decision may know of a run and its context.
 
-    ``ledger``: what each shared account has left. ``used``: what the run itself has used, by
-    unit. ``started_ms``: since when the run's clock runs; 0 while it does not.
+    ``ledger``: what each shared account has left. ``used``: what the run has used, by unit.
+    ``started_ms``: when the run's clock started; 0 before.
     """
 
     slots: Args = NOTHING
@@ -39,9 +39,8 @@ class Facts(NamedTuple):
 
 
 class Allowed(NamedTuple):
-    """A call that may be made, with its arguments as they are to be made.
-
-    ``hold``: the rule that a person must lift first; ``rules`` are those that decided.
+    """An allowed call: its final arguments, the ``rules`` that decided, and the ``hold``, if any,
+    that a person must lift first.
     """
 
     args: Args
@@ -71,9 +70,9 @@ class Schema(NamedTuple):
     args: tuple[tuple[str, Reader, str], ...]
 
     def checks(self, case: Case, fill: Fill | None = None) -> Iterator[Finding]:
-        """The names of the arguments (CAP-003, CAP-004), then each value (CAP-005, CAP-006).
+        """The arguments' names (CAP-003, CAP-004), then each value as it is (CAP-005, CAP-006).
 
-        Nothing is converted. ``fill`` resolves placeholders first, those of all arguments.
+        ``fill`` resolves placeholders first, those of all arguments.
         """
         found: dict[str, Json] = {}
         yield self._names(case.given)
@@ -147,7 +146,7 @@ class ToolGuard(NamedTuple):
         yield from self._provenance(case)
 
     def own_checks(self, case: Case) -> Iterator[Finding]:
-        """The checks of the program's own call: no rule is asked, no placeholder is filled."""
+        """The checks of the program's own call: no rules, no placeholders."""
         yield self._grant(case.facts)
         yield from self.schema.checks(case)
         yield from self._bounds(case)
@@ -166,16 +165,12 @@ class ToolGuard(NamedTuple):
         facts = case.facts
         for unit, amount in self.need(case.args) if self.whole(case) else ((CALLS, 1),):
             try:
-                found = accounts.left(unit, facts.ledger, facts.used)
+                for account, left, no in accounts.checks(unit, amount, facts.ledger, facts.used):
+                    text = "It is not open." if left is None else f"{left} left, {amount} needed."
+                    ok = Finding("budget", account, True, text)
+                    yield failed("budget", account, no, text) if no is not None else ok
             except RefusedError as error:
                 yield failed("budget", unit, error)
-                continue
-            for account, left in found.items():
-                text = f"{left} left, {amount} needed." if left is not None else "It is not open."
-                if 0 < amount <= (left or 0):
-                    yield Finding("budget", account, True, text)
-                else:
-                    yield failed("budget", account, over(unit, left, account), text)
         try:
             accounts.require_time(facts.started_ms, facts.at_ms)
         except RefusedError as error:
@@ -197,9 +192,8 @@ class ToolGuard(NamedTuple):
     def _filled(self, name: str, value: Json, slots: Args) -> Json:
         """The slot's value for a placeholder; any other value as it is.
 
-        Raises:
-            RefusedError: CAP-005 where the model was not shown such a slot: text that means
-                nothing here could mean something to the next reader of the argument.
+        CAP-005 where the model was not shown such a slot: text that means nothing here could
+        mean something to the next reader of the argument.
         """
         if not isinstance(value, str) or not value.startswith("{{"):
             return value
@@ -229,9 +223,7 @@ class ToolGuard(NamedTuple):
         except RefusedError as error:
             return failed("policy", "", error)
         case.allowed = Allowed(MappingProxyType(case.args), rules, hold)
-        if hold is not None:
-            return Finding("policy", "", None, f"Held by {hold.id}.")
-        return Finding("policy", "", True, f"Allowed by {', '.join(rules)}.")
+        return outcome("policy", rules, hold)
 
     def _provenance(self, case: Case) -> Iterator[Finding]:
         """Demand that each critical argument is what its slot, or its constant, says (POL-010)."""
@@ -250,11 +242,7 @@ class ToolGuard(NamedTuple):
 
 
 def require(findings: Iterable[Finding]) -> None:
-    """Return if no check refuses; the first that does decides.
-
-    Raises:
-        RefusedError: under that check's code.
-    """
+    """Return if no check refuses; the first that does is raised."""
     for each in findings:
         if each.code:
             raise RefusedError(each.code, each.refusal)
@@ -264,11 +252,7 @@ def require(findings: Iterable[Finding]) -> None:
 
 
 def schema_of(tool: Tool) -> Schema:
-    """Compile a tool's argument schema.
-
-    Raises:
-        ProgramError: PRG-002 for an argument of an unknown type.
-    """
+    """Compile a tool's argument schema (PRG-002: an argument of an unknown type)."""
     args = tuple(
         (name, reader(name, spec, tool.critical.get(name, Source()).slot), described(spec))
         for name, spec in tool.args.items()
@@ -283,11 +267,7 @@ def tool_guard(
     windows: tuple[Window, ...],
     sanitizer: DeterministicSanitizer,
 ) -> ToolGuard:
-    """Compile the checks of a granted tool.
-
-    Raises:
-        ProgramError: PRG-002 where the grant or the tool's money names what the tool lacks.
-    """
+    """Compile the checks of a granted tool (PRG-002: it lacks what grant or money name)."""
     for name in (*grant.where, *tool.critical):
         if name not in tool.args:
             raise ProgramError("PRG-002", f"{tool.name} has no argument {name!r} to hold to.")

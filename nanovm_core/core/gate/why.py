@@ -15,10 +15,9 @@ A_REF = "(a vault ref)"  # what a finding shows in place of one
 class Finding(NamedTuple):
     """One check of a decision. ``holds``: yes, no, or None where it says neither.
 
-    None is a check that could not be reached, a rule that does not fire, and a hold.
-    ``code`` and ``refusal`` are what the call is refused with if this is the first check that
-    fails; ``text`` explains the check to a person. ``parts`` are a rule's condition, piece by
-    piece.
+    None: a check that was not reached, a rule that does not fire, a hold. ``code`` and
+    ``refusal``: what the call is refused with if this check is the first that fails. ``text``
+    is for people. ``parts``: a rule's condition, piece by piece.
     """
 
     check: str
@@ -31,8 +30,15 @@ class Finding(NamedTuple):
 
 
 def failed(check: str, subject: str, error: RefusedError, text: str = "") -> Finding:
-    """A check that refuses; people read the refusal's own text unless there is another."""
+    """A check that refuses; ``text`` for people, else the refusal's own."""
     return Finding(check, subject, False, text or error.text, code=error.code, refusal=error.text)
+
+
+def outcome(check: str, rules: tuple[str, ...], hold: PolicyRule | None) -> Finding:
+    """A check that allows, by these rules, or holds."""
+    if hold is not None:
+        return Finding(check, "", None, f"Held by {hold.id}.")
+    return Finding(check, "", True, f"Allowed by {', '.join(rules)}.")
 
 
 def explained(

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nanovm_core.core.budget import (
-    USUAL,
     Accounts,
     Budget,
     Limits,
@@ -107,14 +106,6 @@ def test_what_is_no_currency_is_no_money(unit: str) -> None:
 def test_nothing_and_less_cannot_be_reserved(unit: str, amount: int) -> None:
     of = accounts(money("workspace"))
     assert refusal(of, unit, amount, {f"workspace/{unit}": 9}) in ("BUD-001", "BUD-002")
-
-
-def test_usual_currencies_are_no_other_than_all_others() -> None:
-    of = accounts(money("global"), money("workspace", "EUR"))
-    for unit in ("EUR", "USD", *USUAL):
-        assert (
-            refusal(of, unit, 1, {f"{s}/{unit}": 9 for s in ("global", "workspace")}) == ""
-        ) is (unit == "EUR")
 
 
 def test_clock_of_the_run_is_a_budget_too() -> None:
