@@ -22,28 +22,28 @@ def migrate() -> None:
     """
     try:
         with _in_turn():
-            _refuse_other_builds()
+            _refuse_other_versions()
             call_command("migrate", verbosity=0, interactive=False)
     except DatabaseError as error:
         raise ProcessError(error_messages.of_database(error, "Then start again.")) from error
 
 
-def _refuse_other_builds() -> None:
-    """What another build wrote lies in tables of its own shape: nobody reads or changes it."""
+def _refuse_other_versions() -> None:
+    """Refuse a database created by a different schema version."""
     loader = MigrationLoader(connection)
     foreign = sorted({*loader.applied_migrations} - {*loader.disk_migrations})
     if foreign:
         names = ", ".join(".".join(each) for each in foreign[:3])
         raise ProcessError(
-            f"The database was made by another build of this project ({names}), which this one"
+            f"The database was made by another schema version ({names}), which this version"
             f" cannot read, and nothing was changed. Name a new data folder (NANOVM_DATA) or"
-            f" database, or start the build that made it; it is {_which()}."
+            f" database, or start the version that made it; it is {_which()}."
         )
 
 
 @contextmanager
 def _in_turn() -> Iterator[None]:
-    """Several processes start at once: on a server, which has no write lock, one after another."""
+    """On PostgreSQL, let processes that start at once migrate one after another."""
     if connection.vendor != "postgresql":
         yield
         return
@@ -56,7 +56,7 @@ def _in_turn() -> Iterator[None]:
 
 
 def _which() -> str:
-    """Where the data lies, without what DATABASE_URL may say of passwords."""
+    """Where the data is, without the password that DATABASE_URL may contain."""
     if connection.vendor == "postgresql":
         return "the one that DATABASE_URL names"
     return str(settings.NANOVM_DATA)

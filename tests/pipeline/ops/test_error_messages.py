@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import DatabaseError, IntegrityError, OperationalError, connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from nanovm_core.core import lifecycle as life
 from pipeline.evidence import signer
@@ -130,6 +131,14 @@ def test_disk_that_is_full_at_the_start_is_told_from_a_database_that_is_held(
         connection.close()
         advice = f". Its disk is full: make room on the disk of {tmp_path}. Then start again."
         assert str(caught.value).endswith(advice)
+
+
+def test_a_database_of_a_different_schema_version_is_refused(house: House) -> None:
+    MigrationRecorder(connection).record_applied("pipeline", "0099_of_another_version")
+    with pytest.raises(
+        ProcessError, match=r"pipeline\.0099_of_another_version.*nothing was changed"
+    ):
+        schema.migrate()
 
 
 def test_fault_of_the_code_is_no_sentence() -> None:
