@@ -13,6 +13,8 @@ from dashboard.web.idempotency import once
 from dashboard.web.pages import own_run, page, see_other
 from pipeline.errors import ErasureRefusedError
 from pipeline.privacy import erasure, erasure_log, retention
+from pipeline.privacy.certificate import Certificate
+from pipeline.privacy.certificate import newest as newest_certificate
 from pipeline.queries import personal
 from pipeline.queries.runs import RunHead
 
@@ -20,7 +22,7 @@ from pipeline.queries.runs import RunHead
 class IncompleteError(Exception):
     """Some place still holds something: there is no certificate, and erasing goes on from here."""
 
-    def __init__(self, made: erasure.Certificate) -> None:
+    def __init__(self, made: Certificate) -> None:
         self.text = "; ".join(f"{place}: {outcome}" for place, outcome in made.places.items())
         super().__init__(self.text)
 
@@ -118,7 +120,7 @@ def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> d
         "planned": plans.words_kept(run.id),
         "living": sum(item.erased_ms is None for item in stored),
         "unfinished": erasure.is_unfinished(run.id),
-        "certificate": erasure.certificate(run.id),
+        "certificate": newest_certificate(run.id),
         "reasons": erasure.REASONS.items(),
         "kept": erasure.KEPT,
         "retained": retention.of(run.id),
@@ -128,8 +130,8 @@ def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> d
     }
 
 
-def _found(run: RunHead) -> erasure.Certificate:
-    found = erasure.certificate(run.id)
+def _found(run: RunHead) -> Certificate:
+    found = newest_certificate(run.id)
     if found is None:
         raise Http404("nothing of this run was erased")
     return found

@@ -1,17 +1,16 @@
 """Which log goes on for which: what the ``restore`` envelopes of the present logs say."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
 
-from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import LOG_RUN
-from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.errors import VerificationError
 from pipeline.models import Envelope, Workspace
-from pipeline.store import tree
+from pipeline.store import records, tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +57,9 @@ def root_of(workspace: Workspace, size: int) -> str:
 def _said(rows: Any) -> Iterator[Origin]:
     found = rows.filter(run=LOG_RUN, kind="restore").order_by("workspace", "seq")
     for successor, data in found.values_list("workspace_id", "bytes"):
-        given, out = _in_and_out(bytes(data))
-        there = given.get("found")
-        there = there if isinstance(there, dict) else {}
+        body = records.body_of(data)
+        given, out = records.part_of(body, "in"), records.part_of(body, "out")
+        there = records.part_of(given, "found")
         size, found_size = given.get("size"), there.get("size")
         if isinstance(size, int) and isinstance(found_size, int):
             yield Origin(
@@ -71,14 +70,3 @@ def _said(rows: Any) -> Iterator[Origin]:
                 vkeys=tuple(str(each) for each in out.values()),
                 successor=successor,
             )
-
-
-def _in_and_out(data: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Both fields of an envelope; damaged bytes say nothing, and their own chain tells of it."""
-    try:
-        value = decode(data)
-    except CanonicalError:
-        return {}, {}
-    body = value if isinstance(value, dict) else {}
-    given, out = body.get("in"), body.get("out")
-    return given if isinstance(given, dict) else {}, out if isinstance(out, dict) else {}

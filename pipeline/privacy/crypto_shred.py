@@ -1,6 +1,5 @@
 """Destroying: keys, ciphertext and files, for good, and what the write-ahead log holds of them."""
 
-import os
 from collections.abc import Sequence
 from itertools import repeat
 from pathlib import Path
@@ -11,6 +10,7 @@ from django.db.backends.utils import CursorWrapper
 from pipeline.clock import sleep_ms
 from pipeline.models import Secret
 from pipeline.steps.seal import advice_file
+from pipeline.store import state_file
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import FILE_NAME, media
 
@@ -46,20 +46,12 @@ def unlinked(paths: Sequence[Path]) -> tuple[int, dict[str, str]]:
         there = path.exists()
         try:
             path.unlink(missing_ok=True)
-            _sync(path.parent)
+            state_file.sync(path.parent)
         except OSError as error:
             failed[f"{path.parent.name} file"] = f"still there: {error.strerror}"
         else:
             gone += there
     return gone, failed
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _wal_truncated() -> bool:

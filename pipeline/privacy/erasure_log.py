@@ -1,16 +1,14 @@
 """Where erasures are sealed: in their run's chain, or in the log that goes on after a restore."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
 
-from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import LOG_RUN, Stored
 from nanovm_core.core.events import ErasureDone, ErasureRefused, ErasureRequested
 from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
-from nanovm_core.errors import CanonicalError
 from pipeline.models import Envelope, Run
 from pipeline.runtime import api
 from pipeline.store import records, workspaces
@@ -42,15 +40,6 @@ def after_restore(run_id: str) -> list[Stored]:
     return [Stored(n=each.n, data=bytes(each.bytes), hash=each.hash) for each in rows]
 
 
-def body_of(envelope: Envelope) -> dict[str, object]:
-    """What an envelope says; a damaged one says nothing."""
-    try:
-        value = decode(bytes(envelope.bytes))
-    except CanonicalError:
-        return {}
-    return dict(value) if isinstance(value, dict) else {}
-
-
 def is_closed(run_id: str) -> bool:
     """Whether a restore closed the log of a run: it is erased where it stands."""
     return _goes_on_in(run_id) is not None
@@ -68,8 +57,7 @@ def _after_restore(run_id: str, kinds: Sequence[str]) -> Iterator[Envelope]:
     logs = Q(workspace=log) | Q(workspace__successor=log)  # that one, and those before it
     rows = Envelope.objects.filter(logs, run=LOG_RUN, kind__in=kinds)
     for each in rows.order_by("workspace", "seq"):  # a log's id begins with its time of birth
-        given = body_of(each).get("in")
-        if isinstance(given, Mapping) and given.get("run") == str(run_id):
+        if records.part_of(records.body_of(each.bytes), "in").get("run") == str(run_id):
             yield each
 
 

@@ -15,6 +15,7 @@ from pipeline.clock import now_ms
 from pipeline.errors import ErasureRefusedError
 from pipeline.models import Envelope, Run, Secret
 from pipeline.privacy import erasure_log
+from pipeline.store import records
 
 GROUND = "art17-3-b"  # processing that a legal obligation requires
 MINUTE_MS = 60_000
@@ -76,7 +77,7 @@ def _begun_ms(run_id: str) -> int:
     """When the document came: sealed in the run's genesis; the row only repeats it."""
     run = Run.objects.get(id=run_id)
     for genesis in Envelope.objects.filter(run=str(run_id), workspace=run.workspace, n=0):
-        at_ms = erasure_log.body_of(genesis).get("at_ms")
+        at_ms = records.body_of(genesis.bytes).get("at_ms")
         if isinstance(at_ms, int):
             return at_ms
     return run.created_ms
@@ -86,10 +87,8 @@ def _says(refused: ErasureRefused) -> Callable[[Envelope], bool]:
     """Whether an envelope seals just this refusal."""
 
     def says(envelope: Envelope) -> bool:
-        body = erasure_log.body_of(envelope)
-        given, out = body.get("in"), body.get("out")
-        if not isinstance(given, dict) or not isinstance(out, dict):
-            return False
+        body = records.body_of(envelope.bytes)
+        given, out = records.part_of(body, "in"), records.part_of(body, "out")
         asked = (given.get("refs"), given.get("reason"), out.get("until_ms"))
         return asked == ([*refused.refs], refused.reason, refused.until_ms)
 

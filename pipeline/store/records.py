@@ -1,7 +1,8 @@
 """The stored form of runs, read and verified; ``transaction`` writes it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from nanovm_core.core import lifecycle as life
@@ -121,7 +122,7 @@ def trusted(run: Run, envelopes: Sequence[Stored]) -> Snapshot:
 def _last_said(envelopes: Sequence[Stored]) -> tuple[str, str] | None:
     """State and step after the newest of these envelopes that says so."""
     for each in reversed(envelopes):
-        body = body_of(each)
+        body = body_of(each.data)
         state = body.get("state")
         to = state.get("to") if isinstance(state, dict) else None
         if to in life.STATES:
@@ -131,18 +132,24 @@ def _last_said(envelopes: Sequence[Stored]) -> tuple[str, str] | None:
 
 def _at_the_end(envelopes: Sequence[Stored]) -> bool:
     """Whether the chain itself holds the last step's result, after which a run is completed."""
-    body = body_of(envelopes[-1]) if envelopes else {}
+    body = body_of(envelopes[-1].data) if envelopes else {}
     step = programs.current().steps.get(str(body.get("step")))
     return body.get("kind") == "result" and step is not None and step.then == COMPLETED
 
 
-def body_of(stored: Stored) -> dict[str, object]:
-    """What an envelope's bytes say; damaged bytes say nothing."""
+def body_of(data: bytes | memoryview) -> dict[str, Any]:
+    """The fields of an envelope's bytes; damaged bytes have none."""
     try:
-        value = decode(stored.data)
+        value = decode(bytes(data))
     except CanonicalError:
         return {}
     return dict(value) if isinstance(value, dict) else {}
+
+
+def part_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The fields of an object within an envelope; none where there is no object."""
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _newest(envelopes: Sequence[Stored]) -> tuple[Sequence[Stored], int]:

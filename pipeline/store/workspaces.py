@@ -92,7 +92,6 @@ def revocations(
 ) -> Iterator[tuple[str, str]]:
     """Grant and tool of each sealed revocation: in these envelopes, or in all that can be read."""
     for each in chain(workspace) if envelopes is None else envelopes:
-        body = records.body_of(each)
-        given = body.get("in")
-        if body.get("kind") == "capability" and isinstance(given, dict):
+        body = records.body_of(each.data)
+        if body.get("kind") == "capability" and (given := records.part_of(body, "in")):
             yield str(given.get("grant")), str(body.get("tool"))

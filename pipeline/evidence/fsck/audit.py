@@ -7,7 +7,6 @@ from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
-from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import (
     LOG_RUN,
     ZERO,
@@ -16,7 +15,7 @@ from nanovm_core.core.envelope import (
     chain_faults,
     starts_segment,
 )
-from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.errors import VerificationError
 from nanovm_core.proof.notes import Head
 from pipeline.evidence.fsck import column_audit, secret_audit, signed_heads, tree_audit
 from pipeline.evidence.fsck.damage import Damage
@@ -115,7 +114,7 @@ def _stand_in(workspace_id: UUID) -> Workspace:
     rows = Envelope.objects.filter(workspace=workspace_id)
     own = rows.filter(run=LOG_RUN).order_by("-n").first()
     first = rows.order_by("seq").first()
-    said = records.body_of(Stored(0, bytes(first.bytes), "")) if first else {}
+    said = records.body_of(first.bytes) if first else {}
     return Workspace(
         id=workspace_id,
         origin=str(said.get("log", workspace_id)),
@@ -146,15 +145,7 @@ def _own_chain_damage(workspace: Workspace, newest: Head | None) -> Iterator[Dam
         yield Damage.of(workspace.origin, LOG_RUN, fault)
     if not length or last != workspace.log_head or length != workspace.log_length:
         text = "The workspace's own chain does not end where its row says."
-        yield Damage(
-            log=workspace.origin,
-            run=LOG_RUN,
-            at=length,
-            code="LOG-004",
-            text=text,
-            expected=workspace.log_head,
-            found=last,
-        )
+        yield Damage(workspace.origin, LOG_RUN, length, "LOG-004", text, workspace.log_head, last)
 
 
 def _run_damage(workspace: Workspace, run: Run, newest: Head | None) -> Iterator[Damage]:
@@ -237,19 +228,12 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
 
 def _gap(workspace: Workspace, due: int, found: int, *, explained: bool) -> Damage:
     text = f"The log goes on at seq {found}, but seq {due} was due."
-    return Damage(
-        log=workspace.origin, run="log", at=due, code="LOG-002", text=text, explained=explained
-    )
+    return Damage(workspace.origin, LOG_RUN, due, "LOG-002", text, explained=explained)
 
 
 def _columns_hold(workspace: Workspace, row: Envelope) -> bool:
-    try:
-        value = decode(bytes(row.bytes))
-    except CanonicalError:
-        return False
-    if not isinstance(value, dict):
-        return False
-    said = [value.get(name) for name in ("log", "seq", "run", "n", "kind")]
+    body = records.body_of(row.bytes)
+    said = [body.get(name) for name in ("log", "seq", "run", "n", "kind")]
     return said == [workspace.origin, row.seq, row.run, row.n, row.kind]
 
 
@@ -274,7 +258,7 @@ def _named_places(envelopes: Sequence[Stored]) -> dict[int, Named]:
     """The places that ``integrity`` envelopes already name, with what they say of each."""
     named: dict[int, Named] = {}
     for each in envelopes:
-        body = records.body_of(each)
+        body = records.body_of(each.data)
         at = body.get("at")
         if starts_segment(each) and isinstance(at, int):
             said = (str(body.get(name, "")) for name in ("rule", "expected", "found"))

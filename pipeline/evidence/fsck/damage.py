@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from nanovm_core.errors import VerificationError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Damage:
     """One bad place. ``explained``: an ``integrity`` envelope of that run already names it."""
 
@@ -23,13 +23,5 @@ class Damage:
         cls, log: str, run: str, fault: VerificationError, *, explained: bool = False
     ) -> "Damage":
         """The place that a refused verification names."""
-        return cls(
-            log=log,
-            run=run,
-            at=fault.at,
-            code=fault.code,
-            text=fault.text,
-            expected=fault.expected,
-            found=fault.found,
-            explained=explained,
-        )
+        what = (fault.at, fault.code, fault.text, fault.expected, fault.found)
+        return cls(log, run, *what, explained=explained)

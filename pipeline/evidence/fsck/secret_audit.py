@@ -62,7 +62,7 @@ def _committed(envelopes: Sequence[Stored]) -> dict[str, tuple[int, str]]:
     """Each ref that an envelope commits to: the first place, and the commitment."""
     found: dict[str, tuple[int, str]] = {}
     for each in envelopes:
-        listed = records.body_of(each).get("secrets")
+        listed = records.body_of(each.data).get("secrets")
         for secret in listed if isinstance(listed, list) else []:
             if isinstance(secret, dict) and "ref" in secret:
                 found.setdefault(str(secret["ref"]), (each.n, str(secret.get("c"))))
@@ -71,9 +71,8 @@ def _committed(envelopes: Sequence[Stored]) -> dict[str, tuple[int, str]]:
 
 def _erased(envelopes: Sequence[Stored]) -> set[str]:
     found: set[str] = set()
-    for body in map(records.body_of, envelopes):
-        given = body.get("in")
-        refs = given.get("refs") if isinstance(given, dict) else None
+    for body in (records.body_of(each.data) for each in envelopes):
+        refs = records.part_of(body, "in").get("refs")
         if str(body.get("kind")).startswith("erasure_") and isinstance(refs, list):
             found |= {str(ref) for ref in refs}
     return found

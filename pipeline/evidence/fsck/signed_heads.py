@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from nanovm_core.core.canonical import decode
-from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from nanovm_core.proof.notes import Head, Verifier
 from pipeline.evidence import log_lineage, signer
@@ -12,7 +11,7 @@ from pipeline.evidence.fsck.damage import Damage
 from pipeline.evidence.signer import keys
 from pipeline.evidence.signer.checkpoints import is_closed
 from pipeline.models import Checkpoint, Envelope, Workspace
-from pipeline.store import state_file
+from pipeline.store import records, state_file
 
 CHUNK = 2_048  # checkpoints in memory at a time
 NO_EXTENSION, LOST = "LOG-006", "LOG-007"
@@ -102,15 +101,7 @@ class Anchors:
     def _damage(
         self, text: str, at: int, expected: str, found: str, code: str = NO_EXTENSION
     ) -> Damage:
-        return Damage(
-            log=self._workspace.origin,
-            run="log",
-            at=at,
-            code=code,
-            text=text,
-            expected=expected,
-            found=found,
-        )
+        return Damage(self._workspace.origin, "log", at, code, text, expected, found)
 
 
 def explained(workspace: Workspace, damage: Sequence[Damage]) -> list[Damage]:
@@ -126,14 +117,9 @@ def gone(notes_of: Mapping[str, bytes]) -> Iterator[Damage]:
     named = log_lineage.all_of_them()
     for origin in sorted(notes_of):
         if not Workspace.objects.filter(origin=origin).exists():
-            yield Damage(
-                log=origin,
-                run="log",
-                at=0,
-                code=NO_EXTENSION,
-                text=f"The log was signed, and it is not there any more. {RESTORE}",
-                explained=origin in named and is_closed(origin),
-            )
+            text = f"The log was signed, and it is not there any more. {RESTORE}"
+            known = origin in named and is_closed(origin)
+            yield Damage(origin, "log", 0, NO_EXTENSION, text, explained=known)
 
 
 def _verifiers(workspace: Workspace) -> list[Verifier]:
@@ -157,15 +143,6 @@ def _sealed_keys(workspace: Workspace, size: int) -> list[Verifier]:
     known = set(_verifiers(workspace))
     found: dict[Verifier, None] = {}
     for data in rows.values_list("bytes", flat=True):
-        for vkey in _named(bytes(data)):
-            found.update(dict.fromkeys(_parsed(vkey)))
+        for vkey in records.part_of(records.body_of(data), "out").values():
+            found.update(dict.fromkeys(_parsed(str(vkey))))
     return [each for each in found if each.name == workspace.origin and each not in known]
-
-
-def _named(data: bytes) -> list[str]:
-    try:
-        body = decode(data)
-    except CanonicalError:
-        return []
-    said = body.get("out") if isinstance(body, dict) else None
-    return [str(each) for each in said.values()] if isinstance(said, dict) else []

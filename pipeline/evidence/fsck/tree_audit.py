@@ -128,15 +128,7 @@ def _judged(
             return leaf, None
         run, at, found = row.run, row.n, row.bytes
         text = f"Envelope n = {row.n} is not the one whose hash is in the tree."
-    return leaf, Damage(
-        log=workspace.origin,
-        run=run,
-        at=at,
-        code=tree.BROKEN,
-        text=text,
-        expected=leaf.hex(),
-        found=found.hex(),
-    )
+    return leaf, Damage(workspace.origin, run, at, tree.BROKEN, text, leaf.hex(), found.hex())
 
 
 def _proved(workspace: Workspace, seq: int, newest: Head | None, copies: Sequence[bytes]) -> bytes:
@@ -243,12 +235,6 @@ class _Recomputed:
 
     def _node(self, level: int, index: int, expected: bytes, found: bytes) -> Damage:
         what = "was changed" if found else "is missing" if expected else "belongs to no tree"
-        return Damage(
-            log=self.workspace.origin,
-            run="log",
-            at=index << level if 0 <= level <= LEVEL_MAX else index,
-            code=tree.BROKEN,
-            text=f"The tree's node {index} of level {level} {what}.",
-            expected=expected.hex(),
-            found=found.hex(),
-        )
+        at = index << level if 0 <= level <= LEVEL_MAX else index
+        text, log = f"The tree's node {index} of level {level} {what}.", self.workspace.origin
+        return Damage(log, "log", at, tree.BROKEN, text, expected.hex(), found.hex())

@@ -2,8 +2,7 @@
 
 from django.db import transaction
 
-from nanovm_core.core.canonical import decode
-from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from pipeline.evidence.signer import keys
 from pipeline.evidence.signer.checkpoints import moved_on, sign
@@ -48,13 +47,5 @@ def _seal(workspace: Workspace, vkey: str, old: str, *, actor: str) -> None:
         newest = Envelope.objects.filter(workspace=locked, run="log", kind="key").order_by("-n")
         body = {"out": {"vkey": vkey, "old": old}}
         said = newest.values_list("bytes", flat=True).first()
-        if said is None or not _says(bytes(said), body):
+        if said is None or records.body_of(said).get("out") != body["out"]:
             workspaces.seal(locked, "key", body, actor=actor)
-
-
-def _says(data: bytes, body: dict[str, dict[str, str]]) -> bool:
-    try:
-        value = decode(data)
-    except CanonicalError:
-        return False
-    return isinstance(value, dict) and value.get("out") == body["out"]

@@ -8,8 +8,7 @@ from django.db import OperationalError, connection
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
-from nanovm_core.core.canonical import decode
-from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
 from pipeline.evidence import unsigned as refusals
 from pipeline.evidence.signer.checkpoints import (
@@ -19,7 +18,7 @@ from pipeline.evidence.signer.checkpoints import (
     remembered,
 )
 from pipeline.models import Checkpoint, Envelope, Workspace
-from pipeline.store import tree
+from pipeline.store import records, tree
 
 POLL_MS = 250
 UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
@@ -87,16 +86,12 @@ def _is_due(workspace: UUID, signed: int, at_ms: int) -> bool:
     oldest = unsigned.order_by("seq").values_list("bytes", flat=True).first()
     if oldest is None:
         return True  # the tree is said to be larger and nothing is there: let the signer see
-    return not at_ms - UNSIGNED_MS_MAX < _sealed_ms(bytes(oldest)) <= at_ms
+    return not at_ms - UNSIGNED_MS_MAX < _sealed_ms(oldest) <= at_ms
 
 
-def _sealed_ms(data: bytes) -> int:
+def _sealed_ms(data: bytes | memoryview) -> int:
     """When an envelope says that it was sealed; -1 where its bytes are damaged."""
-    try:
-        value = decode(data)
-    except CanonicalError:
-        return -1
-    at_ms = value.get("at_ms") if isinstance(value, dict) else None
+    at_ms = records.body_of(data).get("at_ms")
     return at_ms if isinstance(at_ms, int) else -1
 
 

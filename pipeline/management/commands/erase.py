@@ -9,6 +9,7 @@ from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
 from pipeline.errors import ErasureRefusedError
 from pipeline.ops.commands import PreparedCommand, named, named_run, noted
 from pipeline.privacy import erasure
+from pipeline.privacy.certificate import Certificate
 
 CUT_OFF = "What was erased stays erased; the same command given again erases the rest."
 
@@ -40,7 +41,7 @@ class Command(PreparedCommand):
             sys.exit(1)
 
 
-def _erased(options: argparse.Namespace) -> erasure.Certificate:
+def _erased(options: argparse.Namespace) -> Certificate:
     if options.ref is not None:
         return erasure.erase_ref(options.ref, options.reason, "operator")
     return erasure.erase_run(str(named_run(options.run).id), options.reason, "operator")

@@ -13,7 +13,7 @@ from pipeline.evidence.fsck.audit import audit
 from pipeline.evidence.signer import Rounds
 from pipeline.evidence.unsigned import refusals
 from pipeline.models import Budget, Checkpoint, Envelope, Secret, Workspace
-from pipeline.privacy import crypto_shred, erasure
+from pipeline.privacy import certificate, crypto_shred, erasure
 from pipeline.runtime import api, warrants
 from pipeline.store import programs, workspaces
 from pipeline.vault import secret_store
@@ -174,7 +174,7 @@ def test_what_was_erased_after_the_backup_is_erased_again(house: House, away: Pa
     report = audit()
     assert {each.explained for each in report.damage} == {True}
     assert report.exit_status == 3
-    made = erasure.certificate(str(run.id))
+    made = certificate.newest(str(run.id))
     assert made is not None
     assert (made.state, made.chain, made.reason) == ("done", "log", "restore")
     again = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
@@ -298,7 +298,7 @@ def test_it_can_be_put_back_once_more(house: House, away: Path) -> None:
     last = Workspace.objects.get(origin=goes_on.successor)
     assert {*Workspace.objects.filter(successor=last)} == {old, first}
     assert sightings(house) == []
-    made = erasure.certificate(str(run.id))
+    made = certificate.newest(str(run.id))
     assert made is not None
     assert (made.state, made.log) == ("done", last.origin)
     assert audit().exit_status == 3
@@ -340,7 +340,7 @@ def test_an_erasure_that_the_backup_had_begun_is_finished(
     backup.put_back()
     restore.restore("operator")
     assert sightings(house) == []
-    made = erasure.certificate(str(run.id))
+    made = certificate.newest(str(run.id))
     assert made is not None
     assert (made.reason, made.chain) == ("art17-1-c", "log")
     assert audit().exit_status == 3

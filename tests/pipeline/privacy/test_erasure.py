@@ -15,7 +15,7 @@ from nanovm_core.core.envelope import Stored, check_chain
 from pipeline.errors import ErasureRefusedError
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import AdapterCall, Envelope, Outbox, Run, Secret
-from pipeline.privacy import crypto_shred, erasure
+from pipeline.privacy import certificate, crypto_shred, erasure
 from pipeline.reports import report
 from pipeline.runtime import api, queue
 from pipeline.steps.seal import advice_file
@@ -223,7 +223,7 @@ def test_certificate_names_what_was_done_and_stays_the_same(house: House) -> Non
     )
     assert found("certificate", str(done.to_json()).encode()) == []
     again = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
-    assert again.to_json() == done.to_json() == erasure.certificate(str(run.id)).to_json()  # type: ignore[union-attr]
+    assert again.to_json() == done.to_json() == certificate.newest(str(run.id)).to_json()  # type: ignore[union-attr]
     assert kinds(run).count("erasure_done") == 1
 
 

@@ -83,7 +83,7 @@ def test_an_envelope_that_another_log_holds_under_a_run_s_name_is_none_of_the_ru
     pair: Pair,
 ) -> None:
     run = pair.paid
-    said = {
+    said: dict[str, Callable[[], object]] = {
         "log": lambda: len(log.rows_after(run, 0, 500)),
         "steps": lambda: [each.refusals for each in steps.of_run(run)],
         "payment": lambda: money.payment_of(run).intent,
