@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from django.db import connections
+from django.db.models import F
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.errors import RefusedError, VerificationError
@@ -197,6 +198,7 @@ def test_what_is_used_up_or_taken_back_stays_so(house: House, away: Path) -> Non
     run = house.run(invoice())
     held = house.run(path("over_limit").read_bytes(), workspace=run.workspace)
     grant = warrants.revoke(str(run.workspace_id), "stripe.create_payment_intent", "operator")
+    Budget.objects.filter(workspace=run.workspace).update(reserved=F("reserved") + 7)
     before = {
         (each.owner.removeprefix(str(run.workspace_id)), each.account): each.reserved + each.spent
         for each in Budget.objects.filter(workspace=run.workspace)

@@ -100,10 +100,12 @@ def test_an_envelope_that_another_log_holds_under_a_run_s_name_is_none_of_the_ru
 
 
 def test_a_changed_envelope_is_named_by_the_chain_and_by_the_signed_tree(pair: Pair) -> None:
-    change = "UPDATE pipeline_envelope SET bytes = x'7b7d' WHERE run = %s AND n = 3"
+    row = Envelope.objects.get(run=pair.paid.id, n=3)
+    data = bytes(row.bytes).replace(b'"at_ms":1', b'"at_ms":2', 1)
+    change = "UPDATE pipeline_envelope SET bytes = %s WHERE run = %s AND n = 3"
     assert {each.fault for each in log.chain(pair.paid)} == {""}
     assert evidence.proved(pair.paid).grade == evidence.UNPINNED
-    sql((change, (pair.paid.id,)))
+    sql((change, (data, pair.paid.id)))
     faults = [place for place, each in enumerate(log.chain(pair.paid)) if each.fault]
     assert faults[0] == 3
     proved = evidence.proved(pair.paid)
