@@ -51,8 +51,9 @@ demo: install ## start everything and print the address (PORT=8000); Ctrl-C stop
 test: tools browser postgres ## every check and every test
 	@$(BIN)/python -m tests
 
-soak: tools browser ## the long tests that `make test` leaves out
-	$(BIN)/python -m pytest -m soak
+SEED ?= 1
+soak: tools browser ## the long tests that `make test` leaves out; SEED=1 is what they draw from
+	$(BIN)/python -m pytest -m soak --hypothesis-seed=$(SEED) --durations=0 --durations-min=1
 
 .PHONY: docs
 docs: install ## draw the page of the lifecycle from the code again

@@ -1,5 +1,6 @@
 """Fixtures and hooks of all tests: examples that never vary, and the order of the files."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -50,13 +51,19 @@ def rank(path: Path) -> int:
     return order.index(folder if folder in order else "")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print how many crash points held."""
-    held = [
-        value
-        for report in terminalreporter.stats.get("passed", [])
-        for name, value in report.user_properties
-        if name == "crash points"
-    ]
-    if held:
-        terminalreporter.write_line(f"crash points: {sum(held)}, all held")
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print what tests counted (crash points, generated examples), and the seed of a soak."""
+    passed = terminalreporter.stats.get("passed", [])
+    found = [figure for report in passed for figure in report.user_properties]
+    held = Counter[str]()
+    for name, figure in found:
+        if isinstance(figure, int):
+            held[name] += figure
+        else:
+            terminalreporter.write_line(f"{name}: {figure}")
+    for name, total in held.items():
+        terminalreporter.write_line(f"{name}: {total} in the tests that passed")
+    if seed := config.getoption("hypothesis_seed", None):
+        terminalreporter.write_line(f"generated from the seed {seed}")

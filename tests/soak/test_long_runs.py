@@ -1,6 +1,10 @@
-"""The bounded, seeded tests of the suite again, for a long while and with fresh seeds."""
+"""The bounded, generated tests of the suite again, with many more examples of one seed.
+
+``make soak SEED=7`` takes another seed than 1; the number of examples is printed at the end.
+"""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -48,6 +52,17 @@ def test_a_run_keeps_its_promises_over_long_histories() -> None:
 
 
 @pytest.mark.parametrize("held", PROPERTIES, ids=lambda held: held.__name__)
-def test_a_property_holds_for_many_more_examples(held: Any) -> None:
+def test_a_property_holds_for_many_more_examples(
+    held: Any, record_property: Callable[[str, object], None]
+) -> None:
     inner, arguments = held.hypothesis.inner_test, held.hypothesis._given_kwargs
-    LONG(given(**arguments)(inner))()
+    tried = 0
+
+    @wraps(inner, updated=())  # without the settings that it was given there
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal tried
+        tried += 1
+        return inner(*args, **kwargs)
+
+    LONG(given(**arguments)(counted))()
+    record_property(f"examples of {held.__name__}", tried)
