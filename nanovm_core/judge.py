@@ -1,4 +1,4 @@
-"""Dry verdicts: what the gate says to each proposal, with nothing called and nothing stored."""
+"""Dry verdicts: the gate's decision on each proposal; nothing is called or stored."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
 
 
 class _Context(NamedTuple):
-    """What stands around a proposal, as its line says."""
+    """The context of a proposal, from its line."""
 
     slots: Args
     workspace: str
@@ -48,16 +48,15 @@ class _Context(NamedTuple):
 
 
 def judge(program: Program, lines: Iterable[bytes]) -> Iterator[Verdict]:
-    """Judge proposals in order: each a run of its own, all on one ledger.
+    """Judge proposals in order, each as a run of its own, on one ledger.
 
-    A line is ``{"id", "tool", "args", "context"?}``; context ``{"slots", "workspace", "agent",
-    "at_ms"}`` says what deterministic steps produced, whose accounts and windows count, and
-    when it is (the time of the line before, at first 0). What is accepted is booked as done:
-    it uses up shared accounts and fills windows. What is refused uses up nothing. A hold is
-    BLOCKED: it waits for a person. A slot that a rule reads and the context leaves out is
-    missing, and an error denies. The rules of admission, which stand before the model is asked
-    and not before its proposal, are judged where the context has every slot that they read.
-    An unreadable line is a BLOCKED proposal too.
+    A line is ``{"id", "tool", "args", "context"?}``. The context ``{"slots", "workspace",
+    "agent", "at_ms"}`` has the results of the deterministic steps, whose accounts and windows
+    count, and the time (else that of the line before, at first 0). An accepted call is booked
+    as done, a refused one uses up nothing, and a hold is BLOCKED: it waits for a person. A slot
+    that a rule reads and the context leaves out is missing, and an error denies. Rules at
+    admission are evaluated where the context has every slot that they read. An unreadable line
+    is a BLOCKED proposal too.
     """
     judged = _Judge(program)
     for number, line in enumerate(lines, 1):
@@ -65,7 +64,7 @@ def judge(program: Program, lines: Iterable[bytes]) -> Iterator[Verdict]:
 
 
 class _Judge:
-    """One pass over the lines: their ledgers, by workspace, and the time."""
+    """One pass over the lines: the ledger of each workspace, and the time."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -79,7 +78,7 @@ class _Judge:
         self._admission = {path[len(SLOTS) :] for path in paths if path.startswith(SLOTS)}
 
     def verdict(self, line: bytes, number: int) -> Verdict:
-        """The verdict on a line, booked."""
+        """Judge a line and book its call."""
         name: str | int | None = None
         try:
             try:
@@ -97,7 +96,7 @@ class _Judge:
         return Verdict(f"line {number}" if name is None else name, verdict, rule, why)
 
     def _judged(self, value: dict[str, Json]) -> tuple[str, ...]:
-        """The rules that allow a proposal, which is booked then.
+        """The rules that allow a proposal; it is booked.
 
         Raises:
             RefusedError: whatever the gate says; POL-020 where it is held.
@@ -112,7 +111,7 @@ class _Judge:
             facts = self._facts(call, context, ledger)
             allowed = gate.dry_run(call, facts, self._accepts)
         except RefusedError as error:
-            if not error.code.startswith("BUD-"):  # what lacks money waits; nobody refused it
+            if not error.code.startswith("BUD-"):  # it waits for money, and is no refusal
                 ledger.record([Recorded(context.at_ms, "", "refused", context.agent)])
             raise self._explained(error, context) from error
         hold = self._admitted(facts) or allowed.hold
@@ -126,7 +125,7 @@ class _Judge:
         return allowed.rules
 
     def _admitted(self, facts: Facts) -> PolicyRule | None:
-        """The rule of admission that holds, if one does, where the context lets them be judged."""
+        """The rule at admission that holds, if the context has what such rules read."""
         if not facts.slots.keys() >= self._admission:
             return None
         return self._program.gate.admit(facts).hold
@@ -153,7 +152,7 @@ class _Judge:
         return _Context(_slots(slots), workspace, agent or self._program.agent, at_ms)
 
     def _explained(self, error: RefusedError, context: _Context) -> RefusedError:
-        """The error; where a rule had no answer, with the slots that rules miss."""
+        """The error; POL-002 names the slots that the context leaves out."""
         rules = (*self._program.rules, *self._program.policy.rules)
         read = {path for rule in rules for path in rule.when.variables}
         missing = sorted(read - {f"slots.{name}" for name in context.slots})
@@ -185,12 +184,12 @@ def _slots(value: Json) -> Args:
 
 
 def _id(value: Json) -> str | int | None:
-    """A line's id; None where it has none that can be given back."""
+    """A line's id; None where it has none, or one of another type."""
     return value if isinstance(value, str) or type(value) is int else None
 
 
 def _found_id(line: bytes) -> str | int | None:
-    """The first id at the top of a line that cannot be read, by its tokens alone."""
+    """The first id at the top level of a line that is not JSON, found by its tokens."""
     depth, before = 0, (b"", b"")
     for match in _TOKEN.finditer(line, 0, SEARCH_BYTES_MAX):
         token = match[0]

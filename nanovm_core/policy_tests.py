@@ -1,4 +1,4 @@
-"""Rehearsals: a policy's own examples, each judged by the rules and held to what it expects."""
+"""Policy tests: the examples of a policy, evaluated by the rules and compared with their result."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -20,8 +20,8 @@ from nanovm_core.errors import ConditionError, ProgramError, RefusedError
 _PARTS = ("slots", "proposal", "history", "workspace")
 
 
-class Rehearsed(NamedTuple):
-    """What came of an example: outcome, the rule or code that decided, and what was expected."""
+class ExampleResult(NamedTuple):
+    """The outcome of an example, the rules or the code that decided it, and what was expected."""
 
     name: str
     outcome: str
@@ -30,25 +30,25 @@ class Rehearsed(NamedTuple):
     good: bool
 
 
-def rehearse(program: Program) -> Iterator[Rehearsed]:
-    """Judge each example of the program's policy by the rules of both, and by nothing else.
+def run_examples(program: Program) -> Iterator[ExampleResult]:
+    """Evaluate each example of the policy by the rules of program and policy alone.
 
-    An example gives what its rules may read: slots, tool, proposal, history, workspace, agent.
-    Slots, proposal and workspace that it leaves out are missing, and an error denies. What
-    every run has is there: a history in which nothing happened, no call so far, its own agent.
+    An example gives what rules may read: slots, tool, proposal, history, workspace, agent.
+    Slots, proposal and workspace values that it leaves out are missing, and an error denies.
+    The defaults are those of a new run: an empty history, no calls, the program's agent.
 
     Raises:
-        ProgramError: PRG-004 where an example gives what the program does not have.
+        ProgramError: PRG-004 where an example gives a value that the program does not have.
     """
     for example in program.policy.examples:
         _require_fit(program, example)
         outcome, named = _outcome(program, example)
         good = outcome == example.expect and example.rule in ("", *named)
-        yield Rehearsed(example.name, outcome, ", ".join(named), example.expect, good)
+        yield ExampleResult(example.name, outcome, ", ".join(named), example.expect, good)
 
 
 def _outcome(program: Program, example: Example) -> tuple[str, tuple[str, ...]]:
-    """What the rules say, and which of them, or which code."""
+    """The outcome, and the rules or the code that decided it."""
     tool = example.given.get("tool")
     if example.at != ADMISSION and tool not in program.grants:
         return DENY, ("CAP-001",)
@@ -61,7 +61,7 @@ def _outcome(program: Program, example: Example) -> tuple[str, tuple[str, ...]]:
 
 
 def _rules(program: Program, example: Example) -> Iterator[PolicyRule]:
-    """The rules that are asked, in the gate's order: hard ones cannot be lifted."""
+    """The rules that apply, in the gate's order; hard rules cannot be lifted."""
     kept = (
         rule for rule in program.rules if rule.level == HARD or rule.id not in program.policy.lifts
     )
@@ -78,7 +78,7 @@ def _context(program: Program, example: Example) -> Context:
 
 
 def _deciders(rules: tuple[PolicyRule, ...], context: Context, code: str) -> Iterator[str]:
-    """The rule that denied, or that has no answer: the first of them."""
+    """The first rule that denies, or that has no answer."""
     for rule in rules:
         try:
             fires = rule.when.run(context)
@@ -91,7 +91,7 @@ def _deciders(rules: tuple[PolicyRule, ...], context: Context, code: str) -> Ite
 
 
 def _require_fit(program: Program, example: Example) -> None:
-    """Refuse an example that gives what nothing can read: a slip of the pen would pass unseen."""
+    """Refuse an example that gives an unknown value: a typing error would go unnoticed."""
     what = f"policy {program.policy.name}: example {example.name!r}"
     if example.at != ADMISSION and "tool" not in example.given:
         raise ProgramError("PRG-004", f"{what} says of no tool that it is proposed: give tool")

@@ -28,7 +28,7 @@ from nanovm_core.errors import VerificationError as VerificationError
 from nanovm_core.ledger import InMemoryLedger as InMemoryLedger
 from nanovm_core.loading import load_policy as load_policy
 from nanovm_core.loading import load_program as load_program
-from nanovm_core.policy_tests import rehearse as rehearse
+from nanovm_core.policy_tests import run_examples as run_examples
 from nanovm_core.vm import Answer as Answer
 from nanovm_core.vm import Done as Done
 from nanovm_core.vm import ExecutionVM as ExecutionVM

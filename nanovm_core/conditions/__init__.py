@@ -41,7 +41,10 @@ _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "contains": "in"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One part and its value (as public as the context), or error, or neither: not evaluated."""
+    """One part with its value or its error; neither where it was not evaluated.
+
+    A value is as public as the context.
+    """
 
     start: int
     end: int
@@ -72,11 +75,13 @@ class Condition:
     _whole: Compiled = field(compare=False, repr=False)
 
     def holds(self, context: Context) -> bool:
-        """Whether the condition is true of ``context``; items are read, attributes never.
+        """Whether the condition is true of ``context``, of which it reads items, no attributes.
 
-        It holds str, bool, int (exactly), lists or tuples of one of them, and mappings.
-        What ``and`` or ``or`` did not reach is not looked at.
-        Raises ConditionEvaluationError: deny then, in allow and in deny rules alike.
+        Values are str, bool, int (exactly), lists or tuples of one of them, and mappings.
+        ``and`` and ``or`` evaluate no more parts than they need.
+
+        Raises:
+            ConditionEvaluationError: deny then, in allow and in deny rules alike.
         """
         return self.run(context)
 
@@ -100,7 +105,7 @@ class Condition:
                     yield Comparison(".".join(left.path), sign, right.value, node.at)
 
     def explain(self, context: Context) -> tuple[Part, ...]:
-        """What each part came to, by the closures of ``holds``: the whole, then from the left."""
+        """The value or error of each part, by the closures of ``holds``; the whole first."""
         parts, waiting = [], [(self._whole, _answer(self.run, context))]
         while waiting:
             this, (value, error) = waiting.pop()
@@ -117,7 +122,7 @@ class Condition:
 
 
 def parse(text: str) -> Condition:
-    """The condition that ``text`` says, or ConditionSyntaxError with position and caret."""
+    """Parse a condition; ConditionSyntaxError has position and caret."""
     whole = compiled(tree(text))
     paths = sorted((node.at, node.path) for node in upwards(whole.node) if node.kind == VARIABLE)
     names = tuple(dict.fromkeys(".".join(path) for _, path in paths))
@@ -138,7 +143,7 @@ def _answer(run: Run, context: Context) -> tuple[Value | None, ConditionEvaluati
 
 
 def _goes_on(kind: str, value: Value | None) -> bool:
-    """Whether what stands to the right of a part with this value is evaluated."""
+    """Whether the part to the right of one with this value is evaluated."""
     if kind in ("and", "or"):
         return value is (kind == "and")
     return value is not None

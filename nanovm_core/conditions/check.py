@@ -1,4 +1,4 @@
-"""The types of a condition's parts, found before it ever runs."""
+"""Type check of a condition, before it is evaluated."""
 
 from collections.abc import Mapping
 
@@ -8,14 +8,14 @@ from nanovm_core.conditions.syntax import LITERAL, VARIABLE, Node, upwards
 _ELEMENTS = {"booleans": "boolean", "integers": "integer", "strings": "string"}
 _LISTS = {element: lists for lists, element in _ELEMENTS.items()}
 _NAMES = {bool: "boolean", int: "integer", str: "string"}
-_EMPTY = "empty list"  # it goes with every list
-TYPES = frozenset({*_ELEMENTS, *_LISTS})  # what a variable can be declared as
+_EMPTY = "empty list"  # fits every list
+TYPES = frozenset({*_ELEMENTS, *_LISTS})  # the types of variables
 
 
 def check(root: Node, text: str, types: Mapping[str, str]) -> None:
-    """Raise ConditionTypeError at the first part from the left that can have no answer.
+    """Raise ConditionTypeError at the first part from the left whose types do not fit.
 
-    What passes never raises CON-021 … CON-023 on a context of these types.
+    A condition that passes never raises CON-021 … CON-023 on a context of these types.
     """
     if unknown := {*types.values()} - TYPES:
         raise ValueError(f"no type of the condition language: {', '.join(sorted(unknown))}")

@@ -11,8 +11,8 @@ NODES_MAX = 512  # values, list elements and operators; bounds the cost of one e
 _NAMES_SHOWN_MAX = 6  # of the variables that there are, where one is not
 _LINE_CHARS_MAX = (60, 40)  # of the condition's own line, before the fault and from there
 
-# Control, line and direction marks and what has no width: what a person reads must be what
-# is compared.
+# Control characters, line breaks, direction marks and characters without width: a person must
+# read the same text that is compared.
 HIDDEN = (
     "\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
@@ -44,15 +44,15 @@ WHY = {
 
 
 class ConditionSyntaxError(ConditionError):
-    """The text is not a condition: mend it. Raised by ``parse`` alone."""
+    """The text is not a condition. Raised by ``parse`` alone."""
 
 
 class ConditionTypeError(ConditionError):
-    """The condition could never be answered here: mend it. Raised by ``check`` alone."""
+    """The condition has no answer in any context of these types. Raised by ``check`` alone."""
 
 
 class ConditionEvaluationError(ConditionError):
-    """No answer in this context, so whoever asked denies. Its text holds no value of it."""
+    """The condition has no answer in this context: deny. Its text holds no value of it."""
 
 
 def syntax_error(why: int, text: str, at: int) -> ConditionSyntaxError:
@@ -61,17 +61,17 @@ def syntax_error(why: int, text: str, at: int) -> ConditionSyntaxError:
 
 
 def type_error(why: int, found: str, text: str, at: int) -> ConditionTypeError:
-    """The same for a text that parses: ``found`` says what stands there instead."""
+    """The same for a text that parses; ``found`` names the types that were found."""
     return ConditionTypeError(_code(why), f"{WHY[why]}; {found}\n{_pointed(text, at)}", at)
 
 
 def evaluation_error(why: int, at: int, name: str = "value") -> ConditionEvaluationError:
-    """The error at ``at``: it names the variable, never its value."""
+    """The error at ``at``, with the variable's name and never its value."""
     return ConditionEvaluationError(_code(why), f"{name} at {at}: {WHY[why]}", at)
 
 
 def names_like(name: str, known: list[str]) -> str:
-    """The variables that there are, those under the same first name before the others."""
+    """The known variables, those with the same first name before the others."""
     first = name.split(".")[0]
     near = sorted(known, key=lambda each: (each.split(".")[0] != first, each))
     shown = ", ".join(f"${each}" for each in near[:_NAMES_SHOWN_MAX])

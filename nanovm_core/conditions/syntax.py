@@ -1,4 +1,4 @@
-"""The condition language's grammar: a text becomes a tree of nodes, or an error with its place.
+"""The grammar: a text is parsed into a tree of nodes, or refused with the place of the error.
 
 Loosest first: ``or`` · ``and`` · ``not`` · ``== != < <= > >= in``, ``not in``, ``contains`` · then
 ``$name.field``, integers, strings (no escapes), ``true``, ``false``, lists of literals, ``( )``.
@@ -34,9 +34,9 @@ _UNREADABLE = {"[A-Za-z_]": 3, "[\"']": 4, "[-0-9]": 5, "[$.]": 6, "(?s:.)": 2}
 
 
 class Node(NamedTuple):
-    """A token, or what the parser made of several; ``at`` is the place that an error names."""
+    """A token or an expression; ``at`` is the position that errors report."""
 
-    kind: str  # variable, literal, end; any other word or symbol is its own kind
+    kind: str  # variable, literal, end; other words and symbols are their own kind
     start: int
     end: int
     at: int
@@ -46,7 +46,7 @@ class Node(NamedTuple):
 
 
 def tree(text: str) -> Node:
-    """The tree that ``text`` says; its ``and`` and ``or`` chains are flat.
+    """Parse ``text``; chains of ``and`` or of ``or`` are one node.
 
     Raises:
         ConditionSyntaxError: CON-001 … CON-010.
@@ -57,7 +57,7 @@ def tree(text: str) -> Node:
 
 
 def upwards(root: Node) -> list[Node]:
-    """Every node of the tree, children from the left before their parent."""
+    """Every node of the tree in post-order."""
     waiting, found = [root], []
     while waiting:
         node = waiting.pop()
@@ -97,7 +97,7 @@ def _token(group: str, found: str, at: int) -> Node:
 
 
 class _Parser:
-    """Precedence parsing on two stacks of its own: no input can exhaust Python's."""
+    """Operator-precedence parsing with explicit stacks, without recursion."""
 
     def __init__(self, text: str, tokens: list[Node]) -> None:
         self._text = text

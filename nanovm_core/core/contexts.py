@@ -1,6 +1,6 @@
-"""What a condition may read at each place, and of which type: a rule that cannot err at run time.
+"""The variables that conditions may read at each place, with their types.
 
-Nothing here is read from a run: these are the names that the kernel's contexts will hold.
+They are known when a program is loaded, so that a rule that passes does not err at run time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,15 +18,15 @@ _READS = {"ref": "string", "string": "string", "integer": "integer", "boolean": 
 
 
 class Misread(NamedTuple):
-    """A rule that does not fit its program: which, why, and where in its condition."""
+    """A rule that does not fit its program, the reason, and the position in its condition."""
 
     rule: PolicyRule
     text: str
-    position: int | None = None  # None: the fault lies in ``tools``, not in ``when``
+    position: int | None = None  # None: the fault is in ``tools``, not in ``when``
 
 
 class Surroundings(NamedTuple):
-    """All that conditions of one program, under one policy, may speak of."""
+    """What the conditions of one program under one policy may read."""
 
     slots: Types  # slot → its type in the program
     tools: Mapping[str, Tool]
@@ -35,7 +35,7 @@ class Surroundings(NamedTuple):
     budgets: Sequence[Budget]
 
     def guard_types(self) -> dict[str, str]:
-        """What guards of ``next`` and rules at admission may read."""
+        """The variables of guards and of rules at admission."""
         return {
             **{f"slots.{name}": _READS[kind] for name, kind in self.slots.items()},
             **{f"history.{window.name}": "integer" for window in self.windows},
@@ -45,7 +45,7 @@ class Surroundings(NamedTuple):
         }
 
     def proposal_types(self, tool: Tool) -> dict[str, str]:
-        """What rules at authorize may read beside that, where this tool is proposed."""
+        """The further variables of rules at authorize, where this tool is proposed."""
         found = {f"proposal.{name}": _READS[spec.type] for name, spec in tool.args.items()}
         if tool.money is not None and any(_holds_money(each) for each in self.budgets):
             found["workspace.left_minor"] = "integer"
@@ -53,10 +53,10 @@ class Surroundings(NamedTuple):
 
 
 def misread(rules: Sequence[PolicyRule], around: Surroundings) -> Iterator[Misread]:
-    """Every rule that would err or never speak: unknown names, types that do not fit.
+    """Every rule that would err or never apply: unknown names, types that do not fit.
 
-    A rule at authorize is held to each tool that it is about; without ``tools`` that is every
-    granted one, for every proposal is put before it.
+    A rule at authorize is checked for each of its tools; without ``tools``, for each granted
+    one.
     """
     common = around.guard_types()
     types = {

@@ -1,4 +1,4 @@
-"""The program: one immutable checked value, named by the hash of the bytes it came from."""
+"""The program: an immutable, checked value, identified by the hash of its source."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ def _nothing() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """A named place in a run's snapshot: its type, and how the model sees it."""
+    """A named value of a run: its type, and how the model sees it."""
 
     type: str
     model: str = HIDDEN
@@ -45,7 +45,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """How often a step that is known to have failed is tried, and how long it waits between."""
+    """Attempts of a step that is known to have failed, and the wait between them."""
 
     attempts_max: int = 1
     backoff_ms: int = 0
@@ -71,7 +71,7 @@ class Step:
     drops: tuple[str, ...] = ()  # slots that end with this step
     accepts: tuple[str, ...] = ()  # tools that may be proposed here
     authorizes: str = ""  # the model step whose call this pure step judges
-    timeout_ms: int = 0  # 0: nobody waits for it
+    timeout_ms: int = 0  # 0: it waits for no answer
     retry: Retry = field(default_factory=Retry)
     tokens_max: int = 0
     then: str = field(init=False, repr=False, compare=False, default="")
@@ -152,7 +152,7 @@ class Program:
         return replace(self, grants=attenuate(self.grants, grants))
 
     def around(self, policy: Policy) -> Surroundings:
-        """What conditions of this program and this policy may speak of."""
+        """What the conditions of this program and this policy may read."""
         return Surroundings(
             {name: slot.type for name, slot in self.slots.items()},
             self.tools,

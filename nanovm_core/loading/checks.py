@@ -1,4 +1,4 @@
-"""Where a program contradicts itself: names, types, authority, and the graph of its steps."""
+"""Consistency of a program: names, types, grants, and the graph of its steps."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,7 +14,7 @@ from nanovm_core.loading.schema import Parts
 
 
 def misfits(parts: Parts) -> Iterator[Misfit]:
-    """Every contradiction; linear in the number of steps."""
+    """Every inconsistency of a program; linear in the number of steps."""
     for tool in parts.tools.values():
         yield from _tool_misfits(tool, parts.slots)
         if (tool.money or tool.critical) and tool.name not in parts.grants:
@@ -90,7 +90,7 @@ def _grant_misfits(grant: Grant, parts: Parts) -> Iterator[Misfit]:
 def _limit_misfits(
     at: Path, what: str, limit: Constraint, spec: ArgSpec, slots: Mapping[str, Slot]
 ) -> Iterator[Misfit]:
-    """A bound that the argument's type cannot meet, or that nothing can."""
+    """A bound that no value of the argument's type meets."""
     for key, value, kind in (
         ("min", limit.min, "integer"),
         ("max", limit.max, "integer"),
@@ -116,7 +116,7 @@ def _bound_misfits(
 def _slot_misfits(
     at: Path, what: str, slot: str, kind: str, slots: Mapping[str, Slot]
 ) -> Iterator[Misfit]:
-    """A slot that is unknown, or whose values cannot be an argument of this type."""
+    """A slot that is unknown, or of another type than the argument."""
     if slot not in slots:
         yield Misfit(at, f"{what} names the unknown slot {slot!r}; add it to [slots]")
     elif slots[slot].type and kind and slots[slot].type != kind:
@@ -173,7 +173,7 @@ def _target_misfits(step: Step, steps: Mapping[str, Step]) -> Iterator[Misfit]:
 def _addition_misfits(
     step: Step, judged: frozenset[str], slots: Mapping[str, Slot]
 ) -> Iterator[Misfit]:
-    """What an effect adds to the judged call; it may replace nothing that was judged."""
+    """Arguments that an effect adds to the authorized call; it may replace none of that."""
     what = f"step {step.name}"
     for name, slot in step.args.items():
         at = ("steps", step.name, "args", name)
@@ -184,7 +184,7 @@ def _addition_misfits(
 
 
 def _call_misfits(step: Step, tool: Tool, slots: Mapping[str, Slot]) -> Iterator[Misfit]:
-    """Arguments that the step's own tool does not know, lacks, or cannot take."""
+    """Arguments that the step's tool does not have, that are missing, or of another type."""
     path, what = ("steps", step.name), f"step {step.name}"
     for name, slot in step.args.items():
         at = (*path, "args", name)
@@ -206,9 +206,9 @@ def _call_misfits(step: Step, tool: Tool, slots: Mapping[str, Slot]) -> Iterator
 
 
 def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
-    """Guards and rules that speak of what is not there, or of it as something else.
+    """Guards and rules that read unknown names, or values of another type.
 
-    While a type is itself at fault, nobody can say what fits it.
+    They are not checked while a declared type is itself at fault.
     """
     specs = [spec.type for tool in parts.tools.values() for spec in tool.args.values()]
     if not all((*specs, *(slot.type for slot in parts.slots.values()))):

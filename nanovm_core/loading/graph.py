@@ -1,4 +1,4 @@
-"""The graph of a program's steps: no cycle, nothing unreachable, and no way around a judge."""
+"""The graph of a program's steps: no cycle, no unreachable step, no call without authorization."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -8,13 +8,13 @@ from nanovm_core.loading.places import Path
 
 Steps = Mapping[str, Step]
 
-CYCLES_SHOWN_MAX = 20  # each is told with the steps on its way, so all could be a square of them
+CYCLES_SHOWN_MAX = 20  # each lists the steps on its way: reporting all of them could be quadratic
 LOOP_SHOWN_MAX = 8  # steps of one cycle: a sentence, not a list
 MOVES_MAX = 64  # in one transition: each is sealed with the others, and costs some of its stack
 
 
 class Misfit(NamedTuple):
-    """A contradiction in a program, and its place in the file.
+    """An inconsistency of a program, and its place in the file.
 
     ``path`` names a step or a grant by name, where the file has an index. ``inside`` is a
     condition and the offset in it, where the fault is in one.
@@ -40,10 +40,10 @@ class _Edge(NamedTuple):
 
 
 def misfits(first: str, steps: Steps) -> Iterator[Misfit]:
-    """Everything wrong with where steps lead. Linear, and no number of steps exhausts a stack.
+    """The faults of the graph, in linear time and without recursion.
 
-    A target that is no step is the business of ``checks``; while there is one, nobody can say
-    what is unreachable.
+    ``checks`` reports targets that do not exist; while there is one, unreachable steps are not
+    reported.
     """
     if first not in steps:
         yield Misfit(
@@ -74,7 +74,7 @@ def _edges(step: Step) -> Iterator[_Edge]:
 
 
 def _is_loose(step: Step, steps: Steps) -> bool:
-    """Whether it is unknown where this step leads."""
+    """Whether a target of this step is missing or unknown."""
     return not step.next or any(edge.target not in steps for edge in _edges(step))
 
 
@@ -89,7 +89,7 @@ def _reached(first: str, steps: Steps) -> set[str]:
 
 
 def _cycles(steps: Steps) -> Iterator[Misfit]:
-    """The edges that lead back to a step on the way to them, by a walk with its own stack."""
+    """The edges that close a cycle: depth-first search with its own stack."""
     found, done = 0, set[str]()
     for start in steps:
         way: dict[str, Iterator[_Edge]] = {}  # the steps on the way here, in order
@@ -116,9 +116,9 @@ def _told(way: list[str], back_to: str) -> str:
 
 
 def _rushes(steps: Steps) -> Iterator[Misfit]:
-    """The first moves that would be too many in one transition: nothing outside answers between.
+    """The first edge beyond MOVES_MAX moves in one transition, without an answer from outside.
 
-    A pure step goes on at once; an effect or a model that may not be asked fails at once.
+    A pure step continues at once; an effect or a model that is refused fails at once.
     """
     silent = {name: list(_silent(step, steps)) for name, step in steps.items()}
     into = dict.fromkeys(steps, 0)
@@ -139,7 +139,7 @@ def _rushes(steps: Steps) -> Iterator[Misfit]:
 
 
 def _silent(step: Step, steps: Steps) -> Iterator[_Edge]:
-    """The ways out of a step on which a run waits for nobody."""
+    """The edges that a run may follow without an answer from outside."""
     for edge in _edges(step):
         if edge.target in steps and (
             step.kind == PURE or (edge.place < 0 and step.kind in (EFFECT, MODEL))
@@ -151,7 +151,7 @@ def _silent(step: Step, steps: Steps) -> Iterator[_Edge]:
 
 
 def _authority_misfits(step: Step, into: list[_Edge], first: str, steps: Steps) -> Iterator[Misfit]:
-    """Between a model's proposal and the call lies the one step that judges it, on every way."""
+    """On every way from a model's proposal to the call there is the step that authorizes it."""
     if step.kind == MODEL:
         yield from _proposal_misfits(step, steps)
     elif step.call == AUTHORIZED:

@@ -1,4 +1,4 @@
-"""Where in a TOML source each key and element stands, so that a fault can be pointed at."""
+"""The line and column of each key and element of a TOML source."""
 
 import re
 import tomllib
@@ -30,7 +30,7 @@ class Spot(NamedTuple):
 
 
 class Places:
-    """The places of everything in one source that ``tomllib`` accepts.
+    """The places in one source that ``tomllib`` accepts.
 
     Its cost is the source's length times its depth, which ``strict_toml`` bounds.
     """
@@ -41,7 +41,7 @@ class Places:
         self._spots = _Scan(self._text).spots
 
     def at(self, path: Path) -> tuple[int, int]:
-        """Line and column, from 1, of a key or an element; where it is absent, of what lacks it."""
+        """Line and column, from 1, of a key or an element; where it is absent, of its table."""
         while path and path not in self._spots:
             path = path[:-1]
         return self._shown(self._spots[path].key if path else 0)

@@ -11,11 +11,11 @@ from nanovm_core.loading.places import STRING, Path, Places
 Table = Mapping[str, object]
 
 DEPTH_MAX = 16  # nested arrays and inline tables; a program needs five
-KEY_PARTS_MAX = 16  # a.b.c; the reader's cost grows with the square of it
-DIGITS_MAX = 64  # of one number; what is over INTEGER_MAX is refused later, by its key
-FAULTS_MAX = 20  # what a person mends at one sitting
+KEY_PARTS_MAX = 16  # a.b.c; tomllib's cost is quadratic in it
+DIGITS_MAX = 64  # of one number; a number over INTEGER_MAX is refused later, at its key
+FAULTS_MAX = 20  # as many as a person mends at once
 
-_SHAPE = re.compile(  # what matters no more is skipped first, which is twice as fast
+_SHAPE = re.compile(  # skips runs of other characters first, which is twice as fast
     rf"[^#\"'\[\]{{}}.\n,=0-9]*+(?:#[^\n]*+|{STRING}|(?P<open>[\[{{])|(?P<close>[\]}}])"
     r"|(?P<dot>\.)|(?P<part>[\n,=])|(?P<number>(?<![A-Za-z0-9_-])[0-9](?:_?[0-9])*+)|[0-9]++|\Z)",
     re.DOTALL,
@@ -115,7 +115,7 @@ def _decoded(source: bytes, code: str, what: str, size_max: int) -> str:
 
 
 def _check_shape(text: str, code: str, what: str) -> None:
-    """Refuse what would exhaust the reader, before it reads."""
+    """Refuse text that would exhaust ``tomllib``, before it parses it."""
     depth = parts = 0
     for match in _SHAPE.finditer(text):
         kind = match.lastgroup
@@ -145,7 +145,7 @@ def _parsed(text: str, code: str, what: str) -> Table:
 
 
 def _at(before: bytes, code: str, text: str) -> ProgramError:
-    """An error at what comes behind these bytes."""
+    """An error at the end of these bytes."""
     shown = before.decode(errors="ignore").replace("\r\n", "\n")
     column = len(shown) - shown.rfind("\n")
     return ProgramError(code, text, line=shown.count("\n") + 1, column=column)

@@ -6,7 +6,7 @@ import sys
 from django.core.management.base import BaseCommand, CommandParser
 
 from nanovm_core.loading import load_policy
-from nanovm_core.policy_tests import Rehearsed, rehearse
+from nanovm_core.policy_tests import ExampleResult, run_examples
 from pipeline.ops.commands import named_file, one_sentence
 from pipeline.store import programs
 
@@ -37,7 +37,7 @@ class Command(BaseCommand):
             source = given.program.read_bytes() if given.program else None
             program = programs.compiled(source or programs.shipped_program())
             policy = load_policy(given.file.read_bytes())
-            found = list(rehearse(program.under(policy)))
+            found = list(run_examples(program.under(policy)))
         for each in found:
             self.stdout.write(_line(each))
         good = sum(each.good for each in found)
@@ -45,7 +45,7 @@ class Command(BaseCommand):
         sys.exit(0 if found and good == len(found) else 1)
 
 
-def _line(each: Rehearsed) -> str:
+def _line(each: ExampleResult) -> str:
     mark = "ok  " if each.good else "BAD "
     rule = f" by {each.rule}" if each.rule else ""
     wanted = "" if each.good else f"; expected {each.expect}"

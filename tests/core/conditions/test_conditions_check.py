@@ -37,33 +37,15 @@ OF = {
 OF |= {f"{kind}s": st.lists(of, max_size=3) | st.lists(of).map(tuple) for kind, of in OF.items()}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "true",
-        "$flag",
-        "not $flag and ($slots.open or $flag)",
-        "$slots.amount <= 5 and 5 > $count",
-        "$slots.amount == -1",
-        "$slots.currency != 'EUR'",
-        "$slots.currency in ['EUR', 'USD']",
-        "$slots.currency in $slots.tags",
-        "$slots.tags contains 'a'",
-        "'a' in $slots.currency",
-        "$slots.currency contains $agent",
-        "$slots.sizes contains $count",
-        "true in $slots.marks",
-        "$count in []",
-        "[] contains $flag",
-        "$slots.tags == ['a']",
-        "$slots.tags == []",
-        "[] == []",
-        "[] != $slots.sizes",
-        "$slots.sizes == [1]",
-        "($count == 1) == $flag",
-        "($count == 1) in [true]",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "true", "$flag", "not $flag and ($slots.open or $flag)", "$slots.amount <= 5 and 5 > $count",
+    "$slots.amount == -1", "$slots.currency != 'EUR'", "$slots.currency in ['EUR', 'USD']",
+    "$slots.currency in $slots.tags", "$slots.tags contains 'a'", "'a' in $slots.currency",
+    "$slots.currency contains $agent", "$slots.sizes contains $count", "true in $slots.marks",
+    "$count in []", "[] contains $flag", "$slots.tags == ['a']", "$slots.tags == []", "[] == []",
+    "[] != $slots.sizes", "$slots.sizes == [1]", "($count == 1) == $flag",
+    "($count == 1) in [true]",
+])  # fmt: skip
 def test_what_fits_is_let_through(text: str) -> None:
     parse(text).check(TYPES)
 

@@ -76,25 +76,20 @@ def test_any_missing_line_is_another_program_or_refused_with_a_place(gone: list[
 # --- what is no TOML, and what would exhaust its reader ---------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("source", "expected", "said"),
-    [
-        (b"", (1, 1), "expected v"),
-        (b"v = 1", (1, 1), "expected v"),
-        (b'# \xc3\xa9\nv = "\xff"', (2, 6), "not UTF-8 from here on"),
-        (b"v = ", (1, 5), "is not TOML"),
-        (b"\n\n[[[", (3, 3), "is not TOML"),
-        (b"v = 1\nv = 2", (2, 6), "is not TOML: Cannot overwrite a value"),
-        (b'v = """abc', (1, 11), "is not TOML: Unterminated string"),
-        (b"v = 2000-02-30", (1, 5), "is not TOML"),
-        (b"x = " + b"[" * 17, (1, 21), "over 16 levels, 16 parts in a key or 64 digits"),
-        (b"x = " + b"{a=" * 100_000, (1, 53), "over 16 levels"),
-        (b"a" + b".a" * 16 + b" = 1", (1, 32), "over 16 levels, 16 parts"),
-        (b"[a" + b".a" * 1_000_000 + b"]", (1, 33), "over 16 levels, 16 parts"),
-        (b"x = 1" + b"0" * 64, (1, 5), "64 digits in a number"),
-        (b"x = 1" + b"_0" * 2_000_000, (1, 5), "64 digits in a number"),
-    ],
-)
+@pytest.mark.parametrize(("source", "expected", "said"), [
+    (b"", (1, 1), "expected v"), (b"v = 1", (1, 1), "expected v"),
+    (b'# \xc3\xa9\nv = "\xff"', (2, 6), "not UTF-8 from here on"), (b"v = ", (1, 5), "is not TOML"),
+    (b"\n\n[[[", (3, 3), "is not TOML"),
+    (b"v = 1\nv = 2", (2, 6), "is not TOML: Cannot overwrite a value"),
+    (b'v = """abc', (1, 11), "is not TOML: Unterminated string"),
+    (b"v = 2000-02-30", (1, 5), "is not TOML"),
+    (b"x = " + b"[" * 17, (1, 21), "over 16 levels, 16 parts in a key or 64 digits"),
+    (b"x = " + b"{a=" * 100_000, (1, 53), "over 16 levels"),
+    (b"a" + b".a" * 16 + b" = 1", (1, 32), "over 16 levels, 16 parts"),
+    (b"[a" + b".a" * 1_000_000 + b"]", (1, 33), "over 16 levels, 16 parts"),
+    (b"x = 1" + b"0" * 64, (1, 5), "64 digits in a number"),
+    (b"x = 1" + b"_0" * 2_000_000, (1, 5), "64 digits in a number"),
+])  # fmt: skip
 def test_bytes_that_are_no_program(source: bytes, expected: tuple[int, int], said: str) -> None:
     with pytest.raises(ProgramError) as caught:
         load_program(source)
@@ -155,22 +150,17 @@ def test_how_many_there_may_be(at: str, row: str, has: int, most: int) -> None:
             assert f"at most {most} are taken" in error_of(text).text
 
 
-@pytest.mark.parametrize(
-    ("old", "fits", "too_much"),
-    [
-        ("attempts_max = 3", "attempts_max = 100", "attempts_max = 101"),
-        ("timeout_ms = 60_000", f"timeout_ms = {DAYS_30_MS}", f"timeout_ms = {DAYS_30_MS + 1}"),
-        ("proposals_max = 2", "proposals_max = 1000", "proposals_max = 1001"),
-        ("max = 1_000_000", f"max = {INTEGER_MAX}", f"max = {INTEGER_MAX + 1}"),
-        ("max = 1_000_000", "max = 0", "max = -1"),
-        ("length_max = 80", "length_max = 65536", "length_max = 65537"),
-        ("Something is wrong; a person should look.", "S" * 1024, "S" * 1025),
-        ('"calm"', f'"{"c" * 128}"', f'"{"c" * 129}"'),
-        ("is_vip", "c" * 64, "c" * 65),
-        ("note", "n" * 64, "n" * 65),
-        ("calls_1m", "n" * 64, "n" * 65),
-    ],
-)
+@pytest.mark.parametrize(("old", "fits", "too_much"), [
+    ("attempts_max = 3", "attempts_max = 100", "attempts_max = 101"),
+    ("timeout_ms = 60_000", f"timeout_ms = {DAYS_30_MS}", f"timeout_ms = {DAYS_30_MS + 1}"),
+    ("proposals_max = 2", "proposals_max = 1000", "proposals_max = 1001"),
+    ("max = 1_000_000", f"max = {INTEGER_MAX}", f"max = {INTEGER_MAX + 1}"),
+    ("max = 1_000_000", "max = 0", "max = -1"),
+    ("length_max = 80", "length_max = 65536", "length_max = 65537"),
+    ("Something is wrong; a person should look.", "S" * 1024, "S" * 1025),
+    ('"calm"', f'"{"c" * 128}"', f'"{"c" * 129}"'), ("is_vip", "c" * 64, "c" * 65),
+    ("note", "n" * 64, "n" * 65), ("calls_1m", "n" * 64, "n" * 65),
+])  # fmt: skip
 def test_a_limit_holds_at_its_number(old: str, fits: str, too_much: str) -> None:
     load_program(DESK.replace(old, fits).encode())
     error_of(DESK.replace(old, too_much))

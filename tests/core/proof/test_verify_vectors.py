@@ -229,19 +229,15 @@ def test_malformed_checkpoints() -> None:
     assert parse_checkpoint((text + "\n" + signer.line(text)).encode()).size == go["size"]
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "log.example/abc\n01\nROOT\n",  # a leading zero
-        "log.example/abc\n+1\nROOT\n",
-        "log.example/abc\n1 \nROOT\n",
-        "log.example/abc\n1\nROOT\nmore\n",  # our format ends with the root
-        "log.example/abc\n1\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV=\n",  # bits left over
-        "log.example/abc\n1\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuA==\n",  # 31 bytes
-        "log.example/other\n1\nROOT\n",  # signed in another name
-        "log.example/abc\n9007199254740992\nROOT\n",
-    ],
-)
+@pytest.mark.parametrize("lines", [
+    "log.example/abc\n01\nROOT\n",  # a leading zero
+    "log.example/abc\n+1\nROOT\n", "log.example/abc\n1 \nROOT\n",
+    "log.example/abc\n1\nROOT\nmore\n",  # our format ends with the root
+    "log.example/abc\n1\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV=\n",  # bits left over
+    "log.example/abc\n1\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuA==\n",  # 31 bytes
+    "log.example/other\n1\nROOT\n",  # signed in another name
+    "log.example/abc\n9007199254740992\nROOT\n",
+])  # fmt: skip
 def test_checkpoints_have_one_form(lines: str) -> None:
     good = "log.example/abc\n1\nROOT\n".replace("ROOT", bundles.b64(bytes(32)))
     text = lines.replace("ROOT", bundles.b64(bytes(32)))

@@ -91,11 +91,11 @@ def test_the_refund_desk_is_judged_alone() -> None:
     found = alone(
         "from collections import Counter\n"
         "from examples.refund_desk.desk import FOLDER, desk\n"
-        "from nanovm_core import rehearse\n"
+        "from nanovm_core import run_examples\n"
         "from nanovm_core.judge import judge\n"
         "lines = (FOLDER / 'proposals.jsonl').read_bytes().splitlines()\n"
         "print(*sorted(Counter(v.verdict for v in judge(desk(), lines)).items()))\n"
-        "print(Counter(each.good for each in rehearse(desk())))\n"
+        "print(Counter(each.good for each in run_examples(desk())))\n"
     )
     assert (found.returncode, found.stderr) == (0, "")
     assert found.stdout == "('ACCEPTED', 7) ('BLOCKED', 26)\nCounter({True: 8})\n"

@@ -38,21 +38,11 @@ def with_args(args: str) -> bytes:
 # --- ids -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given_id", "shown"),
-    [
-        ('"x"', "x"),
-        ('"\\u00e9\\n"', "é\n"),
-        ('""', ""),
-        ("7", 7),
-        ("-9007199254740991", -9007199254740991),
-        ('"' + "x" * 5_000 + '"', "x" * 5_000),
-        ("null", "line 2"),
-        ("true", "line 2"),
-        ("[7]", "line 2"),
-        ('{"id": "x"}', "line 2"),
-    ],
-)
+@pytest.mark.parametrize(("given_id", "shown"), [
+    ('"x"', "x"), ('"\\u00e9\\n"', "é\n"), ('""', ""), ("7", 7),
+    ("-9007199254740991", -9007199254740991), ('"' + "x" * 5_000 + '"', "x" * 5_000),
+    ("null", "line 2"), ("true", "line 2"), ("[7]", "line 2"), ('{"id": "x"}', "line 2"),
+])  # fmt: skip
 def test_an_id_comes_back_as_it_is(given_id: str, shown: str | int) -> None:
     """Text and integers; else the line is named by its number. The call is judged all the same."""
     found = verdict(f'{{"id": {given_id}, {CALL}, {CONTEXT}}}'.encode())
@@ -117,71 +107,42 @@ def test_the_search_for_an_id_has_an_end() -> None:
 # --- values ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("args", "code"),
-    [
-        ('{"order": "A-1", "amount_minor": 4500.0, "currency": "EUR"}', "CAP-012"),
-        ('{"order": "A-1", "amount_minor": 1e400, "currency": "EUR"}', "CAP-012"),
-        ('{"order": "A-1", "amount_minor": Infinity, "currency": "EUR"}', "CAP-013"),
-        ('{"order": "A-1", "amount_minor": -0, "currency": "EUR"}', "CAP-014"),
-        ('{"order": "A-1", "amount_minor": 9007199254740992, "currency": "EUR"}', "CAP-015"),
-        ('{"order": "A-1", "amount_minor": "4500", "currency": "EUR"}', "CAP-005"),
-        ('{"order": "A-1", "amount_minor": null, "currency": "EUR"}', "CAP-005"),
-        ('{"order": ["A-1"], "amount_minor": 4500, "currency": "EUR"}', "CAP-005"),
-        ('{"order": "A-1", "amount_minor": 4500, "currency": "EUR", "currency": "USD"}', "CAP-011"),
-        ('{"order": "A-1", "amount_minor": 4500, "\\u0441urrency": "EUR"}', "CAP-019"),
-        ("[]", "CAP-010"),
-        ("null", "CAP-010"),
-        ('"{}"', "CAP-010"),
-    ],
-)
+@pytest.mark.parametrize(("args", "code"), [
+    ('{"order": "A-1", "amount_minor": 4500.0, "currency": "EUR"}', "CAP-012"),
+    ('{"order": "A-1", "amount_minor": 1e400, "currency": "EUR"}', "CAP-012"),
+    ('{"order": "A-1", "amount_minor": Infinity, "currency": "EUR"}', "CAP-013"),
+    ('{"order": "A-1", "amount_minor": -0, "currency": "EUR"}', "CAP-014"),
+    ('{"order": "A-1", "amount_minor": 9007199254740992, "currency": "EUR"}', "CAP-015"),
+    ('{"order": "A-1", "amount_minor": "4500", "currency": "EUR"}', "CAP-005"),
+    ('{"order": "A-1", "amount_minor": null, "currency": "EUR"}', "CAP-005"),
+    ('{"order": ["A-1"], "amount_minor": 4500, "currency": "EUR"}', "CAP-005"),
+    ('{"order": "A-1", "amount_minor": 4500, "currency": "EUR", "currency": "USD"}', "CAP-011"),
+    ('{"order": "A-1", "amount_minor": 4500, "\\u0441urrency": "EUR"}', "CAP-019"),
+    ("[]", "CAP-010"), ("null", "CAP-010"), ('"{}"', "CAP-010"),
+])  # fmt: skip
 def test_arguments_that_parsers_disagree_on_are_refused(args: str, code: str) -> None:
     """Each by its own code, as in a run."""
     found = verdict(with_args(args))
     assert (found.id, found.verdict, found.rule) == ("x", "BLOCKED", code)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        '"tool": 7, "args": {}',
-        '"tool": null, "args": {}',
-        '"tool": ["refund.issue"], "args": {}',
-        '"args": {}',
-        '"tool": "refund.issue"',
-        f'{CALL}, "approved": true',
-        f'{CALL}, "Context": {{}}',
-    ],
-)
+@pytest.mark.parametrize("call", [
+    '"tool": 7, "args": {}', '"tool": null, "args": {}', '"tool": ["refund.issue"], "args": {}',
+    '"args": {}', '"tool": "refund.issue"', f'{CALL}, "approved": true', f'{CALL}, "Context": {{}}',
+])  # fmt: skip
 def test_a_line_is_a_call_and_nothing_else(call: str) -> None:
     """A tool by its name, its arguments, and no key that might mean something."""
     found = verdict(f'{{"id": "x", {call}, {CONTEXT}}}'.encode())
     assert (found.id, found.rule) == ("x", "CAP-010")
 
 
-@pytest.mark.parametrize(
-    "around",
-    [
-        "null",
-        "[]",
-        '"slots"',
-        "7",
-        '{"slots": []}',
-        '{"slots": null}',
-        '{"slots": {"paid_minor": null}}',
-        '{"slots": {"paid_minor": [4500]}}',
-        '{"slots": {"paid_minor": {"is": 4500}}}',
-        '{"workspace": 7}',
-        '{"workspace": null}',
-        '{"agent": ["desk"]}',
-        '{"at_ms": "0"}',
-        '{"at_ms": true}',
-        '{"at_ms": null}',
-        '{"ledger": {"workspace/EUR": 1000000}}',
-        '{"approved": ["old-order"]}',
-        '{"Slots": {}}',
-    ],
-)
+@pytest.mark.parametrize("around", [
+    "null", "[]", '"slots"', "7", '{"slots": []}', '{"slots": null}',
+    '{"slots": {"paid_minor": null}}', '{"slots": {"paid_minor": [4500]}}',
+    '{"slots": {"paid_minor": {"is": 4500}}}', '{"workspace": 7}', '{"workspace": null}',
+    '{"agent": ["desk"]}', '{"at_ms": "0"}', '{"at_ms": true}', '{"at_ms": null}',
+    '{"ledger": {"workspace/EUR": 1000000}}', '{"approved": ["old-order"]}', '{"Slots": {}}',
+])  # fmt: skip
 def test_a_context_of_another_shape_is_refused(around: str) -> None:
     """It says what deterministic steps produced; what is not understood may not decide."""
     found = verdict(f'{{"id": "x", {CALL}, "context": {around}}}'.encode())

@@ -1,4 +1,4 @@
-"""Rehearsals: a policy's examples come to what its rules say, and to nothing they do not."""
+"""Policy tests: the examples of a policy, evaluated by its rules."""
 
 from dataclasses import replace
 from itertools import product
@@ -11,7 +11,7 @@ from nanovm_core.core.program import Program
 from nanovm_core.core.proposals import Call
 from nanovm_core.errors import ProgramError, RefusedError
 from nanovm_core.loading import load_policy
-from nanovm_core.policy_tests import Rehearsed, rehearse
+from nanovm_core.policy_tests import ExampleResult, run_examples
 from tests.core.kit.deployment import gate
 from tests.core.kit.refund_desk import DESK, TOOL, args_of, desk_with, slots_of
 
@@ -33,9 +33,9 @@ def rule(name: str, when: str, outcome: str = "deny", more: str = "") -> str:
     )
 
 
-def mine(rules: Program) -> Rehearsed:
+def mine(rules: Program) -> ExampleResult:
     """What came of the example called ``mine``."""
-    return next(each for each in rehearse(rules) if each.name == "mine")
+    return next(each for each in run_examples(rules) if each.name == "mine")
 
 
 def said(rules: Program) -> tuple[str, str]:
@@ -48,7 +48,7 @@ def said(rules: Program) -> tuple[str, str]:
 
 def test_examples_come_in_the_order_of_the_file() -> None:
     """Those of the shipped refund desk, all as expected."""
-    found = list(rehearse(DESK))
+    found = list(run_examples(DESK))
     assert [each.name for each in found] == [each.name for each in DESK.policy.examples]
     assert all(each.good for each in found)
     assert found[0] == ("100.00 is refunded", "allow", "small-or-signed", "allow", True)
@@ -196,7 +196,7 @@ def test_a_tool_that_is_not_granted_is_denied_before_any_rule() -> None:
 def test_an_example_that_gives_what_there_is_not_is_an_error(given: str, text: str) -> None:
     """It would say nothing, and look as if it said something."""
     with pytest.raises(ProgramError) as caught:
-        list(rehearse(desk_with(more=example(given))))
+        list(run_examples(desk_with(more=example(given))))
     assert caught.value.code == "PRG-004"
     assert caught.value.text.startswith("policy refund-desk: example 'mine' ")
     assert text in caught.value.text
@@ -229,7 +229,7 @@ def judged(known: Facts) -> tuple[str, str]:
     return "hold" if allowed.hold else "allow", ", ".join(allowed.rules)
 
 
-def test_a_rehearsal_comes_to_what_the_gate_says() -> None:
+def test_an_example_has_the_outcome_that_the_gate_gives() -> None:
     """In every corner of the desk's rules."""
     corners = product((100, 10_000, 10_001, 40_000, 40_001), (90, 91), (0, 2, 3), (False, True))
     outcomes = set()
