@@ -66,7 +66,7 @@ mutate: tools ## remove every guard once, and see a test fail each time
 .PHONY: sabotage
 sabotage: install ## fire every attack: all are held, and each gets through once its guards are gone
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && export NANOVM_DATA="$$folder" && \
-	$(BIN)/python manage.py sabotage && $(BIN)/python -m mutations.breaches --layers
+	$(BIN)/python manage.py sabotage && $(BIN)/python -m mutations.ablation --layers
 
 lint: tools ## format, style, strict types, import contracts, Django's own checks
 	$(BIN)/ruff format --check

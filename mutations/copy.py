@@ -14,9 +14,9 @@ def main() -> None:
     """Make the copy, attack it, say what came of it."""
     asked = json.loads(sys.stdin.readline())
     django.setup()
-    from mutations.laboratory import attacked  # the product's tables need Django to be ready
+    from mutations.copy_attack import attack_copy  # the product's tables need Django to be ready
 
-    print(json.dumps(attacked(asked)), flush=True)
+    print(json.dumps(attack_copy(asked)), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mutations.patching import LISTS, Mutation, MutationError, load
-from mutations.trials import SECONDS_MAX, Ran, Trial, run, run_all
+from mutations.pytest_runs import SECONDS_MAX, PytestOutcome, PytestRun, run, run_all
 
 STATUS_MAX = 100  # an exit status is one byte, and 256 survivors are not success
 
@@ -17,12 +17,12 @@ class Result(NamedTuple):
 
     mutation: Mutation
     killed: bool
-    ran: Ran
+    ran: PytestOutcome
 
 
 def try_out(mutation: Mutation, *, seconds_max: float = SECONDS_MAX) -> Result:
     """Run a mutation's tests without its guard; it is killed if it dies as its entry says."""
-    ran = run(Trial(mutation.tests, mutation, seconds_max))
+    ran = run(PytestRun(mutation.tests, mutation, seconds_max))
     return Result(mutation, ran.end == mutation.dies, ran)
 
 
@@ -34,16 +34,16 @@ def survey(mutations: Iterable[Mutation]) -> Iterator[Result]:
     """
     chosen = tuple(mutations)
     tests = sorted({test for mutation in chosen for test in mutation.tests})
-    whole = {trial.tests[0]: ran for trial, ran in run_all(Trial((test,)) for test in tests)}
+    whole = {trial.tests[0]: ran for trial, ran in run_all(PytestRun((test,)) for test in tests)}
     sound = []
     for mutation in chosen:
         failing = [test for test in mutation.tests if whole[test].end != "passed"]
         if failing:
             ran = whole[failing[0]]
             text = f"with every guard in place it ends as {ran.end}: {ran.text}"
-            yield Result(mutation, False, Ran("unjudged", failing[0], text))
+            yield Result(mutation, False, PytestOutcome("unjudged", failing[0], text))
         else:
-            sound.append(Trial(mutation.tests, mutation))
+            sound.append(PytestRun(mutation.tests, mutation))
     for trial, ran in run_all(sound):
         if trial.mutation is not None:
             yield Result(trial.mutation, ran.end == trial.mutation.dies, ran)

@@ -7,7 +7,7 @@ from celery.__main__ import main
 
 if __name__ == "__main__":
     django.setup()
-    from mutations.equipment import equip  # the product's tables need Django to be ready
+    from mutations.extra_tool import register  # the product's tables need Django to be ready
 
-    equip()
+    register()
     sys.exit(main())

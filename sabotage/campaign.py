@@ -19,9 +19,9 @@ from pipeline.runtime import api, create_run
 from pipeline.runtime.queue import require_server
 from pipeline.store import workspaces
 from sabotage.fire import fire, look_again
-from sabotage.fire_scenario import show
-from sabotage.gallery import EXHIBITS
-from sabotage.kit.evidence import see
+from sabotage.fire_scenario import fire_scenario
+from sabotage.gallery import SCENARIOS
+from sabotage.kit.evidence import observe
 from sabotage.kit.moments import Moment
 from sabotage.kit.waiting import wait_until
 from sabotage.models import Attack
@@ -54,7 +54,7 @@ class Outcome:
 
 
 @contextmanager
-def laboratory(worker: Callable[[Mapping[str, str]], Worker] = celery_worker) -> Iterator[None]:
+def services(worker: Callable[[Mapping[str, str]], Worker] = celery_worker) -> Iterator[None]:
     """Everything that a campaign needs, for the length of the block; nothing is left behind."""
     with stripe_in_reach(), _queue() as url, worker(_worker_environment(url)):
         yield
@@ -65,8 +65,8 @@ def attack(name: str, params: Mapping[str, str] = MappingProxyType({})) -> Outco
 
     An attack of the gallery sets its own stage, and ends what it began; it alone has ``params``.
     """
-    if name in EXHIBITS:
-        return _outcome(show(workspaces.create(), name, params, name))
+    if name in SCENARIOS:
+        return _outcome(fire_scenario(workspaces.create(), name, params, name))
     return TWICE[name]() if name in TWICE else _mid_run(name)
 
 
@@ -111,7 +111,7 @@ def _while_driven_and_after() -> Outcome:
     """At a run that a worker drives, and once more after its end."""
     run_id = _fresh_run(pace_ms=PACE_MS)
     api.start(run_id, OPERATOR)
-    _wait(lambda: bool(see(run_id).holder), "no worker took the run")
+    _wait(lambda: bool(observe(run_id).holder), "no worker took the run")
     first = fire(run_id, "double_exec", {}, "while-driven")
     _stand(run_id, *life.TERMINAL)
     second = fire(run_id, "double_exec", {}, "after-the-end")

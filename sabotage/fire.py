@@ -7,14 +7,14 @@ from pipeline.clock import now_ms
 from pipeline.entropy import uuid4
 from pipeline.models import Run
 from pipeline.signals import announce
-from sabotage.gallery import EXHIBITS
+from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
-from sabotage.kit.evidence import Seen, find, see, told
+from sabotage.kit.evidence import RunState, as_facts, gather, observe
 from sabotage.kit.injector import Fired, InjectionError, Injector, Target, Value
 from sabotage.kit.waiting import wait_until
 from sabotage.models import Attack
 
-JUDGED_MS_MAX = 10_000  # how long a repeat waits for the verdict of the first
+VERDICT_MS_MAX = 10_000  # how long a repeat waits for the verdict of the first
 LASTING = ("after", "payments", "far_side", "breaches", "length_after", "head_after")
 
 
@@ -41,7 +41,7 @@ def fire(
         run, injector, idempotency_key or str(uuid4()), owner or run.workspace_id
     )
     if not new:
-        wait_until(lambda: _is_judged(attack), JUDGED_MS_MAX)
+        wait_until(lambda: _has_verdict(attack), VERDICT_MS_MAX)
         attack.refresh_from_db()
         return attack
     try:
@@ -52,7 +52,7 @@ def fire(
     announce(attack.run)  # judged and stored: the verdict waits for no comparison
     from sabotage import run_baseline  # with Stripe's SDK: only where something is fired
 
-    attack.control = run_baseline.beside(attack, values, fired.facts)
+    attack.control = run_baseline.run_baseline(attack, values, fired.facts)
     attack.save(update_fields=["control"])
     return attack
 
@@ -64,9 +64,9 @@ def look_again(attack: Attack) -> Attack:
     computed anew.
     """
     run_id = str(attack.run_id)
-    found = find(run_id, see(run_id))
+    found = gather(run_id, observe(run_id))
     breached = dict.fromkeys((*attack.evidence.get("breaches", ()), *found.breaches))
-    fresh = {**told(found), "breaches": list(breached)}  # what got out once stays said
+    fresh = {**as_facts(found), "breaches": list(breached)}  # what got out once stays said
     attack.evidence = {**attack.evidence, **{name: fresh[name] for name in LASTING}}
     own = attack.evidence.get("seen_by_the_attack")
     attack.integrity = "BREACHED" if breached or own else "HELD"
@@ -78,8 +78,8 @@ def look_again(attack: Attack) -> Attack:
 def _injector(name: str) -> Injector:
     if name in INJECTORS:
         return INJECTORS[name]
-    if name in EXHIBITS:
-        return EXHIBITS[name].injector
+    if name in SCENARIOS:
+        return SCENARIOS[name].injector
     raise InjectionError(f"There is no injector {name!r}; there are {', '.join(INJECTORS)}.")
 
 
@@ -100,7 +100,7 @@ def _claimed(run: Run, injector: Injector, key: str, owner: UUID) -> tuple[Attac
 
 def _carried_out(attack: Attack, injector: Injector, values: Mapping[str, Value]) -> Fired:
     run_id = str(attack.run_id)
-    before = see(run_id)
+    before = observe(run_id)
     target = Target(
         run=Run.objects.get(id=run_id),
         actor=f"attacker:{injector.name}",
@@ -108,7 +108,7 @@ def _carried_out(attack: Attack, injector: Injector, values: Mapping[str, Value]
         before=before,
     )
     fired = injector.inject(target)
-    _judge(attack, injector, fired, before)
+    _assess(attack, injector, fired, before)
     attack.params = _params(injector, values, fired)
     attack.proposal_ref = fired.proposal_ref
     attack.created_ms = now_ms()
@@ -116,13 +116,13 @@ def _carried_out(attack: Attack, injector: Injector, values: Mapping[str, Value]
     return fired
 
 
-def _judge(attack: Attack, injector: Injector, fired: Fired, before: Seen) -> None:
-    found = find(str(attack.run_id), before)
-    judgement = injector.judge(found, fired)
+def _assess(attack: Attack, injector: Injector, fired: Fired, before: RunState) -> None:
+    found = gather(str(attack.run_id), before)
+    judgement = injector.assess(found, fired)
     attack.state_before, attack.state_after = before.state, found.after.state
     attack.verdict, attack.rule, attack.where = judgement.verdict, judgement.rule, judgement.where
     attack.integrity = "BREACHED" if found.breaches or judgement.breaches else "HELD"
-    attack.evidence = {**told(found), **fired.facts, **judgement.facts}
+    attack.evidence = {**as_facts(found), **fired.facts, **judgement.facts}
     if judgement.breaches:
         attack.evidence["seen_by_the_attack"] = list(judgement.breaches)
     if judgement.event is not None:
@@ -141,6 +141,6 @@ def _params(injector: Injector, values: Mapping[str, Value], fired: Fired) -> di
     return kept
 
 
-def _is_judged(attack: Attack) -> bool:
+def _has_verdict(attack: Attack) -> bool:
     verdict = Attack.objects.filter(id=attack.id).values_list("verdict", flat=True).first()
     return verdict != ""

@@ -9,8 +9,8 @@ from pipeline.clock import now_ms
 from pipeline.models import Run
 from pipeline.steps.extract import extract
 from pipeline.vault import secret_store
-from sabotage.baseline import bench
-from sabotage.baseline.answers import Given
+from sabotage.baseline import comparison
+from sabotage.baseline.answers import AttackInput
 from sabotage.baseline.loop import Bill
 from sabotage.kit import integrity
 from sabotage.kit.injector import Value
@@ -20,7 +20,7 @@ NOT_LOCAL = "Not run: it needs a Stripe account of its own, which the local coun
 READS_THE_TEXT = ("poisoned_invoice",)  # what is read of these is the document's own words
 
 
-def beside(
+def run_baseline(
     attack: Attack, values: Mapping[str, Value], facts: Mapping[str, object]
 ) -> dict[str, object]:
     """What a naive loop does under the same attack, run now and on an account of its own.
@@ -29,13 +29,15 @@ def beside(
     its records at Stripe, in which there is no person: amounts, and the attack's id.
     """
     if not settings.STRIPE["local"]:
-        return bench.not_run(NOT_LOCAL)
+        return comparison.not_run(NOT_LOCAL)
     if settings.STRIPE["api_base"] is None:
-        return bench.not_run(bench.OUT_OF_REACH)
+        return comparison.not_run(comparison.OUT_OF_REACH)
     run = Run.objects.get(id=attack.run_id)
     known = None if attack.injector in READS_THE_TEXT else _known(run)
-    given = Given(values=values, facts=facts, read=cache(lambda: known or _read(run)), known=known)
-    return bench.under(
+    given = AttackInput(
+        values=values, facts=facts, read=cache(lambda: known or _read(run)), known=known
+    )
+    return comparison.compare(
         attack.injector,
         given,
         api_base=settings.STRIPE["api_base"],
@@ -56,7 +58,7 @@ def _read(run: Run) -> Bill:
     document = run.secrets.filter(slot="document", erased_ms=None).first()
     data = secret_store.read_bytes([document.ref])[document.ref] if document else None
     if data is None:
-        raise bench.NothingToReadError("the document was erased")
+        raise comparison.NothingToReadError("the document was erased")
     found = extract(data)
     fields = found.fields
     return Bill(currency=fields.currency, amount_minor=fields.amount_minor, notes=found.notes)

@@ -1,4 +1,4 @@
-"""Celery's tasks of the laboratory."""
+"""Celery tasks: attacks on copies, and planned attacks."""
 
 import logging
 import threading

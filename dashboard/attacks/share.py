@@ -13,7 +13,7 @@ from dashboard.verdicts import cards
 from dashboard.web.downloads import attached
 from dashboard.web.pages import own_run, page
 from pipeline.queries.runs import RunHead
-from sabotage.gallery import EXHIBITS
+from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
 
 PLAIN = "text/plain; charset=utf-8"
@@ -47,7 +47,7 @@ def vary(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     """Lead to the form that fired this attack, filled in with what it was fired with."""
     run = own_run(request, code)
     row = _attack(run, attack_id)
-    if row.injector in EXHIBITS:
+    if row.injector in SCENARIOS:
         return HttpResponseRedirect(f"/attack/gallery/#{row.injector}")
     if Entry.objects.filter(attack_id=attack_id).exists():
         return HttpResponseRedirect(f"/attack/?run={run.code}&vary={attack_id}#arena-box")

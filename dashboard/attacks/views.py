@@ -18,7 +18,7 @@ from dashboard.web.pages import is_live, own_run, page, see_other
 from pipeline.clock import now_ms
 from pipeline.models import Workspace
 from pipeline.queries.runs import RunHead
-from sabotage.gallery import EXHIBITS
+from sabotage.gallery import SCENARIOS
 
 LOOK_AGAIN_S = 2
 
@@ -46,7 +46,7 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     shot = cards.find(run, attack_id)
     if shot is None:
         raise Http404("there is no such attack on this run")
-    if shot.injector in EXHIBITS:  # a shot of the gallery has one page, there
+    if shot.injector in SCENARIOS:  # a shot of the gallery has one page, there
         return redirect("gallery_shot", shot.injector, attack_id)
     beside = ablation.beside(attack_id)
     context = {

@@ -13,14 +13,14 @@ from dashboard.verdicts.ablation import Beside
 from dashboard.verdicts.verdict_card import rule_of
 from pipeline.models import Workspace
 from pipeline.steps.reasons import Rule
-from sabotage.fire_scenario import show
-from sabotage.gallery import EXHIBITS
-from sabotage.gallery.scenario import Exhibit
+from sabotage.fire_scenario import fire_scenario
+from sabotage.gallery import SCENARIOS
+from sabotage.gallery.scenario import Scenario
 from sabotage.kit.injector import InjectionError
 from sabotage.models import Attack
 
 __all__ = [
-    "EXHIBITS",
+    "SCENARIOS",
     "InjectionError",
     "Piece",
     "Shown",
@@ -88,7 +88,7 @@ class Shown:
 
     @property
     def wants(self) -> str:
-        return EXHIBITS[self.name].injector.wants
+        return SCENARIOS[self.name].injector.wants
 
     @property
     def found(self) -> Mapping[str, Any]:
@@ -129,7 +129,7 @@ class Shown:
 class Piece:
     """One exhibit on the page."""
 
-    exhibit: Exhibit
+    exhibit: Scenario
     fired: int
     last: Shown | None
 
@@ -147,7 +147,7 @@ def pieces(workspace: UUID | None) -> tuple[Piece, ...]:
             fired=counts.get(name, 0),
             last=_last(workspace, name) if name in counts else None,
         )
-        for name, exhibit in EXHIBITS.items()
+        for name, exhibit in SCENARIOS.items()
     )
 
 
@@ -157,7 +157,7 @@ def show_to(owner: Workspace, name: str, params: Mapping[str, str], key: str) ->
     Raises:
         InjectionError: the attack cannot be made so.
     """
-    show(owner, name, params, key)
+    fire_scenario(owner, name, params, key)
 
 
 def find(workspace: UUID | None, name: str, attack_id: UUID) -> Attack | None:
@@ -175,7 +175,7 @@ def _judged(workspace: UUID | None) -> "QuerySet[Attack]":
     if workspace is None:
         return Attack.objects.none()
     mine = Q(workspace=workspace) | Q(workspace__successor=workspace)
-    return Attack.objects.filter(mine, injector__in=EXHIBITS).exclude(verdict="")
+    return Attack.objects.filter(mine, injector__in=SCENARIOS).exclude(verdict="")
 
 
 def _last(workspace: UUID | None, name: str) -> Shown | None:

@@ -40,7 +40,7 @@ def latest(request: HttpRequest) -> HttpResponse:
 @require_POST
 def fire(request: HttpRequest, name: str) -> HttpResponse:
     """Fire one exhibit once for this form's key, and show its card."""
-    exhibit = shots.EXHIBITS.get(name)
+    exhibit = shots.SCENARIOS.get(name)
     if exhibit is None:
         raise Http404("there is no such attack in the gallery")
     params = {

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from dashboard.templatetags.show import money
 from sabotage.ablation import copies
+from sabotage.ablation.copy_process import SECONDS_MAX, CopyError
 from sabotage.ablation.guards import why_none
-from sabotage.ablation.unguarded import SECONDS_MAX, CopyError
-from sabotage.gallery import EXHIBITS
+from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
 
 __all__ = ["SECONDS_MAX", "Beside", "CopyError", "ask", "beside", "beside_of", "paid"]
@@ -69,7 +69,7 @@ def beside_of(row: Attack) -> Beside | None:
 
 def _end(injector: str, evidence: Mapping[str, Any]) -> str:
     """How the copy's run ended, where there was one that was attacked."""
-    exhibit = EXHIBITS.get(injector)
+    exhibit = SCENARIOS.get(injector)
     return "" if exhibit and exhibit.alone else str(evidence.get("after", ""))
 
 

@@ -11,8 +11,8 @@ from kombu.exceptions import OperationalError
 from pipeline.clock import now_ms
 from pipeline.signals import announce
 from pipeline.vault import secret_store
+from sabotage.ablation.copy_process import SECONDS_MAX, CopyError, run_copy
 from sabotage.ablation.guards import Claim, claim_of
-from sabotage.ablation.unguarded import SECONDS_MAX, CopyError, run_copy
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import Value
 from sabotage.models import Attack

@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from sabotage.gallery import EXHIBITS
+from sabotage.gallery import SCENARIOS
 from sabotage.kit.injector import Value
 from sabotage.kit.moments import MOMENTS
 
@@ -115,8 +115,9 @@ def _claim(row: Mapping[str, object]) -> Claim:
     faults = {
         "names no guards": not claim.without,
         f"its moment is none of {', '.join(MOMENTS)}": claim.moment not in MOMENTS
-        and claim.injector not in EXHIBITS,
-        "an attack of the gallery has no moment": claim.moment != "" and claim.injector in EXHIBITS,
+        and claim.injector not in SCENARIOS,
+        "an attack of the gallery has no moment": claim.moment != ""
+        and claim.injector in SCENARIOS,
         f"far_side_ms goes up to {FAR_SIDE_MS_MAX}": not 0 <= slow <= FAR_SIDE_MS_MAX,
     }
     for fault, wrong in faults.items():

@@ -1,11 +1,11 @@
 """Nine more attacks, each with the runs that it is fired at."""
 
-from sabotage.gallery.scenario import Exhibit
+from sabotage.gallery.scenario import Scenario
 from sabotage.kit.registry import Registry
 
-EXHIBITS: Registry[Exhibit] = Registry(
+SCENARIOS: Registry[Scenario] = Registry(
     __name__,
-    "EXHIBIT",
+    "SCENARIO",
     (
         "split_limit",
         "forged_warrant",

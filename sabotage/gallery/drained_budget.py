@@ -7,11 +7,11 @@ from nanovm_core.core import lifecycle as life
 from pipeline.models import AdapterCall, Budget, Run, Workspace
 from pipeline.store import programs
 from sabotage.gallery import fixture, invoices
-from sabotage.gallery.reading import Ended, ended, first_stop, got_out, together
-from sabotage.gallery.scenario import Exhibit
+from sabotage.gallery.outcomes import RunOutcome, breaches_of, combined, first_stop, outcome_of
+from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import where
-from sabotage.kit.evidence import Found
-from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target, Value
+from sabotage.kit.evidence import Evidence
+from sabotage.kit.injector import Assessment, Fired, Injector, Param, Target, Value
 
 NAME = "drained_budget"
 AMOUNT_MINOR = 100_000
@@ -78,34 +78,34 @@ def inject(target: Target) -> Fired:
     )
 
 
-def judge(found: Found, fired: Fired) -> Judgement:
+def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED where a run was stopped by the empty account, and no more was used than it held."""
     unit, listed = str(fired.facts["unit"]), fired.facts["other_runs"]
     ids = listed if isinstance(listed, list) else []
-    runs = [ended(found.run), *(ended(Run.objects.get(id=each)) for each in ids)]
+    runs = [outcome_of(found.run), *(outcome_of(Run.objects.get(id=each)) for each in ids)]
     account, stopped = _account(found.run, unit, runs), first_stop(runs)
     rule = stopped.rule if stopped else ""
     over = (f"{account.used} {unit} were used of an account that held {account.limit}.",)
-    return Judgement(
+    return Assessment(
         verdict="BLOCKED" if stopped and account.used <= account.limit else "ACCEPTED",
         rule=rule,
         where=where(rule),
         facts={
             "account": account._asdict(),
-            **together(runs),
-            "runs_ended": [each.told() for each in runs],
+            **combined(runs),
+            "runs_ended": [each.as_facts() for each in runs],
         },
-        breaches=(*got_out(runs[1:]), *(over if account.used > account.limit else ())),
+        breaches=(*breaches_of(runs[1:]), *(over if account.used > account.limit else ())),
     )
 
 
-def _account(run: Run, unit: str, runs: list[Ended]) -> Account:
+def _account(run: Run, unit: str, runs: list[RunOutcome]) -> Account:
     name = f"workspace/{CURRENCY if unit == 'money' else unit}"
     row = Budget.objects.get(workspace_id=run.workspace_id, account=name)
     return Account(MAX[unit], row.reserved + row.spent, _used(unit, runs))
 
 
-def _used(unit: str, runs: list[Ended]) -> int:
+def _used(unit: str, runs: list[RunOutcome]) -> int:
     """What was used, by records that no account is read for."""
     if unit == "money":
         return sum(each.paid_minor for each in runs)
@@ -122,7 +122,7 @@ def _run(workspace: Workspace, unit: str) -> Run:
     return fixture.fresh(workspace, document, policy=POLICY.format(budgets=budgets))
 
 
-EXHIBIT = Exhibit(
+SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
         claim="What was given is all there is: stopping, resuming and asking anew refill nothing.",
@@ -138,8 +138,8 @@ EXHIBIT = Exhibit(
             ),
         ),
         inject=inject,
-        judge=judge,
+        assess=assess,
     ),
-    stage=first,
+    make_run=first,
     why_alone="An account that only these runs draw on.",
 )

@@ -11,11 +11,11 @@ from pipeline.clock import now_ms
 from pipeline.entropy import random_bytes
 from pipeline.models import Run, Workspace
 from pipeline.steps.work import Work
-from sabotage.gallery import fixture, invoices, rogue
-from sabotage.gallery.scenario import Exhibit
-from sabotage.kit import judging
-from sabotage.kit.evidence import Found
-from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target, Value
+from sabotage.gallery import fixture, hostile_worker, invoices
+from sabotage.gallery.scenario import Scenario
+from sabotage.kit import assessment
+from sabotage.kit.evidence import Evidence
+from sabotage.kit.injector import Assessment, Fired, Injector, Param, Target, Value
 
 NAME = "forged_warrant"
 FORGED_MINOR = 5_000_000
@@ -25,20 +25,20 @@ AGAIN = "the genuine one, shown again at the end"
 
 def first(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
     """An ordinary run, stepped."""
-    return rogue.paced(fixture.fresh(workspace, invoices.plain(), stepping=True))
+    return hostile_worker.paced(fixture.fresh(workspace, invoices.plain(), stepping=True))
 
 
 def inject(target: Target) -> Fired:
     """Show the adapter a warrant, then leave the run to honest workers."""
     how = str(target.values["how"])
-    work = rogue.in_hand(target.run)
+    work = hostile_worker.take_charge(target.run)
     if how == AGAIN:
-        rogue.let_go(target.run)
-        tried = rogue.tried(replace(work, begun_before=True))
-        rogue.answer(target, tried)
+        hostile_worker.finish(target.run)
+        tried = hostile_worker.call_adapter(replace(work, begun_before=True))
+        hostile_worker.submit_answer(target, tried)
     else:
-        tried = rogue.tried(FORGERIES[how](work))
-        rogue.let_go(target.run)
+        tried = hostile_worker.call_adapter(FORGERIES[how](work))
+        hostile_worker.finish(target.run)
     return Fired(
         facts={
             "how": how,
@@ -49,12 +49,14 @@ def inject(target: Target) -> Fired:
     )
 
 
-def judge(found: Found, fired: Fired) -> Judgement:
+def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED by the adapter; IGNORED where the same call again was the same payment."""
     rule, at = str(fired.facts["refused_by"]), str(fired.facts["decided_in"])
     if fired.facts["how"] == AGAIN and not rule:
-        return judging.answer(found, fired, events={"EffectDone"}, actor=f"attacker:{NAME}")
-    return Judgement(verdict="BLOCKED" if rule else "ACCEPTED", rule=rule, where=at)
+        return assessment.assess_events(
+            found, fired, events={"EffectDone"}, actor=f"attacker:{NAME}"
+        )
+    return Assessment(verdict="BLOCKED" if rule else "ACCEPTED", rule=rule, where=at)
 
 
 def _own_key(work: Work) -> Work:
@@ -88,7 +90,7 @@ FORGERIES: Mapping[str, Callable[[Work], Work]] = {
     "the genuine one, its amount overwritten": _edited,
 }
 
-EXHIBIT = Exhibit(
+SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
         claim="A granted tool is used under a warrant that was signed for exactly this call.",
@@ -104,7 +106,7 @@ EXHIBIT = Exhibit(
             ),
         ),
         inject=inject,
-        judge=judge,
+        assess=assess,
     ),
-    stage=first,
+    make_run=first,
 )

@@ -22,20 +22,20 @@ from django.conf import settings
 
 import samples
 from pipeline.models import Run, Workspace
-from sabotage.gallery import fixture, invoices, reading
-from sabotage.gallery.scenario import Exhibit
+from sabotage.gallery import fixture, invoices, outcomes
+from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import ROOT, named_in
-from sabotage.kit.evidence import Found, fields_of
+from sabotage.kit.evidence import Evidence, fields_of
 from sabotage.kit.injector import (
+    Assessment,
     Fired,
     InjectionError,
     Injector,
-    Judgement,
     Param,
     Target,
     Value,
 )
-from sabotage.kit.stripe_view import listed
+from sabotage.kit.stripe_view import payments_of
 
 NAME = "restored_snapshot"
 COMMAND: tuple[str, ...] = (sys.executable, "manage.py")
@@ -58,7 +58,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class DataFolder:
     """A throw-away data folder, and the commands that are run on it."""
 
     folder: Path
@@ -121,7 +121,7 @@ def bystander(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
 def inject(target: Target) -> Fired:
     """Pay and sign, copy, go on and sign; put the copy back, and ask for a signature once more."""
     with tempfile.TemporaryDirectory(prefix="nanovm-restored-") as folder:
-        house = House(Path(folder))
+        house = DataFolder(Path(folder))
         paid = json.loads(house.done("run_invoice", str(samples.path("plain")), "--json").said)
         house.done("export_bundle", "--log", "-o", str(house.folder / "first.zip"))
         house.copy("old.copy")
@@ -142,19 +142,19 @@ def inject(target: Target) -> Fired:
             "fsck_exit_status": audit.status,
             "fsck_found": _codes(audit),
             **calls,
-            "paid": reading.paid(
-                str(paid["code"]), listed(str(paid["run"]), target.run.created_ms)
+            "paid": outcomes.paid(
+                str(paid["code"]), payments_of(str(paid["run"]), target.run.created_ms)
             ),
         }
     )
 
 
-def judge(_found: Found, fired: Fired) -> Judgement:
+def assess(_found: Evidence, fired: Fired) -> Assessment:
     """DETECTED where the signer refused to go on from the old copy."""
     rule = str(fired.facts["refused_by"])
     text = "The signer signed a log from which an envelope is gone that it had signed before."
     signed = bool(fired.facts["signed_after_the_restore"])
-    return Judgement(
+    return Assessment(
         verdict="ACCEPTED" if signed or not rule else "DETECTED",
         rule="" if signed else rule,
         where="" if signed or not rule else named_in(SIGNER, DECIDES, MARK),
@@ -162,15 +162,15 @@ def judge(_found: Found, fired: Fired) -> Judgement:
     )
 
 
-def _revoked(house: House, _run: str) -> None:
+def _revoked(house: DataFolder, _run: str) -> None:
     house.done("revoke", "stripe.create_payment_intent")
 
 
-def _erased(house: House, run: str) -> None:
+def _erased(house: DataFolder, run: str) -> None:
     house.done("erase", "--run", run, "--reason", "art17-1-a")
 
 
-GONE_ON: Mapping[str, Callable[[House, str], None]] = {
+GONE_ON: Mapping[str, Callable[[DataFolder, str], None]] = {
     "the revocation of a grant": _revoked,
     "an erasure": _erased,
 }
@@ -195,7 +195,7 @@ def _codes(audit: Answer) -> list[str]:
     return sorted({str(each["code"]) for each in damage})
 
 
-EXHIBIT = Exhibit(
+SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
         claim="A log that went back is not signed again: the signer remembers what it signed.",
@@ -211,8 +211,8 @@ EXHIBIT = Exhibit(
             ),
         ),
         inject=inject,
-        judge=judge,
+        assess=assess,
     ),
-    stage=bystander,
+    make_run=bystander,
     why_alone="A data folder of its own, thrown away after the shot.",
 )

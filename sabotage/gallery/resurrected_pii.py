@@ -11,11 +11,11 @@ from pipeline.runtime import api
 from pipeline.vault import secret_store
 from sabotage.doors import tamper_db
 from sabotage.gallery import fixture, invoices
-from sabotage.gallery.scenario import Exhibit
+from sabotage.gallery.scenario import Scenario
+from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import place
-from sabotage.kit.evidence import Found
-from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target, Value
-from sabotage.kit.judging import answer
+from sabotage.kit.evidence import Evidence
+from sabotage.kit.injector import Assessment, Fired, Injector, Param, Target, Value
 
 NAME = "resurrected_pii"
 ACTOR = f"attacker:{NAME}"
@@ -59,17 +59,17 @@ def inject(target: Target) -> Fired:
     )
 
 
-def judge(found: Found, fired: Fired) -> Judgement:
+def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED where ciphertext is back and opens for nobody, IGNORED where words were not kept."""
     again = int(str(fired.facts["readable_again"])) + int(str(fired.facts["new_secrets"]))
     text = f"{again} erased values can be read again."
     if again:
-        return Judgement(verdict="ACCEPTED", rule="", where="", breaches=(text,))
+        return Assessment(verdict="ACCEPTED", rule="", where="", breaches=(text,))
     if fired.facts["answered_as"]:
-        return answer(found, fired, events={str(fired.facts["answered_as"])}, actor=ACTOR)
+        return assess_events(found, fired, events={str(fired.facts["answered_as"])}, actor=ACTOR)
     done = next((each.number for each in found.sealed if each.kind == "erasure_done"), None)
     at = place(secret_store.openings, NO_KEY)
-    return Judgement(verdict="BLOCKED", rule=NO_KEY, where=at, event=done)
+    return Assessment(verdict="BLOCKED", rule=NO_KEY, where=at, event=done)
 
 
 def _put_rows_back(target: Target, copied: Copied) -> str:
@@ -139,7 +139,7 @@ def _put_back(target: Target, copied: Copied) -> int:
     return Secret.objects.filter(run=target.run, ref__in=refs, erased_ms=None).count()
 
 
-EXHIBIT = Exhibit(
+SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
         claim="What was erased stays erased, though an old copy of the database comes back.",
@@ -155,7 +155,7 @@ EXHIBIT = Exhibit(
             ),
         ),
         inject=inject,
-        judge=judge,
+        assess=assess,
     ),
-    stage=first,
+    make_run=first,
 )

@@ -8,7 +8,7 @@ from sabotage.kit.injector import Injector, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exhibit:
+class Scenario:
     """An attack with its own stage.
 
     ``stage`` makes the run that it is fired at: fresh, with nothing begun. ``alone``: it needs
@@ -17,7 +17,7 @@ class Exhibit:
     """
 
     injector: Injector
-    stage: Callable[[Workspace, Mapping[str, Value]], Run]
+    make_run: Callable[[Workspace, Mapping[str, Value]], Run]
     why_alone: str = ""
 
     @property

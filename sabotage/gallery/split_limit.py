@@ -4,15 +4,15 @@ from collections.abc import Mapping
 
 from pipeline.models import Run, Workspace
 from sabotage.gallery import fixture, invoices
-from sabotage.gallery.reading import ended, first_stop, got_out, together
-from sabotage.gallery.scenario import Exhibit
+from sabotage.gallery.outcomes import breaches_of, combined, first_stop, outcome_of
+from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import where
-from sabotage.kit.evidence import Found
+from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import (
+    Assessment,
     Fired,
     InjectionError,
     Injector,
-    Judgement,
     Param,
     Target,
     Value,
@@ -64,26 +64,26 @@ def inject(target: Target) -> Fired:
     )
 
 
-def judge(found: Found, fired: Fired) -> Judgement:
+def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED where some agent was stopped by the account and all together kept to it."""
     listed = fired.facts["other_runs"]
     ids = listed if isinstance(listed, list) else []
-    runs = [ended(found.run), *(ended(Run.objects.get(id=each)) for each in ids)]
+    runs = [outcome_of(found.run), *(outcome_of(Run.objects.get(id=each)) for each in ids)]
     total = sum(each.paid_minor for each in runs)
     over = (f"The far side holds {total} minor {CURRENCY} under a cap of {CAP_MINOR}.",)
     stopped = first_stop(runs)
     rule = stopped.rule if stopped else ""
-    return Judgement(
+    return Assessment(
         verdict="BLOCKED" if stopped and total <= CAP_MINOR else "ACCEPTED",
         rule=rule,
         where=where(rule),
         event=next((each.number for each in found.sealed if each.rule == rule != ""), None),
         facts={
             "paid_minor_together": total,
-            **together(runs),
-            "agents_ended": [each.told() for each in runs],
+            **combined(runs),
+            "agents_ended": [each.as_facts() for each in runs],
         },
-        breaches=(*got_out(runs[1:]), *(over if total > CAP_MINOR else ())),
+        breaches=(*breaches_of(runs[1:]), *(over if total > CAP_MINOR else ())),
     )
 
 
@@ -92,7 +92,7 @@ def _agent(workspace: Workspace, amount_minor: int, number: int) -> Run:
     return fixture.fresh(workspace, document, policy=POLICY, agent=f"payer-{number}")
 
 
-EXHIBIT = Exhibit(
+SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
         claim="A limit holds for all agents together, however they share the asking.",
@@ -110,8 +110,8 @@ EXHIBIT = Exhibit(
             ),
         ),
         inject=inject,
-        judge=judge,
+        assess=assess,
     ),
-    stage=first,
+    make_run=first,
     why_alone="An account that only these agents draw on.",
 )

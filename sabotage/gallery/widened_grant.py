@@ -19,10 +19,10 @@ from pipeline.runtime import warrants
 from pipeline.steps.charge import gateway
 from pipeline.store import programs
 from sabotage.gallery import fixture, invoices
-from sabotage.gallery.scenario import Exhibit
+from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import decided_in
-from sabotage.kit.evidence import Found
-from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target, Value
+from sabotage.kit.evidence import Evidence
+from sabotage.kit.injector import Assessment, Fired, Injector, Param, Target, Value
 
 NAME = "widened_grant"
 TOOL = "stripe.create_payment_intent"
@@ -67,10 +67,10 @@ def inject(target: Target) -> Fired:
     return Fired(facts={**facts, "refused_by": "", "decided_in": ""})
 
 
-def judge(_found: Found, fired: Fired) -> Judgement:
+def assess(_found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED where the chain was refused before anybody acted on it."""
     rule = str(fired.facts["refused_by"])
-    return Judgement(
+    return Assessment(
         verdict="BLOCKED" if rule else "ACCEPTED", rule=rule, where=str(fired.facts["decided_in"])
     )
 
@@ -147,7 +147,7 @@ WIDER: Mapping[str, Grant] = {
     LONGER: Grant(tool=TOOL, where={"amount_minor": Constraint(min=1, max=WANTED_MINOR)}),
 }
 
-EXHIBIT = Exhibit(
+SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
         claim="Authority can be handed on narrower, and never wider, whoever signs the next block.",
@@ -163,7 +163,7 @@ EXHIBIT = Exhibit(
             ),
         ),
         inject=inject,
-        judge=judge,
+        assess=assess,
     ),
-    stage=bystander,
+    make_run=bystander,
 )

@@ -8,10 +8,16 @@ from pipeline.runtime import api
 from pipeline.store import records
 from sabotage.doors import tamper_db, tamper_transit
 from sabotage.doors.redeliver import delivering
+from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import where
-from sabotage.kit.evidence import Found, Sealed, is_driven, sealed_since, see
-from sabotage.kit.injector import Fired, InjectionError, Injector, Judgement, Param, Target
-from sabotage.kit.judging import answer
+from sabotage.kit.evidence import (
+    Evidence,
+    SealedEnvelope,
+    is_driven,
+    observe,
+    sealed_since,
+)
+from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target
 from sabotage.kit.waiting import wait_until
 
 NAME = "corrupt_hash"
@@ -29,23 +35,25 @@ def inject(target: Target) -> Fired:
     return WAYS[str(target.values["what"])](target)
 
 
-def judge(found: Found, fired: Fired) -> Judgement:
+def assess(found: Evidence, fired: Fired) -> Assessment:
     """DETECTED where the damage was named, BLOCKED where a bad hash was refused."""
     what = str(fired.facts["what"])
     if what == QUEUE:
         queued = fired.facts["door"] == "queue"
-        return answer(found, fired, events={"DeliveryReceived"}, actor="queue", queued=queued)
+        return assess_events(
+            found, fired, events={"DeliveryReceived"}, actor="queue", queued=queued
+        )
     if "found_by" in fired.facts:
         verdict, rule = str(fired.facts["verdict"]), str(fired.facts["rule"])
         acted = verdict == "ACCEPTED" and what == WARRANT
         out = (UNSIGNED,) if acted else ()
-        return Judgement(
+        return Assessment(
             verdict=verdict, rule=rule, where=str(fired.facts["found_by"]), breaches=out
         )
-    return _judged_stored(found, fired)
+    return _assess_stored(found, fired)
 
 
-def _judged_stored(found: Found, fired: Fired) -> Judgement:
+def _assess_stored(found: Evidence, fired: Fired) -> Assessment:
     """DETECTED where the runtime sealed what it found, ACCEPTED where nothing was noticed."""
     others = Run.objects.filter(workspace_id=found.run.workspace_id).exclude(id=found.run.id)
     facts: dict[str, object] = {
@@ -56,9 +64,9 @@ def _judged_stored(found: Found, fired: Fired) -> Judgement:
     }
     damage = next((each for each in found.sealed if _names(each, fired)), None)
     if damage is None:
-        return Judgement(verdict="ACCEPTED", rule="", where="", facts=facts)
+        return Assessment(verdict="ACCEPTED", rule="", where="", facts=facts)
     facts |= {"position": damage.at, "expected": damage.expected, "found": damage.found}
-    return Judgement(
+    return Assessment(
         verdict="DETECTED",
         rule=damage.rule,
         where=where(damage.rule),
@@ -67,7 +75,7 @@ def _judged_stored(found: Found, fired: Fired) -> Judgement:
     )
 
 
-def _names(sealed: Sealed, fired: Fired) -> bool:
+def _names(sealed: SealedEnvelope, fired: Fired) -> bool:
     """Whether an envelope seals this damage, and not an older one."""
     hit = fired.facts["what"] == "snapshot" or sealed.at == fired.facts["hit"]
     return sealed.kind == "integrity" and hit
@@ -193,7 +201,7 @@ def _warrant(target: Target) -> Fired:
 
 def _delivered(target: Target) -> bool:
     sealed = sealed_since(target.run, target.before.length)
-    counted = see(target.run_id).absorbed.get("DeliveryReceived", 0)
+    counted = observe(target.run_id).absorbed.get("DeliveryReceived", 0)
     before = target.before.absorbed.get("DeliveryReceived", 0)
     return counted > before or any(each.event == "DeliveryReceived" for each in sealed)
 
@@ -258,5 +266,5 @@ INJECTOR = Injector(
         Param(name="byte", label="Byte (0: a digit of its time)", kind="int", default=ANY),
     ),
     inject=inject,
-    judge=judge,
+    assess=assess,
 )

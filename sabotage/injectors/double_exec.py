@@ -9,8 +9,8 @@ from pipeline.models import AdapterCall, Run
 from pipeline.runtime import api
 from sabotage.doors.redeliver import delivering
 from sabotage.kit.code_locations import where
-from sabotage.kit.evidence import Found, Seen, sealed_since, see
-from sabotage.kit.injector import Fired, InjectionError, Injector, Judgement, Param, Target
+from sabotage.kit.evidence import Evidence, RunState, observe, sealed_since
+from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target
 from sabotage.kit.waiting import wait_until
 
 NAME = "double_exec"
@@ -47,7 +47,7 @@ def inject(target: Target) -> Fired:
     )
 
 
-def judge(found: Found, fired: Fired) -> Judgement:
+def assess(found: Evidence, fired: Fired) -> Assessment:
     """IGNORED by the lease, by absorption or for want of anything owed; else it got through."""
     damage = next((each for each in found.sealed if each.kind == "integrity"), None)
     repeated = _repeated(found)
@@ -55,17 +55,17 @@ def judge(found: Found, fired: Fired) -> Judgement:
         "envelopes_grown": found.after.length - found.before.length,
         "effects_done_twice": repeated,
     }
-    through = repeated or fired.facts["commands_taken"] or len(found.far.succeeded) > 1
+    through = repeated or fired.facts["commands_taken"] or len(found.stripe.succeeded) > 1
     if through:
-        return Judgement(verdict="ACCEPTED", rule="", where="", facts=facts)
+        return Assessment(verdict="ACCEPTED", rule="", where="", facts=facts)
     if damage is not None:
         rule = damage.rule
-        return Judgement(
+        return Assessment(
             verdict="DETECTED", rule=rule, where=where(rule), event=damage.number, facts=facts
         )
     rule = _rule(fired, found.after)
     late = next((e for e in found.sealed if e.event == DELIVERY and e.kind in ANSWERED), None)
-    return Judgement(
+    return Assessment(
         verdict="IGNORED",
         rule=rule,
         where=where(rule),
@@ -97,9 +97,9 @@ def _settled(target: Target, times: int) -> bool:
     return missing <= 0 or (missing == 1 and free and _calls_grew(target))
 
 
-def _answered(run: Run, before: Seen) -> dict[str, int]:
+def _answered(run: Run, before: RunState) -> dict[str, int]:
     """How the deliveries since were answered: by the lease, late, or with nothing owed."""
-    after = see(str(run.id))
+    after = observe(str(run.id))
     sealed = [each for each in sealed_since(run, before.length) if each.event == DELIVERY]
     counted = after.absorbed.get(DELIVERY, 0) - before.absorbed.get(DELIVERY, 0)
     received = counted + sum(each.kind in ANSWERED for each in sealed)
@@ -115,7 +115,7 @@ def _calls_grew(target: Target) -> bool:
     return AdapterCall.objects.filter(run=target.run).count() > len(target.before.calls)
 
 
-def _repeated(found: Found) -> int:
+def _repeated(found: Evidence) -> int:
     """Effects that were acted on twice since; a try that found the outside silent is no act."""
     rows = AdapterCall.objects.filter(run=found.run).exclude(
         outcome__in=("TransientError", "NotSentError")
@@ -135,7 +135,7 @@ def _taken(decision: Decision) -> bool:
     return (state["from"], state["event"]) not in life.TABLE
 
 
-def _rule(fired: Fired, after: Seen) -> str:
+def _rule(fired: Fired, after: RunState) -> str:
     if fired.facts["absorbed_by_lease"]:
         return "FSM-008"
     return "FSM-003" if after.ended else "FSM-011"
@@ -150,5 +150,5 @@ INJECTOR = Injector(
         Param(name="redeliveries", label="Redeliveries", kind="int", default=50, low=1, high=500),
     ),
     inject=inject,
-    judge=judge,
+    assess=assess,
 )

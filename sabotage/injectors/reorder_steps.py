@@ -14,10 +14,10 @@ from pipeline.models import Run
 from pipeline.runtime import api
 from sabotage.doors import tamper_db
 from sabotage.doors.redeliver import delivering
+from sabotage.kit.assessment import assess_events
 from sabotage.kit.derived_keys import key_of
-from sabotage.kit.evidence import Found, is_driven, sealed_since, see
-from sabotage.kit.injector import Fired, InjectionError, Injector, Judgement, Param, Target
-from sabotage.kit.judging import answer
+from sabotage.kit.evidence import Evidence, is_driven, observe, sealed_since
+from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target
 from sabotage.kit.waiting import wait_until
 
 NAME = "reorder_steps"
@@ -64,11 +64,11 @@ def inject(target: Target) -> Fired:
     return Fired(decisions=fired.decisions, facts={**facts, **fired.facts})
 
 
-def judge(found: Found, fired: Fired) -> Judgement:
+def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED by the program's hash, IGNORED after the end."""
     event, actor = ANSWERS[str(fired.facts["how"])]
     queued = fired.facts.get("door") == "queue"
-    judged = answer(found, fired, events={event}, actor=actor, queued=queued)
+    judged = assess_events(found, fired, events={event}, actor=actor, queued=queued)
     current = digest(b"nanovm/program/v1\0", bytes(found.run.program_source))
     facts = {"goes_on_under_its_own": current == fired.facts["expected"]}
     return replace(judged, facts=facts)
@@ -156,7 +156,7 @@ def _reversed(target: Target, _source: bytes, _found: str) -> Fired:
 def _answered(target: Target, event: str) -> bool:
     run = Run.objects.get(id=target.run.id)
     sealed = any(each.event == event for each in sealed_since(run, target.before.length))
-    before, after = target.before.absorbed, see(target.run_id).absorbed
+    before, after = target.before.absorbed, observe(target.run_id).absorbed
     return sealed or after.get(event, 0) > before.get(event, 0)
 
 
@@ -189,5 +189,5 @@ INJECTOR = Injector(
         ),
     ),
     inject=inject,
-    judge=judge,
+    assess=assess,
 )

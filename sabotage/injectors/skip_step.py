@@ -15,11 +15,11 @@ from pipeline.runtime import api
 from pipeline.vault import secret_store
 from sabotage.doors import tamper_db
 from sabotage.doors.redeliver import delivering
+from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import place
 from sabotage.kit.derived_keys import key_of, tool_of
-from sabotage.kit.evidence import Found, sealed_since, see
-from sabotage.kit.injector import Fired, Injector, Judgement, Param, Target
-from sabotage.kit.judging import answer
+from sabotage.kit.evidence import Evidence, observe, sealed_since
+from sabotage.kit.injector import Assessment, Fired, Injector, Param, Target
 from sabotage.kit.waiting import wait_until
 
 NAME = "skip_step"
@@ -34,15 +34,15 @@ def inject(target: Target) -> Fired:
     return WAYS[str(target.values["skip"])](target)
 
 
-def judge(found: Found, fired: Fired) -> Judgement:
+def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED: nothing is owed under that key, or no intent was sealed for it."""
     if "forged_key" not in fired.facts:
-        return answer(found, fired, events={"EffectDone"}, actor=ACTOR)
+        return assess_events(found, fired, events={"EffectDone"}, actor=ACTOR)
     acted = any(call.key == fired.facts["forged_key"] for call in found.calls_since)
     queued = fired.facts["door"] == "queue"
-    judged = answer(found, fired, events={FORGED}, actor="runtime", queued=queued)
+    judged = assess_events(found, fired, events={FORGED}, actor="runtime", queued=queued)
     if acted and found.breaches:
-        return Judgement(verdict="ACCEPTED", rule="", where="", event=judged.event)
+        return Assessment(verdict="ACCEPTED", rule="", where="", event=judged.event)
     at = place(fsm._foreign, judged.rule) if judged.verdict == "BLOCKED" else judged.where
     return replace(judged, where=at)
 
@@ -110,7 +110,7 @@ def _forged_row(target: Target) -> Outbox:
 
 def _noticed(target: Target) -> bool:
     sealed = sealed_since(target.run, target.before.length)
-    counted = see(target.run_id).absorbed.get(FORGED, 0)
+    counted = observe(target.run_id).absorbed.get(FORGED, 0)
     return any(each.event == FORGED for each in sealed) or counted > target.before.absorbed.get(
         FORGED, 0
     )
@@ -155,5 +155,5 @@ INJECTOR = Injector(
         ),
     ),
     inject=inject,
-    judge=judge,
+    assess=assess,
 )

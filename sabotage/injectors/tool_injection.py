@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from pipeline.runtime import api
 from pipeline.steps.propose import model_adapters
 from pipeline.store import programs
-from sabotage.kit.evidence import Found
-from sabotage.kit.injector import Fired, InjectionError, Injector, Judgement, Param, Target
-from sabotage.kit.judging import answer
+from sabotage.kit.assessment import assess_events
+from sabotage.kit.evidence import Evidence
+from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target
 
 NAME = "tool_injection"
 ACTOR = f"attacker:{NAME}"
@@ -39,9 +39,9 @@ def inject(target: Target) -> Fired:
     )
 
 
-def judge(found: Found, fired: Fired) -> Judgement:
+def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED at the capability boundary, IGNORED after the end."""
-    return answer(found, fired, events={"ProposalReceived"}, actor=ACTOR)
+    return assess_events(found, fired, events={"ProposalReceived"}, actor=ACTOR)
 
 
 def _typed(text: str) -> bytes:
@@ -93,5 +93,5 @@ INJECTOR = Injector(
         ),
     ),
     inject=inject,
-    judge=judge,
+    assess=assess,
 )

@@ -13,13 +13,13 @@ from pipeline.models import Absorbed, AdapterCall, Envelope, Lease, Run
 from pipeline.queries.runs import label_of
 from pipeline.reports import displayed_head
 from sabotage.kit.integrity import breaches, intents
-from sabotage.kit.stripe_view import FarSide, far_side
+from sabotage.kit.stripe_view import StripeView, stripe_view
 
 SHOWN_MAX = 40  # envelopes named in one attack's evidence; the run's own page has all of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class RunState:
     """A run at one moment, as its rows say."""
 
     state: str
@@ -39,7 +39,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
+class SealedEnvelope:
     """An envelope that was sealed since: what it says of itself."""
 
     n: int
@@ -60,14 +60,14 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Evidence:
     """Everything that a judgement is computed from."""
 
     run: Run
-    before: Seen
-    after: Seen
-    sealed: tuple[Sealed, ...]
-    far: FarSide
+    before: RunState
+    after: RunState
+    sealed: tuple[SealedEnvelope, ...]
+    stripe: StripeView
     breaches: tuple[str, ...]
 
     def absorbed(self, *kinds: str) -> int:
@@ -83,12 +83,12 @@ class Found:
         return tuple(rows.order_by("number"))
 
 
-def see(run_id: str) -> Seen:
+def observe(run_id: str) -> RunState:
     """Look at a run."""
     run = Run.objects.get(id=run_id)
     lease = Lease.objects.filter(run=run).first()
     held = lease is not None and lease.until_ms > now_ms()
-    return Seen(
+    return RunState(
         state=run.state,
         step=run.step,
         length=run.length,
@@ -104,31 +104,31 @@ def see(run_id: str) -> Seen:
 
 def is_driven(run_id: str) -> bool:
     """Whether a worker is at work on the run: it will meet by itself whatever was changed."""
-    now = see(run_id)
+    now = observe(run_id)
     return bool(now.holder) and now.state == ACTIVE
 
 
-def find(run_id: str, before: Seen) -> Found:
+def gather(run_id: str, before: RunState) -> Evidence:
     """Gather what changed since ``before``, and ask the far side for its own records."""
     run = Run.objects.get(id=run_id)
-    far = far_side(run)
-    return Found(
+    stripe = stripe_view(run)
+    return Evidence(
         run=run,
         before=before,
-        after=see(run_id),
+        after=observe(run_id),
         sealed=sealed_since(run, before.length),
-        far=far,
-        breaches=breaches(run, far),
+        stripe=stripe,
+        breaches=breaches(run, stripe),
     )
 
 
-def sealed_since(run: Run, length: int) -> tuple[Sealed, ...]:
+def sealed_since(run: Run, length: int) -> tuple[SealedEnvelope, ...]:
     """The run's envelopes from ``n`` = ``length`` on."""
     rows = Envelope.objects.filter(workspace_id=run.workspace_id, run=str(run.id), n__gte=length)
     return tuple(_sealed(row) for row in rows.order_by("n"))
 
 
-def told(found: Found) -> dict[str, object]:
+def as_facts(found: Evidence) -> dict[str, object]:
     """The evidence as it is kept: no value of the invoice, no word of a model."""
     calls = found.calls_since
     borne = {intent.key for intent in intents(found.run)}
@@ -137,8 +137,8 @@ def told(found: Found) -> dict[str, object]:
         "after": label_of(found.after.state),
         "calls": sum(call.key not in borne for call in calls),
         "calls_since": dict(Counter(call.tool for call in calls)),
-        "payments": found.far.in_words(),
-        "far_side": found.far.told(),
+        "payments": found.stripe.in_words(),
+        "far_side": found.stripe.as_facts(),
         "breaches": list(found.breaches),
         "length_before": found.before.length,
         "length_after": found.after.length,
@@ -148,16 +148,16 @@ def told(found: Found) -> dict[str, object]:
     }
 
 
-def _told(sealed: Sealed) -> dict[str, object]:
+def _told(sealed: SealedEnvelope) -> dict[str, object]:
     said: dict[str, object] = {"number": sealed.number, "kind": sealed.kind, "hash": sealed.hash}
     named = {"actor": sealed.actor, "event": sealed.event, "rule": sealed.rule}
     return said | {name: text for name, text in named.items() if text}
 
 
-def _sealed(row: Envelope) -> Sealed:
+def _sealed(row: Envelope) -> SealedEnvelope:
     body = fields_of(bytes(row.bytes))
     state, at = body.get("state"), body.get("at")
-    return Sealed(
+    return SealedEnvelope(
         n=row.n,
         kind=str(body.get("kind", row.kind)),
         actor=str(body.get("actor", "")),

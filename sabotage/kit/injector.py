@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from nanovm_core.core.messages import Decision
 from pipeline.models import Run
-from sabotage.kit.evidence import Found, Seen
+from sabotage.kit.evidence import Evidence, RunState
 
 TEXT_BYTES_MAX = 65_536  # four times what the kernel reads, so that its own limit is reached
 
@@ -57,7 +57,7 @@ class Target:
     run: Run
     actor: str
     values: Mapping[str, Value]
-    before: Seen
+    before: RunState
 
     @property
     def run_id(self) -> str:
@@ -77,7 +77,7 @@ class Fired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Assessment:
     """What the evidence says: verdict, rule, the code that decided, the envelope that tells.
 
     ``breaches`` are what this attack alone can see to have got out, a sentence each; what any
@@ -102,7 +102,7 @@ class Injector:
     stopped_by: str
     params: tuple[Param, ...]
     inject: Callable[[Target], Fired]
-    judge: Callable[[Found, Fired], Judgement]
+    assess: Callable[[Evidence, Fired], Assessment]
 
     def read(self, given: Mapping[str, str]) -> dict[str, Value]:
         """Every parameter's value, its default where none is given.

@@ -11,7 +11,7 @@ from nanovm_core.core.lifecycle import COMPLETED
 from nanovm_core.errors import CanonicalError
 from pipeline.models import AdapterCall, Envelope, Run
 from pipeline.store import programs
-from sabotage.kit.stripe_view import FarSide
+from sabotage.kit.stripe_view import StripeView
 
 Read = tuple[Envelope, Mapping[str, object] | None]  # a row, and what its bytes say if whole
 
@@ -107,7 +107,7 @@ def _order(bodies: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     return tuple(step for step, _ in groupby(steps))
 
 
-def breaches(run: Run, far: FarSide) -> tuple[str, ...]:
+def breaches(run: Run, stripe: StripeView) -> tuple[str, ...]:
     """Everything that happened outside without having been sealed, a sentence each.
 
     A call or payment whose intent may be among the damaged envelopes is not counted here:
@@ -117,10 +117,10 @@ def breaches(run: Run, far: FarSide) -> tuple[str, ...]:
     sealed = record(run)
     return (
         *_unsealed_calls(run, sealed),
-        *_unsealed_payments(sealed, far),
-        *_wrong_amounts(sealed, far),
-        *_twice(far),
-        *_missing(run, far),
+        *_unsealed_payments(sealed, stripe),
+        *_wrong_amounts(sealed, stripe),
+        *_twice(stripe),
+        *_missing(run, stripe),
         *_unseen(run, sealed),
     )
 
@@ -132,30 +132,32 @@ def _unsealed_calls(run: Run, sealed: Record) -> Iterable[str]:
         yield f"{len(unborne)} adapter calls went out under keys that no sealed intent bears."
 
 
-def _unsealed_payments(sealed: Record, far: FarSide) -> Iterable[str]:
+def _unsealed_payments(sealed: Record, stripe: StripeView) -> Iterable[str]:
     known = {(intent.key, intent.currency, intent.amount_minor) for intent in sealed.intents}
     unborne = [
-        each for each in far.succeeded if (each.key, each.currency, each.amount_minor) not in known
+        each
+        for each in stripe.succeeded
+        if (each.key, each.currency, each.amount_minor) not in known
     ]
     if len(unborne) > sealed.damaged_intents:
         yield f"{len(unborne)} payments exist that no sealed intent asked for."
 
 
-def _wrong_amounts(sealed: Record, far: FarSide) -> Iterable[str]:
+def _wrong_amounts(sealed: Record, stripe: StripeView) -> Iterable[str]:
     if sealed.invoice is None:
         return
-    for each in far.succeeded:
+    for each in stripe.succeeded:
         if (each.currency, each.amount_minor) != sealed.invoice:
             yield "A payment is not for the amount and currency that the document gave."
 
 
-def _twice(far: FarSide) -> Iterable[str]:
-    if len(far.succeeded) > 1:
-        yield f"The far side holds {len(far.succeeded)} succeeded payments for one run."
+def _twice(stripe: StripeView) -> Iterable[str]:
+    if len(stripe.succeeded) > 1:
+        yield f"The far side holds {len(stripe.succeeded)} succeeded payments for one run."
 
 
-def _missing(run: Run, far: FarSide) -> Iterable[str]:
-    if far.reachable and run.state == COMPLETED and not far.succeeded:
+def _missing(run: Run, stripe: StripeView) -> Iterable[str]:
+    if stripe.reachable and run.state == COMPLETED and not stripe.succeeded:
         yield "The run says that it paid, and the far side holds no payment."
 
 

@@ -16,7 +16,7 @@ SUCCEEDED = "succeeded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paid:
+class StripePayment:
     """A PaymentIntent that bears the run's id, without its own id (that one is personal)."""
 
     amount_minor: int
@@ -26,14 +26,14 @@ class Paid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FarSide:
+class StripeView:
     """What was found there. ``reachable`` False: nothing is known, which is not zero."""
 
     reachable: bool
-    payments: tuple[Paid, ...] = ()
+    payments: tuple[StripePayment, ...] = ()
 
     @property
-    def succeeded(self) -> tuple[Paid, ...]:
+    def succeeded(self) -> tuple[StripePayment, ...]:
         return tuple(each for each in self.payments if each.status == SUCCEEDED)
 
     def in_words(self) -> str:
@@ -43,11 +43,11 @@ class FarSide:
         sums = ", ".join(f"{each.amount_minor} minor {each.currency}" for each in self.succeeded)
         return f"{len(self.succeeded)} succeeded" + (f" ({sums})" if sums else "")
 
-    def told(self) -> dict[str, object]:
+    def as_facts(self) -> dict[str, object]:
         """The records as evidence keeps them."""
         if not self.reachable:
             return {"reachable": False}
-        listed = [
+        payments = [
             {
                 "amount_minor": each.amount_minor,
                 "currency": each.currency,
@@ -56,18 +56,18 @@ class FarSide:
             }
             for each in self.payments
         ]
-        return {"reachable": True, "succeeded": len(self.succeeded), "payments": listed}
+        return {"reachable": True, "succeeded": len(self.succeeded), "payments": payments}
 
 
-def far_side(run: Run) -> FarSide:
+def stripe_view(run: Run) -> StripeView:
     """Every PaymentIntent of this run since its creation, from all pages of Stripe's own list."""
-    return listed(str(run.id), run.created_ms)
+    return payments_of(str(run.id), run.created_ms)
 
 
-def listed(run_id: str, since_ms: int) -> FarSide:
+def payments_of(run_id: str, since_ms: int) -> StripeView:
     """The same for a run that is not in this database."""
     if settings.STRIPE["local"] and settings.STRIPE["api_base"] is None:
-        return FarSide(reachable=False)  # the counterpart does not run
+        return StripeView(reachable=False)  # the counterpart does not run
     import stripe  # half of the time that importing this package would take
 
     from pipeline.steps.charge import gateway
@@ -79,12 +79,12 @@ def listed(run_id: str, since_ms: int) -> FarSide:
         )
         found = [each for each in page.auto_paging_iter() if _of(each).get("run") == run_id]
     except stripe.StripeError:
-        return FarSide(reachable=False)
-    return FarSide(reachable=True, payments=tuple(_paid(each) for each in found))
+        return StripeView(reachable=False)
+    return StripeView(reachable=True, payments=tuple(_paid(each) for each in found))
 
 
-def _paid(intent: "stripe.PaymentIntent") -> Paid:
-    return Paid(
+def _paid(intent: "stripe.PaymentIntent") -> StripePayment:
+    return StripePayment(
         amount_minor=intent.amount,
         currency=intent.currency.upper(),
         status=str(intent.status),

@@ -8,8 +8,8 @@ import pytest
 
 from mutations import survey
 from mutations.patching import Mutation, load
+from mutations.pytest_runs import PytestOutcome
 from mutations.survey import Result, main, try_out
-from mutations.trials import Ran
 from tests.mutations.entries import GUARD, entry, mutation, written
 
 HERE = "tests/mutations/cases"
@@ -94,6 +94,6 @@ def test_only_the_named_entries_are_tried(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_the_exit_status_does_not_wrap_to_success(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    survivors = (Result(mutation(), False, Ran("passed")),) * 256
+    survivors = (Result(mutation(), False, PytestOutcome("passed")),) * 256
     monkeypatch.setattr(survey, "survey", lambda _: survivors)
     assert main([f"--lists={written(tmp_path, entry())}"]) == survey.STATUS_MAX

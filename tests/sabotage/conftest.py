@@ -13,10 +13,10 @@ from pipeline.ops.processes import stripe_counterpart
 from pipeline.steps.extract import extract
 from pipeline.steps.extract import step as extract_step
 from sabotage import run_baseline
-from sabotage.baseline import bench
+from sabotage.baseline import comparison
 
 READ = lru_cache(maxsize=256)(extract)
-LEFT_OUT = bench.not_run("Left out of this test.")
+LEFT_OUT = comparison.not_run("Left out of this test.")
 
 
 @pytest.fixture(scope="package")
@@ -61,7 +61,7 @@ def no_stripe(
 ) -> Iterator[None]:
     """The database alone: nothing answers for Stripe."""
     if "compared" not in request.fixturenames:
-        monkeypatch.setattr(run_baseline, "beside", lambda *_: LEFT_OUT)
+        monkeypatch.setattr(run_baseline, "run_baseline", lambda *_: LEFT_OUT)
     with django_db_blocker.unblock():
         before = settings.STRIPE["api_base"]
         settings.STRIPE["api_base"] = None

@@ -95,7 +95,7 @@ def test_the_exit_status_counts_what_got_through(
             control={"happened": ""},
         )
 
-    monkeypatch.setattr(sabotage, "laboratory", nullcontext)
+    monkeypatch.setattr(sabotage, "services", nullcontext)
     monkeypatch.setattr(sabotage, "attack", attack)
     out = StringIO()
     with pytest.raises(SystemExit) as ended:

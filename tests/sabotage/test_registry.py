@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sabotage.gallery import EXHIBITS
+from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
 from sabotage.kit.registry import Registry
 
@@ -31,8 +31,8 @@ def test_starting_django_and_its_pages_imports_no_attack() -> None:
 
 def test_each_name_finds_the_attack_of_that_name() -> None:
     assert [attack.name for attack in INJECTORS.values()] == list(INJECTORS)
-    assert [scenario.name for scenario in EXHIBITS.values()] == list(EXHIBITS)
-    assert (len(INJECTORS), len(EXHIBITS)) == (5, 9)
+    assert [scenario.name for scenario in SCENARIOS.values()] == list(SCENARIOS)
+    assert (len(INJECTORS), len(SCENARIOS)) == (5, 9)
 
 
 def test_a_module_that_is_no_attack_has_no_name() -> None:

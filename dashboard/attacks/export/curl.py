@@ -12,7 +12,7 @@ from dashboard.models import Entry
 from dashboard.verdicts.cards import GoneError, words_of
 from dashboard.web.workspace import COOKIE
 from pipeline.queries.runs import RunHead
-from sabotage.gallery import EXHIBITS
+from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import Injector
 from sabotage.models import Attack
@@ -70,8 +70,8 @@ def request_of(attack: Attack, run: RunHead) -> Request:
         typed = box.typed_of(words_of(attack))
         fields = {"run": run.code, "mode": typed.mode, "proposal": typed.text}
         return Request(path="/attack/propose/", fields=fields)
-    if attack.injector in EXHIBITS:
-        fields = _params(attack, EXHIBITS[attack.injector].injector)
+    if attack.injector in SCENARIOS:
+        fields = _params(attack, SCENARIOS[attack.injector].injector)
         return Request(path=f"/attack/gallery/{attack.injector}/", fields=fields)
     if attack.injector not in INJECTORS:
         raise GoneError(NO_INJECTOR)

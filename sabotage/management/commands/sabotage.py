@@ -6,12 +6,12 @@ import sys
 from django.core.management.base import CommandError, CommandParser
 
 from pipeline.ops.commands import PreparedCommand
-from sabotage.campaign import Outcome, attack, laboratory
-from sabotage.gallery import EXHIBITS
+from sabotage.campaign import Outcome, attack, services
+from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import InjectionError
 
-KNOWN = (*INJECTORS, *EXHIBITS)
+KNOWN = (*INJECTORS, *SCENARIOS)
 
 
 class Command(PreparedCommand):
@@ -34,7 +34,7 @@ class Command(PreparedCommand):
                     f"There is no injector {name!r}; there are {known}.", returncode=2
                 )
         through = 0
-        with laboratory():
+        with services():
             for name in _meant(options):
                 outcome = _fired(name)
                 through += outcome.got_through
@@ -64,7 +64,7 @@ class Command(PreparedCommand):
 
 def _meant(options: argparse.Namespace) -> list[str]:
     """The named ones; none named: the five, or with ``--gallery`` the gallery's."""
-    more = EXHIBITS if options.gallery else ()
+    more = SCENARIOS if options.gallery else ()
     return [*(options.names or (() if more else INJECTORS)), *more]
 
 

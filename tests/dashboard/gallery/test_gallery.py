@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from django.utils.html import escape
 
-from sabotage.gallery import EXHIBITS
+from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
 from tests.dashboard.visitor import Visitor, words
 
@@ -21,7 +21,7 @@ def card(page: str, name: str) -> str:
 
 def test_every_exhibit_has_a_card_with_claim_want_guard_and_a_button(visitor: Visitor) -> None:
     page = visitor.read(PAGE)
-    for name, exhibit in EXHIBITS.items():
+    for name, exhibit in SCENARIOS.items():
         shown = card(page, name)
         injector = exhibit.injector
         for text in (injector.claim, injector.wants, injector.stopped_by, exhibit.why_alone):

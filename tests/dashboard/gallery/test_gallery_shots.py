@@ -10,7 +10,7 @@ from django.conf import settings
 from pipeline.models import Run, Workspace
 from pipeline.store import workspaces
 from sabotage.ablation import copies
-from sabotage.gallery import EXHIBITS
+from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
 from tests.dashboard.attacks.test_unguarded_page import OUTCOME, card
 from tests.dashboard.visitor import PAGES, Visitor, words
@@ -82,7 +82,7 @@ def test_each_piece_that_is_alone_has_such_a_page(visitor: Visitor) -> None:
     assert 'href="/docs/rules/LOG-006/"' in page
     assert "1,284.50 EUR for the run" in words(page)
     assert "Run this attack without the guard" in card(page)
-    assert {name for name, each in EXHIBITS.items() if each.alone} == {
+    assert {name for name, each in SCENARIOS.items() if each.alone} == {
         "split_limit",
         "drained_budget",
         "restored_snapshot",

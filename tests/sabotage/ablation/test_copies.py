@@ -9,8 +9,8 @@ from django.conf import settings
 
 from pipeline.privacy.erasure import erase_run
 from sabotage.ablation import copies
+from sabotage.ablation.copy_process import BusyError, CopyError
 from sabotage.ablation.guards import Claim
-from sabotage.ablation.unguarded import BusyError, CopyError
 from sabotage.kit.injector import Value
 from sabotage.models import Attack
 from tests.sabotage.runs import at, let_go, shoot

@@ -18,11 +18,11 @@ from sabotage.ablation.guards import (
     claims,
     why_none,
 )
-from sabotage.gallery import EXHIBITS
+from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import Injector, Value
 
-ATTACKS = {**INJECTORS, **{name: exhibit.injector for name, exhibit in EXHIBITS.items()}}
+ATTACKS = {**INJECTORS, **{name: scenario.injector for name, scenario in SCENARIOS.items()}}
 
 CLAIM = """[[claim]]
 injector = "tool_injection"

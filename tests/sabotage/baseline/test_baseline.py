@@ -16,7 +16,7 @@ from pipeline.ops import processes
 from pipeline.steps.charge import gateway
 from pipeline.store import workspaces
 from sabotage import run_baseline
-from sabotage.baseline import account, bench
+from sabotage.baseline import account, comparison
 from sabotage.baseline.answers import COPIES_MAX
 from sabotage.gallery import fixture, invoices
 from sabotage.models import Attack
@@ -46,7 +46,7 @@ def under(injector: str, moment: str = "propose", **params: str) -> dict[str, An
     attack = shoot(at(moment), injector, **params)
     attack.refresh_from_db()
     told = attack.control
-    assert told["loop"] == bench.LABEL
+    assert told["loop"] == comparison.LABEL
     assert told["evidence"]["tag"] == str(attack.id)
     found = listed(str(attack.id))
     assert len(found) == told["moved"]["transfers"] == len(told["evidence"]["ids"])
@@ -182,7 +182,7 @@ class TestTheOthers:
     ) -> None:
         attack = shoot(at("ready"), "tool_injection")
         attack.injector, attack.id = "split_limit", uuid4()
-        told: dict[str, Any] = run_baseline.beside(
+        told: dict[str, Any] = run_baseline.run_baseline(
             attack, {"agents": 3, "amount_minor": 1_000_000}, {"cap_minor": 1_000_000}
         )
         assert cost_of(told) == (2_000_000, "USD")
@@ -201,7 +201,7 @@ class TestTheOthers:
         run = fixture.fresh(workspaces.create(), document)
         attack = shoot(run, "tool_injection")
         attack.injector, attack.id = "poisoned_invoice", uuid4()
-        told: dict[str, Any] = run_baseline.beside(attack, {}, {})
+        told: dict[str, Any] = run_baseline.run_baseline(attack, {}, {})
         assert cost_of(told) == (cost, "EUR")
         assert told["moved"]["amount_minor"] == 64_880
 
@@ -217,16 +217,16 @@ class TestTheOthers:
 @pytest.mark.usefixtures("no_stripe")
 def test_where_its_account_is_out_of_reach_that_is_said() -> None:
     attack = shoot(at("ready"), "tool_injection")
-    assert attack.control == bench.not_run(bench.OUT_OF_REACH)
+    assert attack.control == comparison.not_run(comparison.OUT_OF_REACH)
     settings.STRIPE["api_base"] = f"http://127.0.0.1:{processes.free_port()}"
-    assert run_baseline.beside(attack, {}, {}) == bench.not_run(bench.OUT_OF_REACH)
+    assert run_baseline.run_baseline(attack, {}, {}) == comparison.not_run(comparison.OUT_OF_REACH)
 
 
 @pytest.mark.usefixtures("runtime_here")
 def test_an_attack_without_a_control_says_so() -> None:
     attack = shoot(at("ready"), "tool_injection")
     attack.injector = "some_other_attack"
-    assert run_baseline.beside(attack, {}, {}) == bench.not_run(bench.UNDEFINED)
+    assert run_baseline.run_baseline(attack, {}, {}) == comparison.not_run(comparison.UNDEFINED)
 
 
 @pytest.mark.usefixtures("runtime_here")
@@ -237,7 +237,7 @@ def test_the_verdict_is_stored_before_the_control_begins(monkeypatch: pytest.Mon
         seen[Attack.objects.get(id=attack.id).verdict] += 1
         return {"ran": False}
 
-    monkeypatch.setattr(run_baseline, "beside", watched)
+    monkeypatch.setattr(run_baseline, "run_baseline", watched)
     assert shoot(at("ready"), "tool_injection").control == {"ran": False}
     assert seen == {"BLOCKED": 1}
 
@@ -269,7 +269,7 @@ class TestAnything:
         @given(st.text(max_size=50) | self.CALLS.map(json.dumps))
         def any_proposal(proposal: str) -> None:
             attack.id = uuid4()
-            told: dict[str, Any] = run_baseline.beside(attack, {"proposal": proposal}, {})
+            told: dict[str, Any] = run_baseline.run_baseline(attack, {"proposal": proposal}, {})
             assert told["ran"]
             assert told["happened"]
             assert json.dumps(told)

@@ -13,8 +13,8 @@ from pipeline.steps.charge import gateway
 from pipeline.store import workspaces
 from pipeline.worker.drive import drive_patiently
 from sabotage import run_baseline
-from sabotage.baseline import bench, store
-from sabotage.baseline.answers import SCENARIOS
+from sabotage.baseline import comparison, store
+from sabotage.baseline.answers import ANSWERS
 from sabotage.kit.injector import Value
 from sabotage.models import Attack
 from tests.pipeline.pdf_builder import text_pdf
@@ -100,7 +100,7 @@ def control_folder() -> Path:
 
 @pytest.mark.usefixtures("runtime_here")
 class TestApart:
-    @pytest.mark.parametrize("injector", sorted(SCENARIOS))
+    @pytest.mark.parametrize("injector", sorted(ANSWERS))
     def test_it_changes_no_row_and_moves_no_money_of_the_runs(self, injector: str) -> None:
         attack = shoot(at("propose"), "tool_injection")
         before = rows_hash(attack.workspace)
@@ -108,7 +108,7 @@ class TestApart:
         paid = [each.id for each in client.v1.payment_intents.list({"limit": 5}).data]
         attack.injector = injector
         values: dict[str, Value] = {**SHOT, "redeliveries": 2}
-        told = run_baseline.beside(attack, values, {})
+        told = run_baseline.run_baseline(attack, values, {})
         assert told["ran"]
         assert rows_hash(attack.workspace) == before
         assert [each.id for each in client.v1.payment_intents.list({"limit": 5}).data] == paid
@@ -134,17 +134,17 @@ class TestNoPersonRemains:
             written.append(self._file.read_bytes())
 
         monkeypatch.setattr(store.Store, "note", watched)
-        for injector in SCENARIOS:
-            run_baseline.beside(self.attack(invoice, injector), SHOT, {})
+        for injector in ANSWERS:
+            run_baseline.run_baseline(self.attack(invoice, injector), SHOT, {})
         assert any(b"41200" in each for each in written)
         assert not [each for each in written for canary in CANARIES if canary in each]
 
-    @pytest.mark.parametrize("injector", sorted(SCENARIOS))
+    @pytest.mark.parametrize("injector", sorted(ANSWERS))
     def test_afterwards_nothing_of_it_lies_anywhere(
         self, invoice: bytes, injector: str, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         attack = self.attack(invoice, injector)
-        told = run_baseline.beside(attack, SHOT, {})
+        told = run_baseline.run_baseline(attack, SHOT, {})
         assert told["ran"]
         assert not [*control_folder().glob("**/*.json")]
         kept = [*control_folder().parent.glob("**/*"), *tmp_path_factory.getbasetemp().glob("**/*")]
@@ -165,7 +165,7 @@ class TestNoPersonRemains:
         erase_run(str(run.id), "art17-1-a", "visitor")
         attack = shoot(now(run), "tool_injection")
         attack.injector = "poisoned_invoice"
-        told = run_baseline.beside(attack, {}, {})
+        told = run_baseline.run_baseline(attack, {}, {})
         assert told["ended"] == "nothing to read"
 
     def attack(self, invoice: bytes, injector: str) -> Attack:
@@ -176,4 +176,4 @@ class TestNoPersonRemains:
 
 
 def test_what_could_not_be_run_says_nothing_of_money() -> None:
-    assert set(bench.not_run("why")) == {"loop", "ran", "happened"}
+    assert set(comparison.not_run("why")) == {"loop", "ran", "happened"}

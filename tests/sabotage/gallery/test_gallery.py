@@ -16,9 +16,9 @@ from django.db import connection
 from pipeline.models import AdapterCall, Envelope, Run, Secret
 from pipeline.store import workspaces
 from pipeline.vault.key_store import keystore
-from sabotage.baseline import bench
-from sabotage.fire_scenario import show
-from sabotage.gallery import EXHIBITS, invoices, reading, restored_snapshot, split_limit
+from sabotage.baseline import comparison
+from sabotage.fire_scenario import fire_scenario
+from sabotage.gallery import SCENARIOS, invoices, outcomes, restored_snapshot, split_limit
 from sabotage.kit.evidence import fields_of
 from sabotage.kit.injector import InjectionError
 from sabotage.models import Attack
@@ -171,13 +171,13 @@ CONTROLS: tuple[tuple[str, dict[str, str], list[int], int, str], ...] = (
 
 def held(name: str, **params: str) -> Attack:
     """The attack in its usual form or another, fired once for all that is asked of it."""
-    usual = {each: str(value) for each, value in EXHIBITS[name].injector.read({}).items()}
+    usual = {each: str(value) for each, value in SCENARIOS[name].injector.read({}).items()}
     return _fired(name, tuple({**usual, **params}.items()))
 
 
 @cache
 def _fired(name: str, params: tuple[tuple[str, str], ...]) -> Attack:
-    return show(workspaces.create(), name, dict(params), "")
+    return fire_scenario(workspaces.create(), name, dict(params), "")
 
 
 def paid(shot: Attack) -> list[tuple[int, str]]:
@@ -217,12 +217,12 @@ def test_every_form_is_held_as_it_was_written_down(
 def test_every_form_of_every_attack_is_written_down() -> None:
     forms = {
         (name, param.name, choice)
-        for name, exhibit in EXHIBITS.items()
-        for param in exhibit.injector.params
+        for name, scenario in SCENARIOS.items()
+        for param in scenario.injector.params
         for choice in param.choices
     }
     assert forms <= {row[:3] for row in EXPECTED}
-    assert {row[0] for row in EXPECTED} == set(EXHIBITS)
+    assert {row[0] for row in EXPECTED} == set(SCENARIOS)
 
 
 @pytest.mark.usefixtures("runtime_here")
@@ -250,7 +250,7 @@ class TestEvidence:
 
     def test_a_call_of_any_of_its_runs_that_nobody_sealed_is_counted(self) -> None:
         runs = [at("succeeded"), at("succeeded")]
-        assert reading.together([reading.ended(run) for run in runs])["calls"] == 0
+        assert outcomes.combined([outcomes.outcome_of(run) for run in runs])["calls"] == 0
         call = AdapterCall.objects.filter(run=runs[1]).latest("number")
         AdapterCall.objects.create(
             run=runs[1],
@@ -259,7 +259,7 @@ class TestEvidence:
             tool="stripe.create_payment_intent",
             at_ms=call.at_ms,
         )
-        told = reading.together([reading.ended(run) for run in runs])
+        told = outcomes.combined([outcomes.outcome_of(run) for run in runs])
         assert told["calls"] == 1
 
     def test_each_run_that_was_stopped_names_the_envelope_that_says_so(self) -> None:
@@ -279,7 +279,7 @@ class TestEvidence:
 
     def test_a_call_in_the_house_that_nobody_sealed_is_counted(self, tmp_path: Path) -> None:
         at("succeeded")
-        house = restored_snapshot.House(tmp_path)
+        house = restored_snapshot.DataFolder(tmp_path)
         connection.close()
         shutil.copy(connection.settings_dict["NAME"], tmp_path / restored_snapshot.DATABASE)
         before = int(str(house.calls()["calls"]))
@@ -312,15 +312,15 @@ class TestEvidence:
     def test_an_exhibit_that_must_be_alone_touches_nothing_of_its_owner(self) -> None:
         owner = at("succeeded").workspace
         before = Run.objects.filter(workspace=owner).count()
-        shot = show(owner, "split_limit", {"agents": "2"}, "")
+        shot = fire_scenario(owner, "split_limit", {"agents": "2"}, "")
         assert Run.objects.filter(workspace=owner).count() == before
         assert (shot.workspace_id, shot.run.workspace_id == owner.id) == (owner.id, False)
 
     def test_other_workspaces_stay_as_they_are(self) -> None:
         other = at("succeeded").workspace
         untouched = rows_hash(other)
-        show(workspaces.create(), "widened_grant", {}, "")
-        show(workspaces.create(), "confused_deputy", {}, "")
+        fire_scenario(workspaces.create(), "widened_grant", {}, "")
+        fire_scenario(workspaces.create(), "confused_deputy", {}, "")
         assert rows_hash(other) == untouched
 
 
@@ -335,7 +335,7 @@ class TestControl:
     ) -> None:
         shot = held(name, **params)
         told: dict[str, Any] = dict(shot.control)
-        assert (told["loop"], told["ran"], told["ended"]) == (bench.LABEL, True, "done")
+        assert (told["loop"], told["ran"], told["ended"]) == (comparison.LABEL, True, "done")
         found = [amount for _, amount, _ in listed(str(shot.id))]
         assert sorted(found) == sorted(moved)
         assert (told["moved"]["transfers"], told["moved"]["amount_minor"]) == (
@@ -346,16 +346,16 @@ class TestControl:
         assert says in told["happened"]
 
     def test_every_attack_of_the_gallery_has_one(self) -> None:
-        assert {row[0] for row in CONTROLS} == set(EXHIBITS) <= set(bench.SCENARIOS)
+        assert {row[0] for row in CONTROLS} == set(SCENARIOS) <= set(comparison.ANSWERS)
 
 
 @pytest.mark.usefixtures("runtime_here")
 class TestShowing:
     def test_the_same_key_makes_nothing_more(self) -> None:
         owner = workspaces.create()
-        first = show(owner, "widened_grant", {}, "key")
+        first = fire_scenario(owner, "widened_grant", {}, "key")
         runs = Run.objects.count()
-        assert show(owner, "widened_grant", {}, "key").id == first.id
+        assert fire_scenario(owner, "widened_grant", {}, "key").id == first.id
         assert Run.objects.count() == runs
 
     @pytest.mark.parametrize(
@@ -372,11 +372,11 @@ class TestShowing:
         self, name: str, params: dict[str, str], says: str
     ) -> None:
         with pytest.raises(InjectionError, match=says):
-            show(workspaces.create(), name, params, "")
+            fire_scenario(workspaces.create(), name, params, "")
 
     def test_a_default_is_one_of_its_choices_and_every_word_is_there(self) -> None:
-        for name, exhibit in EXHIBITS.items():
-            injector = exhibit.injector
+        for name, scenario in SCENARIOS.items():
+            injector = scenario.injector
             assert len(name) <= (Attack._meta.get_field("injector").max_length or 0)
             assert injector.claim
             assert injector.wants

@@ -14,15 +14,15 @@ from django.conf import settings
 from pipeline.models import Run
 from pipeline.store import workspaces
 from sabotage.ablation import copies
+from sabotage.ablation.copy_process import run_copy
 from sabotage.ablation.guards import Claim, claims
-from sabotage.ablation.unguarded import run_copy
-from sabotage.fire_scenario import show
-from sabotage.gallery import EXHIBITS
+from sabotage.fire_scenario import fire_scenario
+from sabotage.gallery import SCENARIOS
 
 SEED = "nanovm"
 SIZE = 3
 SLOW = ("restored_snapshot",)  # several commands, a process each
-OURS = tuple(each for each in claims() if each.injector in EXHIBITS)
+OURS = tuple(each for each in claims() if each.injector in SCENARIOS)
 
 
 def sample() -> list[Claim]:
@@ -42,7 +42,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_every_attack_of_the_gallery_names_its_guards() -> None:
-    assert {each.injector for each in OURS} == set(EXHIBITS)
+    assert {each.injector for each in OURS} == set(SCENARIOS)
     assert len({each.injector for each in sample()}) == SIZE
 
 
@@ -55,7 +55,7 @@ def test_a_shot_with_runs_of_its_own_is_made_on_a_copy_as_it_was_fired(
     owner = workspaces.create()
     with monkeypatch.context() as driven_here:
         driven_here.setattr(settings, "REDIS_URL", None)
-        shot = show(owner, "split_limit", {"agents": "2", "amount_minor": "600000"}, "")
+        shot = fire_scenario(owner, "split_limit", {"agents": "2", "amount_minor": "600000"}, "")
     runs = Run.objects.count()
     copies.ask(shot)
     copies.carry_out(str(shot.id))

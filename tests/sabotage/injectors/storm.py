@@ -19,18 +19,18 @@ def main() -> None:
     from pipeline.models import Run
     from pipeline.ops import schema
     from pipeline.runtime import api
-    from sabotage.campaign import laboratory
+    from sabotage.campaign import services
     from sabotage.fire import fire, look_again
-    from sabotage.kit.evidence import see
+    from sabotage.kit.evidence import observe
 
     def answered(run_id: str) -> int:
-        now = see(run_id)  # refused by the lease, with nothing owed, or after the end
+        now = observe(run_id)  # refused by the lease, with nothing owed, or after the end
         return now.lease_absorbed + now.absorbed.get("DeliveryReceived", 0)
 
     schema.migrate()
-    with laboratory():
+    with services():
         calm, storm = started(api.start), started(api.start)
-        wait(lambda: bool(see(storm).holder) or ended(storm), "no worker took the run")
+        wait(lambda: bool(observe(storm).holder) or ended(storm), "no worker took the run")
         attack = fire(storm, "double_exec", {"redeliveries": str(TIMES)}, "storm")
         wait(lambda: ended(calm) and ended(storm), "the runs did not end")
         # its own two messages at most met nothing, and one of each kind is sealed, not counted

@@ -11,7 +11,7 @@ from pipeline.runtime import api
 from pipeline.store import records, workspaces
 from sabotage.doors import tamper_db
 from sabotage.injectors.corrupt_hash import INJECTOR, MOVED
-from sabotage.kit.evidence import find, see
+from sabotage.kit.evidence import gather, observe
 from sabotage.kit.injector import Fired, InjectionError
 from tests.sabotage.runs import at, let_go, now, rows_hash, shoot
 
@@ -104,11 +104,11 @@ def test_fired_again_and_again_each_damage_is_named_where_it_is(what: str) -> No
 
 def test_damage_that_is_sealed_of_another_place_is_no_detection() -> None:
     run = at("extract")
-    before = see(str(run.id))
+    before = observe(str(run.id))
     shoot(run, "corrupt_hash", envelope="1")
-    found = find(str(run.id), before)
+    found = gather(str(run.id), before)
     facts = {"what": "bytes", "others_quarantined_before": 0}
     verdicts = [
-        INJECTOR.judge(found, Fired(facts={**facts, "hit": hit})).verdict for hit in (0, 1, 2)
+        INJECTOR.assess(found, Fired(facts={**facts, "hit": hit})).verdict for hit in (0, 1, 2)
     ]
     assert verdicts == ["ACCEPTED", "DETECTED", "ACCEPTED"]

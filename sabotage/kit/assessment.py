@@ -3,17 +3,17 @@
 from collections.abc import Collection
 
 from sabotage.kit.code_locations import where
-from sabotage.kit.evidence import Found, Sealed
-from sabotage.kit.injector import Fired, InjectionError, Judgement
+from sabotage.kit.evidence import Evidence, SealedEnvelope
+from sabotage.kit.injector import Assessment, Fired, InjectionError
 
 TAKEN = frozenset({"result", "resumed"})  # kinds by which an event moves a run on
 ATTACKER = "attacker:"
 DUE = frozenset({"ProposalReceived"})  # has its place in the table, whoever stands for the model
 
 
-def answer(
-    found: Found, fired: Fired, *, events: Collection[str], actor: str, queued: bool = False
-) -> Judgement:
+def assess_events(
+    found: Evidence, fired: Fired, *, events: Collection[str], actor: str, queued: bool = False
+) -> Assessment:
     """The verdict on these events of this actor.
 
     From the envelopes that bear them: what moved the run is ACCEPTED, were it one event of
@@ -31,20 +31,22 @@ def answer(
     for verdict, kinds in (("ACCEPTED", TAKEN), ("BLOCKED", {"refused"}), ("IGNORED", {"ignored"})):
         for each in mine:
             if each.kind in kinds:
-                return _judged(verdict, each.rule, each, fired)
+                return _assessment(verdict, each.rule, each, fired)
     if found.absorbed(*events):
         rule = "FSM-003" if found.after.ended else "FSM-011"
-        return _judged("IGNORED", rule, None, fired)
+        return _assessment("IGNORED", rule, None, fired)
     damage = next((each for each in found.sealed if each.kind == "integrity"), None)
     if damage is not None:
-        return _judged("DETECTED", damage.rule, damage, fired)
+        return _assessment("DETECTED", damage.rule, damage, fired)
     if queued:
         raise InjectionError("No worker answered the attack in time; look at it and fire again.")
-    return _judged("ACCEPTED", "", None, fired)
+    return _assessment("ACCEPTED", "", None, fired)
 
 
-def _judged(verdict: str, rule: str, told_by: Sealed | None, fired: Fired) -> Judgement:
-    return Judgement(
+def _assessment(
+    verdict: str, rule: str, told_by: SealedEnvelope | None, fired: Fired
+) -> Assessment:
+    return Assessment(
         verdict=verdict,
         rule=rule,
         where=where(rule, *fired.decisions),
@@ -53,7 +55,7 @@ def _judged(verdict: str, rule: str, told_by: Sealed | None, fired: Fired) -> Ju
     )
 
 
-def _off_the_table(taken: Sealed) -> tuple[str, ...]:
+def _off_the_table(taken: SealedEnvelope) -> tuple[str, ...]:
     if taken.event in DUE or not taken.actor.startswith(ATTACKER):
         return ()
     return (f"{taken.event} was taken from an attacker: no transition of the run allows it.",)

@@ -18,7 +18,7 @@ PACE_MS = 500  # between a paced run's effects: long enough to be the first at t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class AdapterAnswer:
     """What an adapter did: its answer, or the rule that it refused with and its place."""
 
     rule: str = ""
@@ -27,13 +27,13 @@ class Tried:
 
 
 def paced(run: Run) -> Run:
-    """The run with pauses that leave a rogue worker time, where honest ones are at work too."""
+    """The run with pauses that leave the hostile worker time, where honest ones are at work too."""
     if settings.REDIS_URL:
         Run.objects.filter(id=run.id).update(pace_ms=PACE_MS)
     return run
 
 
-def in_hand(run: Run) -> Work:
+def take_charge(run: Run) -> Work:
     """The run's charge, taken from the queue with its genuine warrant.
 
     Raises:
@@ -47,22 +47,22 @@ def in_hand(run: Run) -> Work:
     return Work.of(begun)
 
 
-def tried(work: Work) -> Tried:
+def call_adapter(work: Work) -> AdapterAnswer:
     """Have the adapter make a call, as whoever has a worker's place can."""
     try:
-        return Tried(answer=adapters.perform(work))
+        return AdapterAnswer(answer=adapters.perform(work))
     except EffectError as refused:
-        return Tried(rule=refused.code, where=decided_in(refused))
+        return AdapterAnswer(rule=refused.code, where=decided_in(refused))
 
 
-def answer(target: Target, tried: Tried) -> None:
+def submit_answer(target: Target, tried: AdapterAnswer) -> None:
     """Feed what the adapter said back into the run, in the attacker's name."""
     if tried.answer is not None:
         found = tried.answer
         api.submit(target.run_id, [found.event], actor=target.actor, secrets=found.secrets)
 
 
-def let_go(*runs: Run) -> None:
+def finish(*runs: Run) -> None:
     """Leave the runs to honest workers, until each has ended."""
     for run in runs:
         if fixture.now(run).state == life.APPROVAL:

@@ -10,12 +10,13 @@ from pipeline.steps.extract import ExtractionError
 from pipeline.steps.propose import model_adapters
 from sabotage.baseline import account, answers, gallery_answers, store
 from sabotage.baseline.account import Account, Transfer
-from sabotage.baseline.answers import Given, Teller, Told
+from sabotage.baseline.answers import AttackInput, Reporter
+from sabotage.baseline.answers import Report as Told
 from sabotage.baseline.loop import Loop
 from sabotage.baseline.money import in_words, total_minor
 from sabotage.baseline.tools import NoSuchToolError, Tools
 
-SCENARIOS = {**answers.SCENARIOS, **gallery_answers.SCENARIOS}
+ANSWERS = {**answers.ANSWERS, **gallery_answers.ANSWERS}
 LABEL = "a naive agent loop: prompt → JSON → dispatch, the same tools, no guard"
 UNDEFINED = "No control is defined for this attack."
 OUT_OF_REACH = "Not known: its account at the local Stripe counterpart is out of reach."
@@ -34,13 +35,15 @@ def not_run(why: str) -> Report:
     return {"loop": LABEL, "ran": False, "happened": why}
 
 
-def under(name: str, given: Given, *, api_base: str, folder: Path, tag: str, at_ms: int) -> Report:
+def compare(
+    name: str, given: AttackInput, *, api_base: str, folder: Path, tag: str, at_ms: int
+) -> Report:
     """Run a fresh loop under the attack of this name.
 
     It moves money on its own account alone, under ``tag``. Whatever it raises is how it
     ended, as with any script; where its account is out of reach, that is said.
     """
-    if name not in SCENARIOS:
+    if name not in ANSWERS:
         return not_run(UNDEFINED)
     try:
         return _reported(name, given, account.opened(api_base, tag), folder, at_ms)
@@ -50,11 +53,11 @@ def under(name: str, given: Given, *, api_base: str, folder: Path, tag: str, at_
         return not_run(NO_ACCOUNT)
 
 
-def _reported(name: str, given: Given, own: Account, folder: Path, at_ms: int) -> Report:
+def _reported(name: str, given: AttackInput, own: Account, folder: Path, at_ms: int) -> Report:
     with store.opened(folder) as kept:
         tools = Tools(own, kept)
         loop = Loop(read=given.read, tools=tools, store=kept, model=_model(name, given))
-        ended, tell = _ended(SCENARIOS[name], loop, given)
+        ended, tell = _ended(ANSWERS[name], loop, given)
         moved = own.moved(at_ms)
         told = tell(moved)
         currency = moved[0].currency if moved else str(loop.state.get("currency") or "")
@@ -80,8 +83,8 @@ def _reported(name: str, given: Given, own: Account, folder: Path, at_ms: int) -
 
 
 def _ended(
-    scenario: Callable[[Loop, Given], Teller], loop: Loop, given: Given
-) -> tuple[str, Teller]:
+    scenario: Callable[[Loop, AttackInput], Reporter], loop: Loop, given: AttackInput
+) -> tuple[str, Reporter]:
     """How it ended, and who tells it."""
     try:
         return "done", scenario(loop, given)
@@ -101,7 +104,7 @@ def _ended(
         return f"crashed: {kind}", _stopped(f"It crashed on what it was given ({kind})")
 
 
-def _stopped(why: str) -> Teller:
+def _stopped(why: str) -> Reporter:
     def tell(moved: Sequence[Transfer]) -> Told:
         gone = f"{in_words(moved)} had gone out by then" if moved else "no money moved"
         return Told(happened=f"{why}; {gone}.")
@@ -109,7 +112,7 @@ def _stopped(why: str) -> Teller:
     return tell
 
 
-def _model(name: str, given: Given) -> Callable[[Mapping[str, Any]], bytes]:
+def _model(name: str, given: AttackInput) -> Callable[[Mapping[str, Any]], bytes]:
     """Who answers: what was typed, word for word; a model that obeys the text; an honest one."""
     if name == "tool_injection" and given.text("by", "compromised") == "compromised":
         typed = given.text("proposal").encode("utf-8", "surrogateescape")

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from mutations import breaches
-from mutations.breaches import Tried
-from sabotage.ablation import unguarded
+from mutations import ablation
+from mutations.ablation import ClaimResult
+from sabotage.ablation import copy_process
+from sabotage.ablation.copy_process import BusyError, CopyError, run_copy
 from sabotage.ablation.guards import Claim, claim_of, claims
-from sabotage.ablation.unguarded import BusyError, CopyError, run_copy
 from sabotage.kit.waiting import wait_until
 from tests.house.demo import ROOT, environment
 
@@ -32,7 +32,7 @@ ONE_COPY = """
 import django
 django.setup()
 from sabotage.ablation.guards import claims
-from sabotage.ablation.unguarded import run_copy
+from sabotage.ablation.copy_process import run_copy
 run_copy(claims()[0], {})
 """
 
@@ -80,10 +80,10 @@ def test_a_guard_whose_removal_changes_nothing_is_a_failure(
 ) -> None:
     evidence = {"breaches": [], "headline": "", "payments": "", "far_side": {"reachable": False}}
     held = {"integrity": "HELD", "got_through": False, "evidence": evidence}
-    monkeypatch.setattr(unguarded, "run_copy", lambda *_, **__: held)
+    monkeypatch.setattr(copy_process, "run_copy", lambda *_, **__: held)
     file = tmp_path / "guards.toml"
     file.write_text(TAMPERED)
-    assert breaches.main(["--guards", str(file)]) == 1
+    assert ablation.main(["--guards", str(file)]) == 1
     said = capsys.readouterr().out
     assert (
         "FAILED skip_step: charge without authorize (vault-r-size): "
@@ -97,19 +97,19 @@ def test_a_guard_whose_removal_changes_nothing_is_a_failure(
     "claim", claims(), ids=lambda each: " ".join((each.injector, *map(str, each.when.values())))
 )
 def test_each_attack_is_held_and_each_of_its_guards_is_needed(claim: Claim) -> None:
-    tried = breaches.tried(claim, layers=True)
+    tried = ablation.try_claim(claim, layers=True)
     assert (tried.whole, tried.bare, tried.fault) == ("HELD", "BREACHED", "")
 
 
 def test_a_whole_product_that_lets_an_attack_through_is_a_failure() -> None:
-    assert not Tried(one_guard(), "BREACHED", "BREACHED", "", "it gets through").good
-    assert Tried(one_guard(), "HELD", "BREACHED").good
+    assert not ClaimResult(one_guard(), "BREACHED", "BREACHED", "", "it gets through").good
+    assert ClaimResult(one_guard(), "HELD", "BREACHED").good
 
 
 def test_an_attack_goes_further_where_something_got_out() -> None:
     def deed(integrity: str, *, through: bool, paid: int = 0) -> tuple[bool, bool, int]:
         evidence = {"far_side": {"reachable": True, "succeeded": paid}}
-        return breaches.deed({"integrity": integrity, "got_through": through, "evidence": evidence})
+        return ablation.deed({"integrity": integrity, "got_through": through, "evidence": evidence})
 
     steps = [
         deed("HELD", through=False),
@@ -125,7 +125,7 @@ def test_a_copy_has_none_of_the_products_keys_and_servers(
 ) -> None:
     for name in ("STRIPE_SECRET_KEY", "REDIS_URL", "DATABASE_URL", "NANOVM_POLICY"):
         monkeypatch.setenv(name, "the product's own")
-    env = unguarded._environment(data)
+    env = copy_process._environment(data)
     assert "the product's own" not in env.values()
     assert env["NANOVM_DATA"] == str(data)
 
@@ -166,7 +166,7 @@ def test_a_killed_owner_leaves_no_process_and_the_next_one_clears_its_folder(dat
     assert none_left(data)
     left = copies_in(data)
     assert len(left) == 1
-    with unguarded._folder(data / "copies") as fresh:
+    with copy_process._folder(data / "copies") as fresh:
         assert copies_in(data) == [fresh] != left
 
 

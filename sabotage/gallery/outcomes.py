@@ -7,27 +7,27 @@ from dataclasses import dataclass
 from pipeline.models import AdapterCall, Run
 from pipeline.reports import decision
 from sabotage.gallery.fixture import now
-from sabotage.kit.evidence import Sealed, sealed_since
+from sabotage.kit.evidence import SealedEnvelope, sealed_since
 from sabotage.kit.integrity import breaches, intents
-from sabotage.kit.stripe_view import FarSide, far_side
+from sabotage.kit.stripe_view import StripeView, stripe_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class RunOutcome:
     """How one of several runs stands, with what the far side holds of it."""
 
     run: Run
-    sealed: tuple[Sealed, ...]
-    far: FarSide
+    sealed: tuple[SealedEnvelope, ...]
+    stripe: StripeView
 
     @property
-    def stopped_by(self) -> Sealed | None:
+    def stopped_by(self) -> SealedEnvelope | None:
         """The first envelope that names a rule: what stopped the run, if anything did."""
         return next((each for each in self.sealed if each.rule), None)
 
     @property
     def paid_minor(self) -> int:
-        return sum(each.amount_minor for each in self.far.succeeded)
+        return sum(each.amount_minor for each in self.stripe.succeeded)
 
     @property
     def calls(self) -> tuple[AdapterCall, ...]:
@@ -40,7 +40,7 @@ class Ended:
         borne = {intent.key for intent in intents(self.run)}
         return sum(call.key not in borne for call in self.calls)
 
-    def told(self) -> dict[str, object]:
+    def as_facts(self) -> dict[str, object]:
         """The run in a line of evidence."""
         stopped = self.stopped_by
         return {
@@ -49,38 +49,38 @@ class Ended:
             "rule": stopped.rule if stopped else "",
             "event": stopped.number if stopped else None,
             "hash": stopped.hash if stopped else "",
-            "payments": self.far.in_words(),
+            "payments": self.stripe.in_words(),
         }
 
 
-def ended(run: Run) -> Ended:
+def outcome_of(run: Run) -> RunOutcome:
     """Look at a run of the attack's own."""
     run = now(run)
-    return Ended(run=run, sealed=sealed_since(run, 0), far=far_side(run))
+    return RunOutcome(run=run, sealed=sealed_since(run, 0), stripe=stripe_view(run))
 
 
-def got_out(others: Iterable[Ended]) -> tuple[str, ...]:
+def breaches_of(others: Iterable[RunOutcome]) -> tuple[str, ...]:
     """What got out of runs besides the one that was fired at, a sentence each."""
-    return tuple(text for each in others for text in breaches(each.run, each.far))
+    return tuple(text for each in others for text in breaches(each.run, each.stripe))
 
 
-def together(runs: Sequence[Ended]) -> dict[str, object]:
+def combined(runs: Sequence[RunOutcome]) -> dict[str, object]:
     """What evidence says of one run, said of all these: the calls, and what the far side holds."""
     return {
         "calls": sum(each.unsealed for each in runs),
         "calls_since": dict(Counter(call.tool for each in runs for call in each.calls)),
-        "paid": [line for each in runs for line in paid(each.run.code, each.far)],
+        "paid": [line for each in runs for line in paid(each.run.code, each.stripe)],
     }
 
 
-def paid(code: str, far: FarSide) -> list[dict[str, object]]:
+def paid(code: str, stripe: StripeView) -> list[dict[str, object]]:
     """Every payment that the far side holds of a run, as evidence keeps them."""
     return [
         {"run": code, "amount_minor": each.amount_minor, "currency": each.currency}
-        for each in far.succeeded
+        for each in stripe.succeeded
     ]
 
 
-def first_stop(runs: Sequence[Ended]) -> Sealed | None:
+def first_stop(runs: Sequence[RunOutcome]) -> SealedEnvelope | None:
     """What stopped the first of these runs that was stopped."""
     return next((each.stopped_by for each in runs if each.stopped_by), None)

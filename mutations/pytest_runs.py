@@ -39,7 +39,7 @@ _SERVER.set_forkserver_preload(
 )
 
 
-class Ran(NamedTuple):
+class PytestOutcome(NamedTuple):
     """How a run of tests ended: passed, test, collection, timeout, broken or crashed."""
 
     end: str
@@ -48,7 +48,7 @@ class Ran(NamedTuple):
     seconds: float = 0
 
 
-class Trial(NamedTuple):
+class PytestRun(NamedTuple):
     """Tests to run, up to the first failure, without the guard of ``mutation`` if there is one."""
 
     tests: tuple[str, ...]
@@ -56,13 +56,13 @@ class Trial(NamedTuple):
     seconds_max: float = SECONDS_MAX
 
 
-def run(trial: Trial) -> Ran:
+def run(trial: PytestRun) -> PytestOutcome:
     """Run one trial to its end."""
     [(_, ran)] = run_all([trial])
     return ran
 
 
-def run_all(trials: Iterable[Trial]) -> Iterator[tuple[Trial, Ran]]:
+def run_all(trials: Iterable[PytestRun]) -> Iterator[tuple[PytestRun, PytestOutcome]]:
     """Run trials, AT_ONCE of them at a time; each comes when it has ended."""
     todo, running = iter(trials), list[_Running]()
     while True:
@@ -80,7 +80,7 @@ def run_all(trials: Iterable[Trial]) -> Iterator[tuple[Trial, Ran]]:
 class _Running:
     """A trial whose process was started; whoever starts it ends it."""
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: PytestRun) -> None:
         self.trial, self.began = trial, time.monotonic()
         self.folder = tempfile.TemporaryDirectory(prefix="nanovm-trial-")
         self.process = _SERVER.Process(target=_try, args=(trial, self.folder.name))
@@ -90,21 +90,21 @@ class _Running:
         """The seconds that it may still take."""
         return self.began + self.trial.seconds_max - time.monotonic()
 
-    def end(self) -> Ran:
+    def end(self) -> PytestOutcome:
         """What came of it; where its time is out, it ends here, and what it started with it."""
         late = self.process.is_alive()
         if late and self.process.pid is not None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.join()
         with self.folder as name:
-            ran = Ran("timeout", text="it did not end in time")
+            ran = PytestOutcome("timeout", text="it did not end in time")
             if not late:
                 ran = _ended(self.process.exitcode, Path(name))
         self.process.close()
         return ran._replace(seconds=time.monotonic() - self.began)
 
 
-def _try(trial: Trial, folder: str) -> None:
+def _try(trial: PytestRun, folder: str) -> None:
     """The whole life of a trial's process."""
     os.setsid()
     os.chdir(ROOT)
@@ -116,22 +116,22 @@ def _try(trial: Trial, folder: str) -> None:
         os.dup2(output.fileno(), 2)
     if trial.mutation is not None:
         install(trial.mutation)
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "mutations.verdict"]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "mutations.first_failure"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the server imported plugins
     sys.exit(pytest.main([*options, f"--verdict={folder}/verdict", *trial.tests]))
 
 
-def _ended(status: int | None, folder: Path) -> Ran:
+def _ended(status: int | None, folder: Path) -> PytestOutcome:
     """What the exit status and the plugin's file say together."""
     if status == 0:
-        return Ran("passed", text="every named test passes")
+        return PytestOutcome("passed", text="every named test passes")
     verdict = folder / "verdict"
     if not verdict.exists():
         lines = (folder / "output").read_text(encoding="utf-8", errors="replace").splitlines()
         last = next((line for line in reversed(lines) if line.strip()), "")
-        return Ran("crashed", text=f"exit status {status}: {last}")
+        return PytestOutcome("crashed", text=f"exit status {status}: {last}")
     fault = json.loads(verdict.read_text(encoding="utf-8"))
     end = {"call": "test", "collect": "collection"}.get(fault["when"], "broken")
     if {*fault["kinds"]} <= BROKEN:
         end = "broken"
-    return Ran(end, fault["test"], f"{'/'.join(fault['kinds'])}: {fault['text']}")
+    return PytestOutcome(end, fault["test"], f"{'/'.join(fault['kinds'])}: {fault['text']}")

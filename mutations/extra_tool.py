@@ -11,7 +11,7 @@ TOOL = "wire_transfer"
 MINOR = 100  # cents in a dollar
 
 
-def equip() -> None:
+def register() -> None:
     """Put ``wire_transfer`` among the adapters of this process.
 
     The product has none, so that without its guards the call would merely fail. With the tool

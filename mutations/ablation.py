@@ -26,7 +26,7 @@ JOBS = 2  # a copy waits for much of its time
 HELD, BREACHED, BROKEN = "HELD", "BREACHED", "BROKEN"
 
 
-class Tried(NamedTuple):
+class ClaimResult(NamedTuple):
     """One claim: what became of its attack with its guards, and without them."""
 
     claim: "Claim"
@@ -40,13 +40,13 @@ class Tried(NamedTuple):
         return not self.fault
 
 
-def tried(claim: "Claim", *, layers: bool = False) -> Tried:
+def try_claim(claim: "Claim", *, layers: bool = False) -> ClaimResult:
     """Make the claim's attack twice: on a copy with all guards, and on one without the claim's.
 
     Where it has several forms, each is made without the guards, and the first with them.
     ``layers``: where there are several, also with each one of them left in its place alone.
     """
-    from sabotage.ablation.unguarded import CopyError
+    from sabotage.ablation.copy_process import CopyError
 
     first, copy = claim.each[0], partial(_copied, claim)
     try:
@@ -58,7 +58,7 @@ def tried(claim: "Claim", *, layers: bool = False) -> Tried:
             if layers and len(claim.without) > 1
         }
     except CopyError as error:
-        return Tried(claim, "", BROKEN, fault=str(error))
+        return ClaimResult(claim, "", BROKEN, fault=str(error))
     idle = [guard for guard, outcome in kept.items() if deed(outcome) >= deed(bare)]
     faults = {
         "it gets through with every guard in place": word(whole) == BREACHED,
@@ -66,7 +66,7 @@ def tried(claim: "Claim", *, layers: bool = False) -> Tried:
         f"the removal of {', '.join(idle)} changes nothing": bool(idle),
     }
     fault = next((text for text, wrong in faults.items() if wrong), "")
-    return Tried(claim, word(whole), word(bare), moved(bare), fault)
+    return ClaimResult(claim, word(whole), word(bare), moved(bare), fault)
 
 
 def deed(outcome: Mapping[str, Any]) -> tuple[bool, bool, int]:
@@ -94,7 +94,7 @@ def moved(outcome: Mapping[str, Any]) -> str:
     return f"{together}; {noticed[0]}"
 
 
-def lines(tries: Sequence[Tried]) -> list[str]:
+def lines(tries: Sequence[ClaimResult]) -> list[str]:
     """The table: attack, guards, with, without and the money that moved."""
     made = [("attack", "without the guards", "with", "without", "far side; what was noticed")]
     made += [
@@ -120,22 +120,22 @@ def _copied(claim: "Claim", params: Mapping[str, Any], **given: Any) -> dict[str
     """
     from django.conf import settings
 
-    from sabotage.ablation.unguarded import run_copy
+    from sabotage.ablation.copy_process import run_copy
 
     with TemporaryDirectory(prefix="copies-", dir=settings.NANOVM_DATA) as home:
         return run_copy(claim, params, home=Path(home), **given)
 
 
-def _told(claim: "Claim", *, layers: bool) -> Tried:
+def _told(claim: "Claim", *, layers: bool) -> ClaimResult:
     """Try a claim, and say at once how it went."""
-    found = tried(claim, layers=layers)
+    found = try_claim(claim, layers=layers)
     print(f"{form(claim)}: {found.fault or 'as it should be'}", file=sys.stderr, flush=True)
     return found
 
 
 def main(arguments: list[str]) -> int:
     """Try the claims, or those on the injectors that are named; the number of failures."""
-    parser = argparse.ArgumentParser(prog="python -m mutations.breaches", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m mutations.ablation", description=__doc__)
     parser.add_argument(
         "--guards", type=Path, help="another file than sabotage/ablation/guards.toml"
     )

@@ -1,4 +1,4 @@
-"""The laboratory of a throw-away copy: it is set up, attacked once, and told of."""
+"""Sets up a throw-away copy of the product, attacks it once and reports what happened."""
 
 import sys
 import urllib.parse
@@ -10,12 +10,12 @@ from typing import Any
 
 from django.conf import settings
 
-from mutations.equipment import equip
+from mutations.extra_tool import register
 from mutations.patching import line_of, named
 from pipeline.ops import schema
 from pipeline.ops.processes import celery_worker, stripe_counterpart
-from sabotage.campaign import Outcome, attack, attack_at, laboratory
-from sabotage.gallery import EXHIBITS, restored_snapshot
+from sabotage.campaign import Outcome, attack, attack_at, services
+from sabotage.gallery import SCENARIOS, restored_snapshot
 from sabotage.kit import waiting
 from sabotage.kit.moments import MOMENTS
 
@@ -23,23 +23,23 @@ CALLS = 4  # as many payments as the worker's threads ask for at once
 SOON_MS = 100  # nobody accounts for what a guard that is gone would have counted
 
 
-def attacked(asked: Mapping[str, Any]) -> dict[str, object]:
+def attack_copy(asked: Mapping[str, Any]) -> dict[str, object]:
     """What came of the attack, and which guards were gone.
 
     Those of ``without`` are gone in this process already; here the worker is started without
     them too. The Stripe counterpart is the copy's own, and takes ``far_side_ms`` for a payment.
     """
-    equip()
+    register()
     schema.migrate()
     without = asked["without"]
     through = ("mutations", *without, "--") if without else ()
     worker = partial(celery_worker, program=(*through, "mutations.worker"))
     with stripe_counterpart(settings.NANOVM_DATA, "--faults") as url:
         settings.STRIPE["api_base"] = url
-        if asked["injector"] in EXHIBITS:
+        if asked["injector"] in SCENARIOS:
             outcome = _exhibited(asked["injector"], asked["params"], through)
         else:
-            with laboratory(worker):
+            with services(worker):
                 _slow(url, asked["far_side_ms"])
                 outcome = attack_at(MOMENTS[asked["moment"]], asked["injector"], asked["params"])
     told = {**asdict(outcome), "got_through": outcome.got_through, "without": guards(without)}
