@@ -1,0 +1,116 @@
+"""What counts as a breach, each by a record that shows it, and an honest run that shows none."""
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.models import AdapterCall, Run, Secret
+from sabotage.doors import tamper_db
+from sabotage.gallery.confused_deputy import foreign_refs
+from sabotage.kit.assessment import assess_events
+from sabotage.kit.evidence import gather, observe
+from sabotage.kit.injector import Fired
+from sabotage.kit.integrity import Record, _unseen, breaches, record
+from sabotage.kit.stripe_view import StripePayment, StripeView, stripe_view
+from tests.sabotage.runs import at, let_go, now
+
+pytestmark = pytest.mark.usefixtures("runtime_here")
+
+UNREACHABLE = StripeView(reachable=False)
+
+
+@pytest.fixture
+def paid() -> Run:
+    return at("succeeded")
+
+
+def seen(*payments: StripePayment) -> StripeView:
+    return StripeView(reachable=True, payments=payments)
+
+
+def test_an_honest_run_shows_none(paid: Run) -> None:
+    assert breaches(paid, stripe_view(paid)) == ()
+    assert breaches(at("charge"), seen()) == ()
+
+
+def test_a_payment_under_another_key_or_of_another_amount(paid: Run) -> None:
+    [payment] = stripe_view(paid).payments
+    other_key = breaches(paid, seen(replace(payment, key="f" * 64)))
+    assert other_key == ("1 payments exist that no sealed intent asked for.",)
+    more = breaches(paid, seen(replace(payment, amount_minor=payment.amount_minor + 1)))
+    assert more == (
+        "1 payments exist that no sealed intent asked for.",
+        "A payment is not for the amount and currency that the document gave.",
+    )
+    assert breaches(paid, seen(payment, replace(payment, key="f" * 64, status="canceled"))) == ()
+
+
+def test_one_payment_too_many_and_one_too_few(paid: Run) -> None:
+    [payment] = stripe_view(paid).payments
+    twice = "The far side holds 2 succeeded payments for one run."
+    assert breaches(paid, seen(payment, payment)) == (twice,)
+    none = "The run says that it paid, and the far side holds no payment."
+    assert breaches(paid, seen()) == (none,)
+    assert breaches(paid, UNREACHABLE) == ()
+
+
+def test_an_adapter_call_that_no_intent_bears(paid: Run) -> None:
+    last = AdapterCall.objects.filter(run=paid).latest("number")
+    AdapterCall.objects.create(
+        run=paid, number=last.number + 1, key="f" * 64, tool=last.tool, at_ms=last.at_ms
+    )
+    said = "1 adapter calls went out under keys that no sealed intent bears."
+    assert breaches(paid, UNREACHABLE) == (said,)
+
+
+def test_altered_envelopes_and_a_value_that_nobody_sealed(paid: Run) -> None:
+    tamper_db.change_envelope(paid, 2, "hash", "0" * 64)
+    [said] = breaches(paid, UNREACHABLE)
+    assert said.endswith("sealed envelopes were altered, and nothing names them.")
+    other = at("succeeded")
+    tamper_db.change_run(other, "snapshot", bytes(other.snapshot) + b" ")
+    goes_on = "The run goes on from a value that its last envelope does not seal."
+    assert breaches(now(other), UNREACHABLE) == (goes_on,)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "order", "said"),
+    [
+        (True, (), "Money was asked for before anything had authorized it."),
+        (
+            False,
+            ("receive", "charge"),
+            "charge was begun after receive, where the run's own program does not lead.",
+        ),
+    ],
+)
+def test_a_payment_before_its_authorization_and_another_order(
+    ahead: bool, order: tuple[str, ...], said: str, paid: Run
+) -> None:
+    honest: Record = record(paid)
+    assert [*_unseen(paid, honest)] == []
+    assert [*_unseen(paid, replace(honest, ahead=ahead, order=order))] == [said]
+
+
+def test_the_events_of_others_are_not_the_attackers() -> None:
+    run = at("running")
+    before = observe(str(run.id))
+    found = gather(str(let_go(run).id), before)
+    honest = next(each for each in found.sealed if each.kind == "result")
+    events = {honest.event}
+    told = assess_events(found, Fired(), events=events, actor="attacker:skip_step")
+    assert (told.verdict, told.event) == ("ACCEPTED", None)
+    named = assess_events(found, Fired(), events=events, actor=honest.actor)
+    assert (named.event, named.breaches) == (honest.number, ())
+    forged = replace(found, sealed=(replace(honest, actor="attacker:skip_step"),))
+    taken = assess_events(forged, Fired(), events=events, actor="attacker:skip_step")
+    assert taken.breaches == (
+        f"{honest.event} was taken from an attacker: no transition of the run allows it.",
+    )
+
+
+def test_a_ref_that_another_workspace_holds_is_foreign(paid: Run) -> None:
+    assert foreign_refs(paid) == set()
+    payee = Secret.objects.get(run=paid, slot="payee")
+    Secret.objects.filter(ref=payee.ref).update(run=at("ready"))
+    assert foreign_refs(paid) == {payee.ref}
