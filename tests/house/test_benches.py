@@ -3,43 +3,18 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from bench import fill, growth, queue, seven
+from bench import fill, growth, paired, queue, seven
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, Run
 from pipeline.queries import runs
 from tests.house.demo import ROOT
 
 MANY = 100
-# What the bench of durable runs gives its plugins, as far as ours needs it.
-HARNESS = f"""
-import pathlib, sys, time
-sys.path.insert(0, {str(ROOT)!r})
-from bench import seven
-N, CTX = seven.STEPS, seven.CONTEXT
-class Base:
-    def __init__(self, folder, conc):
-        self.d, self.conc, self.runs, self.effects = folder, conc, 0, 0
-        self.setup()
-    def tool(self, i, clock=None):
-        self.effects += 1
-        return {{"ref": "done"}}
-    def done(self, began, clock=None):
-        self.runs += 1
-    def run_many(self, secs):
-        self.one()
-        self.done(0)
-plugin = sys.argv[sys.argv.index("--plugin") + 1]
-exec(compile(pathlib.Path(plugin).read_text("utf-8"), plugin, "exec"))
-subject = CONTESTANTS["nanovm_sqlite"](sys.argv[1], int(sys.argv[2]))
-subject.run_many(0.05)
-print(subject.runs, subject.effects, subject.rows())
-"""
 
 
 @pytest.mark.django_db
@@ -87,13 +62,13 @@ def test_seven_steps_go_through_the_queue() -> None:
 
 
 @pytest.mark.parametrize("conc", [1, 4])
-def test_the_contestant_drives_runs_that_an_audit_finds_whole(tmp_path: Path, conc: int) -> None:
-    plugin = str(ROOT / "bench" / "durable.py")
-    told = _ran("-c", HARNESS, str(tmp_path), str(conc), "--plugin", plugin)
-    assert told.returncode == 0, told.stderr
-    runs, effects, rows = map(int, told.stdout.split())
-    assert runs >= 1  # on a busy machine no more are begun in the time
-    assert (effects, rows) == (runs * seven.STEPS, runs * seven.ENVELOPES + 1)
+def test_the_contestant_drives_runs_that_an_audit_finds_whole(conc: int) -> None:
+    told = paired.turn(ROOT, conc, secs=0.05)
+    runs = told["runs"]
+    assert runs >= 2  # one to warm up; on a busy machine no more are begun in the time
+    assert told["effects"] == runs * seven.STEPS
+    assert told["rows"] == runs * seven.ENVELOPES + 1
+    assert told["per_s"] > 0
 
 
 def _ran(*arguments: str) -> subprocess.CompletedProcess[str]:
