@@ -26,7 +26,7 @@ from sabotage.kit.code_locations import decided_in, where
 from sabotage.kit.injector import InjectionError
 
 LINES = "envelopes.ndjson"
-SEQ = re.compile(r"^seq \d+: ")  # the verifier puts the first bad place before its sentence
+SEQ = re.compile(r"^seq \d+: | \(seq \d+\)$")  # the verifier names places around its sentence
 HOLDS = ("PASS", "UNPROVEN", "UNPINNED")  # words by which nothing wrong was found
 Alter = Callable[[bytes], bytes]
 
