@@ -5,7 +5,7 @@ a queue and several workers add is what the ``pipeline`` of this project is an e
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import decode
@@ -32,7 +32,6 @@ from nanovm_core.core.events import (
 )
 from nanovm_core.core.fsm import begin, transition
 from nanovm_core.core.fsm.commands import hold_id
-from nanovm_core.core.fsm.drafts import frozen
 from nanovm_core.core.messages import (
     NOTHING,
     Commitment,
@@ -215,8 +214,6 @@ class ExecutionVM:
             history=ledger.history,
             revoked=ledger.revoked,
         )
-        if isinstance(event, EffectDone | AnswerArrived) and isinstance(event.out, Mapping):
-            event = replace(event, out=frozen(event.out))  # whoever made it may change it later
         decision = transition(self.program, now, event, context)
         self._sealed += [*sealed(self._sealed, decision)]
         self._events.append((event, context))
@@ -229,7 +226,11 @@ class ExecutionVM:
         """The event that comes of an effect: the model's proposal, or a tool's answer."""
         step, model = self.program.steps[owed.step], self._model
         if step.kind != MODEL or model is None:
-            return _told(self._answered(owed), owed.key)
+            answer = self._answered(owed)
+            try:
+                return _told(answer, owed.key)
+            except RefusedError as error:
+                return _told(_broken(owed, error), owed.key)
         said = model(self._sanitizer.for_model(self.snapshot.slots, {}))
         raw, tokens = (said.raw, said.tokens) if isinstance(said, Said) else (said, step.tokens_max)
         return ProposalReceived(raw=raw, tokens=tokens, key=owed.key)
@@ -280,7 +281,7 @@ def _told(answer: Answer, key: str) -> Event:
     raise TypeError(f"a tool answers Done, Failed, Unknown or Waiting, not {type(answer).__name__}")
 
 
-def _broken(owed: Effect, refusal: Refusal) -> Answer:
+def _broken(owed: Effect, refusal: Refusal | RefusedError) -> Answer:
     """An answer that does not fit its step: nobody knows what a granted tool did outside."""
     text = f"What {owed.tool} answered does not fit the step {owed.step}: {refusal.text}"
     if owed.warrant is not None:

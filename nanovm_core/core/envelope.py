@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nanovm_core.core.canonical import decode, digest, encode
-from nanovm_core.core.lru_cache import Remembered
 from nanovm_core.core.messages import Draft
+from nanovm_core.core.snapshots import BytesCache
 from nanovm_core.core.snapshots import decode_snapshot as decode_snapshot
 from nanovm_core.core.snapshots import encode_snapshot as encode_snapshot
 from nanovm_core.core.snapshots import snapshot_hash as snapshot_hash
@@ -204,7 +204,7 @@ class _Read(NamedTuple):
     fault: str = ""
 
 
-_READ: Remembered[_Read] = Remembered()
+_READ: BytesCache[_Read] = BytesCache()
 
 
 def _read(data: bytes) -> _Read:

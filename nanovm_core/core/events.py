@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from nanovm_core.core import sealable
+from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.messages import Args, Commitment, Recorded
 
 ACTOR_MAX = 200  # characters
@@ -16,7 +18,11 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened, as somebody outside tells it: untrusted."""
+    """Something that happened, as somebody outside tells it: untrusted.
+
+    An event that no envelope could hold cannot be constructed (FSM-017); a failure's own words
+    are cut, so that a known failure is not lost over them.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,10 @@ class EffectDone(Event):
     secrets: tuple[Commitment, ...] = ()
     outcome: str = "done"
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be sealed, and keep slots of its own."""
+        _keep_result(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectFailed(Event):
@@ -73,6 +83,10 @@ class EffectFailed(Event):
     text: str
     retry: bool = False
 
+    def __post_init__(self) -> None:
+        """Cut the words to what can be sealed."""
+        _cut_words(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectUnknown(Event):
@@ -81,6 +95,10 @@ class EffectUnknown(Event):
     key: str
     code: str
     text: str
+
+    def __post_init__(self) -> None:
+        """Cut the words to what can be sealed."""
+        _cut_words(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +111,11 @@ class EffectWaiting(Event):
 
     key: str
     until_ms: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no time."""
+        if type(self.until_ms) is not int:
+            raise sealable.unsealable("A time is an integer of milliseconds.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +135,11 @@ class AnswerArrived(Event):
     outcome: str = "done"
     code: str = ""
     text: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be sealed, cut a failure's words, and keep slots of its own."""
+        _keep_result(self)
+        _cut_words(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +161,12 @@ class ProposalReceived(Event):
     secret: Commitment | None = None
     key: str = ""
     tokens: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a secret that cannot be sealed; tokens that are no number are all there may be."""
+        sealable.require_secrets((self.secret,) if self.secret else ())
+        if type(self.tokens) is not int:
+            object.__setattr__(self, "tokens", INTEGER_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,3 +257,13 @@ class ErasureRefused(Event):
     reason: str
     ground: str
     until_ms: int
+
+
+def _keep_result(event: EffectDone | AnswerArrived) -> None:
+    sealable.require_result(event.out, event.outcome, event.secrets)
+    object.__setattr__(event, "out", MappingProxyType(dict(event.out)))
+
+
+def _cut_words(event: EffectFailed | EffectUnknown | AnswerArrived) -> None:
+    object.__setattr__(event, "code", sealable.cut(event.code, sealable.NAME_MAX))
+    object.__setattr__(event, "text", sealable.cut(event.text, sealable.SAID_MAX))

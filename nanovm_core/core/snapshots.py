@@ -1,15 +1,41 @@
 """Snapshots as bytes: a run's value, encoded, hashed and read again."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from types import MappingProxyType
+from typing import Generic, TypeVar
 
 from nanovm_core.core.canonical import decode, digest, encode
-from nanovm_core.core.lru_cache import Remembered
 from nanovm_core.core.messages import Effect, Reservation, Snapshot, Warrant
 from nanovm_core.errors import CanonicalError, VerificationError
 
 SNAPSHOT_VERSION = "nanovm-snapshot/2"
-_SNAPSHOTS: Remembered[Snapshot] = Remembered()
+T = TypeVar("T")
+KNOWN_MAX = 4096  # values of some kilobytes each
+
+
+class BytesCache(Generic[T]):
+    """Immutable values by the bytes that they were read from; the oldest are dropped."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, T] = {}
+
+    def get(self, data: bytes) -> T | None:
+        """The value of these bytes, where it is known."""
+        return self._known.get(data)
+
+    def keep(self, data: bytes, value: T) -> T:
+        """Keep the value of these bytes, and return it."""
+        self._known[data] = value
+        if len(self._known) > KNOWN_MAX:
+            with suppress(KeyError, RuntimeError, StopIteration):  # another thread drops one too
+                del self._known[next(iter(self._known))]
+        return value
+
+
+_SNAPSHOTS: BytesCache[Snapshot] = BytesCache()
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:

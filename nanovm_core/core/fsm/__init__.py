@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core import sealable
 from nanovm_core.core.canonical import digest, encode
 from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.events import (
@@ -32,7 +33,7 @@ from nanovm_core.core.events import (
     StepRequested,
     TimePassed,
 )
-from nanovm_core.core.fsm import commands, drafts, results, sealable, terminal
+from nanovm_core.core.fsm import commands, drafts, results, terminal
 from nanovm_core.core.messages import (
     Commitment,
     Decision,
@@ -112,7 +113,7 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
     come in with the context, and keys are derived, not drawn.
 
     An event that does not belong here is an attack or a late duplicate: it is refused in
-    the Decision and audited, not raised; so is one that cannot be sealed. A terminal run
+    the Decision and audited, not raised. A terminal run
     absorbs everything but erasure: the first event of a kind is sealed as ignored, the others
     are only counted. Under another program or policy than it began under, a run that has not
     ended refuses everything (PRG-011).
@@ -128,19 +129,15 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
     if handler is None:
         raise _no_event(event)
     cause = drafts.Cause(type(event).__name__, context)
-    bare = sealable.is_bare(event)
-    said = event if bare else sealable.told(event)
     if now.state in life.TERMINAL and handler is not terminal.erasing:
-        return terminal.absorbed(program, now, said, cause)
+        return terminal.absorbed(program, now, event, cause)
     try:
         other = (program.hash, program.policy.hash) != (now.program, now.policy)
         if other and now.state not in life.TERMINAL:
             _exchanged()
-        if not bare:
-            sealable.require(event)
-        return drafts.from_where_it_stood(now, handler(program, now, said, cause))
+        return drafts.from_where_it_stood(now, handler(program, now, event, cause))
     except RefusedError as error:
-        return _refused(program, now, said, cause, error)
+        return _refused(program, now, event, cause, error)
 
 
 def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decision:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core import sealable
 from nanovm_core.core.capabilities import REF, resolve
 from nanovm_core.core.events import (
     AnswerArrived,
@@ -13,7 +14,6 @@ from nanovm_core.core.events import (
     ProposalReceived,
     TimePassed,
 )
-from nanovm_core.core.fsm import sealable
 from nanovm_core.core.fsm.advance import enter, follow, give_up, intend
 from nanovm_core.core.fsm.drafts import (
     Cause,
@@ -134,7 +134,7 @@ def _taken(
         "outcome": event.outcome,
     }
     if event.out:
-        body |= {"out": frozen(event.out), "secrets": listed(event.secrets)}
+        body |= {"out": event.out, "secrets": listed(event.secrets)}
     sealed = draft("result", cause, after, body)
     return join(sealed, follow(program, after, step, cause), spent)
 

@@ -3,6 +3,7 @@
 from types import MappingProxyType
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core import sealable
 from nanovm_core.core.events import (
     EffectDone,
     ErasureDone,
@@ -11,7 +12,7 @@ from nanovm_core.core.events import (
     Event,
 )
 from nanovm_core.core.fsm import drafts as moves
-from nanovm_core.core.fsm import results, sealable
+from nanovm_core.core.fsm import results
 from nanovm_core.core.messages import Decision, Refusal, Scalar, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
@@ -47,7 +48,6 @@ def _late(program: Program, event: EffectDone) -> dict[str, object]:
     """
     clear: dict[str, Scalar] = {}
     try:
-        sealable.require(event)
         for name, value in event.out.items():
             if _is_clear(program, name, value):
                 clear[name] = value

@@ -37,7 +37,7 @@ class Command(PreparedCommand):
         """Sign in rounds."""
         if options.remember is not None:
             row = signer.remember(named_workspace(options.remember).id)
-            self.stdout.write(f"Remembered: {row.workspace.origin} at size {row.size}.")
+            self.stdout.write(f"BytesCache: {row.workspace.origin} at size {row.size}.")
             return
         if options.witness:
             os.environ["NANOVM_WITNESS"] = " ".join(options.witness)

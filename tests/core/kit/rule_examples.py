@@ -283,7 +283,7 @@ EXAMPLES: Mapping[str, Callable[[], str]] = {
     "FSM-013": guard,
     "FSM-014": late,
     "FSM-018": unseen,
-    "FSM-017": lambda: fed(Play().to_charge(), EffectDone, key="", outcome="x" * 300),
+    "FSM-017": lambda: raised(lambda: EffectDone(key="", outcome="x" * 300)),
     "FSM-016": lambda: fed(held(), Approved, hold=OTHER),
     "FSM-015": lambda: fed(
         Play().to_charge(), AnswerArrived, run=RUN, program=program().hash, key=OTHER
