@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,8 @@ from django.core.management import call_command
 from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
-from pipeline.steps.extract import extract
 from pipeline.steps.extract import step as extract_step
-
-READ = lru_cache(maxsize=64)(extract)
+from tests.pipeline.reading import read_here
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +38,6 @@ def data(
     """A data folder of its own, in which commits are real. The same document is read once."""
     folder = tmp_path / "data"
     shutil.copytree(empty, folder)
-    monkeypatch.setattr(extract_step, "extract", READ)
+    monkeypatch.setattr(extract_step, "extract", read_here)
     with django_db_blocker.unblock():
         yield folder

@@ -1,7 +1,6 @@
 """A data folder and a database of its own for each test, and the real Stripe counterpart."""
 
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,11 @@ from django.core.management import call_command
 from pytest_django import DjangoDbBlocker
 
 from pipeline.ops.processes import stripe_counterpart
-from pipeline.steps.extract import extract
 from pipeline.steps.extract import step as extract_step
 from tests import postgres
 from tests.pipeline.databases import Database
 from tests.pipeline.house import House
-
-READ = lru_cache(maxsize=64)(extract)
+from tests.pipeline.reading import read_here
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -62,13 +59,13 @@ def house(
 ) -> Iterator[House]:
     """The pipeline on a data folder of its own, committing for real: no test transaction.
 
-    Reading is a pure function in a child process: the same bytes are read once a session.
+    Reading is a pure function: the same bytes are read once a session, and in this process.
     """
     url, sandbox = counterpart
     own = migrated.fresh(tmp_path)
     monkeypatch.setattr(settings, "NANOVM_DATA", tmp_path)
     monkeypatch.setitem(settings.STRIPE, "api_base", url)
-    monkeypatch.setattr(extract_step, "extract", READ)
+    monkeypatch.setattr(extract_step, "extract", read_here)
     if own.url:
         monkeypatch.setenv("DATABASE_URL", own.url)  # for the processes that a test starts
     with django_db_blocker.unblock(), own.in_use():

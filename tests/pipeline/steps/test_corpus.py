@@ -1,8 +1,7 @@
 """Other people's invoices, broken files and attacks, put through the real pipeline."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from pipeline.models import Outbox, Run
 from pipeline.reports import report
 from pipeline.runtime import api
 from pipeline.steps.currencies import DECIMALS
-from pipeline.steps.extract import Extraction, ExtractionError, check_document, extract
+from pipeline.steps.extract import extract
 from pipeline.steps.extract import step as extract_step
 from pipeline.store import programs, workspaces
 from samples import path
@@ -30,7 +29,6 @@ pytestmark = [
     pytest.mark.corpus,
     pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is missing: no corpus to read"),
 ]
-AT_ONCE = 2  # the work is in child processes; more than there are cores gains nothing
 
 
 def truths() -> list[dict[str, Any]]:
@@ -53,47 +51,20 @@ def is_payable(truth: dict[str, Any]) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """What reading a document came to."""
-
-    answer: Extraction | ExtractionError
-
-
-def read(data: bytes) -> Read:
-    """Read a document as steps receive and extract do."""
-    try:
-        check_document(data)
-        return Read(answer=extract(data))
-    except ExtractionError as error:
-        return Read(answer=error)
-
-
-def run_all(house: House, monkeypatch: pytest.MonkeyPatch, files: list[Path]) -> dict[str, Run]:
-    """Every file through the pipeline; documents are read by children, two at a time, before."""
-    documents = {file.name: file.read_bytes() for file in files}
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = dict(zip(documents.values(), pool.map(read, documents.values()), strict=True))
-
-    def known(data: bytes) -> Extraction:
-        answer = answers[data].answer
-        if isinstance(answer, ExtractionError):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(extract_step, "extract", known)
+def run_all(house: House, files: Sequence[Path]) -> dict[str, Run]:
+    """Every file through the pipeline."""
     workspace = workspaces.create()
     return {
-        name: house.run(data, workspace=workspace, policy="no_limits", file_name=name)
-        for name, data in documents.items()
+        file.name: house.run(
+            file.read_bytes(), workspace=workspace, policy="no_limits", file_name=file.name
+        )
+        for file in files
     }
 
 
-def test_invoices_are_paid_exactly_or_not_at_all(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invoices_are_paid_exactly_or_not_at_all(house: House) -> None:
     known = {truth["file"]: truth for truth in truths()}
-    runs = run_all(house, monkeypatch, [SHARED / "invoices" / name for name in known])
+    runs = run_all(house, [SHARED / "invoices" / name for name in known])
     must_pay = [
         name for name, truth in known.items() if truth["embedded_xml"] and is_payable(truth)
     ]
@@ -119,12 +90,15 @@ def payments_of(run: Run) -> list[Any]:
     return payments(run) if tried else []
 
 
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.soak)])
 def test_bad_documents_end_in_a_reason_and_pay_nothing_wrong(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: House, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:
+    """Read by the limited child, as hostile documents are: a part of them, and all in the soak."""
+    monkeypatch.setattr(extract_step, "extract", extract)
     files = sorted((SHARED / "bad_pdfs").glob("*.pdf"))
     assert len(files) == 80
-    runs = run_all(house, monkeypatch, files)
+    runs = run_all(house, files[::every])
     for name, run in runs.items():
         said = report(run, name)
         assert run.state in life.TERMINAL | life.SUSPENDED, name

@@ -1,8 +1,7 @@
 """Extraction measured on invoices and hostile files that others made (../shared/data)."""
 
 import json
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.steps.extract import Extraction, ExtractionError, extract
+from tests.pipeline.reading import read_here
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 pytestmark = [
@@ -20,24 +20,24 @@ pytestmark = [
 Result = Extraction | ExtractionError
 
 
-def outcome(path: Path) -> Result:
+def outcome(path: Path, read: Callable[[bytes], Extraction]) -> Result:
     try:
-        return extract(path.read_bytes())
+        return read(path.read_bytes())
     except ExtractionError as error:
         return error
 
 
-@cache
-def outcomes(folder: str, listing: str) -> Sequence[tuple[dict[str, Any], Result]]:
+def outcomes(
+    folder: str, listing: str, read: Callable[[bytes], Extraction]
+) -> Sequence[tuple[dict[str, Any], Result]]:
     lines = (DATA / folder / listing).read_text().splitlines()
     items = [json.loads(line) for line in lines]
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda item: outcome(DATA / folder / item["file"]), items))
-    return list(zip(items, found, strict=True))
+    return [(item, outcome(DATA / folder / item["file"], read)) for item in items]
 
 
+@cache
 def invoices() -> Sequence[tuple[dict[str, Any], Result]]:
-    return outcomes("invoices", "truth.jsonl")
+    return outcomes("invoices", "truth.jsonl", read_here)
 
 
 def payable(truth: dict[str, Any]) -> bool:
@@ -101,7 +101,7 @@ def test_fields_agree_with_the_truth(field: str, missed_max: int) -> None:
 
 @pytest.mark.soak  # the same files go through whole runs in test_corpus
 def test_bad_files_end_in_a_result_or_a_reason() -> None:
-    bad = outcomes("bad_pdfs", "manifest.jsonl")
+    bad = outcomes("bad_pdfs", "manifest.jsonl", extract)
     assert len(bad) == 80
     for item, result in bad:
         assert isinstance(result, Extraction | ExtractionError), item["file"]

@@ -1,0 +1,21 @@
+"""Reading a document in the test's own process: starting a child costs more than the reading.
+
+What the child adds has its own tests, in ``steps/test_extract_process.py``.
+"""
+
+from functools import lru_cache
+
+from pipeline.steps.extract import PAGES_MAX, Extraction, ExtractionError, check_document
+from pipeline.steps.extract.document import read
+
+
+@lru_cache(maxsize=256)
+def read_here(data: bytes) -> Extraction:
+    """What ``extract`` answers or raises, as far as the child finds it in the document."""
+    check_document(data)
+    try:
+        return read(data, pages_max=PAGES_MAX)
+    except ExtractionError:
+        raise
+    except Exception as error:
+        raise ExtractionError("DOC-009") from error
