@@ -150,10 +150,9 @@ def _step_misfits(step: Step, parts: Parts, judged: frozenset[str]) -> Iterator[
     if step.tokens_max > parts.limits.tokens_max:
         text = f"{what} needs {step.tokens_max} tokens, a run has {parts.limits.tokens_max}"
         yield Misfit((*path, "tokens_max"), text)
-    if step.call:
-        yield from _addition_misfits(step, judged, parts.slots)
-    elif step.tool in parts.tools:
-        yield from _call_misfits(step, parts.tools[step.tool], parts.slots)
+    if step.call or step.tool in parts.tools:
+        tool = None if step.call else parts.tools[step.tool]
+        yield from _args_misfits(step, tool, judged, parts.slots)
     elif step.tool:
         text = f"{what} uses the unknown tool {step.tool!r}; add [tools.{step.tool!r}]"
         yield Misfit((*path, "tool"), text)
@@ -170,36 +169,29 @@ def _target_misfits(step: Step, steps: Mapping[str, Step]) -> Iterator[Misfit]:
         yield Misfit((*path, "on_error"), text)
 
 
-def _addition_misfits(
-    step: Step, judged: frozenset[str], slots: Mapping[str, Slot]
+def _args_misfits(
+    step: Step, tool: Tool | None, judged: frozenset[str], slots: Mapping[str, Slot]
 ) -> Iterator[Misfit]:
-    """Arguments that an effect adds to the authorized call; it may replace none of that."""
-    what = f"step {step.name}"
-    for name, slot in step.args.items():
-        at = ("steps", step.name, "args", name)
-        yield from _slot_misfits(at, f"{what}: {name}", slot, "", slots)
-        if name in judged:
-            text = f"{what}: args would replace {name!r} of the judged call: leave it out"
-            yield Misfit(at, text)
+    """Arguments that the step's tool does not have, that are missing, or of another type.
 
-
-def _call_misfits(step: Step, tool: Tool, slots: Mapping[str, Slot]) -> Iterator[Misfit]:
-    """Arguments that the step's tool does not have, that are missing, or of another type."""
-    path, what = ("steps", step.name), f"step {step.name}"
+    Without a tool of its own a step adds to the authorized call, and may replace none of that.
+    """
+    path, what = ("steps", step.name, "args"), f"step {step.name}"
     for name, slot in step.args.items():
-        at = (*path, "args", name)
-        if name not in tool.args:
+        at = (*path, name)
+        if tool and name not in tool.args:
             text = f"{what}: {name!r} is no argument of {tool.name}; it has {_listed(tool.args)}"
             yield Misfit(at, text)
-        else:
-            kind = tool.args[name].type
-            yield from _slot_misfits(at, f"{what}: {name}", slot, kind, slots)
-    for name in tool.args:
-        if name not in step.args:
-            text = (
-                f"{what}: {tool.name} needs {name!r}; say from which slot: args = {{ {name} = … }}"
-            )
-            yield Misfit((*path, "args"), text)
+            continue
+        kind = tool.args[name].type if tool else ""
+        yield from _slot_misfits(at, f"{what}: {name}", slot, kind, slots)
+        if not tool and name in judged:
+            text = f"{what}: args would replace {name!r} of the judged call: leave it out"
+            yield Misfit(at, text)
+    for name in tool.args if tool else ():
+        if tool and name not in step.args:
+            text = f"{what}: {tool.name} needs {name!r}; say from which slot"
+            yield Misfit(path, f"{text}: args = {{ {name} = … }}")
 
 
 # --- conditions ------------------------------------------------------------------------------

@@ -21,10 +21,14 @@ SLOT_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # what {{slot}} can name, too
 # value is harmless: the file is refused once all faults are known.
 Reader = Callable[[Row, str, Any], Any]
 _FALSE = parse("false")  # stands in for a condition that is at fault
-
-
-def _same(value: Any) -> Any:
-    return value
+_TWICE = {
+    "rule": "another rule has the id {!r}: rename one",
+    "window": "another window is called {!r}: rename one",
+    "example": "another example is called {!r}: rename one",
+    "budget": "another budget has this scope, unit and currency",
+    "grant": "it is there twice: make one of both",
+    "step": "another step has this name: rename one",
+}
 
 
 def text(
@@ -50,14 +54,17 @@ def text(
 
 
 def valid(
-    holds: Callable[[Any], bool], must: str, harmless: object, made: Callable[[Any], Any] = _same
+    holds: Callable[[Any], bool],
+    must: str,
+    harmless: object,
+    made: Callable[[Any], Any] | None = None,
 ) -> Reader:
     """A value for which ``holds`` is true."""
 
     def read(row: Row, key: str, _: object) -> Any:
         value = row.table.get(key)
         if holds(value):
-            return made(value)
+            return made(value) if made else value
         row.fault(key, f"{key} must {must}")
         return harmless
 
@@ -141,9 +148,7 @@ def tables(
     return read
 
 
-def rows(
-    of: Callable[[Row], Any], what: str, count_max: int, twice: str, *by: str, keyed: str = ""
-) -> Reader:
+def rows(of: Callable[[Row], Any], what: str, count_max: int, *by: str, keyed: str = "") -> Reader:
     """A list of tables that differ in the fields ``by``; ``keyed`` and called by the first."""
 
     def read(row: Row, key: str, _: object) -> Any:
@@ -153,7 +158,7 @@ def rows(
             name = tuple(getattr(value, field) for field in by)
             if name in found:
                 label = keyed.format(*name) if keyed and name[0] else table.what
-                table._replace(what=label).fault(by[0], twice.format(*name), "PRG-002")
+                table._replace(what=label).fault(by[0], _TWICE[what].format(*name), "PRG-002")
             found.setdefault(name, value)
         by_name = {name[0]: value for name, value in found.items()}
         return MappingProxyType(by_name) if keyed else tuple(found.values())

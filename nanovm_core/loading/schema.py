@@ -281,59 +281,34 @@ _BY_TYPE: Mapping[Any, Reader] = {
     Mapping[str, Tool]: of.tables(_tool, "tool {1}", NAME, TOOLS_MAX),
     Mapping[str, ArgSpec]: of.tables(_argument, "{}: argument {}", IDENTIFIER, ARGS_MAX),
     Mapping[str, Constraint]: of.tables(partial(read, Constraint), "{}: {}"),
-    Mapping[str, Grant]: of.rows(
-        *(_grant, "grant", GRANTS_MAX, "it is there twice: make one of both", "tool"),
-        keyed="the grant of {}",
-    ),
-    Mapping[str, program.Step]: of.rows(
-        *(_step, "step", STEPS_MAX, "another step has this name: rename one", "name"),
-        keyed="step {}",
-    ),
-    tuple[policy.PolicyRule, ...]: of.rows(
-        _rule, "rule", RULES_MAX, "another rule has the id {!r}: rename one", "id"
-    ),
-    tuple[policy.Window, ...]: of.rows(
-        _window, "window", WINDOWS_MAX, "another window is called {!r}: rename one", "name"
-    ),
+    Mapping[str, Grant]: of.rows(_grant, "grant", GRANTS_MAX, "tool", keyed="the grant of {}"),
+    Mapping[str, program.Step]: of.rows(_step, "step", STEPS_MAX, "name", keyed="step {}"),
+    tuple[policy.PolicyRule, ...]: of.rows(_rule, "rule", RULES_MAX, "id"),
+    tuple[policy.Window, ...]: of.rows(_window, "window", WINDOWS_MAX, "name"),
     tuple[policy.Example, ...]: of.rows(
-        *(partial(read, policy.Example), "example", EXAMPLES_MAX),
-        *("another example is called {!r}: rename one", "name"),
+        partial(read, policy.Example), "example", EXAMPLES_MAX, "name"
     ),
-    tuple[budget.Budget, ...]: of.rows(
-        *(_budget, "budget", BUDGETS_MAX, "another budget has this scope, unit and currency"),
-        *("scope", "unit", "currency"),
-    ),
+    tuple[budget.Budget, ...]: of.rows(_budget, "budget", BUDGETS_MAX, "scope", "unit", "currency"),
 }
-_DAYS_30, _FROM_0 = of.integer(1, DAYS_30_MS), of.integer(0, INTEGER_MAX)
 _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
+    **dict.fromkeys(("wall_ms_max", "within_ms", "timeout_ms"), of.integer(1, DAYS_30_MS)),
+    **dict.fromkeys(("backoff_ms", "backoff_max_ms"), of.integer(0, DAYS_30_MS)),
+    **dict.fromkeys(("Budget.max", "expires_ms", "money_minor_max"), of.integer(0, INTEGER_MAX)),
+    **dict.fromkeys(("outcome", "expect"), of.text(among=policy.OUTCOMES)),
+    **dict.fromkeys(("Window.name", "amount", "Money.currency"), of.text(IDENTIFIER)),
+    **dict.fromkeys(("Budget.currency", "currency_is"), of.text(CURRENCY)),
+    **dict.fromkeys(("why", "Example.name"), of.text()),
     "type": _slot_type,
     "model": of.text(among=MODES),
     "call": of.text(among=(program.AUTHORIZED,)),
     "level": of.text(among=policy.LEVELS),
     "at": of.text(among=policy.STAGES),
-    "outcome": of.text(among=policy.OUTCOMES),
-    "expect": of.text(among=policy.OUTCOMES),
     "counts": of.text(among=policy.COUNTS),
     "unit": of.text(among=budget.UNITS),
     "Budget.scope": of.text(among=budget.SCOPES),
     "Window.scope": of.text(among=policy.WINDOW_SCOPES),
-    "why": of.text(),
-    "Example.name": of.text(),
-    "Window.name": of.text(IDENTIFIER),
-    "amount": of.text(IDENTIFIER),
-    "Money.currency": of.text(IDENTIFIER),
-    "currency_is": of.text(CURRENCY),
-    "Budget.currency": of.text(CURRENCY),
-    "Budget.max": _FROM_0,
-    "expires_ms": _FROM_0,
-    "money_minor_max": _FROM_0,
     "proposals_max": of.integer(1, PROPOSALS_MAX),
     "warrant_ttl_ms": of.integer(1, WARRANT_TTL_MS_MAX),
-    "wall_ms_max": _DAYS_30,
-    "within_ms": _DAYS_30,
-    "timeout_ms": _DAYS_30,
-    "backoff_ms": of.integer(0, DAYS_30_MS),
-    "backoff_max_ms": of.integer(0, DAYS_30_MS),
     "attempts_max": of.integer(1, ATTEMPTS_MAX),
     "length_max": of.integer(1, ARGUMENT_CHARS_MAX),
 }
