@@ -43,48 +43,33 @@ class Limits:
     money_minor_max: int = 0
 
 
+@dataclass(frozen=True, slots=True)
 class Accounts:
-    """What a run may draw on: its own limits, and the shared accounts that budgets name.
+    """The accounts that pay a run's calls: its own limits, and the shared ones of the budgets.
 
-    Nothing is held here but names and limits: what is left comes in with each question.
+    What an account has left comes in with each question.
     """
 
-    __slots__ = ("_money", "_money_minor_max", "_plans", "_wall_ms_max")
-    _money: tuple[tuple[str, frozenset[str] | None], ...]
-    _money_minor_max: int
-    _plans: Mapping[str, tuple[int, tuple[str, ...]]]
-    _wall_ms_max: int
-
-    def __init__(self, limits: Limits, budgets: Iterable[Budget]) -> None:
-        found = tuple(budgets)
-        own = {CALLS: limits.calls_max, STEPS: limits.steps_max, TOKENS: limits.tokens_max}
-        plans = {unit: (own[unit], _names(found, unit)) for unit in own}
-        keep = object.__setattr__  # once, here
-        keep(self, "_plans", MappingProxyType(plans))
-        money = tuple(
-            (f"{scope}/", _currencies(found, scope))
-            for scope in SCOPES
-            if any((each.scope, each.unit) == (scope, MONEY) for each in found)
-        )
-        keep(self, "_money", money)
-        keep(self, "_money_minor_max", limits.money_minor_max)
-        keep(self, "_wall_ms_max", limits.wall_ms_max)
-
-    def __setattr__(self, name: str, _: object) -> None:
-        raise AttributeError(f"{name} cannot be set: what was compiled stays as it is")
+    limits: Limits
+    budgets: tuple[Budget, ...]
 
     def of(self, unit: str) -> tuple[int, tuple[str, ...]]:
-        """The run's own limit of a unit, and the shared accounts that pay it too.
+        """The run's own limit of a unit, and the shared accounts that pay it, narrowest first.
 
         Raises:
             RefusedError: BUD-006 where no account covers this money.
         """
-        found = self._plans.get(unit)
-        if found is not None:
-            return found
-        if not is_currency(unit) or not self.covers(unit):
+        own = {
+            CALLS: self.limits.calls_max,
+            STEPS: self.limits.steps_max,
+            TOKENS: self.limits.tokens_max,
+        }
+        kind = unit if unit in own else MONEY
+        if kind == MONEY and not (is_currency(unit) and self.covers(unit)):
             raise RefusedError("BUD-006", "No account covers money of this currency.")
-        return self._money_minor_max, tuple(prefix + unit for prefix, _ in self._money)
+        found = {each.scope for each in self.budgets if each.unit == kind}
+        names = tuple(f"{scope}/{unit}" for scope in SCOPES if scope in found)
+        return own.get(unit, self.limits.money_minor_max), names
 
     def checks(
         self, unit: str, amount: int, ledger: Mapping[str, int], used: Mapping[str, int]
@@ -124,15 +109,15 @@ class Accounts:
 
     def require_time(self, started_ms: int, at_ms: int) -> None:
         """Return if the run's clock does not run yet, or has time left (BUD-005)."""
-        if started_ms and at_ms - started_ms >= self._wall_ms_max:
-            raise RefusedError("BUD-005", f"The run's {self._wall_ms_max} ms are over.")
+        if started_ms and at_ms - started_ms >= self.limits.wall_ms_max:
+            raise RefusedError("BUD-005", f"The run's {self.limits.wall_ms_max} ms are over.")
 
     def begin_step(
         self, begun: int, ledger: Mapping[str, int], started_ms: int, at_ms: int
     ) -> tuple[Reservation, ...]:
         """Spend one step of each account that counts them, if the run's clock still runs."""
         self.require_time(started_ms, at_ms)
-        limit, names = self._plans[STEPS]
+        limit, names = self.of(STEPS)
         if begun >= limit:
             raise over(STEPS, limit - begun, OWN + STEPS)
         for name in names:
@@ -152,8 +137,9 @@ class Accounts:
 
     def covers(self, currency: str) -> bool:
         """Whether there are shared accounts of money, and one in this currency in every scope."""
-        covered = all(only is None or currency in only for _, only in self._money)
-        return covered and bool(self._money)
+        money = [each for each in self.budgets if each.unit == MONEY]
+        covered = {each.scope for each in money if each.currency in ("", currency)}
+        return bool(money) and covered == {each.scope for each in money}
 
 
 def is_currency(text: str) -> bool:
@@ -216,18 +202,6 @@ def account_limits(budgets: Iterable[Budget], currencies: Iterable[str]) -> Mapp
 def unit_of(change: Reservation) -> str:
     """The unit, or the currency, of an account's name."""
     return change.account.partition("/")[2]
-
-
-def _names(budgets: tuple[Budget, ...], unit: str) -> tuple[str, ...]:
-    """The accounts of a counted unit, the narrowest first; the lock order is the shell's."""
-    found = {each.scope for each in budgets if each.unit == unit}
-    return tuple(f"{scope}/{unit}" for scope in SCOPES if scope in found)
-
-
-def _currencies(budgets: tuple[Budget, ...], scope: str) -> frozenset[str] | None:
-    """The currencies that a scope has accounts in; None is every currency."""
-    found = [each.currency for each in budgets if (each.scope, each.unit) == (scope, MONEY)]
-    return None if "" in found else frozenset(found)
 
 
 def over(unit: str, left: int | None, account: str) -> RefusedError:
