@@ -27,7 +27,7 @@ HELD, BREACHED, BROKEN = "HELD", "BREACHED", "BROKEN"
 
 
 class ClaimResult(NamedTuple):
-    """One claim: what became of its attack with its guards, and without them."""
+    """The outcome of one claim's attack with its guards, and without them."""
 
     claim: "Claim"
     whole: str
@@ -87,7 +87,7 @@ def word(outcome: Mapping[str, Any]) -> str:
 
 
 def moved(outcome: Mapping[str, Any]) -> str:
-    """The money that the far side holds as moved, and what was noticed of it."""
+    """The money that moved by Stripe's records, and the first breach."""
     evidence = outcome["evidence"]
     noticed = evidence["breaches"] or [evidence["headline"]]
     together = f"{_all(evidence)} by all its runs" if "paid" in evidence else evidence["payments"]
@@ -113,7 +113,7 @@ def form(claim: "Claim") -> str:
 
 
 def _copied(claim: "Claim", params: Mapping[str, Any], **given: Any) -> dict[str, Any]:
-    """Attack a copy in a home that nobody used before.
+    """Attack a copy in a fresh home.
 
     A home's lock may outlive its copy for a moment: in the process that another thread starts,
     until that has become a program of its own.

@@ -1,4 +1,4 @@
-"""Attacks a throw-away copy of the product: ``python -m mutations ID… -- mutations.copy``.
+"""Attacks a temporary copy of the product: ``python -m mutations ID… -- mutations.copy``.
 
 It reads one line of JSON (``injector``, ``params``, ``moment``, ``far_side_ms``, ``without``: the
 IDs again) and writes one. All that it makes is in the folder that NANOVM_DATA names.
@@ -11,7 +11,7 @@ import django
 
 
 def main() -> None:
-    """Make the copy, attack it, say what came of it."""
+    """Make the copy, attack it, and print the outcome."""
     asked = json.loads(sys.stdin.readline())
     django.setup()
     from mutations.copy_attack import attack_copy  # the product's tables need Django to be ready

@@ -1,4 +1,4 @@
-"""Sets up a throw-away copy of the product, attacks it once and reports what happened."""
+"""Sets up a temporary copy of the product, attacks it once and reports the outcome."""
 
 import sys
 import urllib.parse
@@ -20,11 +20,11 @@ from sabotage.kit import waiting
 from sabotage.kit.moments import MOMENTS
 
 CALLS = 4  # as many payments as the worker's threads ask for at once
-SOON_MS = 100  # nobody accounts for what a guard that is gone would have counted
+SOON_MS = 100  # what a removed guard would have counted is never counted
 
 
 def attack_copy(asked: Mapping[str, Any]) -> dict[str, object]:
-    """What came of the attack, and which guards were gone.
+    """Attack the copy; returns the outcome and the guards that were removed.
 
     Those of ``without`` are gone in this process already; here the worker is started without
     them too. The Stripe counterpart is the copy's own, and takes ``far_side_ms`` for a payment.
@@ -61,7 +61,7 @@ def _exhibited(name: str, params: Mapping[str, Any], through: Sequence[str]) -> 
 
 
 def guards(ids: Sequence[str]) -> list[dict[str, str]]:
-    """These guards in words, and where they stand in the product."""
+    """These guards in words, with file and line."""
     found = [named(each) for each in ids]
     return [
         {"id": each.id, "guard": each.guard, "where": f"{each.file}:{line_of(each)}"}
@@ -70,7 +70,7 @@ def guards(ids: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _slow(url: str, delay_ms: int) -> None:
-    """Have the far side take its time, so that whoever comes meanwhile meets the first."""
+    """Delay Stripe's answers, so that a second caller comes while the first waits."""
     if not delay_ms:
         return
     form = {"kind": "delay_before", "delay_ms": delay_ms, "count": CALLS}

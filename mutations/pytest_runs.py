@@ -78,7 +78,7 @@ def run_all(trials: Iterable[PytestRun]) -> Iterator[tuple[PytestRun, PytestOutc
 
 
 class _Running:
-    """A trial whose process was started; whoever starts it ends it."""
+    """A run whose process was started; the caller ends it."""
 
     def __init__(self, trial: PytestRun) -> None:
         self.trial, self.began = trial, time.monotonic()
@@ -91,7 +91,7 @@ class _Running:
         return self.began + self.trial.seconds_max - time.monotonic()
 
     def end(self) -> PytestOutcome:
-        """What came of it; where its time is out, it ends here, and what it started with it."""
+        """The outcome; a run whose time is out is killed, with every process that it started."""
         late = self.process.is_alive()
         if late and self.process.pid is not None:
             os.killpg(self.process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The worker of a throw-away copy: Celery's own, with the copy's equipment."""
+"""The worker of a copy: Celery's own, with the extra tool."""
 
 import sys
 

@@ -39,7 +39,7 @@ Worker = AbstractContextManager[Child]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one injector."""
+    """The outcome of one injector."""
 
     injector: str
     verdict: str
@@ -55,7 +55,7 @@ class Outcome:
 
 @contextmanager
 def services(worker: Callable[[Mapping[str, str]], Worker] = celery_worker) -> Iterator[None]:
-    """Everything that a campaign needs, for the length of the block; nothing is left behind."""
+    """Run the servers that a campaign needs for the length of the block."""
     with stripe_in_reach(), _queue() as url, worker(_worker_environment(url)):
         yield
 
@@ -158,7 +158,7 @@ def _fresh_run(*, stepping: bool = False, pace_ms: int = 0) -> str:
 
 
 def _stand(run_id: str, *states: str) -> None:
-    """Wait until the run stands still in one of these states, or has ended."""
+    """Wait until the run is in one of these states, or has ended."""
     wanted = {*states, *life.TERMINAL}
     _wait(lambda: _run(run_id).state in wanted, f"the run did not come to {sorted(states)[0]}")
 

@@ -1,4 +1,4 @@
-"""Firing an injector at a run, once for each key, and computing what came of it."""
+"""Fires an injector at a run, once per key, and computes the verdict from evidence."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -25,7 +25,7 @@ def fire(
     idempotency_key: str,
     owner: UUID | None = None,
 ) -> Attack:
-    """Fire an injector at a run and judge what happened.
+    """Fire an injector at a run and assess the outcome.
 
     The same key in the same workspace returns the same attack and does nothing. An empty
     key counts as one that was never used. ``owner`` is the workspace that the attack is kept
@@ -132,7 +132,7 @@ def _assess(attack: Attack, injector: Injector, fired: Fired, before: RunState) 
 
 
 def _params(injector: Injector, values: Mapping[str, Value], fired: Fired) -> dict[str, Value]:
-    """What was fired. Free text stands as its ref, and not at all where nothing kept it."""
+    """The parameters to store: free text only as its ref, if the vault kept it."""
     kept: dict[str, Value] = {}
     for param in injector.params:
         value = values[param.name] if param.kind != "text" else fired.proposal_ref

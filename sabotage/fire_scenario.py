@@ -1,4 +1,4 @@
-"""Showing a piece of the gallery: its stage is set, then it is fired like any injector."""
+"""Fires an attack of the gallery at fresh runs of its own."""
 
 from collections.abc import Mapping
 

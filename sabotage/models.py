@@ -16,7 +16,7 @@ HEADLINES = {
 class Attack(models.Model):
     """One attack on one run. ``verdict`` is empty between its firing and its judgement.
 
-    Nothing in it is free text: what the visitor typed lies in the vault under ``proposal_ref``.
+    Nothing in it is free text: what the visitor typed is in the vault under ``proposal_ref``.
     """
 
     id = models.UUIDField(primary_key=True)

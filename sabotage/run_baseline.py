@@ -1,4 +1,4 @@
-"""The control beside an attack: which invoice the naive loop gets, and where its account is."""
+"""Runs the baseline under an attack, with the attacked run's own invoice."""
 
 from collections.abc import Mapping
 from functools import cache

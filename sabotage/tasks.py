@@ -18,7 +18,7 @@ SWEEP_EVERY_MS = 2_000
 
 @shared_task  # type: ignore[untyped-decorator]
 def attack_copy(attack_id: str) -> None:
-    """Make an attack again on a throw-away copy without its guards."""
+    """Make an attack again on a copy without its guards."""
     copies.carry_out(attack_id)
 
 
@@ -30,7 +30,7 @@ def fire_planned(plan_id: str) -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def sweep_plans() -> None:
-    """Find planned attacks that nobody takes care of."""
+    """Find planned attacks that no worker has taken."""
     plans.sweep()
 
 

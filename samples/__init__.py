@@ -73,7 +73,7 @@ _BY_NAME: Final = {sample.name: sample for sample in SAMPLES}
 
 
 def path(name: str) -> Path:
-    """Where the sample's PDF lies.
+    """The path of the sample's PDF.
 
     Raises:
         KeyError: when there is no sample of that name.

@@ -1,4 +1,4 @@
-"""An invoice whose own note is somebody's text: in its data, and on its page as far as it fits."""
+"""An invoice with a given note: in its data, and on its page as far as it fits."""
 
 import re
 from dataclasses import replace
@@ -18,6 +18,6 @@ def noted(text: str) -> str:
 
 
 def poisoned(text: str) -> bytes:
-    """A PDF that is payable as it stands, EUR 648.80, and has this note; one text, one PDF."""
+    """A payable PDF over EUR 648.80 with this note; the same text gives the same bytes."""
     bill = replace(bills.EN16931, number="AC-20260311-09", note=noted(text))
     return with_xml(draw(bill), bill)

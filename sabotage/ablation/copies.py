@@ -1,4 +1,4 @@
-"""Asking for an attack's copy, having a worker carry it out, and keeping what came of it."""
+"""Requests an attack on a copy, carries it out in a worker, and stores the outcome."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ TASK = "sabotage.tasks.attack_copy"
 ASKED, RUNNING, DONE, FAILED = "asked", "running", "done", "failed"
 KEPT = ("verdict", "rule", "integrity", "got_through", "without")
 KEPT_EVIDENCE = ("headline", "after", "end", "breaches", "payments", "far_side", "paid")
-LOST_MS = int(SECONDS_MAX * 1000) + 30_000  # whoever was at work on it has died
+LOST_MS = int(SECONDS_MAX * 1000) + 30_000  # the worker that made it has died
 ERASED = "The words of this attack were erased, so it cannot be made again; fire a new one."
 NO_WORDS = "The run had ended and kept no words of this attack; fire it at a run that goes on."
 NO_QUEUE = "No queue server is configured, and a worker has to make the copy; start the whole app."
@@ -35,7 +35,7 @@ def claim_on(attack: Attack) -> Claim | None:
 
 
 def under_way(kept: dict[str, Any]) -> bool:
-    """Whether a copy was asked for, and somebody may still be at work on it."""
+    """Whether a copy was requested, and a worker may still be making it."""
     return kept.get("state") in (ASKED, RUNNING) and now_ms() - int(kept["at_ms"]) < LOST_MS
 
 
@@ -95,7 +95,7 @@ def _values(attack: Attack) -> dict[str, Value]:
 
 
 def _moved(attack: Attack, state: str, *, unless: Callable[[dict[str, Any]], bool]) -> bool:
-    """Whether what is kept was brought into this state by us, and by nobody else meanwhile."""
+    """Whether this call moved the request into the state, and no other process did."""
     with transaction.atomic():
         row = Attack.objects.select_for_update().get(id=attack.id)
         if unless(row.unguarded):

@@ -1,4 +1,4 @@
-"""The same attack on a throw-away copy that lacks a guard: started here, and cleaned up after.
+"""Runs an attack on a temporary copy of the product that lacks a guard, in a process of its own.
 
 Nothing of this process is changed, and no switch is turned: another process compiles its own
 modules without the guard before it starts (``python -m mutations``), on a data folder, a

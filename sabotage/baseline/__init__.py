@@ -1,6 +1,5 @@
-"""The control: an ordinary agent loop, prompt → JSON → dispatch, on a Stripe account of its own.
+"""The baseline: an ordinary agent loop, prompt → JSON → dispatch, on its own Stripe account.
 
-It stands beside the runtime to show what the same attack does where nothing guards. It shares
-the tools with the runtime and nothing else: how a document is read, how Stripe is spoken to, the
-built-in models.
+It shows what the same attack does without guards. It shares the tools with the runtime and
+nothing else: the PDF reader, the Stripe client, the built-in models.
 """

@@ -1,4 +1,4 @@
-"""The control's own account at the local Stripe counterpart: what moved there, by its own lists."""
+"""The baseline's own account at the local Stripe counterpart, and what moved there."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pipeline.steps.charge import gateway
 from pipeline.steps.currencies import STRIPE_UNITS
 
 KEY = "sk_test_nanovm_control"
-TIMEOUT_S = 2  # nobody waits long for a comparison
+TIMEOUT_S = 2  # a comparison is not worth a long wait
 LOOK_BACK_S = 5
 FLOAT_MINOR = 99_999_999  # the most that one test charge brings in
 MOVED = {"payment": ("succeeded",), "payout": ("pending", "in_transit", "paid")}
@@ -17,7 +17,7 @@ MOVED = {"payment": ("succeeded",), "payout": ("pending", "in_transit", "paid")}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """One movement of money, as the far side lists it."""
+    """One movement of money, as Stripe lists it."""
 
     id: str
     kind: str  # payment, payout
@@ -27,7 +27,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The account; ``tag`` marks in its records what belongs to one control."""
+    """The account; ``tag`` marks the records that belong to one comparison."""
 
     client: stripe.StripeClient
     tag: str
@@ -52,7 +52,7 @@ class Account:
             )
 
     def moved(self, since_ms: int) -> tuple[Transfer, ...]:
-        """What this control moved, oldest first: asked of the far side, all pages of it."""
+        """What this comparison moved, oldest first, from all pages of Stripe's lists."""
         return tuple(sorted(self._listed(since_ms // 1000 - LOOK_BACK_S), key=lambda each: each.id))
 
     def _listed(self, since_s: int) -> Iterator[Transfer]:

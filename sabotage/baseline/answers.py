@@ -1,4 +1,4 @@
-"""What each attack is to the naive loop: the same parameters, done to it, and told afterwards."""
+"""Each attack on the naive loop, with the same parameters, and the report of what it did."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ Reporter = Callable[[Moved], Report]
 
 
 def obeys(loop: Loop, given: AttackInput) -> Reporter:
-    """The model's answer is done as it stands, be it typed or made of a poisoned text."""
+    """Execute the model's answer unchanged, typed or made of a poisoned text."""
     typed = given.text("proposal")
     loop.answer(POISON + typed)
 
@@ -125,7 +125,7 @@ def splits(loop: Loop, given: AttackInput) -> Reporter:
 
 
 def believes_its_file(loop: Loop, given: AttackInput) -> Reporter:
-    """What it remembers, or what comes to it, is changed as the attack changes it."""
+    """Change the loop's file or its messages as the attack changes them."""
     return CHANGES.get(given.text("what"), _one_digit)(loop, given)
 
 

@@ -1,4 +1,4 @@
-"""Running the loop under one attack, and saying what came of it: the one door to the control."""
+"""Runs the loop under one attack and reports the outcome: the entry point of the baseline."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

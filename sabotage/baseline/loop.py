@@ -49,19 +49,19 @@ class Loop:
         return self.store.state
 
     def follow(self, order: Iterable[str] = ORDER) -> None:
-        """Do these steps in this order, whoever said that it is the order."""
+        """Do these steps in this order; the order is not checked."""
         for name in order:
             self.do(name)
 
     def do(self, name: str) -> None:
-        """Do one step; a name that stands for nothing here is passed over."""
+        """Do one step; an unknown name is ignored."""
         step = STEPS.get(name)
         if step is not None:
             step(self)
             self.trace.append(name)
 
     def believe(self, **told: object) -> None:
-        """Take a message's word for what was done."""
+        """Store what a message claims, unchecked."""
         for name, value in told.items():
             self.store.note(name, value)
 

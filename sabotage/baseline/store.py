@@ -1,4 +1,4 @@
-"""What the loop remembers: plain JSON in a folder, as anybody who can write there may change it."""
+"""The loop's state: a JSON file in a folder, without a hash."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class Store:
         self._file.write_text(json.dumps(self.state), "utf-8")
 
     def read_again(self) -> None:
-        """Believe what lies there, as after a restart."""
+        """Load the file, unchecked, as after a restart."""
         self.state = json.loads(self._file.read_text("utf-8"))
 
     def edit(self, **changes: object) -> None:
@@ -32,7 +32,7 @@ class Store:
         self._file.write_text(json.dumps({**stored, **changes}), "utf-8")
 
     def copy(self) -> bytes:
-        """Its bytes, as anybody takes a copy home."""
+        """The file's bytes."""
         return self._file.read_bytes()
 
     def put_back(self, copy: bytes) -> None:

@@ -37,7 +37,7 @@ class Tools:
         }
 
     def call(self, name: str, args: Mapping[str, Any]) -> None:
-        """Do what the model said. Nobody asks who may call what, with what, or how often."""
+        """Do the call, without any check of tool, arguments or count."""
         tool = self._named.get(name)
         if tool is None:
             raise NoSuchToolError("there is no tool of that name")
@@ -64,15 +64,11 @@ class Tools:
         amount = gateway.stripe_amount(_minor(args, currency), currency)
         self._account.cover(amount, currency.lower())
         self._account.client.v1.payouts.create(
-            {
-                "amount": amount,
-                "currency": currency.lower(),
-                "metadata": self._account.metadata,
-            }
+            {"amount": amount, "currency": currency.lower(), "metadata": self._account.metadata}
         )
 
     def _mail(self, args: Mapping[str, Any]) -> None:
-        """A mail: only that there is one is kept, for anybody may have written into it."""
+        """A mail: only its length is kept, because its text may be personal."""
         self._store.note("mail", len(str(args.get("body", ""))))
 
 

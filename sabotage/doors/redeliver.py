@@ -1,4 +1,4 @@
-"""A run's own queue message, put before the workers as often as an attacker likes."""
+"""Redelivers a run's own queue message, as many times as the attack asks."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,8 +20,8 @@ THREADS_MAX = 64  # deliveries at work at one time where there is no queue
 def delivering(run_id: str, program: str, times: int) -> Iterator[str]:
     """Deliver the message ``times`` times at once, while the block does something else.
 
-    On the real queue where there is one (whoever wants to know waits for the workers); else
-    in threads, which have all ended after the block. Yields which door it was.
+    On the real queue where there is one (the caller waits for the workers); else in threads,
+    which have all ended after the block. Yields which door it was.
 
     Raises:
         InjectionError: the queue does not answer.

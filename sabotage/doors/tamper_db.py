@@ -1,4 +1,4 @@
-"""Writing behind the application's back: raw SQL, as whoever owns the database file would."""
+"""Raw SQL behind the application's back, as an attacker with the database file would use it."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

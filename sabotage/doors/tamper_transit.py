@@ -1,4 +1,4 @@
-"""What is altered on its way: an export or bundle, a queue message, a warrant; nothing stored."""
+"""Alters data in transit: an export or bundle, a queue message, a warrant; nothing stored."""
 
 import re
 import tempfile

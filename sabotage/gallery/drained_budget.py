@@ -7,11 +7,11 @@ from nanovm_core.core import lifecycle as life
 from pipeline.models import AdapterCall, Budget, Run, Workspace
 from pipeline.store import programs
 from sabotage.gallery import fixture, invoices
-from sabotage.gallery.outcomes import RunOutcome, breaches_of, combined, first_stop, outcome_of
+from sabotage.gallery.outcomes import RunOutcome, breaches_of, combined, first_stop, outcomes_of
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence
-from sabotage.kit.injector import Assessment, Fired, Injector, Param, Target, Value
+from sabotage.kit.injector import Assessment, Fired, Injector, Target, Value, choice
 
 NAME = "drained_budget"
 AMOUNT_MINOR = 100_000
@@ -40,7 +40,7 @@ max = {max}
 
 
 class Account(NamedTuple):
-    """An account as its row says it, and what the adapters and the far side say was used."""
+    """An account by its row, and what was used by the records of the adapters and of Stripe."""
 
     limit: int
     booked: int
@@ -80,9 +80,7 @@ def inject(target: Target) -> Fired:
 
 def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED where a run was stopped by the empty account, and no more was used than it held."""
-    unit, listed = str(fired.facts["unit"]), fired.facts["other_runs"]
-    ids = listed if isinstance(listed, list) else []
-    runs = [outcome_of(found.run), *(outcome_of(Run.objects.get(id=each)) for each in ids)]
+    unit, runs = str(fired.facts["unit"]), outcomes_of(found, fired)
     account, stopped = _account(found.run, unit, runs), first_stop(runs)
     rule = stopped.rule if stopped else ""
     over = (f"{account.used} {unit} were used of an account that held {account.limit}.",)
@@ -128,15 +126,7 @@ SCENARIO = Scenario(
         claim="What was given is all there is: stopping, resuming and asking anew refill nothing.",
         wants="Use an account up, and then go on: new runs, and the stopped ones resumed.",
         stopped_by="The budget: every use is reserved before it happens, or it does not happen.",
-        params=(
-            Param(
-                name="unit",
-                label="Account of",
-                kind="choice",
-                default="calls",
-                choices=tuple(MAX),
-            ),
-        ),
+        params=(choice("unit", "Account of", tuple(MAX)),),
         inject=inject,
         assess=assess,
     ),

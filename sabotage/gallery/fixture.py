@@ -55,7 +55,7 @@ def fresh(
 
 
 def start(*runs: Run) -> None:
-    """Start runs, all at once, and wait until each waits for somebody or has ended."""
+    """Start runs, all at once, and wait until each waits or has ended."""
     _told(runs, api.start)
 
 

@@ -12,10 +12,11 @@ from pipeline.entropy import random_bytes
 from pipeline.models import Run, Workspace
 from pipeline.steps.work import Work
 from sabotage.gallery import fixture, hostile_worker, invoices
+from sabotage.gallery.outcomes import assess_refusal
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit import assessment
 from sabotage.kit.evidence import Evidence
-from sabotage.kit.injector import Assessment, Fired, Injector, Param, Target, Value
+from sabotage.kit.injector import Assessment, Fired, Injector, Target, Value, choice
 
 NAME = "forged_warrant"
 FORGED_MINOR = 5_000_000
@@ -51,12 +52,11 @@ def inject(target: Target) -> Fired:
 
 def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED by the adapter; IGNORED where the same call again was the same payment."""
-    rule, at = str(fired.facts["refused_by"]), str(fired.facts["decided_in"])
-    if fired.facts["how"] == AGAIN and not rule:
+    if fired.facts["how"] == AGAIN and not fired.facts["refused_by"]:
         return assessment.assess_events(
             found, fired, events={"EffectDone"}, actor=f"attacker:{NAME}"
         )
-    return Assessment(verdict="BLOCKED" if rule else "ACCEPTED", rule=rule, where=at)
+    return assess_refusal(fired)
 
 
 def _own_key(work: Work) -> Work:
@@ -96,15 +96,7 @@ SCENARIO = Scenario(
         claim="A granted tool is used under a warrant that was signed for exactly this call.",
         wants="Have the adapter pay 50,000.00 on a warrant that the attacker wrote or found.",
         stopped_by="The adapter: it checks signature, call and time itself, whoever calls it.",
-        params=(
-            Param(
-                name="how",
-                label="The warrant",
-                kind="choice",
-                default=next(iter(FORGERIES)),
-                choices=(*FORGERIES, AGAIN),
-            ),
-        ),
+        params=(choice("how", "The warrant", (*FORGERIES, AGAIN)),),
         inject=inject,
         assess=assess,
     ),

@@ -1,4 +1,4 @@
-"""A worker that has gone over to the attacker: it takes a call in hand, and makes another of it."""
+"""A hostile worker: it takes a genuine call and makes another one in its place."""
 
 from dataclasses import dataclass
 
@@ -48,7 +48,7 @@ def take_charge(run: Run) -> Work:
 
 
 def call_adapter(work: Work) -> AdapterAnswer:
-    """Have the adapter make a call, as whoever has a worker's place can."""
+    """Have the adapter make a call, as any worker can."""
     try:
         return AdapterAnswer(answer=adapters.perform(work))
     except EffectError as refused:

@@ -1,20 +1,21 @@
 """What the gallery reads of several runs at once: what stopped them and what they paid."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.models import AdapterCall, Run
 from pipeline.reports import decision
 from sabotage.gallery.fixture import now
-from sabotage.kit.evidence import SealedEnvelope, sealed_since
+from sabotage.kit.evidence import Evidence, SealedEnvelope, sealed_since
+from sabotage.kit.injector import Assessment, Fired
 from sabotage.kit.integrity import breaches, intents
 from sabotage.kit.stripe_view import StripeView, stripe_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """How one of several runs stands, with what the far side holds of it."""
+    """The state of one of several runs, with Stripe's records of it."""
 
     run: Run
     sealed: tuple[SealedEnvelope, ...]
@@ -59,13 +60,34 @@ def outcome_of(run: Run) -> RunOutcome:
     return RunOutcome(run=run, sealed=sealed_since(run, 0), stripe=stripe_view(run))
 
 
+def outcomes_of(found: Evidence, fired: Fired) -> list[RunOutcome]:
+    """The run that was fired at, and the other runs that the attack made."""
+    listed = fired.facts["other_runs"]
+    ids = listed if isinstance(listed, list) else []
+    return [outcome_of(found.run), *(outcome_of(Run.objects.get(id=each)) for each in ids)]
+
+
+def assess_refusal(
+    fired: Fired, facts: Mapping[str, object] | None = None, breaches: tuple[str, ...] = ()
+) -> Assessment:
+    """BLOCKED where the call that was tried was refused, by the rule and line that refused it."""
+    rule = str(fired.facts["refused_by"])
+    return Assessment(
+        verdict="BLOCKED" if rule else "ACCEPTED",
+        rule=rule,
+        where=str(fired.facts["decided_in"]),
+        facts=facts or {},
+        breaches=breaches,
+    )
+
+
 def breaches_of(others: Iterable[RunOutcome]) -> tuple[str, ...]:
     """What got out of runs besides the one that was fired at, a sentence each."""
     return tuple(text for each in others for text in breaches(each.run, each.stripe))
 
 
 def combined(runs: Sequence[RunOutcome]) -> dict[str, object]:
-    """What evidence says of one run, said of all these: the calls, and what the far side holds."""
+    """The calls and the payments of all these runs, in the form of one run's evidence."""
     return {
         "calls": sum(each.unsealed for each in runs),
         "calls_since": dict(Counter(call.tool for each in runs for call in each.calls)),
@@ -74,7 +96,7 @@ def combined(runs: Sequence[RunOutcome]) -> dict[str, object]:
 
 
 def paid(code: str, stripe: StripeView) -> list[dict[str, object]]:
-    """Every payment that the far side holds of a run, as evidence keeps them."""
+    """Every payment of a run at Stripe, as evidence keeps them."""
     return [
         {"run": code, "amount_minor": each.amount_minor, "currency": each.currency}
         for each in stripe.succeeded

@@ -1,4 +1,4 @@
-"""``restored_snapshot``: an old copy of the database is put back, so that something never was.
+"""``restored_snapshot``: restores an old copy of the database, to undo what happened since.
 
 The whole attack happens in a data folder of its own, which is made for the shot and thrown away:
 its database, keys and log are nobody else's. Everything goes through an operator's commands.
@@ -26,15 +26,7 @@ from sabotage.gallery import fixture, invoices, outcomes
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import ROOT, named_in
 from sabotage.kit.evidence import Evidence, fields_of
-from sabotage.kit.injector import (
-    Assessment,
-    Fired,
-    InjectionError,
-    Injector,
-    Param,
-    Target,
-    Value,
-)
+from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Target, Value, choice
 from sabotage.kit.stripe_view import payments_of
 
 NAME = "restored_snapshot"
@@ -59,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class DataFolder:
-    """A throw-away data folder, and the commands that are run on it."""
+    """A temporary data folder, and the commands that are run on it."""
 
     folder: Path
 
@@ -87,7 +79,7 @@ class DataFolder:
         return answer
 
     def sign(self, name: str) -> Answer:
-        """Ask the signer for a checkpoint over the log as it stands now."""
+        """Ask the signer for a checkpoint over the log as it is now."""
         return self.run("export_bundle", "--log", "-o", str(self.folder / name))
 
     def calls(self) -> dict[str, object]:
@@ -201,15 +193,7 @@ SCENARIO = Scenario(
         claim="A log that went back is not signed again: the signer remembers what it signed.",
         wants="Make a revocation or an erasure unhappened by restoring yesterday's database.",
         stopped_by="The signer's memory, which lies outside the database.",
-        params=(
-            Param(
-                name="undo",
-                label="Undo",
-                kind="choice",
-                default=next(iter(GONE_ON)),
-                choices=tuple(GONE_ON),
-            ),
-        ),
+        params=(choice("undo", "Undo", tuple(GONE_ON)),),
         inject=inject,
         assess=assess,
     ),

@@ -1,4 +1,4 @@
-"""``resurrected_pii``: what was erased is put back from a copy, or told to the runtime again."""
+"""``resurrected_pii``: restores erased values from a copy, or submits them again."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from sabotage.gallery.scenario import Scenario
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import place
 from sabotage.kit.evidence import Evidence
-from sabotage.kit.injector import Assessment, Fired, Injector, Param, Target, Value
+from sabotage.kit.injector import Assessment, Fired, Injector, Target, Value, choice
 
 NAME = "resurrected_pii"
 ACTOR = f"attacker:{NAME}"
@@ -60,7 +60,7 @@ def inject(target: Target) -> Fired:
 
 
 def assess(found: Evidence, fired: Fired) -> Assessment:
-    """BLOCKED where ciphertext is back and opens for nobody, IGNORED where words were not kept."""
+    """BLOCKED where the restored ciphertext has no key, IGNORED where the text was not kept."""
     again = int(str(fired.facts["readable_again"])) + int(str(fired.facts["new_secrets"]))
     text = f"{again} erased values can be read again."
     if again:
@@ -101,11 +101,7 @@ def _answer_late(target: Target, copied: Copied) -> str:
     """One of the values, as a late answer of the step that read the invoice."""
     origin = fixture.now(target.run).workspace.origin
     sealed = secret_store.seal_values(target.run_id, origin, {"seller": copied.words})["seller"]
-    event = EffectDone(
-        key="0" * 64,
-        out={"seller": sealed.ref},
-        secrets=(sealed.commitment,),
-    )
+    event = EffectDone(key="0" * 64, out={"seller": sealed.ref}, secrets=(sealed.commitment,))
     api.submit(target.run_id, [event], actor=target.actor, secrets=[sealed])
     return "EffectDone"
 
@@ -145,15 +141,7 @@ SCENARIO = Scenario(
         claim="What was erased stays erased, though an old copy of the database comes back.",
         wants="Read the seller's name and account again after their erasure.",
         stopped_by="The keys: they lay elsewhere and are gone; a run that ended keeps no words.",
-        params=(
-            Param(
-                name="how",
-                label="Bring it back",
-                kind="choice",
-                default=next(iter(WAYS)),
-                choices=tuple(WAYS),
-            ),
-        ),
+        params=(choice("how", "Bring it back", tuple(WAYS)),),
         inject=inject,
         assess=assess,
     ),

@@ -4,19 +4,11 @@ from collections.abc import Mapping
 
 from pipeline.models import Run, Workspace
 from sabotage.gallery import fixture, invoices
-from sabotage.gallery.outcomes import breaches_of, combined, first_stop, outcome_of
+from sabotage.gallery.outcomes import breaches_of, combined, first_stop, outcomes_of
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence
-from sabotage.kit.injector import (
-    Assessment,
-    Fired,
-    InjectionError,
-    Injector,
-    Param,
-    Target,
-    Value,
-)
+from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target, Value
 
 NAME = "split_limit"
 CAP_MINOR = 1_000_000
@@ -66,9 +58,7 @@ def inject(target: Target) -> Fired:
 
 def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED where some agent was stopped by the account and all together kept to it."""
-    listed = fired.facts["other_runs"]
-    ids = listed if isinstance(listed, list) else []
-    runs = [outcome_of(found.run), *(outcome_of(Run.objects.get(id=each)) for each in ids)]
+    runs = outcomes_of(found, fired)
     total = sum(each.paid_minor for each in runs)
     over = (f"The far side holds {total} minor {CURRENCY} under a cap of {CAP_MINOR}.",)
     stopped = first_stop(runs)

@@ -19,10 +19,11 @@ from pipeline.runtime import warrants
 from pipeline.steps.charge import gateway
 from pipeline.store import programs
 from sabotage.gallery import fixture, invoices
+from sabotage.gallery.outcomes import assess_refusal
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import decided_in
 from sabotage.kit.evidence import Evidence
-from sabotage.kit.injector import Assessment, Fired, Injector, Param, Target, Value
+from sabotage.kit.injector import Assessment, Fired, Injector, Target, Value, choice
 
 NAME = "widened_grant"
 TOOL = "stripe.create_payment_intent"
@@ -32,7 +33,7 @@ LIFE_MS = 600_000
 
 
 class Forged(NamedTuple):
-    """A chain with a block too much, and the key of whoever holds its end."""
+    """A chain with one block too many, and the key of its last holder."""
 
     chain: bytes
     holder: Ed25519PrivateKey
@@ -68,11 +69,8 @@ def inject(target: Target) -> Fired:
 
 
 def assess(_found: Evidence, fired: Fired) -> Assessment:
-    """BLOCKED where the chain was refused before anybody acted on it."""
-    rule = str(fired.facts["refused_by"])
-    return Assessment(
-        verdict="BLOCKED" if rule else "ACCEPTED", rule=rule, where=str(fired.facts["decided_in"])
-    )
+    """BLOCKED where the chain was refused before a call was made under it."""
+    return assess_refusal(fired)
 
 
 def _widened(how: str, at_ms: int) -> Forged:
@@ -97,12 +95,7 @@ def _widened(how: str, at_ms: int) -> Forged:
 
 
 def _served(
-    run: Run,
-    chain: bytes,
-    request: Mapping[str, Json],
-    shown: bytes,
-    key: str,
-    at_ms: int,
+    run: Run, chain: bytes, request: Mapping[str, Json], shown: bytes, key: str, at_ms: int
 ) -> None:
     """What an adapter does that serves delegated agents: verify, hold the call to it, pay."""
     program = programs.current()
@@ -153,15 +146,7 @@ SCENARIO = Scenario(
         claim="Authority can be handed on narrower, and never wider, whoever signs the next block.",
         wants="Turn a right to pay 100.00 into one to pay 9,000.00, by signing one more block.",
         stopped_by="The chain: every block is held to the grants of the block before it.",
-        params=(
-            Param(
-                name="how",
-                label="The block gives",
-                kind="choice",
-                default=next(iter(WIDER)),
-                choices=tuple(WIDER),
-            ),
-        ),
+        params=(choice("how", "The block gives", tuple(WIDER)),),
         inject=inject,
         assess=assess,
     ),

@@ -1,4 +1,4 @@
-"""``corrupt_hash``: stored bytes, hashes or the snapshot are changed, or a hash on its way."""
+"""``corrupt_hash``: changes stored bytes, hashes or the snapshot, or data in transit."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,14 +10,8 @@ from sabotage.doors import tamper_db, tamper_transit
 from sabotage.doors.redeliver import delivering
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import where
-from sabotage.kit.evidence import (
-    Evidence,
-    SealedEnvelope,
-    is_driven,
-    observe,
-    sealed_since,
-)
-from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target
+from sabotage.kit.evidence import Evidence, SealedEnvelope, is_driven, observe, sealed_since
+from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target, choice
 from sabotage.kit.waiting import wait_until
 
 NAME = "corrupt_hash"
@@ -31,7 +25,7 @@ UNSIGNED = "An adapter acted on a warrant that nobody had signed as it was."
 
 
 def inject(target: Target) -> Fired:
-    """Change one stored thing with raw SQL, or one thing on its way, as it was chosen."""
+    """Change one stored value with raw SQL, or one value in transit, as chosen."""
     return WAYS[str(target.values["what"])](target)
 
 
@@ -138,7 +132,7 @@ def _others_quarantined(run: Run) -> int:
     return others.exclude(id=run.id).count()
 
 
-# --- on its way ------------------------------------------------------------------------------
+# --- in transit ------------------------------------------------------------------------------
 
 
 def _served(target: Target) -> Fired:
@@ -262,7 +256,7 @@ INJECTOR = Injector(
     stopped_by="The chain: stored bytes are hashed again at each transition and verification.",
     params=(
         Param(name="envelope", label="Envelope n (event #n+1)", kind="int", default=0),
-        Param(name="what", label="Change its", kind="choice", default="bytes", choices=tuple(WAYS)),
+        choice("what", "Change its", WAYS),
         Param(name="byte", label="Byte (0: a digit of its time)", kind="int", default=ANY),
     ),
     inject=inject,

@@ -1,4 +1,4 @@
-"""``double_exec``: the run's own messages come again, at once and late; it is started twice."""
+"""``double_exec``: redelivers the run's own messages, at once and late, and starts it twice."""
 
 from collections import Counter
 from typing import Any
@@ -86,7 +86,7 @@ def _commanded(target: Target) -> tuple[Decision, ...]:
 
 
 def _heard(target: Target) -> bool:
-    """Somebody takes messages: a delivery is answered, or the run goes on."""
+    """Whether workers take messages: a delivery was answered, or the run went on."""
     return bool(sum(_answered(target.run, target.before).values())) or _calls_grew(target)
 
 

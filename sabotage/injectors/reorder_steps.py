@@ -17,7 +17,7 @@ from sabotage.doors.redeliver import delivering
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.derived_keys import key_of
 from sabotage.kit.evidence import Evidence, is_driven, observe, sealed_since
-from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target
+from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Target, choice
 from sabotage.kit.waiting import wait_until
 
 NAME = "reorder_steps"
@@ -172,22 +172,7 @@ INJECTOR = Injector(
     claim="A run continues under the program of its genesis, or not at all.",
     wants="Have the payment made before it is authorized.",
     stopped_by="The program's hash, which the genesis names and every message must bear.",
-    params=(
-        Param(
-            name="how",
-            label="How",
-            kind="choice",
-            default="swap the stored program",
-            choices=tuple(WAYS),
-        ),
-        Param(
-            name="order",
-            label="Order",
-            kind="choice",
-            default="charge before authorize",
-            choices=tuple(ORDERS),
-        ),
-    ),
+    params=(choice("how", "How", tuple(WAYS)), choice("order", "Order", tuple(ORDERS))),
     inject=inject,
     assess=assess,
 )

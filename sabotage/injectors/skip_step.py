@@ -19,7 +19,7 @@ from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import place
 from sabotage.kit.derived_keys import key_of, tool_of
 from sabotage.kit.evidence import Evidence, observe, sealed_since
-from sabotage.kit.injector import Assessment, Fired, Injector, Param, Target
+from sabotage.kit.injector import Assessment, Fired, Injector, Target, choice
 from sabotage.kit.waiting import wait_until
 
 NAME = "skip_step"
@@ -48,12 +48,12 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
 
 
 def _seal_without_charge(target: Target) -> Fired:
-    """Say that the last step is done."""
+    """Claim the result of the last step."""
     return _claimed(target, "seal", {"advice": "sent"})
 
 
 def _result_of_a_step(target: Target) -> Fired:
-    """Say that the chosen step is done, whichever the run stands at."""
+    """Claim the result of the chosen step, whichever step the run is at."""
     return _claimed(target, str(target.values["step"]), {})
 
 
@@ -65,7 +65,7 @@ def _claimed(target: Target, name: str, out: Mapping[str, Scalar]) -> Fired:
 
 
 def _charge_without_authorize(target: Target) -> Fired:
-    """Say that the payment was made."""
+    """Claim the result of the payment."""
     key = key_of(target.run_id, "charge")
     sealed = secret_store.seal_values(
         target.run_id, target.run.workspace.origin, {"payment": b"pi_forged"}
@@ -78,7 +78,7 @@ def _charge_without_authorize(target: Target) -> Fired:
 
 
 def _forged_intent(target: Target) -> Fired:
-    """Put an unauthorised charge into the outbox, and have the workers look there."""
+    """Insert an unauthorised charge into the outbox, and wake the workers."""
     row = _forged_row(target)
     forged: dict[str, Scalar] = {"amount_minor": FORGED_MINOR, "currency": "USD"}
     beside = _beside(target, row.step, row.key, forged)
@@ -139,20 +139,8 @@ INJECTOR = Injector(
     wants="Jump over the authorization, or over the payment itself.",
     stopped_by="The transition table: a result is taken for the one intent that is owed.",
     params=(
-        Param(
-            name="skip",
-            label="Skip",
-            kind="choice",
-            default="seal without charge",
-            choices=tuple(WAYS),
-        ),
-        Param(
-            name="step",
-            label="Step (for its result)",
-            kind="choice",
-            default="charge",
-            choices=STEPS,
-        ),
+        choice("skip", "Skip", tuple(WAYS)),
+        choice("step", "Step (for its result)", STEPS, "charge"),
     ),
     inject=inject,
     assess=assess,

@@ -7,7 +7,7 @@ from pipeline.steps.propose import model_adapters
 from pipeline.store import programs
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.evidence import Evidence
-from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target
+from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target, choice
 
 NAME = "tool_injection"
 ACTOR = f"attacker:{NAME}"
@@ -31,11 +31,7 @@ def inject(target: Target) -> Fired:
     return Fired(
         decisions=(decision,),
         proposal_ref=refs[0] if refs else "",
-        facts={
-            "by": target.values["by"],
-            "proposal_bytes": len(raw),
-            "granted": _granted(target),
-        },
+        facts={"by": target.values["by"], "proposal_bytes": len(raw), "granted": _granted(target)},
     )
 
 
@@ -84,13 +80,7 @@ INJECTOR = Injector(
     stopped_by="The capability snapshot: what was never granted does not resolve.",
     params=(
         Param(name="proposal", label="Proposed tool call", kind="text", default=PROPOSAL),
-        Param(
-            name="by",
-            label="By a model that is",
-            kind="choice",
-            default="compromised",
-            choices=tuple(MODELS),
-        ),
+        choice("by", "By a model that is", tuple(MODELS)),
     ),
     inject=inject,
     assess=assess,

@@ -1,4 +1,4 @@
-"""What the evidence says of events that an attacker put before the runtime."""
+"""The verdict on events that an attacker submitted, from the envelopes that bear them."""
 
 from collections.abc import Collection
 
@@ -8,7 +8,7 @@ from sabotage.kit.injector import Assessment, Fired, InjectionError
 
 TAKEN = frozenset({"result", "resumed"})  # kinds by which an event moves a run on
 ATTACKER = "attacker:"
-DUE = frozenset({"ProposalReceived"})  # has its place in the table, whoever stands for the model
+DUE = frozenset({"ProposalReceived"})  # the table has a place for it, whichever model it comes from
 
 
 def assess_events(

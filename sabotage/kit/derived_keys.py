@@ -1,4 +1,4 @@
-"""The key and the tool that a step's effect would have: derived, so that anybody can know them."""
+"""The idempotency key and the tool of a step's effect, derived as an attacker can derive them."""
 
 from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.messages import RunId, Snapshot

@@ -1,4 +1,4 @@
-"""What is observed of a run before and after an attack: rows, envelopes, the far side's records."""
+"""Evidence: a run's rows, envelopes and Stripe records, before and after an attack."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class RunState:
     head: str
     quarantined: bool
     owed: bool
-    holder: str  # who drives it now, empty where nobody does
+    holder: str  # the worker that drives it now; empty where none does
     lease_absorbed: int
     absorbed: Mapping[str, int]
     calls: tuple[int, ...]  # ids of the adapters' own records
@@ -109,7 +109,7 @@ def is_driven(run_id: str) -> bool:
 
 
 def gather(run_id: str, before: RunState) -> Evidence:
-    """Gather what changed since ``before``, and ask the far side for its own records."""
+    """Gather what changed since ``before``, and ask Stripe for its own records."""
     run = Run.objects.get(id=run_id)
     stripe = stripe_view(run)
     return Evidence(

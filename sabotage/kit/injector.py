@@ -1,6 +1,6 @@
-"""The one shape of all five injectors: a claim that is attacked, an attack, a judgement."""
+"""The interface of all attacks: parameters, the attack itself, the assessment of its outcome."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nanovm_core.core.messages import Decision
@@ -50,9 +50,15 @@ class Param:
         return int(text)
 
 
+def choice(name: str, label: str, choices: Iterable[str], default: str = "") -> Param:
+    """A parameter with these choices; the first of them is its default, unless another is named."""
+    among = tuple(choices)
+    return Param(name=name, label=label, kind="choice", default=default or among[0], choices=among)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The run that is attacked, what the visitor set, and in whose name it is done."""
+    """The run that is attacked, the parameter values, and the actor of the events."""
 
     run: Run
     actor: str
@@ -78,7 +84,7 @@ class Fired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """What the evidence says: verdict, rule, the code that decided, the envelope that tells.
+    """The outcome by the evidence: verdict, rule, deciding line, and the envelope that shows it.
 
     ``breaches`` are what this attack alone can see to have got out, a sentence each; what any
     attack sees is found for all of them.

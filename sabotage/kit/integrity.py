@@ -1,4 +1,4 @@
-"""Whether anything got out that was not sealed first: computed from records, never assumed."""
+"""Breaches: effects that no sealed intent covers, computed from records and never assumed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -178,7 +178,7 @@ def _strays(run: Run, order: Sequence[str]) -> Iterable[tuple[str, str]]:
     own = programs.current()
     if own.hash != run.program_hash:
         if programs.found_hash(run) != run.program_hash:
-            return  # nobody here has that program, so nobody can say
+            return  # the program is unknown here, so its order is too
         own = programs.compiled(bytes(run.program_source))
     steps = own.steps
     for before, step in pairwise(order):

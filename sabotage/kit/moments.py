@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class Moment:
     """When a run is attacked: it owes ``step``, and no worker begins that for so long.
 
-    ``paused``: it stands still before the step, and owes nothing.
+    ``paused``: it is paused before the step, and owes nothing.
     """
 
     step: str

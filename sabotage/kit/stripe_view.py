@@ -1,4 +1,4 @@
-"""The far side's own records: what Stripe says was paid for a run, whoever paid it."""
+"""Stripe's own records: every payment for a run, by any caller."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a visitor typed into a planned attack: sealed until it is fired, and then destroyed.
+"""The text of a planned attack: sealed until the attack is fired, then destroyed.
 
 It is no secret of the run's record yet, so that no envelope commits to it. Its key belongs to the
 run, and dies with the run's other keys if the run is erased.

@@ -1,4 +1,4 @@
-"""Attacks that fire by themselves: planned before a run starts, fired once as it reaches a step.
+"""Planned attacks: made before a run starts, fired once when it reaches a step.
 
 Whichever process brings the run to the step hears of its own commit (``pipeline.signals``) and
 moves the plan on; only one can. A worker then fires it, through the door that a button takes. What
@@ -34,7 +34,7 @@ TASK = "sabotage.tasks.fire_planned"
 PLANNED, DUE, FIRING, FIRED, MISSED = "planned", "due", "firing", "fired", "missed"
 PLANS_MAX = 20  # of one run: what its console shows at a glance
 RESEND_MS = 5_000  # a message about a plan that was not taken for so long is sent again
-LOST_MS = 60_000  # whoever fires for longer has died: no injector waits for so long
+LOST_MS = 60_000  # a worker that fires for longer has died: no injector waits for so long
 NO_QUEUE = "No queue server is configured, and a worker has to fire it; start the whole app."
 STARTED = "The run has started: an attack is planned before that. Fire it now instead."
 TOO_MANY = f"A run takes {PLANS_MAX} planned attacks at most; take one back first."
@@ -105,7 +105,7 @@ def take_back(run_id: str, plan_id: UUID) -> bool:
 
 
 def notice(run_id: str) -> None:
-    """See how far a run is, and send off what is planned for there; what came too late is told.
+    """Send off the plans for the step that a run has reached, and close those that came too late.
 
     Many processes may notice at once: each plan is moved by one of them alone.
     """
@@ -130,7 +130,7 @@ def carry_out(plan_id: str) -> None:
 
 
 def sweep() -> None:
-    """Find what nobody heard of, whose message was lost, or over which somebody died."""
+    """Find plans whose commit was not heard, whose message was lost, or whose worker died."""
     open_ = Plan.objects.filter(state=PLANNED).exclude(run__state=life.READY)
     for run_id in set(open_.values_list("run_id", flat=True)):
         notice(str(run_id))
@@ -207,7 +207,7 @@ def _send(plan: Plan) -> None:
 
 
 def _picked_up(plan: Plan) -> None:
-    """Whoever fired it has died: what came of it, or fire it after all where nothing was done."""
+    """Close a plan whose worker died; send it again where the worker had done nothing."""
     attack = Attack.objects.filter(
         workspace=plan.run.workspace_id, idempotency_key=key_of(plan)
     ).first()
@@ -221,12 +221,12 @@ def _picked_up(plan: Plan) -> None:
 
 
 def _moved(plan: Plan, was: str, now: str, **fields: Any) -> bool:
-    """Whether the plan was moved on by us, and by nobody else meanwhile."""
+    """Whether this call moved the plan, and no other process did."""
     row = Plan.objects.filter(pk=plan.pk, state=was)
     return bool(row.update(state=now, changed_ms=now_ms(), **fields))
 
 
 def _closed(plan: Plan, was: str, now: str, **fields: Any) -> None:
-    """Be done with a plan: nothing of its words is kept beside what the attack itself keeps."""
+    """Close a plan and destroy its words; the attack keeps its own copy."""
     if _moved(plan, was, now, words=None, **fields):
         planned_words.destroy(plan)

@@ -9,16 +9,7 @@ from pathlib import Path
 import pytest
 
 from mutations.__main__ import main
-from mutations.patching import (
-    LISTS,
-    ROOT,
-    MutationError,
-    apply,
-    install,
-    line_of,
-    load,
-    named,
-)
+from mutations.patching import LISTS, ROOT, MutationError, apply, install, line_of, load, named
 from tests.mutations.entries import entry, mutation, written
 
 ALL = load()

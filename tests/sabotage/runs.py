@@ -63,11 +63,7 @@ def owing(step: str, workspace: Workspace | None = None) -> Run:
 def let_go(run: Run) -> Run:
     """Let the run go on to its end, as whoever owns it would."""
     run_id = str(run.id)
-    go_on = {
-        life.READY: api.start,
-        life.PAUSED: api.resume,
-        life.APPROVAL: api.approve,
-    }
+    go_on = {life.READY: api.start, life.PAUSED: api.resume, life.APPROVAL: api.approve}
     command = go_on.get(now(run).state)
     if command is not None:
         command(run_id, VISITOR)

@@ -6,15 +6,7 @@ import pytest
 
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError
-from sabotage.kit.code_locations import (
-    DECIDERS,
-    ROOT,
-    decided_in,
-    named_in,
-    places,
-    where,
-    written,
-)
+from sabotage.kit.code_locations import DECIDERS, ROOT, decided_in, named_in, places, where, written
 from tests.core.kit.builders import Play, proposal
 
 

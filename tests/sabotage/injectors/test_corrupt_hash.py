@@ -93,10 +93,7 @@ def test_fired_again_and_again_each_damage_is_named_where_it_is(what: str) -> No
     places = []
     for _ in range(4):
         attack = shoot(now(run), "corrupt_hash", what=what)
-        assert (attack.verdict, attack.evidence["position"]) == (
-            "DETECTED",
-            attack.evidence["hit"],
-        )
+        assert (attack.verdict, attack.evidence["position"]) == ("DETECTED", attack.evidence["hit"])
         places.append(attack.evidence["hit"])
     assert len({*places}) == 4  # also where the envelope that names older damage was hit
     assert now(run).state == life.FAILED

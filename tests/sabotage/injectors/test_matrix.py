@@ -25,16 +25,7 @@ from sabotage.injectors.reorder_steps import WAYS as HOW
 from sabotage.injectors.skip_step import WAYS as SKIPS
 from sabotage.kit.injector import InjectionError
 from sabotage.models import Attack
-from tests.sabotage.runs import (
-    VISITOR,
-    at,
-    let_go,
-    now,
-    owing,
-    rows_hash,
-    run_hash,
-    shoot,
-)
+from tests.sabotage.runs import VISITOR, at, let_go, now, owing, rows_hash, run_hash, shoot
 
 pytestmark = pytest.mark.usefixtures("runtime_here")
 

@@ -60,11 +60,7 @@ def watched() -> Iterator[None]:
 
 def judged(play: Play, raw: bytes) -> tuple[str, int]:
     """Put the bytes before the run, hold the answer to the oracle; returns it, and its CPU µs."""
-    event = ProposalReceived(
-        raw=raw,
-        secret=secret("proposal", 500),
-        key=play.key,
-    )
+    event = ProposalReceived(raw=raw, secret=secret("proposal", 500), key=play.key)
     ledger = LEDGER if play.now.slots["currency"] == "EUR" else ALL
     context = worker_context(at_ms=play.at_ms, actor="model", ledger=ledger)
     gc.disable()  # what the tests themselves hold is not swept on this call's account
