@@ -165,7 +165,7 @@ def _pages(workspace: UUID) -> dict[str, Callable[[], float]]:
     from pipeline.models import Envelope
     from pipeline.queries import timeline
     from pipeline.queries.runs import body_of
-    from pipeline.queries.timeline import Asked
+    from pipeline.queries.timeline import Filter
 
     dice, rows = random.Random(rounds.SEED), Envelope.objects.filter(workspace=workspace)  # noqa: S311
     newest = rows.order_by("-seq").values_list("seq", flat=True)[0]
@@ -173,21 +173,21 @@ def _pages(workspace: UUID) -> dict[str, Callable[[], float]]:
     def middle() -> Envelope:
         return rows.get(seq=dice.randint(newest // 4, 3 * newest // 4))
 
-    def page(asked: Asked, cursor: str = "") -> float:
+    def page(asked: Filter, cursor: str = "") -> float:
         return _timed(lambda: timeline.page(workspace, asked, cursor))
 
     def moment() -> float:
         at_ms = body_of(middle().bytes)["at_ms"]
-        return page(Asked(until_ms=at_ms))
+        return page(Filter(until_ms=at_ms))
 
     return {
-        "newest": lambda: page(Asked()),
-        "middle": lambda: page(Asked(), str(middle().seq)),
-        "kind": lambda: page(Asked(kind="terminal")),
-        "step": lambda: page(Asked(step="s3"), str(middle().seq)),
-        "one": lambda: page(Asked(run=middle().run)),
+        "newest": lambda: page(Filter()),
+        "middle": lambda: page(Filter(), str(middle().seq)),
+        "kind": lambda: page(Filter(kind="terminal")),
+        "step": lambda: page(Filter(step="s3"), str(middle().seq)),
+        "one": lambda: page(Filter(run=middle().run)),
         "moment": moment,
-        "rule": lambda: page(Asked(rule="CAP-001")),
+        "rule": lambda: page(Filter(rule="CAP-001")),
     }
 
 

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from config.celery import app
 from pipeline.evidence import liveness
-from pipeline.evidence.unsigned import refusals
+from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.runtime import queue
 
 ANSWER_SECONDS_MAX = 2
@@ -47,7 +47,7 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 
 def _refusals() -> dict[str, object]:
     """How many logs are not signed, and, where there are any, what to do."""
-    standing = refusals()
+    standing = unsigned_logs()
     if not standing:
         return {"refusals": 0}
     text = "logs that the signer refuses to sign: manage.py fsck says why"

@@ -51,7 +51,7 @@ def verify(request: HttpRequest, code: str) -> HttpResponse:
         "whole": decision is None and proved.grade != evidence.INVALID and not after.quarantined,
         "proved": proved,
         "brought": brought,
-        "standing": evidence.standing(run),
+        "standing": evidence.signing_status(run),
     }
     return render(request, "audit/verified.html", context)
 
@@ -112,7 +112,7 @@ def _bundle(request: HttpRequest, owner: Workspace, run: RunHead | None) -> Http
     checkpoint = bundles.newest(owner)
     named = f"run-{run.code}" if run else f"log-{workspace.name_of(owner)}"
     stored = Run.objects.get(pk=run.id) if run else None
-    if checkpoint is None or (run is not None and not evidence.standing(run).covered):
+    if checkpoint is None or (run is not None and not evidence.signing_status(run).covered):
         return _not_yet(request, run)
     with tempfile.TemporaryDirectory(prefix="nanovm-bundle-") as folder:
         file = Path(folder) / "bundle.zip"
@@ -131,7 +131,7 @@ def _read(opened: IO[bytes]) -> Iterator[bytes]:
 
 
 def _not_yet(request: HttpRequest, run: RunHead | None) -> HttpResponse:
-    standing = evidence.standing(run) if run else None
+    standing = evidence.signing_status(run) if run else None
     context = {"run": run, "standing": standing, "here": request.get_full_path()}
     response = render(request, "audit/not_signed_yet.html", context, status=503)
     response["Retry-After"] = str(RETRY_S)

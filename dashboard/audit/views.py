@@ -17,7 +17,7 @@ from nanovm_core.core.canonical import encode
 from pipeline.evidence import bundles
 from pipeline.models import Run, Workspace
 from pipeline.queries import log, runs, timeline
-from pipeline.queries.timeline import Asked
+from pipeline.queries.timeline import Filter
 
 FIELDS = ("run", "kind", "rule", "step", "actor", "since", "until")
 FIELD_CHARS_MAX = 40
@@ -65,8 +65,8 @@ def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
     asked, wrong = _asked(owner, typed)
     if wrong:
         raise Http404("a filter names nothing of yours")
-    first = _first(request, whole=form == "ndjson" and asked == Asked())
-    if form == "ndjson" and asked == Asked(run=asked.run) and asked.run != "log":
+    first = _first(request, whole=form == "ndjson" and asked == Filter())
+    if form == "ndjson" and asked == Filter(run=asked.run) and asked.run != "log":
         run = Run.objects.get(pk=asked.run) if asked.run else None
         lines = bundles.export_lines(owner, run, first)
         ending = (
@@ -130,19 +130,19 @@ def _chips(typed: Mapping[str, str]) -> list[dict[str, str]]:
     ]
 
 
-def _asked(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Asked, str]:
+def _asked(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Filter, str]:
     """What is asked for; and the sentence where a filter is none."""
     moments = {name: timeline.moment_ms(typed[name]) for name in MOMENTS if typed[name]}
     for name, at_ms in moments.items():
         if at_ms is None:
-            return Asked(), f"“{typed[name]}” is no date and time such as 2026-01-31T12:00 (UTC)."
+            return Filter(), f"“{typed[name]}” is no date and time such as 2026-01-31T12:00 (UTC)."
     run = typed["run"].lower()
     if run not in ("", "log"):
         named = runs.by_code(owner.id if owner else None, run.upper())
         if named is None:
-            return Asked(), f"You have no run “{typed['run']}”."
+            return Filter(), f"You have no run “{typed['run']}”."
         run = named.id
-    asked = Asked(
+    asked = Filter(
         run=run,
         kind=typed["kind"],
         rule=typed["rule"].upper(),
@@ -154,7 +154,7 @@ def _asked(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Asked, st
     return asked, ""
 
 
-def _selection(owner: Workspace, asked: Asked, typed: Mapping[str, str]) -> Iterator[bytes]:
+def _selection(owner: Workspace, asked: Filter, typed: Mapping[str, str]) -> Iterator[bytes]:
     """The bytes of what matches, a line each, and a last line that says what this is not."""
     count = 0
     for envelope in timeline.matching(owner.id, asked):
@@ -164,7 +164,7 @@ def _selection(owner: Workspace, asked: Asked, typed: Mapping[str, str]) -> Iter
     yield encode({**said, "filters": _given(typed), "warning": NOT_VERIFIABLE}) + b"\n"
 
 
-def _csv(owner: Workspace, asked: Asked) -> Iterator[bytes]:
+def _csv(owner: Workspace, asked: Filter) -> Iterator[bytes]:
     """A table for a spreadsheet; its first line says what it is not."""
     yield _row([f"{owner.origin}, {NOT_VERIFIABLE}"])
     yield _row(COLUMNS)

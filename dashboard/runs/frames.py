@@ -54,7 +54,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "machine": machine_of(run.state, move),
         "payment": money.payment_of(run),
         "facts": personal.facts_of(run),
-        "standing": evidence.standing(run),
+        "standing": evidence.signing_status(run),
         "stall": stuck_runs.of_run(run),
         "file_name": personal.file_name_of(run.id),
         "calls": runs.calls_made(run.id),

@@ -1,4 +1,4 @@
-"""What leaves the house and needs no server: bundles, receipts and exports of a log."""
+"""Bundles, receipts and exports of a log, which are verified without a server."""
 
 import os
 import stat
@@ -38,8 +38,8 @@ def write_bundle(
 ) -> int:
     """Write the bundle of a log, or of one run of it, up to a checkpoint; says how many leaves.
 
-    Exactly what is stored goes in, whole or damaged: whoever reads it is to find that. The
-    file is there whole or not at all. ``disclosures`` adds the values of secrets, in the clear.
+    The bundle holds exactly what is stored, damaged or not, so that its reader finds the damage.
+    The file is written whole or not at all. ``disclosures`` adds the values of secrets.
 
     Raises:
         VerificationError: LOG-008, where no stored node proves an envelope of the run.
@@ -55,17 +55,17 @@ def write_bundle(
 
 
 def write_export(workspace: Workspace, file: Path, first: int) -> None:
-    """Write what ``export_lines`` says of a log; the file is there whole or not at all."""
+    """Write the export of a log; the file is written whole or not at all."""
     with _whole(file) as opened:
         opened.writelines(export_lines(workspace, None, first))
 
 
 def place(file: Path) -> Path:
-    """Where what is written under this name goes: the file itself, or the one that it links to.
+    """The file to write: the named one, or the target of a link.
 
     Raises:
-        OSError: in a sentence, where it cannot be a file: its folder is not there, or a folder,
-            a device, a pipe or a socket has its name, which a file would take the place of.
+        OSError: the folder does not exist, or the name is a folder, a device, a pipe or a
+            socket, which the file would replace.
     """
     target = Path(os.path.realpath(file))
     folder = target.parent if file.is_symlink() else file.absolute().parent
@@ -86,7 +86,7 @@ def place(file: Path) -> Path:
 
 @contextmanager
 def _whole(file: Path) -> Iterator[IO[bytes]]:
-    """A draft beside the file, which takes its place when all was written."""
+    """A draft beside the file, which replaces it once all is written."""
     target, draft = place(file), ""
     try:
         handle, draft = tempfile.mkstemp(dir=target.parent, prefix=".bundle-")
@@ -104,7 +104,7 @@ def _whole(file: Path) -> Iterator[IO[bytes]]:
 
 
 def receipt(run: Run, n: int) -> dict[str, Json] | None:
-    """The proof that an envelope is in the log, for whoever wants to keep it.
+    """The proof that an envelope is in the log, for its reader to keep.
 
     None until a checkpoint covers it, a minute at most.
 
@@ -133,8 +133,8 @@ def export_lines(workspace: Workspace, run: Run | None, first: int = 0) -> Itera
     """The lines of a log up to its newest checkpoint, or of all of one run; a trailer last.
 
     A log that was never signed goes out whole, without a checkpoint. ``first`` leaves out the
-    envelopes before that seq, for whoever remembers them; of a log that has none so late the
-    trailer goes out alone, and tells that reader that the log is shorter. The lines are streamed.
+    envelopes before that seq, for a reader who has them. Of a shorter log the trailer is exported
+    alone, which tells that reader so. The lines are streamed.
     """
     checkpoint = newest(workspace)
     size = tree.size(workspace.id) if checkpoint is None else checkpoint.size
@@ -157,7 +157,7 @@ def newest(workspace: Workspace) -> Checkpoint | None:
         try:
             _head(workspace, row)
         except VerificationError:
-            continue  # put there by somebody: the ones before it still stand
+            continue  # a planted row: the checkpoints before it are valid
         return row
     return None
 

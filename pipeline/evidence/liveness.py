@@ -1,4 +1,4 @@
-"""The signer's sign of life, where /healthz reads it without asking the signer anything."""
+"""When the signer was last alive, in a file that /healthz reads."""
 
 import os
 import tempfile
@@ -8,17 +8,17 @@ from django.conf import settings
 
 from pipeline import clock
 
-BEAT_MS = 1_000  # how often a living signer says so
-SILENT_MS_MAX = 15_000  # after this it is held to be gone; a round over many logs takes less
+REPORT_MS = 1_000  # how often the record is written
+SILENT_MS_MAX = 15_000  # after this the signer counts as dead; a round over many logs takes less
 
 
-def beat() -> None:
-    """Say that the signer lives; at most once in a while, so that it may be said each round.
+def report_alive() -> None:
+    """Record that the signer is alive; called each round, it writes once in ``REPORT_MS``.
 
-    Nothing waits for the disk: it is said anew after every start.
+    It does not wait for the disk: the record is made anew at every start.
     """
     since_ms = silent_ms()
-    if since_ms is not None and 0 <= since_ms < BEAT_MS:
+    if since_ms is not None and 0 <= since_ms < REPORT_MS:
         return
     handle, draft = tempfile.mkstemp(dir=settings.NANOVM_DATA, prefix=".signer.beat.")
     with os.fdopen(handle, "w", encoding="ascii") as opened:
@@ -27,7 +27,7 @@ def beat() -> None:
 
 
 def silent_ms() -> int | None:
-    """How long ago the signer's process said that it lives; None where it never did."""
+    """How long ago the signer was last alive; None where it never ran."""
     try:
         text = _file().read_text(encoding="ascii")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Which log goes on for which: what the ``restore`` envelopes of the present logs say."""
+"""Which log continues which, by the ``restore`` envelopes of the present logs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from pipeline.store import records, tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """A log that a restore closed: what was signed of it, what was there, and who goes on."""
+class ClosedLog:
+    """A log that a restore closed: its signed size, its stored tree, and the log after it."""
 
     log: str
     size: int
@@ -25,12 +25,12 @@ class Origin:
     successor: UUID
 
 
-def all_of_them() -> dict[str, Origin]:
+def closed_logs() -> dict[str, ClosedLog]:
     """Every restore that is sealed, by the old log's name."""
     return {each.log: each for each in _said(Envelope.objects.all())}
 
 
-def of(workspace: Workspace) -> Origin | None:
+def closing_of(workspace: Workspace) -> ClosedLog | None:
     """The restore that closed this log, as the logs after it seal it; None for an open one."""
     goes_on = workspace.successor_id
     if goes_on is None:
@@ -40,7 +40,7 @@ def of(workspace: Workspace) -> Origin | None:
     return named[-1] if named else None
 
 
-def stands(workspace: Workspace, origin: Origin) -> bool:
+def is_unchanged(workspace: Workspace, origin: ClosedLog) -> bool:
     """Whether the closed log's tree is still the one that its restore found."""
     size = tree.size(workspace.id)
     return (size, root_of(workspace, size)) == (origin.found_size, origin.found_root)
@@ -54,7 +54,7 @@ def root_of(workspace: Workspace, size: int) -> str:
         return ""
 
 
-def _said(rows: Any) -> Iterator[Origin]:
+def _said(rows: Any) -> Iterator[ClosedLog]:
     found = rows.filter(run=LOG_RUN, kind="restore").order_by("workspace", "seq")
     for successor, data in found.values_list("workspace_id", "bytes"):
         body = records.body_of(data)
@@ -62,7 +62,7 @@ def _said(rows: Any) -> Iterator[Origin]:
         there = records.part_of(given, "found")
         size, found_size = given.get("size"), there.get("size")
         if isinstance(size, int) and isinstance(found_size, int):
-            yield Origin(
+            yield ClosedLog(
                 log=str(given.get("log")),
                 size=size,
                 found_size=found_size,

@@ -1,4 +1,4 @@
-"""The public half of the signer's key, where the page reads it: with it nobody signs anything."""
+"""The public half of the signer's key, in a file that the pages read."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from pipeline.store import state_file
 
 
 def publish(key: bytes) -> None:
-    """Name the key that signs from now on; written only where it changed."""
+    """Store the public key that signs from now on; write only where it changed."""
     if _key() != key.hex():
         with state_file.locked(_file()) as slot:
             slot.replace(key.hex().encode())
@@ -18,7 +18,7 @@ def publish(key: bytes) -> None:
 def verifier(origin: str) -> Verifier | None:
     """What a log's notes are checked with, by this server's own word; None before it signed.
 
-    Whoever gets it from the server that it is to judge had better keep it from then on.
+    A reader who gets the key from the server under audit should keep it from then on.
     """
     text = _key()
     return Verifier(name=origin, public=bytes.fromhex(text)) if text else None

@@ -1,7 +1,7 @@
 """After a backup was put back: new logs go on, old runs do not, and erasures are done again.
 
-Every step can be told again after a crash: the logs to close stand in a plan beside the
-signer's memory until all of it is done.
+Every step can be repeated after a crash: a plan beside the signer's state files names the logs
+to close until all of it is done.
 """
 
 import json
@@ -24,7 +24,7 @@ from pipeline.vault.secret_store import media
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoesOn:
+class Successor:
     """A log that was closed: how much of it was signed, how much was there, and what goes on."""
 
     log: str
@@ -37,14 +37,16 @@ class GoesOn:
 class Restored:
     """What a restore did. ``left``: places that still hold what was erased; restore again."""
 
-    logs: tuple[GoesOn, ...]
+    logs: tuple[Successor, ...]
     erased: int
     left: tuple[str, ...]
 
 
 def is_needed() -> bool:
     """Whether anything shows that a backup was put back, or a restore was begun and is not over."""
-    return closing.is_under_way() or bool(closing.went_back()) or any(journal.undone())
+    return (
+        closing.is_under_way() or bool(closing.rolled_back_logs()) or any(journal.readable_again())
+    )
 
 
 def restore(actor: str) -> Restored:
@@ -54,10 +56,10 @@ def restore(actor: str) -> Restored:
     envelopes may be lost. Nothing is signed meanwhile; the application had better be stopped.
 
     Raises:
-        VerificationError: LOG-007, where what the signer remembers of a log is damaged.
+        VerificationError: LOG-007, where the signer's state file of a log is damaged.
     """
-    with keys.held(to_change=True), closing.planned() as plan:
-        done = log_lineage.all_of_them()  # before a crash, if any
+    with keys.locked(to_change=True), closing.planned() as plan:
+        done = log_lineage.closed_logs()  # before a crash, if any
         named = _planned(json.loads(plan.read() or b"[]"), done)
         plan.replace(json.dumps(named).encode())
         logs = [_closed(origin, done.get(origin), actor) for origin in named]
@@ -66,11 +68,11 @@ def restore(actor: str) -> Restored:
             signer.sign(Workspace.objects.get(origin=each.successor).id)
             unsigned.clear(each.log)
         if not left:
-            closing.over()
+            closing.finish()
     return Restored(logs=tuple(logs), erased=erased, left=left)
 
 
-def _planned(begun: list[str], done: Mapping[str, log_lineage.Origin]) -> list[str]:
+def _planned(begun: list[str], done: Mapping[str, log_lineage.ClosedLog]) -> list[str]:
     """The logs to close: those of a restore that a crash cut off, and what else is open now.
 
     Another backup may have been put back since. What goes on for one of them stays open.
@@ -83,7 +85,7 @@ def _planned(begun: list[str], done: Mapping[str, log_lineage.Origin]) -> list[s
 def _to_close() -> list[str]:
     """Every open log, and those that were signed and are not there any more."""
     there = Workspace.objects.filter(successor=None).values_list("origin", flat=True)
-    gone = {each for each in closing.remembered() if not _exists(each)}
+    gone = {each for each in closing.signed_logs() if not _exists(each)}
     return sorted({*there, *gone})
 
 
@@ -94,19 +96,19 @@ def _exists(origin: str) -> bool:
 # --- new logs --------------------------------------------------------------------------------
 
 
-def _closed(origin: str, made: log_lineage.Origin | None, actor: str) -> GoesOn:
+def _closed(origin: str, made: log_lineage.ClosedLog | None, actor: str) -> Successor:
     """Close a log in the database first, then with the signer: whatever crashes, it is closed."""
     if made is None or Workspace.objects.filter(origin=origin, successor=None).exists():
         goes_on = _begun(origin, actor)
     else:
         name = Workspace.objects.get(id=made.successor).origin
-        goes_on = GoesOn(log=origin, signed=made.size, found=made.found_size, successor=name)
+        goes_on = Successor(log=origin, signed=made.size, found=made.found_size, successor=name)
     closing.close(origin)
     return goes_on
 
 
 @transaction.atomic
-def _begun(origin: str, actor: str) -> GoesOn:
+def _begun(origin: str, actor: str) -> Successor:
     """Begin the log that goes on for this one: its genesis and its ``restore`` name the old one."""
     row = Workspace.objects.filter(origin=origin).first()
     old = records.lock_log(row.id) if row else None
@@ -121,7 +123,7 @@ def _begun(origin: str, actor: str) -> GoesOn:
     workspaces.seal(new, "restore", body, actor=actor)
     if old is not None:
         _hand_over(old, new, actor)
-    return GoesOn(
+    return Successor(
         log=origin, signed=signed[0].size if signed else 0, found=size, successor=new.origin
     )
 
@@ -134,7 +136,7 @@ def _named(origin: str, signed: Head | None) -> dict[str, object]:
 
 
 def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
-    """What was used up stays used up, and what was taken back stays taken back.
+    """Carry budgets and revocations over to the new log.
 
     What a closed run had reserved counts as spent: it may have been paid since the backup.
     """

@@ -1,4 +1,4 @@
-"""What the signer refuses to sign, where every process may read it: the page, /healthz."""
+"""The logs that the signer refuses to sign, in a file that the pages and /healthz read."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from pipeline.store import state_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class UnsignedLog:
     """A log whose present tree the signer does not sign, since when, and why."""
 
     origin: str
@@ -23,33 +23,35 @@ class Refusal:
     since_ms: int
 
 
-def refusals() -> list[Refusal]:
-    """Every refusal that stands, by the log's name. None: all that was asked for was signed."""
+def unsigned_logs() -> list[UnsignedLog]:
+    """The logs that are not signed, by name; empty where every log is signed."""
     try:
         data = _file().read_bytes()
     except FileNotFoundError:
         return []
-    return [Refusal(**each) for each in json.loads(data)]
+    return [UnsignedLog(**each) for each in json.loads(data)]
 
 
 def report(origin: str, error: VerificationError) -> None:
-    """Keep it said that a log's tree is not signed, until it is."""
+    """Record that a log's tree is not signed, until ``clear``."""
     with _changed() as known:
         since_ms = known[origin].since_ms if origin in known else now_ms()
-        known[origin] = Refusal(origin=origin, code=error.code, text=error.text, since_ms=since_ms)
+        known[origin] = UnsignedLog(
+            origin=origin, code=error.code, text=error.text, since_ms=since_ms
+        )
 
 
 def clear(origin: str) -> None:
-    """The log was signed: a refusal that stood is over."""
-    if any(each.origin == origin for each in refusals()):
+    """Remove a log that was signed."""
+    if any(each.origin == origin for each in unsigned_logs()):
         with _changed() as known:
             known.pop(origin, None)
 
 
 @contextmanager
-def _changed() -> Iterator[dict[str, Refusal]]:
+def _changed() -> Iterator[dict[str, UnsignedLog]]:
     with state_file.locked(_file()) as slot:
-        known = {each.origin: each for each in refusals()}
+        known = {each.origin: each for each in unsigned_logs()}
         yield known
         rows = [asdict(known[origin]) for origin in sorted(known)]
         slot.replace(json.dumps(rows).encode())

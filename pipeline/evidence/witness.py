@@ -20,7 +20,7 @@ from nanovm_core.proof.notes import COSIGNATURE, Head, Note, Verifier
 from pipeline.clock import now_ms
 from pipeline.store import state_file
 from pipeline.store.state_file import Slot
-from pipeline.vault.key_store import made_once
+from pipeline.vault.key_store import load_or_create_key
 
 BODY_BYTES_MAX = 65_536  # a checkpoint and 63 hashes have six thousand
 PROOF_LINES_MAX = 63  # C2SP: a log of 2^63 leaves needs no more
@@ -50,7 +50,7 @@ class Witness:
 
     def __init__(self, name: str, folder: Path, logs: Sequence[Verifier]) -> None:
         self._name, self._folder, self._logs = name, state_file.private(folder), logs
-        key = made_once(folder / "key")
+        key = load_or_create_key(folder / "key")
         state_file.sync(folder)
         self._key = Ed25519PrivateKey.from_private_bytes(key)
 
@@ -89,7 +89,7 @@ class Witness:
             raise _AnsweredError(403, error.text) from error
 
     def _seen(self, slot: Slot, origin: str) -> Head | None:
-        """What was cosigned of a log last. A damaged memory is no empty one."""
+        """The head that was cosigned last. A damaged state file is not an empty one."""
         data = slot.read()
         if data is None:
             return None

@@ -1,4 +1,4 @@
-"""What every command shares: a ready data folder, and one sentence when something is wrong."""
+"""What the commands share: a prepared data folder, and errors in one sentence."""
 
 import argparse
 import json
@@ -66,12 +66,12 @@ def one_sentence() -> Iterator[None]:
     """End a command in one sentence where something known is wrong.
 
     The status is 2: what a command has to say of the data is 1 or another. Where the database
-    gives up in the middle, the notes on its error say what stands and what to do.
+    gives up in the middle, the notes on its error say what was done and what to do.
     """
     try:
         yield
-    except error_messages.AWAY as error:
-        if isinstance(error, error_messages.OURS):
+    except error_messages.DATABASE_ERRORS as error:
+        if isinstance(error, error_messages.PROGRAMMING_ERRORS):
             raise
         notes = " ".join(getattr(error, "__notes__", [])) or AGAIN
         raise CommandError(error_messages.of_database(error, notes), returncode=2) from error
@@ -83,10 +83,10 @@ def one_sentence() -> Iterator[None]:
 
 @contextmanager
 def noted(text: str) -> Iterator[None]:
-    """Say of an error of the database within what stands then, and what to do."""
+    """Add to a database error what was done, and what to do."""
     try:
         yield
-    except error_messages.AWAY as error:
+    except error_messages.DATABASE_ERRORS as error:
         error.add_note(text)
         raise
 
@@ -100,7 +100,7 @@ def no_interrupt_lost() -> Iterator[None]:
     """
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.default_int_handler or not _is_main_thread():
-        yield  # somebody else takes care of it
+        yield  # another handler is installed
         return
     came: list[int] = []
 

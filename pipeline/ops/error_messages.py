@@ -17,8 +17,13 @@ from django.db import (
 )
 
 # The key store's own database is reached without Django.
-AWAY = (DatabaseError, InterfaceError, sqlite3.OperationalError)
-OURS = (DataError, IntegrityError, NotSupportedError, ProgrammingError)  # a fault of the code
+DATABASE_ERRORS = (DatabaseError, InterfaceError, sqlite3.OperationalError)
+PROGRAMMING_ERRORS = (
+    DataError,
+    IntegrityError,
+    NotSupportedError,
+    ProgrammingError,
+)  # a fault of the code
 
 LOCKED = "Another process holds it and did not let go: wait until that is done, or end it"
 FULL = "Its disk is full: make room on the disk of {where}"

@@ -1,4 +1,4 @@
-"""Starts and stops the programs that the application needs beside itself."""
+"""Start and stop the application's other processes."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ CHILD_GUARD = Path(__file__).with_name("child_guard.py")
 LOOPBACK = "127.0.0.1"
 
 START_SECONDS_MAX = 60.0  # for a loaded machine: the end of a program is seen at once
-STOP_SECONDS_MAX = 10.0  # on a busy machine; whoever is idle ends at once
+STOP_SECONDS_MAX = 10.0  # on a busy machine; an idle program ends at once
 POLL_SECONDS = 0.02
 WORKER_THREADS = 4
 SANDBOX_ACCOUNTS = ("sk_test_nanovm_demo=acct_demo", "sk_test_nanovm_control=acct_control")
@@ -89,7 +89,7 @@ def spawn_redis_server(data_dir: Path) -> Child:
 
 
 def spawn_stripe_counterpart(data_dir: Path, *options: str) -> Child:
-    """The local Stripe counterpart, with an account for the runtime and one for the control."""
+    """The local Stripe counterpart, with an account for the runtime and one for the baseline."""
     command = [sys.executable, "-m", "stripe_sandbox", "--port", "0", "--die-with-parent"]
     command += ["--database", str(data_dir / "stripe_sandbox.sqlite3")]
     for account in SANDBOX_ACCOUNTS:
@@ -244,7 +244,7 @@ def _feed(pipe: IO[bytes], lines: Sequence[str]) -> None:
         with pipe:
             pipe.write("\n".join((*lines, "")).encode())
     except BrokenPipeError:
-        return  # it has ended: whoever waits for it sees that, and why
+        return  # it has ended: its waiter sees that, and why
 
 
 def _redis_binary() -> str:

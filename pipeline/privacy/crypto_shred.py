@@ -1,4 +1,4 @@
-"""Destroying: keys, ciphertext and files, for good, and what the write-ahead log holds of them."""
+"""Destroy keys, ciphertext and files, and their remains in the write-ahead log."""
 
 from collections.abc import Sequence
 from itertools import repeat
@@ -19,9 +19,9 @@ WAL_TRIES = 60  # readers hold the write-ahead log for milliseconds
 
 
 def destroy(run_id: str, refs: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Destroy keys, ciphertext and files: what went where, and what would not go.
+    """Destroy keys, ciphertext and files; return the counts, and what could not be destroyed.
 
-    The advice goes with any of them: it repeats several in the clear.
+    The advice is removed with any of them: it repeats several in the clear.
     """
     store = keystore()
     keys = store.destroy(refs)
@@ -31,7 +31,7 @@ def destroy(run_id: str, refs: Sequence[str]) -> tuple[dict[str, int], dict[str,
     names = [str(name) for name in rows.exclude(file="").values_list("file", flat=True)]
     own = [name for name in names if FILE_NAME.fullmatch(name)]
     files, failed = unlinked([*(media() / name for name in own), advice_file(run_id)])
-    if len(own) < len(names):  # it could lead out of the folder, and the true file lies there still
+    if len(own) < len(names):  # it could lead out of the folder, and the true file is still there
         failed["media name"] = "a row names no file of the vault; run fsck, put its name back"
     texts = rows.exclude(ciphertext=None).update(ciphertext=None)
     if not _wal_truncated():

@@ -41,7 +41,7 @@ def after_restore(run_id: str) -> list[Stored]:
 
 
 def is_closed(run_id: str) -> bool:
-    """Whether a restore closed the log of a run: it is erased where it stands."""
+    """Whether a restore closed the log of a run."""
     return _goes_on_in(run_id) is not None
 
 

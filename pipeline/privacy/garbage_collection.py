@@ -1,4 +1,4 @@
-"""What a crash between the vault and the database leaves: keys and documents of no run."""
+"""Destroy keys and documents without a run, which a crash between vault and database leaves."""
 
 from uuid import UUID
 

@@ -1,7 +1,7 @@
 """The erasure journal: the refs that were erased, in a file that no database takes back.
 
-It lies beside the signer's memory, outside of the database, and is only added to. After a
-backup was put back it says what has to be erased again. It holds refs, and nothing else.
+It is stored beside the signer's state files, outside of the database, and is append-only. After
+a backup was put back it names what has to be erased again. It holds refs, and nothing else.
 """
 
 import os
@@ -19,7 +19,7 @@ ROWS = 500  # refs that one query asks for
 
 
 def record(refs: Sequence[str]) -> None:
-    """Keep it written that these refs were erased: when this returns, it is on the disk.
+    """Append the refs of an erasure: when this returns, they are on the disk.
 
     A crash leaves some of them, and perhaps half of one, which says nothing.
     """
@@ -45,7 +45,7 @@ def refs() -> frozenset[str]:
     return frozenset(each for each in text.split("\n") if REF.fullmatch(each))
 
 
-def undone() -> Iterator[Secret]:
+def readable_again() -> Iterator[Secret]:
     """The erased secrets that read as if they were not: a backup was put back."""
     for secret in rows():
         if secret.erased_ms is None:

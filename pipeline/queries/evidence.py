@@ -7,8 +7,7 @@ from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle, notes
 from nanovm_core.proof.notes import Head, Verifier
-from pipeline.evidence import bundles, liveness, public_key
-from pipeline.evidence import unsigned as refusals
+from pipeline.evidence import bundles, liveness, public_key, unsigned
 from pipeline.models import Checkpoint, Envelope, Workspace
 from pipeline.queries.runs import RunHead, body_of
 from pipeline.store import tree
@@ -20,7 +19,7 @@ INVALID, UNSIGNED, UNPINNED, SIGNED = "INVALID", "UNSIGNED", "UNPINNED", "SIGNED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class SigningStatus:
     """How far a run is signed, and when the rest will be."""
 
     origin: str
@@ -52,7 +51,7 @@ class Proved:
     faults: Mapping[int, str] = field(default_factory=dict)  # by n: not what was signed
 
 
-def standing(run: RunHead) -> Standing:
+def signing_status(run: RunHead) -> SigningStatus:
     """Read how far the run is signed; nothing is recomputed here."""
     workspace = Workspace.objects.get(pk=run.workspace)
     checkpoint = bundles.newest(workspace)
@@ -62,8 +61,8 @@ def standing(run: RunHead) -> Standing:
     soon, due_ms = _due(workspace, size) if covered < total else (False, 0)
     silent_ms = liveness.silent_ms()
     own = public_key.verifier(workspace.origin)
-    refused = [each for each in refusals.refusals() if each.origin == workspace.origin]
-    return Standing(
+    refused = [each for each in unsigned.unsigned_logs() if each.origin == workspace.origin]
+    return SigningStatus(
         origin=workspace.origin,
         size=size,
         signed_ms=checkpoint.at_ms if checkpoint else 0,

@@ -16,7 +16,7 @@ LISTED_MAX = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stall:
+class StuckReason:
     """Why a run stands. ``command`` is the one that lets it go on; empty where none does.
 
     ``says`` is empty where the run's own reason says it all. ``at_ms`` is when something happens
@@ -29,27 +29,29 @@ class Stall:
     at_ms: int = 0
 
 
-DAMAGED = Stall(says="Its stored record was damaged. It is sealed as such, and nothing goes on.")
+DAMAGED = StuckReason(
+    says="Its stored record was damaged. It is sealed as such, and nothing goes on."
+)
 AGAIN = "Ask again, same key"
-UNKNOWN = Stall(
+UNKNOWN = StuckReason(
     says="Nobody can tell whether the payment was made. Asking again looks at Stripe's own list"
     " first and sends the identical request, under the same key: it cannot pay twice.",
     command="approve",
     label=AGAIN,
 )
-UNSEEN = Stall(
+UNSEEN = StuckReason(
     says="Nobody can tell whether this step was done. Asking again does the same, under its key.",
     command="approve",
     label=AGAIN,
 )
-HELD = Stall(command="approve", label="Approve payment")
-EXHAUSTED = Stall(command="resume", label="Try again")
-STUCK = Stall(
+HELD = StuckReason(command="approve", label="Approve payment")
+EXHAUSTED = StuckReason(command="resume", label="Try again")
+STUCK = StuckReason(
     says="It owes its next step, and no worker has taken it up. Nothing is lost.",
     command="wake",
     label="Try again",
 )
-OVERDUE = Stall(
+OVERDUE = StuckReason(
     says="Its time is out, and no worker has looked at it. Nothing is lost.",
     command="wake",
     label="Try again",
@@ -59,7 +61,7 @@ STANDS = (life.APPROVAL, life.EXHAUSTED)
 GOES = (life.ACTIVE, life.IDLE, life.WAITING)
 
 
-def of_run(run: RunHead) -> Stall | None:
+def of_run(run: RunHead) -> StuckReason | None:
     """Why this run stands; None where it goes on, has ended in order, or somebody paused it."""
     if run.quarantined:
         return DAMAGED
@@ -77,13 +79,13 @@ def of_run(run: RunHead) -> Stall | None:
     if run.state == life.ACTIVE:
         return _owing(run, at_ms)
     if run.state == life.IDLE:
-        return Stall(
+        return StuckReason(
             says="The last attempt failed; the next one follows by itself", at_ms=deadline_ms
         )
-    return Stall(says="It waits for an answer from elsewhere, at most", at_ms=deadline_ms)
+    return StuckReason(says="It waits for an answer from elsewhere, at most", at_ms=deadline_ms)
 
 
-def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, Stall]]:
+def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReason]]:
     """A workspace's runs that stand, newest first, with what each waits for."""
     if workspace is None:
         return []
@@ -100,12 +102,12 @@ def _driven(run: RunHead) -> bool:
     return Lease.objects.filter(run_id=run.id, until_ms__gt=now_ms()).exclude(holder="").exists()
 
 
-def _owing(run: RunHead, at_ms: int) -> Stall | None:
+def _owing(run: RunHead, at_ms: int) -> StuckReason | None:
     """An effect that is owed and not taken up, or put off because the outside is silent."""
     row = Outbox.objects.filter(run_id=run.id, done_ms=None).first()
     if row is None:
         return STUCK
     if row.due_ms > at_ms:
         says = f"The other side was silent, tries so far: {row.tries}; it is asked again"
-        return Stall(says=says, at_ms=row.due_ms) if row.tries else None
+        return StuckReason(says=says, at_ms=row.due_ms) if row.tries else None
     return STUCK if max(row.due_ms, row.intent_ms) + STUCK_MS <= at_ms else None

@@ -26,7 +26,7 @@ STEPS_MAX = 64  # of a search by halves; a seq has 63 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Filter:
     """What a list is narrowed to; what is empty narrows nothing."""
 
     run: str = ""  # a run's UUID, or "log"
@@ -39,7 +39,7 @@ class Asked:
 
     @property
     def all(self) -> bool:
-        return self == Asked()
+        return self == Filter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Page:
     looked_back_to: int | None = None
 
 
-def page(workspace: UUID, asked: Asked, cursor: str = "", size: int = PAGE) -> Page:
+def page(workspace: UUID, asked: Filter, cursor: str = "", size: int = PAGE) -> Page:
     """The newest ``size`` envelopes below the cursor that match."""
     rows = _below(workspace, _older(workspace, asked), asked, cursor)
     found: list[EventRow] = []
@@ -70,13 +70,13 @@ def page(workspace: UUID, asked: Asked, cursor: str = "", size: int = PAGE) -> P
     return Page(rows=tuple(found), cursor="")
 
 
-def matching(workspace: UUID, asked: Asked) -> Iterator[Envelope]:
+def matching(workspace: UUID, asked: Filter) -> Iterator[Envelope]:
     """Every envelope that matches, oldest first: streamed."""
     rows = _older(workspace, asked).reverse().iterator(CHUNK_ROWS)
     return (envelope for envelope in rows if matches(envelope, asked))
 
 
-def matches(envelope: Envelope, asked: Asked) -> bool:
+def matches(envelope: Envelope, asked: Filter) -> bool:
     """Whether the envelope's own bytes say what is asked for; damaged ones say nothing."""
     if asked.kind and envelope.kind != asked.kind:
         return False
@@ -106,7 +106,7 @@ def moment_ms(text: str) -> int | None:
     return int(moment.timestamp() * 1000)
 
 
-def _older(workspace: UUID, asked: Asked) -> QuerySet[Envelope]:
+def _older(workspace: UUID, asked: Filter) -> QuerySet[Envelope]:
     """The envelopes among which the wanted ones are, newest first, found without a scan."""
     rows = Envelope.objects.filter(workspace_id=workspace)
     rows = rows.filter(run=asked.run).order_by("-n") if asked.run else rows.order_by("-seq")
@@ -118,7 +118,7 @@ def _older(workspace: UUID, asked: Asked) -> QuerySet[Envelope]:
 
 
 def _below(
-    workspace: UUID, rows: QuerySet[Envelope], asked: Asked, cursor: str
+    workspace: UUID, rows: QuerySet[Envelope], asked: Filter, cursor: str
 ) -> QuerySet[Envelope]:
     """Those below a cursor; within a run by its n, which the database finds at once too."""
     if not cursor.isdecimal() or len(cursor) > CURSOR_DIGITS_MAX:

@@ -20,7 +20,7 @@ from nanovm_core.core.warrants import binding, sign
 from nanovm_core.errors import VerificationError
 from pipeline.models import Workspace
 from pipeline.store import programs, records, workspaces
-from pipeline.vault.key_store import made_once
+from pipeline.vault.key_store import load_or_create_key
 
 log = logging.getLogger(__name__)
 
@@ -97,4 +97,4 @@ def _sealed(workspace: UUID, length: int, known: int, head: str) -> frozenset[st
 
 @lru_cache(maxsize=8)
 def _loaded(file: Path) -> Ed25519PrivateKey:
-    return Ed25519PrivateKey.from_private_bytes(made_once(file))
+    return Ed25519PrivateKey.from_private_bytes(load_or_create_key(file))

@@ -35,7 +35,7 @@ PRAGMAS = (
 
 
 class KeyStore:
-    """Makes, gives and destroys keys. Destroyed is destroyed: overwritten and synced."""
+    """Creates, reads and destroys keys. A destroyed key is overwritten and synced."""
 
     def __init__(self, folder: Path) -> None:
         self._database = folder / "keys.sqlite3"
@@ -135,13 +135,13 @@ class KeyStore:
         if is_used and not self._kek_file.exists():
             text = f"The key file {self._kek_file} is gone, and values were sealed under it. "
             raise VerificationError("PII-002", f"{text}Put it back from a backup.", at=-1)
-        return made_once(self._kek_file)
+        return load_or_create_key(self._kek_file)
 
 
-def made_once(file: Path) -> bytes:
-    """The random key in a file of its own (0600), made at first use by whoever comes first.
+def load_or_create_key(file: Path) -> bytes:
+    """The random key in a file of its own (0600), created at first use by one process.
 
-    What a crash left of its making goes: a copy would outlive the key.
+    Drafts that a crash left are removed: a copy would outlive the key.
 
     Raises:
         OSError: it cannot be read, or holds no key.
@@ -179,7 +179,7 @@ def _made(file: Path) -> bytes:
 
 
 def _text(kept: bytes) -> str:
-    """A name as it lies there; one that is not UTF-8 is nobody's, and breaks no reader."""
+    """A stored name; one that is not UTF-8 names nothing, and breaks no reader."""
     return kept.decode(errors="replace")
 
 

@@ -12,7 +12,7 @@ from django.db import connections
 from nanovm_core.core import lifecycle as life
 from pipeline.evidence import restore, signer
 from pipeline.evidence.fsck.audit import audit
-from pipeline.evidence.unsigned import refusals
+from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.models import Checkpoint, Envelope, Run, Secret, Workspace
 from pipeline.privacy import erasure
 from pipeline.runtime import api, create_run
@@ -94,7 +94,7 @@ def faults(sim: Sim) -> Iterator[str]:
         if not Checkpoint.objects.filter(workspace=new, size=new.size).exists():
             yield "the new log is not signed"
     yield from (f"fsck: {each}" for each in audit().damage if not each.explained)
-    yield from (f"refused: {each}" for each in refusals())
+    yield from (f"refused: {each}" for each in unsigned_logs())
     for file in filter(Path.is_file, sim.folder.rglob("*")):
         yield from found(file.name, file.read_bytes())
     erased = Secret.objects.exclude(run=second)

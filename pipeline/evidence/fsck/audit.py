@@ -19,7 +19,7 @@ from nanovm_core.errors import VerificationError
 from nanovm_core.proof.notes import Head
 from pipeline.evidence.fsck import column_audit, secret_audit, signed_heads, tree_audit
 from pipeline.evidence.fsck.damage import Damage
-from pipeline.evidence.fsck.signed_heads import Anchors
+from pipeline.evidence.fsck.signed_heads import SignedHeads
 from pipeline.models import Envelope, Run, Secret, Workspace
 from pipeline.store import programs, records, tree
 
@@ -56,24 +56,24 @@ class Report:
 def audit() -> Report:
     """Recompute every stored log, chain, tree, snapshot and commitment, each log as of one moment.
 
-    What the signer remembers is read first: what it signs meanwhile is no damage.
+    The signer's state files are read first: what it signs meanwhile is no damage.
     """
-    remembered = signed_heads.remembered()
+    notes = signed_heads.signed_notes()
     with column_audit.one_moment():
         unkind = column_audit.damage()
     damage = [each for found in unkind.values() for each in found]
     with column_audit.one_moment(unkind):
         there = [*Workspace.objects.order_by("id").values_list("id", flat=True)]
-        logs = [*there, *_ownerless()]
-    for workspace_id in logs:  # a moment each: an erasure waits for whoever reads old pages
+        logs = [*there, *_logs_without_row()]
+    for workspace_id in logs:  # a moment each: an erasure waits for readers of old pages
         with column_audit.one_moment(unkind):
             workspace = Workspace.objects.filter(id=workspace_id).first()
             if workspace is None:
-                workspace = _stand_in(workspace_id)
+                workspace = _reconstructed(workspace_id)
                 damage.append(_without_row(workspace))
-            damage += audit_workspace(workspace, remembered.get(workspace.origin))
+            damage += audit_workspace(workspace, notes.get(workspace.origin))
     with column_audit.one_moment(unkind):
-        damage += signed_heads.gone(remembered)
+        damage += signed_heads.missing_logs(notes)
         damage += secret_audit.undone()
     named = [each for each in damage if each.explained]
     unexplained = [each for each in damage if not each.explained]
@@ -86,9 +86,9 @@ def audit() -> Report:
     )
 
 
-def audit_workspace(workspace: Workspace, remembered: bytes | None = None) -> list[Damage]:
-    """Everything bad in one workspace; ``remembered`` is what the signer signed of it last."""
-    signed = Anchors(workspace, remembered)
+def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Damage]:
+    """Everything bad in one workspace; ``note`` is the one that the signer signed last."""
+    signed = SignedHeads(workspace, note)
     damage = [*_own_chain_damage(workspace, signed.newest)]
     for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
         damage += _run_damage(workspace, run, signed.newest)
@@ -99,8 +99,8 @@ def audit_workspace(workspace: Workspace, remembered: bytes | None = None) -> li
     return signed_heads.explained(workspace, [*damage, *islice(found, PLACES_MAX)])
 
 
-def _ownerless() -> list[UUID]:
-    """The logs whose workspace has no row: whoever took it away hides none of what it owns."""
+def _logs_without_row() -> list[UUID]:
+    """The logs whose workspace has no row: its removal hides nothing that it owns."""
     found: set[UUID] = set()
     known = Workspace.objects.values("id")
     for rows in (Envelope.objects.all(), Run.objects.all()):
@@ -109,7 +109,7 @@ def _ownerless() -> list[UUID]:
     return sorted(found)
 
 
-def _stand_in(workspace_id: UUID) -> Workspace:
+def _reconstructed(workspace_id: UUID) -> Workspace:
     """A workspace that has no row, as far as its own envelopes say what it was."""
     rows = Envelope.objects.filter(workspace=workspace_id)
     own = rows.filter(run=LOG_RUN).order_by("-n").first()

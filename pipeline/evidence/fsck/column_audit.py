@@ -1,8 +1,8 @@
-"""The audit of columns: SQLite keeps a value of any kind in any column, if somebody puts it there.
+"""The audit of columns: SQLite stores a value of any type in any column.
 
 What is of another kind than its column's is found in the database itself, and named. For the
-time of an audit a view then stands in its table's place, in which every value is of its kind: so
-one bad value hides no other damage, whoever reads.
+time of an audit a view replaces its table, in which every value is of its kind: so one bad value
+hides no other damage.
 """
 
 from collections.abc import Collection, Iterator
@@ -35,7 +35,7 @@ KEYS: dict[type[Model], tuple[str, ...]] = {
     Checkpoint: ("id", "workspace_id", "size"),
     Secret: ("ref", "run_id"),
 }
-# Compared with what bytes hash to, so whatever lies there is found: bytes, and the hash beside.
+# Compared with what the bytes hash to, so any other value is found: bytes, and the hash beside.
 HASHED = (Envelope._meta.get_field("hash"),)
 
 _ID = "typeof({0}) = 'text' AND length({0}) = 32 AND {0} NOT GLOB '*[^0-9a-f]*'"
@@ -167,7 +167,7 @@ def _run_name(value: object) -> str:
 
 
 def _view(model: type[Model]) -> str:
-    """The view that stands in a table's place."""
+    """The view that replaces a table."""
     fields, columns, keys = _columns(model), [], KEYS[model]
     for each in model._meta.concrete_fields:
         name = f'"{each.column}"'

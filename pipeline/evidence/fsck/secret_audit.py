@@ -41,7 +41,7 @@ def _since_restore(workspace: Workspace, run: Run) -> list[Stored]:
 
 def undone() -> Iterator[Damage]:
     """What the journal says was erased, and can be read again."""
-    for secret in journal.undone():
+    for secret in journal.readable_again():
         log, run = secret.run.workspace.origin, str(secret.run_id)
         text = f"Erased, and there again: {secret.slot}, {secret.ref}. {RESTORE}"
         yield Damage(log=log, run=run, at=0, code="PII-013", text=text)

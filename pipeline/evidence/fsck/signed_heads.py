@@ -1,4 +1,4 @@
-"""What was signed of a log, by stored checkpoints and by the signer's memory, for the audit."""
+"""The signed heads of a log, by its checkpoints and the signer's state file, for the audit."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,22 +18,22 @@ NO_EXTENSION, LOST = "LOG-006", "LOG-007"
 RESTORE = "If a backup was put back: run manage.py restore."
 
 
-def remembered() -> dict[str, bytes]:
-    """What the signer signed last, by log. To be read before the database is."""
+def signed_notes() -> dict[str, bytes]:
+    """The newest note of each log, read before the database is."""
     if not (keys.folder() / keys.CURRENT).exists():
         return {}
     found = {**state_file.origins(keys.closed()), **state_file.origins(keys.logs())}
     return {origin: file.read_bytes() for origin, file in found.items()}
 
 
-class Anchors:
-    """The sizes and roots that were signed, smallest first: stored checkpoints and the memory."""
+class SignedHeads:
+    """The signed heads, smallest first: of stored checkpoints and of the signer's state file."""
 
     def __init__(self, workspace: Workspace, note: bytes | None) -> None:
         self._workspace = workspace
         self.faults: list[Damage] = []
         self._keys = _verifiers(workspace)
-        self.newest = self._remembered(note)
+        self.newest = self._of_state_file(note)
         self._keys += _sealed_keys(workspace, self.newest.size if self.newest else 0)
         self._diverged = False
         self._heads = self._in_order()
@@ -65,7 +65,7 @@ class Anchors:
             yield self._damage(text, size, largest.root.hex(), "")
 
     def _in_order(self) -> Iterator[Head]:
-        memory_head = [self.newest] if self.newest else []
+        newest = [self.newest] if self.newest else []
         for row in self._rows():
             try:
                 head, _ = notes.open_checkpoint(bytes(row.note), self._keys)
@@ -76,16 +76,16 @@ class Anchors:
                 text = f"The checkpoint of size {row.size} is not the signer's: {fault.text}"
                 self.faults.append(self._damage(text, row.size, "", "", notes.CODE))
                 continue
-            while memory_head and memory_head[0].size < head.size:
-                yield memory_head.pop()
+            while newest and newest[0].size < head.size:
+                yield newest.pop()
             yield head
-        yield from memory_head
+        yield from newest
 
     def _rows(self) -> Iterator[Checkpoint]:
         rows = Checkpoint.objects.filter(workspace=self._workspace).order_by("size", "id")
         return rows.iterator(CHUNK)
 
-    def _remembered(self, note: bytes | None) -> Head | None:
+    def _of_state_file(self, note: bytes | None) -> Head | None:
         if note is None:
             if Checkpoint.objects.filter(workspace=self._workspace).exists():
                 text = "The log has checkpoints, and the signer does not remember it."
@@ -105,16 +105,16 @@ class Anchors:
 
 
 def explained(workspace: Workspace, damage: Sequence[Damage]) -> list[Damage]:
-    """The damage of a log: what its restore sealed is named, while it stands as it did then."""
-    restored = log_lineage.of(workspace) if is_closed(workspace.origin) else None
-    if restored is None or not log_lineage.stands(workspace, restored):
+    """The damage of a log; what its restore sealed counts as explained while it is unchanged."""
+    restored = log_lineage.closing_of(workspace) if is_closed(workspace.origin) else None
+    if restored is None or not log_lineage.is_unchanged(workspace, restored):
         return [*damage]
     return [replace(each, explained=True) if each.code == NO_EXTENSION else each for each in damage]
 
 
-def gone(notes_of: Mapping[str, bytes]) -> Iterator[Damage]:
+def missing_logs(notes_of: Mapping[str, bytes]) -> Iterator[Damage]:
     """The logs that were signed and of which nothing is there any more."""
-    named = log_lineage.all_of_them()
+    named = log_lineage.closed_logs()
     for origin in sorted(notes_of):
         if not Workspace.objects.filter(origin=origin).exists():
             text = f"The log was signed, and it is not there any more. {RESTORE}"
@@ -123,9 +123,9 @@ def gone(notes_of: Mapping[str, bytes]) -> Iterator[Damage]:
 
 
 def _verifiers(workspace: Workspace) -> list[Verifier]:
-    """The signer's keys as they lie there, none is made; with those that a restore sealed."""
+    """The signer's stored keys, without making one, and those that a restore sealed."""
     using = signer.verifiers(workspace.origin) if (keys.folder() / keys.CURRENT).exists() else []
-    restored = log_lineage.of(workspace) if is_closed(workspace.origin) else None
+    restored = log_lineage.closing_of(workspace) if is_closed(workspace.origin) else None
     then = [each for vkey in (restored.vkeys if restored else ()) for each in _parsed(vkey)]
     return [*dict.fromkeys([*using, *then])]
 

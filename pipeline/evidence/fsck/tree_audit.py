@@ -13,7 +13,7 @@ from nanovm_core.proof.merkle import Place
 from nanovm_core.proof.notes import Head
 from pipeline.evidence.fsck.column_audit import LEVEL_MAX
 from pipeline.evidence.fsck.damage import Damage
-from pipeline.evidence.fsck.signed_heads import Anchors
+from pipeline.evidence.fsck.signed_heads import SignedHeads
 from pipeline.models import Envelope, Node, Workspace
 from pipeline.store import tree
 
@@ -40,27 +40,29 @@ class Row(NamedTuple):
         return self.leaf == self.bytes != b""
 
 
-def tree_damage(workspace: Workspace, anchors: Anchors, told: Told) -> Iterator[Damage]:
+def tree_damage(workspace: Workspace, signed: SignedHeads, told: Told) -> Iterator[Damage]:
     """Recompute the tree, and compare it with its nodes, its envelopes and what was signed.
 
-    Memory stays flat: only the edge of the tree and a chunk of leaves are held.
+    Memory use is constant: only the edge of the tree and a chunk of leaves are held.
     """
     tree_of = _Recomputed(workspace)
-    for leaves, found in _leaves(workspace, anchors.newest, told):
+    for leaves, found in _leaves(workspace, signed.newest, told):
         yield from found
-        yield from _grown(tree_of, leaves, anchors)
+        yield from _grown(tree_of, leaves, signed)
         yield from tree_of.compared()
-    yield from anchors.beyond(tree_of.size)
+    yield from signed.beyond(tree_of.size)
     yield from tree_of.too_many()
-    yield from anchors.faults
+    yield from signed.faults
 
 
-def _grown(tree_of: "_Recomputed", leaves: Sequence[bytes], anchors: Anchors) -> Iterator[Damage]:
+def _grown(
+    tree_of: "_Recomputed", leaves: Sequence[bytes], signed: SignedHeads
+) -> Iterator[Damage]:
     """Grow the tree over these leaves, and compare its root at each size that was signed."""
     first = tree_of.size
-    for head in anchors.upto(first + len(leaves)):
+    for head in signed.upto(first + len(leaves)):
         tree_of.grow(leaves[tree_of.size - first : head.size - first])
-        yield from anchors.differ(head, merkle.root(tree_of.edge))
+        yield from signed.differ(head, merkle.root(tree_of.edge))
     tree_of.grow(leaves[tree_of.size - first :])
 
 
@@ -97,7 +99,7 @@ def _rows(workspace: Workspace) -> Iterator[Row]:
             node = next(of_tree, None)  # it says the index of another
         there = [each[0] for each in (node, envelope) if each is not None]
         if not there or min(there) > seq + CHUNK:
-            return  # put far away by somebody: the gap is reported, and not walked through
+            return  # a planted row far away: the gap is reported, not walked through
         leaf, run, n, column, data = b"", "log", seq, b"", b""
         if node is not None and node[0] == seq:
             leaf, node = bytes(node[1]), next(of_tree, None)
@@ -143,7 +145,7 @@ def _proved(workspace: Workspace, seq: int, newest: Head | None, copies: Sequenc
 
 
 def _proofs(workspace: Workspace, seq: int, newest: Head) -> Iterator[list[bytes]]:
-    """The path of a leaf as its nodes lie there, and as it leads to a copy that is still known."""
+    """The path of a leaf by its stored nodes, and one that leads to a copy that is known."""
     with suppress(KeyError):  # a node is missing
         yield merkle.inclusion(seq, newest.size, partial(_nodes, workspace))
     with suppress(VerificationError):  # no copy of a node is left that hashes up to the root
@@ -159,7 +161,7 @@ def _nodes(workspace: Workspace, places: Sequence[Place]) -> Mapping[Place, byte
 def vouched(workspace: Workspace, newest: Head | None, run: str) -> Callable[[Stored], bool]:
     """Whether the tree has an envelope's hash for its place, for ``chain_faults``.
 
-    Where that was signed, what hashes up to it counts; else the leaf as it lies there.
+    Where that was signed, what hashes up to it counts; else the stored leaf.
     """
     asked = 0
 
@@ -219,7 +221,7 @@ class _Recomputed:
             found = stored.pop((position, level, index), b"")
             if found != node:
                 yield self._node(level, index, node, found)
-        for _, level, index in sorted(stored):  # at a place that is another's, or nobody's
+        for _, level, index in sorted(stored):  # at a place that is another's, or none
             yield self._node(level, index, b"", b"")
         self.made.clear()
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what was signed last is remembered, and only what continues it is signed."""
+"""Checkpoints: the signer keeps the newest note of each log and signs only its extensions."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -26,27 +26,27 @@ CLOSED = "LOG-009"
 
 
 def checkpoint(workspace_id: UUID) -> Checkpoint:
-    """Sign the log's tree as it stands, if it continues what was signed before.
+    """Sign the log's present tree, if it extends what was signed before.
 
-    The memory is on the disk before anybody sees the note. What was signed at this size
+    The state file is on the disk before the note is served. What was signed at this size
     already is given back, and its lost row put back; it is signed again where the key changed
     since, by both.
 
     Raises:
-        VerificationError: LOG-006, where the tree is smaller than the remembered one or not
-            its continuation; LOG-007, where the memory is lost; LOG-008, where the stored
-            tree is damaged at its edge. The refusal stands in ``unsigned`` until it is over.
+        VerificationError: LOG-006, where the tree is smaller than the signed one or not
+            its extension; LOG-007, where the state file is lost; LOG-008, where the stored
+            tree is damaged at its edge. ``unsigned`` names the log until it is signed.
     """
-    with keys.held():
+    with keys.locked():
         return sign(workspace_id)
 
 
 def sign(workspace_id: UUID) -> Checkpoint:
-    """What ``checkpoint`` does, for whoever holds the keys already."""
+    """What ``checkpoint`` does, for a caller that locked the keys."""
     workspace = Workspace.objects.get(id=workspace_id)
     if workspace.successor_id is not None and is_closed(workspace.origin):
         return _last_signed(workspace)
-    with _remembered(workspace.origin) as slot:
+    with _state_of(workspace.origin) as slot:
         try:
             public_key.publish(keys.public(keys.current()))
             note = _continued(workspace, slot)
@@ -63,7 +63,7 @@ def sign(workspace_id: UUID) -> Checkpoint:
 
 
 def is_closed(origin: str) -> bool:
-    """Whether a restore closed the log, by the signer's own memory."""
+    """Whether a restore closed the log, by the signer's own state files."""
     return (keys.closed() / state_file.file_name(origin)).exists()
 
 
@@ -89,13 +89,13 @@ def _last_signed(workspace: Workspace) -> Checkpoint:
 
 
 def remember(workspace_id: UUID) -> Checkpoint:
-    """Believe the newest stored checkpoint of a log whose memory is lost: a person decides so.
+    """Trust the newest stored checkpoint of a log whose state file is lost: a person decides so.
 
     Raises:
-        VerificationError: LOG-007, where the memory is there, or no stored note is our key's.
+        VerificationError: LOG-007, where the state file exists, or no stored note is our key's.
     """
     workspace = Workspace.objects.get(id=workspace_id)
-    with keys.held(), _remembered(workspace.origin) as slot:
+    with keys.locked(), _state_of(workspace.origin) as slot:
         row = _newest(workspace)
         if slot.read() is not None or row is None:
             text = f"There is a memory of the log {workspace.origin} already, or no checkpoint."
@@ -105,8 +105,8 @@ def remember(workspace_id: UUID) -> Checkpoint:
     return row
 
 
-def remembered() -> dict[str, int]:
-    """The logs that were ever signed, with the size that was; more than any where damaged."""
+def signed_sizes() -> dict[str, int]:
+    """The signed size of each log; more than any tree's where the state file is damaged."""
     found = {}
     for origin, file in state_file.origins(keys.logs()).items():
         try:
@@ -116,7 +116,7 @@ def remembered() -> dict[str, int]:
     return found
 
 
-def moved_on() -> bool:
+def uses_current_key_everywhere() -> bool:
     """Whether every log's last checkpoint is signed by the key in use."""
     using = keys.public(keys.current())
     for origin, file in state_file.origins(keys.logs()).items():
@@ -129,14 +129,14 @@ def moved_on() -> bool:
     return True
 
 
-def _remembered(origin: str) -> AbstractContextManager[Slot]:
+def _state_of(origin: str) -> AbstractContextManager[Slot]:
     return state_file.locked(keys.logs() / state_file.file_name(origin))
 
 
 def _continued(workspace: Workspace, slot: Slot) -> bytes:
-    """The note over the tree as it stands: the remembered one, or a new one that continues it.
+    """The note over the present tree: the signed one, or a new one that extends it.
 
-    The remembered tree is signed again only where the key in use did not sign it.
+    A signed tree is signed again only where the key in use did not sign it.
     """
     size, data = tree.size(workspace.id), slot.read()
     if data is None and is_closed(workspace.origin):
@@ -180,14 +180,14 @@ def _check_first(workspace: Workspace, size: int) -> None:
 
 
 def _other(workspace: Workspace, before: Head) -> list[Head]:
-    """A larger tree that our key signed and only the database knows: the memory was put back."""
+    """A larger signed tree that the database alone has: the state file was put back."""
     row = _newest(workspace)
     if row is None or row.size <= before.size:
         return []
     try:
         head, _ = notes.open_checkpoint(bytes(row.note), keys.verifiers(workspace.origin))
     except VerificationError:
-        return []  # nobody's note: it binds nobody, and the next row stands before it
+        return []  # no note of ours binds the signer
     return [head]
 
 
@@ -216,7 +216,7 @@ def _signers(note: Note) -> set[bytes]:
 def _keys_after(note: Note) -> list[Ed25519PrivateKey]:
     """Who signs next: the key in use; with it the one before, where that signed alone until now.
 
-    So whoever pinned the old key can follow, once, to the new one.
+    A reader who pinned the old key can so follow, once, to the new one.
     """
     using = keys.current()
     if keys.public(using) in _signers(note):
@@ -240,7 +240,7 @@ def _newest(workspace: Workspace) -> Checkpoint | None:
 
 
 def _stored(workspace: Workspace, note: bytes) -> Checkpoint:
-    """The row of a note; what only the memory knew is put back."""
+    """The row of a note; one that the state file alone had is put back."""
     size = notes.parse_head(notes.text_of(note)).size
     same = Checkpoint.objects.filter(workspace=workspace, size=size).order_by("-id").first()
     if same is not None and bytes(same.note) == note:

@@ -1,4 +1,4 @@
-"""What the signer does in a restore: it tells which logs went back, and forgets none of them."""
+"""The signer's part of a restore: which logs were rolled back, and closing them."""
 
 from contextlib import AbstractContextManager
 
@@ -14,7 +14,7 @@ PLAN = "restore"  # the logs that a restore is about to close, until it is over
 
 
 def planned() -> AbstractContextManager[Slot]:
-    """The plan of the restore that is under way, in the hands of one process."""
+    """The plan of the restore that is under way, locked for one process."""
     return state_file.locked(keys.folder() / PLAN)
 
 
@@ -23,29 +23,29 @@ def is_under_way() -> bool:
     return (keys.folder() / PLAN).exists()
 
 
-def over() -> None:
+def finish() -> None:
     """The restore that was planned is done."""
     (keys.folder() / PLAN).unlink(missing_ok=True)
     state_file.sync(keys.folder())
 
 
-def remembered() -> list[str]:
+def signed_logs() -> list[str]:
     """The logs that were ever signed, and that no restore closed."""
     return [*state_file.origins(keys.logs())]
 
 
-def went_back() -> list[str]:
+def rolled_back_logs() -> list[str]:
     """The logs whose tree does not continue what was signed of them: gone, shorter or another."""
-    return [origin for origin in remembered() if _went_back(origin)]
+    return [origin for origin in signed_logs() if _is_rolled_back(origin)]
 
 
 def last_signed(origin: str) -> tuple[Head, bytes] | None:
-    """What was signed of a log last, by the signer's memory or else by the database.
+    """The newest signed head of a log and its note, by the signer's state file or the database.
 
     None where nothing was.
 
     Raises:
-        VerificationError: LOG-007, where the memory is damaged.
+        VerificationError: LOG-007, where the state file is damaged.
     """
     for folder in (keys.logs(), keys.closed()):
         file = folder / state_file.file_name(origin)
@@ -56,7 +56,7 @@ def last_signed(origin: str) -> tuple[Head, bytes] | None:
         try:
             return opened(origin, bytes(row.note))[0], bytes(row.note)
         except VerificationError:
-            continue  # nobody's note
+            continue  # no note of ours
     return None
 
 
@@ -69,7 +69,7 @@ def close(origin: str) -> None:
         state_file.sync(keys.logs())
 
 
-def _went_back(origin: str) -> bool:
+def _is_rolled_back(origin: str) -> bool:
     workspace = Workspace.objects.filter(origin=origin).first()
     if workspace is None:
         return True

@@ -11,7 +11,7 @@ from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from nanovm_core.proof.notes import Verifier
 from pipeline.store import state_file
-from pipeline.vault.key_store import made_once
+from pipeline.vault.key_store import load_or_create_key
 
 LOST = "LOG-007"
 CURRENT, NEXT, OLD = "key", "key-next", "key-old-"
@@ -19,7 +19,7 @@ RETIRED, HALF = "retired-", ".public"  # the public half of a key that signs not
 
 
 def folder() -> Path:
-    """The signer's own folder: its keys and its memory, and nothing else."""
+    """The signer's own folder: its keys and its state files."""
     return state_file.private(settings.NANOVM_DATA / "signer")
 
 
@@ -34,7 +34,7 @@ def closed() -> Path:
 
 
 @contextmanager
-def held(*, to_change: bool = False) -> Iterator[None]:
+def locked(*, to_change: bool = False) -> Iterator[None]:
     """No key changes while something is signed, and nothing is signed while one changes."""
     with state_file.locked(folder() / "keys", shared=not to_change):
         yield
@@ -57,7 +57,7 @@ def current() -> Ed25519PrivateKey:
     return _key(file)
 
 
-def upcoming() -> Ed25519PrivateKey:
+def next_key() -> Ed25519PrivateKey:
     """The key of a rotation that is under way, made when it began."""
     return _key(folder() / NEXT)
 
@@ -107,7 +107,7 @@ def verifiers(origin: str) -> list[Verifier]:
 
 def _key(file: Path) -> Ed25519PrivateKey:
     fresh = not file.exists()
-    key = Ed25519PrivateKey.from_private_bytes(made_once(file))
+    key = Ed25519PrivateKey.from_private_bytes(load_or_create_key(file))
     if fresh:
         state_file.sync(file.parent)
     return key

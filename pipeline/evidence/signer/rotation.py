@@ -1,11 +1,11 @@
-"""Changing the signer's key, sealed in every log: who pinned the old key can follow."""
+"""Rotation of the signer's key, sealed in every log for readers who pinned the old key."""
 
 from django.db import transaction
 
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from pipeline.evidence.signer import keys
-from pipeline.evidence.signer.checkpoints import moved_on, sign
+from pipeline.evidence.signer.checkpoints import sign, uses_current_key_everywhere
 from pipeline.models import Envelope, Workspace
 from pipeline.store import records, workspaces
 
@@ -17,22 +17,22 @@ def rotate(actor: str) -> list[str]:
     comes, and is signed by both. Then the old key is forgotten, unless a log could not be
     signed: it is kept for that one. Taken up where it was left after a crash.
     """
-    with keys.held(to_change=True):
+    with keys.locked(to_change=True):
         last = [*Workspace.objects.filter(successor=None).order_by("id")]
         failed = {each.origin for each in last if not _signed(each)}
-        before, after = keys.current(), keys.upcoming()
+        before, after = keys.current(), keys.next_key()
         for workspace in last:
             names = [notes.verifier(workspace.origin, key).vkey for key in (after, before)]
             _seal(workspace, *names, actor=actor)
         keys.switch()
         failed |= {each.origin for each in last if not _signed(each)}
-        if not failed and moved_on():
+        if not failed and uses_current_key_everywhere():
             keys.forget_old()
     return sorted(failed)
 
 
 def _signed(workspace: Workspace) -> bool:
-    """Whether the log's tree is signed as it stands; why not is in the refusals."""
+    """Whether the log's present tree is signed; ``unsigned`` says why it is not."""
     try:
         sign(workspace.id)
     except VerificationError:

@@ -10,12 +10,12 @@ from django.db.models.functions import Coalesce
 
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
-from pipeline.evidence import unsigned as refusals
+from pipeline.evidence import unsigned
 from pipeline.evidence.signer.checkpoints import (
     NO_EXTENSION,
     REWRITTEN,
     checkpoint,
-    remembered,
+    signed_sizes,
 )
 from pipeline.models import Checkpoint, Envelope, Workspace
 from pipeline.store import records, tree
@@ -25,7 +25,7 @@ UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
 LOOK_BACK_MS = 60_000  # how often all that was ever signed is looked for in the database
 LOOK_AT_MAX = 50  # of these a round: a run that ended does not wait for all of them
 AGAIN_MS = 60_000  # a refused log is looked at again after this
-URGENT = ("terminal", "erasure_done")  # somebody waits for the receipt
+URGENT = ("terminal", "erasure_done")  # a visitor waits for the receipt
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Rounds:
             return False
         try:
             checkpoint(workspace)
-        except VerificationError as refusal:  # it stands in the refusals
+        except VerificationError as refusal:  # ``unsigned`` records it
             log.error("The signer refuses to sign the log of %s: %s", workspace, refusal)  # noqa: TRY400
             self._refused_ms[workspace] = at_ms
             return False
@@ -97,13 +97,13 @@ def _sealed_ms(data: bytes | memoryview) -> int:
 
 def _gone_back(*, all_of_them: bool) -> Iterator[UUID]:
     """The logs that went back behind what was signed, and those whose refusal may be over."""
-    refused = {each.origin for each in refusals.refusals()}
-    for origin, size in sorted(remembered().items()):
+    refused = {each.origin for each in unsigned.unsigned_logs()}
+    for origin, size in sorted(signed_sizes().items()):
         workspace = Workspace.objects.filter(origin=origin).values_list("id", flat=True).first()
         if workspace is None:
             gone = f"The log of {size} signed envelopes is gone. {REWRITTEN}"
             log.error("The signer does not find the log %s: %s", origin, gone)
-            refusals.report(origin, VerificationError(NO_EXTENSION, gone, at=0))
+            unsigned.report(origin, VerificationError(NO_EXTENSION, gone, at=0))
         elif all_of_them or origin in refused or tree.size(workspace) < size:
             yield workspace
 

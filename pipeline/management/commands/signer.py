@@ -19,7 +19,7 @@ class Command(PreparedCommand):
     help = "Sign the tree of every log as it grows; only what continues what was signed before."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Who cosigns; and the way out where the memory of a log is lost."""
+        """Which witness cosigns, and which log's lost state file to recover."""
         parser.add_argument(
             "--witness",
             nargs=2,
@@ -30,7 +30,7 @@ class Command(PreparedCommand):
             "--remember",
             type=named,
             metavar="WORKSPACE",
-            help="believe the stored checkpoint of a log whose memory is lost, and end",
+            help="trust the stored checkpoint of a log whose state file is lost, and end",
         )
 
     def perform(self, options: argparse.Namespace) -> None:
@@ -46,9 +46,9 @@ class Command(PreparedCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: stopped.append(number))
         rounds = signer.Rounds()
-        liveness.beat()
+        liveness.report_alive()
         self.say_json({"ready": True})
         while not stopped:
             poll(rounds)
-            liveness.beat()
+            liveness.report_alive()
             sleep_ms(POLL_MS)

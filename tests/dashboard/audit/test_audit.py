@@ -17,7 +17,7 @@ from pipeline.evidence import signer
 from pipeline.models import Envelope, Workspace
 from pipeline.queries import timeline
 from pipeline.queries.runs import RunHead
-from pipeline.queries.timeline import Asked
+from pipeline.queries.timeline import Filter
 from pipeline.store import workspaces
 from tests.dashboard.visitor import TRANSFER, Visitor, words
 from tests.pipeline.house import sql
@@ -106,7 +106,7 @@ def test_since_and_until_are_moments_in_utc(visitor: Visitor, run: RunHead) -> N
     times: dict[int, int] = {seq: body["at_ms"] for seq, body in bodies.items()}
     middle = sorted(times.values())[len(times) // 2]
     for since, until in ((middle, None), (None, middle), (middle, middle + 5)):
-        asked = Asked(since_ms=since, until_ms=until)
+        asked = Filter(since_ms=since, until_ms=until)
         page = timeline.page(log_of(run).id, asked)
         wanted = [s for s, at in times.items() if (since or 0) <= at <= (until or at)]
         assert [row.seq for row in page.rows] == wanted
@@ -140,7 +140,7 @@ def test_a_page_looks_through_so_many_and_says_where_it_stopped(
 ) -> None:
     log = grown(log_of(run), 30)
     monkeypatch.setattr(timeline, "LOOKED_AT_MAX", 20)
-    asked, cursor, found, pages = Asked(kind="genesis"), "", [], 0
+    asked, cursor, found, pages = Filter(kind="genesis"), "", [], 0
     while True:
         page = timeline.page(log.id, asked, cursor)
         found += [row.seq for row in page.rows]
@@ -154,8 +154,8 @@ def test_a_page_looks_through_so_many_and_says_where_it_stopped(
     assert "Looked through" in visitor.read("/audit/?kind=genesis")
 
 
-@pytest.mark.parametrize("asked", [Asked(), Asked(run="log"), Asked(kind="budget")])
-def test_a_page_asks_the_database_as_much_however_far_back_it_is(db: None, asked: Asked) -> None:
+@pytest.mark.parametrize("asked", [Filter(), Filter(run="log"), Filter(kind="budget")])
+def test_a_page_asks_the_database_as_much_however_far_back_it_is(db: None, asked: Filter) -> None:
     log = grown(workspaces.create(), 300)
     costs = set()
     for cursor in ("", "250", "120"):

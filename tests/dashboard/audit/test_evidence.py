@@ -116,7 +116,7 @@ def test_verify_sees_what_the_chain_alone_misses(visitor: Visitor, signed: RunHe
 
 def test_before_the_first_checkpoint_the_page_says_when_it_is_due(visitor: Visitor) -> None:
     run = visitor.make()
-    liveness.beat()
+    liveness.report_alive()
     page = words(visitor.read(f"/runs/{run.code}/"))
     assert "The next checkpoint is due in a second." in page
     assert f"0 of {run.length} signed" in page
@@ -129,7 +129,7 @@ def test_before_the_first_checkpoint_the_page_says_when_it_is_due(visitor: Visit
 
 def test_a_waiting_run_is_signed_within_a_minute(visitor: Visitor) -> None:
     run = visitor.make(hold=True)
-    liveness.beat()
+    liveness.report_alive()
     assert "The next checkpoint is due by" in words(visitor.read(f"/runs/{run.code}/"))
     assert evidence.UNSIGNED_MS_MAX == rounds.UNSIGNED_MS_MAX
     assert evidence.URGENT == rounds.URGENT
@@ -138,7 +138,7 @@ def test_a_waiting_run_is_signed_within_a_minute(visitor: Visitor) -> None:
 def test_page_says_that_the_signer_is_silent_or_refuses(visitor: Visitor) -> None:
     run = visitor.make()
     assert "no sign of life" in words(visitor.read(f"/runs/{run.code}/"))
-    liveness.beat()
+    liveness.report_alive()
     unsigned.report(log_of(run).origin, tree._broken(0, 4))
     assert "The signer refuses to sign this log" in words(visitor.read(f"/runs/{run.code}/"))
 

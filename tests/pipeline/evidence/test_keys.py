@@ -11,7 +11,7 @@ from nanovm_core.proof import notes
 from nanovm_core.proof.notes import Note, Verifier
 from pipeline.evidence import signer
 from pipeline.evidence.signer import keys, rotation
-from pipeline.evidence.unsigned import refusals
+from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.models import Checkpoint, Workspace
 from pipeline.store import workspaces
 from tests.pipeline.house import House, bodies, failing_once
@@ -154,7 +154,7 @@ def test_log_that_is_refused_keeps_its_old_key_until_it_is_true_again(
     old = pinned(logs[1])
     assert signer.rotate("operator") == [logs[0].origin]
     assert len(files(house)) == 1
-    assert [each.code for each in refusals()] == ["LOG-006"]
+    assert [each.code for each in unsigned_logs()] == ["LOG-006"]
     assert opens(newest(logs[1]), pinned(logs[1]))
     signer.checkpoint(grown(logs[1], 1).id)
     assert not opens(newest(logs[1]), old)

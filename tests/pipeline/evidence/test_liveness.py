@@ -24,7 +24,7 @@ def test_health_says_that_no_signer_ran_that_it_lives_and_that_it_fell_silent(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "no signer ever ran" in str(asked()[1]["signer"])
-    liveness.beat()
+    liveness.report_alive()
     assert asked()[1]["signer"] == "ok"
     late = clock.now_ms() + liveness.SILENT_MS_MAX + 1_000
     monkeypatch.setattr(clock, "now_ms", lambda: late)
@@ -37,7 +37,7 @@ def test_a_beat_is_written_once_a_second(house: House, monkeypatch: pytest.Monke
     start = clock.now_ms()
     for later, silent in ((0, 0), (999, 999), (1_000, 0), (1_500, 500), (-5_000, 0)):
         monkeypatch.setattr(clock, "now_ms", lambda later=later: start + later)
-        liveness.beat()
+        liveness.report_alive()
         assert liveness.silent_ms() == silent
 
 
@@ -48,7 +48,7 @@ def test_health_counts_the_logs_that_are_not_signed(house: House) -> None:
     truncated(log, 2)
     with pytest.raises(Exception, match="does not continue"):
         signer.checkpoint(log.id)
-    assert [each.origin for each in unsigned.refusals()] == [log.origin]
+    assert [each.origin for each in unsigned.unsigned_logs()] == [log.origin]
     said = asked()[1]
     assert said["refusals"] == 1
     assert "run manage.py restore" in str(said["refused"])

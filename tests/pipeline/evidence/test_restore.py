@@ -12,7 +12,7 @@ from nanovm_core.errors import RefusedError, VerificationError
 from pipeline.evidence import restore, signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.evidence.signer import Rounds
-from pipeline.evidence.unsigned import refusals
+from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.models import Budget, Checkpoint, Envelope, Secret, Workspace
 from pipeline.privacy import certificate, crypto_shred, erasure
 from pipeline.runtime import api, warrants
@@ -128,9 +128,9 @@ def test_the_new_log_names_the_old_checkpoint_and_is_signed(house: House, away: 
     assert record["in"]["note"] == note
     assert record["in"]["note"].split("\n")[2] == root
     assert new.checkpoints.get().size == 2
-    assert refusals() == []
+    assert unsigned_logs() == []
     Rounds().round(2_000_000_000_000)
-    assert refusals() == []
+    assert unsigned_logs() == []
     report = audit()
     assert {(each.log, each.code, each.explained) for each in report.damage} == {
         (log.origin, "LOG-006", True)
@@ -283,7 +283,7 @@ def test_a_mark_that_the_signer_does_not_know_of_hushes_nothing(house: House, aw
     Workspace.objects.filter(id=log.id).update(successor=workspaces.create())
     assert audit().exit_status == 1
     Rounds().round(2_000_000_000_000)
-    assert [each.origin for each in refusals()] == [log.origin]
+    assert [each.origin for each in unsigned_logs()] == [log.origin]
     assert restore.is_needed()
 
 

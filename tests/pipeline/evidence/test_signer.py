@@ -21,7 +21,7 @@ from nanovm_core.proof import notes
 from nanovm_core.proof.notes import Head
 from pipeline.evidence import signer
 from pipeline.evidence.signer import checkpoints
-from pipeline.evidence.unsigned import refusals
+from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.models import Checkpoint, Workspace
 from pipeline.store import workspaces
 from pipeline.store.state_file import Slot, file_name
@@ -55,7 +55,7 @@ def refused(log: Workspace, code: str) -> VerificationError:
     with pytest.raises(VerificationError) as raised:
         signer.checkpoint(log.id)
     assert raised.value.code == code
-    standing = {each.origin: each for each in refusals()}
+    standing = {each.origin: each for each in unsigned_logs()}
     assert (standing[log.origin].code, standing[log.origin].text) == (code, raised.value.text)
     assert Checkpoint.objects.count() == before
     return raised.value
@@ -68,7 +68,7 @@ def test_checkpoint_is_a_signed_note_over_the_tree(house: House, log: Workspace)
     assert memory_of(house, log).read_bytes() == bytes(row.note)
     later = signer.checkpoint(grown(log, 3).id)
     assert opened(later).size == 8
-    assert refusals() == []
+    assert unsigned_logs() == []
 
 
 def test_keys_and_memory_are_the_owners_alone(house: House, log: Workspace) -> None:
@@ -202,7 +202,7 @@ def test_database_put_back_from_a_copy_is_refused_until_the_true_one_is_back(
     connection.close()
     true.copy_to(database)
     assert signer.checkpoint(log.id).size == 11
-    assert refusals() == []
+    assert unsigned_logs() == []
 
 
 def test_other_logs_go_on_while_one_is_refused(log: Workspace) -> None:
@@ -211,7 +211,7 @@ def test_other_logs_go_on_while_one_is_refused(log: Workspace) -> None:
     other = grown(workspaces.create(), 2)
     rounds = signer.Rounds()
     assert rounds.round(other.created_ms + 120_000) == 1
-    assert [each.origin for each in refusals()] == [log.origin]
+    assert [each.origin for each in unsigned_logs()] == [log.origin]
     assert Checkpoint.objects.get().workspace_id == other.id
 
 
@@ -330,7 +330,7 @@ def test_first_round_finds_a_log_that_went_back_though_nothing_is_due(
     sql(("UPDATE pipeline_workspace SET size = 0", ()))
     assert signer.due(log.created_ms + 99_000_000) == []
     signer.Rounds().round(log.created_ms + 99_000_000)
-    assert [each.code for each in refusals()] == [REFUSED]
+    assert [each.code for each in unsigned_logs()] == [REFUSED]
 
 
 def test_refusal_is_over_once_the_true_database_is_back(house: House, log: Workspace) -> None:
@@ -341,11 +341,11 @@ def test_refusal_is_over_once_the_true_database_is_back(house: House, log: Works
     rounds = signer.Rounds()
     truncated(log, 4)
     rounds.round(log.created_ms)
-    assert len(refusals()) == 1
+    assert len(unsigned_logs()) == 1
     connection.close()
     true.copy_to(database)
     rounds.round(log.created_ms + 120_000)
-    assert refusals() == []
+    assert unsigned_logs() == []
 
 
 def test_log_that_is_gone_altogether_is_a_refusal(house: House, log: Workspace) -> None:
@@ -353,7 +353,7 @@ def test_log_that_is_gone_altogether_is_a_refusal(house: House, log: Workspace) 
     tables = ("node", "checkpoint", "envelope", "workspace")
     sql(*((f"DELETE FROM pipeline_{table}", ()) for table in tables))
     signer.Rounds().round(log.created_ms)
-    assert [(each.origin, each.code) for each in refusals()] == [(log.origin, REFUSED)]
+    assert [(each.origin, each.code) for each in unsigned_logs()] == [(log.origin, REFUSED)]
 
 
 def test_process_signs_by_itself_and_ends_cleanly(house: House, log: Workspace) -> None:

@@ -53,9 +53,9 @@ def two_workspaces(house: House) -> Pair:
 SEEN: dict[str, Callable[[Workspace], set[str]]] = {
     "listing": lambda mine: {each.id for each in runs.listing(mine.id).runs},
     "timeline": lambda mine: {
-        each.run for each in timeline.page(mine.id, timeline.Asked(), size=500).rows
+        each.run for each in timeline.page(mine.id, timeline.Filter(), size=500).rows
     },
-    "export": lambda mine: {each.run for each in timeline.matching(mine.id, timeline.Asked())},
+    "export": lambda mine: {each.run for each in timeline.matching(mine.id, timeline.Filter())},
     "stuck runs": lambda mine: {each.id for each, _ in stuck_runs.of_workspace(mine.id)},
     "codes": lambda mine: {
         *runs.codes_of(mine.id, [str(pk) for pk in Run.objects.values_list("pk", flat=True)])
@@ -87,7 +87,7 @@ def test_an_envelope_that_another_log_holds_under_a_run_s_name_is_none_of_the_ru
         "log": lambda: len(log.rows_after(run, 0, 500)),
         "steps": lambda: [each.refusals for each in steps.of_run(run)],
         "payment": lambda: money.payment_of(run).intent,
-        "signed": lambda: evidence.standing(run).total,
+        "signed": lambda: evidence.signing_status(run).total,
         "proved": lambda: evidence.proved(run).unsigned,
     }
     before = {name: ask() for name, ask in said.items()}
