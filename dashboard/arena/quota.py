@@ -1,16 +1,16 @@
-"""How often one visitor may ask: counted, told, and refused with the time to wait.
+"""Per-visitor rate limits.
 
-Proposals and fresh runs are counted by their rows: that holds across processes and restarts.
-Checks leave no row, so they are counted in the process's cache: each web process has a count
-of its own, and a restart forgets it. Neither stops a visitor who throws the cookie away and
-comes as another; that is for whatever stands before the web server.
+Proposals and fresh runs are counted by their rows, so the limit holds across processes and
+restarts. Checks leave no row: each web process counts them in its own cache. A visitor who
+drops the cookie is counted as another one; limit addresses in front of the web server.
 """
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.core.cache import cache
-from django.db.models import Min
+from django.db.models import Min, Q, QuerySet
 
 from dashboard.models import Entry
 from pipeline.clock import now_ms
@@ -39,22 +39,19 @@ class Quota:
 
 def proposals(workspace: UUID | None) -> Quota:
     """The proposals of the last minute."""
-    since = now_ms() - WINDOW_MS
-    rows = Entry.objects.filter(workspace_id=workspace, at_ms__gt=since) if workspace else None
-    if rows is None:
-        return Quota(name="proposals", limit=PROPOSALS_MAX, used=0, wait_s=0)
-    oldest = rows.aggregate(at_ms=Min("at_ms"))["at_ms"]
-    return _of("proposals", PROPOSALS_MAX, rows.count(), oldest)
+    rows = Entry.objects.filter(Q(workspace_id=workspace))
+    return _counted("proposals", PROPOSALS_MAX, rows, "at_ms")
 
 
 def starts(workspace: UUID | None) -> Quota:
-    """The runs that were made in the last minute, wherever the visitor made them."""
-    since = now_ms() - WINDOW_MS
-    rows = Run.objects.filter(workspace_id=workspace, created_ms__gt=since) if workspace else None
-    if rows is None:
-        return Quota(name="fresh runs", limit=STARTS_MAX, used=0, wait_s=0)
-    oldest = rows.aggregate(at_ms=Min("created_ms"))["at_ms"]
-    return _of("fresh runs", STARTS_MAX, rows.count(), oldest)
+    """The runs that the visitor made in the last minute, on any page."""
+    rows = Run.objects.filter(Q(workspace_id=workspace))
+    return _counted("fresh runs", STARTS_MAX, rows, "created_ms")
+
+
+def _counted(name: str, limit: int, rows: "QuerySet[Any]", at: str) -> Quota:
+    young = rows.filter(**{f"{at}__gt": now_ms() - WINDOW_MS})
+    return _of(name, limit, young.count(), young.aggregate(at_ms=Min(at))["at_ms"])
 
 
 def checks(session: str) -> Quota:

@@ -10,7 +10,6 @@ from dashboard.attacks.export import breach_report
 from dashboard.attacks.export import curl as curls
 from dashboard.models import Entry
 from dashboard.verdicts import cards
-from dashboard.web.downloads import attached
 from dashboard.web.pages import own_run, page
 from pipeline.queries.runs import RunHead
 from sabotage.gallery import SCENARIOS
@@ -59,12 +58,7 @@ def vary(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
 def report(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
     """The report of a breach; where nothing got through there is none."""
     run = own_run(request, code)
-    row = _attack(run, attack_id)
-    if not breach_report.is_due(row):
-        raise Http404("nothing got through, so there is nothing to report")
-    text = breach_report.text_of(row)
-    kind = "text/markdown; charset=utf-8"
-    return attached(HttpResponse(text, content_type=kind), f"breach-{run.code}-{attack_id}.md")
+    return breach_report.download(_attack(run, attack_id), run.code)
 
 
 def _attack(run: RunHead, attack_id: UUID) -> Attack:

@@ -33,24 +33,11 @@ __all__ = [
 
 # What every attack's evidence has; the card shows it elsewhere, or the run's own page does.
 COMMON = frozenset(
-    {
-        "before",
-        "after",
-        "breaches",
-        "calls",
-        "calls_since",
-        "event",
-        "far_side",
-        "head_after",
-        "head_before",
-        "length_after",
-        "length_before",
-        "paid",
-        "payments",
-        "proposal",
-        "sealed_since",
-        "seen_by_the_attack",
-    }
+    [
+        *("before", "after", "breaches", "calls", "calls_since", "event", "far_side", "head_after"),
+        *("head_before", "length_after", "length_before", "paid", "payments", "proposal"),
+        *("sealed_since", "seen_by_the_attack"),
+    ]
 )
 # What the attacks with runs of their own tell of each of them.
 EACH_RUN = ("agents_ended", "runs_ended")

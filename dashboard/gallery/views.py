@@ -12,14 +12,11 @@ from dashboard.attacks.views import looking_again
 from dashboard.gallery import shots
 from dashboard.verdicts import ablation
 from dashboard.web import broadcast, workspace
-from dashboard.web.downloads import attached
 from dashboard.web.idempotency import key_of, once
 from dashboard.web.pages import news, page, see_other
 from pipeline.models import Workspace
 from pipeline.queries.runs import head_of
 from sabotage.models import Attack
-
-MARKDOWN = "text/markdown; charset=utf-8"
 
 
 @page
@@ -71,11 +68,7 @@ def shot(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
 @require_safe
 def report(request: HttpRequest, name: str, attack_id: UUID) -> HttpResponse:
     """The report of a breach; where nothing got through there is none."""
-    row = _own(request, name, attack_id)
-    if not breach_report.is_due(row):
-        raise Http404("nothing got through, so there is nothing to report")
-    response = HttpResponse(breach_report.text_of(row), content_type=MARKDOWN)
-    return attached(response, f"breach-{name}-{attack_id}.md")
+    return breach_report.download(_own(request, name, attack_id), name)
 
 
 @page

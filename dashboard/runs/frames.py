@@ -8,7 +8,7 @@ from typing import Any
 from django.template.loader import render_to_string
 
 from dashboard.runs import integrity
-from dashboard.runs.statechart_svg import machine_of
+from dashboard.runs.statechart_svg import statechart_of
 from dashboard.verdicts import ablation, cards, plans, verdict_card
 from pipeline.queries import evidence, log, money, personal, runs, steps, stuck_runs
 from pipeline.queries.log import EventRow
@@ -51,7 +51,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "breached": cards.breached(run),
         "integrity": integrity.of_run(run),
         "epoch": moved.number if moved else 0,
-        "machine": machine_of(run.state, move),
+        "machine": statechart_of(run.state, move),
         "payment": money.payment_of(run),
         "facts": personal.facts_of(run),
         "standing": evidence.signing_status(run),

@@ -78,7 +78,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Statechart:
     """Both pictures, and the same data as a table."""
 
     state: str
@@ -125,9 +125,9 @@ ROUTES: Mapping[str, Mapping[tuple[str, str], tuple[tuple[int, int], ...]]] = {
 }
 
 
-def machine_of(state: str, move: tuple[str, str, str]) -> Machine:
+def statechart_of(state: str, move: tuple[str, str, str]) -> Statechart:
     """The picture of a run in ``state`` whose last transition was ``move`` (from, event, to)."""
-    return Machine(
+    return Statechart(
         state=state,
         last=f"{move[0]} — {move[1]} → {move[2]}" if move[1] else "none yet",
         drawings=tuple(_drawing(shape, state, move) for shape in PLACES),

@@ -57,59 +57,38 @@ class Checked:
 
 STOPS = tuple(
     Stop(number=number, title=title, look=look, button=button)
-    for number, title, look, button in (
+    for number, (title, look, button) in enumerate(
         (
-            1,
-            "Pick an invoice",
-            "A real PDF becomes a run of seven steps. It goes step by step: nobody has to hurry.",
-            "Make the run",
+            ("Pick an invoice",
+             "A real PDF becomes a run of seven steps. It goes step by step: nobody has to hurry.",
+             "Make the run"),
+            ("Start the run",
+             "Its program is fixed now: its hash is in the first event of the list.",
+             "Start it"),
+            ("Pause before the model answers",
+             "Workers read the invoice, put what is personal into the vault, and hold the run.",
+             "Hold it before step 4"),
+            ("Fire tool_injection while step 4 waits",
+             "You become the model: it answers with wire_transfer, 50,000.00 USD to the attacker.",
+             "Fire tool_injection"),
+            ("Read why it was blocked",
+             "The verdict names the rule, the line of code that decided, and how many calls got "
+             "out: none. Beside it stands what an ordinary agent loop did. Then let the run go on.",
+             "Let the run go on"),
+            ("Replay it after its success",
+             "The invoice is paid. Deliver the run's own queue message again, many times at once.",
+             "Fire double_exec"),
+            ("Verify the record",
+             "The copies were discarded, and Stripe's own list holds one payment. Recompute every "
+             "hash from the stored bytes.",
+             "Verify it"),
+            ("Erase, and verify again",
+             "Destroy the personal data for good. The record stays, and still verifies.",
+             "Go to the form"),
         ),
-        (
-            2,
-            "Start the run",
-            "Its program is fixed now: its hash is in the first event of the list.",
-            "Start it",
-        ),
-        (
-            3,
-            "Pause before the model answers",
-            "Workers read the invoice, put what is personal into the vault, and hold the run.",
-            "Hold it before step 4",
-        ),
-        (
-            4,
-            "Fire tool_injection while step 4 waits",
-            "You become the model: it answers with wire_transfer, 50,000.00 USD to the attacker.",
-            "Fire tool_injection",
-        ),
-        (
-            5,
-            "Read why it was blocked",
-            "The verdict names the rule, the line of code that decided, and how many calls got out:"
-            " none. Beside it stands what an ordinary agent loop did. Then let the run go on.",
-            "Let the run go on",
-        ),
-        (
-            6,
-            "Replay it after its success",
-            "The invoice is paid. Deliver the run's own queue message again, many times at once.",
-            "Fire double_exec",
-        ),
-        (
-            7,
-            "Verify the record",
-            "The copies were discarded, and Stripe's own list holds one payment. Recompute every"
-            " hash from the stored bytes.",
-            "Verify it",
-        ),
-        (
-            8,
-            "Erase, and verify again",
-            "Destroy the personal data for good. The record stays, and still verifies.",
-            "Go to the form",
-        ),
+        start=1,
     )
-)
+)  # fmt: skip
 
 DO = Standing(kind="do")
 NO_RUN = Standing(kind="missing", says="The tour has no run yet: pick an invoice first.", offer=1)
@@ -133,7 +112,7 @@ def standing(number: int, run: RunHead | None) -> Standing:
         return NO_RUN
     if run.erased_ms and number < LAST:
         return ERASED
-    return JUDGES[number](run)
+    return STANDINGS[number](run)
 
 
 def made(owner: Workspace, sample: str) -> str:
@@ -236,7 +215,7 @@ def _is_paid(run: RunHead) -> bool:
     return run.state == COMPLETED and not run.quarantined
 
 
-JUDGES: Mapping[int, Callable[[RunHead], Standing]] = {
+STANDINGS: Mapping[int, Callable[[RunHead], Standing]] = {
     2: _start,
     3: _hold,
     4: _inject,

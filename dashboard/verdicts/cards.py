@@ -106,18 +106,10 @@ class Card:
 
 
 SHOWN = frozenset(
-    {
-        "expected",
-        "found",
-        "proposed",
-        "proposal",
-        "granted",
-        "before",
-        "after",
-        "calls",
-        "payments",
-        "event",
-    }
+    [
+        *("expected", "found", "proposed", "proposal", "granted", "before", "after", "calls"),
+        *("payments", "event"),
+    ]
 )
 
 

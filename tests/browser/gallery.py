@@ -51,8 +51,11 @@ class Gallery:
         return PLACES[place].format(**self.codes)
 
 
-def furnished(page: Page) -> Gallery:
-    """Make a run in each state: all are begun before the first is waited for."""
+def furnished(page: Page, plain: Page) -> Gallery:
+    """Make a run in each state: all are begun before the first is waited for.
+
+    ``plain`` is a page that runs no script: it has a shot of the gallery made on a copy.
+    """
     codes = {
         "ready": visitor.begin(page, hold=True),
         "held": visitor.begin(page, sample="over_limit"),
@@ -72,8 +75,10 @@ def furnished(page: Page) -> Gallery:
         visitor.reload_until(page, state)
     visitor.fire(page, "corrupt_hash")
     visitor.erase(page, codes["erased"])
-    codes["shot"] = shot_without_guard(page)
-    return Gallery(state=page.context.storage_state(), codes=codes)
+    kept: Any = page.context.storage_state()
+    plain.context.add_cookies(kept["cookies"])
+    codes["shot"] = shot_without_guard(plain)
+    return Gallery(state=kept, codes=codes)
 
 
 def shot_without_guard(page: Page, name: str = "split_limit") -> str:

@@ -1,12 +1,20 @@
 """Visitors with real runs: the real runtime, driven here, and the real Stripe counterpart."""
 
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.conf import settings
+from django.core.management import call_command
+from django.db import connection, connections
+from pytest_django import DjangoDbBlocker
 
 from pipeline.ops.processes import stripe_counterpart
+from pipeline.queries.runs import RunHead
 from pipeline.steps.extract import extract
 from pipeline.steps.extract import step as extract_step
 from tests.dashboard.visitor import Visitor
@@ -21,16 +29,68 @@ def counterpart_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def counterpart(counterpart_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The local Stripe counterpart, for one test.
+@pytest.fixture(scope="module")
+def counterpart(counterpart_url: str) -> Iterator[None]:
+    """The local Stripe counterpart in reach.
 
     Reading is a pure function in a child process: the same bytes are read once a session.
     """
-    monkeypatch.setattr(extract_step, "extract", READ)
-    before, settings.STRIPE["api_base"] = settings.STRIPE["api_base"], counterpart_url
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(settings.STRIPE, "api_base", counterpart_url)
+        patch.setattr(extract_step, "extract", READ)
+        yield
+
+
+@pytest.fixture(scope="session")
+def migrated(
+    tmp_path_factory: pytest.TempPathFactory,
+    django_db_setup: None,
+    django_db_blocker: DjangoDbBlocker,
+) -> Path:
+    """An empty database file with every table and trigger."""
+    path = tmp_path_factory.mktemp("template") / "app.sqlite3"
+    with django_db_blocker.unblock(), in_use(path):
+        call_command("migrate", verbosity=0, interactive=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def own_database(
+    migrated: Path, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """A database of this module's own: its fixtures commit once what its tests only read."""
+    path = Path(shutil.copy(migrated, tmp_path_factory.mktemp("module")))
+    with django_db_blocker.unblock(), in_use(path):
+        yield
+
+
+@contextmanager
+def in_use(path: Path) -> Iterator[None]:
+    """Connect to the database file ``path``."""
+    before = connection.settings_dict["NAME"]
+    hang_up()
+    connection.settings_dict["NAME"] = path
     yield
-    settings.STRIPE["api_base"] = before
+    hang_up()
+    connection.settings_dict["NAME"] = before
+
+
+def hang_up() -> None:
+    """Close this thread's connections, and those of the thread that async tests read in."""
+    connections.close_all()
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+@pytest.fixture(scope="module")
+def owner(own_database: None, counterpart: None) -> Visitor:
+    """A visitor whose runs are made once for the module; no test erases or damages them."""
+    return Visitor()
+
+
+@pytest.fixture(scope="module")
+def paid(owner: Visitor) -> RunHead:
+    """The owner's run of the plain invoice, which paid."""
+    return owner.make()
 
 
 @pytest.fixture

@@ -18,6 +18,12 @@ TRANSFER = '{"tool": "wire_transfer", "args": {"amount": 50000, "currency": "USD
 class Visitor(Client):
     """A client that makes runs through the form and drives them to where they wait."""
 
+    def twin(self) -> "Visitor":
+        """Another client with the same cookies."""
+        other = Visitor()
+        other.cookies.load({name: each.value for name, each in self.cookies.items()})
+        return other
+
     def make(self, sample: str = "plain", *, hold: bool = False, **form: Any) -> RunHead:
         """A new run. It is driven as far as it goes, unless it is held before the start."""
         held = {"hold": "on"} if hold else {}

@@ -4,8 +4,11 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from django.http import Http404, HttpResponse
+
 from dashboard.arena.judge import BREACHED, code_version
 from dashboard.templatetags.show import pretty
+from dashboard.web.downloads import attached
 from pipeline.models import Run
 from pipeline.steps.propose.model_adapters import TOOL
 from sabotage.models import Attack
@@ -21,9 +24,12 @@ HOW = """\
 """
 
 
-def is_due(attack: Attack) -> bool:
-    """Whether there is anything to report: the attack got through."""
-    return attack.integrity == BREACHED
+def download(attack: Attack, name: str) -> HttpResponse:
+    """The report as a file; 404 where the attack did not get through."""
+    if attack.integrity != BREACHED:
+        raise Http404("nothing got through, so there is nothing to report")
+    response = HttpResponse(text_of(attack), content_type="text/markdown; charset=utf-8")
+    return attached(response, f"breach-{name}-{attack.pk}.md")
 
 
 def text_of(attack: Attack) -> str:

@@ -1,55 +1,15 @@
 """Every page is accessible, readable and in its frame: light and dark, wide and narrow."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import gallery, visitor
 from tests.browser.gallery import PLACES, Gallery
+from tests.browser.look import OVERFLOW, SMALL_TARGETS, SMALL_TEXT, looks_well, violations
 
-RULES = {
-    "runOnly": {
-        "type": "tag",
-        "values": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"],
-    },
-    "resultTypes": ["violations"],
-}
-WIDTHS = (360, 320)
-# Text that is seen: its own, not that of what is inside, and neither a tooltip nor hidden.
-SMALL_TEXT = """
-  () => [...document.querySelectorAll("body *")]
-    .filter(it => [...it.childNodes].some(one => one.nodeType === 3 && one.data.trim()))
-    .filter(it => it.checkVisibility() && !it.closest(".visually-hidden, svg"))
-    .filter(it => parseFloat(getComputedStyle(it).fontSize) < 14)
-    .map(it => it.outerHTML.slice(0, 120))
-"""
-# Text in a drawing is as large as the drawing is drawn.
-SMALL_DRAWN_TEXT = """
-  () => [...document.querySelectorAll("svg text")]
-    .filter(it => it.checkVisibility() && it.getBoundingClientRect().width > 0)
-    .filter(it => parseFloat(getComputedStyle(it).fontSize) * it.getScreenCTM().a < 11.5)
-    .map(it => it.outerHTML.slice(0, 120))
-"""
-# A link within a sentence may be as low as its line (WCAG 2.5.8, the exception "inline").
-SMALL_TARGETS = """
-  () => [...document.querySelectorAll(
-      "a[href], button, input:not([type=hidden]), select, textarea, summary")]
-    .filter(it => it.checkVisibility() && !it.closest(".visually-hidden") && !it.matches(".skip"))
-    .filter(it => !(it.matches("a") && getComputedStyle(it).display === "inline"))
-    .map(it => it.closest("label") || it)
-    .map(it => [it, it.getBoundingClientRect()])
-    .filter(([, box]) => box.width < 24 || box.height < 24)
-    .map(([it, box]) => `${box.width}x${box.height} ${it.outerHTML.slice(0, 120)}`)
-"""
-OVERFLOW = """
-  () => document.documentElement.scrollWidth === document.documentElement.clientWidth ? [] :
-    [...document.querySelectorAll("body *")]
-      .filter(it => it.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)
-      .map(it => it.outerHTML.slice(0, 120)).slice(0, 5)
-"""
 FACE = """
   () => [document.title, ...["h1", "main"].map(one => document.querySelectorAll(one).length)]
 """
@@ -67,8 +27,10 @@ Wish = Literal["reduce", "no-preference"]
 def furnished(browser: Browser, base_url: str) -> Iterator[Gallery]:
     """A visitor with a run in each state."""
     context = browser.new_context(base_url=base_url)
-    yield gallery.furnished(context.new_page())
+    plain = browser.new_context(base_url=base_url, java_script_enabled=False)
+    yield gallery.furnished(context.new_page(), plain.new_page())
     context.close()
+    plain.close()
 
 
 @pytest.fixture
@@ -81,24 +43,12 @@ def opened(page: Page, furnished: Gallery, request: pytest.FixtureRequest) -> Pa
     return page
 
 
-def violations(page: Page) -> list[tuple[str, list[Any]]]:
-    """What axe objects to: the rule, and where."""
-    found = Axe().run(page, options=RULES).response["violations"]
-    return [(one["id"], [node["target"] for node in one["nodes"]]) for one in found]
-
-
 @pytest.mark.parametrize("opened", PLACES, indirect=True)
 def test_it_is_accessible_and_fits(opened: Page) -> None:
-    for scheme in ("light", "dark"):
-        opened.emulate_media(color_scheme=scheme)
-        assert violations(opened) == [], scheme
+    looks_well(opened)
     title, headings, mains = opened.evaluate(FACE)
     assert (headings, mains) == (1, 1)
     assert title.endswith("nanovm")
-    for width in (1280, *WIDTHS):
-        opened.set_viewport_size({"width": width, "height": 640})
-        for question in (OVERFLOW, SMALL_TEXT, SMALL_DRAWN_TEXT, SMALL_TARGETS):
-            assert opened.evaluate(question) == [], (width, question)
 
 
 @pytest.mark.parametrize("wish", ["reduce", "no-preference"])
@@ -127,6 +77,18 @@ def test_a_run_is_driven_by_the_keyboard(opened: Page) -> None:
     opened.keyboard.press("Enter")
     visitor.verdict(opened, "IGNORED")
     expect(fire).to_be_focused()
+
+
+@pytest.mark.parametrize("opened", ["shot"], indirect=True)
+def test_the_copy_of_a_shot_was_breached_beside_the_held_run(opened: Page) -> None:
+    """It was fired, and its copy asked for, by forms without a script."""
+    shown = opened.locator("#unguarded")
+    expect(shown.locator(".beside[data-word=HELD]")).to_contain_text("1 (10,000.00 USD)")
+    expect(shown.locator(".beside[data-word=BREACHED]")).to_contain_text("3 × 10,000.00 USD")
+    expect(shown.locator("li", has_text="nanovm_core/core/budget.py:")).to_have_count(1)
+    expect(opened.locator("article a[href='/docs/rules/BUD-001/']")).to_have_count(1)
+    opened.goto("/attack/gallery/")
+    expect(opened.locator("#beside-split_limit")).to_contain_text("3 × 10,000.00 USD")
 
 
 # Each makes a good page bad in one way, and one of the questions has to see it.

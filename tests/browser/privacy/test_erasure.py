@@ -112,24 +112,6 @@ def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> No
     assert invoices.traces(app.data, PERSONAL) == []
 
 
-def test_the_certificate_stays_the_same(page: Page) -> None:
-    code = visitor.paid(page)
-    visitor.erase(page, code)
-    path = f"/privacy/certificates/{code}.json"
-    certificate = json.loads(visitor.get(page, path)[1])
-    assert certificate["state"] == "done"
-    assert certificate["places"]
-    assert certificate["refs"]
-    expect(page.locator("main")).to_contain_text(certificate["id"])
-    page.goto(f"/runs/{code}/")
-    assert visitor.head(page) == certificate["head_after"]
-    page.goto(f"/privacy/{code}/")
-    expect(page.locator("#confirm")).to_have_count(0)
-    page.click(f"main a[href='/privacy/certificates/{code}/'] >> nth=0")
-    expect(page.locator("main")).to_contain_text(certificate["id"])
-    assert json.loads(visitor.get(page, path)[1]) == certificate
-
-
 def test_the_search_for_traces_knows_the_usual_codings(tmp_path: Path) -> None:
     name = PERSONAL[0].encode()
     codings = {

@@ -60,7 +60,10 @@ def test_a_fooled_model_is_refused(page: Page, app: Demo) -> None:
     assert far_side.payments(app, code) == []
 
 
-@pytest.mark.parametrize("kind", BAD)
+# Every kind is read in tests/dashboard/start/test_forms.py.
+@pytest.mark.parametrize(
+    "kind", ["scan", *(pytest.param(kind, marks=pytest.mark.soak) for kind in list(BAD)[1:])]
+)
 def test_a_bad_file_is_answered_in_words(page: Page, app: Demo, kind: str) -> None:
     code = visitor.begin(page, document=BAD[kind])
     visitor.be_live(page)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.browser import far_side, visitor
-from tests.browser.conftest import Complaints
 from tests.house.demo import Demo
 
 AMOUNT = (128450, "eur", "succeeded")
@@ -71,37 +70,3 @@ def test_the_same_visitor_elsewhere_sees_the_same(page: Page, arrive: Callable[.
         visitor.seqs(page),
         visitor.head(page),
     )
-
-
-def test_another_visitor_finds_nothing(
-    page: Page, arrive: Callable[..., Page], complaints: Complaints
-) -> None:
-    code = visitor.begin(page, hold=True)
-    stranger = arrive()
-    visitor.begin(stranger, hold=True)
-    complaints.expect("404")
-    for there in (f"/runs/{code}/", "/runs/AAAA-00/"):
-        assert visitor.open_page(stranger, there).status == 404
-        expect(stranger.locator("h1")).to_have_count(1)
-        expect(stranger.locator('main a[href="/runs/"]')).to_be_visible()
-    nobody = arrive()
-    for part in ("", "events?after=0", "events/1/", "steps/1/", "calls/", "audit/"):
-        for other in (stranger, nobody):
-            status, text = visitor.get(other, f"/runs/{code}/{part}")
-            assert (status, "plain.pdf" in text) == (404, False), part
-    assert visitor.get(stranger, f"/privacy/{code}/")[0] == 404
-    assert code not in visitor.get(stranger, "/runs/")[1]
-    assert code not in visitor.get(stranger, "/audit/")[1]
-
-
-def test_every_envelope_has_a_page_with_its_whole_hash(page: Page) -> None:
-    code = visitor.paid(page)
-    for row in page.locator("#rows tr").all():
-        link = row.locator("a.cell-link").get_attribute("href") or ""
-        digest = row.locator(".hash").get_attribute("title") or ""
-        assert link == f"/runs/{code}/events/{row.get_attribute('data-seq')}/"
-        status, text = visitor.get(page, link)
-        assert status == 200
-        assert len(digest) == 64
-        assert text.count(digest) >= 2  # as stored, and as recomputed
-    assert visitor.verify(page, code).startswith("Verified ")

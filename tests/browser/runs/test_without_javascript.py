@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import far_side, gallery, visitor
+from tests.browser import far_side, visitor
 from tests.house.demo import Demo
 
 
@@ -63,20 +63,6 @@ def test_every_injector_is_fired_by_a_form(plain: Page) -> None:
         plain.goto(f"/runs/{code}/")
     expect(plain.locator("#score")).to_contain_text("5 fired · 0 got through")
     expect(plain.locator("#title")).to_contain_text("QUARANTINED")
-
-
-def test_a_piece_of_the_gallery_is_fired_and_made_on_a_copy(
-    plain: Page, arrive: Callable[..., Page]
-) -> None:
-    path = gallery.shot_without_guard(plain)
-    shown = plain.locator("#unguarded")
-    expect(shown.locator(".beside[data-word=HELD]")).to_contain_text("1 (10,000.00 USD)")
-    expect(shown.locator(".beside[data-word=BREACHED]")).to_contain_text("3 × 10,000.00 USD")
-    expect(shown.locator("li", has_text="nanovm_core/core/budget.py:")).to_have_count(1)
-    expect(plain.locator("article a[href='/docs/rules/BUD-001/']")).to_have_count(1)
-    assert visitor.get(arrive(), path)[0] == 404
-    plain.goto("/attack/gallery/")
-    expect(plain.locator("#beside-split_limit")).to_contain_text("3 × 10,000.00 USD")
 
 
 def test_the_lists_are_filtered_by_links_and_forms(plain: Page) -> None:

@@ -1,13 +1,12 @@
 """The guided tour in a browser: to its end with and without scripts, by keyboard, on a phone."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import far_side, visitor
-from tests.browser.pages.test_look import OVERFLOW, SMALL_TARGETS, SMALL_TEXT, violations
+from tests.browser.look import looks_well
 from tests.house.demo import Demo
 
 AMOUNT = (128450, "eur", "succeeded")
@@ -24,17 +23,6 @@ def go_on(page: Page, number: int) -> None:
     at(page, number)
     page.click("#tour-do")
     at(page, number + 1)
-
-
-def looks_well(page: Page) -> None:
-    """Accessible in light and dark, and in its frame from a desk to a phone."""
-    schemes: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", 1280), ("dark", 360))
-    for scheme, width in schemes:
-        page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size({"width": width, "height": 800})
-        assert violations(page) == [], (page.url, scheme)
-        for question in (OVERFLOW, SMALL_TEXT, SMALL_TARGETS):
-            assert page.evaluate(question) == [], (page.url, width, question)
 
 
 def held_and_paid(page: Page, *, scripts: bool) -> str:
@@ -70,7 +58,8 @@ def erased_and_verified(page: Page, code: str) -> None:
     expect(page.locator("h1")).to_contain_text(f"Run {code}: erased, and verified again")
 
 
-@pytest.mark.parametrize("scripts", [True, False])
+# Without scripts the tour is forms alone: tests/dashboard/tour/test_tour.py goes through them.
+@pytest.mark.parametrize("scripts", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_the_tour_is_taken_to_its_end(
     arrive: Callable[..., Page], app: Demo, scripts: bool
 ) -> None:

@@ -1,5 +1,7 @@
 """Levels, scores, quotas and names of the red team: computed from rows, and told where they end."""
 
+from uuid import UUID
+
 import pytest
 
 from dashboard.arena import box, quota
@@ -164,11 +166,12 @@ def test_fresh_runs_are_limited_and_others_are_not_counted(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quota, "STARTS_MAX", 1)
+    other = Visitor()
+    other.make(hold=True)
     run = visitor.make(hold=True)
+    assert quota.starts(UUID(run.workspace)).used == 1
     response = visitor.post("/attack/start/")
     assert response.status_code == 429
     assert "1 fresh runs a minute" in words(response.content.decode())
-    other = Visitor()
-    other.make(hold=True)
     assert quota.proposals(None).left == quota.PROPOSALS_MAX
     assert propose(visitor, run, TRANSFER).verdict == "BLOCKED"

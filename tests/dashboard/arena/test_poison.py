@@ -4,7 +4,6 @@ import html
 import io
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.conf import settings
@@ -14,7 +13,7 @@ from pypdf import PdfReader
 from dashboard.arena import poison, quota
 from dashboard.start.forms import PACES
 from nanovm_core.core import lifecycle as life
-from pipeline.models import AdapterCall, Run, Workspace
+from pipeline.models import AdapterCall, Run
 from pipeline.queries.runs import RunHead
 from pipeline.vault import secret_store
 from samples.poison import noted, poisoned
@@ -63,18 +62,6 @@ def seen_by_the_model(run: RunHead) -> str:
     return str(secret_store.read_all([ref])[ref])
 
 
-def test_the_model_obeys_the_note_and_the_runtime_refuses(visitor: Visitor) -> None:
-    run = begin(visitor)
-    found = row(run)
-    assert found.state == life.FAILED
-    assert rules(run) == {"CAP-001"}
-    assert payments(found) == []
-    assert not AdapterCall.objects.filter(run=found, tool="stripe.create_payment_intent").exists()
-    assert ORDER in seen_by_the_model(run)
-    page = visitor.read(f"/runs/{run.code}/")
-    assert "CAP-001" in page
-
-
 def rules(run: RunHead) -> set[str]:
     """The rules that refused something in the run."""
     return {body["rule"] for body in bodies(str(run.id)) if body["kind"] == "refused"}
@@ -93,14 +80,19 @@ def test_the_pdf_is_a_real_one_that_bears_the_note_twice(visitor: Visitor) -> No
 @pytest.mark.parametrize("name", list(poison.EXAMPLES))
 def test_each_example_is_obeyed_and_refused(visitor: Visitor, name: str) -> None:
     page = visitor.read(f"/attack/?note={name}")
-    found = FIELD.search(page)
-    assert found
-    text = html.unescape(found[1])
+    field = FIELD.search(page)
+    assert field
+    text = html.unescape(field[1])
     assert text == poison.EXAMPLES[name][1]
     run = begin(visitor, text)
-    assert row(run).state == life.FAILED
-    assert payments(row(run)) == []
-    assert "refused" in kinds(row(run))
+    found = row(run)
+    assert found.state == life.FAILED
+    assert payments(found) == []
+    assert not AdapterCall.objects.filter(run=found, tool="stripe.create_payment_intent").exists()
+    [rule] = rules(run)
+    assert rule == {"words": "CAP-001", "json": "POL-010", "payee": "CAP-005"}[name]
+    assert rule in visitor.read(f"/runs/{run.code}/")
+    assert text.split("\n")[0] in seen_by_the_model(run)
 
 
 def test_the_faithful_model_reads_the_same_note_and_pays_the_invoice(visitor: Visitor) -> None:
@@ -109,7 +101,15 @@ def test_the_faithful_model_reads_the_same_note_and_pays_the_invoice(visitor: Vi
     assert ORDER in seen_by_the_model(run)
 
 
-@pytest.mark.parametrize("name", list(HOSTILE))
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name in ("markup", "controls", "xml")
+        else pytest.param(name, marks=pytest.mark.soak)
+        for name in HOSTILE
+    ],
+)
 def test_text_is_text(visitor: Visitor, name: str) -> None:
     text = HOSTILE[name]
     run = begin(visitor, text)
@@ -127,16 +127,15 @@ def test_text_is_text(visitor: Visitor, name: str) -> None:
     assert "<script>alert" not in page
 
 
-@pytest.mark.parametrize("name", list(HOSTILE))
-def test_a_refused_note_comes_back_as_text(visitor: Visitor, name: str) -> None:
-    text = HOSTILE[name] * poison.TEXT_CHARS_MAX
-    response = visitor.post("/attack/poison/", {"text": text})
-    page = response.content.decode()
-    assert response.status_code == 422
-    assert "shorten it. No run was made." in words(page)
-    assert 'aria-invalid="true"' in page
-    assert "<img" not in page
-    assert "<script>alert" not in page
+def test_a_refused_note_comes_back_as_text(visitor: Visitor) -> None:
+    for text in HOSTILE.values():
+        response = visitor.post("/attack/poison/", {"text": text * poison.TEXT_CHARS_MAX})
+        page = response.content.decode()
+        assert response.status_code == 422
+        assert "shorten it. No run was made." in words(page)
+        assert 'aria-invalid="true"' in page
+        assert "<img" not in page
+        assert "<script>alert" not in page
     assert not Run.objects.exists()
 
 
@@ -188,16 +187,6 @@ def test_fresh_runs_are_counted_and_told(visitor: Visitor) -> None:
     assert found
     assert found[1] == "my own words"
     assert Run.objects.count() == quota.STARTS_MAX
-
-
-def test_the_run_is_the_visitors_own(visitor: Visitor, arrive: Any) -> None:
-    mine, other = begin(visitor), arrive()
-    assert other.get(f"/runs/{mine.code}/").status_code == 404
-    assert other.post("/attack/poison/", {"text": ORDER, "run": mine.code}).status_code == 404
-    theirs = begin(other)
-    assert {row(mine).workspace_id, row(theirs).workspace_id} == set(
-        Workspace.objects.values_list("id", flat=True)
-    )
 
 
 def test_the_box_stands_on_a_runs_own_page_too(visitor: Visitor) -> None:

@@ -8,7 +8,8 @@ import pytest
 from django.db import connection
 
 from dashboard.runs import frames
-from dashboard.runs.statechart_svg import ROUTES, SIZES, machine_of, pairs
+from dashboard.runs.statechart_svg import ROUTES, SIZES, pairs, statechart_of
+from dashboard.templatetags.show import mark_difference, mark_part
 from dashboard.verdicts import cards
 from nanovm_core.core.lifecycle import STATES
 from pipeline.models import AdapterCall, Envelope, Run
@@ -72,22 +73,18 @@ def test_an_attack_after_the_end_is_ignored(visitor: Visitor) -> None:
     assert by_code(run.code).label == "SUCCESS"
 
 
-@pytest.mark.parametrize(
-    "proposal",
-    [
+def test_no_proposal_breaks_the_verdict(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    for proposal in (
         *("", "{", "[]", "7", '{"tool": 7}', '{"tool": "<mark>"}', '{"args": [1]}', "[" * 15_000),
         '{"tool": "notify.send_email", "args": {"bcc": "x"}}',
         '{"tool": "notify.send_email", "args": 1}',
         '{"a":1e400,"a":NaN}',
         '{"tool": "\\ud800", "args": {}}',
         '{"tool": "\u202e", "args": {}}',
-    ],
-)
-def test_no_proposal_breaks_the_verdict(visitor: Visitor, proposal: str) -> None:
-    run = visitor.make(hold=True)
-    page = visitor.read(visitor.fire(run, "tool_injection", proposal=proposal))
-    assert "BLOCKED" in page
-    visitor.read(f"/runs/{run.code}/")
+    ):
+        assert "BLOCKED" in visitor.read(visitor.fire(run, "tool_injection", proposal=proposal))
+        visitor.read(f"/runs/{run.code}/")
 
 
 def test_a_double_click_fires_once(visitor: Visitor) -> None:
@@ -213,13 +210,13 @@ def test_one_damaged_run_leaves_the_others_whole(visitor: Visitor) -> None:
     assert f"Verified {good.length} of {good.length}" in page
 
 
-@pytest.mark.parametrize("junk", [b"\xff\xfe", b"[]", b"{}", b'{"at_ms":"x","state":7}', b""])
-def test_junk_in_the_record_breaks_no_page(visitor: Visitor, junk: bytes) -> None:
+def test_junk_in_the_record_breaks_no_page(visitor: Visitor) -> None:
     run = visitor.make()
-    damage(run.id, 3, None, junk)
-    for path in ("", "events/4/", "audit/", "steps/2/", "events?after=0"):
-        visitor.read(f"/runs/{run.code}/{path}")
-    visitor.read("/audit/")
+    for n, junk in enumerate((b"\xff\xfe", b"[]", b"{}", b'{"at_ms":"x","state":7}', b""), 3):
+        damage(run.id, n, None, junk)
+        for path in ("", f"events/{n + 1}/", "audit/", "steps/2/", "events?after=0"):
+            visitor.read(f"/runs/{run.code}/{path}")
+        visitor.read("/audit/")
     assert "DETECTED" in visitor.post(f"/runs/{run.code}/audit/verify/").content.decode()
 
 
@@ -234,9 +231,15 @@ def test_a_damaged_value_reads_as_damaged_and_breaks_no_page(visitor: Visitor) -
     assert "the stored bytes were changed" in visitor.read(f"/privacy/{run.code}/")
 
 
+def test_a_hostile_text_is_text_where_a_part_of_it_is_marked() -> None:
+    assert mark_part("a<i>b", "<i>") == "a<mark>&lt;i&gt;</mark>b"
+    assert mark_part("<i>", "") == "&lt;i&gt;"
+    assert mark_difference("<b>", "<i>") == "&lt;<mark>b</mark>&gt;"
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_the_machine_draws_every_state_inside_its_picture(state: str) -> None:
-    machine = machine_of(state, (state, "", state))
+    machine = statechart_of(state, (state, "", state))
     for drawing in machine.drawings:
         nodes = [node for group in drawing.groups for node in group.nodes]
         assert len(nodes) == len(STATES)
@@ -265,6 +268,6 @@ def damage(run_id: str, n: int, old: bytes | None, new: bytes) -> None:
     row = Envelope.objects.get(run=run_id, n=n)
     data = bytes(row.bytes).replace(old, new) if old is not None else new
     with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER pipeline_envelope_no_update")
+        cursor.execute("DROP TRIGGER IF EXISTS pipeline_envelope_no_update")
         change = "UPDATE pipeline_envelope SET bytes = %s WHERE workspace_id = %s AND seq = %s"
         cursor.execute(change, [data, row.workspace_id.hex, row.seq])

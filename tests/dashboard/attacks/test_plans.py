@@ -1,7 +1,6 @@
 """Planning on the pages: a card's form, the list of plans, taking back, a new run's form."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -156,20 +155,6 @@ def test_the_inventory_says_where_its_words_lie(visitor: Visitor) -> None:
     assert "planned attack" not in words(visitor.read(f"/privacy/{run.code}/"))
     plan(visitor, run, "tool_injection", 5, proposal=TRANSFER)
     assert "Words of 1 planned attack not shown" in words(visitor.read(f"/privacy/{run.code}/"))
-
-
-def test_nobody_plans_or_takes_back_on_anothers_run(
-    visitor: Visitor, arrive: Callable[[], Visitor]
-) -> None:
-    run, other = visitor.make(hold=True), arrive()
-    mine = other.make(hold=True)
-    plan(visitor, run, "skip_step", 5)
-    made = Plan.objects.get()
-    assert plan(other, run, "skip_step", 5).status_code == 404
-    assert other.post(f"/runs/{run.code}/plans/{made.pk}/take-back/").status_code == 404
-    assert other.post(f"/runs/{mine.code}/plans/{made.pk}/take-back/").status_code == 422
-    assert Plan.objects.get() == made
-    assert plan(visitor, run, "nonsense", 5).status_code == 404
 
 
 def test_a_new_run_takes_a_plan_along(visitor: Visitor, sent: list[str]) -> None:

@@ -11,6 +11,8 @@ from sabotage.ablation import copies
 from sabotage.models import Attack
 from tests.dashboard.visitor import Visitor
 
+pytestmark = pytest.mark.usefixtures("db")
+
 OUTCOME: dict[str, Any] = {
     "verdict": "ACCEPTED",
     "rule": "",
@@ -60,6 +62,12 @@ def attacked(visitor: Visitor, name: str = "skip_step", **form: Any) -> str:
     return f"/runs/{run.code}/attacks/{attack.id}/"
 
 
+@pytest.fixture(scope="module")
+def path(owner: Visitor) -> str:
+    """The page of an attack."""
+    return attacked(owner)
+
+
 def card(page: str) -> str:
     """The card's own part of a page."""
     found = re.search(r'<section id="unguarded".*?</section>', page, re.DOTALL)
@@ -72,35 +80,31 @@ def kept(path: str, **said: object) -> None:
 
 
 def test_the_button_asks_for_a_copy_and_leads_back_to_the_card(
-    visitor: Visitor, queued: list[str]
+    owner: Visitor, path: str, queued: list[str]
 ) -> None:
-    path = attacked(visitor)
-    assert f'<form method="post" action="{path}unguarded/">' in card(visitor.read(path))
-    queued.clear()
-    response = visitor.post(f"{path}unguarded/")
+    assert f'<form method="post" action="{path}unguarded/">' in card(owner.read(path))
+    response = owner.post(f"{path}unguarded/")
     assert (response.status_code, response["Location"]) == (303, f"{path}#unguarded")
     assert queued == [path.split("/")[-2]]
 
 
 def test_while_it_is_under_way_the_page_looks_again_by_itself(
-    visitor: Visitor, queued: list[str]
+    owner: Visitor, path: str, queued: list[str]
 ) -> None:
-    path = attacked(visitor)
-    assert "Refresh" not in visitor.get(path).headers
-    visitor.post(f"{path}unguarded/")
-    response = visitor.get(path)
+    assert "Refresh" not in owner.get(path).headers
+    owner.post(f"{path}unguarded/")
+    response = owner.get(path)
     again = response["Refresh"].partition("url=")[2]
     assert re.fullmatch(re.escape(path) + r"\?at=\d+#unguarded", again)
     shown = card(response.content.decode())
     assert f'href="{again}"' in shown
     assert "<form" not in shown
-    assert visitor.get(again.partition("#")[0]).status_code == 200
+    assert owner.get(again.partition("#")[0]).status_code == 200
 
 
-def test_breached_stands_beside_held_with_the_money_that_moved(visitor: Visitor) -> None:
-    path = attacked(visitor)
+def test_breached_stands_beside_held_with_the_money_that_moved(owner: Visitor, path: str) -> None:
     kept(path, state=copies.DONE, at_ms=1, outcome=OUTCOME)
-    shown = card(visitor.read(path))
+    shown = card(owner.read(path))
     assert "Here: <strong>HELD</strong>" in shown
     assert "Without the guard: <strong>BREACHED</strong>" in shown
     assert "2 × 1,284.50 EUR" in shown
@@ -111,55 +115,44 @@ def test_breached_stands_beside_held_with_the_money_that_moved(visitor: Visitor)
     assert "Defences are layered" in shown
 
 
-def test_a_copy_that_was_held_is_not_called_breached(visitor: Visitor) -> None:
-    path = attacked(visitor)
+def test_a_copy_that_was_held_is_not_called_breached(owner: Visitor, path: str) -> None:
     kept(path, state=copies.DONE, at_ms=1, outcome={**OUTCOME, "got_through": False})
-    shown = card(visitor.read(path))
+    shown = card(owner.read(path))
     assert "Without the guard: <strong>HELD</strong>" in shown
     assert "Another guard held it." in shown
     assert "BREACHED" not in shown
 
 
-def test_why_there_is_no_outcome_is_said(visitor: Visitor) -> None:
-    path = attacked(visitor)
+def test_why_there_is_no_outcome_is_said(owner: Visitor, path: str) -> None:
     kept(path, state=copies.FAILED, at_ms=1, why="Another copy is at work.")
-    assert "Another copy is at work." in card(visitor.read(path))
+    assert "Another copy is at work." in card(owner.read(path))
     kept(path, state=copies.RUNNING, at_ms=1)
-    shown = card(visitor.read(path))
+    shown = card(owner.read(path))
     assert "has ended; ask again" in shown
     assert "<form" in shown
 
 
-def test_without_a_queue_the_answer_is_a_sentence(visitor: Visitor) -> None:
-    path = attacked(visitor)
-    response = visitor.post(f"{path}unguarded/")
+def test_without_a_queue_the_answer_is_a_sentence(owner: Visitor, path: str) -> None:
+    response = owner.post(f"{path}unguarded/")
     assert response.status_code == 422
     assert "No queue server is configured" in response.content.decode()
 
 
-def test_a_form_that_no_guard_carries_says_why_and_offers_no_copy(visitor: Visitor) -> None:
-    path = attacked(visitor, "corrupt_hash", what="rewritten record in flight")
-    shown = card(visitor.read(path))
+def test_a_form_that_no_guard_carries_says_why_and_offers_no_copy(owner: Visitor) -> None:
+    path = attacked(owner, "corrupt_hash", what="rewritten record in flight")
+    shown = card(owner.read(path))
     assert "There is no guard to take out." in shown
     assert "A chain alone cannot see that all of it was rewritten" in shown
     assert "<form" not in shown
-    response = visitor.post(f"{path}unguarded/")
+    response = owner.post(f"{path}unguarded/")
     assert response.status_code == 422
     assert "No guard carries this form" in response.content.decode()
 
 
-def test_a_kind_of_attack_that_nothing_is_laid_down_for_has_no_card(visitor: Visitor) -> None:
-    path = attacked(visitor)
+def test_a_kind_of_attack_that_nothing_is_laid_down_for_has_no_card(
+    owner: Visitor, path: str
+) -> None:
     Attack.objects.filter(id=path.split("/")[-2]).update(injector="of an older release")
-    page = visitor.read(path)
+    page = owner.read(path)
     assert card(page) == ""
     assert "This release has no such injector any more" in page
-
-
-def test_nobody_else_asks_for_a_copy(visitor: Visitor, queued: list[str]) -> None:
-    path = attacked(visitor)
-    queued.clear()
-    assert Visitor().post(f"{path}unguarded/").status_code == 404
-    assert Visitor(enforce_csrf_checks=True).post(f"{path}unguarded/").status_code == 403
-    assert visitor.get(f"{path}unguarded/").status_code == 405
-    assert queued == []

@@ -15,6 +15,8 @@ from sabotage.models import Attack
 from tests.dashboard.attacks.test_unguarded_page import OUTCOME, card
 from tests.dashboard.visitor import PAGES, Visitor, words
 
+pytestmark = pytest.mark.usefixtures("db")
+
 GALLERY = "/attack/gallery/"
 ALONE, SHARED = "drained_budget", "widened_grant"  # runs in a workspace of their own; a run of mine
 TOGETHER: dict[str, Any] = {
@@ -43,6 +45,18 @@ def shoot(visitor: Visitor, name: str = ALONE, **form: str) -> str:
     return str(found[0])
 
 
+@pytest.fixture(scope="module")
+def alone(owner: Visitor) -> str:
+    """The page of a shot whose runs are in a workspace of their own."""
+    return shoot(owner)
+
+
+@pytest.fixture(scope="module")
+def at_mine(owner: Visitor) -> str:
+    """The page of a shot at a run of the visitor's own."""
+    return shoot(owner, SHARED)
+
+
 def shot_at(path: str) -> Attack:
     return Attack.objects.get(id=path.split("/")[-2])
 
@@ -54,11 +68,11 @@ def ask(visitor: Visitor, path: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_it_says_all_of_an_attack_whose_runs_are_in_a_workspace_of_their_own(
-    visitor: Visitor,
+    owner: Visitor,
+    alone: str,
 ) -> None:
-    path = shoot(visitor)
-    shot = shot_at(path)
-    page = visitor.read(path)
+    shot = shot_at(alone)
+    page = owner.read(alone)
     said = words(page)
     assert 'data-verdict="BLOCKED"' in page
     assert 'href="/docs/rules/BUD-002/"' in page
@@ -76,9 +90,10 @@ def test_it_says_all_of_an_attack_whose_runs_are_in_a_workspace_of_their_own(
         assert f"<dt>{name.replace('_', ' ')}</dt>" in page
 
 
-def test_each_piece_that_is_alone_has_such_a_page(visitor: Visitor) -> None:
-    path = shoot(visitor, "restored_snapshot", undo="an erasure")
-    page = visitor.read(path)
+@pytest.mark.soak  # five commands, each a process of its own
+def test_each_piece_that_is_alone_has_such_a_page(owner: Visitor) -> None:
+    path = shoot(owner, "restored_snapshot", undo="an erasure")
+    page = owner.read(path)
     assert 'href="/docs/rules/LOG-006/"' in page
     assert "1,284.50 EUR for the run" in words(page)
     assert "Run this attack without the guard" in card(page)
@@ -89,137 +104,116 @@ def test_each_piece_that_is_alone_has_such_a_page(visitor: Visitor) -> None:
     }
 
 
-def test_its_own_workspace_stays_closed(visitor: Visitor) -> None:
-    path = shoot(visitor)
-    runs = Run.objects.filter(workspace=shot_at(path).run.workspace)
+def test_its_own_workspace_stays_closed(owner: Visitor, alone: str) -> None:
+    runs = Run.objects.filter(workspace=shot_at(alone).run.workspace)
     assert runs.count() == 4
-    page = visitor.read(path)
+    page = owner.read(alone)
     for run in runs:
         assert run.code in page
-        assert f"/runs/{run.code}/" not in page + visitor.read(GALLERY) + visitor.read("/runs/")
+        assert f"/runs/{run.code}/" not in page + owner.read(GALLERY) + owner.read("/runs/")
         for each in PAGES:
-            visitor.read(each.format(code=run.code), 404)
+            owner.read(each.format(code=run.code), 404)
         for command in ("start", "resume", "kill"):
-            assert visitor.post(f"/runs/{run.code}/{command}/").status_code == 404
+            assert owner.post(f"/runs/{run.code}/{command}/").status_code == 404
 
 
-def test_a_shot_at_a_run_of_mine_leads_there_and_has_one_page(visitor: Visitor) -> None:
-    path = shoot(visitor, SHARED)
-    shot = shot_at(path)
-    page = visitor.read(path)
+def test_a_shot_at_a_run_of_mine_leads_there_and_has_one_page(owner: Visitor, at_mine: str) -> None:
+    shot = shot_at(at_mine)
+    page = owner.read(at_mine)
     assert f'href="/runs/{shot.run.code}/"' in page
     assert f'href="/runs/{shot.run.code}/calls/"' in page
-    old = visitor.get(f"/runs/{shot.run.code}/attacks/{shot.id}/")
-    assert (old.status_code, old["Location"]) == (302, path)
+    old = owner.get(f"/runs/{shot.run.code}/attacks/{shot.id}/")
+    assert (old.status_code, old["Location"]) == (302, at_mine)
     assert "Run this attack without the guard" in card(page)
 
 
-def test_it_is_nobody_elses(visitor: Visitor, queued: list[str]) -> None:
-    path = shoot(visitor)
-    other = Visitor()
-    shoot(other, SHARED)
-    for stranger in (other, Visitor()):
-        stranger.read(path, 404)
-        stranger.read(f"{path}report.md", 404)
-        assert stranger.post(f"{path}unguarded/").status_code == 404
-    assert Visitor(enforce_csrf_checks=True).post(f"{path}unguarded/").status_code == 403
-    assert visitor.get(f"{path}unguarded/").status_code == 405
-    assert (queued, shot_at(path).unguarded) == ([], {})
-
-
-def test_it_is_at_its_own_address_alone(visitor: Visitor) -> None:
-    path = shoot(visitor, SHARED)
-    visitor.read(path.replace(SHARED, ALONE), 404)
-    run = visitor.make(hold=True)
-    visitor.fire(run, "skip_step")
+def test_it_is_at_its_own_address_alone(owner: Visitor, at_mine: str) -> None:
+    owner.read(at_mine.replace(SHARED, ALONE), 404)
+    run = owner.make(hold=True)
+    owner.fire(run, "skip_step")
     fired = Attack.objects.get(injector="skip_step")
-    visitor.read(f"{GALLERY}skip_step/{fired.id}/", 404)
+    owner.read(f"{GALLERY}skip_step/{fired.id}/", 404)
 
 
-def test_after_a_restore_it_is_still_its_visitors(visitor: Visitor) -> None:
-    path = shoot(visitor)
-    owner = shot_at(path).workspace_id
-    Workspace.objects.filter(id=owner).update(successor=workspaces.create())
-    visitor.read(path)
-    visitor.make(hold=True)  # and from here on the cookie names the log that goes on
-    visitor.read(path)
-    assert "Fired 1×" in visitor.read(GALLERY)
+def test_after_a_restore_it_is_still_its_visitors(owner: Visitor, alone: str) -> None:
+    workspace = shot_at(alone).workspace_id
+    Workspace.objects.filter(id=workspace).update(successor=workspaces.create())
+    owner.read(alone)
+    later = owner.twin()
+    later.make(hold=True)  # and from here on the cookie names the log that goes on
+    later.read(alone)
+    assert "Fired 1×" in later.read(GALLERY)
     other = Visitor()
     other.make(hold=True)
-    other.read(path, 404)
+    other.read(alone, 404)
 
 
 def test_the_button_asks_for_a_copy_and_the_page_looks_again(
-    visitor: Visitor, queued: list[str], monkeypatch: pytest.MonkeyPatch
+    owner: Visitor, alone: str, queued: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = shoot(visitor)
-    assert "Refresh" not in visitor.get(path).headers
-    assert f'<form method="post" action="{path}unguarded/">' in card(visitor.read(path))
-    response = ask(visitor, path, monkeypatch)
-    assert (response.status_code, response["Location"]) == (303, f"{path}#unguarded")
-    assert queued == [path.split("/")[-2]]
-    shown = visitor.get(path)
-    assert re.search(rf"url={path}\?at=\d+#unguarded$", shown["Refresh"])
+    assert "Refresh" not in owner.get(alone).headers
+    assert f'<form method="post" action="{alone}unguarded/">' in card(owner.read(alone))
+    response = ask(owner, alone, monkeypatch)
+    assert (response.status_code, response["Location"]) == (303, f"{alone}#unguarded")
+    assert queued == [alone.split("/")[-2]]
+    shown = owner.get(alone)
+    assert re.search(rf"url={alone}\?at=\d+#unguarded$", shown["Refresh"])
     assert "<form" not in card(shown.content.decode())
-    assert 'aria-busy="true"' in visitor.read(GALLERY)
+    assert 'aria-busy="true"' in owner.read(GALLERY)
 
 
-def test_breached_stands_beside_held_with_what_all_its_runs_were_paid(visitor: Visitor) -> None:
-    path = shoot(visitor)
+def test_breached_stands_beside_held_with_all_payments(owner: Visitor, alone: str) -> None:
     kept = {"state": copies.DONE, "at_ms": 1, "outcome": TOGETHER}
-    Attack.objects.filter(id=shot_at(path).id).update(unguarded=kept)
-    shown = card(visitor.read(path))
+    Attack.objects.filter(id=shot_at(alone).id).update(unguarded=kept)
+    shown = card(owner.read(alone))
     assert "Here: <strong>HELD</strong>" in shown
     assert "2 (1,000.00 USD, 1,000.00 USD)" in shown
     assert "Without the guard: <strong>BREACHED</strong>" in shown
     assert "4 × 1,000.00 USD" in shown
     assert "1,284.50" not in shown
     assert "The copy's run ended" not in shown
-    listed = visitor.read(GALLERY)
+    listed = owner.read(GALLERY)
     assert "The same attack without the guard: <strong>BREACHED</strong>" in listed
-    assert f'href="{path}#unguarded"' in listed
+    assert f'href="{alone}#unguarded"' in listed
 
 
-def test_why_no_copy_is_made_is_said_on_its_page(visitor: Visitor) -> None:
-    path = shoot(visitor)
-    response = visitor.post(f"{path}unguarded/")
+def test_why_no_copy_is_made_is_said_on_its_page(owner: Visitor, alone: str) -> None:
+    response = owner.post(f"{alone}unguarded/")
     assert response.status_code == 422
     page = response.content.decode()
     assert "No copy was made. No queue server is configured" in words(page)
-    assert f'<form method="post" action="{path}unguarded/">' in card(page)
+    assert f'<form method="post" action="{alone}unguarded/">' in card(page)
 
 
-def test_a_form_that_no_guard_carries_says_why(visitor: Visitor) -> None:
-    path = shoot(visitor, "resurrected_pii", how="have the model say it again")
-    page = visitor.read(path)
+def test_a_form_that_no_guard_carries_says_why(owner: Visitor) -> None:
+    path = shoot(owner, "resurrected_pii", how="have the model say it again")
+    page = owner.read(path)
     assert "There is no guard to take out." in card(page)
-    assert visitor.post(f"{path}unguarded/").status_code == 422
+    assert owner.post(f"{path}unguarded/").status_code == 422
 
 
-def test_a_breach_is_told_as_one(visitor: Visitor) -> None:
-    path = shoot(visitor, SHARED)
-    shot = shot_at(path)
+def test_a_breach_is_told_as_one(owner: Visitor, at_mine: str) -> None:
+    shot = shot_at(at_mine)
     shot.integrity, shot.verdict, shot.rule = "BREACHED", "ACCEPTED", ""
     shot.evidence["seen_by_the_attack"] = ["It <got> out."]
     shot.save()
-    page = visitor.read(path)
+    page = owner.read(at_mine)
     assert re.search(r'class="banner-breach" role="alert">BREACHED. It &lt;got&gt; out', page)
     assert "It got through." in words(page)
-    assert f'href="{path}report.md"' in page
-    report = visitor.read(f"{path}report.md")
+    assert f'href="{at_mine}report.md"' in page
+    report = owner.read(f"{at_mine}report.md")
     assert report.startswith("# BREACHED: widened_grant")
     assert "- It <got> out." in report
 
 
-def test_what_was_held_is_not_reported(visitor: Visitor) -> None:
-    path = shoot(visitor, SHARED)
-    assert "report.md" not in visitor.read(path)
-    visitor.read(f"{path}report.md", 404)
+def test_what_was_held_is_not_reported(owner: Visitor, at_mine: str) -> None:
+    assert "report.md" not in owner.read(at_mine)
+    owner.read(f"{at_mine}report.md", 404)
 
 
-def test_it_can_be_taken_along(visitor: Visitor) -> None:
-    path = shoot(visitor, ALONE, unit="money")
-    page = visitor.read(path)
+def test_it_can_be_taken_along(owner: Visitor) -> None:
+    path = shoot(owner, ALONE, unit="money")
+    page = owner.read(path)
     assert f'<code id="its-link">http://testserver{path}</code>' in page
     said = words(page)
     assert "--data-urlencode unit=money" in said

@@ -52,6 +52,13 @@ def test_erasure_changes_no_envelope(visitor: Visitor) -> None:
     assert api.check(run.id) is None
 
 
+def test_the_certificate_clears_the_page_copies_of_the_browser(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    visitor.erase(run)
+    response = visitor.get(f"/privacy/certificates/{run.code}/")
+    assert response["Clear-Site-Data"] == '"cache"'
+
+
 def test_the_certificate_names_the_head_and_holds_nothing_personal(visitor: Visitor) -> None:
     run = visitor.make()
     visitor.erase(run)

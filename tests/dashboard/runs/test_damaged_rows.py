@@ -8,6 +8,7 @@ from django.db import connection
 from dashboard.templatetags.show import NO_TIME, clock, hour
 from nanovm_core.core.envelope import canonical_hash
 from pipeline.models import AdapterCall, Envelope
+from pipeline.queries.runs import RunHead
 from tests.dashboard.visitor import PAGES, TRANSFER, Visitor, by_code, words
 
 HUGE = 10**40
@@ -54,19 +55,31 @@ def test_a_dozen_malformed_bodies_break_no_page(visitor: Visitor) -> None:
         visitor.read(path)
 
 
-@pytest.mark.parametrize("place", [0, 3, -1])
-@pytest.mark.parametrize("body", BODIES[5:], ids=range(5, len(BODIES)))
+@pytest.fixture(scope="module")
+def paused(owner: Visitor) -> RunHead:
+    """A run that goes step by step and was started."""
+    run = owner.make(hold=True, pace="step")
+    owner.command(run, "start")
+    return owner.driven(run.code)
+
+
+@pytest.mark.usefixtures("db")
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        pytest.param(body, place, marks=[pytest.mark.soak] * (i % 3 != j))
+        for i, body in enumerate(BODIES[5:])
+        for j, place in enumerate((0, 3, -1))
+    ],
+)
 def test_no_malformed_body_breaks_the_run_page_from_any_place(
-    visitor: Visitor, body: dict[str, object], place: int
+    owner: Visitor, paused: RunHead, body: dict[str, object], place: int
 ) -> None:
-    run = visitor.make(hold=True, pace="step")
-    visitor.command(run, "start")
-    run = visitor.driven(run.code)
-    row = list(Envelope.objects.filter(run=run.id).order_by("n"))[place]
+    row = list(Envelope.objects.filter(run=paused.id).order_by("n"))[place]
     kind = body["kind"]
     forge(row, body, kind if isinstance(kind, str) else row.kind)
-    for path in every_page(run.code, run.length):
-        visitor.read(path)
+    for path in every_page(paused.code, paused.length):
+        owner.read(path)
 
 
 def test_an_intent_that_calls_itself_otherwise_is_an_intent_still(visitor: Visitor) -> None:

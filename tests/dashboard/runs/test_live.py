@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from asgiref.sync import SyncToAsync, sync_to_async
+from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.core.management import call_command
-from django.db import connection, connections
 
 from config.asgi import application
+from config.origin import is_same_origin
 from dashboard.runs import frames
 from dashboard.web import broadcast
 from dashboard.web.workspace import COOKIE
@@ -19,32 +19,11 @@ from pipeline.runtime import api
 from pipeline.worker import drive
 from tests.dashboard.visitor import Visitor, by_code, numbers
 
-WAIT_S = 5
-
-
-@pytest.fixture(scope="module")
-def real_file(
-    tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: Any
-) -> Iterator[None]:
-    """A database file of this module's own: what is committed here, no other test counts."""
-    before = connection.settings_dict["NAME"]
-    with django_db_blocker.unblock():
-        _hang_up()
-        connection.settings_dict["NAME"] = tmp_path_factory.mktemp("live") / "app.sqlite3"
-        call_command("migrate", verbosity=0, interactive=False)
-        yield
-        _hang_up()
-        connection.settings_dict["NAME"] = before
-
-
-def _hang_up() -> None:
-    """Close this thread's connections, and those of the thread that async tests read in."""
-    connections.close_all()
-    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+WAIT_S = 20
 
 
 @pytest.fixture
-def committed(real_file: None, django_db_blocker: Any, counterpart: None) -> Iterator[Visitor]:
+def committed(own_database: None, django_db_blocker: Any, counterpart: None) -> Iterator[Visitor]:
     """A visitor whose rows are really committed: a socket reads on another connection."""
     with django_db_blocker.unblock():
         yield Visitor()
@@ -60,10 +39,11 @@ def socket(visitor: Visitor, code: str, query: str, host: str = "testserver") ->
     return WebsocketCommunicator(application, f"/ws/runs/{code}/?{query}", headers=headers)
 
 
-async def heard(link: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """Everything the socket says until it is silent: control frames and HTML frames."""
-    control, pages = [], []
-    while not await link.receive_nothing(timeout=0.3):
+async def heard(link: Any, until: str = "") -> tuple[list[dict[str, Any]], list[str]]:
+    """Everything the socket says up to ``until`` and then until it is silent, by kind of frame."""
+    control: list[dict[str, Any]] = []
+    pages: list[str] = []
+    while until not in "".join(pages) or not await link.receive_nothing(timeout=0.3):
         text = await link.receive_from(timeout=WAIT_S)
         if text.startswith("{"):
             control.append(json.loads(text))
@@ -77,7 +57,7 @@ async def test_a_viewer_who_missed_rows_gets_exactly_those(committed: Visitor) -
     run = await sync_to_async(committed.make)()
     link = socket(committed, run.code, "after=3")
     assert (await link.connect())[0]
-    control, pages = await heard(link)
+    control, pages = await heard(link, f'data-seq="{run.length}"')
     assert control == [{"kind": "hello", "run": run.code, "seq": run.length, "server_build": "1"}]
     assert numbers("".join(pages)) == list(range(4, run.length + 1))
     assert f'data-seq="{run.length}" data-after="3"' in pages[-1]
@@ -104,7 +84,7 @@ async def test_what_happens_is_sent_as_it_happens_without_a_gap(committed: Visit
     await heard(link)
     await sync_to_async(api.start)(run.id, "visitor")
     await sync_to_async(drive.drive_patiently)(run.id)
-    _, pages = await heard(link)
+    _, pages = await heard(link, "SUCCESS")
     last = (await sync_to_async(by_code)(run.code)).length
     assert numbers("".join(pages)) == list(range(run.length + 1, last + 1))
     assert "SUCCESS" in pages[-1]
@@ -168,6 +148,13 @@ async def test_an_origin_of_another_port_or_none_is_not_let_in(
     assert await link.connect() == (False, 1000)
 
 
+def test_a_handshake_has_one_origin_and_one_host() -> None:
+    origin, host = (b"origin", b"http://localhost"), (b"host", b"localhost")
+    assert is_same_origin([origin, host])
+    for headers in ([], [origin], [host], [origin, origin, host], [origin, host, host]):
+        assert not is_same_origin(headers)
+
+
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("origin", "host"),
@@ -196,7 +183,7 @@ async def test_another_tab_is_redacted_when_the_run_is_erased(committed: Visitor
     await link.connect()
     await heard(link)
     await sync_to_async(committed.erase)(run)
-    _, pages = await heard(link)
+    _, pages = await heard(link, "[REDACTED_TOMBSTONE]")
     sent = "".join(pages)
     assert 'id="facts"' in sent
     assert sent.count("[REDACTED_TOMBSTONE]") >= 8

@@ -1,0 +1,66 @@
+"""What is asked of the look of every page: accessible, readable, in its frame."""
+
+from typing import Any, Literal
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+RULES = {
+    "runOnly": {
+        "type": "tag",
+        "values": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"],
+    },
+    "resultTypes": ["violations"],
+}
+WIDTHS = (1280, 360, 320)
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+# Text that is seen: its own, not that of what is inside, and neither a tooltip nor hidden.
+SMALL_TEXT = """
+  () => [...document.querySelectorAll("body *")]
+    .filter(it => [...it.childNodes].some(one => one.nodeType === 3 && one.data.trim()))
+    .filter(it => it.checkVisibility() && !it.closest(".visually-hidden, svg"))
+    .filter(it => parseFloat(getComputedStyle(it).fontSize) < 14)
+    .map(it => it.outerHTML.slice(0, 120))
+"""
+# Text in a drawing is as large as the drawing is drawn.
+SMALL_DRAWN_TEXT = """
+  () => [...document.querySelectorAll("svg text")]
+    .filter(it => it.checkVisibility() && it.getBoundingClientRect().width > 0)
+    .filter(it => parseFloat(getComputedStyle(it).fontSize) * it.getScreenCTM().a < 11.5)
+    .map(it => it.outerHTML.slice(0, 120))
+"""
+# A link within a sentence may be as low as its line (WCAG 2.5.8, the exception "inline").
+SMALL_TARGETS = """
+  () => [...document.querySelectorAll(
+      "a[href], button, input:not([type=hidden]), select, textarea, summary")]
+    .filter(it => it.checkVisibility() && !it.closest(".visually-hidden") && !it.matches(".skip"))
+    .filter(it => !(it.matches("a") && getComputedStyle(it).display === "inline"))
+    .map(it => it.closest("label") || it)
+    .map(it => [it, it.getBoundingClientRect()])
+    .filter(([, box]) => box.width < 24 || box.height < 24)
+    .map(([it, box]) => `${box.width}x${box.height} ${it.outerHTML.slice(0, 120)}`)
+"""
+OVERFLOW = """
+  () => document.documentElement.scrollWidth === document.documentElement.clientWidth ? [] :
+    [...document.querySelectorAll("body *")]
+      .filter(it => it.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)
+      .map(it => it.outerHTML.slice(0, 120)).slice(0, 5)
+"""
+QUESTIONS = (OVERFLOW, SMALL_TEXT, SMALL_DRAWN_TEXT, SMALL_TARGETS)
+
+
+def violations(page: Page) -> list[tuple[str, list[Any]]]:
+    """What axe objects to: the rule, and where."""
+    found = Axe().run(page, options=RULES).response["violations"]
+    return [(one["id"], [node["target"] for node in one["nodes"]]) for one in found]
+
+
+def looks_well(page: Page) -> None:
+    """Accessible in light and dark, and in its frame from a desk to a phone."""
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page) == [], (page.url, scheme)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 640})
+        for question in QUESTIONS:
+            assert page.evaluate(question) == [], (page.url, width, question)
