@@ -54,6 +54,7 @@ test: tools browser postgres ## every check and every test
 SEED ?= 1
 soak: tools browser ## the long tests that `make test` leaves out; SEED=1 is what they draw from
 	$(BIN)/python -m pytest -m soak --hypothesis-seed=$(SEED) --durations=0 --durations-min=1
+	$(BIN)/python -m mutations.generic --seed $(SEED)
 
 .PHONY: docs
 docs: install ## draw the page of the lifecycle from the code again
