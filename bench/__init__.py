@@ -1,1 +1,1 @@
-"""What the kernel costs, measured beside the field, in paired ratios from one run."""
+"""Benchmarks of the kernel against comparable packages: paired ratios from one run."""

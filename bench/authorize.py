@@ -1,4 +1,4 @@
-"""The whole authorization decision beside the one line that a naive gateway has in its place."""
+"""The whole authorization decision compared with a naive gateway's one line."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def _names(
     blocked: bool = False,
     **args: Scalar,
 ) -> dict[str, object]:
-    """A gate, a call and its facts; keywords change what is usual."""
+    """A gate, a call and its facts; keywords replace the defaults."""
     facts = Facts(
         slots={**subject.FACTS, "payee_blocked": blocked},
         ledger=subject.LEDGER,

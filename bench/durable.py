@@ -46,7 +46,7 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
         from pipeline.runtime import api, create_run, group_commit
         from pipeline.store import workspaces
 
-        self.intake, self.runtime, self.committer = create_run, api, group_commit
+        self.create_run, self.api, self.group_commit = create_run, api, group_commit
         self.done_event = EffectDone
         self.now_ms, self.uuid7 = now_ms, uuid7
         self.workspace = workspaces.create()
@@ -65,7 +65,7 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
 
     def new(self) -> Any:
         """A run that is to be made."""
-        return self.intake.NewRun(
+        return self.create_run.NewRun(
             workspace=self.workspace,
             program=self.source,
             policy=seven.POLICY,
@@ -75,9 +75,9 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
 
     def one(self) -> None:
         """One run, from its genesis to its end."""
-        work: Any = self.intake.make_run(self.new(), self.uuid7(), starts=True).work
+        work: Any = self.create_run.make_run(self.new(), self.uuid7(), starts=True).work
         for i in range(N):
-            work = self.runtime.answer(work, self.event(work, i), (), "EffectDone").work
+            work = self.api.answer(work, self.event(work, i), (), "EffectDone").work
         self.ended(work)
 
     def ended(self, work: object) -> None:
@@ -98,15 +98,15 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
             asyncio.run(self._together(time.perf_counter() + secs))
 
     async def _together(self, end: float) -> None:
-        group = Group(asyncio.get_running_loop(), self.committer)
+        group = Group(asyncio.get_running_loop(), self.group_commit)
 
         async def one() -> None:
             while time.perf_counter() < end:
                 began, clock = time.perf_counter(), dict[str, float]()
-                made = self.intake.making(self.new(), self.uuid7(), starts=True)
+                made = self.create_run.making(self.new(), self.uuid7(), starts=True)
                 work = (await group.commit(made)).work
                 for i in range(N):
-                    job = self.runtime.answering(work, self.event(work, i, clock))
+                    job = self.api.answering(work, self.event(work, i, clock))
                     work = (await group.commit(job)).work
                 self.ended(work)
                 self.done(began, clock)
@@ -158,8 +158,8 @@ class NanovmPostgres(Nanovm):
         server, name = sys.modules["__main__"].PGURL, f"nanovm_{os.getpid()}"
         with psycopg.connect(f"{server}postgres", autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
-            told = connection.execute("SHOW fsync").fetchone()
-        if told != ("on",):
+            row = connection.execute("SHOW fsync").fetchone()
+        if row != ("on",):
             raise RuntimeError("The server has fsync off, so nothing is durable; set it on.")
         self.database = f"{server}{name}"
         super().setup()

@@ -154,7 +154,7 @@ def _word(ask: Ask, context: Context) -> str:
 
 
 def _verdicts(asks: Mapping[str, Ask]) -> list[str]:
-    """What each engine answers to each fault; a bold allow is one that nobody meant."""
+    """What each engine answers to each fault; a bold allow is a wrong one."""
     shown = {name: ask for name, ask in asks.items() if name != COMPILED}
     lines = [f"| what is wrong | {' | '.join(shown)} |", "| --- |" + " --- |" * len(shown)]
     for case, fault in CASES.items():
@@ -169,7 +169,7 @@ def _verdicts(asks: Mapping[str, Ask]) -> list[str]:
 
 
 def _of_misspelt(name: str) -> str:
-    """What an engine does with a policy that names a variable nobody has."""
+    """What an engine does with a policy that names an undefined variable."""
     texts = subject.POLICY.decode(), CEDAR, REGO
     spoilt_texts = tuple(misspelt(text) for text in texts)
     makers: dict[str, Callable[[], Ask]] = {

@@ -52,7 +52,7 @@ def filled(envelopes: int) -> Workspace:
     """A new log of so many envelopes at least, in whole runs: one driven, the rest its copies.
 
     Bytes, hashes, chains, snapshots, accounts and tree are right: an audit finds nothing. Only
-    that somebody drove them is not true, and their keys are not derived as a program's are.
+    no worker drove them, and their keys are not derived as a program's are.
     """
     began_ms = now_ms() - envelopes * APART_MS // seven.ENVELOPES
     with mock.patch.object(time, "time_ns", return_value=began_ms * 1_000_000):
@@ -74,7 +74,7 @@ class _Copy:
 
     id: UUID
     row: dict[str, object]
-    names: Sequence[tuple[bytes, bytes]]  # what stands in the pattern, and what stands here
+    names: Sequence[tuple[bytes, bytes]]  # the name in the pattern, and the name in this run
     keys: Mapping[str, str]
     later_ms: int
 

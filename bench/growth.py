@@ -1,4 +1,4 @@
-"""What a log of a million envelopes costs beside one of ten thousand: an append, and a page.
+"""Appends and pages of a log of a million envelopes, compared with one of ten thousand.
 
 ``python -m bench.growth [FEW MANY ROUNDS]`` fills two databases on SQLite in folders of their own,
 a process each, has them take turns, and prints the table; 1 where a bar is not reached.
@@ -21,7 +21,7 @@ from bench.kit import report, rounds
 from bench.kit.report import Bar, Table
 
 FEW, MANY, ROUNDS = 10_000, 1_000_000, 21
-CALLS = 3  # in a turn, of which the quickest counts: what the machine did meanwhile does not
+CALLS = 3  # in a turn, of which the quickest counts
 WARM_UP = 1  # a turn
 BAR = Bar("≤", 1.3)
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,7 +43,7 @@ PAGES = {
 
 
 class Holder:
-    """A process that holds a database of so many envelopes, and times what it is told to do."""
+    """A process with a database of so many envelopes, which times one call at a time."""
 
     def __init__(self, folder: str, envelopes: int) -> None:
         # S603: this very module
@@ -133,15 +133,15 @@ def hold(folder: str, envelopes: int) -> None:
     took = time.monotonic() - began
     sys.stdout.write(f"{Envelope.objects.count():,} envelopes stored in {took:.0f} s\n")
     sys.stdout.flush()
-    deeds = actions(workspace)
+    calls = actions(workspace)
     for line in sys.stdin:
-        deed = deeds[line.strip()]
-        sys.stdout.write(f"{min(deed() for _ in range(CALLS))}\n")
+        call = calls[line.strip()]
+        sys.stdout.write(f"{min(call() for _ in range(CALLS))}\n")
         sys.stdout.flush()
 
 
 def actions(workspace: Any) -> Mapping[str, Callable[[], float]]:
-    """What is timed, by its name."""
+    """The timed calls, by name."""
     return {**_appends(workspace), **_pages(workspace.pk), **_views(workspace.pk)}
 
 

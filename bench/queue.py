@@ -1,8 +1,8 @@
-"""Seven trivial steps through the queue, beside the round trip of one task that does nothing.
+"""Seven trivial steps through the queue, compared with one task that does nothing.
 
 ``python -m bench.queue [ROUNDS]`` starts a queue server, a worker and a signer as the demo does, on
 SQLite in a folder of its own (DATABASE_URL is heeded), and prints the table; 1 where the bar is
-not reached. Both are sent by the same client, and told to it by the same list at the server.
+not reached. The same client sends both, and waits on the same list at the queue server.
 """
 
 import os
@@ -27,7 +27,7 @@ BAR = Bar("≤", 2)
 
 
 @contextmanager
-def surroundings(folder: Path) -> Iterator[None]:
+def servers(folder: Path) -> Iterator[None]:
     """A queue server, a migrated database, a worker and a signer, and Django set up on them."""
     with ExitStack() as stack:
         os.environ["NANOVM_DATA"] = str(folder)
@@ -57,7 +57,7 @@ def measured(count: int) -> rounds.Measured:
 
 
 def batches() -> Mapping[str, Callable[[], float]]:
-    """What is timed; every run is seen to have ended as it should."""
+    """The timed calls; each checks that its run completed."""
     from bench import tasks
     from nanovm_core.core.events import RunStarted
     from pipeline import entropy
@@ -99,7 +99,7 @@ def batches() -> Mapping[str, Callable[[], float]]:
 
 
 def finished(run: Any) -> None:
-    """See that a run has ended as it should."""
+    """Check that a run completed."""
     from nanovm_core.core.lifecycle import COMPLETED
 
     run.refresh_from_db()
@@ -135,7 +135,7 @@ def table(found: rounds.Measured) -> Table:
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; 1 where the bar is not reached."""
     count = int(arguments[0]) if arguments else ROUNDS
-    with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, surroundings(Path(folder)):
+    with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, servers(Path(folder)):
         found = table(measured(count))
     sys.stdout.write(report.markdown(found))
     return int(any(each.verdict not in ("", "PASS") for each in found.rows))

@@ -1,4 +1,4 @@
-"""Signing, checking and encoding, beside the bare primitive each of them wraps."""
+"""Signing, checking and encoding, compared with the primitive that each of them wraps."""
 
 import hashlib
 import json

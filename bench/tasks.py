@@ -1,4 +1,4 @@
-"""What the bench of the queue adds to a worker: seven tools that do nothing, and such a task."""
+"""A worker's additions for the bench of the queue: tools and a task that do nothing."""
 
 from functools import cache
 from typing import Any
@@ -23,8 +23,8 @@ def nothing(run_id: str, program: str) -> None:
 
 
 @task_postrun.connect  # type: ignore[untyped-decorator]
-def told(task: Any, **_: Any) -> None:
-    """Tell whoever waits that a task has ended; sweeps are nobody's."""
+def announce(task: Any, **_: Any) -> None:
+    """Announce the end of a measured task; sweeps are not measured."""
     if task.name in (nothing.name, DRIVE):
         server().rpush(DONE, task.name)
 
@@ -36,7 +36,7 @@ def server() -> redis.Redis:
 
 
 def trivial(work: Work) -> Answer:
-    """Do nothing outside, and say so."""
+    """Answer as done without an effect."""
     return Answer(event=EffectDone(key=work.effect.key, out={"result": "done"}))
 
 

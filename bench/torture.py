@@ -167,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         PAGE.write_text(page(document, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     for row in document["rows"]:
         wrong = [name for name, answer in row["peers"].items() if misread(row, answer)]
-        print(f"{row['id']}: {row['nanovm']['shown']}; misread by {', '.join(wrong) or 'nobody'}")
+        print(f"{row['id']}: {row['nanovm']['shown']}; misread by {', '.join(wrong) or 'none'}")
     print("\n".join(_counts(document)))
 
 

@@ -12,7 +12,7 @@ Context = Mapping[str, object]
 
 
 class Peer(NamedTuple):
-    """An engine: its distribution, what it speaks (a key of the traps), and how it is asked."""
+    """An engine: its distribution, its language (a key of the traps), and how to call it."""
 
     name: str
     distribution: str
@@ -39,14 +39,14 @@ class Peer(NamedTuple):
 
 
 class Said(NamedTuple):
-    """An answer that is no value: what it comes to, in words of its own."""
+    """An answer that is no value, with its own description."""
 
     answer: str
     shown: str
 
 
 def read(value: object) -> Answer:
-    """A value as whoever asked takes it: by its truth."""
+    """A value as its caller takes it: by its truth."""
     if isinstance(value, Said):
         return value._asdict()
     if type(value).__name__ in ("bool", "BoolType"):

@@ -1,4 +1,4 @@
-"""A pure transition beside state-machine packages, and the cost of a step as programs grow."""
+"""A pure transition compared with state-machine packages; the cost of a step as programs grow."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ class Case(NamedTuple):
 
 
 def tables() -> list[Table]:
-    """Event for event beside the packages, then step for step along a program."""
+    """Each event compared with the packages, then each step along a program."""
     return [*(_table(case) for case in _cases()), steps_table()]
 
 
@@ -180,7 +180,7 @@ def _walk(program: Program, size: int, slots: int = 1) -> Callable[[], float]:
         events.append(EffectDone(key=_key(now), out={f"n{at % slots}": 1}))
         now = subject.fed(program, now, events[-1])
     if not now.state.startswith("terminated.completed"):
-        raise AssertionError(f"The run of {size} steps stands in {now.state}.")
+        raise AssertionError(f"The run of {size} steps is in {now.state}.")
 
     def batch() -> float:
         began = time.perf_counter_ns()

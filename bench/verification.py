@@ -1,4 +1,4 @@
-"""What a verification costs: in full beside a naive loop, in memory, and of what is new alone.
+"""The cost of a verification: in full against a naive loop, in memory, and of new entries alone.
 
 ``python -m bench.verification [ENVELOPES]``. The log is a run of the bench's program as the
 kernel seals it, again and again under other ids; no database has a part in it.
@@ -94,9 +94,9 @@ def main() -> int:
     print("\n| | | bar | |\n| --- | --- | --- | --- |")
     rate, share = cpu_s(naives) / cpu_s(fulls), cpu_s(news) / cpu_s(fulls)
     reached = [
-        told("rate in full : naive loop", rate, f"≥ {RATE_MIN}", rate >= RATE_MIN),
-        told("growth of memory, MB", growth_mb, f"≤ {GROWTH_MB_MAX}", growth_mb <= GROWTH_MB_MAX),
-        told(
+        report("rate in full : naive loop", rate, f"≥ {RATE_MIN}", rate >= RATE_MIN),
+        report("growth of memory, MB", growth_mb, f"≤ {GROWTH_MB_MAX}", growth_mb <= GROWTH_MB_MAX),
+        report(
             f"{NEW:,} new : in full",
             share,
             f"≤ {SHARE_MAX}, of {SHARE_FROM:,} or more",
@@ -106,7 +106,7 @@ def main() -> int:
     return 0 if all(each is not False for each in reached) else 1
 
 
-def told(name: str, value: float, bar: str, holds: bool | None) -> bool | None:
+def report(name: str, value: float, bar: str, holds: bool | None) -> bool | None:
     """Print a bar; None where it is for other logs."""
     verdict = "" if holds is None else "PASS" if holds else "**short of it**"
     print(f"| {name} | {value:.4f} | {bar} | {verdict} |")
@@ -127,7 +127,7 @@ def wall_s(times: Sequence[Took]) -> float:
 
 
 def measured(parts: Parts, size: int) -> tuple[list[Took], list[Took], list[Took]]:
-    """Verified in full, the naive loop over the same bytes, and what is new verified alone."""
+    """A full verification, the naive loop over the same bytes, and one of the new entries."""
     known = parts.full.with_name("known")
     fulls, naives, news = [], [], []
     for _ in range(max(1, min(ROUNDS_MAX, ROUNDS_ENVELOPES // size))):

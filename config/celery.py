@@ -17,5 +17,5 @@ app.autodiscover_tasks(["pipeline.worker"])
 
 @worker_ready.connect  # type: ignore[untyped-decorator] # Celery ships no types
 def announce(sender: Any, **_: Any) -> None:
-    """Tell whoever started the worker that it takes orders now, in a line of JSON."""
+    """Print a line of JSON once the worker accepts tasks."""
     print(json.dumps({"ready": True, "node": sender.hostname}), flush=True)

@@ -7,10 +7,10 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-LOCK_SECONDS_MAX = 20  # whoever waits longer for a lock is told so, and nothing was written
+LOCK_SECONDS_MAX = 20  # a wait for a lock that takes longer fails, and writes nothing
 CONNECT_SECONDS_MAX = 10
 SCHEMES = ("postgresql", "postgres")
-# What libpq may be told in the address; everything else is ours to choose.
+# The libpq options that an address may set; the application sets the others.
 ADMITTED = ("application_name", "connect_timeout", "sslcert", "sslkey", "sslmode", "sslrootcert")
 # The log is copied into the database every 4,000 pages (16 MB), not every 1,000: the pages that
 # each commit changes are copied once for four times as many of them.

@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-# Without REDIS_URL nothing is queued; an address that nobody answers fails at once and loudly.
+# Without REDIS_URL nothing is queued: an address without a server fails at once.
 broker_url = settings.REDIS_URL or "redis://127.0.0.1:1/0"
 broker_connection_retry_on_startup = True
 broker_transport_options = {
@@ -12,7 +12,7 @@ broker_transport_options = {
     "unacked_restore_interval": 1,
     "unacked_restore_throttle": 1,
     "socket_connect_timeout": 5,
-    # Without these, whoever queues while the server is away waits for ever instead of failing.
+    # Without these, queueing waits for ever while the server is away, instead of failing.
     "max_retries": 3,
     "interval_start": 0,
     "interval_step": 0.2,

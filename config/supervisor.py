@@ -44,12 +44,12 @@ class Stopped(BaseException):
 
 
 def run(port: int, say: Callable[[str], None]) -> None:
-    """Run the demo on ``port`` (0: any free one) until it is told to end.
+    """Run the demo on ``port`` (0: any free one) until a signal ends it.
 
     Raises:
         ProcessError: something could not start, or ended by itself; all of it is stopped.
     """
-    front: list[Child] = []  # they use what stands behind, so they go first
+    front: list[Child] = []  # they use those at the back, so they stop first
     back: list[Child] = []
     with _only_demo(settings.NANOVM_DATA), _stop_signals():
         _require_free(port)

@@ -1,4 +1,4 @@
-"""``python -m stripe_sandbox``: start the counterpart, say where it listens, stop on a signal."""
+"""``python -m stripe_sandbox``: start the counterpart, print its address, stop on a signal."""
 
 import argparse
 import ctypes

@@ -51,7 +51,7 @@ def missing(noun: str, object_id: str, param: str, status: int) -> ApiError:
 
 
 def unexpected_state(message: str, intent: JsonObject | None, param: str | None = None) -> ApiError:
-    """Return ``payment_intent_unexpected_state`` with the intent as it stands."""
+    """Return ``payment_intent_unexpected_state`` with the current intent."""
     return invalid_request(
         message, code="payment_intent_unexpected_state", payment_intent=intent, param=param
     )

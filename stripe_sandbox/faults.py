@@ -16,7 +16,7 @@ PLACE = "/faults"
 FAULTY = ("POST", "/v1/payment_intents")
 """The request that faults strike: the one that moves money."""
 KINDS = (
-    *("die_before", "die_after"),  # the process is gone before the deed, or after it
+    *("die_before", "die_after"),  # the process dies before the execution, or after it
     *("hang_up_before", "hang_up_after"),  # the connection alone
     *("delay_before", "delay_after"),  # with the key held, as a slow execution holds it
     *("error_before", "error_stored", "error_after"),  # a 500: unstored; stored undone; stored done
@@ -32,7 +32,7 @@ class HangUpError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What is to go wrong with one request; "none" lets it through."""
+    """The fault of one request; "none" lets it through."""
 
     kind: str = "none"
     delay_ms: int = 0
@@ -58,7 +58,7 @@ class Fault:
         return execution
 
     def after(self) -> None:
-        """Strike once the deed and its answer are on disk."""
+        """Kill the process once the result and its answer are on disk."""
         if self.kind == "delay_after":
             time.sleep(self.delay_ms / 1000)
         self._end("after")
@@ -87,8 +87,8 @@ class Faults:
         with self._lock:
             return self._waiting.popleft() if self._waiting else NO_FAULT
 
-    def told(self, method: str, form: Form) -> Answer:
-        """Answer what was said at ``PLACE``: POST adds faults, DELETE drops all, GET lists them.
+    def configure(self, method: str, form: Form) -> Answer:
+        """Answer a request at ``PLACE``: POST adds faults, DELETE drops all, GET lists them.
 
         Raises:
             ApiError: a 400, for a kind that does not exist or a number out of bounds.

@@ -21,7 +21,7 @@ def parse_form(text: str) -> Form:
     """Return the parameters: ``a[b]=`` as objects, ``a[]=`` as arrays, the rest as text.
 
     ``a[0]=`` stays an object with the name ``0``, because metadata may be called
-    that; whoever expects an array reads it as one. A name given twice counts the
+    that; a reader that expects an array reads it as one. A name given twice counts the
     second time. Raises ApiError for what no client of Stripe's can have meant.
     """
     try:

@@ -1,4 +1,4 @@
-"""Ids in the form of Stripe's: a prefix and characters that nobody can guess."""
+"""Ids in the form of Stripe's: a prefix and random characters."""
 
 import secrets
 import string

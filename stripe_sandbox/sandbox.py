@@ -1,4 +1,4 @@
-"""One request from beginning to end: who asks, under which key, and what is answered."""
+"""One request from its authentication to its answer."""
 
 import base64
 import binascii
@@ -56,9 +56,9 @@ class Sandbox:
         clock: Callable[[], float] = time.time,
         faults: Faults | None = None,
     ) -> None:
-        """``accounts`` maps secret keys to account names; ``clock`` tells Unix seconds.
+        """``accounts`` maps secret keys to account names; ``clock`` returns Unix seconds.
 
-        Without ``faults`` nobody can ask for any.
+        Without ``faults`` no request can configure any.
         """
         self._store = store
         self._accounts = dict(accounts)
@@ -90,7 +90,7 @@ class Sandbox:
             self._store.rows("SELECT 1", ())
             return Answer(status=200, body={"ok": True})
         if self._faults is not None and request.path == PLACE:
-            return self._faults.told(request.method, parse_form(request.body))
+            return self._faults.configure(request.method, parse_form(request.body))
         if not request.path.startswith("/v1/"):
             raise unrecognized_url(request.method, request.path)
         account = Account(self._store, self._account_named(request.authorization))

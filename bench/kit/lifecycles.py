@@ -17,7 +17,7 @@ TREE = {
     "terminated": ("completed", "failed", "killed"),
 }
 LIVE = ("active", "idle", "waiting", "paused", "exhausted", "held")
-# event, from, to, guard, what is recorded of it
+# event, from, to, guard, name in the history
 TABLE = (
     ("negotiate", "negotiation", "allocation", "", "moved"),
     ("start", "allocation", "active", "", "moved"),
@@ -40,7 +40,7 @@ TABLE = (
 
 
 class Run:
-    """What an application keeps beside its state machine: what is owed, slots, and the record.
+    """An application's own state around its state machine: the pending effect, slots, history.
 
     A run that does not ``record`` pays for state and guard alone.
     """
@@ -55,13 +55,13 @@ class Run:
         self.owed = self.next_key()
 
     def next_key(self) -> str:
-        """The idempotency key of what is owed next: hash(run, step, tool, attempt)."""
+        """The idempotency key of the next effect: hash(run, step, tool, attempt)."""
         self.attempt += 1
         parts = ("01990000-0000-7000-8000-000000000001", "extract", "invoice.extract")
         return hashlib.sha256("\0".join((*parts, str(self.attempt))).encode()).hexdigest()
 
     def owes(self, answered_key: str = "", out: Mapping[str, object] = OUT) -> bool:
-        """The guard: whether this answers what is owed."""
+        """The guard: whether this answers the pending effect."""
         return answered_key == self.owed
 
     def moved(self, answered_key: str = "", out: Mapping[str, object] = OUT) -> None:

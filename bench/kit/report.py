@@ -25,7 +25,7 @@ class Bar(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One contestant beside one other. ``us`` are the two medians the ratio stands for."""
+    """Two contestants compared. ``us`` are the medians of which this is the ratio."""
 
     name: str
     ratio: Ratio
@@ -47,7 +47,7 @@ class Table(NamedTuple):
     says: str
     rows: Sequence[Row]
     notes: Sequence[str] = ()
-    peers: Sequence[str] = ()  # the distributions whose versions the figures stand for
+    peers: Sequence[str] = ()  # the distributions whose versions the figures are of
 
 
 def row(found: Measured, of: str, to: str, bar: Bar | None = None, name: str = "") -> Row:

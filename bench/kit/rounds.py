@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 SEED = 20_231_114
 ROUNDS = 41  # an odd number, so that a median is a round that happened
-BATCH_NS = 1_000_000  # long beside a timer's step, short beside a scheduler's turn
-BATCHES = 3  # a turn is the quickest of these: what the machine did meanwhile is nobody's cost
+BATCH_NS = 1_000_000  # much longer than a timer's step, shorter than a scheduler's turn
+BATCHES = 3  # a turn is the quickest of these, so other load of the machine counts less
 CALLS_MAX = 1_000_000
 
 
@@ -64,7 +64,7 @@ def measure(batches: Mapping[str, Callable[[], float]], *, rounds: int) -> Measu
     order, dice = list(batches), random.Random(SEED)  # noqa: S311 - it shuffles, it hides nothing
     found: dict[str, list[float]] = {name: [] for name in batches}
     gc.collect()
-    gc.freeze()  # what was loaded for the peers is nobody's garbage to look through
+    gc.freeze()  # the peers' modules are not collected during a measurement
     for _ in range(rounds):
         dice.shuffle(order)
         for name in order:

@@ -1,4 +1,4 @@
-"""What is measured: a payment program, a policy of five rules, and a run of it."""
+"""The measured program: a payment, a policy of five rules, and a run of it."""
 
 from collections.abc import Mapping
 

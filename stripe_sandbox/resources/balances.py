@@ -1,4 +1,4 @@
-"""An account's balance: what its cards brought in, less what was paid out of it."""
+"""An account's balance: its card payments less its payouts."""
 
 from collections import Counter
 
@@ -41,7 +41,7 @@ def balance(account: Account) -> JsonObject:
 
 
 def _sums(account: Account) -> tuple[Counter[str], Counter[str]]:
-    """Sums in minor units by currency: what is available, and what is pending."""
+    """Sums in minor units by currency: available and pending."""
     available: Counter[str] = Counter()
     pending: Counter[str] = Counter()
     for currency, at_once, total in account.store.rows(

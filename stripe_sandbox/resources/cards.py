@@ -1,4 +1,4 @@
-"""Stripe's test payment methods: which card each name stands for, and what becomes of a charge."""
+"""Stripe's test payment methods: the card of each name, and the outcome of a charge."""
 
 import hashlib
 import time

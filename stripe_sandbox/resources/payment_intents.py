@@ -182,7 +182,7 @@ def _next_action(attempt: requests.Attempt) -> JsonObject:
 
 
 def _method(context: Context, name: str | None) -> str | None:
-    """Return the id of the PaymentMethod that ``name`` stands for, made new for a test card."""
+    """Return the id of the PaymentMethod that ``name`` names; a test card gets a new one."""
     if not name:
         return None
     card = TEST_CARDS.get(name)
@@ -245,8 +245,8 @@ def _described(intent: JsonObject, changes: requests.Changes) -> JsonObject:
         "receipt_email": changes.receipt_email,
         "statement_descriptor_suffix": changes.statement_descriptor_suffix,
     }
-    told = {name: text or None for name, text in texts.items() if text is not None}
-    return {**intent, **told, "metadata": merged_metadata(intent["metadata"], changes.metadata)}
+    changed = {name: text or None for name, text in texts.items() if text is not None}
+    return {**intent, **changed, "metadata": merged_metadata(intent["metadata"], changes.metadata)}
 
 
 def _repriced(intent: JsonObject, change: requests.Update) -> JsonObject:

@@ -1,4 +1,4 @@
-"""The benches of the shipped path still run, and what they fill or drive is whole: no figures."""
+"""The benches of the shell run, and an audit finds their logs undamaged; no figures."""
 
 import re
 import subprocess
@@ -30,9 +30,9 @@ def test_a_filled_log_is_one_that_an_audit_finds_whole() -> None:
 
 @pytest.mark.django_db
 def test_everything_that_the_bench_of_growth_times_is_there_to_be_timed() -> None:
-    deeds = growth.actions(fill.filled(MANY))
-    assert {*deeds} == {*growth.APPENDS.values(), *growth.PAGES.values()}
-    assert all(deed() > 0 for deed in deeds.values())
+    calls = growth.actions(fill.filled(MANY))
+    assert {*calls} == {*growth.APPENDS.values(), *growth.PAGES.values()}
+    assert all(call() > 0 for call in calls.values())
 
 
 @pytest.mark.django_db
@@ -56,19 +56,19 @@ def test_two_databases_take_turns() -> None:
 
 @pytest.mark.soak  # most of it is the start of the servers
 def test_seven_steps_go_through_the_queue() -> None:
-    told = _ran("-m", "bench.queue", "1")
-    assert told.returncode in (0, 1), told.stderr
-    assert re.search(rf"\| {queue.STEPS} \| [0-9.]+ ", told.stdout), told.stderr
+    done = _ran("-m", "bench.queue", "1")
+    assert done.returncode in (0, 1), done.stderr
+    assert re.search(rf"\| {queue.STEPS} \| [0-9.]+ ", done.stdout), done.stderr
 
 
 @pytest.mark.parametrize("conc", [1, 4])
 def test_the_contestant_drives_runs_that_an_audit_finds_whole(conc: int) -> None:
-    told = paired.turn(ROOT, conc, secs=0.05)
-    runs = told["runs"]
+    done = paired.turn(ROOT, conc, secs=0.05)
+    runs = done["runs"]
     assert runs >= 2  # one to warm up; on a busy machine no more are begun in the time
-    assert told["effects"] == runs * seven.STEPS
-    assert told["rows"] == runs * seven.ENVELOPES + 1
-    assert told["per_s"] > 0
+    assert done["effects"] == runs * seven.STEPS
+    assert done["rows"] == runs * seven.ENVELOPES + 1
+    assert done["per_s"] > 0
 
 
 def _ran(*arguments: str) -> subprocess.CompletedProcess[str]:

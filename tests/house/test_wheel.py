@@ -33,7 +33,7 @@ def built(folder: Path) -> Path:
 
 
 def with_dependencies(folder: Path, *names: str) -> None:
-    """Put installed distributions, and what they need, into a folder of packages."""
+    """Link installed distributions into a folder of packages."""
     for name in names:
         found = metadata.distribution(name)
         for top in {file.parts[0] for file in found.files or () if file.parts[0] != ".."}:
