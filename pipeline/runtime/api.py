@@ -24,7 +24,7 @@ from pipeline.runtime import decide, queue
 from pipeline.runtime.context import RUNTIME, Sender
 from pipeline.runtime.decide import Answered, Begun
 from pipeline.runtime.group_commit import Job, committed
-from pipeline.runtime.transaction import Commit, Held
+from pipeline.runtime.transaction import LockedRun, UnitOfWork
 from pipeline.store import leases, outbox, programs, records
 from pipeline.store.records import hold_of
 from pipeline.vault import secret_store
@@ -51,7 +51,7 @@ def submit(
     (``vouched``). Returns the last event's decision.
     """
     sender = Sender(actor, holder, vouched)
-    return _on(run_id, lambda commit, held: decide.fed(commit, held, events, sender, secrets))
+    return _on(run_id, lambda commit, held: decide.apply(commit, held, events, sender, secrets))
 
 
 def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -> Answered:
@@ -65,7 +65,7 @@ def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -
 def answering(
     work: Begun, event: Event, secrets: Sequence[Sealed] = (), outcome: str = ""
 ) -> Job[Answered]:
-    """The job that ``answer`` has committed; for whoever drives many runs on one thread."""
+    """The job that ``answer`` has committed; for a caller that drives many runs on one thread."""
     answered = partial(_answered, work=work, event=event, secrets=secrets, outcome=outcome)
     return _job(str(work.run.id), answered)
 
@@ -91,7 +91,7 @@ def take(run_id: str) -> tuple[bool, Begun | None]:
     lease; no effect where none is due, or where damage was found and sealed: the lease is free
     then.
     """
-    taken = _on(run_id, decide.taken)
+    taken = _on(run_id, decide.claim)
     return taken.free, taken.work
 
 
@@ -180,15 +180,15 @@ def _ask(run_id: str, event: Event, actor: str) -> Decision:
     return decision
 
 
-def _on(run_id: str, work: Callable[[Commit, Held], T]) -> T:
+def _on(run_id: str, work: Callable[[UnitOfWork, LockedRun], T]) -> T:
     """Do something to a run, in a commit."""
     return committed(_job(run_id, work))
 
 
-def _job(run_id: str, work: Callable[[Commit, Held], T]) -> Job[T]:
+def _job(run_id: str, work: Callable[[UnitOfWork, LockedRun], T]) -> Job[T]:
     run = UUID(str(run_id))
 
-    def held(commit: Commit) -> T:
+    def held(commit: UnitOfWork) -> T:
         if run not in commit.held:
             raise Run.DoesNotExist(f"There is no run {run}.")
         return work(commit, commit.held[run])
@@ -197,8 +197,8 @@ def _job(run_id: str, work: Callable[[Commit, Held], T]) -> Job[T]:
 
 
 def _answered(
-    commit: Commit,
-    held: Held,
+    commit: UnitOfWork,
+    held: LockedRun,
     *,
     work: Begun,
     event: Event,
@@ -206,26 +206,28 @@ def _answered(
     outcome: str,
 ) -> Answered:
     actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
-    decision = decide.fed(commit, held, [event], Sender(actor, work.holder), secrets, goes_on=True)
+    decision = decide.apply(
+        commit, held, [event], Sender(actor, work.holder), secrets, goes_on=True
+    )
     outbox.record_outcome(held.id, work.effect.key, outcome)
     owed = decision.snapshot.owed
     refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key
     if refused or not leases.is_holder(held.holder, work.holder):
         return Answered(decision, None)  # it is still owed; or the lease is another's by now
-    return Answered(decision, decide.gone_on(commit, held, decision))
+    return Answered(decision, decide.continue_run(commit, held, decision))
 
 
-def _begin(commit: Commit, held: Held) -> Begun | None:
+def _begin(commit: UnitOfWork, held: LockedRun) -> Begun | None:
     if held.workspace.successor_id is not None:
         return None  # a restore closed its log
     try:
         now = records.recomputed(held.run, held.chain)
     except VerificationError as damage:
-        decide.contained(commit, held, damage)
+        decide.quarantine(commit, held, damage)
         return None
     if now.owed is None or now.state != ACTIVE:
         return None
-    return decide.begun(held, now, now.owed)
+    return decide.start(held, now, now.owed)
 
 
 def _hold(run_id: str) -> str:

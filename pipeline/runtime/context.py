@@ -7,7 +7,7 @@ from nanovm_core.core.messages import Snapshot
 from nanovm_core.core.program import Program
 from pipeline.clock import now_ms
 from pipeline.runtime import warrants
-from pipeline.runtime.transaction import Commit, Held
+from pipeline.runtime.transaction import LockedRun, UnitOfWork
 from pipeline.store import leases, outbox
 
 
@@ -24,8 +24,8 @@ RUNTIME = Sender()
 
 def context_of(
     event: Event,
-    commit: Commit,
-    held: Held,
+    commit: UnitOfWork,
+    held: LockedRun,
     program: Program,
     now: Snapshot,
     sender: Sender,

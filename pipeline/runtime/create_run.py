@@ -16,7 +16,7 @@ from pipeline.runtime import decide
 from pipeline.runtime.context import Sender
 from pipeline.runtime.decide import Begun
 from pipeline.runtime.group_commit import Job, committed
-from pipeline.runtime.transaction import Commit
+from pipeline.runtime.transaction import UnitOfWork
 from pipeline.signals import announce
 from pipeline.store import leases, programs, sql
 from pipeline.vault import secret_store
@@ -105,7 +105,7 @@ def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> Made:
 
 
 def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
-    """The job that ``make_run`` has committed; for whoever drives many runs on one thread.
+    """The job that ``make_run`` has committed; for a caller that drives many runs on one thread.
 
     Its outcome is CodeTakenError where another run has the code that was drawn: draw again.
     """
@@ -140,7 +140,7 @@ def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
 
 
 def _make(
-    commit: Commit, *, run: Run, decision: Decision, sealed: Sequence[Sealed], starts: bool
+    commit: UnitOfWork, *, run: Run, decision: Decision, sealed: Sequence[Sealed], starts: bool
 ) -> Made:
     if _is_taken(run.code):
         raise CodeTakenError(f"Another run has the code {run.code}.")
@@ -151,8 +151,8 @@ def _make(
         return Made(run)
     held.holder = leases.give(run.id)
     sender = Sender(holder=held.holder)
-    decision = decide.fed(commit, held, [RunStarted()], sender, goes_on=True)
-    return Made(run, decide.gone_on(commit, held, decision))
+    decision = decide.apply(commit, held, [RunStarted()], sender, goes_on=True)
+    return Made(run, decide.continue_run(commit, held, decision))
 
 
 def _is_taken(code: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from nanovm_core.core import fsm
 from nanovm_core.core.events import (
     DeliveryReceived,
     Event,
@@ -11,7 +12,7 @@ from nanovm_core.core.events import (
     ProgramRefused,
     TimePassed,
 )
-from nanovm_core.core.fsm import quarantine, transition
+from nanovm_core.core.fsm import transition
 from nanovm_core.core.lifecycle import ACTIVE, GROUP, TERMINAL
 from nanovm_core.core.messages import Args, Decision, Effect, Snapshot
 from nanovm_core.core.program import Program
@@ -20,7 +21,7 @@ from pipeline.clock import now_ms
 from pipeline.models import Run
 from pipeline.runtime import queue, restored_log, warrants
 from pipeline.runtime.context import RUNTIME, Sender, context_of
-from pipeline.runtime.transaction import Commit, Held, refs_of
+from pipeline.runtime.transaction import LockedRun, UnitOfWork, refs_of
 from pipeline.signals import announce
 from pipeline.store import leases, outbox, programs, records, sql
 from pipeline.vault.secret_store import Sealed
@@ -69,23 +70,23 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Claim:
     """What came of taking a run's lease: not ``free`` where another worker holds it."""
 
     free: bool = True
     work: Begun | None = None
 
 
-def fed(
-    commit: Commit,
-    held: Held,
+def apply(
+    commit: UnitOfWork,
+    held: LockedRun,
     events: Sequence[Event],
     sender: Sender = RUNTIME,
     secrets: Sequence[Sealed] = (),
     *,
     goes_on: bool = False,
 ) -> Decision:
-    """Feed events to a run, one after the other, and record each decision.
+    """Apply events to a run, one after the other, and record each decision.
 
     The stored chain and snapshot are recomputed first; damage is sealed, fails a live run, and
     the events are not looked at. ``goes_on``: the holder begins at once what the run owes next.
@@ -97,21 +98,21 @@ def fed(
     try:
         decision = _decided(commit, held, events, sender, secrets, begins=begins)
     except VerificationError as damage:
-        decision = contained(commit, held, damage)
+        decision = quarantine(commit, held, damage)
     commit.after.append(partial(announce, held.run))
     return decision
 
 
-def contained(commit: Commit, held: Held, damage: VerificationError) -> Decision:
+def quarantine(commit: UnitOfWork, held: LockedRun, damage: VerificationError) -> Decision:
     """Seal what was found damaged."""
-    decision = quarantine(records.trusted(held.run, held.chain), damage, at_ms=now_ms())
+    decision = fsm.quarantine(records.trusted(held.run, held.chain), damage, at_ms=now_ms())
     commit.record(held, decision)
     return decision
 
 
 def _decided(
-    commit: Commit,
-    held: Held,
+    commit: UnitOfWork,
+    held: LockedRun,
     events: Sequence[Event],
     sender: Sender,
     secrets: Sequence[Sealed],
@@ -138,7 +139,7 @@ def _program(run: Run, snapshot: Snapshot) -> Program:
     return programs.current() if ended else programs.program_of(run)
 
 
-def _exchanged(commit: Commit, held: Held) -> list[Event]:
+def _exchanged(commit: UnitOfWork, held: LockedRun) -> list[Event]:
     """The event that a foreign program beside the run is; the true copy is put back."""
     found = programs.found_hash(held.run)
     if found == held.run.program_hash:
@@ -147,7 +148,7 @@ def _exchanged(commit: Commit, held: Held) -> list[Event]:
     return [ProgramRefused(found=found)]
 
 
-def reconciled(held: Held, now: Snapshot) -> list[Event]:
+def reconciled(held: LockedRun, now: Snapshot) -> list[Event]:
     """Make the outbox what the snapshot owes again, and say so where somebody forged a row.
 
     A row that no sealed intent bears is taken out; one that is missing is put back.
@@ -165,44 +166,44 @@ def reconciled(held: Held, now: Snapshot) -> list[Event]:
 # --- beginning effects -----------------------------------------------------------------------
 
 
-def taken(commit: Commit, held: Held) -> Taken:
+def claim(commit: UnitOfWork, held: LockedRun) -> Claim:
     """Begin what a running run owes, under a new lease.
 
-    Whoever takes a run tells the kernel where its deadline is over. A delivery that finds
+    Where the run's deadline is over, the kernel is fed TimePassed first. A delivery that finds
     nothing due, or the lease held, is counted as absorbed.
     """
     if leases.is_held(held.holder, held.until_ms):
         leases.absorb(held.run.name)
-        return Taken(free=False)
+        return Claim(free=False)
     if held.workspace.successor_id is not None:
         restored_log.refused(commit, held, [DeliveryReceived(program="")])
-        return Taken()
+        return Claim()
     try:
         snapshot = records.recomputed(held.run, held.chain)
     except VerificationError as damage:
-        contained(commit, held, damage)
-        return Taken()
+        quarantine(commit, held, damage)
+        return Claim()
     deadline_ms = _deadline(snapshot)
     if deadline_ms != held.run.deadline_ms:  # the row says whom to look at, and not what is over
         sql.change(_DEADLINE, (deadline_ms, sql.key(held.id)))
     if deadline_ms is not None and deadline_ms <= now_ms():
-        snapshot = fed(commit, held, [TimePassed()]).snapshot
+        snapshot = apply(commit, held, [TimePassed()]).snapshot
     effect = snapshot.owed
     if effect is None or not _is_due(commit, held, snapshot, effect):
         leases.absorb(held.run.name)
-        return Taken()
+        return Claim()
     held.holder = leases.give(held.id)
-    return Taken(work=begun(held, snapshot, effect))
+    return Claim(work=start(held, snapshot, effect))
 
 
-def begun(held: Held, now: Snapshot, effect: Effect) -> Begun:
+def start(held: LockedRun, now: Snapshot, effect: Effect) -> Begun:
     """Mark an effect as begun, in the outbox and in the adapters' own record."""
     before = outbox.is_begun(held.id, effect)
     outbox.begin(held.id, effect)
     return _in_hand(held, now, effect, before=before)
 
 
-def gone_on(commit: Commit, held: Held, decision: Decision) -> Begun | None:
+def continue_run(commit: UnitOfWork, held: LockedRun, decision: Decision) -> Begun | None:
     """What the holder does next: begun with the decision, or nothing, and the lease is free."""
     now, owed = decision.snapshot, decision.snapshot.owed
     if owed is not None and owed in decision.effects and now.state == ACTIVE:
@@ -220,7 +221,7 @@ def _deadline(now: Snapshot) -> int | None:
     return now.deadline_ms or None if GROUP[now.state] == "running" else None
 
 
-def _is_due(commit: Commit, held: Held, now: Snapshot, effect: Effect) -> bool:
+def _is_due(commit: UnitOfWork, held: LockedRun, now: Snapshot, effect: Effect) -> bool:
     """Whether it is to be done now; a paced run's fresh effect is put off for spectators."""
     row = held.owed.get(effect.key)
     if row is None or now.state != ACTIVE or row.due_ms > now_ms():
@@ -231,13 +232,13 @@ def _is_due(commit: Commit, held: Held, now: Snapshot, effect: Effect) -> bool:
     return True
 
 
-def _put_off(commit: Commit, held: Held, effect: Effect) -> None:
+def _put_off(commit: UnitOfWork, held: LockedRun, effect: Effect) -> None:
     pace_ms = held.run.pace_ms
     outbox.delay(held.id, effect.key, now_ms() + pace_ms)
     commit.after.append(partial(queue.wake, held.run.name, in_ms=pace_ms))
 
 
-def _in_hand(held: Held, now: Snapshot, effect: Effect, *, before: bool) -> Begun:
+def _in_hand(held: LockedRun, now: Snapshot, effect: Effect, *, before: bool) -> Begun:
     program = programs.program_of(held.run)
     return Begun(
         run=held.run,

@@ -1,7 +1,7 @@
 """Group commit: what several threads ask for at once is decided and stored in one transaction.
 
-Whoever finds nobody committing commits, for everybody who waits by then; the others find
-their answers ready. A lone caller waits for nobody.
+The first caller becomes the leader and commits the jobs of all callers that wait by then; the
+others find their answers ready. A lone caller commits at once.
 """
 
 import logging
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from pipeline.runtime.transaction import Commit
+from pipeline.runtime.transaction import UnitOfWork
 from pipeline.store import sql
 
 log = logging.getLogger(__name__)
@@ -31,13 +31,13 @@ class Job(Generic[T]):
     nothing but the commit.
     """
 
-    work: Callable[[Commit], T]
+    work: Callable[[UnitOfWork], T]
     runs: tuple[UUID, ...] = ()
     logs: tuple[UUID, ...] = ()
     answer: list[T] = field(default_factory=list)  # one, once it is committed
     error: BaseException | None = None
-    leads: bool = False  # it is this one's turn to commit for all
-    called: threading.Event | None = None  # set for whoever waits
+    is_leader: bool = False  # it commits for all that wait
+    called: threading.Event | None = None  # set for the caller that waits
 
     def outcome(self) -> T:
         """The answer of a job that is done.
@@ -56,15 +56,15 @@ class Job(Generic[T]):
 
 
 @dataclass(slots=True)
-class _Hall:
-    """Who waits, and whether somebody commits; both under the lock."""
+class GroupCommit:
+    """The jobs that wait, and whether a leader commits; both under the lock."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     waiting: list[Job[Any]] = field(default_factory=list)
     busy: bool = False
 
 
-_hall = _Hall()
+_group = GroupCommit()
 
 
 def committed(job: Job[T]) -> T:
@@ -83,7 +83,7 @@ def committed(job: Job[T]) -> T:
 def committed_all(jobs: Sequence[Job[T]]) -> None:
     """Have several jobs committed, together as far as they can be; ``outcome`` tells of each.
 
-    For whoever drives many runs on one thread. Not within a transaction of the caller's.
+    For a caller that drives many runs on one thread. Not within a transaction of the caller's.
     """
     if connection.in_atomic_block:
         raise RuntimeError("Several jobs are committed in their own transactions, not in this one.")
@@ -92,19 +92,19 @@ def committed_all(jobs: Sequence[Job[T]]) -> None:
 
 def _await(jobs: Sequence[Job[T]]) -> None:
     """Wait until all are done, committing oneself where nobody else does."""
-    with _hall.lock:
-        _hall.waiting.extend(jobs)
-        if jobs and not _hall.busy:
-            jobs[0].leads = _hall.busy = True
-        else:  # whoever leads waits for nobody, and needs none
+    with _group.lock:
+        _group.waiting.extend(jobs)
+        if jobs and not _group.busy:
+            jobs[0].is_leader = _group.busy = True
+        else:  # a leader does not wait, and needs none
             for job in jobs:
                 job.called = threading.Event()
     leads = False
     try:
         for job in jobs:
-            if not leads and not job.leads and job.called is not None:
+            if not leads and not job.is_leader and job.called is not None:
                 job.called.wait()
-            leads = leads or job.leads
+            leads = leads or job.is_leader
             if leads:
                 _lead(job)
     finally:
@@ -112,7 +112,7 @@ def _await(jobs: Sequence[Job[T]]) -> None:
 
 
 def _lead(mine: Job[T]) -> None:
-    """Commit what waits, batch by batch, until one's own job is done."""
+    """Commit the waiting jobs, batch by batch, until the leader's own job is done."""
     while not mine.done:
         batch = _next()
         try:
@@ -124,17 +124,17 @@ def _lead(mine: Job[T]) -> None:
 
 
 def _leave(jobs: Sequence[Job[T]]) -> None:
-    """Go, handing the lead on to whoever waits longest."""
-    with _hall.lock:
+    """Leave, and make the job that waits longest the leader."""
+    with _group.lock:
         for job in jobs:
-            if job in _hall.waiting:  # interrupted before its turn
-                _hall.waiting.remove(job)
-        if not any(job.leads for job in jobs):
+            if job in _group.waiting:  # interrupted before its turn
+                _group.waiting.remove(job)
+        if not any(job.is_leader for job in jobs):
             return
-        _hall.busy = bool(_hall.waiting)
-        if _hall.waiting:
-            first = _hall.waiting[0]
-            first.leads = True
+        _group.busy = bool(_group.waiting)
+        if _group.waiting:
+            first = _group.waiting[0]
+            first.is_leader = True
             if first.called is not None:
                 first.called.set()
 
@@ -143,11 +143,11 @@ def _next() -> list[Job[Any]]:
     """The next jobs that can share a transaction: no two of them about one run."""
     taken: list[Job[Any]] = []
     seen: set[UUID] = set()
-    with _hall.lock:
-        for job in [*_hall.waiting]:
+    with _group.lock:
+        for job in [*_group.waiting]:
             if len(taken) < TOGETHER_MAX and seen.isdisjoint(job.runs):
                 taken.append(job)
-                _hall.waiting.remove(job)
+                _group.waiting.remove(job)
             seen.update(job.runs)
     return taken
 
@@ -178,7 +178,7 @@ def _together(batch: Sequence[Job[T]]) -> tuple[list[T], list[Callable[[], objec
     runs = {run for job in batch for run in job.runs}
     named = {each for job in batch for each in job.logs}
     with sql.session():
-        commit = Commit(runs, named)
+        commit = UnitOfWork(runs, named)
         answers = [job.work(commit) for job in batch]
         commit.write()
     return answers, commit.after

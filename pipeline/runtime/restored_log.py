@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from nanovm_core.core.events import Event
 from nanovm_core.core.messages import Decision, Refusal, Snapshot
 from nanovm_core.errors import VerificationError
-from pipeline.runtime.transaction import Commit, Held
+from pipeline.runtime.transaction import LockedRun, UnitOfWork
 from pipeline.store import logs, records
 
 
-def refused(commit: Commit, held: Held, events: Sequence[Event]) -> Decision:
+def refused(commit: UnitOfWork, held: LockedRun, events: Sequence[Event]) -> Decision:
     """Refuse these events (LOG-009): the run keeps its value, and owes nothing to anybody."""
     for event in events:
         commit.count(held, type(event).__name__)
@@ -20,7 +20,7 @@ def refused(commit: Commit, held: Held, events: Sequence[Event]) -> Decision:
     return Decision(_value(held), refusal=Refusal(code=no.code, text=no.text))
 
 
-def _value(held: Held) -> Snapshot:
+def _value(held: LockedRun) -> Snapshot:
     try:
         return records.recomputed(held.run, held.chain)
     except VerificationError:  # it is shown and not sealed: fsck names it

@@ -1,7 +1,7 @@
 """One transaction of the runtime: the rows it locked and read, and the rows it writes.
 
-Everything that a run's transition says is written here and nowhere else: envelopes, tree,
-snapshot, budgets, outbox and secrets, or none of it.
+The only module that writes a transition: envelopes, tree, snapshot, budgets, outbox and secrets
+together, or none of it.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _ABSORBED = (
 
 
 @dataclass(slots=True)
-class Held:
+class LockedRun:
     """A run under its lock, with what was read of it."""
 
     run: Run
@@ -57,18 +57,18 @@ class Held:
         return self.run.id
 
 
-class Commit:
+class UnitOfWork:
     """What one transaction read, and what it is going to write; made inside of it.
 
     Locks go in one order for all: logs, then runs, then accounts, each by its id.
     """
 
     def __init__(self, runs: Collection[UUID], workspaces: Collection[UUID] = ()) -> None:
-        self.held: dict[UUID, Held] = {}
+        self.held: dict[UUID, LockedRun] = {}
         self.budgets = BudgetLedger()
         self.after: list[Callable[[], object]] = []  # to be called once it is committed
         self._lines: dict[UUID, list[Line]] = {}
-        self._changed: dict[UUID, Held] = {}
+        self._changed: dict[UUID, LockedRun] = {}
         if runs:
             self._lock([*runs], workspaces)
         else:
@@ -85,7 +85,7 @@ class Commit:
             run = run_rows.run_of(values)
             workspace = self.logs[run.workspace_id]
             run._state.fields_cache["workspace"] = workspace
-            held = Held(run, workspace, holder=holder or "", until_ms=until_ms or 0)
+            held = LockedRun(run, workspace, holder=holder or "", until_ms=until_ms or 0)
             held.stood = (run.length, run.head)
             self.held[run.id] = held
         chains = records.chains_of(names, lines())
@@ -93,13 +93,13 @@ class Commit:
         for each, held in self.held.items():
             held.chain, held.owed = chains[held.run.name], owed[each]
 
-    def begin(self, run: Run) -> Held:
+    def begin(self, run: Run) -> LockedRun:
         """Hold a run that is new: it is stored with what is recorded of it.
 
         Raises:
             RefusedError: LOG-009, where a restore closed its log.
         """
-        held = Held(run, self.logs[run.workspace_id])
+        held = LockedRun(run, self.logs[run.workspace_id])
         if held.workspace.successor_id is not None:
             raise logs.closed_error(held.workspace)
         run.workspace, run.head, run.length = held.workspace, "", 0
@@ -113,7 +113,7 @@ class Commit:
 
     def record(
         self,
-        held: Held,
+        held: LockedRun,
         decision: Decision,
         secrets: Sequence[Sealed] = (),
         *,
@@ -127,11 +127,11 @@ class Commit:
         if decision.absorbed and not decision.drafts:
             self.count(held, decision.absorbed)
 
-    def count(self, held: Held, kind: str) -> None:
+    def count(self, held: LockedRun, kind: str) -> None:
         """Count an event that changed nothing and is not sealed."""
         sql.change(_ABSORBED, (sql.key(held.id), kind))
 
-    def _seal(self, held: Held, drafts: Sequence[Draft], after: Snapshot) -> None:
+    def _seal(self, held: LockedRun, drafts: Sequence[Draft], after: Snapshot) -> None:
         """Give each draft its seq, n and prev; keep the run's new value beside them."""
         run, data = held.run, b""
         for draft in drafts:
@@ -143,7 +143,7 @@ class Commit:
             _keep(run, after, data)
             self._changed[run.id] = held
 
-    def _add(self, held: Held, draft: Draft, snapshot: str) -> None:
+    def _add(self, held: LockedRun, draft: Draft, snapshot: str) -> None:
         run, workspace = held.run, held.workspace
         if draft.kind == "integrity":  # the row may lie: its place is behind all that is there
             said: object = run.length
@@ -168,7 +168,7 @@ class Commit:
         run.head, run.length = line.hash, line.n + 1
         workspace.size += 1
 
-    def _keep_secrets(self, held: Held, decision: Decision, secrets: Sequence[Sealed]) -> None:
+    def _keep_secrets(self, held: LockedRun, decision: Decision, secrets: Sequence[Sealed]) -> None:
         """Store the secrets that an envelope of this commits to; drop a finished staging."""
         if secrets:
             named = set(_committed(decision.drafts))
@@ -183,7 +183,7 @@ class Commit:
         sql.change_each(_FORGET, [(now_ms(), ref) for ref in gone])
         self.after.append(partial(keystore().destroy, gone))
 
-    def put_back(self, held: Held, source: bytes) -> None:
+    def put_back(self, held: LockedRun, source: bytes) -> None:
         """Store the run's true program again."""
         run_rows.put_back(held.run, source)
 
@@ -221,12 +221,12 @@ def _committed(drafts: Sequence[Draft]) -> Iterator[str]:
         yield from (each["ref"] for each in listed if isinstance(each, Mapping))  # type: ignore[attr-defined]
 
 
-def _next_n(held: Held) -> int:
+def _next_n(held: LockedRun) -> int:
     places: list[object] = [each.n for each in held.chain]
     return max((each for each in places if isinstance(each, int)), default=-1) + 1
 
 
-def _owe(held: Held, decision: Decision, *, begins: bool) -> None:
+def _owe(held: LockedRun, decision: Decision, *, begins: bool) -> None:
     """Keep the outbox equal to what the snapshot owes."""
     owed = decision.snapshot.owed
     settled = [key for key in held.owed if owed is None or key != owed.key]

@@ -3,9 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import REF
@@ -316,4 +324,11 @@ class Runs(RuleBasedStateMachine):
 
 
 TestRuns = Runs.TestCase
-TestRuns.settings = settings(max_examples=200, stateful_step_count=25, derandomize=True)
+TestRuns.settings = settings(max_examples=40, stateful_step_count=25, derandomize=True)
+
+
+@pytest.mark.soak
+def test_many_runs() -> None:
+    run_state_machine_as_test(
+        Runs, settings=settings(max_examples=2_000, stateful_step_count=50, derandomize=True)
+    )

@@ -390,7 +390,7 @@ class Tills(RuleBasedStateMachine):
 
 
 TestTills = Tills.TestCase
-TestTills.settings = settings(max_examples=200, stateful_step_count=30, derandomize=True)
+TestTills.settings = settings(max_examples=40, stateful_step_count=30, derandomize=True)
 
 
 @pytest.mark.soak

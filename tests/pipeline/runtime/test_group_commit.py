@@ -14,7 +14,7 @@ from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, Run, Workspace
 from pipeline.runtime import create_run, decide, group_commit
 from pipeline.runtime.group_commit import Job, committed, committed_all
-from pipeline.runtime.transaction import Commit
+from pipeline.runtime.transaction import UnitOfWork
 from pipeline.store import programs, sql, workspaces
 from tests.pipeline.house import House
 
@@ -32,9 +32,9 @@ def making(workspace: Workspace) -> Job[create_run.Made]:
 
 
 def test_jobs_share_a_commit_and_one_that_fails_spoils_no_other(house: House) -> None:
-    workspace, tried = workspaces.create(), list[Commit]()
+    workspace, tried = workspaces.create(), list[UnitOfWork]()
 
-    def fail(commit: Commit) -> create_run.Made:
+    def fail(commit: UnitOfWork) -> create_run.Made:
         tried.append(commit)
         raise ZeroDivisionError
 
@@ -55,9 +55,9 @@ def test_nothing_is_written_of_a_run_that_changed_under_its_lock(house: House) -
     run = committed(making(workspaces.create())).run
     before = Envelope.objects.count()
 
-    def changed(commit: Commit) -> None:
+    def changed(commit: UnitOfWork) -> None:
         held = commit.held[run.id]
-        decide.fed(commit, held, [RunStarted()])
+        decide.apply(commit, held, [RunStarted()])
         sql.change("UPDATE pipeline_run SET length = 7 WHERE id = %s", (sql.key(run.id),))
 
     with pytest.raises(RuntimeError, match="changed under its lock"):
@@ -74,15 +74,15 @@ class EndedError(BaseException):
 def test_who_waits_for_a_thread_that_is_ended_is_told(house: House) -> None:
     began, queued = Event(), Event()
 
-    def slow(_: Commit) -> str:
+    def slow(_: UnitOfWork) -> str:
         began.set()
         assert queued.wait(30)
         return "slow"
 
-    def ended(_: Commit) -> str:
+    def ended(_: UnitOfWork) -> str:
         raise EndedError
 
-    def fine(_: Commit) -> str:
+    def fine(_: UnitOfWork) -> str:
         return "fine"
 
     with ThreadPoolExecutor(3) as threads:
@@ -96,7 +96,7 @@ def test_who_waits_for_a_thread_that_is_ended_is_told(house: House) -> None:
     assert committed(Job(lambda _: "goes on")) == "goes on"
 
 
-def alone(work: Callable[[Commit], str]) -> str:
+def alone(work: Callable[[UnitOfWork], str]) -> str:
     try:
         return committed(Job(work))
     finally:
@@ -106,6 +106,6 @@ def alone(work: Callable[[Commit], str]) -> str:
 def waits(threads: ThreadPoolExecutor, work: Callable[[Any], str], number: int) -> Future[str]:
     """A job in line on a thread of its own, once so many wait."""
     future = threads.submit(alone, work)
-    while len(group_commit._hall.waiting) < number:
+    while len(group_commit._group.waiting) < number:
         assert not future.done()
     return future

@@ -22,7 +22,7 @@ from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
 from pipeline.models import Outbox
 from pipeline.runtime import decide
-from pipeline.runtime.transaction import Commit, Held
+from pipeline.runtime.transaction import LockedRun, UnitOfWork
 from pipeline.steps.charge import gateway
 from pipeline.steps.charge.gateway import Charge, Payment
 from pipeline.store import leases, programs, records
@@ -200,7 +200,7 @@ class TestSkipStep:
     def test_a_worker_that_believed_the_outbox_would_pay_the_forger(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(decide, "taken", believed)
+        monkeypatch.setattr(decide, "claim", believed)
         monkeypatch.setattr(warrants, "check", nothing)
         attack = shoot(owing("charge"), "skip_step", skip=FORGED_ROW)
         assert (attack.verdict, attack.integrity) == ("ACCEPTED", "BREACHED")
@@ -240,11 +240,11 @@ def meeting(pay: Callable[..., Payment]) -> Callable[..., Payment]:
     return paid
 
 
-def believed(_commit: Commit, held: Held) -> decide.Taken:
+def believed(_commit: UnitOfWork, held: LockedRun) -> decide.Claim:
     """What a worker takes that acts on the outbox' word instead of the sealed intent."""
     row = Outbox.objects.filter(run=held.run, done_ms=None).order_by("-attempt").first()
     if row is None:
-        return decide.Taken()
+        return decide.Claim()
     args: Any = decode(bytes(row.args))
     effect = Effect(
         step=row.step,
@@ -256,4 +256,4 @@ def believed(_commit: Commit, held: Held) -> decide.Taken:
     )
     now = decode_snapshot(bytes(held.run.snapshot))
     held.holder = leases.give(held.id)
-    return decide.Taken(work=decide.begun(held, now, effect))
+    return decide.Claim(work=decide.start(held, now, effect))
