@@ -56,7 +56,7 @@ def owed(run: Run) -> int:
 # --- leases ------------------------------------------------------------------------------------
 
 
-def test_beat_renews_what_is_kept_and_nothing_else(house: House, leap: Leap) -> None:
+def test_leases_of_effects_under_way_are_renewed_and_no_others(house: House, leap: Leap) -> None:
     mine, other = started(house), started(house)
     works = [api.take(str(run.id))[1] for run in (mine, other)]
     assert works[0] is not None
