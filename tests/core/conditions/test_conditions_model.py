@@ -25,7 +25,7 @@ def asked(text: str, context: Mapping[str, object]) -> bool | str:
         return "refused"
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(conditions(), CONTEXTS)
 def test_the_language_agrees_with_a_second_reading(
     condition: tuple[Tree, str], context: Mapping[str, object]
@@ -40,7 +40,7 @@ def test_the_language_agrees_with_a_second_reading(
     assert second.outcome(text, context) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(mutated(), CONTEXTS)
 def test_a_text_gone_wrong_means_the_same_to_both_readings(
     text: str, context: Mapping[str, object]
@@ -50,7 +50,7 @@ def test_a_text_gone_wrong_means_the_same_to_both_readings(
     assert asked(text, context) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(GARBAGE)
 def test_any_text_is_a_condition_to_both_readings_or_a_placed_error(text: str) -> None:
     place: int | None = 0

@@ -207,7 +207,7 @@ def calls(source: bytes) -> int:
 
 
 def test_loading_is_linear_in_the_number_of_steps() -> None:
-    costs = [calls(long(count)) for count in (100, 200, 400)]
+    costs = [calls(long(count)) for count in (50, 100, 200)]
     first, second = costs[1] - costs[0], costs[2] - costs[1]
     assert second <= 2 * first * 1.01
 
@@ -221,11 +221,11 @@ def test_ten_thousand_steps_load_and_one_more_does_not() -> None:
 
 def test_a_long_cycle_is_told_in_a_sentence_and_many_are_not_all_told() -> None:
     with pytest.raises(ProgramError) as caught:
-        load_program(long(2_000, last="s0"))
-    assert "cycle: s0 → s1 → s2 → s3 → … → s1998 → s1999 → s0; a program" in caught.value.text
+        load_program(long(200, last="s0"))
+    assert "cycle: s0 → s1 → s2 → s3 → … → s198 → s199 → s0; a program" in caught.value.text
     steps = {
         f"s{n}": Step(name=f"s{n}", kind="effect", next=(Branch(to=f"s{n + 1}"),), on_error="s0")
-        for n in range(3_000)
+        for n in range(300)
     }
     found = list(graph.misfits("s0", steps))
     assert sum("cycle" in misfit.text for misfit in found) == CYCLES_SHOWN_MAX

@@ -60,8 +60,8 @@ WHOLE = {
 MEMBERS = [(kind, name) for kind in ("log", "run") for name in WHOLE[kind]]
 
 
-# Every 13th byte, and all of them in `make soak`.
-EVERY = pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.soak)])
+# Every 23rd byte, and all of them in `make soak`.
+EVERY = pytest.mark.parametrize("every", [23, pytest.param(1, marks=pytest.mark.soak)])
 
 
 def flips(data: bytes, every: int) -> Iterator[bytes]:

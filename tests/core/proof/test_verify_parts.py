@@ -185,11 +185,12 @@ def test_another_history_that_went_on_is_invalid_and_in_full_diverged(known: Pat
 # --- what is checked in a part as in a whole log ---------------------------------------------
 
 
-def test_no_flipped_byte_of_a_part_passes(known: Path) -> None:
+@pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.soak)])
+def test_no_flipped_byte_of_a_part_passes(known: Path, every: int) -> None:
     log = whole_log(3)
     log.add("log", "budget")
     data, before = part(log), remembered(known)
-    for at in range(0, len(data), 3):
+    for at in range(0, len(data), every):
         flipped = data[:at] + bytes([data[at] ^ (1, 0x20, 0x80, 0xFF)[at % 4]]) + data[at + 1 :]
         assert verdict(flipped, known)[0] in (1, 2), at
     assert remembered(known) == before
