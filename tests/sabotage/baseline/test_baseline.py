@@ -262,10 +262,11 @@ class TestAnything:
         }
     )
 
-    def test_no_proposal_breaks_more_than_the_loop(self) -> None:
+    @pytest.mark.parametrize("examples", [6, pytest.param(100, marks=pytest.mark.soak)])
+    def test_no_proposal_breaks_more_than_the_loop(self, examples: int) -> None:
         attack = shoot(at("ready"), "tool_injection")
 
-        @bounds(max_examples=25, deadline=None)
+        @bounds(max_examples=examples, deadline=None)
         @given(st.text(max_size=50) | self.CALLS.map(json.dumps))
         def any_proposal(proposal: str) -> None:
             attack.id = uuid4()

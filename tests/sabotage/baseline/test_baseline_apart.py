@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from pipeline.entropy import uuid4
 from pipeline.models import Run
 from pipeline.privacy.erasure import erase_run
 from pipeline.runtime import api, create_run
@@ -100,16 +101,15 @@ def control_folder() -> Path:
 
 @pytest.mark.usefixtures("runtime_here")
 class TestApart:
-    @pytest.mark.parametrize("injector", sorted(ANSWERS))
-    def test_it_changes_no_row_and_moves_no_money_of_the_runs(self, injector: str) -> None:
+    def test_it_changes_no_row_and_moves_no_money_of_the_runs(self) -> None:
         attack = shoot(at("propose"), "tool_injection")
         before = rows_hash(attack.workspace)
         client = gateway.configured()
         paid = [each.id for each in client.v1.payment_intents.list({"limit": 5}).data]
-        attack.injector = injector
-        values: dict[str, Value] = {**SHOT, "redeliveries": 2}
-        told = run_baseline.run_baseline(attack, values, {})
-        assert told["ran"]
+        for injector in sorted(ANSWERS):
+            attack.id, attack.injector = uuid4(), injector
+            values: dict[str, Value] = {**SHOT, "redeliveries": 2}
+            assert run_baseline.run_baseline(attack, values, {})["ran"], injector
         assert rows_hash(attack.workspace) == before
         assert [each.id for each in client.v1.payment_intents.list({"limit": 5}).data] == paid
         assert client.v1.payouts.list({"limit": 1}).data == []
