@@ -74,12 +74,8 @@ class Accounts:
     def checks(
         self, unit: str, amount: int, ledger: Mapping[str, int], used: Mapping[str, int]
     ) -> Iterator[tuple[str, int | None, RefusedError | None]]:
-        """Each account that pays a unit, the run's own first: what it has left, and a refusal.
-
-        None left is an account that is not open; no refusal is an account that covers the amount.
-
-        Raises:
-            RefusedError: BUD-006 where no account covers this money.
+        """Each account that pays a unit: what it has left (None: not open), and the refusal if
+        it does not cover the amount. BUD-006 is raised where no account covers this money.
         """
         for account, left in self.left(unit, ledger, used).items():
             covered = 0 < amount <= (left or 0)
@@ -88,11 +84,7 @@ class Accounts:
     def require(
         self, unit: str, amount: int, ledger: Mapping[str, int], used: Mapping[str, int]
     ) -> tuple[str, ...]:
-        """The accounts that pay an amount, if each of them covers it.
-
-        Raises:
-            RefusedError: BUD-001 … BUD-004 by unit, BUD-006 where no account covers this money.
-        """
+        """The accounts that pay an amount, if each covers it (BUD-001 … BUD-004, BUD-006)."""
         found = tuple(self.checks(unit, amount, ledger, used))
         for _, _, refusal in found:
             if refusal is not None:
@@ -150,10 +142,9 @@ def is_currency(text: str) -> bool:
 def settle(
     reserved: Iterable[Reservation], actual: Mapping[str, int] = _AS_RESERVED
 ) -> tuple[Reservation, ...]:
-    """Turn what was reserved into what was spent: ``actual`` of a unit where that is known.
+    """Turn reservations into spending: ``actual`` of a unit where that is known.
 
-    No more is spent than was reserved, and no less than nothing, whatever ``actual`` says: it
-    may come from outside.
+    ``actual`` may come from outside: it is held between nothing and what was reserved.
     """
     return tuple(
         each._replace(
@@ -185,8 +176,8 @@ def own_use(used: Mapping[str, int], changes: Iterable[Reservation]) -> Mapping[
 def account_limits(budgets: Iterable[Budget], currencies: Iterable[str]) -> Mapping[str, int]:
     """The shared accounts to open, by name ("workspace/EUR", "agent/calls"), with their limits.
 
-    Money accounts are opened for these currencies, and for those that a budget names. Where
-    several budgets speak of one account, the smallest counts.
+    Money accounts are opened for these currencies and those of the budgets; the smallest limit
+    counts.
     """
     found = tuple(budgets)
     asked = {*currencies, *(each.currency for each in found if each.currency)}

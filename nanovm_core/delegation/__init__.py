@@ -14,12 +14,12 @@ from nanovm_core.delegation import blocks
 from nanovm_core.delegation.blocks import BROKEN, Block, block_id
 from nanovm_core.errors import RefusedError
 
-# The runtime signs the first block and names the key of its holder; each holder may append a
-# block that grants less, to another key. The beginning of a chain is a chain too, and a wider
-# one. So a chain by itself is worth nothing: whoever uses it signs the request with the last
-# holder's key, and a thief who cuts off the end of a chain has no key to any of the rest.
+# The runtime signs the first block and names its holder's key; each holder may append a block
+# that grants less to another key. The beginning of a chain is a chain with more rights, so a
+# chain alone proves nothing: each request is signed with the last holder's key, which a thief
+# who cuts off the end does not have.
 
-BLOCKS_MAX = 8  # holders; who needs a ninth no longer knows who the first was
+BLOCKS_MAX = 8  # holders: more than any hand-over needs, few enough to verify at once
 CHAIN_BYTES_MAX = 131_072  # eight blocks of a hundred grants each
 
 EXPIRED = "CAP-007"
@@ -35,9 +35,9 @@ _LENGTH_BYTES = 4
 class Authority(NamedTuple):
     """What a chain gives to the holder of its last key.
 
-    Each grant ends with the chain at the latest. ``ids`` are the blocks from the first to the
-    last: revoking one takes the authority from all that come after it. ``holder`` is the last
-    key: who has its private half may use the chain and hand it on.
+    Each grant ends with the chain at the latest. ``ids``: the blocks from the first to the
+    last; revoking one revokes all that follow. ``holder`` is the last key: its private half
+    uses the chain and hands it on.
     """
 
     grants: Mapping[str, Grant]
@@ -121,10 +121,10 @@ def inspect(
     at_ms: int,
     revoked: frozenset[str] = frozenset(),
 ) -> Authority:
-    """What a chain gives to its last holder; whether that is who shows it, this does not say.
+    """What a chain gives to its last holder; ``verify`` also checks who presents it.
 
-    ``revoked`` are ids of blocks; each grant falls with each of them later, too. How the
-    grants relate to what the program itself grants is for ``Program.attenuated`` to say.
+    ``revoked`` are ids of blocks; revoking one later revokes each grant too.
+    ``Program.attenuated`` compares the grants with the program's own.
 
     Raises:
         RefusedError: CAP-030 where a block gives more than the one before, CAP-031 where the
@@ -149,7 +149,7 @@ def inspect(
 def _appended(
     chain: bytes, block: Block, key: Ed25519PrivateKey, root_public_key: Ed25519PublicKey
 ) -> bytes:
-    """The longer chain, if it is one that others will accept."""
+    """The longer chain, verified as its readers will."""
     data = blocks.write(block, key)
     longer = chain + len(data).to_bytes(_LENGTH_BYTES, "big") + data
     _verified(longer, root_public_key)
