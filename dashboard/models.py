@@ -1,4 +1,4 @@
-"""What the pages remember of their own: forms that were sent, and who plays in the arena."""
+"""The rows of the pages: forms that were sent, and the players of the arena."""
 
 from django.db import models
 

@@ -82,7 +82,7 @@ def check(given: Poison) -> None:
 def begun(owner: Workspace, given: Poison) -> str:
     """Make the PDF, begin a run over it in the visitor's workspace, and say where it is.
 
-    The PDF goes where every document goes, sealed in the vault, and lies nowhere else.
+    The PDF is stored encrypted in the vault, as every document, and nowhere else.
     """
     from samples.poison import poisoned  # it draws with reportlab, which no other page needs
 

@@ -1,4 +1,4 @@
-"""What a visitor takes along: receipts, bundles, exports, and the program that checks them."""
+"""Downloads of evidence: receipts, bundles, exports, and the verifier."""
 
 import tempfile
 from collections.abc import Iterator
@@ -103,7 +103,7 @@ def export(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @require_safe
 def verifier(_request: HttpRequest) -> HttpResponse:
-    """The verifier itself, one file; whoever distrusts this server takes it from the repository."""
+    """The verifier, one file. To check this server, take it from the repository instead."""
     response = HttpResponse(VERIFIER.read_bytes(), content_type="text/x-python; charset=utf-8")
     return attached(response, "verify.py")
 

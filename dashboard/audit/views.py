@@ -175,7 +175,7 @@ def _csv(owner: Workspace, asked: Filter) -> Iterator[bytes]:
 
 
 def _row(values: Any) -> bytes:
-    """A line of CSV in which no cell is a formula, whoever wrote its text."""
+    """A line of CSV in which no cell is a formula."""
     line = io.StringIO()
     csv.writer(line).writerow([_cell(str(value)) for value in values])
     return line.getvalue().encode("utf-8", "replace")

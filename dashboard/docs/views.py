@@ -1,4 +1,4 @@
-"""What holds and why: the policy in force, every rule, and what none of it proves."""
+"""The policy in force, every rule, and the threat model."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a live page is made of: fragments of one run, and what changed since a cursor."""
+"""The fragments of a run's live page, and those that changed since a cursor."""
 
 import hashlib
 from collections.abc import Mapping

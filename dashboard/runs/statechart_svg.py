@@ -1,4 +1,4 @@
-"""The lifecycle's picture, drawn from its table: boxes and arrows with their coordinates."""
+"""The lifecycle as a statechart in SVG, drawn from its table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class Statechart:
     table: tuple[tuple[str, str, str], ...]
 
 
-# Where each compound state stands, and how the arrows between them run: (points, tip).
+# The position of each compound state, and the points of the arrows between them.
 PLACES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "wide": {
         "initializing": (2, 30),

@@ -59,7 +59,7 @@ class NewRun:
     payment_method: str
     pace_ms: int
     stepping: bool
-    hold: bool  # stay READY until somebody presses Start
+    hold: bool  # stay READY until the visitor presses Start
     plan: tuple[str, int] | None = None  # an injector, and the step at which it fires by itself
 
 

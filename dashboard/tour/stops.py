@@ -118,7 +118,7 @@ def standing(number: int, run: RunHead | None) -> Standing:
 def made(owner: Workspace, sample: str) -> str:
     """Make the tour's run of a sample, held before its start; returns its code.
 
-    An unknown name stands for the first sample.
+    An unknown name means the first sample.
     """
     chosen = next((each for each in samples.SAMPLES if each.name == sample), samples.SAMPLES[0])
     document = samples.path(chosen.name).read_bytes()

@@ -1,4 +1,4 @@
-"""What an attack did to a throw-away copy without its guards, beside what it did here."""
+"""The card of an attack on a copy without its guards, beside the verdict here."""
 
 from collections import Counter
 from collections.abc import Mapping

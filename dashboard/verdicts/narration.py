@@ -64,7 +64,7 @@ def granted_said(shot: Shot) -> str:
 
 
 def payments(shot: Shot) -> str:
-    """What Stripe's own list says was paid for this run, whoever paid it."""
+    """What Stripe's own list says was paid for this run."""
     far = shot.evidence.get("far_side")
     if not isinstance(far, Mapping) or not far.get("reachable"):
         return "not known: Stripe could not be asked"

@@ -50,13 +50,13 @@ def of_run(run: RunHead) -> tuple[View, ...]:
 
 
 def of_attack(attack_id: UUID) -> View | None:
-    """The plan that fired an attack; None where somebody pressed a button."""
+    """The plan that fired an attack; None where a visitor fired it."""
     row = Plan.objects.filter(attack_id=attack_id).select_related("attack").first()
     return _view(row) if row else None
 
 
 def words_kept(run_id: str) -> int:
-    """How many planned attacks on a run still hold what somebody typed."""
+    """How many planned attacks on a run still hold typed text."""
     return Plan.objects.filter(run_id=run_id).exclude(words=None).count()
 
 

@@ -1,4 +1,4 @@
-"""Say that a run changed: an id to the run's group, after the commit, and never a value."""
+"""Tell viewers that a run changed: its id, after the commit, and never a value."""
 
 import asyncio
 import logging

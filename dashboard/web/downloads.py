@@ -1,4 +1,4 @@
-"""Files that a page gives away, in pieces: nothing grows with the length of a log."""
+"""Downloads that are streamed: memory does not grow with the length of a log."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""A form is done once, however often it is sent."""
+"""Idempotency keys of forms: a repeated form has the effect of the first."""
 
 import hashlib
 import time

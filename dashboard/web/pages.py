@@ -1,4 +1,4 @@
-"""What every page has in common: headers, the cookie, one answer for a run that is not yours."""
+"""The decorator of every page: headers, the cookie, and 404 for a foreign run."""
 
 import functools
 import hashlib

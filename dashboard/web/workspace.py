@@ -1,4 +1,4 @@
-"""Whose page this is: the workspace in a signed cookie."""
+"""The visitor's workspace, named by a signed cookie."""
 
 import http.cookies
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What somebody sends who reports a breach: every fact of it that names no person."""
+"""The report of a breach: every fact of it that names no person."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
