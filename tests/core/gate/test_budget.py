@@ -176,8 +176,8 @@ def test_run_out_of_time_reserves_nothing() -> None:
         gate().reserve({"steps": 1}, facts(started_ms=1))
 
 
-@given(st.integers(1, 10**15), st.none() | st.integers(-(10**16), 10**16))
 @settings(derandomize=True)
+@given(st.integers(1, 10**15), st.none() | st.integers(-(10**16), 10**16))
 def test_settling_spends_no_more_than_was_reserved(amount: int, actual: int | None) -> None:
     taken = (Reservation("run/EUR", amount), Reservation("workspace/EUR", amount))
     ended = settle(taken, {} if actual is None else {"EUR": actual, "USD": 1})

@@ -280,8 +280,8 @@ def accepted(grant: Grant) -> set[tuple[object, ...]]:
     return found
 
 
-@given(found=st.lists(grants, min_size=2, max_size=6))
 @settings(derandomize=True, max_examples=50)
+@given(found=st.lists(grants, min_size=2, max_size=6))
 def test_what_a_narrower_grant_accepts_the_wider_one_accepts(found: list[Grant]) -> None:
     takes = [accepted(grant) for grant in found]
     for inner, mine in zip(found, takes, strict=True):
@@ -289,8 +289,8 @@ def test_what_a_narrower_grant_accepts_the_wider_one_accepts(found: list[Grant])
             assert not narrower(inner, outer) or mine <= theirs
 
 
-@given(found=st.lists(grants, min_size=3, max_size=6))
 @settings(derandomize=True, max_examples=50)
+@given(found=st.lists(grants, min_size=3, max_size=6))
 def test_narrower_is_reflexive_and_transitive(found: list[Grant]) -> None:
     within = {
         (a, b): narrower(one, b_) for a, one in enumerate(found) for b, b_ in enumerate(found)

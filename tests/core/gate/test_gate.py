@@ -287,8 +287,8 @@ def test_answer_cannot_be_changed_and_does_not_follow_its_argument() -> None:
         allowed.args["amount"] = 1  # type: ignore[index]
 
 
-@given(st.dictionaries(st.text(max_size=9), st.none() | st.integers() | st.text() | st.booleans()))
 @settings(derandomize=True, max_examples=200)
+@given(st.dictionaries(st.text(max_size=9), st.none() | st.integers() | st.text() | st.booleans()))
 def test_any_arguments_are_judged_without_another_error(args: dict[str, Any]) -> None:
     with pytest.raises(NanovmError) as caught:
         gate().dry_run(Call("pay", args), facts())

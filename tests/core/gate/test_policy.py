@@ -39,14 +39,14 @@ def code_of(*rules: PolicyRule, approved: tuple[str, ...] = ()) -> str:
     return caught.value.code
 
 
-@given(st.permutations([rule("a", "allow", TRUE), HELD, rule("d", "deny", TRUE)]))
 @settings(derandomize=True)
+@given(st.permutations([rule("a", "allow", TRUE), HELD, rule("d", "deny", TRUE)]))
 def test_deny_wins_in_any_order(rules: list[PolicyRule]) -> None:
     assert code_of(*rules, approved=("h", "d")) == "POL-003"
 
 
-@given(st.permutations([rule("a", "allow", TRUE), HELD, rule("d", "deny", FALSE)]))
 @settings(derandomize=True)
+@given(st.permutations([rule("a", "allow", TRUE), HELD, rule("d", "deny", FALSE)]))
 def test_hold_wins_over_allow_in_any_order(rules: list[PolicyRule]) -> None:
     outcome = judge(rules, CONTEXT)
     assert (outcome.rules, outcome.hold) == (("h",), HELD)

@@ -83,8 +83,8 @@ WHOLE = Tree(LEAVES)
 sizes = st.integers(0, SIZE_MAX)
 
 
-@given(st.lists(sizes, max_size=8))
 @settings(max_examples=60)
+@given(st.lists(sizes, max_size=8))
 def test_appending_in_any_parts_makes_the_same_tree(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), SIZE_MAX]
     parts = [LEAVES[a:b] for a, b in pairwise(places)]
@@ -140,8 +140,8 @@ def test_a_proof_out_of_a_large_tree_reads_few_places() -> None:
     assert max(asked) <= 80
 
 
-@given(st.data())
 @settings(max_examples=80)
+@given(st.data())
 def test_what_was_changed_in_a_proof_is_seen(data: st.DataObject) -> None:
     new = data.draw(st.integers(2, SIZE_MAX), "new")
     old = data.draw(st.integers(1, new - 1), "old")
@@ -159,8 +159,8 @@ def test_what_was_changed_in_a_proof_is_seen(data: st.DataObject) -> None:
     assert not merkle.check_inclusion(values[0], index, new, values[2:], values[1])
 
 
-@given(st.data())
 @settings(max_examples=80)
+@given(st.data())
 def test_a_proof_of_another_place_or_length_is_seen(data: st.DataObject) -> None:
     new = data.draw(st.integers(2, SIZE_MAX), "new")
     index, other = data.draw(st.lists(st.integers(0, new - 1), min_size=2, max_size=2, unique=True))
