@@ -3,12 +3,9 @@
 import logging
 from urllib.parse import urlsplit
 
-import redis
 from celery import current_app
 from django.conf import settings
 from kombu.exceptions import OperationalError
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from pipeline.models import Run
 from pipeline.ops.processes import ProcessError
@@ -56,7 +53,11 @@ def ping(url: str) -> None:
     Raises:
         RedisError, OSError, ValueError: it gave none in time, or this is no address.
     """
-    with redis.Redis.from_url(
+    from redis import Redis  # a command starts without the client
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    with Redis.from_url(
         url,
         socket_timeout=ANSWER_SECONDS_MAX,
         socket_connect_timeout=ANSWER_SECONDS_MAX,
@@ -71,9 +72,11 @@ def require_server(url: str) -> None:
     Raises:
         ProcessError: naming host and port, and nothing else of the address.
     """
+    from redis import RedisError
+
     try:
         ping(url)
-    except (redis.RedisError, OSError, ValueError) as error:
+    except (RedisError, OSError, ValueError) as error:
         why = "refuses its password" if _is_refusal(error) else "does not answer"
         raise ProcessError(
             f"The queue server {why} at {_place(url)}, which REDIS_URL names: start it or mend "
@@ -82,7 +85,9 @@ def require_server(url: str) -> None:
 
 
 def _is_refusal(error: Exception) -> bool:
-    return isinstance(error, redis.AuthenticationError | redis.exceptions.NoPermissionError)
+    from redis.exceptions import AuthenticationError, NoPermissionError
+
+    return isinstance(error, AuthenticationError | NoPermissionError)
 
 
 def _place(url: str) -> str:
