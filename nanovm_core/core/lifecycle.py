@@ -33,7 +33,7 @@ SUSPENDED = frozenset({PAUSED, EXHAUSTED, APPROVAL})
 GROUP: Mapping[str, str] = MappingProxyType({state: state.partition(".")[0] for state in STATES})
 
 # What happens whenever a group of states is entered or left, by whatever event. The names are
-# those of functions in ``moves``; a test holds the two together.
+# those of functions in ``fsm.drafts``; a test holds the two together.
 ENTRY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "suspended": ("stop_clock",),

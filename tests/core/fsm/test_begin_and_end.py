@@ -1,4 +1,4 @@
-"""What guards the beginning and the end of a run, and what comes after it."""
+"""The beginning and the end of a run, and what comes after it."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What guards results, attempts, waits and proposals of a run."""
+"""Results, attempts, waits and proposals of a run."""
 
 from typing import Any
 

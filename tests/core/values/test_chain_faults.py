@@ -1,4 +1,4 @@
-"""Guards that no other test would miss: each fails here once its guard is removed."""
+"""Faults of a stored chain, and snapshots that are not read."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

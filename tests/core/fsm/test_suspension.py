@@ -1,4 +1,4 @@
-"""What guards holds, pauses, budgets and warrants of a run."""
+"""Holds, pauses, budgets and warrants of a run."""
 
 import pytest
 
