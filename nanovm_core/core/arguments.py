@@ -57,7 +57,7 @@ def reader(name: str, spec: ArgSpec, slot: str) -> Reader:
     is_ref, length_max = spec.type == "ref", spec.length_max
     must = "a vault ref or a {{slot}} placeholder" if is_ref else f"of type {spec.type}"
     low, high = _range(spec)
-    # Only values of the argument's own type count: True is not 1.
+    # Only the argument's own type: True is not 1.
     options = None if spec.one_of is None else {v for v in spec.one_of if type(v) is kind}
 
     def read(value: object, slots: Args) -> Scalar:

@@ -11,12 +11,12 @@ MONEY, CALLS, STEPS, TOKENS = "money", "calls", "steps", "tokens"
 UNITS = (MONEY, CALLS, STEPS, TOKENS)
 COUNTED = frozenset({CALLS, STEPS, TOKENS})
 AGENT, WORKSPACE, GLOBAL = "agent", "workspace", "global"
-SCOPES = (AGENT, WORKSPACE, GLOBAL)  # the shared ones; a run's own limits are in ``Limits``
+SCOPES = (AGENT, WORKSPACE, GLOBAL)  # of shared accounts
 CODES: Mapping[str, str] = MappingProxyType(
     {MONEY: "BUD-001", CALLS: "BUD-002", STEPS: "BUD-003", TOKENS: "BUD-004"}
 )
 
-OWN = "run/"  # the accounts that a run keeps itself, in ``Snapshot.used``
+OWN = "run/"  # accounts in ``Snapshot.used``
 _AS_RESERVED: Mapping[str, int] = MappingProxyType({})
 
 
@@ -32,7 +32,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one run may use at most. Money is per currency, and nothing unless it is given."""
+    """What one run may use at most. Money is per currency; 0 unless it is given."""
 
     proposals_max: int = 0
     warrant_ttl_ms: int = 900_000
@@ -45,16 +45,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """The accounts that pay a run's calls: its own limits, and the shared ones of the budgets.
-
-    What an account has left comes in with each question.
-    """
+    """The accounts that pay a run's calls: its own limits and the shared budgets."""
 
     limits: Limits
     budgets: tuple[Budget, ...]
 
     def of(self, unit: str) -> tuple[int, tuple[str, ...]]:
-        """The run's own limit of a unit, and the shared accounts that pay it, narrowest first.
+        """A unit's limit in the run, and the shared accounts that pay it, narrowest first.
 
         Raises:
             RefusedError: BUD-006 where no account covers this money.
@@ -74,8 +71,10 @@ class Accounts:
     def checks(
         self, unit: str, amount: int, ledger: Mapping[str, int], used: Mapping[str, int]
     ) -> Iterator[tuple[str, int | None, RefusedError | None]]:
-        """Each account that pays a unit: what it has left (None: not open), and the refusal if
-        it does not cover the amount. BUD-006 is raised where no account covers this money.
+        """Each account that pays a unit, what it has left (None: not open), and its refusal.
+
+        Raises:
+            RefusedError: BUD-006 where no account covers this money.
         """
         for account, left in self.left(unit, ledger, used).items():
             covered = 0 < amount <= (left or 0)
@@ -94,20 +93,20 @@ class Accounts:
     def left(
         self, unit: str, ledger: Mapping[str, int], used: Mapping[str, int]
     ) -> Mapping[str, int | None]:
-        """What each account that pays a unit has left, the run's own first; None is not open."""
+        """What each account that pays a unit has left, the run's own first; None: not open."""
         limit, names = self.of(unit)
         own = {OWN + unit: limit - used.get(unit, 0)}
         return MappingProxyType({**own, **{name: ledger.get(name) for name in names}})
 
     def require_time(self, started_ms: int, at_ms: int) -> None:
-        """Return if the run's clock does not run yet, or has time left (BUD-005)."""
+        """Return if the run's clock has not started, or has time left (BUD-005)."""
         if started_ms and at_ms - started_ms >= self.limits.wall_ms_max:
             raise RefusedError("BUD-005", f"The run's {self.limits.wall_ms_max} ms are over.")
 
     def begin_step(
         self, begun: int, ledger: Mapping[str, int], started_ms: int, at_ms: int
     ) -> tuple[Reservation, ...]:
-        """Spend one step of each account that counts them, if the run's clock still runs."""
+        """Spend one step of each account that counts steps (BUD-003, BUD-005)."""
         self.require_time(started_ms, at_ms)
         limit, names = self.of(STEPS)
         if begun >= limit:
@@ -128,14 +127,14 @@ class Accounts:
         return tuple(taken)
 
     def covers(self, currency: str) -> bool:
-        """Whether there are shared accounts of money, and one in this currency in every scope."""
+        """Whether shared money accounts exist, and every scope has one for this currency."""
         money = [each for each in self.budgets if each.unit == MONEY]
         covered = {each.scope for each in money if each.currency in ("", currency)}
         return bool(money) and covered == {each.scope for each in money}
 
 
 def is_currency(text: str) -> bool:
-    """Whether a text names a currency: three capital letters, so that none names a unit."""
+    """Whether a text is three capital letters, so that no currency names a unit."""
     return len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()
 
 
@@ -144,7 +143,7 @@ def settle(
 ) -> tuple[Reservation, ...]:
     """Turn reservations into spending: ``actual`` of a unit where that is known.
 
-    ``actual`` may come from outside: it is held between nothing and what was reserved.
+    ``actual`` is untrusted: it is kept between 0 and what was reserved.
     """
     return tuple(
         each._replace(
@@ -156,7 +155,7 @@ def settle(
 
 
 def release(reserved: Iterable[Reservation]) -> tuple[Reservation, ...]:
-    """Give back what was reserved, after a failure that is known; a begun step stays counted."""
+    """Give back reservations after a known failure; a begun step stays counted."""
     return tuple(
         each._replace(reserved=-each.reserved, spent=each.reserved if unit_of(each) == STEPS else 0)
         for each in reserved
@@ -176,8 +175,7 @@ def own_use(used: Mapping[str, int], changes: Iterable[Reservation]) -> Mapping[
 def account_limits(budgets: Iterable[Budget], currencies: Iterable[str]) -> Mapping[str, int]:
     """The shared accounts to open, by name ("workspace/EUR", "agent/calls"), with their limits.
 
-    Money accounts are opened for these currencies and those of the budgets; the smallest limit
-    counts.
+    Money accounts: for these currencies and those of the budgets. The smallest limit counts.
     """
     found = tuple(budgets)
     asked = {*currencies, *(each.currency for each in found if each.currency)}

@@ -13,8 +13,8 @@ Json = None | bool | int | str | list["Json"] | dict[str, "Json"]
 FrozenJson = None | bool | int | str | tuple["FrozenJson", ...] | Mapping[str, "FrozenJson"]
 
 INTEGER_MAX = 2**53 - 1  # what every JSON reader holds exactly (RFC 7493 §2.2)
-SIZE_BYTES_MAX = 1_048_576  # an envelope has kilobytes; bounds what one decode costs
-DEPTH_MAX = 64  # nested arrays and objects; far below what a reader's stack holds
+SIZE_BYTES_MAX = 1_048_576  # bounds the cost of one decode
+DEPTH_MAX = 64  # nested arrays and objects; far below a reader's stack
 UNTRUSTED_DEPTH_MAX = 16  # a proposed tool call needs four
 
 _INTEGER_MIN = -INTEGER_MAX
@@ -29,9 +29,8 @@ _BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 def encode(value: object) -> bytes:
     """The only bytes for ``value``: RFC 8785 on the profile of the audit format.
 
-    Takes None, bool, int, str, list or tuple, dict or mapping proxy, of exactly these
-    types: a subclass (an enum member, a named tuple) is refused, so that no foreign
-    method decides what is hashed. What it returns, ``decode`` accepts.
+    Takes exactly None, bool, int, str, list, tuple, dict, mapping proxy: no subclass (an enum
+    member, a named tuple) decides what is hashed. ``decode`` accepts the result.
     """
     data = _written(value, [SIZE_BYTES_MAX], 0).encode("utf-8")
     if len(data) > SIZE_BYTES_MAX:
@@ -47,11 +46,11 @@ def decode(data: bytes) -> Json:
 
 
 def parse_untrusted(data: bytes, *, size_max: int, depth_max: int = UNTRUSTED_DEPTH_MAX) -> Json:
-    """The value of someone else's JSON, if it lies within the profile.
+    """The value of untrusted JSON within the profile.
 
-    As strict as ``decode`` about values (each fault has its own code; nothing is
-    repaired), but white space, key order and escapes are free. No message quotes the
-    bytes: they may hold personal data. ``depth_max`` above DEPTH_MAX counts as DEPTH_MAX.
+    As strict as ``decode`` about values (each fault has its own code; nothing is repaired);
+    white space, key order and escapes are free. No message quotes the bytes: they may hold
+    personal data. ``depth_max`` is at most DEPTH_MAX.
     """
     _require(len(data) <= size_max, "CAN-010", f"larger than {size_max} bytes")
     _require(not data.startswith(b"\xef\xbb\xbf"), "CAN-012", "leave out the byte order mark")
@@ -67,7 +66,7 @@ def parse_untrusted(data: bytes, *, size_max: int, depth_max: int = UNTRUSTED_DE
 
 
 def freeze(value: object) -> FrozenJson:
-    """A deep copy that nobody can change: tuples and mapping proxies. As strict as ``encode``."""
+    """An immutable deep copy: tuples and mapping proxies. As strict as ``encode``."""
     return cast(FrozenJson, _copy(value, [SIZE_BYTES_MAX], frozen=True))
 
 
@@ -77,12 +76,12 @@ def thaw(value: object) -> Json:
 
 
 def digest(domain: bytes, data: bytes) -> str:
-    """SHA-256 of ``domain || data`` in lower-case hex; no domain may be another's beginning."""
+    """SHA-256 of ``domain || data`` in lower-case hex; no domain may be another's prefix."""
     return hashlib.sha256(domain + data).hexdigest()
 
 
 def _bytes(checked: Json) -> bytes:
-    """The bytes of a value that was checked before."""
+    """The bytes of a checked value."""
     return "".join(_WRITER(checked, 0)).encode("utf-8")
 
 
@@ -102,10 +101,7 @@ def _written(value: Any, left: list[int], depth: int) -> str:
 
 
 def _written_object(pairs: dict[Any, Any], left: list[int], depth: int) -> str:
-    """Its keys in order. What costs time here costs it once a field of every envelope.
-
-    So the two kinds that most fields are of are written in place, as ``_scalar`` writes them.
-    """
+    """An object, its keys in order. Strings and integers are written in place, for speed."""
     if not {*map(type, pairs)} <= {str}:
         raise CanonicalError("CAN-006", _BAD_KEY)
     pieces, nested = [], 0
@@ -118,7 +114,7 @@ def _written_object(pairs: dict[Any, Any], left: list[int], depth: int) -> str:
             pieces.append(name + repr(value))
         else:
             text = _written(value, left, depth)
-            nested += len(text)  # which was charged for itself
+            nested += len(text)  # charged already
             pieces.append(name + text)
     text = f"{{{','.join(pieces)}}}"
     _charge(left, len(text) - nested)
@@ -126,7 +122,7 @@ def _written_object(pairs: dict[Any, Any], left: list[int], depth: int) -> str:
 
 
 def _name(key: str) -> str:
-    """How a key is written; the first ones are kept, for there are few."""
+    """How a key is written; the first _NAMES_MAX are cached."""
     if not key.isascii():
         raise CanonicalError("CAN-006", _BAD_KEY)
     name = _QUOTED(key) + ":"
@@ -155,10 +151,9 @@ def _unknown(kind: type) -> CanonicalError:
 
 
 def _copy(value: object, left: list[int], *, frozen: bool) -> object:
-    """A checked copy.
+    """A checked copy. Each node and character is charged against ``left``.
 
-    Each node and character is charged against ``left``: neither a cycle nor a small
-    value that shares its parts a million times can be unfolded.
+    So neither a cycle nor a small value that shares its parts a million times can be unfolded.
     """
     copies = [value]
     _check(copies, enumerate(copies), copies, 0, left, frozen=frozen)
@@ -174,9 +169,9 @@ def _check(
     *,
     frozen: bool,
 ) -> None:
-    """Check what one array or object holds; each container in ``copies`` becomes its own copy.
+    """Check the items of one array or object; in ``copies`` each container becomes its own copy.
 
-    All strings are looked at as one, for that is quicker. The recursion ends at DEPTH_MAX.
+    All strings are checked as one, for speed. The recursion ends at DEPTH_MAX.
     """
     kinds = {*map(type, values)}
     cost = len(values)
@@ -239,14 +234,14 @@ def _charge(left: list[int], size: int) -> None:
 
 def _check_depth(text: str, depth_max: int) -> None:
     if text.count("[") + text.count("{") <= depth_max:
-        return  # too few to be too deep, wherever they stand
+        return  # too few to be too deep
     depth = 0
     for match in _BRACKET.finditer(text):
         if match[0] in "[{":
             depth += 1
             _require(depth <= depth_max, "CAN-009", f"nested deeper than {depth_max} levels")
         elif match[0] in "]}":
-            depth = max(0, depth - 1)  # never below what the reader may still enter
+            depth = max(0, depth - 1)  # never below the reader's own depth
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -267,7 +262,7 @@ def _in_range(number: int) -> int:
 
 
 def _writer(settings: json.JSONEncoder) -> Callable[[Json, int], Iterable[str]]:
-    """What writes a value in pieces: the interpreter's own C, made once, or its Python."""
+    """Write a value in pieces: with the interpreter's C encoder, made once, or its Python one."""
     made: Any = getattr(json.encoder, "c_make_encoder", None)
     if made is None:
         return lambda value, _: settings.iterencode(value)

@@ -15,7 +15,7 @@ from nanovm_core.errors import RefusedError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a critical argument must come from: a slot, or a constant of the program's own."""
+    """Where a critical argument must come from: a slot, or a constant of the program."""
 
     slot: str = ""
     constant: Scalar | None = None
@@ -23,7 +23,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Money:
-    """Which arguments say how much a call costs; ``currency_is`` where none says the currency."""
+    """Which arguments give a call's cost; ``currency_is`` where none gives the currency."""
 
     amount: str
     currency: str = ""
@@ -45,17 +45,14 @@ class Tool:
 class Grant:
     """The right to call one tool, its arguments held to ``where``, until ``expires_ms``.
 
-    ``expires_ms`` is absolute; 0 is never. ``narrowed_from``: the ids of the grants and blocks
-    that this one comes from, and is revoked with; ``attenuate`` and ``delegation`` set it.
+    ``expires_ms`` is absolute; 0 is never. ``narrowed_from``: ids of the grants and blocks that it
+    was narrowed from, and is revoked with; ``attenuate`` and ``delegation`` set it.
     """
 
     tool: str
     where: Mapping[str, Constraint] = field(default_factory=dict)
     expires_ms: int = 0
     narrowed_from: tuple[str, ...] = ()
-
-
-# --- grants ----------------------------------------------------------------------------------
 
 
 def grant_id(grant: Grant) -> str:
@@ -93,7 +90,7 @@ def attenuate(grants: Mapping[str, Grant], wanted: Iterable[Grant]) -> Mapping[s
     """The wanted grants by tool, each narrower than its origin and revoked with every origin.
 
     Raises:
-        RefusedError: CAP-030 where one would widen, names an ungranted tool, or comes twice.
+        RefusedError: CAP-030 where one widens, names an ungranted tool, or repeats one.
     """
     narrowed: dict[str, Grant] = {}
     for inner in wanted:
@@ -106,7 +103,7 @@ def attenuate(grants: Mapping[str, Grant], wanted: Iterable[Grant]) -> Mapping[s
 
 
 def bounds_of(limit: Constraint) -> dict[str, Json]:
-    """A constraint in its canonical form: the bounds that bind."""
+    """A constraint's canonical form: the bounds that it has."""
     found: dict[str, Json] = {"min": limit.min, "max": limit.max, "prefix": limit.prefix}
     found["equals_slot"] = limit.equals_slot
     if limit.one_of is not None:
@@ -115,10 +112,9 @@ def bounds_of(limit: Constraint) -> dict[str, Json]:
 
 
 def _implies(inner: Constraint, outer: Constraint) -> bool:
-    """Whether every value within ``inner`` lies within ``outer``.
+    """Whether ``outer`` holds every value that ``inner`` does; it may err to False, never to True.
 
-    A bound is compared with one of its sort, and a finite set is tried out: the answer may be
-    a no too many, never a yes.
+    A bound is compared with one of its kind; a finite set is tried.
     """
     if inner.one_of is not None:
         options = [each for each in inner.one_of if within(inner, each)]
@@ -130,7 +126,7 @@ def _implies(inner: Constraint, outer: Constraint) -> bool:
 
 
 def _range_implies(inner: Constraint, outer: Constraint) -> tuple[bool, bool]:
-    """Whether a constraint without a set lies within another one, and whether it is empty."""
+    """Whether a constraint without a set is within another, and whether it is empty."""
     low, high, prefix = inner.min, inner.max, inner.prefix
     numbers = low is not None or high is not None
     crossed = low is not None and high is not None and low > high

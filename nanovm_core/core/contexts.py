@@ -1,6 +1,6 @@
 """The variables that conditions may read at each place, with their types.
 
-They are known when a program is loaded, so that a rule that passes does not err at run time.
+Known at load time, so that a rule that passes does not err at run time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,8 +55,7 @@ class Surroundings(NamedTuple):
 def misread(rules: Sequence[PolicyRule], around: Surroundings) -> Iterator[Misread]:
     """Every rule that would err or never apply: unknown names, types that do not fit.
 
-    A rule at authorize is checked for each of its tools; without ``tools``, for each granted
-    one.
+    A rule at authorize is checked for each of its tools; without ``tools``, for each granted one.
     """
     common = around.guard_types()
     types = {
@@ -76,7 +75,7 @@ def misread(rules: Sequence[PolicyRule], around: Surroundings) -> Iterator[Misre
 
 
 def unfit(condition: Condition, types: Types, windows: Sequence[Window]) -> tuple[str, int] | None:
-    """Why a condition does not fit what it may read, and where; None where it fits."""
+    """Why, and where, a condition does not fit what it may read; None where it fits."""
     try:
         condition.check(types)
     except ConditionError as error:
@@ -91,7 +90,7 @@ def unfit(condition: Condition, types: Types, windows: Sequence[Window]) -> tupl
 
 
 def _is_beyond(count: int, sign: str, most: int) -> bool:
-    """Whether no count up to ``most`` makes a difference to the comparison with ``count``."""
+    """Whether every count up to ``most`` compares alike with ``count``."""
     return count > most or (count == most and sign in (">", "<="))
 
 

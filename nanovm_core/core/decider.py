@@ -44,5 +44,5 @@ def ask(
 
 
 def joined_hash(policy: str, decider: Decider) -> str:
-    """The hash of a policy and the engine beside it; a run's genesis covers it."""
+    """The hash of a policy and its engine; a run's genesis covers it."""
     return digest(b"nanovm/decider/v1\0", f"{policy}\0{decider.hash}".encode())

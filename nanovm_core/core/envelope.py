@@ -21,7 +21,7 @@ EXCHANGED = "was changed, and its hash with it: what follows names another."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where an envelope stands: its log and ``seq``, its run and ``n``, its predecessor's hash."""
+    """An envelope's log and ``seq``, its run and ``n``, and its predecessor's hash."""
 
     log: str
     seq: int
@@ -31,14 +31,14 @@ class Place:
 
 
 class Stored(NamedTuple):
-    """An envelope as it lies in the database: exact bytes and the hash beside them."""
+    """A stored envelope: exact bytes and the hash beside them."""
 
     n: int
     data: bytes
     hash: str
 
 
-Vouched = Callable[[Stored], bool]  # whether another record has this hash for this place
+Vouched = Callable[[Stored], bool]  # whether another record has its hash
 
 
 def canonical_hash(data: bytes) -> str:
@@ -80,10 +80,9 @@ def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, str]) -> 
 def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0, head: str = "") -> None:
     """Recompute a segment of a run's chain from its stored bytes.
 
-    Each envelope must hash to the hash beside it, be canonical, bear its run and the next
-    ``n``, and name its predecessor. ``head``, where it is known, only helps to tell which one
-    is bad: that it is the last one's hash is not checked. What a bare chain cannot see is in
-    CAVEATS.md.
+    Each envelope must hash to its stored hash, be canonical, bear its run and the next ``n``, and
+    name its predecessor. ``head``, where known, only helps to tell which one is bad: the last
+    hash is not compared with it. CAVEATS.md says what a bare chain cannot show.
 
     Raises:
         VerificationError: LOG-001 or LOG-002, at the first bad ``n``, expected and found.
@@ -92,7 +91,7 @@ def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0, head
     for each in envelopes:
         read = known(each.data)
         if read is None or read[:4] != (each.hash, run, n, prev) or each.n != n:
-            break  # read for the first time, or at fault: looked at with care
+            break  # not cached, or at fault
         prev, n = each.hash, n + 1
     else:
         return
@@ -108,12 +107,11 @@ def chain_faults(
     head: str = "",
     vouched: Vouched | None = None,
 ) -> Iterator[VerificationError]:
-    """Every fault of a segment, in order: what ``check_chain`` would raise, and what follows it.
+    """Every fault of a segment, in order; ``check_chain`` raises the first.
 
-    Where two neighbours hash to their own hashes and the later does not name the earlier, one of
-    them was changed together with its hash. ``vouched``, which knows of records elsewhere, tells
-    which, where it says yes to one of them alone. Else the later one is whole where what follows
-    names its hash: the next envelope, or ``head`` behind the last.
+    Where the later of two intact envelopes does not name the earlier, one was changed with its
+    hash. ``vouched`` decides, where it knows exactly one of them. Else the later one is intact if
+    the next envelope, or ``head`` after the last, names its hash.
     """
     prev, n = ZERO, first_n
     earlier: Stored | None = None
@@ -128,7 +126,7 @@ def chain_faults(
         if fault is not None:
             yield fault
         if fault is not None and fault.at == stored.n:
-            prev = ""  # what the next one names says nothing more: one change is one fault
+            prev = ""  # one change is one fault
         earlier = stored
 
 
@@ -146,7 +144,7 @@ def _unlinked(
 
 
 def _with_next(envelopes: Iterable[Stored]) -> Iterator[tuple[Stored, Stored | None]]:
-    """Each envelope with the one behind it."""
+    """Each envelope with the next one."""
     rest = iter(envelopes)
     now = next(rest, None)
     while now is not None:
@@ -156,14 +154,14 @@ def _with_next(envelopes: Iterable[Stored]) -> Iterator[tuple[Stored, Stored | N
 
 
 def _named(after: Stored | None, n: int, head: str) -> str:
-    """The hash that what stands behind an envelope names; empty where nothing at ``n`` says it."""
+    """The hash that the next envelope, or ``head``, names; empty where ``n`` is missing."""
     if after is None:
         return head
     return str(_read(after.data).prev or "") if after.n == n else ""
 
 
 def _is_whole(later: Stored, earlier: Stored, named: str, vouched: Vouched | None) -> bool:
-    """Whether the later of two that do not fit is the one that was sealed."""
+    """Whether the later of two that do not fit is the sealed one."""
     sides = (vouched(earlier), vouched(later)) if vouched else (False, False)
     return sides[1] if sides[0] != sides[1] else named == later.hash
 
@@ -171,8 +169,7 @@ def _is_whole(later: Stored, earlier: Stored, named: str, vouched: Vouched | Non
 def last_segment(envelopes: Sequence[Stored]) -> int:
     """The index at which the newest segment starts: the last ``integrity`` envelope, or 0.
 
-    One that is damaged itself starts it too, and is then its first fault: what it named is
-    older, and would be found in its place.
+    A damaged one counts too, and is then the segment's first fault.
     """
     for index in range(len(envelopes) - 1, 0, -1):
         data = envelopes[index].data
@@ -182,18 +179,18 @@ def last_segment(envelopes: Sequence[Stored]) -> int:
 
 
 def starts_segment(stored: Stored) -> bool:
-    """Whether these bytes are a whole ``integrity`` envelope, which opens a new segment."""
+    """Whether these bytes are an intact ``integrity`` envelope, which opens a segment."""
     read = _read(stored.data)
     return read.kind == "integrity" and read.hash == stored.hash
 
 
 def snapshot_of(stored: Stored) -> str:
-    """The hash of the snapshot that an envelope seals; damaged bytes seal none."""
+    """The hash of the snapshot that an envelope seals; empty for damaged bytes."""
     return _read(stored.data).snapshot
 
 
 class _Read(NamedTuple):
-    """What an envelope's bytes say, as far as a chain is about it; or why they say nothing."""
+    """What an envelope's bytes say about its chain; ``fault``: why they are unreadable."""
 
     hash: str
     run: object = None
@@ -208,7 +205,7 @@ _READ: BytesCache[_Read] = BytesCache()
 
 
 def _read(data: bytes) -> _Read:
-    """Read an envelope. The same bytes always say the same: they are parsed once."""
+    """Read an envelope; the same bytes are parsed once."""
     return _READ.get(data) or _READ.keep(data, _parsed(data))
 
 
@@ -231,7 +228,7 @@ def _parsed(data: bytes) -> _Read:
 
 
 def _check(stored: Stored, *, run: str) -> VerificationError | None:
-    """What is wrong with an envelope, whatever stands before and behind it."""
+    """What is wrong with an envelope on its own."""
     n, read = stored.n, _read(stored.data)
     if read.hash != stored.hash:
         return _fault("LOG-001", n, "was changed.", stored.hash, read.hash)
@@ -245,6 +242,6 @@ def _check(stored: Stored, *, run: str) -> VerificationError | None:
 def _fault(
     code: str, n: int, what: str, expected: object = "", found: object = ""
 ) -> VerificationError:
-    """A fault at ``n``; what the bytes say in the place of a hash may be anything."""
+    """A fault at ``n``; the bytes may hold anything in place of a hash."""
     text = f"Envelope n = {n} (event #{n + 1}) {what}"
     return VerificationError(code, text, at=n, expected=str(expected or ""), found=str(found or ""))

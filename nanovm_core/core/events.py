@@ -18,7 +18,7 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened, as somebody outside tells it: untrusted.
+    """Something that happened, reported from outside: untrusted.
 
     An event that no envelope could hold cannot be constructed (FSM-017); a failure's own words
     are cut, so that a known failure is not lost over them.
@@ -29,12 +29,11 @@ class Event:
 class Context:
     """What only the runtime may say about an event, read under its lock.
 
-    ``at_ms``: the time (milliseconds UTC). ``actor``: in whose name the event comes.
-    ``by_holder``: it comes from the worker that holds the run's lease. ``vouched``: the runtime
-    knows who answers, by a signature or a session, and that they may. ``under_way``: the owed
-    effect left and is not answered. ``ledger``: what each shared account has left
-    ("workspace/EUR", "agent/calls"). ``history``: the newest calls of the workspace, oldest
-    first. ``revoked``: the ids of revoked grants.
+    ``at_ms``: milliseconds UTC. ``actor``: on whose behalf the event is sent. ``by_holder``: from
+    the worker that holds the run's lease. ``vouched``: the runtime verified who answers, by
+    signature or session, and that they may. ``under_way``: the owed effect left and is not
+    answered. ``ledger``: what each shared account has left ("workspace/EUR", "agent/calls").
+    ``history``: the newest calls of the workspace, oldest first. ``revoked``: ids of grants.
 
     Raises:
         ValueError: ``actor`` is not a printable text of up to ACTOR_MAX characters.
@@ -50,14 +49,13 @@ class Context:
     revoked: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Refuse an actor that an envelope could not hold."""
         if not (self.actor.isprintable() and len(self.actor) <= ACTOR_MAX):
             raise ValueError(f"an actor is a printable text of up to {ACTOR_MAX} characters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(Event):
-    """Somebody asked the run to begin."""
+    """A request to start the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +68,6 @@ class EffectDone(Event):
     outcome: str = "done"
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be sealed, and keep slots of its own."""
         _keep_result(self)
 
 
@@ -84,36 +81,33 @@ class EffectFailed(Event):
     retry: bool = False
 
     def __post_init__(self) -> None:
-        """Cut the words to what can be sealed."""
         _cut_words(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectUnknown(Event):
-    """Nobody can tell whether the effect owed under ``key`` happened: a person decides."""
+    """It is unknown whether the effect owed under ``key`` happened: a person decides."""
 
     key: str
     code: str
     text: str
 
     def __post_init__(self) -> None:
-        """Cut the words to what can be sealed."""
         _cut_words(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectWaiting(Event):
-    """The effect owed under ``key`` is under way, and its answer comes from elsewhere, later.
+    """The effect owed under ``key`` is under way; its answer arrives later as another event.
 
-    It is an answer of its own type: a tool that returns the text "PENDING" returned text.
-    ``until_ms`` is when nobody waits any more; 0 leaves that to the step.
+    A type of its own: a tool that returns the text "PENDING" returned text. ``until_ms``: the
+    deadline; 0 leaves it to the step.
     """
 
     key: str
     until_ms: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no time."""
         if type(self.until_ms) is not int:
             raise sealable.unsealable("A time is an integer of milliseconds.")
 
@@ -122,9 +116,8 @@ class EffectWaiting(Event):
 class AnswerArrived(Event):
     """What a waiting run waits for. It names run, program and the awaited key, and works once.
 
-    With a ``code`` it is the answer that what was awaited is known not to have happened.
-    The key is derived from public parts and proves nothing: without ``Context.vouched`` the
-    answer is refused (FSM-018).
+    With a ``code``, what was awaited is known not to have happened. The key is derived from
+    public parts and proves nothing: without ``Context.vouched`` it is refused (FSM-018).
     """
 
     run: str
@@ -137,24 +130,22 @@ class AnswerArrived(Event):
     text: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be sealed, cut a failure's words, and keep slots of its own."""
         _keep_result(self)
         _cut_words(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimePassed(Event):
-    """Nothing happened but time; a deadline that is over at ``Context.at_ms`` has run out."""
+    """Only time passed; a deadline before ``Context.at_ms`` has expired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalReceived(Event):
-    """Untrusted bytes that want a tool call; ``secret`` is where the vault keeps them, if it does.
+    """Untrusted bytes that propose a tool call; ``secret``: where the vault keeps them, if it does.
 
-    ``key`` is the model step's idempotency key where the bytes answer it, else empty;
-    ``tokens`` is what the model's provider says it used; it counts where the run's own worker
-    brings it, and from anybody else all that was reserved is spent. Whoever has the key can use
-    up the model's attempts: a proposal is untrusted, whoever brings it.
+    ``key`` is the model step's idempotency key where the bytes answer it, else empty. ``tokens``
+    is the provider's count: it is used where the run's own worker sends it; from anybody else all
+    that was reserved is spent. Anybody with the key can use up the model's attempts.
     """
 
     raw: bytes
@@ -163,7 +154,6 @@ class ProposalReceived(Event):
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a secret that cannot be sealed; tokens that are no number are all there may be."""
         sealable.require_secrets((self.secret,) if self.secret else ())
         if type(self.tokens) is not int:
             object.__setattr__(self, "tokens", INTEGER_MAX)
@@ -171,59 +161,59 @@ class ProposalReceived(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseRequested(Event):
-    """Somebody wants the run to hold still."""
+    """A request to pause the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRequested(Event):
-    """Somebody wants the run to go on, under the program whose hash they name."""
+    """A request to resume the run, under the program with this hash."""
 
     program: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRequested(Event):
-    """Somebody wants one more step of a paused run, and then another pause."""
+    """A request for one more step of a paused run, and then another pause."""
 
     program: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved(Event):
-    """A person let what is held go on. ``hold`` names what they saw (``fsm.requests.hold_id``)."""
+    """A person approved what is held. ``hold`` names what they saw (``fsm.commands.hold_id``)."""
 
     hold: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declined(Event):
-    """A person refused what is held. ``hold`` names what they saw (``fsm.requests.hold_id``)."""
+    """A person refused what is held. ``hold`` names what they saw (``fsm.commands.hold_id``)."""
 
     hold: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillRequested(Event):
-    """Somebody stops the run for good."""
+    """A request to stop the run for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryReceived(Event):
-    """A queue message arrived that has no owed effect to show for itself."""
+    """A queue message arrived without an owed effect."""
 
     program: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRefused(Event):
-    """The program stored beside the run is not the one its genesis names."""
+    """The stored program is not the one that the genesis names."""
 
     found: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignIntent(Event):
-    """The outbox held effects that no sealed intent bears; they were taken out of it."""
+    """The outbox held effects that no sealed intent bears; they were removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,7 @@ TERMINAL = frozenset({COMPLETED, FAILED, KILLED})
 SUSPENDED = frozenset({PAUSED, EXHAUSTED, APPROVAL})
 GROUP: Mapping[str, str] = MappingProxyType({state: state.partition(".")[0] for state in STATES})
 
-# What happens whenever a group of states is entered or left, by whatever event. The names are
-# those of functions in ``fsm.drafts``; a test holds the two together.
+# Effects of entering or leaving a group of states: the names in ``fsm.drafts.STATE_EFFECTS``.
 ENTRY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "suspended": ("stop_clock",),
@@ -47,15 +46,13 @@ EXIT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
-# Where a step's end may lead: to the next step, whatever that is, or to the end of the run;
-# after a failure also to a pause before the next attempt.
+# Where a step's end may lead; after a failure also to IDLE, before the next attempt.
 _ON = (ACTIVE, WAITING, APPROVAL, EXHAUSTED, COMPLETED, FAILED)
 _RESULT = (*_ON, PAUSED)
 _FAILURE = (*_RESULT, IDLE)
 _HELD_STILL = (PAUSED, COMPLETED, FAILED)
 
-# (state, event) → the states it may lead to; a pair that is not here is refused (FSM-002).
-# Where it leads is decided in ``fsm``; tests hold every move to what stands here.
+# (state, event) → the states it may lead to; any other pair is refused (FSM-002).
 TABLE: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
     {
         (NEGOTIATION, "RunCreated"): (READY,),
@@ -85,7 +82,7 @@ TABLE: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
         (PAUSED, "ResumeRequested"): (*_ON, IDLE),
         (PAUSED, "StepRequested"): (PAUSED, *_ON, IDLE),
         (PAUSED, "KillRequested"): (KILLED,),
-        (APPROVAL, "AnswerArrived"): _RESULT,  # the true one, after nobody had answered in time
+        (APPROVAL, "AnswerArrived"): _RESULT,  # after the time-out
         (APPROVAL, "Approved"): (PAUSED, *_ON),
         (APPROVAL, "Declined"): (FAILED,),
         (APPROVAL, "KillRequested"): (KILLED,),

@@ -9,12 +9,11 @@ Scalar = str | int | bool
 Args = Mapping[str, Scalar]
 NOTHING: Args = MappingProxyType({})
 
-# All are tuples with names: nothing can be set on them. A mapping in one is a view that cannot
-# be written through; whoever made the mapping under it must not keep it.
+# A mapping in one of these is a read-only view; its maker must not keep the mapping under it.
 
 
 class Commitment(NamedTuple):
-    """What an envelope may say of a secret: where it belongs, its name, and c = HMAC(r, value)."""
+    """What an envelope may say of a secret: its slot, its name, and c = HMAC(r, value)."""
 
     slot: str
     ref: str
@@ -22,7 +21,7 @@ class Commitment(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """One call that the log remembers, for rules over a window of time.
+    """One call in the log, for rules over a window of time.
 
     ``outcome``: called, done, failed or refused. ``at_ms`` is the event's time.
     """
@@ -36,8 +35,8 @@ class Recorded(NamedTuple):
 class Warrant(NamedTuple):
     """A capability for exactly one call, until ``expires_ms``.
 
-    ``id`` is the hash of everything it is bound to, so an adapter recomputes it from the call
-    in its hands; the runtime signs it when it hands the effect out (``warrants.sign``).
+    ``id`` hashes all that it is bound to, so an adapter recomputes it from its own call; the
+    runtime signs it with the effect (``warrants.sign``).
     """
 
     id: str
@@ -45,7 +44,7 @@ class Warrant(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """A request to the outside, owed until its result is fed back under ``key``."""
+    """A request to the outside, owed until its result arrives under ``key``."""
 
     step: str
     tool: str
@@ -82,29 +81,29 @@ class Snapshot(NamedTuple):
     agent: str = ""
     attempt: int = 1
     slots: Args = NOTHING
-    owed: Effect | None = None  # the intent that is sealed and not yet answered
-    awaits: str = ""  # the key whose answer the run waits for
+    owed: Effect | None = None  # sealed and not yet answered
+    awaits: str = ""  # the key of the awaited answer
     call: tuple[str, Args] | None = None  # the authorized tool call
     refused: int = 0  # refused answers of the model step so far
     stepping: bool = False  # pause again after the next step
-    approved: tuple[str, ...] = ()  # the hold rules that a person has lifted for this call alone
-    held_by: str = ""  # the hold rule that the run waits for
+    approved: tuple[str, ...] = ()  # hold rules lifted for this call alone
+    held_by: str = ""  # the hold rule that suspends the run
     reserved: tuple[Reservation, ...] = ()  # frozen for what is owed; "run/…" is the run's own
-    used: Mapping[str, int] = MappingProxyType({})  # what the run's own limits have counted
-    begun: int = 0  # intents so far: the steps that its limit counts
-    allowed_by: tuple[str, ...] = ()  # the policy rules that allowed the authorized call
-    ignored: tuple[str, ...] = ()  # event kinds already sealed as ignored
-    reason: tuple[str, str] | None = None  # (code, sentence) of why it stands or ended
-    started_ms: int = 0  # moved on by each suspension, so that the clock stands still in it
-    suspended_ms: int = 0  # when the suspension began; 0 while it runs
-    deadline_ms: int = 0  # when nobody waits any more for what is owed or awaited; 0: no such time
+    used: Mapping[str, int] = MappingProxyType({})  # of the run's own limits
+    begun: int = 0  # intents so far, limited by steps_max
+    allowed_by: tuple[str, ...] = ()  # the rules that allowed the call
+    ignored: tuple[str, ...] = ()  # event kinds sealed as ignored
+    reason: tuple[str, str] | None = None  # (code, sentence) of its suspension or end
+    started_ms: int = 0  # later by each suspension: the clock stops meanwhile
+    suspended_ms: int = 0  # when the suspension began; else 0
+    deadline_ms: int = 0  # of what is owed or awaited; 0: none
 
 
 class Draft(NamedTuple):
     """An envelope without its place: ``envelope.seal`` gives it seq, n and prev.
 
-    ``after`` is the snapshot that its ``snapshot`` hash stands for; ``body`` holds the
-    fields of AUDIT.md that this kind carries.
+    ``after``: the snapshot that its ``snapshot`` hash names; ``body``: this kind's fields of
+    AUDIT.md.
     """
 
     kind: str
@@ -122,4 +121,4 @@ class Decision(NamedTuple):
     effects: tuple[Effect, ...] = ()
     budgets: tuple[Reservation, ...] = ()
     refusal: Refusal | None = None
-    absorbed: str = ""  # the event kind that changed nothing and is only counted
+    absorbed: str = ""  # the event kind, only counted

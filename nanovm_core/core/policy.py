@@ -26,14 +26,14 @@ RECORDS_MAX = 256  # the newest records a window looks at
 COUNTS_MAX: Mapping[str, int] = MappingProxyType(
     {CALLS: 128, FAILURES: 128, REFUSALS: 256, IN_A_ROW: 128}
 )
-UNKNOWN_OUTCOME = "unknown-outcome"  # the runtime's own hold; no rule may bear its name
+UNKNOWN_OUTCOME = "unknown-outcome"  # the runtime's own hold, no rule's id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRule:
     """One rule. ``at``: before the model is asked, or when its proposal is judged.
 
-    A policy cannot lift a ``hard`` rule. ``tools``: the rule's tools; empty is every tool.
+    A policy cannot lift a ``hard`` rule. Empty ``tools`` is every tool.
     """
 
     id: str
@@ -76,7 +76,7 @@ class Policy:
     rules: tuple[PolicyRule, ...] = ()
     windows: tuple[Window, ...] = ()
     budgets: tuple[Budget, ...] = ()
-    lifts: tuple[str, ...] = ()  # soft rules of the program that this policy takes away
+    lifts: tuple[str, ...] = ()  # soft rules of the program
     examples: tuple[Example, ...] = field(default=(), repr=False)
 
 
@@ -90,18 +90,15 @@ class Outcome(NamedTuple):
 DENY_ALL = Policy(name="deny-all", hash=digest(b"nanovm/policy/v1\0", b""))
 
 
-# --- rules -----------------------------------------------------------------------------------
-
-
 Verdict = Callable[[Context, tuple[str, ...]], Outcome]
 
 
 def verdict(rules: Sequence[PolicyRule]) -> Verdict:
-    """Compile the decision of these rules: every one is evaluated; deny over hold over allow.
+    """Compile these rules' decision: every one is evaluated; deny over hold over allow.
 
     The decision takes a context and the ids of approved rules: an approvable hold among these
-    counts as an allow. It raises RefusedError: POL-002 on any evaluation error, POL-003 denied,
-    POL-001 nothing allows.
+    allows. It raises RefusedError: POL-002 on any evaluation error, POL-003 denied, POL-001
+    nothing allows.
     """
 
     def decide(context: Context, approved: tuple[str, ...]) -> Outcome:
@@ -143,17 +140,14 @@ def _unknowable(rule: PolicyRule, error: ConditionError) -> RefusedError:
     )
 
 
-# --- windows ---------------------------------------------------------------------------------
-
-
 def counted(
     windows: Iterable[Window], history: Sequence[Recorded], agent: str, at_ms: int
 ) -> dict[str, int]:
     """What each window counts at ``at_ms``, over the newest RECORDS_MAX of ``history``.
 
-    ``history`` is in order, the newest last. Time never goes back: an ``at_ms`` before the
-    newest record counts as that record's, so that no event looks past a call. A call leaves two
-    records, ``called`` and then ``done`` or ``failed``; a row of failures looks at the second.
+    ``history`` is in order, the newest last. An ``at_ms`` before the newest record counts as that
+    record's: time never goes back. A call leaves two records, ``called`` and then ``done`` or
+    ``failed``; a row of failures counts the second.
     """
     past = history[-RECORDS_MAX:]
     at_ms = max([at_ms, *(each.at_ms for each in past)])

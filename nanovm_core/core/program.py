@@ -45,7 +45,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Attempts of a step that is known to have failed, and the wait between them."""
+    """Attempts of a step that is known to have failed, and the delay between them."""
 
     attempts_max: int = 1
     backoff_ms: int = 0
@@ -54,10 +54,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step. ``args`` maps its tool's arguments to slots, ``fills`` are the slots it sets.
+    """One step. ``args`` maps its tool's arguments to slots; it sets the slots in ``fills``.
 
-    ``next`` is tried in order; its last branch has no guard. ``then`` is where the step leads
-    where it leads to one place only, else empty.
+    ``next`` is tried in order; its last branch has no guard. ``then``: the only place it leads to,
+    else empty.
     """
 
     name: str
@@ -65,10 +65,10 @@ class Step:
     next: tuple[Branch, ...]
     on_error: str = FAILED
     tool: str = ""
-    call: str = ""  # "authorized": the tool and arguments come from the judged proposal
+    call: str = ""  # "authorized": tool and arguments are the judged proposal's
     args: Mapping[str, str] = field(default_factory=_nothing)
     fills: tuple[str, ...] = ()
-    drops: tuple[str, ...] = ()  # slots that end with this step
+    drops: tuple[str, ...] = ()  # slots that it ends
     accepts: tuple[str, ...] = ()  # tools that may be proposed here
     authorizes: str = ""  # the model step whose call this pure step judges
     timeout_ms: int = 0  # 0: it waits for no answer
@@ -85,8 +85,7 @@ class Step:
 class Program:
     """A compiled program; ``hash`` names the exact bytes it came from. Denies all by default.
 
-    ``gate`` is compiled from the rest whenever a Program is made, so no copy of a program
-    with other grants or rules can keep the old one's decisions.
+    ``gate`` is compiled with every Program, so no copy keeps the gate of other grants or rules.
     """
 
     name: str
@@ -104,7 +103,7 @@ class Program:
     policy_file: str = ""
     policy: Policy = DENY_ALL
     decider: Decider | None = None  # a foreign engine, asked beside the rules
-    granted: frozenset[str] = frozenset()  # tools that are called under a grant, or not at all
+    granted: frozenset[str] = frozenset()  # tools that need a grant
     gate: Gate = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -129,7 +128,7 @@ class Program:
 
         Raises:
             ProgramError: PRG-004 where a rule of the policy does not fit this program, PRG-005
-                where the policy lifts what it may not, or takes a name of the program's.
+                where the policy lifts what it may not, or reuses a name of the program.
         """
         for _, text in overreach(self.rules, self.windows, policy):
             raise ProgramError("PRG-005", f"policy {policy.name}: {text}")
@@ -142,9 +141,7 @@ class Program:
         return replace(self, policy=policy, decider=decider)
 
     def attenuated(self, grants: Iterable[Grant]) -> "Program":
-        """The same program with fewer rights: these grants and no others.
-
-        A tool that loses its grant is refused from then on, in the program's own steps too.
+        """The same program with these grants only; a tool without one is refused in its own steps.
 
         Raises:
             RefusedError: CAP-030 where a grant is wider than the program's own.
@@ -167,7 +164,7 @@ def overreach(
 ) -> list[tuple[tuple[str | int, ...], str]]:
     """Where a policy does what no operator may, with its place in the file.
 
-    It may lift soft rules only, and may not bear a rule's or a window's name: an approval by
+    It may lift soft rules only, and may not reuse a rule's or a window's name: an approval by
     that name would lift the program's own rule.
     """
     levels = {rule.id: rule.level for rule in rules}

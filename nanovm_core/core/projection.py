@@ -11,7 +11,7 @@ from nanovm_core.core.vault import PREFIX
 
 HIDDEN, CLEAR, PLACEHOLDER, TEXT = "hidden", "clear", "placeholder", "text"
 MODES = (HIDDEN, CLEAR, PLACEHOLDER, TEXT)
-SHOWN = (CLEAR, PLACEHOLDER, TEXT)  # named one by one: a mode that nobody knows hides
+SHOWN = (CLEAR, PLACEHOLDER, TEXT)  # an unknown mode hides
 _BREAK = r"[\s,;]*"
 _BREAKS = re.compile(r"[\s,;]+")
 MASK_CHARS_MIN = 4  # shorter values (a country code, "12") would mask half the text
@@ -21,8 +21,7 @@ MASK_CHARS_MIN = 4  # shorter values (a country code, "12") would mask half the 
 class DeterministicSanitizer:
     """The same slots always give the same views.
 
-    ``modes`` says how the model sees each slot. A slot without a mode is hidden: the model
-    neither sees nor names it.
+    ``modes``: how the model sees each slot. Without one it is hidden: neither seen nor named.
     """
 
     modes: Mapping[str, str] = field(default_factory=dict)
@@ -30,7 +29,7 @@ class DeterministicSanitizer:
     def for_model(self, slots: Args, opened: Mapping[str, str]) -> dict[str, Scalar]:
         """What a model sees; ``opened`` gives the values of refs by slot.
 
-        Personal slots appear as ``{{slot}}``, in a ``text`` slot too.
+        Personal slots are ``{{slot}}``, in a ``text`` slot too.
         """
         view: dict[str, Scalar] = {}
         for name in sorted(slots):
@@ -48,7 +47,7 @@ class DeterministicSanitizer:
         return dict(sorted(slots.items()))
 
     def filled(self, value: Json, slots: Args) -> Json:
-        """The slot's value for a whole-string ``{{slot}}`` that the model was shown, else as is."""
+        """The slot's value for a whole ``{{slot}}`` that the model was shown, else ``value``."""
         match = PLACEHOLDER_FORM.fullmatch(value) if isinstance(value, str) else None
         if match is None or self.modes.get(match[1]) not in SHOWN:
             return value
@@ -58,13 +57,13 @@ class DeterministicSanitizer:
 def masked(text: str, opened: Mapping[str, str]) -> str:
     """The text with each known personal value replaced by ``{{slot}}``, longest first.
 
-    Blanks, commas and capitals do not count: an account number in groups of four is found.
+    Blanks, commas and case are ignored: an account number in groups of four is found.
     """
     slots = {value: name for name, value in sorted(opened.items(), reverse=True)}
     values = sorted((each for each in slots if len(each) >= MASK_CHARS_MIN), key=len, reverse=True)
     if not values:
         return text
-    pattern = "|".join(f"({_form(each)})" for each in values)  # in one go: none is masked again
+    pattern = "|".join(f"({_form(each)})" for each in values)  # in one pass: none is masked twice
 
     def placeholder(match: re.Match[str]) -> str:
         return "{{" + slots[values[(match.lastindex or 1) - 1]] + "}}"
@@ -73,7 +72,7 @@ def masked(text: str, opened: Mapping[str, str]) -> str:
 
 
 def _form(value: str) -> str:
-    """The pattern for a value: a short one as it is, others broken anywhere."""
+    """The pattern for a value: a short one as it is, others with breaks anywhere."""
     signs = _BREAKS.sub("", value)
     if len(signs) < MASK_CHARS_MIN:
         return re.escape(value)

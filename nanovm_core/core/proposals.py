@@ -46,8 +46,8 @@ def read_proposal(raw: bytes) -> Call:
     No text quotes the bytes: they may hold personal data.
 
     Raises:
-        RefusedError: CAP-010 where it is no such object, CAP-011 … CAP-019 for what parsers
-            disagree on (``FAULTS``).
+        RefusedError: CAP-010 for no such object, CAP-011 … CAP-019 for what parsers disagree on
+            (``FAULTS``).
     """
     if type(raw) is not bytes:
         raise RefusedError(NOT_A_CALL, "A proposal is bytes; these are none.")

@@ -7,18 +7,18 @@ from nanovm_core.core.canonical import encode
 from nanovm_core.core.messages import Args, Commitment, Scalar
 from nanovm_core.errors import CanonicalError, RefusedError
 
-PLAIN_MAX = 4_096  # characters of a plain text that an envelope holds whatever they are
-SAID_MAX = 2_000  # characters of what a failure says; more is cut off
+PLAIN_MAX = 4_096  # characters of ASCII that any envelope holds
+SAID_MAX = 2_000  # characters of a failure's text; the rest is cut
 NAME_MAX = 200  # characters of a code, an outcome
 SECRETS_MAX = 256  # commitments of one answer, each of
 SECRET_MAX = 128  # characters a field
-SLOTS_BYTES_MAX = 262_144  # all slots in one: with both calls in it, a snapshot holds them thrice
+SLOTS_BYTES_MAX = 262_144  # all slots; a snapshot with both calls holds them thrice
 ESCAPED_MAX = 6  # bytes of a character in canonical JSON, at most
 UNNAMED = "?"
 
 
 def value(found: Scalar) -> bool:
-    """Whether an envelope could hold a value: what cannot be sealed must not be taken."""
+    """Whether an envelope could hold a value."""
     if type(found) is bool or (type(found) is str and found.isascii() and len(found) <= PLAIN_MAX):
         return True
     try:
@@ -29,7 +29,7 @@ def value(found: Scalar) -> bool:
 
 
 def require_slots(slots: Args) -> None:
-    """Return if all slots together fit into a snapshot, with all that it holds beside them.
+    """Return if all slots fit into one snapshot.
 
     Raises:
         RefusedError: FSM-017.
@@ -66,14 +66,14 @@ def require_result(out: object, outcome: object, secrets: object) -> None:
 
 
 def is_text(found: object, most: int) -> bool:
-    """Whether this is a text of up to so many characters that has a canonical form."""
+    """Whether this is a text of up to ``most`` characters that has a canonical form."""
     if type(found) is not str or len(found) > most:
         return False
     return found.isascii() or value(found)
 
 
 def cut(said: object, most: int) -> str:
-    """What of a failure's words can be sealed; where there are some, some are left."""
+    """The part of a failure's words that can be sealed; never empty for a failure with words."""
     if type(said) is not str:
         return UNNAMED if said else ""
     return said if is_text(said, most) else said[:most].encode("utf-8", "replace").decode("utf-8")

@@ -30,8 +30,8 @@ def opened(
 ) -> dict[str, Json]:
     """The value that ``public_key``'s holder signed under ``domain``, without ``signer``.
 
-    Nothing is parsed before the signature holds. The bytes must be canonical and name the key:
-    a signature that fits two keys counts for one. Else RefusedError under ``code``.
+    Nothing is parsed before the signature is verified. The bytes must be canonical and name the
+    key: a signature that fits two keys counts for one. Else RefusedError under ``code``.
     """
     signature, body = data[:SIGNATURE_BYTES], data[SIGNATURE_BYTES:]
     check_signature(domain + body, signature, public_key, code=code)

@@ -39,7 +39,7 @@ _SNAPSHOTS: BytesCache[Snapshot] = BytesCache()
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """The bytes of a snapshot: every field that says something, refs and clear facts only."""
+    """The bytes of a snapshot: every non-empty field, refs and clear facts only."""
     data = encode({"v": SNAPSHOT_VERSION, **dict(_said(snapshot))})
     _SNAPSHOTS.keep(data, snapshot)
     return data
@@ -51,7 +51,7 @@ def snapshot_hash(data: bytes) -> str:
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
-    """The snapshot of these bytes; the same value for the same bytes, for nobody can change it.
+    """The snapshot of these bytes; the same bytes give the same object.
 
     Raises:
         VerificationError: LOG-003 where they are not a snapshot.
@@ -71,7 +71,7 @@ def _decoded(data: bytes) -> Snapshot:
 
 def _said(snapshot: Snapshot) -> Iterator[tuple[str, object]]:
     for name, value in zip(snapshot._fields, snapshot, strict=True):
-        if value:  # what is empty, 0, False or None says nothing
+        if value:  # not empty, 0, False or None
             yield name, value if type(value) is str or type(value) is int else _plain(value)
 
 

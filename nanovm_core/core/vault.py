@@ -43,7 +43,7 @@ def unseal(key: bytes, sealed: bytes, *, bound_to: str) -> bytes:
 
 
 def seal_value(key: bytes, nonce: bytes, r: bytes, value: bytes, *, bound_to: str) -> bytes:
-    """Seal a value together with the ``r`` of its commitment, so both die with the key."""
+    """Seal a value together with its commitment's ``r``, so that both end with the key."""
     return seal(key, nonce, r + value, bound_to=bound_to)
 
 

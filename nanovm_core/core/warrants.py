@@ -31,7 +31,7 @@ class _Token(NamedTuple):
 
 
 def binding(run: str, program: str, effect: Effect) -> dict[str, Json]:
-    """What a warrant is bound to; an adapter builds it from the call that it is to make."""
+    """What a warrant is bound to; an adapter builds it from its own call."""
     return {
         "run": run,
         "program": program,
@@ -68,8 +68,8 @@ def sign(
 ) -> bytes:
     """The warrant as a signed token, which ``check`` verifies with the public key alone.
 
-    ``grants``: ids of the grants that it rests on; revoking one revokes it. A token holds the
-    call's arguments and is as confidential as they are.
+    Revoking one of ``grants``, by id, revokes the token. It holds the call's arguments and is as
+    confidential as they are.
 
     Raises:
         RefusedError: CAP-020, and nothing is signed, where the warrant is for another call.
@@ -91,9 +91,9 @@ def check(
 ) -> None:
     """Return if the token of this key's runtime covers exactly this call now.
 
-    An adapter in another process needs no queue and no database. It builds ``binding`` from
-    the call that it is to make, never from the token. ``revoked``: ids of warrants and grants.
-    A repeat passes too: the idempotency key makes both one payment.
+    An adapter in another process needs no queue or database. It builds ``binding`` from its own
+    call, never from the token. ``revoked``: ids of warrants and grants. A repeat passes too: the
+    idempotency key makes both one payment.
 
     Raises:
         RefusedError: CAP-022 not this key's, CAP-020 for another call, CAP-021 late, CAP-008

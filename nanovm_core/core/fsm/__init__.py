@@ -66,13 +66,12 @@ def begin(
 ) -> Decision:
     """Decide the first value of a run: its genesis, under this program and its policy.
 
-    ``agent`` is whose shared budgets and windows the run counts against; the program's
-    own unless another is named.
+    ``agent``: whose shared budgets and windows the run counts against; else the program's own.
 
     Raises:
         ProgramError: PRG-002 where a slot is unknown.
         RefusedError: FSM-007 or PII-001 where a value does not fit its slot, FSM-017 where it
-            is too much to seal.
+            is too large to seal.
     """
     _check_slots(program, slots, secrets)
     now = Snapshot(
@@ -109,14 +108,13 @@ def _check_slots(
 def transition(program: Program, now: Snapshot, event: Event, context: Context) -> Decision:
     """Decide what ``event`` does to a run, and touch nothing.
 
-    The same arguments give the same Decision on any machine in any year: time and funds
-    come in with the context, and keys are derived, not drawn.
+    The same arguments give the same Decision on any machine in any year: time and funds are in
+    the context, and keys are derived, not drawn.
 
-    An event that does not belong here is an attack or a late duplicate: it is refused in
-    the Decision and audited, not raised. A terminal run
-    absorbs everything but erasure: the first event of a kind is sealed as ignored, the others
-    are only counted. Under another program or policy than it began under, a run that has not
-    ended refuses everything (PRG-011).
+    An event that does not belong here is an attack or a late duplicate: it is refused in the
+    Decision and audited, not raised. A terminal run absorbs everything but erasure: the first
+    event of a kind is sealed as ignored, the others are only counted. Under another program or
+    policy than its own, a run that has not ended refuses everything (PRG-011).
 
     Raises:
         TypeError: for an object that is no kind of event: a fault of the caller's code.
@@ -125,7 +123,7 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
         A Decision whose drafts are to be sealed in order. Its effects are requests: none
         has happened yet, and each may happen more than once under one key.
     """
-    handler = HANDLERS.get(type(event))  # every kind of event is there: a test holds it
+    handler = HANDLERS.get(type(event))
     if handler is None:
         raise _no_event(event)
     cause = drafts.Cause(type(event).__name__, context)
@@ -141,10 +139,10 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
 
 
 def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decision:
-    """Contain stored damage: name the place, start a new segment, fail a run that was live.
+    """Contain stored damage: record its place, start a new segment, fail a run that was live.
 
-    ``now`` is the run's last value as far as it can be trusted. What was reserved for a
-    payment that is under way stays reserved: nobody knows yet whether it was made.
+    ``now`` is the run's last trusted value. What is reserved for a payment under way stays
+    reserved: its outcome is unknown.
     """
     live = now.state not in life.TERMINAL
     cause = drafts.Cause("DamageFound", Context(at_ms=at_ms))
@@ -172,18 +170,13 @@ def replay(program: Program, now: Snapshot, events: Sequence[tuple[Event, Contex
 
 
 def capabilities_hash(program: Program) -> str:
-    """The hash of the capability snapshot: every grant with its constraints and its expiry.
+    """The hash of every grant with its constraints and expiry; only a genesis seals it.
 
-    A genesis seals it, and no later value of a run names it: a run goes on under any program of
-    its hash. All of those have the grants of one file, or fewer and narrower ones
-    (``Program.attenuated``), so none has more than the file; but that a run which began under
-    narrowed grants is not led on under the file's own is for whoever holds the run to see to.
+    Programs of one hash have the grants of one file, or narrower ones (``Program.attenuated``).
+    The runtime must not continue a run begun under narrowed grants under the file's.
     """
     grants = {grant.tool: grant_id(grant) for grant in program.grants.values()}
     return digest(b"nanovm/capabilities/v2\0", encode(grants))
-
-
-# --- events that are about no step -----------------------------------------------------------
 
 
 def _delivered(_: Program, now: Snapshot, event: DeliveryReceived, __: drafts.Cause) -> Decision:
@@ -232,7 +225,7 @@ def _refused(
 
 
 def _carried(event: Event) -> dict[str, object]:
-    """What a refused event brought along, by ref."""
+    """What a refused event brought, by ref."""
     if not isinstance(event, ProposalReceived) or event.secret is None:
         return {}
     return {

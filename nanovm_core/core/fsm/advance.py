@@ -31,15 +31,13 @@ from nanovm_core.core.program import COMPLETED, EFFECT, FAILED, MODEL, PURE, WAI
 from nanovm_core.core.proposals import Call
 from nanovm_core.errors import ConditionError, RefusedError
 
-# --- between the steps ---------------------------------------------------------------------
-
 
 def follow(
     program: Program, now: Snapshot, step: Step, cause: Cause, allowed: Allowed | None = None
 ) -> Decision:
-    """After a step: the branch whose guard holds; without an answer the run fails.
+    """After a step: the branch whose guard holds; if a guard errs, the run fails.
 
-    ``allowed`` is what the gate has just said of the judged call, where it was asked.
+    ``allowed``: the gate's answer on the judged call in this transition, if it was asked.
     """
     try:
         name = step.then or _branch(program, now, step, cause)
@@ -52,7 +50,7 @@ def follow(
 def go_on(
     program: Program, now: Snapshot, name: str, cause: Cause, allowed: Allowed | None = None
 ) -> Decision:
-    """To a step, or to a pause before it where somebody asked for one."""
+    """To a step, or to a requested pause before it."""
     if name == COMPLETED:
         return end(now, cause, life.COMPLETED, "", "")
     step = program.steps[name]
@@ -67,21 +65,21 @@ def go_on(
 
 
 def again(program: Program, now: Snapshot, cause: Cause) -> Decision:
-    """After a suspension: what is owed is owed again, what was awaited is awaited, or it begins.
+    """After a suspension: hand out what is owed, await what was awaited, or begin the step.
 
-    What is handed out once more, under the key that it had, is held to its grant and no rule is
-    asked about it: it may have been done already, and a rule that counts calls counts this one.
+    An effect handed out again under its key is held to its grant alone: it may have been done
+    already, and a rule that counts calls counts it.
     """
     owed = now.owed
     if owed is not None and owed.tool in program.granted:
-        if not now.awaits:  # it is handed out once more: is it still allowed?
+        if not now.awaits:  # handed out again: still allowed?
             known = program.tools[owed.tool].args
             judged = {name: owed.args[name] for name in owed.args if name in known}
             program.gate.permit_own(Call(owed.tool, judged), facts(now, cause))
         owed = warranted(program, now, owed, cause)
     if now.awaits:
         return Decision(now._replace(state=life.WAITING, owed=owed))
-    if owed is None and now.deadline_ms > cause.at_ms:  # it was between two attempts, and is
+    if owed is None and now.deadline_ms > cause.at_ms:  # between two attempts
         return Decision(now._replace(state=life.IDLE))
     if owed is None:
         return enter(program, now, now, cause)
@@ -89,7 +87,7 @@ def again(program: Program, now: Snapshot, cause: Cause) -> Decision:
 
 
 def enter(program: Program, before: Snapshot, now: Snapshot, cause: Cause) -> Decision:
-    """Begin the step the run stands at."""
+    """Begin the run's current step."""
     step = program.steps[now.step]
     if step.kind == EFFECT:
         return intend(program, before, now, step, cause)
@@ -105,7 +103,7 @@ def enter(program: Program, before: Snapshot, now: Snapshot, cause: Cause) -> De
 
 
 def give_up(program: Program, now: Snapshot, cause: Cause, code: str, text: str) -> Decision:
-    """The step failed for good: its ``on_error`` path, with all that was frozen for it released."""
+    """The step failed for good: release what it froze and take its ``on_error`` path."""
     step = program.steps[now.step]
     if step.on_error == FAILED:
         return end(now, cause, life.FAILED, code, text)
@@ -131,7 +129,7 @@ def _pass(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision
 
 
 def _wait(before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision:
-    """Wait for an answer under a key that is derived, until the step's time is out."""
+    """Wait for an answer under a derived key, until the step's time-out."""
     key = effect_key(now, step.name, "", now.attempt)
     until_ms = cause.at_ms + step.timeout_ms
     after = now._replace(state=life.WAITING, awaits=key, deadline_ms=until_ms)
@@ -141,7 +139,7 @@ def _wait(before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision
 
 
 def _admit(program: Program, before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision:
-    """Ask the model only about what the policy would let anybody do."""
+    """Ask the model only if the policy's rules at admission allow it."""
     try:
         outcome = program.gate.admit(facts(now, cause))
     except RefusedError as error:
@@ -150,7 +148,7 @@ def _admit(program: Program, before: Snapshot, now: Snapshot, step: Step, cause:
 
 
 def _authorize(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision:
-    """Judge the call once more, at the moment that counts, and seal why it may be done."""
+    """Judge the call again just before it is made, and seal what allowed it."""
     try:
         allowed = program.gate.permit(Call(*judged_call(now)), facts(now, cause))
     except RefusedError as error:
@@ -167,9 +165,6 @@ def _authorize(program: Program, now: Snapshot, step: Step, cause: Cause) -> Dec
     return join(draft("result", cause, after, body), follow(program, after, step, cause, allowed))
 
 
-# --- intents -------------------------------------------------------------------------------
-
-
 def intend(
     program: Program,
     before: Snapshot,
@@ -178,11 +173,10 @@ def intend(
     cause: Cause,
     allowed: Allowed | None = None,
 ) -> Decision:
-    """Seal the intent of an effect, with the authority and the budget it needs, and owe it.
+    """Seal the intent of an effect, with its authority and budget, and owe it.
 
-    Where the run still stands at another step, it is moved to this one. The judged call is
-    judged as it is made, each time under a new key; only where the gate has ``allowed`` it in
-    this very transition, it is not asked twice.
+    Moves a run at another step to this one. The judged call is judged again under each new key,
+    unless the gate ``allowed`` it in this transition.
     """
     attempt = now.attempt if now.step == step.name else 1
     tool, slots = step.tool, now.slots
@@ -256,7 +250,7 @@ def _intend_under_authority(
 
 
 def _permitted(program: Program, step: Step, call: Call, known: Facts) -> Allowed:
-    """What the gate says of a call: no rule is asked about the program's own."""
+    """The gate's answer on a call; no rule is asked about the program's own."""
     if step.call:
         return program.gate.permit(call, known)
     if call.tool in program.granted:

@@ -1,4 +1,4 @@
-"""What people ask of a run: to start, hold still, go on, approve, decline, stop."""
+"""What people ask of a run: start, pause, resume, approve, decline, stop."""
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import digest, encode
@@ -37,7 +37,7 @@ def started(program: Program, now: Snapshot, _: RunStarted, cause: Cause) -> Dec
 
 
 def paused(_: Program, now: Snapshot, __: PauseRequested, cause: Cause) -> Decision:
-    """Hold still: nothing new is begun; an answer under way is still taken."""
+    """Pause: no step begins; an answer under way is still accepted."""
     expect(now, cause)
     return suspend(now, cause, life.PAUSED, "", "Paused.")
 
@@ -45,7 +45,7 @@ def paused(_: Program, now: Snapshot, __: PauseRequested, cause: Cause) -> Decis
 def resumed(
     program: Program, now: Snapshot, event: ResumeRequested | StepRequested, cause: Cause
 ) -> Decision:
-    """Go on where the run stands; with StepRequested, for one step."""
+    """Resume; with StepRequested, for one step."""
     expect_program(now, event.program)
     expect(now, cause)
     stepping = isinstance(event, StepRequested)
@@ -54,10 +54,10 @@ def resumed(
 
 
 def hold_id(now: Snapshot) -> str:
-    """The name of what a run waits for a person about, 64 hex digits; empty where it is nothing.
+    """The name of the hold that a person is to decide, 64 hex digits; empty without one.
 
-    It stands for run, step, rule, judged call, effect and the time since when it is held: no
-    other hold bears it, and none tells what is in it.
+    A hash of run, step, rule, judged call, effect and time of the hold: unique, and it reveals
+    nothing.
     """
     if now.state != life.APPROVAL:
         return ""
@@ -67,7 +67,7 @@ def hold_id(now: Snapshot) -> str:
 
 
 def approved(program: Program, now: Snapshot, event: Approved, cause: Cause) -> Decision:
-    """Lift the hold that the run waits for, where its rule lets a person lift it."""
+    """Lift the current hold, where its rule lets a person lift it."""
     _expect_hold(now, event, cause)
     rules = (*program.rules, *program.policy.rules)
     liftable = any(rule.id == now.held_by and rule.approvable for rule in rules)
@@ -77,7 +77,7 @@ def approved(program: Program, now: Snapshot, event: Approved, cause: Cause) -> 
         raise RefusedError("POL-021", "This hold cannot be approved away; the run can be stopped.")
     lifted = tuple(sorted({*now.approved, now.held_by}))
     after = to_state(now, cause, life.ACTIVE, approved=lifted, held_by="", reason=None)
-    if now.held_by == UNKNOWN_OUTCOME:  # asked once more, under its key, with time to answer
+    if now.held_by == UNKNOWN_OUTCOME:  # asked again under its key
         until_ms = cause.at_ms + program.steps[now.step].timeout_ms
         after = after._replace(awaits="", deadline_ms=until_ms)
     return _resume(program, now, after, cause)
@@ -93,7 +93,7 @@ def declined(_: Program, now: Snapshot, event: Declined, cause: Cause) -> Decisi
 
 
 def stopped(_: Program, now: Snapshot, __: KillRequested, cause: Cause) -> Decision:
-    """End a run by a person's word, unless a payment is under way."""
+    """End a run on request, unless a payment is under way."""
     expect(now, cause)
     if cause.context.under_way and now.owed is not None and now.owed.warrant is not None:
         raise RefusedError("FSM-009", "A payment is under way; wait for its answer, then stop.")
@@ -101,7 +101,7 @@ def stopped(_: Program, now: Snapshot, __: KillRequested, cause: Cause) -> Decis
 
 
 def _expect_hold(now: Snapshot, event: Approved | Declined, cause: Cause) -> None:
-    """Return if a person decides about what the run waits for now, and not about another thing."""
+    """Return if the decision names the current hold."""
     expect(now, cause)
     if event.hold != hold_id(now):
         text = "The decision names another hold than the one that the run waits for now."
@@ -109,7 +109,7 @@ def _expect_hold(now: Snapshot, event: Approved | Declined, cause: Cause) -> Non
 
 
 def _resume(program: Program, now: Snapshot, after: Snapshot, cause: Cause) -> Decision:
-    """Seal that the run goes on, with the new warrant of what is owed again."""
+    """Seal that the run resumes, with the new warrant of what is owed again."""
     then = again(program, after, cause)
     body = moved(now, cause, then.snapshot.state if not then.drafts else life.ACTIVE)
     for effect in then.effects if not then.drafts else ():

@@ -1,4 +1,4 @@
-"""What every move of a run is made of: drafts, states with their effects, settling, ending."""
+"""The parts of every transition: drafts, states with their effects, settling, ending."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -25,7 +25,7 @@ _NONE: tuple[str, ...] = ()
 
 
 class Cause(NamedTuple):
-    """What a transition is due to: the event, by name, and its context."""
+    """The cause of a transition: the event's name, and its context."""
 
     event: str
     context: Context
@@ -37,7 +37,7 @@ class Cause(NamedTuple):
 
 
 def frozen(slots: Mapping[str, Scalar]) -> Args:
-    """A copy of the slots that nobody can change."""
+    """An immutable copy of the slots."""
     return MappingProxyType(dict(slots))
 
 
@@ -52,7 +52,7 @@ def verdict(word: str, *rules: str) -> Mapping[str, object]:
 
 
 def expect(now: Snapshot, cause: Cause) -> None:
-    """Return if the table lets this event come in the run's state.
+    """Return if the table allows this event in the run's state.
 
     Raises:
         RefusedError: FSM-002.
@@ -62,7 +62,7 @@ def expect(now: Snapshot, cause: Cause) -> None:
 
 
 def expect_program(now: Snapshot, named: str) -> None:
-    """Return if a message names the program that the run began under (PRG-010)."""
+    """Return if a message names the run's own program (PRG-010)."""
     if named != now.program:
         raise RefusedError("PRG-010", "The message names another program than the genesis.")
 
@@ -81,9 +81,9 @@ def between(left: str, cause: Cause, to: str) -> Mapping[str, str]:
 
 
 def draft(kind: str, cause: Cause, after: Snapshot, body: Mapping[str, object]) -> Draft:
-    """An envelope's draft at the context's time, in its actor's name; ``body`` becomes its own.
+    """A draft at the context's time, in its actor's name; it owns ``body``.
 
-    What lies in the fields of ``body`` must be frozen: tests look into every draft's last field.
+    Values in ``body`` must be frozen: tests check every draft.
     """
     return Draft(kind, cause.at_ms, cause.context.actor, after, MappingProxyType(body))
 
@@ -97,7 +97,7 @@ def join(first: Draft, then: Decision, budgets: tuple[Reservation, ...] = ()) ->
 
 
 def from_where_it_stood(now: Snapshot, decision: Decision) -> Decision:
-    """The decision with drafts that are a path: the first begins at the state before the event."""
+    """The decision, its first draft starting at the state before the event."""
     first = decision.drafts[0] if decision.drafts else None
     state: Any = first.body.get("state") if first is not None else None
     if first is None or state is None or state["from"] == now.state:
@@ -107,7 +107,7 @@ def from_where_it_stood(now: Snapshot, decision: Decision) -> Decision:
 
 
 def facts(now: Snapshot, cause: Cause) -> Facts:
-    """What the gate may know when it decides: the run's value and the context."""
+    """What the gate may know: the run's value and the context."""
     return Facts(
         slots=now.slots,
         ledger=cause.context.ledger,
@@ -132,7 +132,7 @@ def issued(owed: Effect) -> dict[str, object]:
 def suspend(
     now: Snapshot, cause: Cause, to: str, code: str, text: str, *, held_by: str = ""
 ) -> Decision:
-    """Suspend the run, saying what it waits for."""
+    """Suspend the run, with the reason."""
     after = to_state(now, cause, to, held_by=held_by, reason=(code, text))
     body = {**moved(now, cause, to), "rule": code, "outcome": to.partition(".")[2]}
     if held_by:
@@ -141,7 +141,7 @@ def suspend(
 
 
 def end(now: Snapshot, cause: Cause, to: str, code: str, text: str) -> Decision:
-    """End the run. What was reserved is given back, unless nobody knows whether it was spent."""
+    """End the run and release reservations, unless it is unknown whether they were spent."""
     given_back = () if now.held_by == UNKNOWN_OUTCOME else release(now)[1]
     after = to_state(now, cause, to, held_by="", reason=(code, text) if code else None)
     body = {**moved(now, cause, to), "rule": code, "outcome": to.partition(".")[2]}
@@ -156,7 +156,7 @@ def release(now: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
 def settle(
     now: Snapshot, actual: Mapping[str, int] = MappingProxyType({})
 ) -> tuple[Snapshot, tuple[Reservation, ...]]:
-    """The snapshot with what was frozen spent, ``actual`` of it where that is known by unit."""
+    """The snapshot with what was frozen spent: ``actual`` of a unit, where known."""
     return _settled(now, budget.settle(now.reserved, actual)) if now.reserved else (now, ())
 
 
@@ -170,9 +170,9 @@ def _settled(
 
 
 def to_state(now: Snapshot, cause: Cause, to: str, **changes: Any) -> Snapshot:
-    """The snapshot in state ``to``, with the exit and entry effects that the lifecycle names.
+    """The snapshot in state ``to``, with the exit and entry effects of the lifecycle.
 
-    ``changes`` are fields that the move changes too.
+    ``changes``: further fields to change.
     """
     left, entered = life.GROUP[now.state], life.GROUP[to]
     if left != entered:
@@ -181,8 +181,7 @@ def to_state(now: Snapshot, cause: Cause, to: str, **changes: Any) -> Snapshot:
     return now._replace(state=to, **changes)
 
 
-# --- entry and exit effects: what ``lifecycle.ENTRY`` and ``lifecycle.EXIT`` name ------------
-# Each gives the fields that it changes; where two change one field, the later one counts.
+# Entry and exit effects: the fields that each changes; of two changes of one, the later counts.
 
 
 def _start_clock(_: Snapshot, cause: Cause) -> dict[str, Any]:
@@ -194,7 +193,7 @@ def _stop_clock(_: Snapshot, cause: Cause) -> dict[str, Any]:
 
 
 def _go_on_with_clock(now: Snapshot, cause: Cause) -> dict[str, Any]:
-    """The time in between did not count: not for the run's limit, not for a deadline."""
+    """A suspension counts neither for the run's limit nor for a deadline."""
     lost_ms = max(0, cause.at_ms - now.suspended_ms)
     deadline_ms = now.deadline_ms + lost_ms if now.deadline_ms else 0
     started_ms = now.started_ms + lost_ms
@@ -202,7 +201,7 @@ def _go_on_with_clock(now: Snapshot, cause: Cause) -> dict[str, Any]:
 
 
 def _drop_warrant(now: Snapshot, _: Cause) -> dict[str, Any]:
-    """What was authorized before the suspension is authorized anew after it, or not at all."""
+    """What was authorized before a suspension must be authorized anew after it."""
     if now.owed is None or now.owed.warrant is None:
         return {}
     return {"owed": now.owed._replace(warrant=None)}

@@ -1,4 +1,4 @@
-"""What is owed: an effect's key, its need, its warrant, and the intent that it is sealed with."""
+"""Owed effects: key, need, warrant, and sealed intent."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,14 +14,14 @@ from nanovm_core.errors import RefusedError
 def effect_key(now: Snapshot, step: str, tool: str, attempt: int) -> str:
     """The idempotency key: hash(run, step, tool, attempt), 64 lower-case hex digits.
 
-    It is one key only as far as the run's id is one: ids are to be unique in the world.
+    As unique as the run's id, which must be unique in the world.
     """
     parts = "\0".join((now.run, step, tool, str(attempt)))
     return digest(b"nanovm/effect/v1\0", parts.encode())
 
 
 def judged_call(now: Snapshot) -> tuple[str, Args]:
-    """The judged call; a run that has none is charged for nothing."""
+    """The judged call; FSM-004 without one."""
     if now.call is None:
         raise RefusedError("FSM-004", "There is no judged call at this point of the run.")
     return now.call
@@ -71,7 +71,7 @@ def owe(
 def authority(
     rules: tuple[str, ...], taken: tuple[Reservation, ...], owed: Effect, cause: Cause
 ) -> Mapping[str, object]:
-    """The decision, the reservation and the warrant that a granted call is sealed with."""
+    """The decision, reservation and warrant that a granted call is sealed with."""
     reserved = {each.account: each.reserved for each in taken}
     ledger = cause.context.ledger
     left = {name: ledger[name] - reserved[name] for name in reserved if name in ledger}
@@ -83,11 +83,11 @@ def authority(
 
 
 def warranted(program: Program, now: Snapshot, owed: Effect, cause: Cause) -> Effect:
-    """The effect under a new warrant: for exactly this call, and no longer than the grant."""
+    """The effect under a new warrant for exactly this call, no longer than its grant."""
     bound = binding(now.run, program.hash, owed)
     ttl_ms = program.limits.warrant_ttl_ms
     grant = program.grants.get(owed.tool)
-    expires_ms = grant.expires_ms if grant else cause.at_ms  # taken away: for what comes back only
+    expires_ms = grant.expires_ms if grant else cause.at_ms  # taken away: for a late answer only
     if expires_ms:
         ttl_ms = min(ttl_ms, expires_ms - cause.at_ms)
     return owed._replace(warrant=mint(bound, at_ms=cause.at_ms, ttl_ms=ttl_ms))

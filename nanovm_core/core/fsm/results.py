@@ -1,4 +1,4 @@
-"""What the answers of effects and of models do to a run."""
+"""The answers of effects and models."""
 
 from collections.abc import Mapping, Sequence
 
@@ -46,11 +46,10 @@ from nanovm_core.errors import RefusedError
 
 
 def answers(program: Program, now: Snapshot, event: ProposalReceived) -> bool:
-    """Whether this proposal answers the open intent of the model step the run stands at.
+    """Whether this proposal answers the open intent of the run's current model step.
 
-    The key is all that it takes, for a proposal is untrusted whoever brings it: anybody who has
-    the key can use up the model's attempts, and no more than those.
-    Under the key of another step it does not: it would take back what that step owes.
+    The key suffices, for a proposal is untrusted from anybody: who has the key can use up the
+    model's attempts, no more. Another step's key does not: it would cancel what that step owes.
     """
     owed = now.owed
     if owed is None or owed.key != event.key or _step(program, now).kind != MODEL:
@@ -74,13 +73,13 @@ def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Com
 
 
 def done(program: Program, now: Snapshot, event: EffectDone, cause: Cause) -> Decision:
-    """Take the result of the one effect that is owed, and go on."""
+    """Accept the result of the owed effect, and continue."""
     owed = _owed(now, cause, event.key)
     return _taken(program, now, event, cause, owed.tool)
 
 
 def waiting(program: Program, now: Snapshot, event: EffectWaiting, cause: Cause) -> Decision:
-    """The effect is under way and its answer comes later: wait for it under the effect's key."""
+    """The effect is under way: wait for its answer under its key."""
     owed = _owed(now, cause, event.key)
     step = _step(program, now)
     if step.kind == MODEL:
@@ -95,10 +94,10 @@ def waiting(program: Program, now: Snapshot, event: EffectWaiting, cause: Cause)
 
 
 def answered(program: Program, now: Snapshot, event: AnswerArrived, cause: Cause) -> Decision:
-    """Take what the run waits for, once, if it names run, program and awaited key.
+    """Accept the awaited answer, once, if it names run, program and key.
 
-    The runtime has to vouch for who answers: whoever reads the program can derive the key.
-    It is never too late for it: where a person was asked what became of it, this is what became.
+    The runtime must vouch for the sender: anybody can derive the key from the program. A late
+    answer is accepted too, also while a person is asked for the outcome.
     """
     expect_program(now, event.program)
     if event.run != now.run:
@@ -119,7 +118,7 @@ def answered(program: Program, now: Snapshot, event: AnswerArrived, cause: Cause
 def _taken(
     program: Program, now: Snapshot, event: EffectDone | AnswerArrived, cause: Cause, tool: str
 ) -> Decision:
-    """Fill the step's slots, settle what was frozen for it, seal the result, and go on."""
+    """Fill the step's slots, settle what was frozen for it, seal the result, and continue."""
     step = _step(program, now)
     if step.kind == MODEL:
         raise RefusedError("FSM-004", "A model step is answered by a proposal, not by a result.")
@@ -140,7 +139,7 @@ def _taken(
 
 
 def failed(program: Program, now: Snapshot, event: EffectFailed, cause: Cause) -> Decision:
-    """Take a known failure: the next attempt where the program has one, else its error path."""
+    """Accept a known failure: the next attempt where the program has one, else its error path."""
     _owed(now, cause, event.key)
     return _failed(program, now, now, cause, event.code, event.text, retry=event.retry)
 
@@ -155,7 +154,7 @@ def _failed(
     *,
     retry: bool = False,
 ) -> Decision:
-    """Seal that the step is known to have failed, and what comes of it."""
+    """Seal a known failure of the step and what follows."""
     step = _step(program, now)
     after = at._replace(owed=None, deadline_ms=0)
     retry = retry and now.attempt - now.refused < step.retry.attempts_max
@@ -176,7 +175,7 @@ def _failed(
 
 
 def backoff_ms(now: Snapshot, step: Step) -> int:
-    """How long the next attempt waits: doubled each time, and up to a quarter more by its key."""
+    """The delay before the next attempt: doubled each time, plus up to a quarter by its key."""
     retry = step.retry
     delay_ms = min(retry.backoff_max_ms, retry.backoff_ms << min(now.attempt - now.refused - 1, 32))
     spread = int(effect_key(now, step.name, "backoff", now.attempt)[:8], 16)
@@ -184,7 +183,7 @@ def backoff_ms(now: Snapshot, step: Step) -> int:
 
 
 def time_passed(program: Program, now: Snapshot, _: TimePassed, cause: Cause) -> Decision:
-    """Nothing, unless the deadline is over: then the wait, the attempt or the pause before one."""
+    """Nothing before the deadline; then the wait, the attempt or the delay before one ends."""
     expect(now, cause)
     if not now.deadline_ms or cause.at_ms < now.deadline_ms:
         return Decision(now)
@@ -200,13 +199,13 @@ def time_passed(program: Program, now: Snapshot, _: TimePassed, cause: Cause) ->
 
 
 def unknown(_: Program, now: Snapshot, event: EffectUnknown, cause: Cause) -> Decision:
-    """Nobody can tell what happened: wait for a person, with the effect still owed."""
+    """The outcome is unknown: wait for a person, with the effect still owed."""
     _owed(now, cause, event.key)
     return suspend(now, cause, life.APPROVAL, event.code, event.text, held_by=UNKNOWN_OUTCOME)
 
 
 def proposed(program: Program, now: Snapshot, event: ProposalReceived, cause: Cause) -> Decision:
-    """Judge a proposal whole: what it is, whether it belongs here, whether it may be done."""
+    """Judge a proposal: its form, its turn, its authority."""
     call = read_proposal(event.raw)
     if not answers(program, now, event):
         _out_of_turn(program, call)
@@ -228,15 +227,14 @@ def proposed(program: Program, now: Snapshot, event: ProposalReceived, cause: Ca
 
 
 def _tokens(event: ProposalReceived, cause: Cause) -> Mapping[str, int]:
-    """What the model used, if its own worker says so; else all that was reserved for it."""
+    """What the model used, if the run's own worker says so; else all that was reserved."""
     return {"tokens": event.tokens} if cause.context.by_holder else {}
 
 
 def _out_of_turn(program: Program, call: Call) -> None:
-    """Refuse a proposal that nobody asked for, by the first thing that is wrong with its form.
+    """Refuse a proposal that nobody asked for, by the first fault of its form.
 
-    It is held to no slot, and a placeholder stands for itself: whoever proposes out of turn
-    would learn by the code what the run holds.
+    No slot is compared and placeholders stay as they are: the code would reveal what the run holds.
     """
     resolve(program.grants, call.tool)
     if not any(call.tool in step.accepts for step in program.steps.values()):
@@ -248,14 +246,14 @@ def _out_of_turn(program: Program, call: Call) -> None:
 def refused_answer(
     now: Snapshot, event: ProposalReceived, cause: Cause
 ) -> tuple[Snapshot, tuple[Reservation, ...]]:
-    """The snapshot after a refused answer: one more counted, and what the model used is spent."""
+    """The snapshot after a refused answer: counted, and what the model used is spent."""
     after, spent = settle(now, _tokens(event, cause))
     refused, attempt = now.refused + 1, now.attempt + 1
     return after._replace(refused=refused, attempt=attempt, owed=None, deadline_ms=0), spent
 
 
 def after_refusal(program: Program, now: Snapshot, cause: Cause) -> Decision:
-    """Ask the model again, or give the step up where it was refused too often."""
+    """Ask the model again, or give the step up after too many refusals."""
     if now.refused >= program.limits.proposals_max:
         text = f"The model's proposals were refused {now.refused} times; nothing was done."
         return give_up(program, now, cause, "FSM-005", text)
@@ -267,7 +265,7 @@ def _step(program: Program, now: Snapshot) -> Step:
 
 
 def _owed(now: Snapshot, cause: Cause, key: str) -> Effect:
-    """The effect that is owed under this key, if its own worker says what came of it."""
+    """The effect owed under this key, if the sender is the run's own worker."""
     expect(now, cause)
     owed = now.owed
     if owed is None or owed.key != key:

@@ -1,4 +1,4 @@
-"""What still comes to a run that has ended: it is absorbed, or it erases."""
+"""Events after the end of a run: absorbed, or erasure."""
 
 from types import MappingProxyType
 
@@ -23,8 +23,7 @@ KEPT_BY_LAW = "PII-012"
 def absorbed(program: Program, now: Snapshot, event: Event, cause: moves.Cause) -> Decision:
     """δ(terminal, anything): no change, no effect; sealed once a kind.
 
-    A result from the run's own worker is a kind of its own, so that nobody's forged one can
-    use up its place.
+    A worker's own result is a kind of its own, so that no forged one can use up its place.
     """
     result = event if isinstance(event, EffectDone) and cause.context.by_holder else None
     kind = cause.event + ("FromWorker" if result else "")
@@ -41,10 +40,9 @@ def absorbed(program: Program, now: Snapshot, event: Event, cause: moves.Cause) 
 
 
 def _late(program: Program, event: EffectDone) -> dict[str, object]:
-    """The clear part of a worker's result that came after the end: what happened outside, happened.
+    """The clear part of a worker's late result: what happened outside, happened.
 
-    Refs are left out, for nothing enters the vault of a run that has ended; so is whatever no
-    step could have filled in.
+    Refs are left out, for nothing enters the vault of an ended run; so is what no step could fill.
     """
     clear: dict[str, Scalar] = {}
     try:
@@ -58,7 +56,7 @@ def _late(program: Program, event: EffectDone) -> dict[str, object]:
 
 
 def _is_clear(program: Program, name: str, value: Scalar) -> bool:
-    """Whether a slot of this name could hold this value, with no vault."""
+    """Whether a slot of this name could hold this value without a vault."""
     if name not in program.slots or program.slots[name].type == "ref":
         return False
     try:
@@ -74,7 +72,7 @@ def erasing(
     event: ErasureRequested | ErasureDone | ErasureRefused,
     cause: moves.Cause,
 ) -> Decision:
-    """Erasure changes no state; it is sealed in a run that has ended, its refusal in any."""
+    """Erasure changes no state; it is sealed in an ended run, its refusal in any."""
     asked = {"refs": tuple(sorted(event.refs)), "reason": event.reason}
     body: dict[str, object] = {"in": MappingProxyType(asked)}
     if isinstance(event, ErasureRefused):

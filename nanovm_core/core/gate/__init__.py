@@ -1,4 +1,4 @@
-"""The gate: the whole authorization decision, compiled once for a program under a policy."""
+"""The gate: the authorization decision, compiled once for a program under a policy."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ from nanovm_core.errors import ProgramError, RefusedError
 class Gate:
     """What a program under its policy lets an agent do; made by ``compile_gate``.
 
-    It holds nothing of a run: each answer follows from its arguments alone.
+    It has no state: each answer follows from its arguments.
     """
 
     _guards: Mapping[str, ToolGuard]
@@ -54,10 +54,10 @@ class Gate:
     _decider: Decider | None
 
     def dry_run(self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None) -> Allowed:
-        """Judge a call whole, budgets included, and consume nothing.
+        """Judge a call, budgets included, and consume nothing.
 
-        ``accepts``: the tools that may be called here; None is any granted one. A hold is in
-        the answer, and only where everything else holds.
+        ``accepts``: the tools that may be called here; None is any granted one. A hold is in the
+        answer, and only where everything else holds.
 
         Raises:
             RefusedError: the first of CAP-001 not granted, CAP-007 expired, CAP-008 revoked,
@@ -67,7 +67,7 @@ class Gate:
         return self._judged(call, facts, accepts, budgets=True)
 
     def permit(self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None) -> Allowed:
-        """``dry_run`` without the budgets, which ``reserve`` holds when the call is made."""
+        """``dry_run`` without the budgets, which ``reserve`` checks when the call is made."""
         return self._judged(call, facts, accepts, budgets=False)
 
     def permit_own(self, call: Call, facts: Facts) -> Args:
@@ -77,7 +77,7 @@ class Gate:
         return MappingProxyType(case.args)
 
     def require_schema(self, call: Call, slots: Args) -> None:
-        """Hold the program's own call of a tool to its schema (CAP-001, CAP-003 … CAP-006)."""
+        """Hold the program's own call to its tool's schema (CAP-001, CAP-003 … CAP-006)."""
         if call.tool not in self._schemas:
             raise ungranted()
         require(self._schemas[call.tool].checks(Case(call.args, Facts(slots=slots))))
@@ -91,9 +91,8 @@ class Gate:
     ) -> tuple[Finding, ...]:
         """Every check of ``dry_run`` with its answer, of accepted calls too.
 
-        ``dry_run`` refuses exactly where a finding has a ``code``, under the first one. A
-        finding names slots and accounts; it holds no value but those that its conditions read
-        and what its accounts have left.
+        ``dry_run`` refuses exactly where a finding has a ``code``, under the first. A finding names
+        slots and accounts; its only values are those that conditions read and balances.
         """
         return tuple(self._explained(Case(call.args, facts), call.tool, accepts))
 
@@ -124,7 +123,7 @@ class Gate:
     def _checks(
         self, guard: ToolGuard, case: Case, accepts: tuple[str, ...] | None, *, budgets: bool
     ) -> Iterator[Finding]:
-        """The one list of checks of a granted tool's call, in the order of the decision."""
+        """The checks of a granted tool's call, in the order of the decision."""
         yield from guard.checks(case)
         if self._decider is not None and case.allowed is not None:
             yield self._asked(self._decider, guard, case, case.allowed)
@@ -200,8 +199,8 @@ def compile_gate(
 ) -> Gate:
     """Compile the gate of a program under a policy.
 
-    ``slots`` maps each slot to how the model sees it. ``rules``, ``windows`` and ``budgets``
-    are the program's own; the policy adds its own and ``lifts`` soft rules, never hard ones.
+    ``slots``: how the model sees each slot. ``rules``, ``windows`` and ``budgets`` are the
+    program's own; the policy adds its own and ``lifts`` soft rules, never hard ones.
 
     Raises:
         ProgramError: PRG-002 a grant of an unknown tool or argument, PRG-005 one name twice.
@@ -227,7 +226,7 @@ def compile_gate(
 
 
 def _require_names(rules: list[str], windows: list[str]) -> None:
-    """Refuse a name that two have: an approval, or a condition, would mean the other one too."""
+    """Refuse a duplicate name: an approval, or a condition, would mean both."""
     for names in (rules, windows):
         if len(set(names)) < len(names):
             raise ProgramError("PRG-005", "two rules, or two windows, bear the same name")

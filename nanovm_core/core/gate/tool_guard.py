@@ -1,4 +1,4 @@
-"""Tool guards: the one list of checks for the calls of a granted tool."""
+"""Tool guards: the checks for the calls of a granted tool."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -39,9 +39,7 @@ class Facts(NamedTuple):
 
 
 class Allowed(NamedTuple):
-    """An allowed call: its final arguments, the ``rules`` that decided, and the ``hold``, if any,
-    that a person must lift first.
-    """
+    """An allowed call: its final arguments, the ``rules`` that decided, and a ``hold``, if any."""
 
     args: Args
     rules: tuple[str, ...]
@@ -50,7 +48,7 @@ class Allowed(NamedTuple):
 
 @dataclass(slots=True)
 class Case:
-    """One call under judgement: ``args`` and ``allowed`` fill up as its checks are made."""
+    """One call under judgement; its checks fill ``args`` and ``allowed``."""
 
     given: Mapping[str, Json]
     facts: Facts
@@ -70,9 +68,9 @@ class Schema(NamedTuple):
     args: tuple[tuple[str, Reader, str], ...]
 
     def checks(self, case: Case, fill: Fill | None = None) -> Iterator[Finding]:
-        """The arguments' names (CAP-003, CAP-004), then each value as it is (CAP-005, CAP-006).
+        """The arguments' names (CAP-003, CAP-004), then their values (CAP-005, CAP-006).
 
-        ``fill`` resolves placeholders first, those of all arguments.
+        ``fill`` resolves all placeholders first.
         """
         found: dict[str, Json] = {}
         yield self._names(case.given)
@@ -88,7 +86,7 @@ class Schema(NamedTuple):
         yield from self._values(case, found)
 
     def form_checks(self, case: Case) -> Iterator[Finding]:
-        """The checks of ``checks`` with each whole-string ``{{slot}}`` left unread."""
+        """``checks`` with each whole-string ``{{slot}}`` left unread."""
         yield self._names(case.given)
         rest = {
             name: value
@@ -131,7 +129,7 @@ class ToolGuard(NamedTuple):
     bounds: tuple[tuple[str, Holds], ...]
     rules: tuple[PolicyRule, ...]
     verdict: Verdict
-    cost: Cost | None  # how much money a call moves, and of which currency
+    cost: Cost | None  # a call's currency and amount
     reads: Reads  # the context of its rules
 
     def checks(self, case: Case) -> Iterator[Finding]:
@@ -179,7 +177,7 @@ class ToolGuard(NamedTuple):
             yield Finding("budget", "run/time", True, "The run has time left.")
 
     def _grant(self, facts: Facts) -> Finding:
-        """Whether the grant is in force: not expired, nor revoked, nor any it was narrowed from."""
+        """Whether the grant and those it was narrowed from are neither expired nor revoked."""
         name = self.tool.name
         if self.grant.expires_ms and facts.at_ms >= self.grant.expires_ms:
             text = f"The grant of {name} has run out."
@@ -192,8 +190,7 @@ class ToolGuard(NamedTuple):
     def _filled(self, name: str, value: Json, slots: Args) -> Json:
         """The slot's value for a placeholder; any other value as it is.
 
-        CAP-005 where the model was not shown such a slot: text that means nothing here could
-        mean something to the next reader of the argument.
+        CAP-005 where the model was not shown such a slot: a later reader could resolve the text.
         """
         if not isinstance(value, str) or not value.startswith("{{"):
             return value
@@ -214,7 +211,7 @@ class ToolGuard(NamedTuple):
                 yield Finding("constraint", name, lies, _LIES[lies])
 
     def _policy(self, case: Case) -> Finding:
-        """All rules together (POL-001 … POL-003); what they allow is put into the case."""
+        """All rules together (POL-001 … POL-003); sets ``allowed``."""
         if not self.whole(case):
             text = "No rule is asked about a call that is not whole."
             return Finding("policy", "", None, text)
@@ -226,7 +223,7 @@ class ToolGuard(NamedTuple):
         return outcome("policy", rules, hold)
 
     def _provenance(self, case: Case) -> Iterator[Finding]:
-        """Demand that each critical argument is what its slot, or its constant, says (POL-010)."""
+        """Demand that each critical argument equals its slot or constant (POL-010)."""
         slots = case.facts.slots
         for name, source in self.tool.critical.items():
             known = slots.get(source.slot) if source.slot else source.constant
@@ -246,9 +243,6 @@ def require(findings: Iterable[Finding]) -> None:
     for each in findings:
         if each.code:
             raise RefusedError(each.code, each.refusal)
-
-
-# --- compiling -------------------------------------------------------------------------------
 
 
 def schema_of(tool: Tool) -> Schema:

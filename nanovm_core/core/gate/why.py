@@ -9,14 +9,14 @@ from nanovm_core.core.arguments import REF, ArgSpec
 from nanovm_core.core.policy import ALLOW, DENY, PolicyRule
 from nanovm_core.errors import RefusedError
 
-A_REF = "(a vault ref)"  # what a finding shows in place of one
+A_REF = "(a vault ref)"  # in place of any ref
 
 
 class Finding(NamedTuple):
-    """One check of a decision. ``holds``: yes, no, or None where it says neither.
+    """One check of a decision. ``holds``: None for a check that was not reached, a rule that does
+    not fire, a hold.
 
-    None: a check that was not reached, a rule that does not fire, a hold. ``code`` and
-    ``refusal``: what the call is refused with if this check is the first that fails. ``text``
+    ``code`` and ``refusal``: the call's refusal if this check is the first that fails. ``text``
     is for people. ``parts``: a rule's condition, piece by piece.
     """
 
@@ -44,7 +44,7 @@ def outcome(check: str, rules: tuple[str, ...], hold: PolicyRule | None) -> Find
 def explained(
     rule: PolicyRule, context: Mapping[str, object], approved: tuple[str, ...]
 ) -> Finding:
-    """What one rule says of a call, with its condition in parts; the policy check decides."""
+    """One rule's answer on a call, with its condition in parts; the policy check decides."""
     parts = tuple(_shown(part) for part in rule.when.explain(context))
     lifted = rule.outcome != ALLOW and rule.approvable and rule.id in approved
     if parts[0].error is not None:
@@ -61,7 +61,7 @@ def explained(
 
 
 def _shown(part: Part) -> Part:
-    """A part of a condition as people may see it: of a ref only that it is one."""
+    """A part of a condition for people, without the ref it may hold."""
     if isinstance(part.value, str) and REF.fullmatch(part.value):
         return replace(part, value=A_REF)
     return part
