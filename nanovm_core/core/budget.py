@@ -56,17 +56,14 @@ class Accounts:
         Raises:
             RefusedError: BUD-006 where no account covers this money.
         """
-        own = {
-            CALLS: self.limits.calls_max,
-            STEPS: self.limits.steps_max,
-            TOKENS: self.limits.tokens_max,
-        }
+        most = self.limits
+        own = {CALLS: most.calls_max, STEPS: most.steps_max, TOKENS: most.tokens_max}
         kind = unit if unit in own else MONEY
         if kind == MONEY and not (is_currency(unit) and self.covers(unit)):
             raise RefusedError("BUD-006", "No account covers money of this currency.")
         found = {each.scope for each in self.budgets if each.unit == kind}
         names = tuple(f"{scope}/{unit}" for scope in SCOPES if scope in found)
-        return own.get(unit, self.limits.money_minor_max), names
+        return own.get(unit, most.money_minor_max), names
 
     def checks(
         self, unit: str, amount: int, ledger: Mapping[str, int], used: Mapping[str, int]

@@ -60,21 +60,9 @@ def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, str]) -> 
     body = {key: value for key, value in draft.body.items() if value not in _SAYS_NOTHING}
     if draft.kind == "terminal":
         body["length"] = place.n + 1
-    return encode(
-        {
-            "v": VERSION,
-            "log": place.log,
-            "seq": place.seq,
-            "run": place.run,
-            "n": place.n,
-            "kind": draft.kind,
-            "at_ms": draft.at_ms,
-            "actor": draft.actor,
-            "prev": place.prev,
-            **names,
-            **body,
-        }
-    )
+    at = {"log": place.log, "seq": place.seq, "run": place.run, "n": place.n, "prev": place.prev}
+    said = {"kind": draft.kind, "at_ms": draft.at_ms, "actor": draft.actor}
+    return encode({"v": VERSION, **at, **said, **names, **body})
 
 
 def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0, head: str = "") -> None:
@@ -217,14 +205,8 @@ def _parsed(data: bytes) -> _Read:
         return _Read(found, fault=error.text)
     if not isinstance(value, dict):
         return _Read(found)
-    return _Read(
-        hash=found,
-        run=value.get("run"),
-        n=value.get("n"),
-        prev=value.get("prev"),
-        kind=value.get("kind"),
-        snapshot=str(value.get("snapshot", "")),
-    )
+    run, n, prev, kind = (value.get(name) for name in ("run", "n", "prev", "kind"))
+    return _Read(found, run, n, prev, kind, str(value.get("snapshot", "")))
 
 
 def _check(stored: Stored, *, run: str) -> VerificationError | None:

@@ -16,17 +16,8 @@ FAILED = "terminated.failed"
 KILLED = "terminated.killed"
 
 STATES = (
-    NEGOTIATION,
-    READY,
-    ACTIVE,
-    IDLE,
-    WAITING,
-    PAUSED,
-    EXHAUSTED,
-    APPROVAL,
-    COMPLETED,
-    FAILED,
-    KILLED,
+    *(NEGOTIATION, READY, ACTIVE, IDLE, WAITING),
+    *(PAUSED, EXHAUSTED, APPROVAL, COMPLETED, FAILED, KILLED),
 )
 TERMINAL = frozenset({COMPLETED, FAILED, KILLED})
 SUSPENDED = frozenset({PAUSED, EXHAUSTED, APPROVAL})
@@ -34,16 +25,10 @@ GROUP: Mapping[str, str] = MappingProxyType({state: state.partition(".")[0] for 
 
 # Effects of entering or leaving a group of states: the names in ``fsm.drafts.STATE_EFFECTS``.
 ENTRY: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "suspended": ("stop_clock",),
-        "terminated": ("revoke_authority", "release_budgets"),
-    }
+    {"suspended": ("stop_clock",), "terminated": ("revoke_authority", "release_budgets")}
 )
 EXIT: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "initializing": ("start_clock",),
-        "suspended": ("go_on_with_clock", "drop_warrant"),
-    }
+    {"initializing": ("start_clock",), "suspended": ("go_on_with_clock", "drop_warrant")}
 )
 
 # Where a step's end may lead; after a failure also to IDLE, before the next attempt.

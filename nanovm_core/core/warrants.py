@@ -32,14 +32,8 @@ class _Token(NamedTuple):
 
 def binding(run: str, program: str, effect: Effect) -> dict[str, Json]:
     """What a warrant is bound to; an adapter builds it from its own call."""
-    return {
-        "run": run,
-        "program": program,
-        "step": effect.step,
-        "tool": effect.tool,
-        "key": effect.key,
-        "args": dict(effect.args),
-    }
+    call: dict[str, Json] = {"step": effect.step, "tool": effect.tool, "key": effect.key}
+    return {"run": run, "program": program, **call, "args": dict(effect.args)}
 
 
 def mint(binding: Mapping[str, Json], *, at_ms: int, ttl_ms: int) -> Warrant:

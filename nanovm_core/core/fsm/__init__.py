@@ -4,46 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core import sealable
 from nanovm_core.core.canonical import digest, encode
 from nanovm_core.core.capabilities import grant_id
-from nanovm_core.core.events import (
-    AnswerArrived,
-    Approved,
-    Context,
-    DamageFound,
-    Declined,
-    DeliveryReceived,
-    EffectDone,
-    EffectFailed,
-    EffectUnknown,
-    EffectWaiting,
-    ErasureDone,
-    ErasureRefused,
-    ErasureRequested,
-    Event,
-    ForeignIntent,
-    KillRequested,
-    PauseRequested,
-    ProgramRefused,
-    ProposalReceived,
-    ResumeRequested,
-    RunStarted,
-    StepRequested,
-    TimePassed,
-)
+from nanovm_core.core.events import Context, Event, ProposalReceived
 from nanovm_core.core.fsm import commands, drafts, results, terminal
-from nanovm_core.core.messages import (
-    Commitment,
-    Decision,
-    Draft,
-    Refusal,
-    Reservation,
-    RunId,
-    Scalar,
-    Snapshot,
-)
+from nanovm_core.core.messages import Commitment, Decision, Draft, Refusal, RunId, Scalar, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 
@@ -99,10 +66,10 @@ def _check_slots(
     unknown = sorted(set(slots) - set(program.slots))
     if unknown:
         raise ProgramError("PRG-002", f"the program has no slots {unknown}")
-    sealable.require_secrets(secrets)
+    events.require_secrets(secrets)
     for name, value in slots.items():
         results.check_slot(program, name, value, secrets)
-    sealable.require_slots(slots)
+    events.require_slots(slots)
 
 
 def transition(program: Program, now: Snapshot, event: Event, context: Context) -> Decision:
@@ -147,13 +114,8 @@ def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decis
     live = now.state not in life.TERMINAL
     cause = drafts.Cause("DamageFound", Context(at_ms=at_ms))
     after = now._replace(reason=(damage.code, damage.text))
-    body = {
-        **drafts.moved(now, cause, now.state),
-        "rule": damage.code,
-        "at": damage.at,
-        "expected": damage.expected,
-        "found": damage.found,
-    }
+    found = {"at": damage.at, "expected": damage.expected, "found": damage.found}
+    body = drafts.moved(now, cause, now.state, rule=damage.code, **found)
     sealed = drafts.draft("integrity", cause, after, body)
     if not live:
         return Decision(snapshot=after, drafts=(sealed,))
@@ -179,7 +141,9 @@ def capabilities_hash(program: Program) -> str:
     return digest(b"nanovm/capabilities/v2\0", encode(grants))
 
 
-def _delivered(_: Program, now: Snapshot, event: DeliveryReceived, __: drafts.Cause) -> Decision:
+def _delivered(
+    _: Program, now: Snapshot, event: events.DeliveryReceived, __: drafts.Cause
+) -> Decision:
     """A queue message: a wake-up for a run that owes nothing now."""
     drafts.expect_program(now, event.program)
     return Decision(now, absorbed="DeliveryReceived")
@@ -207,55 +171,49 @@ def _refused(
 ) -> Decision:
     """Seal the refusal. A refused answer of the model counts against it; nothing else changes."""
     refusal = Refusal(code=error.code, text=error.text)
-    answers, after = False, now
-    spent: tuple[Reservation, ...] = ()
-    own = error.code != EXCHANGED  # under another program no step is the run's own
-    if own and isinstance(event, ProposalReceived) and results.answers(program, now, event):
-        answers = True
-        after, spent = results.refused_answer(now, event, cause)
-    body = {
-        **drafts.moved(now, cause, now.state),
-        "rule": error.code,
-        "decision": drafts.verdict("BLOCKED", error.code),
-        **_carried(event),
-    }
-    sealed = drafts.draft("refused", cause, after, body)
-    then = results.after_refusal(program, after, cause) if answers else Decision(after)
-    return drafts.join(sealed, then, spent)._replace(refusal=refusal)
+    decision = drafts.verdict("BLOCKED", error.code)
+    body = drafts.moved(now, cause, now.state, rule=error.code, decision=decision)
+    if isinstance(event, ProposalReceived):
+        body |= _carried(event)
+        own = error.code != EXCHANGED  # under another program no step is the run's own
+        if own and results.answers(program, now, event):
+            after, spent = results.refused_answer(now, event, cause)
+            sealed = drafts.draft("refused", cause, after, body)
+            then = results.after_refusal(program, after, cause)
+            return drafts.join(sealed, then, spent)._replace(refusal=refusal)
+    return Decision(now, (drafts.draft("refused", cause, now, body),), refusal=refusal)
 
 
-def _carried(event: Event) -> dict[str, object]:
+def _carried(event: ProposalReceived) -> dict[str, object]:
     """What a refused event brought, by ref."""
-    if not isinstance(event, ProposalReceived) or event.secret is None:
+    if event.secret is None:
         return {}
-    return {
-        "in": drafts.frozen({event.secret.slot: event.secret.ref}),
-        "secrets": drafts.listed((event.secret,)),
-    }
+    slots = drafts.frozen({event.secret.slot: event.secret.ref})
+    return {"in": slots, "secrets": drafts.listed((event.secret,))}
 
 
 HANDLERS: Mapping[type[Event], Handler] = MappingProxyType(
     {
-        RunStarted: commands.started,
-        EffectDone: results.done,
-        EffectFailed: results.failed,
-        EffectUnknown: results.unknown,
-        EffectWaiting: results.waiting,
-        AnswerArrived: results.answered,
-        TimePassed: results.time_passed,
-        ProposalReceived: results.proposed,
-        PauseRequested: commands.paused,
-        ResumeRequested: commands.resumed,
-        StepRequested: commands.resumed,
-        Approved: commands.approved,
-        Declined: commands.declined,
-        KillRequested: commands.stopped,
-        DeliveryReceived: _delivered,
-        ProgramRefused: _exchanged,
-        ForeignIntent: _foreign,
-        DamageFound: _told_damage,
-        ErasureRequested: terminal.erasing,
-        ErasureDone: terminal.erasing,
-        ErasureRefused: terminal.erasing,
+        events.RunStarted: commands.started,
+        events.EffectDone: results.done,
+        events.EffectFailed: results.failed,
+        events.EffectUnknown: results.unknown,
+        events.EffectWaiting: results.waiting,
+        events.AnswerArrived: results.answered,
+        events.TimePassed: results.time_passed,
+        events.ProposalReceived: results.proposed,
+        events.PauseRequested: commands.paused,
+        events.ResumeRequested: commands.resumed,
+        events.StepRequested: commands.resumed,
+        events.Approved: commands.approved,
+        events.Declined: commands.declined,
+        events.KillRequested: commands.stopped,
+        events.DeliveryReceived: _delivered,
+        events.ProgramRefused: _exchanged,
+        events.ForeignIntent: _foreign,
+        events.DamageFound: _told_damage,
+        events.ErasureRequested: terminal.erasing,
+        events.ErasureDone: terminal.erasing,
+        events.ErasureRefused: terminal.erasing,
     }
 )

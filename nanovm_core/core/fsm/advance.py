@@ -124,7 +124,7 @@ def _branch(program: Program, now: Snapshot, step: Step, cause: Cause) -> str:
 
 def _pass(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision:
     """A pure step that only branches: where it led is sealed."""
-    sealed = draft("result", cause, now, {**moved(now, cause, now.state), "outcome": "passed"})
+    sealed = draft("result", cause, now, moved(now, cause, now.state, outcome="passed"))
     return join(sealed, follow(program, now, step, cause))
 
 
@@ -133,9 +133,8 @@ def _wait(before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision
     key = effect_key(now, step.name, "", now.attempt)
     until_ms = cause.at_ms + step.timeout_ms
     after = now._replace(state=life.WAITING, awaits=key, deadline_ms=until_ms)
-    body = {**moved(before, cause, life.WAITING), "step": step.name, "idempotency_key": key}
-    sealed = draft("intent", cause, after, body | {"outcome": "waiting"})
-    return Decision(after, (sealed,))
+    body = moved(before, cause, life.WAITING, idempotency_key=key, outcome="waiting")
+    return Decision(after, (draft("intent", cause, after, body | {"step": step.name}),))
 
 
 def _admit(program: Program, before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision:
@@ -157,11 +156,8 @@ def _authorize(program: Program, now: Snapshot, step: Step, cause: Cause) -> Dec
     if held is not None:
         return held
     after = now._replace(allowed_by=allowed.rules)
-    body = {
-        **moved(now, cause, now.state),
-        "outcome": "authorized",
-        "decision": verdict("ACCEPTED", *allowed.rules),
-    }
+    decision = verdict("ACCEPTED", *allowed.rules)
+    body = moved(now, cause, now.state, outcome="authorized", decision=decision)
     return join(draft("result", cause, after, body), follow(program, after, step, cause, allowed))
 
 

@@ -1,16 +1,8 @@
 """What people ask of a run: start, pause, resume, approve, decline, stop."""
 
+from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import digest, encode
-from nanovm_core.core.events import (
-    Approved,
-    Declined,
-    KillRequested,
-    PauseRequested,
-    ResumeRequested,
-    RunStarted,
-    StepRequested,
-)
 from nanovm_core.core.fsm.advance import again, enter
 from nanovm_core.core.fsm.drafts import (
     Cause,
@@ -30,25 +22,28 @@ from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
 
 
-def started(program: Program, now: Snapshot, _: RunStarted, cause: Cause) -> Decision:
+def started(program: Program, now: Snapshot, _: events.RunStarted, cause: Cause) -> Decision:
     """Allocate, go to running, and owe the first step."""
     expect(now, cause)
     return enter(program, now, to_state(now, cause, life.ACTIVE), cause)
 
 
-def paused(_: Program, now: Snapshot, __: PauseRequested, cause: Cause) -> Decision:
+def paused(_: Program, now: Snapshot, __: events.PauseRequested, cause: Cause) -> Decision:
     """Pause: no step begins; an answer under way is still accepted."""
     expect(now, cause)
     return suspend(now, cause, life.PAUSED, "", "Paused.")
 
 
 def resumed(
-    program: Program, now: Snapshot, event: ResumeRequested | StepRequested, cause: Cause
+    program: Program,
+    now: Snapshot,
+    event: events.ResumeRequested | events.StepRequested,
+    cause: Cause,
 ) -> Decision:
-    """Resume; with StepRequested, for one step."""
+    """Resume; with events.StepRequested, for one step."""
     expect_program(now, event.program)
     expect(now, cause)
-    stepping = isinstance(event, StepRequested)
+    stepping = isinstance(event, events.StepRequested)
     after = to_state(now, cause, life.ACTIVE, stepping=stepping, reason=None)
     return _resume(program, now, after, cause)
 
@@ -66,7 +61,7 @@ def hold_id(now: Snapshot) -> str:
     return digest(b"nanovm/hold/v1\0", encode(held))
 
 
-def approved(program: Program, now: Snapshot, event: Approved, cause: Cause) -> Decision:
+def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cause) -> Decision:
     """Lift the current hold, where its rule lets a person lift it."""
     _expect_hold(now, event, cause)
     rules = (*program.rules, *program.policy.rules)
@@ -83,7 +78,7 @@ def approved(program: Program, now: Snapshot, event: Approved, cause: Cause) -> 
     return _resume(program, now, after, cause)
 
 
-def declined(_: Program, now: Snapshot, event: Declined, cause: Cause) -> Decision:
+def declined(_: Program, now: Snapshot, event: events.Declined, cause: Cause) -> Decision:
     """A person refused what was held: the run fails."""
     _expect_hold(now, event, cause)
     if now.held_by == UNKNOWN_OUTCOME:
@@ -92,7 +87,7 @@ def declined(_: Program, now: Snapshot, event: Declined, cause: Cause) -> Decisi
     return end(now, cause, life.FAILED, "POL-022", "A person declined the held payment.")
 
 
-def stopped(_: Program, now: Snapshot, __: KillRequested, cause: Cause) -> Decision:
+def stopped(_: Program, now: Snapshot, __: events.KillRequested, cause: Cause) -> Decision:
     """End a run on request, unless a payment is under way."""
     expect(now, cause)
     if cause.context.under_way and now.owed is not None and now.owed.warrant is not None:
@@ -100,7 +95,7 @@ def stopped(_: Program, now: Snapshot, __: KillRequested, cause: Cause) -> Decis
     return end(now, cause, life.KILLED, "FSM-006", "Stopped by a person.")
 
 
-def _expect_hold(now: Snapshot, event: Approved | Declined, cause: Cause) -> None:
+def _expect_hold(now: Snapshot, event: events.Approved | events.Declined, cause: Cause) -> None:
     """Return if the decision names the current hold."""
     expect(now, cause)
     if event.hold != hold_id(now):

@@ -67,12 +67,9 @@ def expect_program(now: Snapshot, named: str) -> None:
         raise RefusedError("PRG-010", "The message names another program than the genesis.")
 
 
-def moved(now: Snapshot, cause: Cause, to: str) -> dict[str, object]:
-    """The ``step`` and ``state`` fields of an envelope."""
-    return {
-        "step": now.step,
-        "state": between(now.state, cause, to),
-    }
+def moved(now: Snapshot, cause: Cause, to: str, **fields: object) -> dict[str, object]:
+    """The ``step`` and ``state`` fields of an envelope, and these."""
+    return {"step": now.step, "state": between(now.state, cause, to), **fields}
 
 
 def between(left: str, cause: Cause, to: str) -> Mapping[str, str]:
@@ -134,7 +131,7 @@ def suspend(
 ) -> Decision:
     """Suspend the run, with the reason."""
     after = to_state(now, cause, to, held_by=held_by, reason=(code, text))
-    body = {**moved(now, cause, to), "rule": code, "outcome": to.partition(".")[2]}
+    body = moved(now, cause, to, rule=code, outcome=to.partition(".")[2])
     if held_by:
         body["decision"] = verdict("HELD", held_by)
     return Decision(after, (draft("suspended", cause, after, body),))
@@ -144,7 +141,7 @@ def end(now: Snapshot, cause: Cause, to: str, code: str, text: str) -> Decision:
     """End the run and release reservations, unless it is unknown whether they were spent."""
     given_back = () if now.held_by == UNKNOWN_OUTCOME else release(now)[1]
     after = to_state(now, cause, to, held_by="", reason=(code, text) if code else None)
-    body = {**moved(now, cause, to), "rule": code, "outcome": to.partition(".")[2]}
+    body = moved(now, cause, to, rule=code, outcome=to.partition(".")[2])
     return Decision(after, (draft("terminal", cause, after, body),), (), given_back)
 
 

@@ -2,18 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core import sealable
 from nanovm_core.core.capabilities import REF, resolve
-from nanovm_core.core.events import (
-    AnswerArrived,
-    EffectDone,
-    EffectFailed,
-    EffectUnknown,
-    EffectWaiting,
-    ProposalReceived,
-    TimePassed,
-)
 from nanovm_core.core.fsm.advance import enter, follow, give_up, intend
 from nanovm_core.core.fsm.drafts import (
     Cause,
@@ -30,22 +21,14 @@ from nanovm_core.core.fsm.drafts import (
     to_state,
 )
 from nanovm_core.core.fsm.effects import effect_key
-from nanovm_core.core.messages import (
-    Args,
-    Commitment,
-    Decision,
-    Effect,
-    Reservation,
-    Scalar,
-    Snapshot,
-)
+from nanovm_core.core.messages import Args, Commitment, Decision, Reservation, Scalar, Snapshot
 from nanovm_core.core.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.program import EFFECT, MODEL, SLOT_TYPES, Program, Step
 from nanovm_core.core.proposals import Call, read_proposal
 from nanovm_core.errors import RefusedError
 
 
-def answers(program: Program, now: Snapshot, event: ProposalReceived) -> bool:
+def answers(program: Program, now: Snapshot, event: events.ProposalReceived) -> bool:
     """Whether this proposal answers the open intent of the run's current model step.
 
     The key suffices, for a proposal is untrusted from anybody: who has the key can use up the
@@ -64,7 +47,7 @@ def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Com
         RefusedError: FSM-007 or PII-001, naming the slot and never its value.
     """
     kind = program.slots[name].type
-    if type(value) is not SLOT_TYPES[kind] or not sealable.value(value):
+    if type(value) is not SLOT_TYPES[kind] or not events.is_sealable(value):
         raise RefusedError("FSM-007", f"The slot {name!r} takes a value of type {kind}.")
     if kind == "ref":
         committed = any((secret.slot, secret.ref) == (name, value) for secret in secrets)
@@ -72,28 +55,27 @@ def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Com
             raise RefusedError("PII-001", f"The slot {name!r} takes a committed vault ref only.")
 
 
-def done(program: Program, now: Snapshot, event: EffectDone, cause: Cause) -> Decision:
+def done(program: Program, now: Snapshot, event: events.EffectDone, cause: Cause) -> Decision:
     """Accept the result of the owed effect, and continue."""
-    owed = _owed(now, cause, event.key)
-    return _taken(program, now, event, cause, owed.tool)
+    return _taken(program, now, event, cause, _owed(now, cause, event.key))
 
 
-def waiting(program: Program, now: Snapshot, event: EffectWaiting, cause: Cause) -> Decision:
+def waiting(program: Program, now: Snapshot, event: events.EffectWaiting, cause: Cause) -> Decision:
     """The effect is under way: wait for its answer under its key."""
-    owed = _owed(now, cause, event.key)
-    step = _step(program, now)
+    tool, step = _owed(now, cause, event.key), _step(program, now)
     if step.kind == MODEL:
         raise RefusedError("FSM-015", "Only an effect can be under way; a model answers.")
     state = life.WAITING if now.state == life.ACTIVE else now.state
     until_ms = min(filter(None, (event.until_ms, cause.at_ms + step.timeout_ms)))
     stood_ms = cause.at_ms - now.suspended_ms if now.suspended_ms else 0  # so far, in a pause
-    after = now._replace(state=state, awaits=owed.key, deadline_ms=max(1, until_ms - stood_ms))
-    body = {**moved(now, cause, state), "tool": owed.tool, "idempotency_key": owed.key}
-    sealed = draft("result", cause, after, body | {"outcome": "waiting"})
-    return Decision(after, (sealed,))
+    after = now._replace(state=state, awaits=event.key, deadline_ms=max(1, until_ms - stood_ms))
+    body = moved(now, cause, state, tool=tool, idempotency_key=event.key, outcome="waiting")
+    return Decision(after, (draft("result", cause, after, body),))
 
 
-def answered(program: Program, now: Snapshot, event: AnswerArrived, cause: Cause) -> Decision:
+def answered(
+    program: Program, now: Snapshot, event: events.AnswerArrived, cause: Cause
+) -> Decision:
     """Accept the awaited answer, once, if it names run, program and key.
 
     The runtime must vouch for the sender: anybody can derive the key from the program. A late
@@ -116,7 +98,11 @@ def answered(program: Program, now: Snapshot, event: AnswerArrived, cause: Cause
 
 
 def _taken(
-    program: Program, now: Snapshot, event: EffectDone | AnswerArrived, cause: Cause, tool: str
+    program: Program,
+    now: Snapshot,
+    event: events.EffectDone | events.AnswerArrived,
+    cause: Cause,
+    tool: str,
 ) -> Decision:
     """Fill the step's slots, settle what was frozen for it, seal the result, and continue."""
     step = _step(program, now)
@@ -126,19 +112,14 @@ def _taken(
     after, spent = settle(now)
     call = None if step.call else now.call
     after = after._replace(slots=slots, owed=None, awaits="", deadline_ms=0, call=call)
-    body = {
-        **moved(now, cause, now.state),
-        "tool": tool,
-        "idempotency_key": event.key,
-        "outcome": event.outcome,
-    }
+    body = moved(now, cause, now.state, tool=tool, idempotency_key=event.key, outcome=event.outcome)
     if event.out:
         body |= {"out": event.out, "secrets": listed(event.secrets)}
     sealed = draft("result", cause, after, body)
     return join(sealed, follow(program, after, step, cause), spent)
 
 
-def failed(program: Program, now: Snapshot, event: EffectFailed, cause: Cause) -> Decision:
+def failed(program: Program, now: Snapshot, event: events.EffectFailed, cause: Cause) -> Decision:
     """Accept a known failure: the next attempt where the program has one, else its error path."""
     _owed(now, cause, event.key)
     return _failed(program, now, now, cause, event.code, event.text, retry=event.retry)
@@ -158,7 +139,7 @@ def _failed(
     step = _step(program, now)
     after = at._replace(owed=None, deadline_ms=0)
     retry = retry and now.attempt - now.refused < step.retry.attempts_max
-    body = {**moved(now, cause, at.state), "rule": code, "outcome": "failed"}
+    body = moved(now, cause, at.state, rule=code, outcome="failed")
     if now.owed is not None:
         body |= {"tool": now.owed.tool, "idempotency_key": now.owed.key}
     if not retry:
@@ -182,7 +163,7 @@ def backoff_ms(now: Snapshot, step: Step) -> int:
     return delay_ms + delay_ms * spread // (4 << 32)
 
 
-def time_passed(program: Program, now: Snapshot, _: TimePassed, cause: Cause) -> Decision:
+def time_passed(program: Program, now: Snapshot, _: events.TimePassed, cause: Cause) -> Decision:
     """Nothing before the deadline; then the wait, the attempt or the delay before one ends."""
     expect(now, cause)
     if not now.deadline_ms or cause.at_ms < now.deadline_ms:
@@ -198,13 +179,15 @@ def time_passed(program: Program, now: Snapshot, _: TimePassed, cause: Cause) ->
     return _failed(program, now, at, cause, "FSM-014", text, retry=step.kind == EFFECT)
 
 
-def unknown(_: Program, now: Snapshot, event: EffectUnknown, cause: Cause) -> Decision:
+def unknown(_: Program, now: Snapshot, event: events.EffectUnknown, cause: Cause) -> Decision:
     """The outcome is unknown: wait for a person, with the effect still owed."""
     _owed(now, cause, event.key)
     return suspend(now, cause, life.APPROVAL, event.code, event.text, held_by=UNKNOWN_OUTCOME)
 
 
-def proposed(program: Program, now: Snapshot, event: ProposalReceived, cause: Cause) -> Decision:
+def proposed(
+    program: Program, now: Snapshot, event: events.ProposalReceived, cause: Cause
+) -> Decision:
     """Judge a proposal: its form, its turn, its authority."""
     call = read_proposal(event.raw)
     if not answers(program, now, event):
@@ -215,18 +198,14 @@ def proposed(program: Program, now: Snapshot, event: ProposalReceived, cause: Ca
     after, spent = settle(now, _tokens(event, cause))
     judged = (call.tool, allowed.args)
     after = after._replace(owed=None, deadline_ms=0, call=judged, approved=())
-    body = {
-        **moved(now, cause, now.state),
-        "tool": step.tool,
-        "idempotency_key": event.key,
-        "outcome": "proposed",
-        "out": frozen({event.secret.slot: event.secret.ref} if event.secret else {}),
-        "secrets": listed((event.secret,) if event.secret else ()),
-    }
+    named = {"tool": step.tool, "idempotency_key": event.key, "outcome": "proposed"}
+    out = frozen({event.secret.slot: event.secret.ref} if event.secret else {})
+    secrets = listed((event.secret,) if event.secret else ())
+    body = moved(now, cause, now.state, **named, out=out, secrets=secrets)
     return join(draft("result", cause, after, body), follow(program, after, step, cause), spent)
 
 
-def _tokens(event: ProposalReceived, cause: Cause) -> Mapping[str, int]:
+def _tokens(event: events.ProposalReceived, cause: Cause) -> Mapping[str, int]:
     """What the model used, if the run's own worker says so; else all that was reserved."""
     return {"tokens": event.tokens} if cause.context.by_holder else {}
 
@@ -244,7 +223,7 @@ def _out_of_turn(program: Program, call: Call) -> None:
 
 
 def refused_answer(
-    now: Snapshot, event: ProposalReceived, cause: Cause
+    now: Snapshot, event: events.ProposalReceived, cause: Cause
 ) -> tuple[Snapshot, tuple[Reservation, ...]]:
     """The snapshot after a refused answer: counted, and what the model used is spent."""
     after, spent = settle(now, _tokens(event, cause))
@@ -264,8 +243,8 @@ def _step(program: Program, now: Snapshot) -> Step:
     return program.steps[now.step]
 
 
-def _owed(now: Snapshot, cause: Cause, key: str) -> Effect:
-    """The effect owed under this key, if the sender is the run's own worker."""
+def _owed(now: Snapshot, cause: Cause, key: str) -> str:
+    """The tool of the effect owed under this key, if the sender is the run's own worker."""
     expect(now, cause)
     owed = now.owed
     if owed is None or owed.key != key:
@@ -274,10 +253,12 @@ def _owed(now: Snapshot, cause: Cause, key: str) -> Effect:
         raise RefusedError("FSM-012", "The result does not come from the worker on this effect.")
     if now.awaits:
         raise RefusedError("FSM-015", "This effect waits for an answer from elsewhere by now.")
-    return owed
+    return owed.tool
 
 
-def _filled(program: Program, now: Snapshot, step: Step, event: EffectDone | AnswerArrived) -> Args:
+def _filled(
+    program: Program, now: Snapshot, step: Step, event: events.EffectDone | events.AnswerArrived
+) -> Args:
     """The slots after a step: its own ones set, by type; personal ones by committed ref."""
     if not event.out and not step.drops:
         return now.slots
@@ -287,5 +268,5 @@ def _filled(program: Program, now: Snapshot, step: Step, event: EffectDone | Ans
         check_slot(program, name, value, event.secrets)
     kept = {name: value for name, value in now.slots.items() if name not in step.drops}
     filled = {**kept, **event.out}
-    sealable.require_slots(filled)
+    events.require_slots(filled)
     return frozen(filled)

@@ -2,15 +2,8 @@
 
 from types import MappingProxyType
 
+from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core import sealable
-from nanovm_core.core.events import (
-    EffectDone,
-    ErasureDone,
-    ErasureRefused,
-    ErasureRequested,
-    Event,
-)
 from nanovm_core.core.fsm import drafts as moves
 from nanovm_core.core.fsm import results
 from nanovm_core.core.messages import Decision, Refusal, Scalar, Snapshot
@@ -20,26 +13,23 @@ from nanovm_core.errors import RefusedError
 KEPT_BY_LAW = "PII-012"
 
 
-def absorbed(program: Program, now: Snapshot, event: Event, cause: moves.Cause) -> Decision:
+def absorbed(program: Program, now: Snapshot, event: events.Event, cause: moves.Cause) -> Decision:
     """δ(terminal, anything): no change, no effect; sealed once a kind.
 
     A worker's own result is a kind of its own, so that no forged one can use up its place.
     """
-    result = event if isinstance(event, EffectDone) and cause.context.by_holder else None
+    result = event if isinstance(event, events.EffectDone) and cause.context.by_holder else None
     kind = cause.event + ("FromWorker" if result else "")
     if kind in now.ignored:
         return Decision(snapshot=now, absorbed=kind)
     after = now._replace(ignored=tuple(sorted({*now.ignored, kind})))
-    body = {
-        **moves.moved(now, cause, now.state),
-        "rule": "FSM-003",
-        "decision": moves.verdict("IGNORED", "FSM-003"),
-        **(_late(program, result) if result else {}),
-    }
+    decision = moves.verdict("IGNORED", "FSM-003")
+    late = _late(program, result) if result else {}
+    body = moves.moved(now, cause, now.state, rule="FSM-003", decision=decision, **late)
     return Decision(after, (moves.draft("ignored", cause, after, body),), absorbed=kind)
 
 
-def _late(program: Program, event: EffectDone) -> dict[str, object]:
+def _late(program: Program, event: events.EffectDone) -> dict[str, object]:
     """The clear part of a worker's late result: what happened outside, happened.
 
     Refs are left out, for nothing enters the vault of an ended run; so is what no step could fill.
@@ -49,7 +39,7 @@ def _late(program: Program, event: EffectDone) -> dict[str, object]:
         for name, value in event.out.items():
             if _is_clear(program, name, value):
                 clear[name] = value
-        sealable.require_slots(clear)
+        events.require_slots(clear)
     except RefusedError:
         return {}
     return {"out": moves.frozen(clear)}
@@ -69,13 +59,13 @@ def _is_clear(program: Program, name: str, value: Scalar) -> bool:
 def erasing(
     _: Program,
     now: Snapshot,
-    event: ErasureRequested | ErasureDone | ErasureRefused,
+    event: events.ErasureRequested | events.ErasureDone | events.ErasureRefused,
     cause: moves.Cause,
 ) -> Decision:
     """Erasure changes no state; it is sealed in an ended run, its refusal in any."""
     asked = {"refs": tuple(sorted(event.refs)), "reason": event.reason}
     body: dict[str, object] = {"in": MappingProxyType(asked)}
-    if isinstance(event, ErasureRefused):
+    if isinstance(event, events.ErasureRefused):
         kept = {"ground": event.ground, "until_ms": event.until_ms}
         body |= {"rule": KEPT_BY_LAW, "out": MappingProxyType(kept)}
         refusal = Refusal(code=KEPT_BY_LAW, text="A law keeps it for now.")
@@ -84,7 +74,7 @@ def erasing(
     if now.state not in life.TERMINAL:
         raise RefusedError("FSM-010", "The run has not ended; stop it first.")
     kind = "erasure_requested"
-    if isinstance(event, ErasureDone):
+    if isinstance(event, events.ErasureDone):
         kind = "erasure_done"
         gone = {"destroyed": moves.frozen(event.destroyed), "kept": event.kept}
         body["out"] = MappingProxyType(gone)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core import sealable
 from nanovm_core.core.canonical import SIZE_BYTES_MAX
 from nanovm_core.core.envelope import encode_snapshot
 from nanovm_core.core.events import (
@@ -83,7 +83,7 @@ def test_failure_is_taken_whatever_its_words(kind: type[Event], said: Any) -> No
     decision = fed(run, kind, key=run.key, code=said, text=said)
     assert decision.refusal is None
     assert run.now.owed is None or run.now.state == life.APPROVAL
-    assert 0 < len(str(body(decision)["rule"])) <= sealable.NAME_MAX
+    assert 0 < len(str(body(decision)["rule"])) <= events.NAME_MAX
 
 
 @pytest.mark.parametrize("said", ODD)
@@ -100,7 +100,7 @@ def test_words_are_cut_and_not_lost() -> None:
     fed(run, EffectUnknown, key=run.key, code="X-1", text="it broke: " + "x" * 5_000)
     assert run.now.reason is not None
     assert run.now.reason[1][:11] == "it broke: x"
-    assert len(run.now.reason[1]) == sealable.SAID_MAX
+    assert len(run.now.reason[1]) == events.SAID_MAX
 
 
 def test_answer_without_a_code_is_no_failure() -> None:
@@ -111,7 +111,7 @@ def test_answer_without_a_code_is_no_failure() -> None:
     assert run.now.step == "ask"
 
 
-MANY = tuple(Commitment("buyer", BUYER.ref, f"{n:064x}") for n in range(sealable.SECRETS_MAX + 1))
+MANY = tuple(Commitment("buyer", BUYER.ref, f"{n:064x}") for n in range(events.SECRETS_MAX + 1))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_proposal_whose_secret_cannot_be_sealed_cannot_be_constructed() -> None:
 
 
 def test_slots_are_bounded_together() -> None:
-    most = sealable.SLOTS_BYTES_MAX
+    most = events.SLOTS_BYTES_MAX
     run = long(4)
     texts = {f"text{n}": "\u0001" * (most // 25) for n in range(4)}
     given = {**OUT, "note": "n", **texts}
@@ -194,7 +194,7 @@ def test_slots_are_bounded_together() -> None:
 def test_run_begins_with_what_can_be_sealed() -> None:
     given = {"at_ms": START_MS, "actor": "clerk"}
     for slots, secrets in (
-        ({"note": "x" * sealable.SLOTS_BYTES_MAX}, []),
+        ({"note": "x" * events.SLOTS_BYTES_MAX}, []),
         ({"order": ORDER.ref}, [ORDER, *MANY]),
     ):
         with pytest.raises(RefusedError) as caught:
@@ -205,7 +205,7 @@ def test_run_begins_with_what_can_be_sealed() -> None:
 def test_late_result_that_cannot_be_sealed_says_nothing() -> None:
     ended = started()
     ended.now = ended.now._replace(state=life.COMPLETED, owed=None)
-    for out in ({"note": "x" * sealable.SLOTS_BYTES_MAX}, {"note": HALF}):
+    for out in ({"note": "x" * events.SLOTS_BYTES_MAX}, {"note": HALF}):
         run = Refund()
         run.now = ended.now
         assert body(fed(run, EffectDone, key="k", out=out)).get("out", {}) == {}
