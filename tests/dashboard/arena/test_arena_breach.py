@@ -33,7 +33,7 @@ def bypassed(folder: Path, *without: str) -> Said:
 @pytest.fixture(scope="module")
 def breached(tmp_path_factory: pytest.TempPathFactory) -> Said:
     folder = tmp_path_factory.mktemp("unguarded")
-    return bypassed(folder, "mutations", "gate-provenance", "--")
+    return bypassed(folder, "mutations", "provenance", "--")
 
 
 def test_with_every_guard_nothing_is_breached(tmp_path: Path) -> None:

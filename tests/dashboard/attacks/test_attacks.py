@@ -30,7 +30,7 @@ def test_a_verdict_names_rule_line_proposal_calls_and_event(visitor: Visitor) ->
     said = words(page)
     assert "BLOCKED" in said
     assert 'href="/docs/rules/CAP-001/"' in page
-    assert re.search(r"capabilities\.py:\d+ resolve", said)
+    assert re.search(r"capabilities\.py:\d+ ungranted", said)
     assert "<mark>&quot;wire_transfer&quot;</mark>" in page
     assert "stripe.create_payment_intent" in said
     event = re.search(rf'href="(/runs/{run.code}/events/\d+/)"', page)
