@@ -21,7 +21,7 @@ _KINDS: Mapping[str, type] = {"integer": int, "boolean": bool, "string": str, "r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgSpec:
-    """The type of one argument, and its bounds (integers) or length in characters (strings)."""
+    """An argument's type, and its bounds (integers) or length in characters (strings)."""
 
     type: str  # integer, string, boolean, ref
     min: int | None = None
@@ -88,7 +88,7 @@ def holds_to(limit: Constraint) -> Holds:
 
 
 def within(limit: Constraint, value: Scalar) -> bool:
-    """Whether a value lies within the bounds that read no slot."""
+    """Whether a value is within the bounds that read no slot."""
     if limit.one_of is not None and not any(same(each, value) for each in limit.one_of):
         return False
     if limit.prefix is not None and not (isinstance(value, str) and value.startswith(limit.prefix)):
@@ -100,6 +100,5 @@ def within(limit: Constraint, value: Scalar) -> bool:
 
 
 def _range(bound: ArgSpec | Constraint) -> tuple[int, int]:
-    """The least and the greatest integer; without bounds those that every JSON reader holds."""
     low = -INTEGER_MAX if bound.min is None else bound.min
     return low, INTEGER_MAX if bound.max is None else bound.max

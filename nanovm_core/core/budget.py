@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from nanovm_core.core.messages import Reservation
+from nanovm_core.core.messages import Counts, Reservation, Reservations
 from nanovm_core.errors import RefusedError
 
 MONEY, CALLS, STEPS, TOKENS = "money", "calls", "steps", "tokens"
@@ -17,7 +17,7 @@ CODES: Mapping[str, str] = MappingProxyType(
 )
 
 OWN = "run/"  # accounts in ``Snapshot.used``
-_AS_RESERVED: Mapping[str, int] = MappingProxyType({})
+_AS_RESERVED: Counts = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,7 @@ class Accounts:
     budgets: tuple[Budget, ...]
 
     def of(self, unit: str) -> tuple[int, tuple[str, ...]]:
-        """A unit's limit in the run, and the shared accounts that pay it, narrowest first.
-
-        Raises:
-            RefusedError: BUD-006 where no account covers this money.
-        """
+        """A unit's limit in the run, and its shared accounts, narrowest first (BUD-006: none)."""
         most = self.limits
         own = {CALLS: most.calls_max, STEPS: most.steps_max, TOKENS: most.tokens_max}
         kind = unit if unit in own else MONEY
@@ -66,20 +62,14 @@ class Accounts:
         return own.get(unit, most.money_minor_max), names
 
     def checks(
-        self, unit: str, amount: int, ledger: Mapping[str, int], used: Mapping[str, int]
+        self, unit: str, amount: int, ledger: Counts, used: Counts
     ) -> Iterator[tuple[str, int | None, RefusedError | None]]:
-        """Each account that pays a unit, what it has left (None: not open), and its refusal.
-
-        Raises:
-            RefusedError: BUD-006 where no account covers this money.
-        """
+        """Each paying account, what it has left (None: not open), and its refusal (BUD-006)."""
         for account, left in self.left(unit, ledger, used).items():
             covered = 0 < amount <= (left or 0)
             yield account, left, None if covered else over(unit, left, account)
 
-    def require(
-        self, unit: str, amount: int, ledger: Mapping[str, int], used: Mapping[str, int]
-    ) -> tuple[str, ...]:
+    def require(self, unit: str, amount: int, ledger: Counts, used: Counts) -> tuple[str, ...]:
         """The accounts that pay an amount, if each covers it (BUD-001 … BUD-004, BUD-006)."""
         found = tuple(self.checks(unit, amount, ledger, used))
         for _, _, refusal in found:
@@ -87,9 +77,7 @@ class Accounts:
                 raise refusal
         return tuple(account for account, _, _ in found)
 
-    def left(
-        self, unit: str, ledger: Mapping[str, int], used: Mapping[str, int]
-    ) -> Mapping[str, int | None]:
+    def left(self, unit: str, ledger: Counts, used: Counts) -> Mapping[str, int | None]:
         """What each account that pays a unit has left, the run's own first; None: not open."""
         limit, names = self.of(unit)
         own = {OWN + unit: limit - used.get(unit, 0)}
@@ -100,9 +88,7 @@ class Accounts:
         if started_ms and at_ms - started_ms >= self.limits.wall_ms_max:
             raise RefusedError("BUD-005", f"The run's {self.limits.wall_ms_max} ms are over.")
 
-    def begin_step(
-        self, begun: int, ledger: Mapping[str, int], started_ms: int, at_ms: int
-    ) -> tuple[Reservation, ...]:
+    def begin_step(self, begun: int, ledger: Counts, started_ms: int, at_ms: int) -> Reservations:
         """Spend one step of each account that counts steps (BUD-003, BUD-005)."""
         self.require_time(started_ms, at_ms)
         limit, names = self.of(STEPS)
@@ -113,10 +99,8 @@ class Accounts:
                 raise over(STEPS, ledger.get(name), name)
         return tuple([Reservation(name, 0, 1) for name in names]) if names else ()
 
-    def reserve(
-        self, need: Mapping[str, int], ledger: Mapping[str, int], used: Mapping[str, int]
-    ) -> tuple[Reservation, ...]:
-        """What to freeze for a need, by unit: all of it or, with a refusal, nothing."""
+    def reserve(self, need: Counts, ledger: Counts, used: Counts) -> Reservations:
+        """What to freeze for a need, by unit: all of it, or a refusal."""
         taken = []
         for unit, amount in need.items():
             names = self.require(unit, amount, ledger, used)
@@ -135,9 +119,7 @@ def is_currency(text: str) -> bool:
     return len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()
 
 
-def settle(
-    reserved: Iterable[Reservation], actual: Mapping[str, int] = _AS_RESERVED
-) -> tuple[Reservation, ...]:
+def settle(reserved: Iterable[Reservation], actual: Counts = _AS_RESERVED) -> Reservations:
     """Turn reservations into spending: ``actual`` of a unit where that is known.
 
     ``actual`` is untrusted: it is kept between 0 and what was reserved.
@@ -151,7 +133,7 @@ def settle(
     )
 
 
-def release(reserved: Iterable[Reservation]) -> tuple[Reservation, ...]:
+def release(reserved: Iterable[Reservation]) -> Reservations:
     """Give back reservations after a known failure; a begun step stays counted."""
     return tuple(
         each._replace(reserved=-each.reserved, spent=each.reserved if unit_of(each) == STEPS else 0)
@@ -159,7 +141,7 @@ def release(reserved: Iterable[Reservation]) -> tuple[Reservation, ...]:
     )
 
 
-def own_use(used: Mapping[str, int], changes: Iterable[Reservation]) -> Mapping[str, int]:
+def own_use(used: Counts, changes: Iterable[Reservation]) -> Counts:
     """What a run has used by unit after these changes, frozen amounts included."""
     after = dict(used)
     for each in changes:
@@ -169,10 +151,10 @@ def own_use(used: Mapping[str, int], changes: Iterable[Reservation]) -> Mapping[
     return MappingProxyType({unit: amount for unit, amount in after.items() if amount})
 
 
-def account_limits(budgets: Iterable[Budget], currencies: Iterable[str]) -> Mapping[str, int]:
+def account_limits(budgets: Iterable[Budget], currencies: Iterable[str]) -> Counts:
     """The shared accounts to open, by name ("workspace/EUR", "agent/calls"), with their limits.
 
-    Money accounts: for these currencies and those of the budgets. The smallest limit counts.
+    Money: for these currencies and those of the budgets. The smallest limit counts.
     """
     found = tuple(budgets)
     asked = {*currencies, *(each.currency for each in found if each.currency)}
@@ -186,12 +168,12 @@ def account_limits(budgets: Iterable[Budget], currencies: Iterable[str]) -> Mapp
 
 
 def unit_of(change: Reservation) -> str:
-    """The unit, or the currency, of an account's name."""
+    """The unit or currency in an account's name."""
     return change.account.partition("/")[2]
 
 
 def over(unit: str, left: int | None, account: str) -> RefusedError:
-    """The refusal of an amount that an account does not cover (BUD-001 … BUD-004, BUD-006)."""
+    """The refusal of an uncovered amount (BUD-001 … BUD-004, BUD-006)."""
     if left is None and unit not in CODES:
         return RefusedError("BUD-006", f"No account covers this money: {account} is not open.")
     return RefusedError(

@@ -81,12 +81,11 @@ def digest(domain: bytes, data: bytes) -> str:
 
 
 def _bytes(checked: Json) -> bytes:
-    """The bytes of a checked value."""
     return "".join(_WRITER(checked, 0)).encode("utf-8")
 
 
 def _written(value: Any, left: list[int], depth: int) -> str:
-    """The text of a value, checked as it is written; the recursion ends at DEPTH_MAX."""
+    """A value's text, checked as it is written; the recursion ends at DEPTH_MAX."""
     kind = type(value)
     if kind is dict or kind is MappingProxyType:
         _check_nesting(depth)
@@ -122,7 +121,6 @@ def _written_object(pairs: dict[Any, Any], left: list[int], depth: int) -> str:
 
 
 def _name(key: str) -> str:
-    """How a key is written; the first _NAMES_MAX are cached."""
     if not key.isascii():
         raise CanonicalError("CAN-006", _BAD_KEY)
     name = _QUOTED(key) + ":"
@@ -151,9 +149,9 @@ def _unknown(kind: type) -> CanonicalError:
 
 
 def _copy(value: object, left: list[int], *, frozen: bool) -> object:
-    """A checked copy. Each node and character is charged against ``left``.
+    """A checked copy; each node and character is charged against ``left``.
 
-    So neither a cycle nor a small value that shares its parts a million times can be unfolded.
+    So no cycle, and no value that shares parts a million times, is unfolded.
     """
     copies = [value]
     _check(copies, enumerate(copies), copies, 0, left, frozen=frozen)
@@ -171,7 +169,7 @@ def _check(
 ) -> None:
     """Check the items of one array or object; in ``copies`` each container becomes its own copy.
 
-    All strings are checked as one, for speed. The recursion ends at DEPTH_MAX.
+    All strings are checked as one, for speed.
     """
     kinds = {*map(type, values)}
     cost = len(values)
@@ -262,7 +260,6 @@ def _in_range(number: int) -> int:
 
 
 def _writer(settings: json.JSONEncoder) -> Callable[[Json, int], Iterable[str]]:
-    """Write a value in pieces: with the interpreter's C encoder, made once, or its Python one."""
     made: Any = getattr(json.encoder, "c_make_encoder", None)
     if made is None:
         return lambda value, _: settings.iterencode(value)

@@ -71,7 +71,7 @@ def resolve(grants: Mapping[str, Grant], tool: str) -> Grant:
 
 
 def ungranted() -> RefusedError:
-    """The refusal of a tool without a grant; it does not repeat the name."""
+    """The refusal of a tool without a grant; it names no tool."""
     return RefusedError("CAP-001", "The proposed tool was never granted.")
 
 
@@ -126,7 +126,6 @@ def _implies(inner: Constraint, outer: Constraint) -> bool:
 
 
 def _range_implies(inner: Constraint, outer: Constraint) -> tuple[bool, bool]:
-    """Whether a constraint without a set is within another, and whether it is empty."""
     low, high, prefix = inner.min, inner.max, inner.prefix
     numbers = low is not None or high is not None
     crossed = low is not None and high is not None and low > high

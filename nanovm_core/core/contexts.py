@@ -1,7 +1,4 @@
-"""The variables that conditions may read at each place, with their types.
-
-Known at load time, so that a rule that passes does not err at run time.
-"""
+"""The variables that conditions may read at each place, with their types."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -18,7 +15,7 @@ _READS = {"ref": "string", "string": "string", "integer": "integer", "boolean": 
 
 
 class Misread(NamedTuple):
-    """A rule that does not fit its program, the reason, and the position in its condition."""
+    """A rule that does not fit its program, why, and the position in its condition."""
 
     rule: PolicyRule
     text: str
@@ -35,7 +32,6 @@ class Surroundings(NamedTuple):
     budgets: Sequence[Budget]
 
     def guard_types(self) -> dict[str, str]:
-        """The variables of guards and of rules at admission."""
         return {
             **{f"slots.{name}": _READS[kind] for name, kind in self.slots.items()},
             **{f"history.{window.name}": "integer" for window in self.windows},
@@ -90,14 +86,12 @@ def unfit(condition: Condition, types: Types, windows: Sequence[Window]) -> tupl
 
 
 def _is_beyond(count: int, sign: str, most: int) -> bool:
-    """Whether every count up to ``most`` compares alike with ``count``."""
     return count > most or (count == most and sign in (">", "<="))
 
 
 def _unfit(
     rule: PolicyRule, types: Mapping[str, Types], windows: Sequence[Window]
 ) -> Iterator[Misread]:
-    """The first tool for which the rule's condition does not fit."""
     for tool in sorted(types):
         found = unfit(rule.when, types[tool], windows)
         if found is not None:

@@ -9,7 +9,7 @@ from nanovm_core.errors import RefusedError
 
 
 class Decider(Protocol):
-    """A foreign policy engine; its answer follows from ``hash``, stage and context alone."""
+    """A foreign policy engine; its answer follows from ``hash``, stage and context."""
 
     @property
     def hash(self) -> str:

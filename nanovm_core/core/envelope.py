@@ -21,7 +21,7 @@ EXCHANGED = "was changed, and its hash with it: what follows names another."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """An envelope's log and ``seq``, its run and ``n``, and its predecessor's hash."""
+    """An envelope's log and ``seq``, run and ``n``, and its predecessor's hash."""
 
     log: str
     seq: int
@@ -47,7 +47,7 @@ def canonical_hash(data: bytes) -> str:
 
 
 def seal(draft: Draft, place: Place, *, names: Mapping[str, str]) -> Stored:
-    """The envelope of a draft at its place. ``names`` adds the shell's own fields."""
+    """The envelope of a draft at its place; ``names`` as in ``encode_envelope``."""
     data = encode_envelope(draft, place, names=names)
     found = canonical_hash(data)
     snapshot = names.get("snapshot", "")
@@ -56,7 +56,7 @@ def seal(draft: Draft, place: Place, *, names: Mapping[str, str]) -> Stored:
 
 
 def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, str]) -> bytes:
-    """The bytes of an envelope. ``names`` adds fields of the shell (program, policy, snapshot)."""
+    """The bytes of an envelope; ``names``: program, policy, snapshot."""
     body = {key: value for key, value in draft.body.items() if value not in _SAYS_NOTHING}
     if draft.kind == "terminal":
         body["length"] = place.n + 1
@@ -121,7 +121,7 @@ def chain_faults(
 def _unlinked(
     stored: Stored, earlier: Stored | None, named: str, vouched: Vouched | None
 ) -> VerificationError:
-    """Which of two is at fault, where the later one does not name the earlier."""
+    """Which of two is at fault, if the later does not name the earlier."""
     prev = _read(stored.data).prev
     if earlier and _is_whole(stored, earlier, named, vouched):
         return _fault("LOG-002", earlier.n, EXCHANGED, prev, earlier.hash)
@@ -132,7 +132,6 @@ def _unlinked(
 
 
 def _with_next(envelopes: Iterable[Stored]) -> Iterator[tuple[Stored, Stored | None]]:
-    """Each envelope with the next one."""
     rest = iter(envelopes)
     now = next(rest, None)
     while now is not None:
@@ -149,7 +148,6 @@ def _named(after: Stored | None, n: int, head: str) -> str:
 
 
 def _is_whole(later: Stored, earlier: Stored, named: str, vouched: Vouched | None) -> bool:
-    """Whether the later of two that do not fit is the sealed one."""
     sides = (vouched(earlier), vouched(later)) if vouched else (False, False)
     return sides[1] if sides[0] != sides[1] else named == later.hash
 
@@ -178,7 +176,7 @@ def snapshot_of(stored: Stored) -> str:
 
 
 class _Read(NamedTuple):
-    """What an envelope's bytes say about its chain; ``fault``: why they are unreadable."""
+    """What an envelope's bytes say about its chain, or their ``fault``."""
 
     hash: str
     run: object = None
@@ -193,7 +191,6 @@ _READ: BytesCache[_Read] = BytesCache()
 
 
 def _read(data: bytes) -> _Read:
-    """Read an envelope; the same bytes are parsed once."""
     return _READ.get(data) or _READ.keep(data, _parsed(data))
 
 
@@ -210,7 +207,6 @@ def _parsed(data: bytes) -> _Read:
 
 
 def _check(stored: Stored, *, run: str) -> VerificationError | None:
-    """What is wrong with an envelope on its own."""
     n, read = stored.n, _read(stored.data)
     if read.hash != stored.hash:
         return _fault("LOG-001", n, "was changed.", stored.hash, read.hash)
@@ -224,6 +220,5 @@ def _check(stored: Stored, *, run: str) -> VerificationError | None:
 def _fault(
     code: str, n: int, what: str, expected: object = "", found: object = ""
 ) -> VerificationError:
-    """A fault at ``n``; the bytes may hold anything in place of a hash."""
     text = f"Envelope n = {n} (event #{n + 1}) {what}"
     return VerificationError(code, text, at=n, expected=str(expected or ""), found=str(found or ""))

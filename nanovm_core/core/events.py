@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nanovm_core.core.canonical import INTEGER_MAX, encode
-from nanovm_core.core.messages import Args, Commitment, Recorded, Scalar
+from nanovm_core.core.messages import Args, Commitment, Counts, Recorded, Scalar
 from nanovm_core.errors import CanonicalError, RefusedError
 
 ACTOR_MAX = 200  # characters
@@ -28,8 +28,8 @@ def _nothing() -> Mapping[str, Any]:
 class Event:
     """Something that happened, reported from outside: untrusted.
 
-    An event that no envelope could hold cannot be constructed (FSM-017); a failure's own words
-    are cut, so that a known failure is not lost over them.
+    An event that no envelope could hold cannot be constructed (FSM-017); a failure's text is cut,
+    so that the failure is not lost.
     """
 
 
@@ -52,7 +52,7 @@ class Context:
     by_holder: bool = False
     vouched: bool = False
     under_way: bool = True
-    ledger: Mapping[str, int] = field(default_factory=_nothing)
+    ledger: Counts = field(default_factory=_nothing)
     history: tuple[Recorded, ...] = ()
     revoked: frozenset[str] = frozenset()
 
@@ -151,9 +151,9 @@ class TimePassed(Event):
 class ProposalReceived(Event):
     """Untrusted bytes that propose a tool call; ``secret``: where the vault keeps them, if it does.
 
-    ``key`` is the model step's idempotency key where the bytes answer it, else empty. ``tokens``
-    is the provider's count: it is used where the run's own worker sends it; from anybody else all
-    that was reserved is spent. Anybody with the key can use up the model's attempts.
+    ``key`` is the model step's idempotency key where the bytes answer it, else empty; anybody who
+    has it can use up the model's attempts. ``tokens``: the provider's count, used if the run's own
+    worker sends it; else all that was reserved is spent.
     """
 
     raw: bytes
@@ -195,7 +195,7 @@ class Approved(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declined(Event):
-    """A person refused what is held. ``hold`` names what they saw (``fsm.commands.hold_id``)."""
+    """A person refused what is held. ``hold`` is as in ``Approved``."""
 
     hold: str = ""
 
@@ -243,7 +243,7 @@ class ErasureDone(Event):
 
     refs: tuple[str, ...]
     reason: str
-    destroyed: Mapping[str, int]
+    destroyed: Counts
     kept: tuple[str, ...] = ()
 
 
@@ -279,11 +279,7 @@ def is_sealable(found: Scalar) -> bool:
 
 
 def require_slots(slots: Args) -> None:
-    """Return if all slots fit into one snapshot.
-
-    Raises:
-        RefusedError: FSM-017.
-    """
+    """Return if all slots fit into one snapshot (FSM-017)."""
     size = 0
     for found in slots.values():
         if type(found) is str:
@@ -293,11 +289,7 @@ def require_slots(slots: Args) -> None:
 
 
 def require_secrets(secrets: object) -> None:
-    """Return if these are commitments, as many as an envelope holds.
-
-    Raises:
-        RefusedError: FSM-017.
-    """
+    """Return if these are commitments, as many as an envelope holds (FSM-017)."""
     if not isinstance(secrets, tuple | list) or len(secrets) > SECRETS_MAX:
         raise unsealable(f"Secrets are a list of up to {SECRETS_MAX}.")
     if not all(map(_committed, secrets)):
@@ -305,25 +297,21 @@ def require_secrets(secrets: object) -> None:
 
 
 def require_result(out: object, outcome: object, secrets: object) -> None:
-    """Return if this is a result: slots with values, a short outcome, and commitments.
-
-    Raises:
-        RefusedError: FSM-017.
-    """
+    """Return if this is slots with values, a short outcome, and commitments (FSM-017)."""
     if not isinstance(out, Mapping) or not is_text(outcome, NAME_MAX):
         raise unsealable("An answer has slots with values, and a short outcome.")
     require_secrets(secrets)
 
 
 def is_text(found: object, most: int) -> bool:
-    """Whether this is a text of up to ``most`` characters that has a canonical form."""
+    """Whether this is a text of up to ``most`` characters with a canonical form."""
     if type(found) is not str or len(found) > most:
         return False
     return found.isascii() or is_sealable(found)
 
 
 def cut(said: object, most: int) -> str:
-    """The part of a failure's words that can be sealed; never empty for a failure with words."""
+    """What of a failure's text can be sealed; never empty if it had any."""
     if type(said) is not str:
         return UNNAMED if said else ""
     return said if is_text(said, most) else said[:most].encode("utf-8", "replace").decode("utf-8")

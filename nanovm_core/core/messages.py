@@ -7,6 +7,7 @@ from typing import NamedTuple, NewType
 RunId = NewType("RunId", str)
 Scalar = str | int | bool
 Args = Mapping[str, Scalar]
+Counts = Mapping[str, int]  # by unit, account or window
 NOTHING: Args = MappingProxyType({})
 
 # A mapping in one of these is a read-only view; its maker must not keep the mapping under it.
@@ -35,8 +36,7 @@ class Recorded(NamedTuple):
 class Warrant(NamedTuple):
     """A capability for exactly one call, until ``expires_ms``.
 
-    ``id`` hashes all that it is bound to, so an adapter recomputes it from its own call; the
-    runtime signs it with the effect (``warrants.sign``).
+    ``id`` hashes all that it is bound to: an adapter recomputes it from its own call.
     """
 
     id: str
@@ -61,6 +61,9 @@ class Reservation(NamedTuple):
     account: str
     reserved: int = 0
     spent: int = 0
+
+
+Reservations = tuple[Reservation, ...]
 
 
 class Refusal(NamedTuple):
@@ -88,8 +91,8 @@ class Snapshot(NamedTuple):
     stepping: bool = False  # pause again after the next step
     approved: tuple[str, ...] = ()  # hold rules lifted for this call alone
     held_by: str = ""  # the hold rule that suspends the run
-    reserved: tuple[Reservation, ...] = ()  # frozen for what is owed; "run/…" is the run's own
-    used: Mapping[str, int] = MappingProxyType({})  # of the run's own limits
+    reserved: Reservations = ()  # frozen for what is owed; "run/…" is the run's own
+    used: Counts = MappingProxyType({})  # of the run's own limits
     begun: int = 0  # intents so far, limited by steps_max
     allowed_by: tuple[str, ...] = ()  # the rules that allowed the call
     ignored: tuple[str, ...] = ()  # event kinds sealed as ignored
@@ -102,8 +105,7 @@ class Snapshot(NamedTuple):
 class Draft(NamedTuple):
     """An envelope without its place: ``envelope.seal`` gives it seq, n and prev.
 
-    ``after``: the snapshot that its ``snapshot`` hash names; ``body``: this kind's fields of
-    AUDIT.md.
+    ``after``: what its ``snapshot`` hash names; ``body``: this kind's fields of AUDIT.md.
     """
 
     kind: str
@@ -119,6 +121,6 @@ class Decision(NamedTuple):
     snapshot: Snapshot
     drafts: tuple[Draft, ...] = ()
     effects: tuple[Effect, ...] = ()
-    budgets: tuple[Reservation, ...] = ()
+    budgets: Reservations = ()
     refusal: Refusal | None = None
     absorbed: str = ""  # the event kind, only counted

@@ -145,9 +145,9 @@ def counted(
 ) -> dict[str, int]:
     """What each window counts at ``at_ms``, over the newest RECORDS_MAX of ``history``.
 
-    ``history`` is in order, the newest last. An ``at_ms`` before the newest record counts as that
-    record's: time never goes back. A call leaves two records, ``called`` and then ``done`` or
-    ``failed``; a row of failures counts the second.
+    ``history`` is in order, the newest last. ``at_ms`` is at least the newest record's: time never
+    goes back. A call leaves two records, ``called`` and then ``done`` or ``failed``; a row of
+    failures counts the second.
     """
     past = history[-RECORDS_MAX:]
     at_ms = max([at_ms, *(each.at_ms for each in past)])

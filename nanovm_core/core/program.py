@@ -29,7 +29,7 @@ def _nothing() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """A named value of a run: its type, and how the model sees it."""
+    """A named value: its type, and how the model sees it."""
 
     type: str
     model: str = HIDDEN
@@ -45,7 +45,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Attempts of a step that is known to have failed, and the delay between them."""
+    """Attempts of a failed step, and the delay between them."""
 
     attempts_max: int = 1
     backoff_ms: int = 0
@@ -149,7 +149,6 @@ class Program:
         return replace(self, grants=attenuate(self.grants, grants))
 
     def around(self, policy: Policy) -> Surroundings:
-        """What the conditions of this program and this policy may read."""
         return Surroundings(
             {name: slot.type for name, slot in self.slots.items()},
             self.tools,

@@ -72,7 +72,6 @@ def masked(text: str, opened: Mapping[str, str]) -> str:
 
 
 def _form(value: str) -> str:
-    """The pattern for a value: a short one as it is, others with breaks anywhere."""
     signs = _BREAKS.sub("", value)
     if len(signs) < MASK_CHARS_MIN:
         return re.escape(value)

@@ -15,17 +15,17 @@ NOT_PLAIN = "CAP-019"
 # A fault of the canonical reader → the refusal of a proposal with it.
 FAULTS: Mapping[str, str] = MappingProxyType(
     {
-        "CAN-002": "CAP-012",  # a float or an exponent: 1.0, 1e400
+        "CAN-002": "CAP-012",  # 1.0, 1e400
         "CAN-003": "CAP-013",  # NaN, Infinity
-        "CAN-004": "CAP-014",  # minus zero
-        "CAN-005": "CAP-015",  # an integer outside ±(2^53−1)
-        "CAN-006": NOT_PLAIN,  # an object's key that is not ASCII
-        "CAN-007": "CAP-011",  # the same key twice
-        "CAN-008": "CAP-018",  # half of a surrogate pair
-        "CAN-009": "CAP-016",  # nested too deep
+        "CAN-004": "CAP-014",  # -0
+        "CAN-005": "CAP-015",  # outside ±(2^53−1)
+        "CAN-006": NOT_PLAIN,  # key not ASCII
+        "CAN-007": "CAP-011",  # key twice
+        "CAN-008": "CAP-018",  # half a surrogate pair
+        "CAN-009": "CAP-016",  # too deep
         "CAN-010": "CAP-017",  # too large
         "CAN-011": "CAP-018",  # not UTF-8
-        "CAN-012": "CAP-018",  # a byte order mark
+        "CAN-012": "CAP-018",  # byte order mark
         "CAN-013": NOT_A_CALL,  # not JSON
     }
 )

@@ -15,7 +15,7 @@ KNOWN_MAX = 4096  # values of some kilobytes each
 
 
 class BytesCache(Generic[T]):
-    """Immutable values by the bytes that they were read from; the oldest are dropped."""
+    """Immutable values by the bytes they were read from; the oldest are dropped."""
 
     __slots__ = ("_known",)
 
@@ -23,11 +23,9 @@ class BytesCache(Generic[T]):
         self._known: dict[bytes, T] = {}
 
     def get(self, data: bytes) -> T | None:
-        """The value of these bytes, where it is known."""
         return self._known.get(data)
 
     def keep(self, data: bytes, value: T) -> T:
-        """Keep the value of these bytes, and return it."""
         self._known[data] = value
         if len(self._known) > KNOWN_MAX:
             with suppress(KeyError, RuntimeError, StopIteration):  # another thread drops one too
@@ -51,11 +49,7 @@ def snapshot_hash(data: bytes) -> str:
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
-    """The snapshot of these bytes; the same bytes give the same object.
-
-    Raises:
-        VerificationError: LOG-003 where they are not a snapshot.
-    """
+    """The snapshot of these bytes, cached (VerificationError LOG-003: not a snapshot)."""
     return _SNAPSHOTS.get(data) or _SNAPSHOTS.keep(data, _decoded(data))
 
 

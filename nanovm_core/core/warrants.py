@@ -17,14 +17,13 @@ LATE = "CAP-021"
 UNSIGNED = "CAP-022"
 REVOKED = "CAP-008"
 
+Binding = Mapping[str, Json]
 _DOMAIN = b"nanovm/warrant-token/v1\0"
 _BOUND = ("run", "program", "step", "tool", "key", "args")
 _FIELDS = {*_BOUND, "v", "expires_ms", "grants"}
 
 
 class _Token(NamedTuple):
-    """The fields of a token with a valid signature."""
-
     binding: dict[str, Json]
     expires_ms: int
     grants: frozenset[str]
@@ -36,13 +35,13 @@ def binding(run: str, program: str, effect: Effect) -> dict[str, Json]:
     return {"run": run, "program": program, **call, "args": dict(effect.args)}
 
 
-def mint(binding: Mapping[str, Json], *, at_ms: int, ttl_ms: int) -> Warrant:
+def mint(binding: Binding, *, at_ms: int, ttl_ms: int) -> Warrant:
     """Make the warrant for one call: run, program, step, tool, key and exact arguments."""
     expires_ms = at_ms + ttl_ms
     return Warrant(id=_warrant_id(binding, expires_ms), expires_ms=expires_ms)
 
 
-def authorize(warrant: Warrant | None, binding: Mapping[str, Json], at_ms: int) -> None:
+def authorize(warrant: Warrant | None, binding: Binding, at_ms: int) -> None:
     """Return if this warrant, from the run's own snapshot, covers exactly this call now.
 
     Raises:
@@ -55,7 +54,7 @@ def authorize(warrant: Warrant | None, binding: Mapping[str, Json], at_ms: int) 
 
 def sign(
     warrant: Warrant,
-    binding: Mapping[str, Json],
+    binding: Binding,
     key: Ed25519PrivateKey,
     *,
     grants: Iterable[str] = (),
@@ -77,7 +76,7 @@ def sign(
 
 def check(
     token: bytes,
-    binding: Mapping[str, Json],
+    binding: Binding,
     public_key: Ed25519PublicKey,
     *,
     at_ms: int,
@@ -121,8 +120,8 @@ def _check_time(expires_ms: int, at_ms: int) -> None:
         raise RefusedError(LATE, "The warrant ran out before the call was made.")
 
 
-def _id_in_hand(binding: Mapping[str, Json], expires_ms: int) -> str:
-    """The id of a warrant for this call; a call without a canonical form has none."""
+def _id_in_hand(binding: Binding, expires_ms: int) -> str:
+    """The id of a warrant for this call; CAP-020 without a canonical form."""
     try:
         return _warrant_id(binding, expires_ms)
     except CanonicalError as error:
@@ -131,5 +130,5 @@ def _id_in_hand(binding: Mapping[str, Json], expires_ms: int) -> str:
         ) from error
 
 
-def _warrant_id(binding: Mapping[str, Json], expires_ms: int) -> str:
+def _warrant_id(binding: Binding, expires_ms: int) -> str:
     return digest(b"nanovm/warrant/v1\0", encode({**binding, "expires_ms": expires_ms}))

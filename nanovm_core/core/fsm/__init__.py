@@ -125,7 +125,7 @@ def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decis
 
 
 def replay(program: Program, now: Snapshot, events: Sequence[tuple[Event, Context]]) -> Snapshot:
-    """The snapshot after these events, from ``now``: the same on every machine."""
+    """The snapshot after these events, from ``now``."""
     for event, context in events:
         now = transition(program, now, event, context).snapshot
     return now
@@ -144,7 +144,6 @@ def capabilities_hash(program: Program) -> str:
 def _delivered(
     _: Program, now: Snapshot, event: events.DeliveryReceived, __: drafts.Cause
 ) -> Decision:
-    """A queue message: a wake-up for a run that owes nothing now."""
     drafts.expect_program(now, event.program)
     return Decision(now, absorbed="DeliveryReceived")
 
@@ -174,7 +173,7 @@ def _refused(
     decision = drafts.verdict("BLOCKED", error.code)
     body = drafts.moved(now, cause, now.state, rule=error.code, decision=decision)
     if isinstance(event, ProposalReceived):
-        body |= _carried(event)
+        body |= results.carried(event, "in")
         own = error.code != EXCHANGED  # under another program no step is the run's own
         if own and results.answers(program, now, event):
             after, spent = results.refused_answer(now, event, cause)
@@ -182,14 +181,6 @@ def _refused(
             then = results.after_refusal(program, after, cause)
             return drafts.join(sealed, then, spent)._replace(refusal=refusal)
     return Decision(now, (drafts.draft("refused", cause, now, body),), refusal=refusal)
-
-
-def _carried(event: ProposalReceived) -> dict[str, object]:
-    """What a refused event brought, by ref."""
-    if event.secret is None:
-        return {}
-    slots = drafts.frozen({event.secret.slot: event.secret.ref})
-    return {"in": slots, "secrets": drafts.listed((event.secret,))}
 
 
 HANDLERS: Mapping[type[Event], Handler] = MappingProxyType(

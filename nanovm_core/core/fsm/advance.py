@@ -25,7 +25,7 @@ from nanovm_core.core.fsm.effects import (
     warranted,
 )
 from nanovm_core.core.gate import Allowed, Facts
-from nanovm_core.core.messages import NOTHING, Args, Decision, Effect, Reservation, Snapshot
+from nanovm_core.core.messages import NOTHING, Args, Decision, Effect, Reservations, Snapshot
 from nanovm_core.core.policy import PolicyRule
 from nanovm_core.core.program import COMPLETED, EFFECT, FAILED, MODEL, PURE, WAIT, Program, Step
 from nanovm_core.core.proposals import Call
@@ -37,7 +37,7 @@ def follow(
 ) -> Decision:
     """After a step: the branch whose guard holds; if a guard errs, the run fails.
 
-    ``allowed``: the gate's answer on the judged call in this transition, if it was asked.
+    ``allowed``: the gate's answer on the judged call, if asked in this transition.
     """
     try:
         name = step.then or _branch(program, now, step, cause)
@@ -103,7 +103,7 @@ def enter(program: Program, before: Snapshot, now: Snapshot, cause: Cause) -> De
 
 
 def give_up(program: Program, now: Snapshot, cause: Cause, code: str, text: str) -> Decision:
-    """The step failed for good: release what it froze and take its ``on_error`` path."""
+    """The step failed for good: release its reservations, take its ``on_error`` path."""
     step = program.steps[now.step]
     if step.on_error == FAILED:
         return end(now, cause, life.FAILED, code, text)
@@ -123,13 +123,11 @@ def _branch(program: Program, now: Snapshot, step: Step, cause: Cause) -> str:
 
 
 def _pass(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision:
-    """A pure step that only branches: where it led is sealed."""
     sealed = draft("result", cause, now, moved(now, cause, now.state, outcome="passed"))
     return join(sealed, follow(program, now, step, cause))
 
 
 def _wait(before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision:
-    """Wait for an answer under a derived key, until the step's time-out."""
     key = effect_key(now, step.name, "", now.attempt)
     until_ms = cause.at_ms + step.timeout_ms
     after = now._replace(state=life.WAITING, awaits=key, deadline_ms=until_ms)
@@ -138,7 +136,6 @@ def _wait(before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision
 
 
 def _admit(program: Program, before: Snapshot, now: Snapshot, step: Step, cause: Cause) -> Decision:
-    """Ask the model only if the policy's rules at admission allow it."""
     try:
         outcome = program.gate.admit(facts(now, cause))
     except RefusedError as error:
@@ -198,7 +195,7 @@ def intend(
     return owe(before, now, owed, step, cause, counted)
 
 
-def _begin_step(program: Program, now: Snapshot, cause: Cause) -> tuple[Reservation, ...]:
+def _begin_step(program: Program, now: Snapshot, cause: Cause) -> Reservations:
     ledger = cause.context.ledger
     return program.gate.begin_step(now.begun, ledger, now.started_ms, cause.at_ms)
 
@@ -246,7 +243,6 @@ def _intend_under_authority(
 
 
 def _permitted(program: Program, step: Step, call: Call, known: Facts) -> Allowed:
-    """The gate's answer on a call; no rule is asked about the program's own."""
     if step.call:
         return program.gate.permit(call, known)
     if call.tool in program.granted:

@@ -23,7 +23,6 @@ from nanovm_core.errors import RefusedError
 
 
 def started(program: Program, now: Snapshot, _: events.RunStarted, cause: Cause) -> Decision:
-    """Allocate, go to running, and owe the first step."""
     expect(now, cause)
     return enter(program, now, to_state(now, cause, life.ACTIVE), cause)
 
@@ -79,7 +78,6 @@ def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cau
 
 
 def declined(_: Program, now: Snapshot, event: events.Declined, cause: Cause) -> Decision:
-    """A person refused what was held: the run fails."""
     _expect_hold(now, event, cause)
     if now.held_by == UNKNOWN_OUTCOME:
         text = "A person gave up on a payment that may have been made: look at the far side."
@@ -96,7 +94,6 @@ def stopped(_: Program, now: Snapshot, __: events.KillRequested, cause: Cause) -
 
 
 def _expect_hold(now: Snapshot, event: events.Approved | events.Declined, cause: Cause) -> None:
-    """Return if the decision names the current hold."""
     expect(now, cause)
     if event.hold != hold_id(now):
         text = "The decision names another hold than the one that the run waits for now."
@@ -104,7 +101,6 @@ def _expect_hold(now: Snapshot, event: events.Approved | events.Declined, cause:
 
 
 def _resume(program: Program, now: Snapshot, after: Snapshot, cause: Cause) -> Decision:
-    """Seal that the run resumes, with the new warrant of what is owed again."""
     then = again(program, after, cause)
     body = moved(now, cause, then.snapshot.state if not then.drafts else life.ACTIVE)
     for effect in then.effects if not then.drafts else ():

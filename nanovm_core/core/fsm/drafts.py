@@ -11,16 +11,18 @@ from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import (
     Args,
     Commitment,
+    Counts,
     Decision,
     Draft,
     Effect,
-    Reservation,
+    Reservations,
     Scalar,
     Snapshot,
 )
 from nanovm_core.core.policy import UNKNOWN_OUTCOME
 from nanovm_core.errors import RefusedError
 
+Fields = dict[str, Any]
 _NONE: tuple[str, ...] = ()
 
 
@@ -52,11 +54,7 @@ def verdict(word: str, *rules: str) -> Mapping[str, object]:
 
 
 def expect(now: Snapshot, cause: Cause) -> None:
-    """Return if the table allows this event in the run's state.
-
-    Raises:
-        RefusedError: FSM-002.
-    """
+    """Return if the table allows this event in the run's state (FSM-002)."""
     if (now.state, cause.event) not in life.TABLE:
         raise RefusedError("FSM-002", f"From {now.state}, {cause.event} leads nowhere.")
 
@@ -85,7 +83,7 @@ def draft(kind: str, cause: Cause, after: Snapshot, body: Mapping[str, object]) 
     return Draft(kind, cause.at_ms, cause.context.actor, after, MappingProxyType(body))
 
 
-def join(first: Draft, then: Decision, budgets: tuple[Reservation, ...] = ()) -> Decision:
+def join(first: Draft, then: Decision, budgets: Reservations = ()) -> Decision:
     """A decision with one more draft before its own; the last draft seals its snapshot."""
     if not then.drafts:
         first = first._replace(after=then.snapshot)
@@ -145,21 +143,17 @@ def end(now: Snapshot, cause: Cause, to: str, code: str, text: str) -> Decision:
     return Decision(after, (draft("terminal", cause, after, body),), (), given_back)
 
 
-def release(now: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
+def release(now: Snapshot) -> tuple[Snapshot, Reservations]:
     """The snapshot with nothing frozen, and what the shared accounts get back."""
     return _settled(now, budget.release(now.reserved))
 
 
-def settle(
-    now: Snapshot, actual: Mapping[str, int] = MappingProxyType({})
-) -> tuple[Snapshot, tuple[Reservation, ...]]:
+def settle(now: Snapshot, actual: Counts = MappingProxyType({})) -> tuple[Snapshot, Reservations]:
     """The snapshot with what was frozen spent: ``actual`` of a unit, where known."""
     return _settled(now, budget.settle(now.reserved, actual)) if now.reserved else (now, ())
 
 
-def _settled(
-    now: Snapshot, changes: tuple[Reservation, ...]
-) -> tuple[Snapshot, tuple[Reservation, ...]]:
+def _settled(now: Snapshot, changes: Reservations) -> tuple[Snapshot, Reservations]:
     if not changes:
         return now, ()
     after = now._replace(reserved=(), used=budget.own_use(now.used, changes))
@@ -181,15 +175,15 @@ def to_state(now: Snapshot, cause: Cause, to: str, **changes: Any) -> Snapshot:
 # Entry and exit effects: the fields that each changes; of two changes of one, the later counts.
 
 
-def _start_clock(_: Snapshot, cause: Cause) -> dict[str, Any]:
+def _start_clock(_: Snapshot, cause: Cause) -> Fields:
     return {"started_ms": cause.at_ms}
 
 
-def _stop_clock(_: Snapshot, cause: Cause) -> dict[str, Any]:
+def _stop_clock(_: Snapshot, cause: Cause) -> Fields:
     return {"suspended_ms": cause.at_ms}
 
 
-def _go_on_with_clock(now: Snapshot, cause: Cause) -> dict[str, Any]:
+def _go_on_with_clock(now: Snapshot, cause: Cause) -> Fields:
     """A suspension counts neither for the run's limit nor for a deadline."""
     lost_ms = max(0, cause.at_ms - now.suspended_ms)
     deadline_ms = now.deadline_ms + lost_ms if now.deadline_ms else 0
@@ -197,23 +191,23 @@ def _go_on_with_clock(now: Snapshot, cause: Cause) -> dict[str, Any]:
     return {"suspended_ms": 0, "started_ms": started_ms, "deadline_ms": deadline_ms}
 
 
-def _drop_warrant(now: Snapshot, _: Cause) -> dict[str, Any]:
+def _drop_warrant(now: Snapshot, _: Cause) -> Fields:
     """What was authorized before a suspension must be authorized anew after it."""
     if now.owed is None or now.owed.warrant is None:
         return {}
     return {"owed": now.owed._replace(warrant=None)}
 
 
-def _revoke_authority(_: Snapshot, __: Cause) -> dict[str, Any]:
+def _revoke_authority(_: Snapshot, __: Cause) -> Fields:
     return {"owed": None, "awaits": "", "deadline_ms": 0}
 
 
-def _release_budgets(now: Snapshot, _: Cause) -> dict[str, Any]:
+def _release_budgets(now: Snapshot, _: Cause) -> Fields:
     after = now if now.held_by == UNKNOWN_OUTCOME else release(now)[0]
     return {"reserved": (), "used": after.used}
 
 
-STATE_EFFECTS: Mapping[str, Callable[[Snapshot, Cause], dict[str, Any]]] = MappingProxyType(
+STATE_EFFECTS: Mapping[str, Callable[[Snapshot, Cause], Fields]] = MappingProxyType(
     {
         "start_clock": _start_clock,
         "stop_clock": _stop_clock,

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from nanovm_core.core.canonical import digest
 from nanovm_core.core.fsm.drafts import Cause, between, draft, frozen, issued, verdict
-from nanovm_core.core.messages import Args, Decision, Effect, Reservation, Snapshot
+from nanovm_core.core.messages import Args, Counts, Decision, Effect, Reservations, Snapshot
 from nanovm_core.core.program import MODEL, Program, Step
 from nanovm_core.core.warrants import binding, mint
 from nanovm_core.errors import RefusedError
@@ -27,9 +27,7 @@ def judged_call(now: Snapshot) -> tuple[str, Args]:
     return now.call
 
 
-def needed(
-    program: Program, now: Snapshot, step: Step, granted: str, args: Args
-) -> Mapping[str, int]:
+def needed(program: Program, now: Snapshot, step: Step, granted: str, args: Args) -> Counts:
     """What to freeze; another attempt keeps what the first one froze."""
     if now.reserved:
         return {}
@@ -43,7 +41,7 @@ def owe(
     owed: Effect,
     step: Step,
     cause: Cause,
-    budgets: tuple[Reservation, ...],
+    budgets: Reservations,
     authority: Mapping[str, object] = MappingProxyType({}),
 ) -> Decision:
     """Seal the intent and hand the effect out."""
@@ -69,7 +67,7 @@ def owe(
 
 
 def authority(
-    rules: tuple[str, ...], taken: tuple[Reservation, ...], owed: Effect, cause: Cause
+    rules: tuple[str, ...], taken: Reservations, owed: Effect, cause: Cause
 ) -> Mapping[str, object]:
     """The decision, reservation and warrant that a granted call is sealed with."""
     reserved = {each.account: each.reserved for each in taken}

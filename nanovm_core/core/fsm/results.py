@@ -1,6 +1,6 @@
 """The answers of effects and models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
@@ -21,7 +21,15 @@ from nanovm_core.core.fsm.drafts import (
     to_state,
 )
 from nanovm_core.core.fsm.effects import effect_key
-from nanovm_core.core.messages import Args, Commitment, Decision, Reservation, Scalar, Snapshot
+from nanovm_core.core.messages import (
+    Args,
+    Commitment,
+    Counts,
+    Decision,
+    Reservations,
+    Scalar,
+    Snapshot,
+)
 from nanovm_core.core.policy import UNKNOWN_OUTCOME
 from nanovm_core.core.program import EFFECT, MODEL, SLOT_TYPES, Program, Step
 from nanovm_core.core.proposals import Call, read_proposal
@@ -31,8 +39,8 @@ from nanovm_core.errors import RefusedError
 def answers(program: Program, now: Snapshot, event: events.ProposalReceived) -> bool:
     """Whether this proposal answers the open intent of the run's current model step.
 
-    The key suffices, for a proposal is untrusted from anybody: who has the key can use up the
-    model's attempts, no more. Another step's key does not: it would cancel what that step owes.
+    The key suffices, for every proposal is untrusted: anybody who has the key can use up the
+    model's attempts, no more. Another step's key would cancel what that step owes.
     """
     owed = now.owed
     if owed is None or owed.key != event.key or _step(program, now).kind != MODEL:
@@ -41,10 +49,8 @@ def answers(program: Program, now: Snapshot, event: events.ProposalReceived) -> 
 
 
 def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Commitment]) -> None:
-    """Hold a value to its slot's type; a personal one is the ref of one of these secrets.
-
-    Raises:
-        RefusedError: FSM-007 or PII-001, naming the slot and never its value.
+    """Hold a value to its slot's type (FSM-007); a personal one is the ref of one of these secrets
+    (PII-001). No text holds the value.
     """
     kind = program.slots[name].type
     if type(value) is not SLOT_TYPES[kind] or not events.is_sealable(value):
@@ -56,7 +62,6 @@ def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Com
 
 
 def done(program: Program, now: Snapshot, event: events.EffectDone, cause: Cause) -> Decision:
-    """Accept the result of the owed effect, and continue."""
     return _taken(program, now, event, cause, _owed(now, cause, event.key))
 
 
@@ -104,7 +109,7 @@ def _taken(
     cause: Cause,
     tool: str,
 ) -> Decision:
-    """Fill the step's slots, settle what was frozen for it, seal the result, and continue."""
+    """Fill the step's slots, settle, seal the result, and continue."""
     step = _step(program, now)
     if step.kind == MODEL:
         raise RefusedError("FSM-004", "A model step is answered by a proposal, not by a result.")
@@ -120,7 +125,7 @@ def _taken(
 
 
 def failed(program: Program, now: Snapshot, event: events.EffectFailed, cause: Cause) -> Decision:
-    """Accept a known failure: the next attempt where the program has one, else its error path."""
+    """Accept a known failure: the next attempt, else the error path."""
     _owed(now, cause, event.key)
     return _failed(program, now, now, cause, event.code, event.text, retry=event.retry)
 
@@ -135,7 +140,6 @@ def _failed(
     *,
     retry: bool = False,
 ) -> Decision:
-    """Seal a known failure of the step and what follows."""
     step = _step(program, now)
     after = at._replace(owed=None, deadline_ms=0)
     retry = retry and now.attempt - now.refused < step.retry.attempts_max
@@ -198,14 +202,20 @@ def proposed(
     after, spent = settle(now, _tokens(event, cause))
     judged = (call.tool, allowed.args)
     after = after._replace(owed=None, deadline_ms=0, call=judged, approved=())
-    named = {"tool": step.tool, "idempotency_key": event.key, "outcome": "proposed"}
-    out = frozen({event.secret.slot: event.secret.ref} if event.secret else {})
-    secrets = listed((event.secret,) if event.secret else ())
-    body = moved(now, cause, now.state, **named, out=out, secrets=secrets)
+    body = moved(now, cause, now.state, tool=step.tool, idempotency_key=event.key)
+    body |= {"outcome": "proposed", **carried(event, "out")}
     return join(draft("result", cause, after, body), follow(program, after, step, cause), spent)
 
 
-def _tokens(event: events.ProposalReceived, cause: Cause) -> Mapping[str, int]:
+def carried(event: events.ProposalReceived, field: str) -> dict[str, object]:
+    """A proposal's bytes, by ref, in this field of an envelope."""
+    if event.secret is None:
+        return {}
+    slots = frozen({event.secret.slot: event.secret.ref})
+    return {field: slots, "secrets": listed((event.secret,))}
+
+
+def _tokens(event: events.ProposalReceived, cause: Cause) -> Counts:
     """What the model used, if the run's own worker says so; else all that was reserved."""
     return {"tokens": event.tokens} if cause.context.by_holder else {}
 
@@ -224,7 +234,7 @@ def _out_of_turn(program: Program, call: Call) -> None:
 
 def refused_answer(
     now: Snapshot, event: events.ProposalReceived, cause: Cause
-) -> tuple[Snapshot, tuple[Reservation, ...]]:
+) -> tuple[Snapshot, Reservations]:
     """The snapshot after a refused answer: counted, and what the model used is spent."""
     after, spent = settle(now, _tokens(event, cause))
     refused, attempt = now.refused + 1, now.attempt + 1
@@ -232,7 +242,7 @@ def refused_answer(
 
 
 def after_refusal(program: Program, now: Snapshot, cause: Cause) -> Decision:
-    """Ask the model again, or give the step up after too many refusals."""
+    """Ask the model again, or give up after too many refusals."""
     if now.refused >= program.limits.proposals_max:
         text = f"The model's proposals were refused {now.refused} times; nothing was done."
         return give_up(program, now, cause, "FSM-005", text)
@@ -259,7 +269,7 @@ def _owed(now: Snapshot, cause: Cause, key: str) -> str:
 def _filled(
     program: Program, now: Snapshot, step: Step, event: events.EffectDone | events.AnswerArrived
 ) -> Args:
-    """The slots after a step: its own ones set, by type; personal ones by committed ref."""
+    """The slots after a step: its own set, by type; personal ones by committed ref."""
     if not event.out and not step.drops:
         return now.slots
     for name, value in event.out.items():

@@ -46,7 +46,6 @@ def _late(program: Program, event: events.EffectDone) -> dict[str, object]:
 
 
 def _is_clear(program: Program, name: str, value: Scalar) -> bool:
-    """Whether a slot of this name could hold this value without a vault."""
     if name not in program.slots or program.slots[name].type == "ref":
         return False
     try:

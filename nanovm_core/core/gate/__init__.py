@@ -20,7 +20,7 @@ from nanovm_core.core.gate.tool_guard import (
 from nanovm_core.core.gate.tool_guard import Facts as Facts
 from nanovm_core.core.gate.why import Finding as Finding
 from nanovm_core.core.gate.why import explained, failed, outcome
-from nanovm_core.core.messages import Args, Reservation
+from nanovm_core.core.messages import Args, Counts, Reservations
 from nanovm_core.core.policy import (
     ADMISSION,
     AUTHORIZE,
@@ -91,8 +91,8 @@ class Gate:
     ) -> tuple[Finding, ...]:
         """Every check of ``dry_run`` with its answer, of accepted calls too.
 
-        ``dry_run`` refuses exactly where a finding has a ``code``, under the first. A finding names
-        slots and accounts; its only values are those that conditions read and balances.
+        ``dry_run`` refuses exactly where a finding has a ``code``, under the first. The only values
+        in a finding are those that conditions read and balances.
         """
         return tuple(self._explained(Case(call.args, facts), call.tool, accepts))
 
@@ -137,7 +137,6 @@ class Gate:
             yield Finding("step", tool, True, "It may be called here.")
 
     def _asked(self, decider: Decider, guard: ToolGuard, case: Case, allowed: Allowed) -> Finding:
-        """A foreign engine may deny or hold a call that the rules allow."""
         context = guard.reads(case.facts, allowed.args)
         try:
             rules, hold = ask(decider, AUTHORIZE, context, case.facts.approved)
@@ -162,20 +161,17 @@ class Gate:
         return Outcome((*outcome.rules, *rules), outcome.hold or hold)
 
     def context(self, facts: Facts) -> Mapping[str, object]:
-        """What guards and rules at admission may read."""
         return context_of(facts, self._windows)
 
-    def need(self, tool: str, args: Args) -> Mapping[str, int]:
+    def need(self, tool: str, args: Args) -> Counts:
         """What one call uses, by unit; money by its currency."""
         return MappingProxyType(dict(self._guard(tool).need(args)))
 
-    def begin_step(
-        self, begun: int, ledger: Mapping[str, int], started_ms: int, at_ms: int
-    ) -> tuple[Reservation, ...]:
+    def begin_step(self, begun: int, ledger: Counts, started_ms: int, at_ms: int) -> Reservations:
         """Count one more step, spent at once and never given back (BUD-003, BUD-005)."""
         return self._accounts.begin_step(begun, ledger, started_ms, at_ms)
 
-    def reserve(self, need: Mapping[str, int], facts: Facts) -> tuple[Reservation, ...]:
+    def reserve(self, need: Counts, facts: Facts) -> Reservations:
         """What to freeze for a need, in the run's accounts and the shared ones: all or nothing.
 
         Raises:

@@ -10,25 +10,25 @@ from nanovm_core.core.budget import CALLS, COUNTED, WORKSPACE, Accounts, is_curr
 from nanovm_core.core.canonical import Json
 from nanovm_core.core.capabilities import Grant, Money, Source, Tool, grant_id
 from nanovm_core.core.gate.why import Finding, described, failed, outcome
-from nanovm_core.core.messages import NOTHING, Args, Recorded, Scalar
+from nanovm_core.core.messages import NOTHING, Args, Counts, Recorded, Scalar
 from nanovm_core.core.policy import PolicyRule, Verdict, Window, counted, verdict
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
 
-_NONE: Mapping[str, int] = MappingProxyType({})
+_NONE: Counts = MappingProxyType({})
 _LIES = {True: "It lies within the grant.", False: "It lies outside.", None: "It is not known."}
 
 
 class Facts(NamedTuple):
     """What a decision may know of a run and its context.
 
-    ``ledger``: what each shared account has left. ``used``: what the run has used, by unit.
-    ``started_ms``: when the run's clock started; 0 before.
+    ``ledger``: what each shared account has left. ``used``: by the run, by unit. ``started_ms``:
+    when the run's clock started, else 0.
     """
 
     slots: Args = NOTHING
-    ledger: Mapping[str, int] = _NONE
-    used: Mapping[str, int] = _NONE
+    ledger: Counts = _NONE
+    used: Counts = _NONE
     history: tuple[Recorded, ...] = ()
     agent: str = ""
     at_ms: int = 0
@@ -62,7 +62,7 @@ Reads = Callable[[Facts, Args], dict[str, object]]
 
 
 class Schema(NamedTuple):
-    """A tool's argument schema, compiled: each argument's reader, and its schema in words."""
+    """A tool's argument schema: each argument's compiled reader, and its schema in words."""
 
     tool: Tool
     args: tuple[tuple[str, Reader, str], ...]
@@ -119,7 +119,7 @@ class Schema(NamedTuple):
 
 
 class ToolGuard(NamedTuple):
-    """The checks of one granted tool. ``ids``: its grant's, and those it was narrowed from."""
+    """The checks of one granted tool; ``ids``: its grant's, and those it was narrowed from."""
 
     tool: Tool
     grant: Grant
@@ -155,7 +155,6 @@ class ToolGuard(NamedTuple):
         return len(case.args) == len(self.tool.args) == len(case.given)
 
     def need(self, args: Args) -> tuple[tuple[str, int], ...]:
-        """What one call uses, by unit; money by its currency."""
         return ((CALLS, 1),) if self.cost is None else ((CALLS, 1), self.cost(args))
 
     def budgets(self, accounts: Accounts, case: Case) -> Iterator[Finding]:
@@ -177,7 +176,6 @@ class ToolGuard(NamedTuple):
             yield Finding("budget", "run/time", True, "The run has time left.")
 
     def _grant(self, facts: Facts) -> Finding:
-        """Whether the grant and those it was narrowed from are neither expired nor revoked."""
         name = self.tool.name
         if self.grant.expires_ms and facts.at_ms >= self.grant.expires_ms:
             text = f"The grant of {name} has run out."
@@ -200,7 +198,6 @@ class ToolGuard(NamedTuple):
         return found
 
     def _bounds(self, case: Case) -> Iterator[Finding]:
-        """Hold each typed argument to the grant (CAP-006)."""
         for name, holds in self.bounds:
             known = name in case.args
             lies = holds(case.args[name], case.facts.slots) if known else None
@@ -211,7 +208,7 @@ class ToolGuard(NamedTuple):
                 yield Finding("constraint", name, lies, _LIES[lies])
 
     def _policy(self, case: Case) -> Finding:
-        """All rules together (POL-001 … POL-003); sets ``allowed``."""
+        """All rules together (POL-001 … POL-003)."""
         if not self.whole(case):
             text = "No rule is asked about a call that is not whole."
             return Finding("policy", "", None, text)
@@ -294,7 +291,6 @@ def context_of(facts: Facts, windows: tuple[Window, ...]) -> dict[str, object]:
 
 
 def _reads(tool: str, windows: tuple[Window, ...], pays: Cost | None) -> Reads:
-    """The context of a tool's rules; ``pays`` where they read what the workspace has left."""
 
     def reads(facts: Facts, args: Args) -> dict[str, object]:
         context = context_of(facts, windows)
@@ -308,7 +304,6 @@ def _reads(tool: str, windows: tuple[Window, ...], pays: Cost | None) -> Reads:
 
 
 def _cost(tool: Tool, money: Money) -> Cost:
-    """How much money a call of this tool moves, and of which currency."""
     kinds = {name: spec.type for name, spec in tool.args.items()}
     amount_name, currency_name, currency_is = money.amount, money.currency, money.currency_is
     named = kinds.get(currency_name) == "string" or (not currency_name and is_currency(currency_is))

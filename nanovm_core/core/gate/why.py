@@ -13,11 +13,10 @@ A_REF = "(a vault ref)"  # in place of any ref
 
 
 class Finding(NamedTuple):
-    """One check of a decision. ``holds``: None for a check that was not reached, a rule that does
-    not fire, a hold.
+    """One check of a decision. ``holds``: None if not reached, or not firing, or held.
 
-    ``code`` and ``refusal``: the call's refusal if this check is the first that fails. ``text``
-    is for people. ``parts``: a rule's condition, piece by piece.
+    ``code`` and ``refusal``: of the call, if this check is the first that fails. ``text`` is for
+    people. ``parts``: a rule's condition, piece by piece.
     """
 
     check: str
@@ -61,7 +60,6 @@ def explained(
 
 
 def _shown(part: Part) -> Part:
-    """A part of a condition for people, without the ref it may hold."""
     if isinstance(part.value, str) and REF.fullmatch(part.value):
         return replace(part, value=A_REF)
     return part
