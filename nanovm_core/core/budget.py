@@ -32,7 +32,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one run may use at most. Money is per currency; 0 unless it is given."""
+    """One run's limits; money is per currency, and 0 by default."""
 
     proposals_max: int = 0
     warrant_ttl_ms: int = 900_000
@@ -89,7 +89,7 @@ class Accounts:
             raise RefusedError("BUD-005", f"The run's {self.limits.wall_ms_max} ms are over.")
 
     def begin_step(self, begun: int, ledger: Counts, started_ms: int, at_ms: int) -> Reservations:
-        """Spend one step of each account that counts steps (BUD-003, BUD-005)."""
+        """Spend one step of each account that counts steps."""
         self.require_time(started_ms, at_ms)
         limit, names = self.of(STEPS)
         if begun >= limit:
@@ -100,7 +100,7 @@ class Accounts:
         return tuple([Reservation(name, 0, 1) for name in names]) if names else ()
 
     def reserve(self, need: Counts, ledger: Counts, used: Counts) -> Reservations:
-        """What to freeze for a need, by unit: all of it, or a refusal."""
+        """All reservations of a need, by unit, or a refusal."""
         taken = []
         for unit, amount in need.items():
             names = self.require(unit, amount, ledger, used)
@@ -142,7 +142,7 @@ def release(reserved: Iterable[Reservation]) -> Reservations:
 
 
 def own_use(used: Counts, changes: Iterable[Reservation]) -> Counts:
-    """What a run has used by unit after these changes, frozen amounts included."""
+    """A run's use by unit after these changes, frozen amounts included."""
     after = dict(used)
     for each in changes:
         if each.account.startswith(OWN):

@@ -71,7 +71,7 @@ def freeze(value: object) -> FrozenJson:
 
 
 def thaw(value: object) -> Json:
-    """A deep copy in lists and dicts: the inverse of ``freeze``. As strict as ``encode``."""
+    """A deep copy in lists and dicts. As strict as ``encode``."""
     return cast(Json, _copy(value, [SIZE_BYTES_MAX], frozen=False))
 
 
@@ -100,7 +100,7 @@ def _written(value: Any, left: list[int], depth: int) -> str:
 
 
 def _written_object(pairs: dict[Any, Any], left: list[int], depth: int) -> str:
-    """An object, its keys in order. Strings and integers are written in place, for speed."""
+    """An object in key order; strings and integers in place, for speed."""
     if not {*map(type, pairs)} <= {str}:
         raise CanonicalError("CAN-006", _BAD_KEY)
     pieces, nested = [], 0

@@ -46,7 +46,7 @@ class Grant:
     """The right to call one tool, its arguments held to ``where``, until ``expires_ms``.
 
     ``expires_ms`` is absolute; 0 is never. ``narrowed_from``: ids of the grants and blocks that it
-    was narrowed from, and is revoked with; ``attenuate`` and ``delegation`` set it.
+    is revoked with; ``attenuate`` and ``delegation`` set it.
     """
 
     tool: str
@@ -76,7 +76,7 @@ def ungranted() -> RefusedError:
 
 
 def narrower(inner: Grant, outer: Grant) -> bool:
-    """Whether ``outer`` allows all that ``inner`` does, at any time and over any slots."""
+    """Whether ``outer`` allows all that ``inner`` does, always and over any slots."""
     lives = not outer.expires_ms or 0 < inner.expires_ms <= outer.expires_ms
     free = Constraint()
     return (
@@ -112,7 +112,7 @@ def bounds_of(limit: Constraint) -> dict[str, Json]:
 
 
 def _implies(inner: Constraint, outer: Constraint) -> bool:
-    """Whether ``outer`` holds every value that ``inner`` does; it may err to False, never to True.
+    """Whether ``outer`` holds every value that ``inner`` does; errs to False only.
 
     A bound is compared with one of its kind; a finite set is tried.
     """

@@ -23,7 +23,7 @@ class Misread(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """What the conditions of one program under one policy may read."""
+    """What the conditions of a program under a policy may read."""
 
     slots: Types  # slot → its type in the program
     tools: Mapping[str, Tool]
@@ -41,7 +41,7 @@ class Surroundings(NamedTuple):
         }
 
     def proposal_types(self, tool: Tool) -> dict[str, str]:
-        """The further variables of rules at authorize, where this tool is proposed."""
+        """The further variables of rules at authorize for this tool."""
         found = {f"proposal.{name}": _READS[spec.type] for name, spec in tool.args.items()}
         if tool.money is not None and any(_holds_money(each) for each in self.budgets):
             found["workspace.left_minor"] = "integer"

@@ -121,7 +121,6 @@ def chain_faults(
 def _unlinked(
     stored: Stored, earlier: Stored | None, named: str, vouched: Vouched | None
 ) -> VerificationError:
-    """Which of two is at fault, if the later does not name the earlier."""
     prev = _read(stored.data).prev
     if earlier and _is_whole(stored, earlier, named, vouched):
         return _fault("LOG-002", earlier.n, EXCHANGED, prev, earlier.hash)

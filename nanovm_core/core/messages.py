@@ -74,7 +74,7 @@ class Refusal(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The immutable value of a run. It holds refs and clear facts, never a personal value."""
+    """The immutable value of a run: refs and clear facts, never a personal value."""
 
     run: RunId
     program: str

@@ -163,7 +163,7 @@ def overreach(
 ) -> list[tuple[tuple[str | int, ...], str]]:
     """Where a policy does what no operator may, with its place in the file.
 
-    It may lift soft rules only, and may not reuse a rule's or a window's name: an approval by
+    It may lift soft rules only, and may not reuse the name of a rule or window: an approval by
     that name would lift the program's own rule.
     """
     levels = {rule.id: rule.level for rule in rules}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nanovm_core.core.canonical import Json, parse_untrusted
 from nanovm_core.errors import CanonicalError, RefusedError
 
-PROPOSAL_BYTES_MAX = 16_384  # what one screen of JSON holds; the page shows the same limit
+PROPOSAL_BYTES_MAX = 16_384  # one screen of JSON; the page shows it
 
 NOT_A_CALL = "CAP-010"
 NOT_PLAIN = "CAP-019"

@@ -65,7 +65,7 @@ def _decoded(data: bytes) -> Snapshot:
 
 def _said(snapshot: Snapshot) -> Iterator[tuple[str, object]]:
     for name, value in zip(snapshot._fields, snapshot, strict=True):
-        if value:  # not empty, 0, False or None
+        if value:
             yield name, value if type(value) is str or type(value) is int else _plain(value)
 
 

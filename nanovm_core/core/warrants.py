@@ -36,7 +36,7 @@ def binding(run: str, program: str, effect: Effect) -> dict[str, Json]:
 
 
 def mint(binding: Binding, *, at_ms: int, ttl_ms: int) -> Warrant:
-    """Make the warrant for one call: run, program, step, tool, key and exact arguments."""
+    """Make the warrant for one call."""
     expires_ms = at_ms + ttl_ms
     return Warrant(id=_warrant_id(binding, expires_ms), expires_ms=expires_ms)
 
@@ -84,9 +84,9 @@ def check(
 ) -> None:
     """Return if the token of this key's runtime covers exactly this call now.
 
-    An adapter in another process needs no queue or database. It builds ``binding`` from its own
-    call, never from the token. ``revoked``: ids of warrants and grants. A repeat passes too: the
-    idempotency key makes both one payment.
+    An adapter builds ``binding`` from its own call, never from the token; it needs no database.
+    ``revoked``: ids of warrants and grants. A repeat passes too: the idempotency key makes both one
+    payment.
 
     Raises:
         RefusedError: CAP-022 not this key's, CAP-020 for another call, CAP-021 late, CAP-008

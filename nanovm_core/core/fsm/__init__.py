@@ -31,7 +31,7 @@ def begin(
     agent: str = "",
     stepping: bool = False,
 ) -> Decision:
-    """Decide the first value of a run: its genesis, under this program and its policy.
+    """Decide a run's genesis, under this program and its policy.
 
     ``agent``: whose shared budgets and windows the run counts against; else the program's own.
 
@@ -106,7 +106,7 @@ def transition(program: Program, now: Snapshot, event: Event, context: Context) 
 
 
 def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decision:
-    """Contain stored damage: record its place, start a new segment, fail a run that was live.
+    """Contain stored damage: record its place, start a new segment, fail a live run.
 
     ``now`` is the run's last trusted value. What is reserved for a payment under way stays
     reserved: its outcome is unknown.
@@ -168,7 +168,7 @@ def _no_event(found: object) -> TypeError:
 def _refused(
     program: Program, now: Snapshot, event: Event, cause: drafts.Cause, error: RefusedError
 ) -> Decision:
-    """Seal the refusal. A refused answer of the model counts against it; nothing else changes."""
+    """Seal the refusal. A refused answer of the model counts against it."""
     refusal = Refusal(code=error.code, text=error.text)
     decision = drafts.verdict("BLOCKED", error.code)
     body = drafts.moved(now, cause, now.state, rule=error.code, decision=decision)

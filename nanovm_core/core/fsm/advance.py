@@ -169,7 +169,7 @@ def intend(
     """Seal the intent of an effect, with its authority and budget, and owe it.
 
     Moves a run at another step to this one. The judged call is judged again under each new key,
-    unless the gate ``allowed`` it in this transition.
+    unless ``allowed`` in this transition.
     """
     attempt = now.attempt if now.step == step.name else 1
     tool, slots = step.tool, now.slots

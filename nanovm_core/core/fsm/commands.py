@@ -39,7 +39,7 @@ def resumed(
     event: events.ResumeRequested | events.StepRequested,
     cause: Cause,
 ) -> Decision:
-    """Resume; with events.StepRequested, for one step."""
+    """Resume; with StepRequested, for one step."""
     expect_program(now, event.program)
     expect(now, cause)
     stepping = isinstance(event, events.StepRequested)

@@ -102,7 +102,6 @@ def from_where_it_stood(now: Snapshot, decision: Decision) -> Decision:
 
 
 def facts(now: Snapshot, cause: Cause) -> Facts:
-    """What the gate may know: the run's value and the context."""
     return Facts(
         slots=now.slots,
         ledger=cause.context.ledger,

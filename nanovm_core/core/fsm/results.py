@@ -66,7 +66,7 @@ def done(program: Program, now: Snapshot, event: events.EffectDone, cause: Cause
 
 
 def waiting(program: Program, now: Snapshot, event: events.EffectWaiting, cause: Cause) -> Decision:
-    """The effect is under way: wait for its answer under its key."""
+    """The effect is under way: await its answer."""
     tool, step = _owed(now, cause, event.key), _step(program, now)
     if step.kind == MODEL:
         raise RefusedError("FSM-015", "Only an effect can be under way; a model answers.")
@@ -84,7 +84,7 @@ def answered(
     """Accept the awaited answer, once, if it names run, program and key.
 
     The runtime must vouch for the sender: anybody can derive the key from the program. A late
-    answer is accepted too, also while a person is asked for the outcome.
+    answer is accepted too, also while a person is asked.
     """
     expect_program(now, event.program)
     if event.run != now.run:
@@ -109,7 +109,6 @@ def _taken(
     cause: Cause,
     tool: str,
 ) -> Decision:
-    """Fill the step's slots, settle, seal the result, and continue."""
     step = _step(program, now)
     if step.kind == MODEL:
         raise RefusedError("FSM-004", "A model step is answered by a proposal, not by a result.")
@@ -168,7 +167,7 @@ def backoff_ms(now: Snapshot, step: Step) -> int:
 
 
 def time_passed(program: Program, now: Snapshot, _: events.TimePassed, cause: Cause) -> Decision:
-    """Nothing before the deadline; then the wait, the attempt or the delay before one ends."""
+    """At the deadline, the wait, the attempt or the delay before one ends."""
     expect(now, cause)
     if not now.deadline_ms or cause.at_ms < now.deadline_ms:
         return Decision(now)
@@ -192,7 +191,7 @@ def unknown(_: Program, now: Snapshot, event: events.EffectUnknown, cause: Cause
 def proposed(
     program: Program, now: Snapshot, event: events.ProposalReceived, cause: Cause
 ) -> Decision:
-    """Judge a proposal: its form, its turn, its authority."""
+    """Judge a proposal: form, turn, authority."""
     call = read_proposal(event.raw)
     if not answers(program, now, event):
         _out_of_turn(program, call)

@@ -30,7 +30,7 @@ def absorbed(program: Program, now: Snapshot, event: events.Event, cause: moves.
 
 
 def _late(program: Program, event: events.EffectDone) -> dict[str, object]:
-    """The clear part of a worker's late result: what happened outside, happened.
+    """The clear part of a worker's late result.
 
     Refs are left out, for nothing enters the vault of an ended run; so is what no step could fill.
     """
@@ -61,7 +61,7 @@ def erasing(
     event: events.ErasureRequested | events.ErasureDone | events.ErasureRefused,
     cause: moves.Cause,
 ) -> Decision:
-    """Erasure changes no state; it is sealed in an ended run, its refusal in any."""
+    """Seal an erasure in an ended run, or its refusal in any; no state changes."""
     asked = {"refs": tuple(sorted(event.refs)), "reason": event.reason}
     body: dict[str, object] = {"in": MappingProxyType(asked)}
     if isinstance(event, events.ErasureRefused):

@@ -38,6 +38,8 @@ from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.core.proposals import Call
 from nanovm_core.errors import ProgramError, RefusedError
 
+Accepts = tuple[str, ...] | None  # tools; None: any granted one
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Gate:
@@ -53,7 +55,7 @@ class Gate:
     _windows: tuple[Window, ...]
     _decider: Decider | None
 
-    def dry_run(self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None) -> Allowed:
+    def dry_run(self, call: Call, facts: Facts, accepts: Accepts = None) -> Allowed:
         """Judge a call, budgets included, and consume nothing.
 
         ``accepts``: the tools that may be called here; None is any granted one. A hold is in the
@@ -66,12 +68,12 @@ class Gate:
         """
         return self._judged(call, facts, accepts, budgets=True)
 
-    def permit(self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None) -> Allowed:
+    def permit(self, call: Call, facts: Facts, accepts: Accepts = None) -> Allowed:
         """``dry_run`` without the budgets, which ``reserve`` checks when the call is made."""
         return self._judged(call, facts, accepts, budgets=False)
 
     def permit_own(self, call: Call, facts: Facts) -> Args:
-        """Hold the program's own call of a granted tool to grant, schema and provenance alone."""
+        """Hold the program's own call of a granted tool to grant, schema and provenance."""
         case = Case(call.args, facts)
         require(self._guard(call.tool).own_checks(case))
         return MappingProxyType(case.args)
@@ -86,9 +88,7 @@ class Gate:
         """Hold a proposal to its tool's schema, comparing no slot (CAP-001, CAP-003 … CAP-006)."""
         require(self._guard(call.tool).schema.form_checks(Case(call.args, Facts())))
 
-    def explain(
-        self, call: Call, facts: Facts, accepts: tuple[str, ...] | None = None
-    ) -> tuple[Finding, ...]:
+    def explain(self, call: Call, facts: Facts, accepts: Accepts = None) -> tuple[Finding, ...]:
         """Every check of ``dry_run`` with its answer, of accepted calls too.
 
         ``dry_run`` refuses exactly where a finding has a ``code``, under the first. The only values
@@ -96,9 +96,7 @@ class Gate:
         """
         return tuple(self._explained(Case(call.args, facts), call.tool, accepts))
 
-    def _explained(
-        self, case: Case, tool: str, accepts: tuple[str, ...] | None
-    ) -> Iterator[Finding]:
+    def _explained(self, case: Case, tool: str, accepts: Accepts) -> Iterator[Finding]:
         guard = self._guards.get(tool)
         if guard is None:
             yield failed("tool", "", ungranted())
@@ -111,9 +109,7 @@ class Gate:
                 for rule in guard.rules:
                     yield explained(rule, context, case.facts.approved)
 
-    def _judged(
-        self, call: Call, facts: Facts, accepts: tuple[str, ...] | None, *, budgets: bool
-    ) -> Allowed:
+    def _judged(self, call: Call, facts: Facts, accepts: Accepts, *, budgets: bool) -> Allowed:
         guard, case = self._guard(call.tool), Case(call.args, facts)
         require(self._checks(guard, case, accepts, budgets=budgets))
         if case.allowed is None:
@@ -121,7 +117,7 @@ class Gate:
         return case.allowed
 
     def _checks(
-        self, guard: ToolGuard, case: Case, accepts: tuple[str, ...] | None, *, budgets: bool
+        self, guard: ToolGuard, case: Case, accepts: Accepts, *, budgets: bool
     ) -> Iterator[Finding]:
         """The checks of a granted tool's call, in the order of the decision."""
         yield from guard.checks(case)
@@ -164,7 +160,7 @@ class Gate:
         return context_of(facts, self._windows)
 
     def need(self, tool: str, args: Args) -> Counts:
-        """What one call uses, by unit; money by its currency."""
+        """One call's use, by unit; money by its currency."""
         return MappingProxyType(dict(self._guard(tool).need(args)))
 
     def begin_step(self, begun: int, ledger: Counts, started_ms: int, at_ms: int) -> Reservations:
@@ -196,7 +192,7 @@ def compile_gate(
     """Compile the gate of a program under a policy.
 
     ``slots``: how the model sees each slot. ``rules``, ``windows`` and ``budgets`` are the
-    program's own; the policy adds its own and ``lifts`` soft rules, never hard ones.
+    program's; the policy adds its own and ``lifts`` soft rules, never hard ones.
 
     Raises:
         ProgramError: PRG-002 a grant of an unknown tool or argument, PRG-005 one name twice.

@@ -151,7 +151,7 @@ class ToolGuard(NamedTuple):
         yield from self._provenance(case)
 
     def whole(self, case: Case) -> bool:
-        """Whether every argument was read, and there is no other one."""
+        """Whether every argument was read, and no other was given."""
         return len(case.args) == len(self.tool.args) == len(case.given)
 
     def need(self, args: Args) -> tuple[tuple[str, int], ...]:
@@ -186,7 +186,7 @@ class ToolGuard(NamedTuple):
         return Finding("grant", name, True, "It is in force.")
 
     def _filled(self, name: str, value: Json, slots: Args) -> Json:
-        """The slot's value for a placeholder; any other value as it is.
+        """A placeholder's slot value; any other value as it is.
 
         CAP-005 where the model was not shown such a slot: a later reader could resolve the text.
         """

@@ -34,7 +34,6 @@ def failed(check: str, subject: str, error: RefusedError, text: str = "") -> Fin
 
 
 def outcome(check: str, rules: tuple[str, ...], hold: PolicyRule | None) -> Finding:
-    """A check that allows, by these rules, or holds."""
     if hold is not None:
         return Finding(check, "", None, f"Held by {hold.id}.")
     return Finding(check, "", True, f"Allowed by {', '.join(rules)}.")
