@@ -25,7 +25,7 @@ LOOK_BACK_S = 300  # the two clocks may differ by this much (DESIGN.md, "Effects
 KEY_LIFE_MS = 24 * 3_600_000  # Stripe forgets an idempotency key after this
 TIMEOUT_S = 20
 API_VERSION = "2026-08-26.dahlia"  # the version whose shapes the counterpart answers with
-MADE = ("succeeded", "processing", "requires_capture")  # a payment, or about to be one
+NOT_PAID = ("requires_payment_method", "requires_action", "canceled")  # if nothing was received
 # The issuer could not be asked (Stripe's documentation, "Decline codes"): another try may succeed.
 FOR_NOW = ("processing_error", "issuer_not_available", "reenter_transaction", "try_again_later")
 METHOD_ID = re.compile(r"pm_[A-Za-z0-9]+")
@@ -36,8 +36,8 @@ CANNOT_TELL = "Stripe did not say whether the payment happened; look at its dash
 class Charge:
     """One authorized payment. It holds nothing personal.
 
-    ``tried_ms``: earlier attempts, under other keys, were not made before this time; 0 for the
-    first attempt.
+    ``created_ms``: when the run was created. No envelope seals it, so it can only have more of
+    Stripe's list read, never less.
     """
 
     key: str
@@ -47,7 +47,8 @@ class Charge:
     currency: str
     payment_method: str
     intent_ms: int
-    tried_ms: int = 0
+    attempt: int = 1
+    created_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,9 @@ class Payment:
 
     id: str
     status: str
+
+
+Intent = dict[str, Any]  # a PaymentIntent as Stripe answered it; no field is certain
 
 
 @lru_cache(maxsize=4)
@@ -105,7 +109,7 @@ def pay(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
         OutcomeUnknownError: STR-004 to STR-006; a person decides.
     """
     is_forgotten = at_ms - charge.intent_ms >= KEY_LIFE_MS
-    if begun_before or charge.tried_ms or is_forgotten:
+    if begun_before or charge.attempt > 1 or is_forgotten:
         found = _find(charge)
         if found is not None:
             return _checked(charge, found)
@@ -114,7 +118,7 @@ def pay(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
     return _checked(charge, _post(charge))
 
 
-def _post(charge: Charge) -> stripe.PaymentIntent:
+def _post(charge: Charge) -> Intent:
     params = {
         "amount": stripe_amount(charge.amount_minor, charge.currency),
         "currency": charge.currency.lower(),
@@ -124,10 +128,11 @@ def _post(charge: Charge) -> stripe.PaymentIntent:
         "metadata": {"run": charge.run, "code": charge.code, "key": charge.key},
     }
     try:
-        return configured().v1.payment_intents.create(
+        answer = configured().v1.payment_intents.create(
             params,  # type: ignore[arg-type]
             {"idempotency_key": charge.key},
         )
+        return answer.to_dict()
     except stripe.CardError as error:
         raise _declined(error) from error
     except stripe.RateLimitError as error:
@@ -154,7 +159,7 @@ def _unreached(error: stripe.APIConnectionError) -> TransientError:
     return TransientError("STR-004", "Stripe did not answer; looking there, then trying again.")
 
 
-def _after_error(charge: Charge, error: stripe.StripeError) -> stripe.PaymentIntent:
+def _after_error(charge: Charge, error: stripe.StripeError) -> Intent:
     """After a 500, look into the list. A replayed 500 will not change, so a person decides."""
     text = "Stripe had an error of its own; looking there, then trying again."
     again = TransientError("STR-004", text)
@@ -170,22 +175,25 @@ def _after_error(charge: Charge, error: stripe.StripeError) -> stripe.PaymentInt
     raise again from error
 
 
-def _find(charge: Charge) -> stripe.PaymentIntent | None:
+def _find(charge: Charge) -> Intent | None:
     """The payment under this key in Stripe's own list, of which all pages are read.
 
     Raises:
         OutcomeUnknownError: STR-006, where an earlier attempt of the run was a payment after all.
     """
-    earliest_ms = min(charge.intent_ms, charge.tried_ms or charge.intent_ms)
-    since = earliest_ms // 1000 - LOOK_BACK_S
+    earliest_ms = charge.intent_ms
+    if charge.attempt > 1:
+        earliest_ms = min(charge.created_ms, charge.intent_ms - KEY_LIFE_MS)
+    since = max(0, earliest_ms // 1000 - LOOK_BACK_S)
     other = False
     try:
         page = configured().v1.payment_intents.list({"created": {"gte": since}, "limit": 100})
-        for intent in page.auto_paging_iter():
+        for listed in page.auto_paging_iter():
+            intent = listed.to_dict()
             named = _metadata(intent)
             if named.get("key") == charge.key:
                 return intent
-            other |= named.get("run") == charge.run and intent.status in MADE
+            other |= named.get("run") == charge.run and not _is_unpaid(intent)
     except stripe.StripeError as error:
         raise NotSentError("STR-007", "Stripe's list could not be read; trying again.") from error
     if other:
@@ -194,32 +202,40 @@ def _find(charge: Charge) -> stripe.PaymentIntent | None:
     return None
 
 
-def _checked(charge: Charge, intent: stripe.PaymentIntent) -> Payment:
+def _checked(charge: Charge, intent: Intent) -> Payment:
     """The payment, if Stripe's answer is the one that was authorized and it succeeded."""
     _require_same(charge, intent)
-    if intent.status == "succeeded":
-        return Payment(id=intent.id, status=intent.status)
-    if intent.status == "processing":
+    status = intent.get("status")
+    if status == "succeeded":
+        return Payment(id=intent["id"], status=status)
+    if status == "processing":
         raise TransientError("STR-004", "Stripe is still processing the payment.")
-    if intent.status == "requires_action":
+    if not _is_unpaid(intent):
+        raise OutcomeUnknownError("STR-004", CANNOT_TELL)
+    if status == "requires_action":
         raise PermanentError("STR-002", "The card asks for its owner; nothing was paid.")
-    raise PermanentError("STR-001", f"The payment ended as {intent.status}; nothing was paid.")
+    raise PermanentError("STR-001", f"The payment ended as {status}; nothing was paid.")
 
 
-def _require_same(charge: Charge, intent: stripe.PaymentIntent) -> None:
+def _is_unpaid(intent: Intent) -> bool:
+    """Whether an answer says that nothing was paid; any other answer may be a payment."""
+    return intent.get("status") in NOT_PAID and intent.get("amount_received") == 0
+
+
+def _require_same(charge: Charge, intent: Intent) -> None:
     """Return if an answer is about the authorized payment: in test mode, and all of it.
 
     Raises:
         OutcomeUnknownError: STR-005, where any of this came back otherwise than it was sent.
     """
-    answer, named = intent.to_dict(), _metadata(intent)
+    named = _metadata(intent)
     amount, currency = stripe_amount(charge.amount_minor, charge.currency), charge.currency.lower()
-    sent: list[object] = [amount, currency, charge.run, charge.key, False]
-    got = [intent.amount, intent.currency, named.get("run"), named.get("key")]
-    got.append(answer.get("livemode"))
-    if intent.status == "succeeded":  # an attempt that failed received nothing, by no method
+    sent: list[object] = ["payment_intent", True, amount, currency, charge.run, charge.key, False]
+    got = [intent.get("object"), bool(intent.get("id")), intent.get("amount")]
+    got += [intent.get("currency"), named.get("run"), named.get("key"), intent.get("livemode")]
+    if intent.get("status") == "succeeded":  # a failed attempt received nothing, by no method
         sent += [amount, True]
-        got += [answer.get("amount_received"), _is_method(charge, answer.get("payment_method"))]
+        got += [intent.get("amount_received"), _is_method(charge, intent.get("payment_method"))]
     if sent != got:
         text = "Stripe's answer is not the payment that was authorized; compare both, then decide."
         raise OutcomeUnknownError("STR-005", text)
@@ -234,8 +250,8 @@ def _is_method(charge: Charge, got: object) -> bool:
     return METHOD_ID.fullmatch(str(got)) is not None if is_alias else got == charge.payment_method
 
 
-def _metadata(intent: stripe.PaymentIntent) -> Mapping[str, Scalar]:
-    return dict(intent.metadata.to_dict()) if intent.metadata else {}
+def _metadata(intent: Intent) -> Mapping[str, Scalar]:
+    return intent.get("metadata") or {}
 
 
 def _declined(error: stripe.CardError) -> PermanentError | FailedForNowError:

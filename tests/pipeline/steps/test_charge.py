@@ -108,6 +108,8 @@ LIES: dict[str, dict[str, Any]] = {
     "less received": {"amount_received": 11_999},
     "another test card": {"payment_method": "pm_card_mastercard"},
     "no payment method": {"payment_method": None},
+    "another object": {"object": "charge"},
+    "no id": {"id": ""},
 }
 
 
@@ -157,6 +159,33 @@ def test_payment_that_did_not_succeed_is_none(
     assert far.posts == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "received"),
+    [
+        ("requires_capture", 0),
+        ("requires_confirmation", 0),
+        ("unheard_of", 0),
+        (None, 0),
+        ("requires_action", 1),
+        ("requires_payment_method", 1),
+        ("canceled", 12_000),
+        ("canceled", None),
+    ],
+)
+def test_answer_that_may_be_a_payment_is_an_unknown_outcome(
+    far: FakeStripe, status: str | None, received: int | None
+) -> None:
+    """Also before another attempt: what may be a payment is not paid again."""
+    far.lies = {"status": status, "amount_received": received}
+    with pytest.raises(OutcomeUnknownError, match="STR-004"):
+        pay(CHARGE, begun_before=False, at_ms=INTENT_MS)
+    far.payments = [payment(**far.lies)]
+    second = replace(CHARGE, key="j" * 64, attempt=2)
+    with pytest.raises(OutcomeUnknownError, match="STR-006"):
+        pay(second, begun_before=False, at_ms=INTENT_MS)
+    assert far.posts == 1
+
+
 def test_run_whose_payment_came_back_otherwise_waits_for_a_person(
     house: House, far: FakeStripe
 ) -> None:
@@ -174,6 +203,18 @@ def test_look_up_allows_for_clocks_that_differ(far: FakeStripe, earlier_s: int, 
     far.payments = [payment(created=INTENT_MS // 1000 - earlier_s)]
     pay(CHARGE, begun_before=True, at_ms=INTENT_MS + 1)
     assert far.posts == posts
+
+
+@pytest.mark.parametrize("created_ms", [0, INTENT_MS - 1, INTENT_MS + KEY_LIFE_MS])
+def test_creation_time_of_a_run_never_hides_an_earlier_attempt(
+    far: FakeStripe, created_ms: int
+) -> None:
+    """A database writer can change it: no envelope seals it."""
+    far.payments = [payment(created=(INTENT_MS - KEY_LIFE_MS) // 1000)]
+    second = replace(CHARGE, key="j" * 64, attempt=2, created_ms=created_ms)
+    with pytest.raises(OutcomeUnknownError, match="STR-006"):
+        pay(second, begun_before=False, at_ms=INTENT_MS)
+    assert far.posts == 0
 
 
 @pytest.mark.parametrize("begun_before", [False, True])
