@@ -157,8 +157,8 @@ class TestSkipStep:
     def test_without_the_owed_key_a_run_ends_as_paid_that_never_paid(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def lenient(_now: Snapshot, _event: KernelEvent, key: str) -> Effect:
-            return Effect(step="charge", tool="x", attempt=1, key=key, args={}, at_ms=0)
+        def lenient(_now: Snapshot, _cause: Cause, _key: str) -> str:
+            return "x"
 
         run = at("charge")
         with monkeypatch.context() as patched:

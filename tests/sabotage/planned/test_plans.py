@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from celery import current_app
 from django.conf import settings
 from django.db import connection, connections
 from kombu.exceptions import OperationalError
@@ -17,7 +16,7 @@ from nanovm_core.core import lifecycle as life
 from pipeline.models import Run, Secret
 from pipeline.privacy import journal
 from pipeline.privacy.erasure import erase_run
-from pipeline.runtime import api
+from pipeline.runtime import api, queue
 from pipeline.signals import announce
 from pipeline.store import sql
 from pipeline.vault.key_store import keystore
@@ -43,7 +42,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found.append(args[0])
 
     monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
-    monkeypatch.setattr(current_app, "send_task", send_task)
+    for module in (plans, queue):  # Celery's own current_app is another one in another thread
+        monkeypatch.setattr(module, "current_app", SimpleNamespace(send_task=send_task))
     return found
 
 
@@ -162,7 +162,7 @@ def test_a_lost_message_is_sent_again_and_a_young_one_not(
     run = at("stepped")
     plan = planned(run, 1)
     with monkeypatch.context() as broken:
-        broken.setattr(current_app, "send_task", away)
+        broken.setattr(plans, "current_app", SimpleNamespace(send_task=away))
         step_on(run)
     assert fresh(plan).state == "due"
     at_ms = fresh(plan).changed_ms
