@@ -105,7 +105,7 @@ class Snapshot(NamedTuple):
 class Draft(NamedTuple):
     """An envelope without its place: ``envelope.seal`` gives it seq, n and prev.
 
-    ``after``: what its ``snapshot`` hash names; ``body``: this kind's fields of AUDIT.md.
+    ``after``: what its ``snapshot`` hash names; ``body``: this kind's own fields.
     """
 
     kind: str

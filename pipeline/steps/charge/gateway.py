@@ -21,7 +21,7 @@ from pipeline.errors import (
 )
 from pipeline.steps.currencies import DECIMALS, STRIPE_UNITS
 
-LOOK_BACK_S = 300  # the two clocks may differ by this much (DESIGN.md, "Effects")
+LOOK_BACK_S = 300  # the two clocks may differ by this much
 KEY_LIFE_MS = 24 * 3_600_000  # Stripe forgets an idempotency key after this
 TIMEOUT_S = 20
 API_VERSION = "2026-08-26.dahlia"  # the version whose shapes the counterpart answers with

@@ -1,4 +1,4 @@
-"""AUDIT's table on a real database file: which attack each layer sees, and which it misses."""
+"""Attacks on a real database file: which attack each layer sees, and which it misses."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
