@@ -14,8 +14,7 @@ from nanovm_core.core.messages import Decision, Scalar, Snapshot
 from tests.core.fsm.model_worlds import FIRSTS, Move, maze
 from tests.core.fsm.model_worlds import moves as walk
 from tests.core.kit.builders import Play, proposal
-from tests.core.kit.histories import replayed
-from tests.core.values.test_histories import FILES, read
+from tests.core.kit.histories import FILES, named, read, replayed
 
 Triple = tuple[str, str, str]
 
@@ -166,7 +165,7 @@ def test_long_runs_make_no_other_move_either(first: str) -> None:
     assert len(reached) > 40
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem.removeprefix("history_"))
+@pytest.mark.parametrize("file", FILES, ids=named)
 def test_histories_keep_to_the_table_and_their_values_come_back_from_bytes(file: object) -> None:
     scene, _ = replayed(read(file))  # type: ignore[arg-type]
     before = scene.first

@@ -1,47 +1,44 @@
-"""Golden histories as files: what was said to a run, and what each event came to."""
+"""Golden histories: what a run was told, and what each event came to.
 
+``python -m tests.core.kit.histories`` writes what the recorded events come to now. Run it by
+hand, and say in the commit why the kernel may decide something else than it did.
+"""
+
+import json
+import sys
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any
 
 from nanovm_core.core import events
 from nanovm_core.core.envelope import encode_snapshot, snapshot_hash
-from nanovm_core.core.events import Context, Event
+from nanovm_core.core.events import Event
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.messages import Commitment, Decision, Recorded, RunId
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_policy, load_program
-from tests.core.kit.builders import ROOT, Scene, worker_context
+from tests.core.kit.builders import ROOT, Scene
 from tests.core.kit.chain import sealed
 
 FOLDER = ROOT / "tests/vectors"
 VERSION = "nanovm-history/1"
-USUAL = worker_context(at_ms=-1)  # what a line says by saying nothing
-
-# --- events and contexts as JSON -------------------------------------------------------------
+FILES = sorted(FOLDER.glob("history_*.json"))
 
 
-def said(event: Event) -> dict[str, Any]:
-    """An event as a line of a history: its name, and every field that is not as usual."""
-    usual = {
-        field.name: field.default if field.default_factory is MISSING else field.default_factory()
-        for field in fields(event)
-    }
-    return {"event": type(event).__name__, **_unusual(event, usual)}
+def named(file: Path) -> str:
+    """A history's name."""
+    return file.stem.removeprefix("history_")
 
 
-def known(context: Context) -> dict[str, Any]:
-    """A context as a line of a history: every field that is not as usual."""
-    return _unusual(context, {field.name: getattr(USUAL, field.name) for field in fields(context)})
+def read(path: Path) -> dict[str, Any]:
+    """A history."""
+    history: dict[str, Any] = json.loads(path.read_text())
+    assert history["v"] == VERSION
+    return history
 
 
-def _unusual(found: Event | Context, usual: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: getattr(found, name) for name in usual}
-    return {name: _plain(value) for name, value in given.items() if value != usual[name]}
-
-
-def heard(line: Mapping[str, Any]) -> Event:
+def event_of(line: Mapping[str, Any]) -> Event:
     """The event that a line of a history says."""
     given = dict(line)
     kind: type[Event] = getattr(events, given.pop("event"))
@@ -60,24 +57,8 @@ def heard(line: Mapping[str, Any]) -> Event:
 def known_of(line: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the context that a line of a history gives."""
     history = tuple(Recorded(*each) for each in line.get("history", ()))
-    return {
-        **line,
-        "ledger": line.get("ledger", {}),
-        "history": history,
-        "revoked": frozenset(line.get("revoked", ())),
-    }
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, frozenset):
-        return sorted(value)
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return value
+    shared = {"ledger": line.get("ledger", {}), "revoked": frozenset(line.get("revoked", ()))}
+    return {**line, **shared, "history": history}
 
 
 def came_to(decision: Decision) -> dict[str, Any]:
@@ -93,9 +74,6 @@ def came_to(decision: Decision) -> dict[str, Any]:
         "absorbed": decision.absorbed,
         "snapshot": snapshot_hash(encode_snapshot(after)),
     }
-
-
-# --- whole histories -------------------------------------------------------------------------
 
 
 def source(part: Mapping[str, Any]) -> bytes:
@@ -116,38 +94,15 @@ def rules(history: Mapping[str, Any]) -> Program:
     return program.under(load_policy(source(history["policy"]), program))
 
 
-def recorded(scene: Scene, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A played run as a history; ``given`` says what it is about and its program's files."""
-    first = scene.first
-    refs = {each.slot for each in scene.secrets}
-    begun = {
-        "run": first.run,
-        "agent": first.agent,
-        "stepping": first.stepping,
-        "slots": {name: value for name, value in first.slots.items() if name not in refs},
-        "secrets": [list(each) for each in scene.secrets],
-    }
-    lines = [
-        {"said": said(event), "context": known(context), "comes_to": came_to(then)}
-        for event, context, then in scene.heard
-    ]
-    return {"v": VERSION, **given, "begun": begun, "events": lines, **_ends(scene)}
-
-
 def replayed(history: Mapping[str, Any]) -> tuple[Scene, list[dict[str, Any]]]:
     """The run that a history tells, played again from its events, and what each came to."""
     begun = history["begun"]
     secrets = [Commitment(*each) for each in begun["secrets"]]
-    scene = Scene(
-        rules(history),
-        begun["slots"],
-        secrets,
-        stepping=begun["stepping"],
-        agent=begun["agent"],
-        run=RunId(begun["run"]),
-    )
+    run, agent = RunId(begun["run"]), begun["agent"]
+    stepping = begun["stepping"]
+    scene = Scene(rules(history), begun["slots"], secrets, stepping=stepping, agent=agent, run=run)
     lines = [
-        came_to(scene.feed(heard(line["said"]), **known_of(line["context"])))
+        came_to(scene.feed(event_of(line["said"]), **known_of(line["context"])))
         for line in history["events"]
     ]
     return scene, lines
@@ -173,3 +128,19 @@ def _ends(scene: Scene) -> dict[str, str]:
         "snapshot": snapshot_hash(encode_snapshot(scene.now)),
         "head": sealed(scene)[-1].hash,
     }
+
+
+def main() -> None:
+    """Write what the events of every history come to now."""
+    for path in FILES:
+        history = read(path)
+        scene, lines = replayed(history)
+        for line, came in zip(history["events"], lines, strict=True):
+            line["comes_to"] = came
+        text = json.dumps({**history, **_ends(scene)}, indent=1, ensure_ascii=True)
+        path.write_text(text + "\n")
+    sys.stdout.write(f"{len(FILES)} histories written to {FOLDER}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,43 +1,15 @@
 """Golden histories: the same events give the same envelopes, states and values, for ever."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import check_chain, decode_snapshot, encode_snapshot
-from nanovm_core.core.events import Context, ProposalReceived
+from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.fsm import replay, transition
 from tests.core.kit.chain import sealed
-from tests.core.kit.golden_gate import SCRIPTS
-from tests.core.kit.golden_invoice import PLAYS, REFUSED
-from tests.core.kit.histories import (
-    FOLDER,
-    VERSION,
-    differences,
-    heard,
-    known,
-    known_of,
-    replayed,
-    rules,
-    said,
-)
-
-FILES = sorted(FOLDER.glob("history_*.json"))
-
-
-def read(path: Path) -> dict[str, Any]:
-    """A history."""
-    history: dict[str, Any] = json.loads(path.read_text())
-    assert history["v"] == VERSION
-    return history
-
-
-def named(file: Path) -> str:
-    """A history's name."""
-    return file.stem.removeprefix("history_")
+from tests.core.kit.histories import FILES, FOLDER, differences, named, read, replayed, rules
 
 
 @pytest.mark.parametrize("file", FILES, ids=named)
@@ -69,22 +41,7 @@ def test_what_was_sealed_is_one_chain_and_ends_with_the_value(file: Path) -> Non
         before = decision.snapshot
 
 
-@pytest.mark.parametrize("file", FILES, ids=named)
-def test_events_come_back_from_their_lines(file: Path) -> None:
-    for line in read(file)["events"]:
-        assert said(heard(line["said"])) == line["said"]
-        assert (
-            known(Context(**{"by_holder": True, "vouched": True, **known_of(line["context"])}))
-            == line["context"]
-        )
-
-
 # --- what the histories are about ------------------------------------------------------------
-
-
-def test_every_play_is_written_and_every_file_is_played() -> None:
-    plays = [*(f"invoice_{name}" for name in (*PLAYS, *REFUSED)), *(f"gate_{n}" for n in SCRIPTS)]
-    assert sorted(plays) == [named(file) for file in FILES]
 
 
 def test_histories_that_must_be_refused_at_last_are() -> None:

@@ -14,22 +14,15 @@ from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import VerificationError
 from nanovm_core.vm import Done, ExecutionVM
 from tests.core.kit.builders import RUN, START_MS, Play, Scene, ref, worker_context
-from tests.core.kit.deployment import OPEN, Deployment, deploy, gate, rollback
-from tests.core.kit.golden_gate import SCRIPTS
-from tests.core.kit.golden_invoice import PLAYS
+from tests.core.kit.deployment import OPEN, deploy, gate, rollback
+from tests.core.kit.histories import FILES, read, replayed
 from tests.core.loading.test_program import mutable, parts
 
 
 def scenes() -> Iterator[Scene]:
-    """A run of every play."""
-    for play in PLAYS.values():
-        scene = Play()
-        play(scene)
-        yield scene
-    for script in SCRIPTS.values():
-        run = Deployment(gate(*script.edits, policy=script.policy), risk=script.risk)
-        script.play(run)
-        yield run
+    """The run of every golden history."""
+    for file in FILES:
+        yield replayed(read(file))[0]
 
 
 # --- nothing that can change is reachable ----------------------------------------------------
