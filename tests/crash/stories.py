@@ -184,10 +184,7 @@ def _paid_and_counted(sim: Sim) -> None:
 
 PAID = Story(name="paid", tell=_invoice(invoice()), ends=life.COMPLETED, points_min=90)
 APPROVED = Story(
-    name="held and approved",
-    tell=_invoice(OVER_LIMIT),
-    ends=life.COMPLETED,
-    points_min=100,
+    name="held and approved", tell=_invoice(OVER_LIMIT), ends=life.COMPLETED, points_min=100
 )
 DECLINED = Story(
     name="declined card",
@@ -204,11 +201,7 @@ ERASED = Story(
     points_min=20,
 )
 SIGNED = Story(
-    name="signed",
-    before=_paid_and_counted,
-    tell=_signed_later,
-    ends=life.COMPLETED,
-    points_min=30,
+    name="signed", before=_paid_and_counted, tell=_signed_later, ends=life.COMPLETED, points_min=30
 )
 HELD_AND_ERASED = Story(
     name="held, stopped and erased",

@@ -12,10 +12,7 @@ from tests.stripe_sandbox.door import Door, payment
 def client_of(door: Door, http: stripe.RequestsClient) -> stripe.StripeClient:
     """Return the SDK's client of a door's account, without retries of its own."""
     return stripe.StripeClient(
-        door.key,
-        base_addresses={"api": door.url},
-        max_network_retries=0,
-        http_client=http,
+        door.key, base_addresses={"api": door.url}, max_network_retries=0, http_client=http
     )
 
 

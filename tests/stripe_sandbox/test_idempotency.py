@@ -9,16 +9,7 @@ from __future__ import annotations
 import pytest
 import stripe
 
-from tests.stripe_sandbox.door import (
-    FORM,
-    INTENTS,
-    Door,
-    created,
-    draft,
-    encoded,
-    payment,
-    refusal,
-)
+from tests.stripe_sandbox.door import FORM, INTENTS, Door, created, draft, encoded, payment, refusal
 from tests.stripe_sandbox.sdk import header, pay
 
 KEY_CHARACTERS_MAX = 255
@@ -138,12 +129,7 @@ def test_a_decline_is_replayed_after_the_intent_was_paid(empty_door: Door) -> No
 
 @pytest.mark.parametrize(
     "bad",
-    [
-        payment(currency=None),
-        payment(amount=None),
-        payment(amount="ten"),
-        payment(colour="red"),
-    ],
+    [payment(currency=None), payment(amount=None), payment(amount="ten"), payment(colour="red")],
 )
 def test_a_request_that_fails_validation_is_not_stored(
     empty_door: Door, bad: dict[str, object]

@@ -239,11 +239,7 @@ def test_confirm_at_creation_needs_a_card(empty_door: Door) -> None:
 def test_a_paid_intent_is_final(door: Door, action: str, params: dict[str, str]) -> None:
     intent = paid(door)
     answer = door.post(f"{INTENTS}/{intent['id']}{action}", params)
-    assert refusal(answer)[:3] == (
-        400,
-        "invalid_request_error",
-        "payment_intent_unexpected_state",
-    )
+    assert refusal(answer)[:3] == (400, "invalid_request_error", "payment_intent_unexpected_state")
     assert answer.body["error"]["payment_intent"]["id"] == intent["id"]
     assert door.get(f"{INTENTS}/{intent['id']}").body == intent
 

@@ -184,14 +184,8 @@ def false_when_written(scene: Scene) -> None:
 Attack = tuple[Callable[[Scene], None], tuple[bool, bool, bool, bool]]
 
 TABLE: Mapping[str, Attack] = {
-    "edit a row": (
-        lambda scene: rewritten(scene, 4, 1, own_hash=False),
-        (SEEN, SEEN, SEEN, SEEN),
-    ),
-    "edit a row and its hash": (
-        lambda scene: rewritten(scene, 4, 1),
-        (SEEN, SEEN, SEEN, SEEN),
-    ),
+    "edit a row": (lambda scene: rewritten(scene, 4, 1, own_hash=False), (SEEN, SEEN, SEEN, SEEN)),
+    "edit a row and its hash": (lambda scene: rewritten(scene, 4, 1), (SEEN, SEEN, SEEN, SEEN)),
     "edit the last row and its hash": (
         lambda scene: rewritten(scene, scene.run.length - 1, 1),
         (MISSED, SEEN, SEEN, SEEN),
@@ -210,10 +204,7 @@ TABLE: Mapping[str, Attack] = {
     ),
     "restore an old snapshot": (restored, (MISSED, MISSED, SEEN, SEEN)),
     "stolen log key": (stolen_key, (MISSED, MISSED, SEEN, SEEN)),
-    "never logged, or false when written": (
-        false_when_written,
-        (MISSED, MISSED, MISSED, MISSED),
-    ),
+    "never logged, or false when written": (false_when_written, (MISSED, MISSED, MISSED, MISSED)),
 }
 
 

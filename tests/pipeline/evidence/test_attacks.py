@@ -117,18 +117,9 @@ ATTACKS: Mapping[str, tuple[Callable[[Workspace, Path], object], tuple[bool, boo
         (MISSED, MISSED, SEEN),
     ),
     "restore an old snapshot": (lambda log, folder: restore(log), (MISSED, MISSED, SEEN)),
-    "stolen key: rewrite": (
-        rewrite_and_forge,
-        (MISSED, MISSED, SEEN),
-    ),
-    "stolen key: fork": (
-        fork_and_forge,
-        (MISSED, MISSED, SEEN),
-    ),
-    "never logged, or false when written": (
-        write_what_is_false,
-        (MISSED, MISSED, MISSED),
-    ),
+    "stolen key: rewrite": (rewrite_and_forge, (MISSED, MISSED, SEEN)),
+    "stolen key: fork": (fork_and_forge, (MISSED, MISSED, SEEN)),
+    "never logged, or false when written": (write_what_is_false, (MISSED, MISSED, MISSED)),
 }
 
 

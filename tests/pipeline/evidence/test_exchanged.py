@@ -94,10 +94,7 @@ def test_a_head_that_was_changed_is_held_to_the_last_one(run: Run) -> None:
 def test_of_two_neighbours_the_chain_names_one_and_the_tree_the_other(run: Run) -> None:
     true = hashes(run)
     forged = [exchange(run, n) for n in (4, 5)]
-    assert told(audit()) == [
-        ("LOG-002", 5, true[5], forged[1]),
-        ("LOG-008", 4, true[4], forged[0]),
-    ]
+    assert told(audit()) == [("LOG-002", 5, true[5], forged[1]), ("LOG-008", 4, true[4], forged[0])]
     api.check(str(run.id))
     assert bodies(run)[-1]["at"] == 5
     assert audit().exit_status == 1  # the other one is sealed nowhere
@@ -117,10 +114,7 @@ def test_the_tree_decides_where_the_chain_is_led_astray(run: Run) -> None:
     true = hashes(run)
     first = exchange(run, 6, prev="a" * 64)
     exchange(run, 7, prev=first)
-    assert {(code, at) for code, at, _, _ in told(audit())} == {
-        ("LOG-002", 6),
-        ("LOG-002", 7),
-    }
+    assert {(code, at) for code, at, _, _ in told(audit())} == {("LOG-002", 6), ("LOG-002", 7)}
     assert hashes(run)[5] == true[5]
 
 

@@ -9,16 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from nanovm_core.proof import notes
 from pipeline.evidence import signer
 from pipeline.models import Envelope, Run, Secret, Workspace
-from pipeline.queries import (
-    evidence,
-    log,
-    money,
-    personal,
-    runs,
-    steps,
-    stuck_runs,
-    timeline,
-)
+from pipeline.queries import evidence, log, money, personal, runs, steps, stuck_runs, timeline
 from pipeline.store import workspaces
 from samples import path
 from tests.pipeline.house import House, sql

@@ -17,16 +17,7 @@ from pipeline.runtime import api, warrants
 from pipeline.steps import adapters
 from pipeline.steps.work import Work
 from pipeline.store import call_history, programs, workspaces
-from tests.pipeline.house import (
-    House,
-    bodies,
-    invoice,
-    payments,
-    reason,
-    snapshot,
-    sql,
-    succeeded,
-)
+from tests.pipeline.house import House, bodies, invoice, payments, reason, snapshot, sql, succeeded
 
 PAY = "stripe.create_payment_intent"
 POLICY = """

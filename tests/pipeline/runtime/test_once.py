@@ -94,11 +94,7 @@ def test_crash_between_payment_and_commit_leads_to_one_payment(
 
 
 @pytest.mark.parametrize(
-    "lost",
-    [
-        "UPDATE pipeline_outbox SET begun_ms = NULL",
-        "DELETE FROM pipeline_adaptercall",
-    ],
+    "lost", ["UPDATE pipeline_outbox SET begun_ms = NULL", "DELETE FROM pipeline_adaptercall"]
 )
 def test_either_record_of_a_begun_charge_has_it_looked_for_first(
     house: House, monkeypatch: pytest.MonkeyPatch, lost: str

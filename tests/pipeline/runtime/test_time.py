@@ -151,11 +151,7 @@ def test_awaited_answer_counts_only_where_the_caller_vouches_for_it(
     monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, "vault.split": waits})
     run = house.run()
     answer = AnswerArrived(
-        run=str(run.id),
-        program=run.program_hash,
-        key=snapshot(run).awaits,
-        code="EXT-1",
-        text="no",
+        run=str(run.id), program=run.program_hash, key=snapshot(run).awaits, code="EXT-1", text="no"
     )
     forged = api.submit(str(run.id), [answer], actor="attacker")
     assert forged.refusal is not None

@@ -66,10 +66,7 @@ def test_declined_payment_is_never_made(house: House) -> None:
     assert payments(run) == []
 
 
-@pytest.mark.parametrize(
-    "total",
-    ["Total  EUR 0.00", "Total  EUR -120.00"],
-)
+@pytest.mark.parametrize("total", ["Total  EUR 0.00", "Total  EUR -120.00"])
 def test_hold_that_nobody_can_lift_stays(house: House, total: str) -> None:
     run = house.run(invoice(total))
     if run.state != life.APPROVAL:
@@ -176,10 +173,7 @@ def test_kill_is_refused_while_a_payment_is_under_way(house: House) -> None:
 def test_money_that_is_not_there_suspends_the_run(house: House) -> None:
     run = house.new()
     Budget.objects.create(
-        workspace=run.workspace,
-        owner=str(run.workspace_id),
-        account="workspace/EUR",
-        limit=11_999,
+        workspace=run.workspace, owner=str(run.workspace_id), account="workspace/EUR", limit=11_999
     )
     api.start(str(run.id), "visitor")
     house.drive(run)

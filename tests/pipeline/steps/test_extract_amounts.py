@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from pipeline.steps.currencies import DECIMALS, decimal_text
 from pipeline.steps.extract import ExtractionError
 from pipeline.steps.extract.amount import AMOUNT_MINOR_MAX, minor_units
-from pipeline.steps.extract.page_text.amounts import (
-    Separator,
-    amounts_in,
-    decimal_separator,
-)
+from pipeline.steps.extract.page_text.amounts import Separator, amounts_in, decimal_separator
 
 LOCALES: list[tuple[str, Separator]] = [
     (",", "."),

@@ -8,11 +8,7 @@ from pipeline.steps.extract.document import read
 from pipeline.steps.extract.embedded_xml.cii import read_cii
 from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.embedded_xml.ubl import read_ubl
-from pipeline.steps.extract.embedded_xml.xmltree import (
-    XML_BYTES_MAX,
-    looks_like_xml,
-    parse,
-)
+from pipeline.steps.extract.embedded_xml.xmltree import XML_BYTES_MAX, looks_like_xml, parse
 from pipeline.steps.extract.reader import Page
 from samples.bills import EN16931
 from samples.facturx import cross_industry_invoice

@@ -75,11 +75,7 @@ def test_happy_run_seals_these_kinds_and_says_these_things(house: House) -> None
         "due_date": "2026-02-04",
         "iban": "DE89370400440532013000",
     }
-    assert said["paid"] == {
-        "amount_minor": 12_000,
-        "currency": "EUR",
-        "payment_intent": intent.id,
-    }
+    assert said["paid"] == {"amount_minor": 12_000, "currency": "EUR", "payment_intent": intent.id}
 
 
 def test_intent_is_stored_before_the_effect_and_the_result_after_it(house: House) -> None:

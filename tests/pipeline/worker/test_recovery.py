@@ -235,10 +235,7 @@ def test_machine_that_lets_no_document_be_read_is_named_as_such(
     run = house.run()
     assert (run.state, snapshot(run).reason) == (
         life.FAILED,
-        (
-            "RUN-002",
-            "The reader was killed: look at the machine. Tried 8 times; nothing was done.",
-        ),
+        ("RUN-002", "The reader was killed: look at the machine. Tried 8 times; nothing was done."),
     )
     assert AdapterCall.objects.filter(run=run, tool="invoice.extract").count() == drive.TRIES_MAX
 
