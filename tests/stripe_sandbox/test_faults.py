@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stripe_sandbox.faults import PENDING_MAX
-from tests.stripe_sandbox.conftest import ALPHA
+from tests.stripe_sandbox.conftest import ACCOUNTS, ALPHA, SPARES, Sandbox
 from tests.stripe_sandbox.door import INTENTS, Answer, Door, payment, refusal
 from tests.stripe_sandbox.server import Server, command, start
 
@@ -19,22 +19,28 @@ PLACE = "/faults"
 
 def serve(folder: Path, *, faults: bool = True) -> Server:
     """A counterpart on this folder's database."""
-    line = command(database=folder / "s.sqlite3", accounts={ALPHA: "acct"}, faults=faults)
+    line = command(database=folder / "s.sqlite3", accounts=ACCOUNTS, faults=faults)
     return start(line, log=folder / "stderr.log")
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """A counterpart that takes faults."""
-    running = serve(tmp_path)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A counterpart that takes faults, for all tests in which it lives."""
+    running = serve(tmp_path_factory.mktemp("faults"))
     yield running
     running.kill()
 
 
 @pytest.fixture
-def door(server: Server) -> Door:
-    """Its raw door."""
-    return Door(url=server.url, key=ALPHA)
+def door(server: Server, spares: Iterator[str]) -> Door:
+    """The raw door of an account in which nothing has happened yet."""
+    return Door(url=server.url, key=next(spares))
+
+
+@pytest.fixture(scope="module")
+def spares() -> Iterator[str]:
+    """Accounts that no test has used yet."""
+    return iter(SPARES)
 
 
 def pay(door: Door, key: str = "k") -> Answer:
@@ -52,24 +58,21 @@ def waiting(door: Door) -> list[str]:
     return list(door.get(PLACE).body["waiting"])
 
 
-def test_without_being_allowed_nobody_asks_for_a_fault(tmp_path: Path) -> None:
-    running = serve(tmp_path, faults=False)
-    try:
-        door = Door(url=running.url, key=ALPHA)
-        assert door.post(PLACE, {"kind": "die_after"}).status == 404
-        assert pay(door).status == 200
-    finally:
-        running.kill()
+def test_without_being_allowed_nobody_asks_for_a_fault(sandbox: Sandbox) -> None:
+    door = sandbox.door(ALPHA)  # of a counterpart that takes none
+    assert door.post(PLACE, {"kind": "die_after"}).status == 404
+    assert pay(door).status == 200
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_process_dies_before_or_after_the_deed(
-    tmp_path: Path, server: Server, door: Door, when: str
-) -> None:
+def test_process_dies_before_or_after_the_deed(tmp_path: Path, when: str) -> None:
+    server = serve(tmp_path)
+    door = Door(url=server.url, key=ALPHA)
     told(door, f"die_{when}")
     with pytest.raises((ConnectionError, http.client.HTTPException)):
         pay(door)
     assert server.process.wait(10) == -9
+    server.kill()  # and its pipe is closed
     again = serve(tmp_path)
     try:
         after = Door(url=again.url, key=ALPHA)
@@ -81,40 +84,35 @@ def test_process_dies_before_or_after_the_deed(
         again.kill()
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_connection_ends_before_or_after_the_deed(door: Door, when: str) -> None:
-    told(door, f"hang_up_{when}")
+@pytest.mark.parametrize(("kind", "deeds"), [("hang_up_before", 0), ("hang_up_after", 1)])
+def test_connection_ends_before_or_after_the_deed(door: Door, kind: str, deeds: int) -> None:
+    told(door, kind)
     with pytest.raises((ConnectionError, http.client.HTTPException)):
         pay(door)
-    assert len(door.ids()) == (1 if when == "after" else 0)
-    assert pay(door).replayed is (when == "after")
+    assert len(door.ids()) == deeds
+    assert pay(door).replayed is bool(deeds)
     assert len(door.ids()) == 1
 
 
 @pytest.mark.parametrize(
-    ("kind", "deeds", "replayed", "then"),
+    ("kind", "status", "deeds", "then"),
     [
-        ("error_before", 0, False, 200),
-        ("error_stored", 0, True, 500),
-        ("error_after", 1, True, 500),
+        ("error_before", 500, 0, 200),
+        ("error_stored", 500, 0, 500),
+        ("error_after", 500, 1, 500),
+        ("busy", 409, 0, 200),
+        ("rate_limit", 429, 0, 200),
     ],
 )
-def test_five_hundred_before_instead_of_or_after_the_deed(
-    door: Door, kind: str, deeds: int, replayed: bool, then: int
+def test_refusal_before_instead_of_or_after_the_deed(
+    door: Door, kind: str, status: int, deeds: int, then: int
 ) -> None:
     told(door, kind)
-    assert refusal(pay(door))[:2] == (500, "api_error")
+    first = pay(door)
+    assert (first.status, refusal(first)[1] == "api_error") == (status, status == 500)
     assert len(door.ids()) == deeds
     again = pay(door)
-    assert (again.status, again.replayed) == (then, replayed)
-
-
-@pytest.mark.parametrize(("kind", "status"), [("busy", 409), ("rate_limit", 429)])
-def test_refusal_before_anything_is_done(door: Door, kind: str, status: int) -> None:
-    told(door, kind)
-    assert pay(door).status == status
-    assert door.ids() == []
-    assert pay(door).status == 200
+    assert (again.status, again.replayed) == (then, then == 500)
 
 
 @pytest.mark.parametrize("kind", ["delay_before", "delay_after"])
@@ -144,23 +142,18 @@ def test_faults_come_in_order_and_strike_payments_under_a_key_alone(door: Door) 
     assert pay(door).status == 200
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
+def test_nonsense_is_refused_and_as_many_wait_as_may(door: Door) -> None:
+    nonsense: list[dict[str, object]] = [
         {},
         {"kind": "none"},
         {"kind": "busy", "count": PENDING_MAX + 1},
         {"kind": "busy", "count": "-1"},
         {"kind": "delay_after", "delay_ms": 60_001},
         {"kind": "delay_after", "delay_ms": "1e3"},
-    ],
-)
-def test_nonsense_is_refused(door: Door, asked: dict[str, object]) -> None:
-    assert door.post(PLACE, asked).status == 400
+    ]
+    assert [door.post(PLACE, each).status for each in nonsense] == [400] * len(nonsense)
     assert waiting(door) == []
-
-
-def test_as_many_wait_as_may(door: Door) -> None:
     told(door, "busy", count=PENDING_MAX)
     assert waiting(door) == ["busy"] * PENDING_MAX
     assert door.post(PLACE, {"kind": "busy"}).status == 400
+    assert door.send("DELETE", PLACE, headers={}).body == {"waiting": []}

@@ -18,7 +18,7 @@ METADATA = st.dictionaries(
 AMOUNT = st.integers(min_value=50, max_value=99_999_999)
 CURRENCY = st.sampled_from(["usd", "eur", "gbp", "chf", "jpy"])
 
-steady = settings(max_examples=25, derandomize=True, deadline=None, database=None)
+steady = settings(max_examples=15, derandomize=True, deadline=None, database=None)
 
 
 @steady
