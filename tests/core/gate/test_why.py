@@ -1,13 +1,8 @@
 """The why of a decision: every check told, in agreement with the decision, and no secret in it."""
 
-from collections import Counter
-from random import Random
-
 from nanovm_core.core.gate import Facts, Finding, Gate
 from nanovm_core.core.proposals import Call
-from nanovm_core.errors import RefusedError
-from tests.core.gate import gate_worlds as worlds
-from tests.core.gate.cashier import NOW_MS, call, facts, gate, rule
+from tests.core.gate.cashier import call, facts, gate, rule
 from tests.core.kit.builders import ref
 
 
@@ -21,22 +16,16 @@ def told(of: Gate, proposed: Call, known: Facts, *accepts: str) -> dict[tuple[st
 
 def test_accepted_call_is_explained_check_by_check() -> None:
     found = told(gate(), call(), facts(), "pay")
-    assert {key: each.holds for key, each in found.items()} == {
-        ("tool", "pay"): True,
-        ("grant", "pay"): True,
-        ("schema", ""): True,
-        **{("schema", name): True for name in ("amount", "currency", "payee", "memo")},
-        ("constraint", "amount"): True,
-        ("policy", ""): True,
-        ("rule", "small"): True,
-        **{("provenance", name): True for name in ("amount", "currency", "payee")},
-        ("budget", "run/calls"): True,
-        ("budget", "agent/calls"): True,
-        ("budget", "run/EUR"): True,
-        ("budget", "workspace/EUR"): True,
-        ("budget", "run/time"): True,
-        ("step", "pay"): True,
-    }
+    assert {each.holds for each in found.values()} == {True}
+    assert [*found] == [
+        *(("tool", "pay"), ("grant", "pay"), ("schema", "")),
+        *(("schema", name) for name in ("amount", "currency", "payee", "memo")),
+        *(("constraint", "amount"), ("policy", ""), ("rule", "small")),
+        *(("provenance", name) for name in ("amount", "currency", "payee")),
+        *(("budget", f"{account}/calls") for account in ("run", "agent")),
+        *(("budget", name) for name in ("run/EUR", "workspace/EUR", "run/time")),
+        ("step", "pay"),
+    ]
     assert all(each.text for each in found.values())
     assert "'payee'" in found["provenance", "payee"].text
     assert found["budget", "workspace/EUR"].text == "100000 left, 500 needed."
@@ -65,14 +54,9 @@ def test_each_rule_tells_what_it_did() -> None:
         rule("odd", "allow", "$slots.absent"),
     ]
     found = told(gate(*rules), call(), facts())
-    told_of = {name: found["rule", name] for name in ("no", "not-now", "wait", "odd")}
-    assert {name: each.holds for name, each in told_of.items()} == {
-        "no": False,
-        "not-now": None,
-        "wait": None,
-        "odd": False,
-    }
-    assert "A person must look" in told_of["wait"].text
+    holds = [found["rule", name].holds for name in ("no", "not-now", "wait", "odd")]
+    assert holds == [False, None, None, False]
+    assert "A person must look" in found["rule", "wait"].text
     assert found["policy", ""].holds is False
     lifted = told(gate(rules[2]), call(), facts(approved=("wait",)))["rule", "wait"]
     assert (lifted.holds, lifted.text) == (True, "A person lifted it.")
@@ -99,34 +83,6 @@ def test_name_that_the_model_made_up_is_not_repeated() -> None:
         assert "DE89" not in str(gate().explain(proposed, facts()))
 
 
-def test_explanation_and_decision_agree_in_every_world() -> None:
-    dice, said = Random(5), Counter[str]()  # noqa: S311  # it chooses examples
-    for _ in range(150):
-        of = worlds.world(dice)
-        compiled = worlds.compiled(of)
-        for _ in range(10):
-            known = worlds.facts(dice, of)
-            proposed = worlds.proposal(dice, of, known)
-            accepts = ("pay", "mail") if dice.random() < 0.95 else ("mail",)
-            given = Call(proposed.tool, proposed.args)
-            found = compiled.explain(given, known, accepts)
-            verdict = {(each.check, each.subject): each.holds for each in found}
-            refused = [(each.code, each.refusal) for each in found if each.code]
-            assert {each.holds for each in found if each.code} <= {False}
-            allowed, no = None, None
-            try:
-                allowed = compiled.dry_run(given, known, accepts)
-            except RefusedError as error:
-                no = (error.code, error.text)
-            assert next(iter(refused), None) == no, (given, known)
-            if allowed is not None:
-                assert False not in verdict.values(), (given, known)
-                assert verdict["policy", ""] is (None if allowed.hold else True)
-            said["no" if no else "yes"] += 1
-    assert min(said.values()) > 150
-
-
-def test_asking_why_spends_nothing_and_raises_nothing() -> None:
+def test_odd_arguments_are_explained_without_an_error() -> None:
     odd = Call("pay", {"amount": None, "x": {"y": [1]}})
     assert gate().explain(odd, Facts()) == gate().explain(odd, Facts())
-    assert told(gate(), call(), facts(at_ms=NOW_MS)) == told(gate(), call(), facts())
