@@ -15,7 +15,10 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from tests.house.repository import ROOT
 
 ORIGIN = "log.example/abc"
 ZEROS = "0" * 64
@@ -40,6 +43,19 @@ def dumps(value: object) -> bytes:
 def b64(data: bytes) -> str:
     """Base64 as text."""
     return base64.b64encode(data).decode()
+
+
+def raw(text: str | None) -> bytes:
+    """The bytes of a base64 text."""
+    return base64.b64decode(text or "")
+
+
+def vectors(name: str) -> Any:
+    """A file of published vectors; the test is skipped where it is not there."""
+    folder = ROOT.parent / "shared/data/vectors"
+    if not (folder / name).exists():
+        pytest.skip(f"the published vectors ({name}) are not beside the checkout")
+    return json.loads((folder / name).read_text(encoding="utf-8"))
 
 
 # --- the naive tree: RFC 9162 §2.1.1, §2.1.3.1, §2.1.4.1 word by word ------------------------

@@ -1,62 +1,22 @@
 """The tree against the RFC's own recursive definitions, and against the published probes."""
 
-import base64
-import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nanovm_core import verify
 from nanovm_core.proof import merkle
 from nanovm_core.proof.merkle import EMPTY_ROOT, Place, leaf_hash, node_hash
+from tests.core.proof import bundles
+from tests.core.proof.bundles import raw, vectors
 
-VECTORS = Path(__file__).resolve().parents[4] / "shared" / "data" / "vectors"
 SIZE_MAX = 70  # past the powers of two up to 64
 
 LEAVES = [leaf_hash(bytes([each])) for each in range(SIZE_MAX)]
-
-
-def split(count: int) -> int:
-    """RFC 9162 §2.1.1: the largest power of two smaller than ``count``."""
-    half = 1
-    while half * 2 < count:
-        half *= 2
-    return half
-
-
-def naive_root(leaves: Sequence[bytes]) -> bytes:
-    """MTH of RFC 9162 §2.1.1, as it is written there."""
-    if not leaves:
-        return EMPTY_ROOT
-    if len(leaves) == 1:
-        return leaves[0]
-    half = split(len(leaves))
-    return node_hash(naive_root(leaves[:half]), naive_root(leaves[half:]))
-
-
-def naive_path(index: int, leaves: Sequence[bytes]) -> list[bytes]:
-    """PATH of RFC 9162 §2.1.3.1."""
-    if len(leaves) == 1:
-        return []
-    half = split(len(leaves))
-    if index < half:
-        return [*naive_path(index, leaves[:half]), naive_root(leaves[half:])]
-    return [*naive_path(index - half, leaves[half:]), naive_root(leaves[:half])]
-
-
-def naive_subproof(old: int, leaves: Sequence[bytes], *, whole: bool) -> list[bytes]:
-    """SUBPROOF of RFC 9162 §2.1.4.1."""
-    if old == len(leaves):
-        return [] if whole else [naive_root(leaves)]
-    half = split(len(leaves))
-    if old <= half:
-        return [*naive_subproof(old, leaves[:half], whole=whole), naive_root(leaves[half:])]
-    later = naive_subproof(old - half, leaves[half:], whole=False)
-    return [*later, naive_root(leaves[:half])]
 
 
 class Tree:
@@ -95,11 +55,11 @@ def test_appending_in_any_parts_makes_the_same_tree(cuts: list[int]) -> None:
 @pytest.mark.parametrize("size", range(SIZE_MAX + 1))
 def test_the_root_and_the_edge_are_those_of_the_definition(size: int) -> None:
     tree = Tree(LEAVES[:size])
-    assert merkle.root(tree.edge) == naive_root(LEAVES[:size])
+    assert merkle.root(tree.edge) == bundles.root(LEAVES[:size])
     assert [tree.nodes[place] for place in merkle.edge_places(size)] == list(tree.edge)
     assert len(tree.edge) == size.bit_count()
     for (level, index), node in tree.nodes.items():
-        assert node == naive_root(LEAVES[index << level : (index + 1) << level])
+        assert node == bundles.root(LEAVES[index << level : (index + 1) << level])
 
 
 @pytest.mark.parametrize("size", range(1, SIZE_MAX + 1, 3))
@@ -108,7 +68,7 @@ def test_every_inclusion_proof_is_that_of_the_definition_and_holds(size: int) ->
     root = merkle.root(tree.edge)
     for index in range(size):
         proof = merkle.inclusion(index, size, tree.read)
-        assert proof == naive_path(index, LEAVES[:size])
+        assert proof == bundles.path(index, LEAVES[:size])
         assert merkle.check_inclusion(LEAVES[index], index, size, proof, root)
     assert len(tree.reads) == size  # one call each
     assert max(tree.reads) <= 2 * size.bit_length()
@@ -119,8 +79,8 @@ def test_every_consistency_proof_is_that_of_the_definition_and_holds(new: int) -
     tree = Tree(LEAVES[:new])
     for old in range(1, new + 1):
         proof = merkle.consistency(old, new, tree.read)
-        assert proof == naive_subproof(old, LEAVES[:new], whole=True)
-        old_root = naive_root(LEAVES[:old])
+        assert proof == bundles.growth(old, LEAVES[:new])
+        old_root = bundles.root(LEAVES[:old])
         assert merkle.check_consistency(old, old_root, new, merkle.root(tree.edge), proof)
     assert max(tree.reads) <= 2 * new.bit_length()
 
@@ -145,7 +105,7 @@ def test_a_proof_out_of_a_large_tree_reads_few_places() -> None:
 def test_what_was_changed_in_a_proof_is_seen(data: st.DataObject) -> None:
     new = data.draw(st.integers(2, SIZE_MAX), "new")
     old = data.draw(st.integers(1, new - 1), "old")
-    roots = naive_root(LEAVES[:old]), naive_root(LEAVES[:new])
+    roots = bundles.root(LEAVES[:old]), bundles.root(LEAVES[:new])
     proof = merkle.consistency(old, new, WHOLE.read)
     values = [*roots, *proof]
     at = data.draw(st.integers(0, len(values) - 1), "at")
@@ -164,7 +124,7 @@ def test_what_was_changed_in_a_proof_is_seen(data: st.DataObject) -> None:
 def test_a_proof_of_another_place_or_length_is_seen(data: st.DataObject) -> None:
     new = data.draw(st.integers(2, SIZE_MAX), "new")
     index, other = data.draw(st.lists(st.integers(0, new - 1), min_size=2, max_size=2, unique=True))
-    root = naive_root(LEAVES[:new])
+    root = bundles.root(LEAVES[:new])
     proof = merkle.inclusion(index, new, WHOLE.read)
     assert not merkle.check_inclusion(LEAVES[index], other, new, proof, root)
     assert not merkle.check_inclusion(LEAVES[index], index, new, proof[:-1], root)
@@ -172,7 +132,7 @@ def test_a_proof_of_another_place_or_length_is_seen(data: st.DataObject) -> None
     assert not merkle.check_inclusion(LEAVES[index], index, index, proof, root)
     old = data.draw(st.integers(1, new - 1), "old")
     proof = merkle.consistency(old, new, WHOLE.read)
-    old_root = naive_root(LEAVES[:old])
+    old_root = bundles.root(LEAVES[:old])
     assert not merkle.check_consistency(old, old_root, new, root, proof[:-1])
     assert not merkle.check_consistency(old, old_root, new, root, [*proof, root])
     assert not merkle.check_consistency(new, root, old, old_root, proof)
@@ -197,7 +157,7 @@ def test_nothing_is_proven_about_the_empty_tree_nor_about_no_leaf() -> None:
     assert merkle.root(()) == EMPTY_ROOT
     assert merkle.append((), 0, []) == ((), [])
     assert merkle.consistency(0, 5, WHOLE.read) == []
-    assert not merkle.check_consistency(0, EMPTY_ROOT, 5, naive_root(LEAVES[:5]), [])
+    assert not merkle.check_consistency(0, EMPTY_ROOT, 5, bundles.root(LEAVES[:5]), [])
     assert not merkle.check_consistency(0, EMPTY_ROOT, 0, EMPTY_ROOT, [])
     assert not merkle.check_consistency(-1, EMPTY_ROOT, -1, EMPTY_ROOT, [])
     assert not merkle.check_inclusion(LEAVES[0], 0, 0, [], LEAVES[0])
@@ -210,51 +170,50 @@ def test_nothing_is_proven_about_the_empty_tree_nor_about_no_leaf() -> None:
             merkle.consistency(old, new, WHOLE.read)
 
 
-def vectors(name: str) -> Any:
-    """A published set of examples."""
-    if not VECTORS.is_dir():
-        pytest.skip("The folder of published test vectors is not beside this checkout.")
-    return json.loads((VECTORS / name).read_text(encoding="utf-8"))
+# --- both implementations, against the published probes --------------------------------------
+
+CHECKS = pytest.mark.parametrize("module", [merkle, verify], ids=["kernel", "verifier"])
+KINDS = pytest.mark.parametrize(("kind", "count"), [("want_ok", 6), ("want_error", 92)])
 
 
-def raw(text: str | None) -> bytes:
-    """The bytes of a base64 text."""
-    return base64.b64decode(text or "")
+def consistent(module: Any, old: int, old_root: bytes, new: int, root: bytes, proof: Any) -> bool:
+    """What one of the two implementations says of a consistency proof."""
+    sizes_and_roots = (old, old_root, new, root) if module is merkle else (old, new, old_root, root)
+    return bool(module.check_consistency(*sizes_and_roots, proof))
 
 
-@pytest.mark.parametrize(("kind", "holds"), [("want_ok", True), ("want_error", False)])
-def test_the_published_consistency_probes_are_answered_as_they_say(kind: str, holds: bool) -> None:
+@CHECKS
+@KINDS
+def test_published_consistency_probes_are_answered_as_they_say(
+    kind: str, count: int, module: Any
+) -> None:
     probes = vectors("merkle_consistency_probes.json")[kind]
-    assert len(probes) >= 6
-    for probe in probes:
-        answer = merkle.check_consistency(
-            probe["size1"],
-            raw(probe["root1"]),
-            probe["size2"],
-            raw(probe["root2"]),
-            [raw(each) for each in probe["proof"] or ()],
-        )
-        assert answer is holds, probe["desc"]
+    assert len(probes) == count
+    for each in probes:
+        old, new = (each["size1"], raw(each["root1"])), (each["size2"], raw(each["root2"]))
+        answer = consistent(module, *old, *new, [raw(part) for part in each["proof"] or ()])
+        assert answer is (kind == "want_ok"), each["desc"]
 
 
-@pytest.mark.parametrize(("kind", "holds"), [("want_ok", True), ("want_error", False)])
-def test_the_published_inclusion_probes_are_answered_as_they_say(kind: str, holds: bool) -> None:
+@CHECKS
+@KINDS
+def test_published_inclusion_probes_are_answered_as_they_say(
+    kind: str, count: int, module: Any
+) -> None:
     probes = vectors("merkle_inclusion_probes.json")[kind]
-    assert len(probes) >= 6
-    for probe in probes:
-        answer = merkle.check_inclusion(
-            raw(probe["leafHash"]),
-            probe["leafIdx"],
-            probe["treeSize"],
-            [raw(each) for each in probe["proof"] or ()],
-            raw(probe["root"]),
-        )
-        assert answer is holds, probe["desc"]
+    assert len(probes) == count
+    for each in probes:
+        proof = [raw(part) for part in each["proof"] or ()]
+        place = (each["leafIdx"], each["treeSize"])
+        answer = module.check_inclusion(raw(each["leafHash"]), *place, proof, raw(each["root"]))
+        assert answer is (kind == "want_ok"), each["desc"]
 
 
-def test_the_published_tree_is_ours() -> None:
+def test_published_tree_is_that_of_both() -> None:
     published = vectors("rfc6962_tree.json")
-    leaves = [leaf_hash(bytes.fromhex(each)) for each in published["leaf_inputs_hex"]]
+    inputs = [bytes.fromhex(each) for each in published["leaf_inputs_hex"]]
+    leaves = [leaf_hash(each) for each in inputs]
+    assert [verify.leaf_hash(each) for each in inputs] == leaves
     tree = Tree(leaves)
     for level, hashes in enumerate(published["node_hashes_hex_by_level"]):
         for index, expected in enumerate(hashes):
@@ -262,3 +221,29 @@ def test_the_published_tree_is_ours() -> None:
                 assert tree.nodes[level, index].hex() == expected
     for size, expected in enumerate(published["root_hash_hex_by_tree_size"]):
         assert merkle.root(Tree(leaves[:size]).edge).hex() == expected
+        assert verify.root_of(leaves[:size]).hex() == expected
+
+
+def test_verifier_agrees_with_the_definition_on_trees_of_up_to_33_leaves() -> None:
+    leaves, sizes = LEAVES[:33], range(34)
+    roots = [bundles.root(leaves[:size]) for size in sizes]
+    tree = verify.Frontier(*sizes)
+    for leaf in leaves:
+        tree.append(leaf)
+    assert [tree.roots[size] for size in sizes] == roots
+    for size in sizes[1::3]:
+        for index in range(size):
+            proof = bundles.path(index, leaves[:size])
+            found = [
+                other
+                for other in range(size + 1)
+                if verify.check_inclusion(leaves[index], other, size, proof, roots[size])
+            ]
+            assert found == [index]
+        for old in range(1, size + 1):
+            proof = bundles.growth(old, leaves[:size])
+            ends = (roots[old], roots[size])
+            assert verify.check_consistency(old, size, *ends, proof)
+            assert not verify.check_consistency(old, size, roots[old - 1], roots[size], proof)
+            assert not verify.check_consistency(old, size, roots[old], roots[size - 1], proof)
+            assert not verify.check_consistency(old, size, *ends, [*proof, leaves[0]])

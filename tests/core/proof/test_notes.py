@@ -1,19 +1,20 @@
 """Signed notes, checkpoints and cosignatures against C2SP's words and the published examples."""
 
 import base64
-import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from nanovm_core import verify
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle, notes
 from nanovm_core.proof.notes import COSIGNATURE, Head, Verifier
+from tests.core.proof import bundles
+from tests.core.proof.bundles import vectors
 
-VECTORS = Path(__file__).resolve().parents[4] / "shared" / "data" / "vectors"
+KINDS = (verify.ED25519, COSIGNATURE)
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
 LOG = "nanovm.localhost/aaaa"
@@ -32,20 +33,20 @@ def refused(data: bytes, *verifiers: Verifier) -> bool:
     return False
 
 
-def no_vkey(text: str) -> bool:
-    """Whether this line is refused as a key."""
-    try:
-        notes.parse_vkey(text)
-    except VerificationError:
-        return True
-    return False
-
-
 def no_head(text: str) -> bool:
     """Whether this text is refused as a checkpoint's."""
     try:
         notes.parse_head(text)
     except VerificationError:
+        return True
+    return False
+
+
+def no_checkpoint(data: bytes) -> bool:
+    """Whether the verifier refuses these bytes as a signed checkpoint."""
+    try:
+        verify.parse_checkpoint(data)
+    except ValueError:
         return True
     return False
 
@@ -133,13 +134,9 @@ def test_signatures_are_added_once_and_read_back_alone() -> None:
     [
         *("", "\n", "a\n1\n", "\n1\n{root}\n", "a\n1\n{root}", "a\n01\n{root}\n", "a\n\n{root}\n"),
         *("a\n-1\n{root}\n", "a\n+1\n{root}\n", "a\n1_0\n{root}\n", "a\n١\n{root}\n"),
-        *(
-            "a\n9223372036854775808\n{root}\n",
-            "a\n1\n{root}=\n",
-            "a\n1\n {root}\n",
-            "a\n1 \n{root}\n",
-        ),
-        *("a\n1\nYmFuYW5hcw==\n", "a\n1\n{root}\n\n", "a\n1\n{root}\n\nx\n", "a\n1\n{loose}\n"),
+        *("a\n9223372036854775808\n{root}\n", "a\n1\n{root}=\n", "a\n1\n {root}\n"),
+        *("a\n1 \n{root}\n", "a\n1\nYmFuYW5hcw==\n", "a\n1\n{root}\n\n"),
+        *("a\n1\n{root}\n\nx\n", "a\n1\n{loose}\n"),
     ],
 )
 def test_what_is_no_checkpoint_is_refused(text: str) -> None:
@@ -174,46 +171,63 @@ def test_a_note_is_bounded() -> None:
     assert refused(notes.sign(text, LOG, [KEY]), BY)
 
 
-def vectors(name: str) -> Any:
-    """A published set of examples."""
-    if not VECTORS.is_dir():
-        pytest.skip("The folder of published test vectors is not beside this checkout.")
-    return json.loads((VECTORS / name).read_text(encoding="utf-8"))
+# --- the kernel's reader and the verifier's, against the published examples -------------------
+
+READERS = pytest.mark.parametrize("reader", [notes, verify], ids=["kernel", "verifier"])
+FAULTS = (ValueError, VerificationError)
 
 
-def test_the_published_notes_are_opened_as_they_say() -> None:
+def key_of(reader: Any, vkey: str) -> Any:
+    """The key that a reader finds in a line; None where it refuses it."""
+    try:
+        return notes.parse_vkey(vkey) if reader is notes else verify.parse_key(vkey, *KINDS)
+    except FAULTS:
+        return None
+
+
+def opened(reader: Any, data: bytes, vkeys: Sequence[str]) -> int:
+    """How many signatures of a note a reader verifies; 0 where it refuses the note."""
+    try:
+        found = reader.open_note(data, [key_of(reader, vkey) for vkey in vkeys])
+    except FAULTS:
+        return 0
+    return len(found.verified if reader is notes else found[1])
+
+
+@READERS
+def test_published_notes_are_opened_as_they_say(reader: Any) -> None:
     published = vectors("signed_note.json")
     for each in published["open"]:
-        known = [notes.parse_vkey(vkey) for vkey in each["vkeys"]]
-        data = each["note"].encode()
-        assert refused(data, *known) is (each["want"] != "ok"), each["name"]
-        if each["want"] == "ok":
-            assert len(notes.open_note(data, known).verified) == each["verified"], each["name"]
+        expected = each["verified"] if each["want"] == "ok" else 0
+        assert opened(reader, each["note"].encode(), each["vkeys"]) == expected, each["name"]
     bad = published["also_invalid_utf8"]
-    assert refused(bytes.fromhex(bad["note_hex"]), *map(notes.parse_vkey, bad["vkeys"]))
+    assert opened(reader, bytes.fromhex(bad["note_hex"]), bad["vkeys"]) == 0
 
 
 def neighbours(vkey: str) -> Iterator[str]:
     """Every proper part of a key's line, and every line with one character raised by one."""
     for start in range(len(vkey)):
-        for end in range(start, len(vkey) + 1):
-            if end - start < len(vkey):
-                yield vkey[start:end]
+        for end in range(start, len(vkey) + (start > 0)):
+            yield vkey[start:end]
     for at, each in enumerate(vkey):
         yield vkey[:at] + chr(ord(each) + 1) + vkey[at + 1 :]
 
 
-def test_the_published_keys_are_read_and_their_neighbours_are_not() -> None:
+@READERS
+def test_published_keys_are_read_and_their_neighbours_are_not(reader: Any) -> None:
     published = vectors("signed_note.json")
+    real = vectors("checkpoint_witness.json")["real_world_vkeys"]
+    for vkey in (*published["vkeys_good"], *real):
+        assert key_of(reader, vkey) is not None
+        with pytest.raises(ValueError, match="not a verification key"):
+            verify.parse_key(vkey, COSIGNATURE)
     for vkey in published["vkeys_good"]:
         assert notes.parse_vkey(vkey).vkey == vkey
-        assert [each for each in neighbours(vkey) if not no_vkey(each)] == []
-    assert all(map(no_vkey, published["vkeys_bad"]))
-    for vkey in vectors("checkpoint_witness.json")["real_world_vkeys"]:
-        assert notes.parse_vkey(vkey).vkey == vkey
+        assert [each for each in neighbours(vkey) if key_of(reader, each)] == []
+    assert [vkey for vkey in published["vkeys_bad"] if key_of(reader, vkey)] == []
 
 
-def test_the_published_checkpoints_are_read_as_they_say() -> None:
+def test_published_checkpoints_are_read_as_they_say() -> None:
     """Their roots are of any length; ours are of 32 bytes, so a root of 32 stands in."""
     published = vectors("checkpoint_witness.json")
     root = base64.b64encode(bytes(32)).decode()
@@ -224,28 +238,36 @@ def test_the_published_checkpoints_are_read_as_they_say() -> None:
         text = "\n".join([*lines[:2], root, *lines[3:]])
         empty_lines = "trailing newlines" in each["desc"]  # C2SP wants no line to be empty
         assert no_head(text) is empty_lines, each["desc"]
-    assert all(no_head(each["checkpoint"]) for each in published["unmarshal_bad"])
-    tree = published["go_sumdb_tree"]
+    tree, signer = published["go_sumdb_tree"], bundles.Signer("go.sum_database_tree")
+    for text in [each["checkpoint"] for each in published["unmarshal_bad"]] + tree["bad"][1:]:
+        assert no_head(text)
+        assert no_checkpoint((text + "\n" + signer.line(text)).encode())
     assert notes.parse_head(tree["text"]).size == tree["size"]
-    assert all(no_head(each) for each in tree["bad"][1:])
     assert notes.parse_head(tree["bad"][0]).origin != notes.parse_head(tree["text"]).origin
+    text = tree["text"].replace(" ", "_")
+    assert verify.parse_checkpoint((text + "\n" + signer.line(text)).encode()).size == tree["size"]
 
 
-def test_the_published_log_goes_on_from_one_checkpoint_to_the_next() -> None:
+@READERS
+def test_published_log_goes_on_from_one_checkpoint_to_the_next(reader: Any) -> None:
     published = vectors("checkpoint_witness.json")["witness_update"]
-    known = [notes.parse_vkey(published["log_vkey"])]
-    old, _ = notes.open_checkpoint(published["init"].encode(), known)
-    new, _ = notes.open_checkpoint(published["next"].encode(), known)
+    held = [published[name].encode() for name in ("init", "next")]
+    for each in held:
+        assert opened(reader, each, [published["log_vkey"]]) == 1
+        assert opened(reader, each, [published["other_log_vkey"]]) == 0
+    old, new = (verify.parse_checkpoint(each) for each in held)
+    assert [notes.parse_head(each.text).root for each in (old, new)] == [old.root, new.root]
     proof = [bytes.fromhex(each) for each in published["consistency_proof_hex"]]
-    assert merkle.check_consistency(old.size, old.root, new.size, new.root, proof)
-    assert refused(published["next"].encode(), notes.parse_vkey(published["other_log_vkey"]))
+    assert (old.size, new.size) == (5, 8)
+    assert merkle.check_consistency(5, old.root, 8, new.root, proof)
+    assert not merkle.check_consistency(4, old.root, 8, new.root, proof)
 
 
-def test_the_published_cosignature_has_its_time_and_its_key() -> None:
+@READERS
+def test_published_cosignature_has_its_time_and_its_key(reader: Any) -> None:
     published = vectors("checkpoint_witness.json")["cosignature_v1"]
-    by = notes.parse_vkey(published["vkey_alg4"])
+    by = key_of(reader, published["vkey_alg4"])
     assert by.kind == COSIGNATURE
-    line = f"\u2014 {by.name} {published['signature_b64']}\n"
-    (signature,) = notes.parse_signatures(line)
+    (signature,) = notes.parse_signatures(f"\u2014 {by.name} {published['signature_b64']}\n")
     assert int.from_bytes(signature.signature[:8], "big") == published["timestamp"]
     assert len(signature.signature) == 72

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -23,7 +23,6 @@ from tests.core.proof.bundles import (
     Signer,
     b64,
     begin,
-    commitment,
     disclosed,
     dumps,
     export,
@@ -74,14 +73,10 @@ def test_good_files_pass_under_the_key_and_say_what_they_do_not_prove(name: str)
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_without_a_key_nothing_is_pinned(name: str) -> None:
+def test_what_no_key_or_another_key_pins_does_not_pass(name: str) -> None:
     code, text = judged(main, GOOD[name])
     assert (code, text.splitlines()[0]) == (3, "UNPINNED")
     assert "says nothing against the operator" in text
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_another_key_is_not_satisfied(name: str) -> None:
     for key in (OTHER_KEY, Signer("log.example/other")):
         code, text = judged(main, GOOD[name], "--key", key.vkey)
         assert (code, text.splitlines()[0]) == (1, "INVALID")
@@ -120,90 +115,66 @@ def test_a_witness_must_have_cosigned() -> None:
 # --- envelopes -------------------------------------------------------------------------------
 
 
-def with_envelope(change: Callable[[dict[str, Any]], object]) -> Log:
+def with_envelope(change: Mapping[str, Any], less: str = "") -> Log:
     """A log, signed as it is, whose seq 5 was made differently from the start."""
     log = Log()
     log.add("log", "genesis")
     log.add(RUN, "genesis")
     for _ in range(4):
         log.add(RUN, "refused", rule="CAP-001")
-    envelope = json.loads(log.lines.pop())
-    change(envelope)
+    envelope = {**json.loads(log.lines.pop()), **change}
+    envelope.pop(less, None)
     log.put({"run": RUN, "n": 4, **envelope})
     log.lines[-1] = dumps(envelope)
     return log
 
 
-def test_the_envelope_that_is_changed_below_is_a_good_one() -> None:
-    assert of(with_envelope(lambda envelope: None))[0] == 0
-
-
-BAD_FIELDS: dict[str, dict[str, Any]] = {
-    "version": {"v": "nanovm-envelope/2"},
-    "version type": {"v": 1},
-    "log": {"log": "log.example/other"},
-    "log type": {"log": 1},
-    "seq": {"seq": 4},
-    "seq type": {"seq": "5"},
-    "seq bool": {"seq": True},
-    "run": {"run": run_id(1)},
-    "run form": {"run": "../../x"},
-    "run case": {"run": "01990000-0000-7000-8000-00000000000A"},
-    "n": {"n": 5},
-    "n again": {"n": 3},
-    "n below": {"n": -1},
-    "n bool": {"n": True},
-    "kind": {"kind": "paid"},
-    "kind type": {"kind": ["refused"]},
-    "genesis": {"kind": "genesis"},
-    "kind of the log": {"kind": "key"},
-    "at_ms": {"at_ms": "now"},
-    "at_ms below": {"at_ms": -1},
-    "prev": {"prev": HASH},
-    "prev zero": {"prev": ZEROS},
-    "prev case": {"prev": HASH.upper()},
-    "prev type": {"prev": 0},
-    "null": {"step": None},
-    "null in": {"in": None},
-    "step type": {"step": 1},
-    "state type": {"state": "running"},
-    "state part": {"state": {"from": "a", "to": "b", "via": "c"}},
-    "state part type": {"state": {"from": 1}},
-    "decision": {"decision": {"verdict": "BLOCKED", "rules": "CAP-001"}},
-    "warrant": {"warrant": {"id": HASH, "expires_ms": "1"}},
-    "budget": {"budget": {"gone": 1}},
-    "program": {"program": "sha256:" + HASH},
-    "policy": {"policy": HASH[:63]},
-    "snapshot": {"snapshot": HASH + "\n"},
-    "rule": {"rule": 1},
-    "secrets type": {"secrets": {}},
-    "secret part": {"secrets": [{"slot": "payee", "ref": REF}]},
-    "secret more": {"secrets": [{"slot": "payee", "ref": REF, "c": HASH, "value": "x"}]},
-    "secret ref": {"secrets": [{"slot": "payee", "ref": "vault://secret/x", "c": HASH}]},
-    "secret c": {"secrets": [{"slot": "payee", "ref": REF, "c": "1"}]},
-    "secret list": {"secrets": ["payee"]},
-    "unknown": {"why": "because"},
-    "length": {"length": 5},
-    "at": {"at": 1},
-    "float": {"in": {"amount": 1.5}},
-    "big": {"in": 2**53},
-    "key": {"in": {"é": 1}},
-    "deep": {"in": json.loads("[" * 70 + "]" * 70)},
+SECRET = {"slot": "payee", "ref": REF, "c": HASH}
+BAD_FIELDS: dict[str, tuple[Any, ...]] = {
+    "v": ("nanovm-envelope/2", 1),
+    "log": ("log.example/other", 1),
+    "seq": (4, "5", True),
+    "run": (run_id(1), "../../x", "01990000-0000-7000-8000-00000000000A"),
+    "n": (5, 3, -1, True),
+    "kind": ("paid", ["refused"], "genesis", "key"),
+    "at_ms": ("now", -1),
+    "prev": (ZEROS, HASH.upper(), 0),
+    "step": (None, 1),
+    "state": ("running", {"from": "a", "to": "b", "via": "c"}, {"from": 1}),
+    "decision": ({"verdict": "BLOCKED", "rules": "CAP-001"},),
+    "warrant": ({"id": HASH, "expires_ms": "1"},),
+    "budget": ({"gone": 1},),
+    "program": ("sha256:" + HASH,),
+    "policy": (HASH[:63],),
+    "snapshot": (HASH + "\n",),
+    "rule": (1,),
+    "secrets": ({}, ["payee"], [{"slot": "payee", "ref": REF}], [{**SECRET, "value": "x"}]),
+    "secrets of another form": ([{**SECRET, "ref": "vault://secret/x"}], [{**SECRET, "c": "1"}]),
+    "why": ("because",),
+    "length": (5,),
+    "at": (1,),
+    "in": (None, {"amount": 1.5}, 2**53, {"é": 1}, json.loads("[" * 70 + "]" * 70)),
 }
 
 
 @pytest.mark.parametrize("name", BAD_FIELDS)
 def test_bad_envelope(name: str) -> None:
     """It is signed like any other, so that nothing but the rule itself can find it."""
-    code, text = of(with_envelope(lambda envelope: envelope.update(BAD_FIELDS[name])))
-    assert (code, text.splitlines()[0]) == (1, "INVALID"), text
-    bad = 4 if name == "prev" else 5  # of two that do not fit, and none after, the older is named
-    assert text.splitlines()[1].startswith(f"seq {bad}: "), text
+    assert of(with_envelope({}))[0] == 0
+    for value in BAD_FIELDS[name]:
+        code, text = of(with_envelope({name.partition(" ")[0]: value}))
+        assert (code, text.splitlines()[0]) == (1, "INVALID"), value
+        assert text.splitlines()[1].startswith("seq 5: "), value
+
+
+def test_of_two_envelopes_that_do_not_fit_the_older_is_named() -> None:
+    code, text = of(with_envelope({"prev": HASH}))
+    assert (code, text.splitlines()[1][:7]) == (1, "seq 4: ")
 
 
 @pytest.mark.parametrize("name", ["v", "log", "seq", "run", "n", "kind", "at_ms", "prev"])
 def test_needed_field(name: str) -> None:
-    code, text = of(with_envelope(lambda envelope: envelope.pop(name)))
+    code, text = of(with_envelope({}, name))
     assert (code, text.splitlines()[1][:7]) == (1, "seq 5: ")
 
 
@@ -238,8 +209,9 @@ def test_lines_too_few_too_many_or_too_long(lines: list[bytes], said: str) -> No
 @pytest.mark.parametrize("rest", [b"x", LOG.lines[0]])
 def test_nothing_follows_the_last_newline(rest: bytes) -> None:
     members = log_members(LOG)
-    data = members["envelopes.ndjson"] + rest
-    code, text = verdict(packed({**members, "envelopes.ndjson": data}))
+    code, text = verdict(
+        packed({**members, "envelopes.ndjson": members["envelopes.ndjson"] + rest})
+    )
     assert (code, "something was cut off" in text) == (1, True)
 
 
@@ -275,9 +247,8 @@ BAD_CHAINS = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(GOOD_CHAINS)))
-def test_good_chain(number: int) -> None:
-    assert of(GOOD_CHAINS[number])[0] == 0
+def test_good_chains() -> None:
+    assert [of(each)[0] for each in GOOD_CHAINS] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("number", range(len(BAD_CHAINS)))
@@ -331,23 +302,20 @@ BAD_DISCLOSURES = {
     "less": dumps({"ref": REF, "value": VALUE}) + b"\n",
     "short r": dumps({"ref": REF, "value": VALUE, "r": b64(bytes(31))}) + b"\n",
     "types": dumps({"ref": REF, "value": 1, "r": HASH}) + b"\n",
-    "no object": b"[]\n",
-    "no JSON": b"x\n",
-    "empty line": disclosed() + b"\n",
+    **{text: f"{text}\n".encode() for text in ("[]", "x", disclosed().decode())},
 }
 
 
 @pytest.mark.parametrize("name", BAD_DISCLOSURES)
-@pytest.mark.parametrize("members", [log_members(LOG), run_members(LOG, RUN)])
-def test_bad_disclosure(name: str, members: dict[str, bytes]) -> None:
-    code, text = verdict(packed({**members, "disclosures.ndjson": BAD_DISCLOSURES[name]}))
-    assert (code, text.splitlines()[0]) == (1, "INVALID")
+def test_bad_disclosure(name: str) -> None:
+    for members in (log_members(LOG), run_members(LOG, RUN)):
+        code, text = verdict(packed({**members, "disclosures.ndjson": BAD_DISCLOSURES[name]}))
+        assert (code, text.splitlines()[0]) == (1, "INVALID")
 
 
 def test_a_disclosure_may_hold_r_in_base64() -> None:
     line = dumps({"ref": REF, "value": VALUE, "r": b64(bytes(range(32)))}) + b"\n"
     assert verdict(packed(log_members(LOG, disclosures=line)))[0] == 0
-    assert commitment() != commitment(VALUE + ".")
 
 
 # --- the command -----------------------------------------------------------------------------
@@ -356,13 +324,14 @@ def test_a_disclosure_may_hold_r_in_base64() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--key", "x"], ["--key", WITNESS.vkey], ["--key", LOG_KEY.vkey[:-1]],
-        ["--witness", LOG_KEY.vkey], ["--witness", ""],
+        *(["--key", bad] for bad in ("x", WITNESS.vkey, LOG_KEY.vkey[:-1])),
+        *(["--witness", bad] for bad in (LOG_KEY.vkey, "")),
     ],
-)  # fmt: skip
+)
 def test_wrong_use(arguments: list[str]) -> None:
     code, text = judged(main, GOOD["log"], *arguments)
     assert (code, text.splitlines()[0]) == (2, "UNREADABLE")
+    assert main([str(ROOT)]) == 2
 
 
 def test_it_runs_alone(tmp_path: Any) -> None:
@@ -370,15 +339,7 @@ def test_it_runs_alone(tmp_path: Any) -> None:
     program = (sys.executable, "-I", str(ROOT / "nanovm_core/verify.py"))
     file = tmp_path / "bundle.zip"
     file.write_bytes(GOOD["run, disclosed"])
-    codes = {
-        (str(file), *KEY): 0,
-        (str(file),): 3,
-        (str(file), "--key", OTHER_KEY.vkey): 1,
-        (str(tmp_path),): 2,
-        (str(tmp_path / "nowhere"),): 2,
-        (): 2,
-        (str(file), "--frobnicate"): 2,
-    }
+    codes = {(str(file), *KEY): 0, (str(tmp_path / "nowhere"),): 2, (): 2}
     for arguments, code in codes.items():
         found = subprocess.run(
             [*program, *arguments], cwd=tmp_path, capture_output=True, env={}, check=False

@@ -29,7 +29,6 @@ from tests.core.proof.bundles import (
     note,
     packed,
     receipt,
-    root,
     run_id,
     run_members,
     whole_log,
@@ -114,14 +113,11 @@ def without(members: Mapping[str, bytes], name: str) -> dict[str, bytes]:
     return {key: data for key, data in members.items() if key != name}
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "envelopes.ndjson", "proofs.json", "checkpoint"])
-def test_missing_member(name: str) -> None:
-    assert code(packed(without(run_members(LOG, RUN), name))) in (1, 2)
-
-
-@pytest.mark.parametrize("name", ["notes.txt", "./checkpoint", "Checkpoint", "x/", "proofs.json"])
-def test_member_too_many(name: str) -> None:
-    assert code(packed({**log_members(LOG), name: b"{}"})) == 1
+def test_missing_and_additional_members() -> None:
+    members = run_members(LOG, RUN)
+    assert {code(packed(without(members, name))) for name in members} <= {1, 2}
+    for name in ("notes.txt", "./checkpoint", "Checkpoint", "x/", "proofs.json"):
+        assert code(packed({**log_members(LOG), name: b"{}"})) == 1
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "envelopes.ndjson", "checkpoint"])
@@ -148,11 +144,13 @@ BAD_MANIFESTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(len(BAD_MANIFESTS)))
-def test_bad_manifest(number: int) -> None:
+def test_bad_manifests() -> None:
     members = run_members(LOG, RUN)
     assert code(manifested(members)) == 0
-    assert code(manifested(members, **BAD_MANIFESTS[number])) in (1, 2)
+    for changed in BAD_MANIFESTS:
+        assert code(manifested(members, **changed)) in (1, 2), changed
+    for leaves in (0, SIZE - 1, SIZE + 1):
+        assert code(manifested(log_members(LOG), leaves=leaves)) == 1
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "proofs.json"])
@@ -160,11 +158,6 @@ def test_manifest_and_proofs_are_canonical(name: str) -> None:
     members = run_members(LOG, RUN)
     for data in (members[name] + b"\n", json.dumps(json.loads(members[name])).encode(), b"[]"):
         assert code(packed({**members, name: data})) == 1
-
-
-@pytest.mark.parametrize("leaves", [0, SIZE - 1, SIZE + 1])
-def test_a_log_has_as_many_leaves_as_are_signed(leaves: int) -> None:
-    assert code(manifested(log_members(LOG), leaves=leaves)) == 1
 
 
 def test_proofs_are_of_these_envelopes_and_lead_to_the_root() -> None:
@@ -275,11 +268,6 @@ def rewritten(log: Log, first: int) -> Log:
     return other
 
 
-def suffix_forged(note_of: Log, log: Log) -> dict[str, bytes]:
-    """A log without its key: the checkpoint is the last one that was honestly signed."""
-    return {**log_members(log), "checkpoint": note_of.note()}
-
-
 GROWN = whole_log(1)
 begin(GROWN, run_id(5))
 CUT = Log()
@@ -290,12 +278,18 @@ EDITED = {
     "envelopes.ndjson": log_members(GROWN)["envelopes.ndjson"].replace(b"128450", b"999999", 1),
 }
 LAST_EDITED = rewritten(GROWN, len(GROWN.lines) - 1)
+HASHED = {**log_members(LAST_EDITED), "checkpoint": GROWN.note()}
 REWRITTEN = rewritten(GROWN, 3)
 
 # attack: (bundle, recomputed chain alone, under the pinned key, under the key and a known note)
 ATTACKS: dict[str, tuple[dict[str, bytes], int, int, int]] = {
     "edit a row": (EDITED, 1, 1, 1),
-    "edit the last row and its hash": (suffix_forged(GROWN, LAST_EDITED), 1, 1, 1),
+    "edit the last row and its hash": (
+        {**log_members(LAST_EDITED), "checkpoint": GROWN.note()},
+        1,
+        1,
+        1,
+    ),
     "the same, signed by someone": (log_members(LAST_EDITED, OTHER_KEY), 3, 1, 1),
     "rewrite the suffix": (log_members(REWRITTEN, OTHER_KEY), 3, 1, 1),
     "truncate the tail": ({**log_members(CUT), "checkpoint": GROWN.note()}, 1, 1, 1),
@@ -397,4 +391,3 @@ def test_known_waits_for_the_witness(tmp_path: Path) -> None:
     asked = ("--known", str(kept), "--witness", WITNESS.vkey)
     assert code(packed(log_members(LOG)), *asked) == 3
     assert not kept.exists()
-    assert root(LOG.leaves) != root(GROWN.leaves)

@@ -18,7 +18,7 @@ from nanovm_core.proof.notes import Head
 from pipeline.evidence import witness
 from pipeline.evidence.witness import Answer, Witness, WitnessServer
 from pipeline.store.state_file import Slot, file_name
-from tests.core.proof.test_notes import vectors
+from tests.core.proof.bundles import vectors
 from tests.pipeline.house import failing_once
 
 LOG = "nanovm.localhost/aaaa"
