@@ -48,7 +48,7 @@ warrant_ttl_ms = {TTL_MS}
 amount = {{ type = "integer", model = "clear" }}
 payee = {{ type = "string", model = "clear" }}
 seen_by = {{ type = "string" }}
-receipt = {{ type = "string" }}
+receipt = {{ type = "ref" }}
 [tools."till.fetch"]
 [tools."model.ask"]
 [tools."till.tell"]

@@ -4,27 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import (
-    AnswerArrived,
-    Approved,
-    DamageFound,
-    Declined,
-    DeliveryReceived,
-    EffectDone,
-    EffectFailed,
-    EffectUnknown,
-    EffectWaiting,
-    Event,
-    ForeignIntent,
-    KillRequested,
-    PauseRequested,
-    ProposalReceived,
-    ResumeRequested,
-    RunStarted,
-    StepRequested,
-    TimePassed,
-)
+from nanovm_core.core.events import AnswerArrived, EffectDone, Event
 from nanovm_core.core.messages import Decision, Recorded, Scalar, Snapshot
 from tests.core.fsm.cashier_rules import (
     ASK_TOKENS,
@@ -41,27 +23,32 @@ from tests.core.fsm.cashier_rules import (
     Clock,
     wants,
 )
-from tests.core.kit.builders import Scene
+from tests.core.kit.builders import Scene, secret
 
 ENDED = {"terminated.completed", "terminated.failed", "terminated.killed"}
 STILL = {life.PAUSED, life.EXHAUSTED, life.APPROVAL}
 BUSY = {life.ACTIVE, life.PAUSED}
 LIVE = {life.READY, life.ACTIVE, life.IDLE, life.WAITING, *STILL}
 COMES_IN: Mapping[type[Event], set[str]] = {
-    RunStarted: {life.READY},
+    events.RunStarted: {life.READY},
     EffectDone: BUSY,
-    EffectFailed: BUSY,
-    EffectUnknown: BUSY,
-    EffectWaiting: BUSY,
-    ProposalReceived: BUSY,
+    events.EffectFailed: BUSY,
+    events.EffectUnknown: BUSY,
+    events.EffectWaiting: BUSY,
+    events.ProposalReceived: BUSY,
     AnswerArrived: {life.WAITING, life.PAUSED, life.APPROVAL},
-    TimePassed: {life.ACTIVE, life.IDLE, life.WAITING},
-    PauseRequested: {life.ACTIVE, life.IDLE, life.WAITING},
-    ResumeRequested: {life.PAUSED, life.EXHAUSTED},
-    StepRequested: {life.PAUSED},
-    Approved: {life.APPROVAL},
-    Declined: {life.APPROVAL},
-    KillRequested: LIVE,
+    events.TimePassed: {life.ACTIVE, life.IDLE, life.WAITING},
+    events.PauseRequested: {life.ACTIVE, life.IDLE, life.WAITING},
+    events.ResumeRequested: {life.PAUSED, life.EXHAUSTED},
+    events.StepRequested: {life.PAUSED},
+    events.Approved: {life.APPROVAL},
+    events.Declined: {life.APPROVAL},
+    events.KillRequested: LIVE,
+}
+SAID_BY_NOBODY: Mapping[type[Event], str] = {
+    events.DamageFound: "FSM-002",
+    events.ForeignIntent: "FSM-001",
+    events.ErasureRequested: "FSM-010",
 }
 FILLS: Mapping[str, Mapping[str, type]] = {
     "fetch": {"amount": int, "payee": str},
@@ -69,10 +56,14 @@ FILLS: Mapping[str, Mapping[str, type]] = {
     "pay": {"receipt": str},
     "tell": {},
 }
-REQUESTS = (
-    *(TimePassed, TimePassed, PauseRequested, ResumeRequested, StepRequested, RunStarted),
-    *(Approved, Approved, Declined, DeliveryReceived, DamageFound, ForeignIntent),
+REQUESTS: tuple[type[Event], ...] = (
+    *(events.TimePassed, events.TimePassed, events.Approved, events.Approved, events.Declined),
+    *(events.PauseRequested, events.ResumeRequested, events.StepRequested, events.RunStarted),
+    *(events.DeliveryReceived, events.DamageFound, events.ForeignIntent),
 )
+GOES_ON = (events.RunStarted, events.ResumeRequested, events.StepRequested, events.Approved)
+Result = EffectDone | events.EffectFailed | events.EffectUnknown | events.EffectWaiting
+RECEIPT = secret("receipt")
 JUNK, OTHER_TOOL, TEXT = b"pay him!", "till.refund", "100"
 
 
@@ -118,7 +109,11 @@ class Till:
         """Take over what really happened; returns what the log remembers of it."""
         after, taken = decision.snapshot, decision.refusal is None and not decision.absorbed
         records = []
-        if isinstance(event, ProposalReceived) and asked and (not self.asks or after != before):
+        if (
+            isinstance(event, events.ProposalReceived)
+            and asked
+            and (not self.asks or after != before)
+        ):
             self.spent["tokens"] += min(max(event.tokens, 0), ASK_TOKENS)
         if before.step == "pay" and before.owed is not None and taken:
             records = self._hear_of_payment(before, event, at_ms)
@@ -135,8 +130,8 @@ class Till:
         return records
 
     def _hear_of_payment(self, before: Snapshot, event: Event, at_ms: int) -> list[Recorded]:
-        code = event.code if isinstance(event, AnswerArrived | EffectFailed) else ""
-        if not isinstance(event, EffectDone | EffectFailed | AnswerArrived):
+        code = event.code if isinstance(event, AnswerArrived | events.EffectFailed) else ""
+        if not isinstance(event, EffectDone | events.EffectFailed | AnswerArrived):
             return []
         if code:
             return [Recorded(at_ms, PAY, "failed", before.agent)]
@@ -156,7 +151,7 @@ class Till:
         begun = any(draft.kind == "intent" for draft in decision.drafts)
         if begun or (before.held_by == "unknown-outcome" and decision.effects):
             clock.begin(TIMEOUTS_MS[after.step])
-        elif isinstance(event, EffectWaiting) and decision.refusal is None:
+        elif isinstance(event, events.EffectWaiting) and decision.refusal is None:
             most_ms = TIMEOUTS_MS[after.step]
             until_ms = event.until_ms - at_ms if event.until_ms else most_ms
             clock.begin(min(most_ms, until_ms))
@@ -220,18 +215,18 @@ class World(NamedTuple):
 def refusal(run: Till, event: Event, world: World) -> str:
     """The code with which an event must be refused; empty where it must be taken."""
     now = run.scene.now
-    if now.state in ENDED or isinstance(event, DeliveryReceived):
+    if now.state in ENDED or isinstance(event, events.DeliveryReceived):
         foreign = getattr(event, "program", now.program) != now.program
         return "PRG-010" if foreign and now.state not in ENDED else ""
-    if isinstance(event, DamageFound | ForeignIntent):
-        return "FSM-002" if isinstance(event, DamageFound) else "FSM-001"
+    if type(event) in SAID_BY_NOBODY:
+        return SAID_BY_NOBODY[type(event)]
     if getattr(event, "program", now.program) != now.program:
         return "PRG-010"
     if isinstance(event, AnswerArrived) and not (
         event.run == now.run and now.awaits and event.key == now.awaits
     ):
         return "FSM-015"
-    if isinstance(event, ProposalReceived):
+    if isinstance(event, events.ProposalReceived):
         return _proposal(run, event, world)
     if now.state not in COMES_IN[type(event)]:
         return "FSM-002"
@@ -244,7 +239,9 @@ def _none(*_: object) -> str:
 
 def _result(run: Till, event: Event, world: World) -> str:
     """Whether an effect's own worker says what came of it."""
-    assert isinstance(event, EffectDone | EffectFailed | EffectUnknown | EffectWaiting)
+    assert isinstance(
+        event, EffectDone | events.EffectFailed | events.EffectUnknown | events.EffectWaiting
+    )
     owed = run.scene.now.owed
     if owed is None or event.key != owed.key:
         return "FSM-001"
@@ -252,7 +249,7 @@ def _result(run: Till, event: Event, world: World) -> str:
         return "FSM-012"
     if run.scene.now.awaits:
         return "FSM-015"
-    if isinstance(event, EffectWaiting):
+    if isinstance(event, events.EffectWaiting):
         return "FSM-015" if run.asks else ""
     return _filled(run, event) if isinstance(event, EffectDone) else ""
 
@@ -261,8 +258,12 @@ def _filled(run: Till, event: EffectDone | AnswerArrived) -> str:
     if run.asks:
         return "FSM-004"
     fills = FILLS[run.scene.now.step]
-    fits = all(name in fills and type(value) is fills[name] for name, value in event.out.items())
-    return "" if fits else "FSM-007"
+    for name, value in event.out.items():
+        if type(value) is not fills.get(name):
+            return "FSM-007"
+        if name == "receipt" and (value != RECEIPT.ref or RECEIPT not in event.secrets):
+            return "PII-001"
+    return ""
 
 
 def _arrival(run: Till, event: Event, _: World) -> str:
@@ -283,7 +284,7 @@ def _stop(run: Till, _: Event, world: World) -> str:
     return "FSM-009" if world.under_way and owed is not None and owed.tool == PAY else ""
 
 
-def _proposal(run: Till, event: ProposalReceived, world: World) -> str:
+def _proposal(run: Till, event: events.ProposalReceived, world: World) -> str:
     now = run.scene.now
     if event.raw == JUNK:
         return "CAP-010"
@@ -303,12 +304,12 @@ def _proposal(run: Till, event: ProposalReceived, world: World) -> str:
 
 _CHECKS: Mapping[type[Event], Callable[[Till, Event, World], str]] = {
     EffectDone: _result,
-    EffectFailed: _result,
-    EffectUnknown: _result,
-    EffectWaiting: _result,
+    events.EffectFailed: _result,
+    events.EffectUnknown: _result,
+    events.EffectWaiting: _result,
     AnswerArrived: _arrival,
-    ResumeRequested: _again,
-    StepRequested: _again,
-    Approved: _again,
-    KillRequested: _stop,
+    events.ResumeRequested: _again,
+    events.StepRequested: _again,
+    events.Approved: _again,
+    events.KillRequested: _stop,
 }
