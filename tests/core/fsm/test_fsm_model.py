@@ -115,8 +115,6 @@ class Runs(RuleBasedStateMachine):
         self.runs.append(Till(scene, amount))
         return self.runs[-1]
 
-    # --- events -------------------------------------------------------------------------------
-
     @rule(leap=LEAPS)
     def leap(self, leap: int) -> None:
         self.at_ms += leap

@@ -29,7 +29,7 @@ HELD = load_program(TEXT.replace(LATE, LATE.replace('"deny"', '"hold"\napprovabl
 
 def refunded(run: Refund) -> None:
     """Somebody refunds elsewhere: no rule allows another one now."""
-    run.runtime = {"history": (Recorded(run.at_ms, "money.refund", "called"),)}
+    run.history = (Recorded(run.at_ms, "money.refund", "called"),)
 
 
 def refused(run: Refund, decision: Decision) -> None:
@@ -52,10 +52,10 @@ def test_first_call_after_a_pause_is_judged_as_it_is_made() -> None:
 
 def test_call_that_waited_for_funds_is_judged_as_it_is_made() -> None:
     run = Refund().to_ask()
-    run.funds = {**FUNDS, "workspace/EUR": 1}
+    run.ledger = {**FUNDS, "workspace/EUR": 1}
     run.propose()
     assert (run.now.state, run.now.step) == (life.EXHAUSTED, "refund")
-    run.funds = FUNDS
+    run.ledger = FUNDS
     refunded(run)
     refused(run, resumed(run))
 

@@ -95,7 +95,7 @@ def standing(where: str) -> Refund:
     elif where == "held":
         run.look_up(note="odd")
     elif where == "exhausted":
-        run.funds = {}
+        run.ledger = {}
         run.look_up()
     return run
 
@@ -162,11 +162,11 @@ def test_hold_that_nobody_may_lift_is_not_lifted() -> None:
 
 def test_call_is_judged_again_at_the_moment_that_counts() -> None:
     run = Refund().to_refund(amount_minor=5_000)
-    run.runtime["history"] = (Recorded(run.at_ms, "money.refund", "called"),)
+    run.history = (Recorded(run.at_ms, "money.refund", "called"),)
     run.feed(Approved)
     assert (run.now.step, run.now.call) == ("apologise", None)
     revoked = Refund().to_refund(amount_minor=5_000)
-    revoked.runtime["revoked"] = frozenset({grant_id(PROGRAM.grants["money.refund"])})
+    revoked.revoked = frozenset({grant_id(PROGRAM.grants["money.refund"])})
     revoked.feed(Approved)
     assert revoked.now.step == "apologise"
 
@@ -180,7 +180,7 @@ def test_call_that_nobody_judged_is_not_made() -> None:
 
 def test_own_call_of_a_granted_tool_is_held_to_its_grant() -> None:
     run = Refund().to_refund()
-    run.runtime["revoked"] = frozenset({grant_id(PROGRAM.grants["letters.send"])})
+    run.revoked = frozenset({grant_id(PROGRAM.grants["letters.send"])})
     run.done(RECEIPT)
     assert (run.now.state, run.why) == (life.FAILED, "CAP-008")
 
@@ -219,7 +219,7 @@ def test_late_payment_is_looked_into_with_time_to_answer() -> None:
 def test_effect_is_handed_out_again_only_while_its_grant_is_in_force() -> None:
     run = paused_at_refund()
     before = run.now
-    run.runtime["revoked"] = frozenset({grant_id(PROGRAM.grants["money.refund"])})
+    run.revoked = frozenset({grant_id(PROGRAM.grants["money.refund"])})
     resumed = run.feed(ResumeRequested, program=HASH)
     assert (code(resumed), resumed.effects, run.now) == ("CAP-008", (), before)
 
@@ -346,11 +346,11 @@ def test_empty_account_suspends_and_a_filled_one_goes_on(
     account: str, step: str, said: str
 ) -> None:
     run = Refund()
-    run.funds = {**FUNDS, account: 0}
+    run.ledger = {**FUNDS, account: 0}
     run.to_refund() if step == "judge" else run.to_ask() if step == "ask" else run.start()
     assert (run.now.state, run.now.owed) == (life.EXHAUSTED, None)
     assert run.why == said
-    run.funds = FUNDS
+    run.ledger = FUNDS
     assert len(run.feed(ResumeRequested, program=HASH).effects) == 1
 
 

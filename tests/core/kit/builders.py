@@ -6,26 +6,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from nanovm_core.core import events
 from nanovm_core.core.arguments import holds_to
 from nanovm_core.core.capabilities import Grant
-from nanovm_core.core.events import (
-    AnswerArrived,
-    Approved,
-    Context,
-    Declined,
-    EffectDone,
-    EffectFailed,
-    EffectUnknown,
-    EffectWaiting,
-    Event,
-    KillRequested,
-    PauseRequested,
-    ProposalReceived,
-    ResumeRequested,
-    RunStarted,
-    StepRequested,
-    TimePassed,
-)
+from nanovm_core.core.events import AnswerArrived, Approved, Context, Declined, Event
 from nanovm_core.core.fsm import begin, transition
 from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.messages import (
@@ -33,6 +17,7 @@ from nanovm_core.core.messages import (
     Commitment,
     Decision,
     Draft,
+    Effect,
     Recorded,
     RunId,
     Scalar,
@@ -94,6 +79,16 @@ def code(decision: Decision) -> str:
     return decision.refusal.code if decision.refusal else ""
 
 
+def kinds(decision: Decision) -> list[str]:
+    """What a decision seals."""
+    return [draft.kind for draft in decision.drafts]
+
+
+def body(decision: Decision, place: int = 0) -> dict[str, Any]:
+    """The fields of an envelope that a decision seals."""
+    return dict(decision.drafts[place].body)
+
+
 def meant(now: Snapshot, event: Event) -> Event:
     """The event; a person's word that names no hold is about the one that there is."""
     if isinstance(event, Approved | Declined) and not event.hold:
@@ -150,18 +145,22 @@ class Scene:
         self.drafts: list[Draft] = list(first.drafts)
         self.heard: list[tuple[Event, Context, Decision]] = []
 
-    def feed(self, event: Event, *, after_ms: int = 10, **known: Any) -> Decision:
+    def feed(self, event: Event | type[Event], *, after_ms: int = 10, **given: Any) -> Decision:
         """Decide an event that comes ``after_ms`` later, and take its decision.
 
-        It comes from the run's own worker, and who answers is vouched for; ``known`` are fields
-        of the context that are otherwise.
+        It comes from the run's own worker, and who answers is vouched for; ``given`` are fields
+        of the context that are otherwise, and those of an event that is named by its class.
         """
+        if isinstance(event, type):
+            event, given = event_and_known(event, given)
         event = meant(self.now, event)
         usual = {"ledger": self.ledger, "history": self.history, "revoked": self.revoked}
-        if "at_ms" not in known:
-            known["at_ms"] = self.tick(after_ms)
-        context = worker_context(**{**usual, **known})
+        if "at_ms" not in given:
+            given["at_ms"] = self.tick(after_ms)
+        context = worker_context(**{**usual, **given})
         decision = transition(self.program, self.now, event, context)
+        if decision.drafts:
+            assert decision.drafts[-1].after == decision.snapshot
         self.now = decision.snapshot
         self.drafts += decision.drafts
         self.heard.append((event, context, decision))
@@ -182,27 +181,38 @@ class Scene:
         """The key of the effect that is owed; empty where none is."""
         return self.now.owed.key if self.now.owed else ""
 
+    @property
+    def owed(self) -> Effect:
+        """What is owed."""
+        assert self.now.owed is not None
+        return self.now.owed
+
+    @property
+    def why(self) -> str:
+        """The code of why the run is suspended or ended."""
+        return self.now.reason[0] if self.now.reason else ""
+
     def start(self) -> Decision:
         """Start the run."""
-        return self.feed(RunStarted())
+        return self.feed(events.RunStarted())
 
     def done(self, out: Mapping[str, Scalar] | None = None, *personal: str) -> Decision:
         """Answer the effect that is owed."""
         secrets = tuple(secret(slot, 100 + place) for place, slot in enumerate(personal))
         filled = {**(out or {}), **{each.slot: each.ref for each in secrets}}
-        return self.feed(EffectDone(key=self.key, out=filled, secrets=secrets))
+        return self.feed(events.EffectDone(key=self.key, out=filled, secrets=secrets))
 
     def failed(self, said: str = "EXT-001", *, retry: bool = False) -> Decision:
         """Say that what is owed is known not to have happened."""
-        return self.feed(EffectFailed(key=self.key, code=said, text="no", retry=retry))
+        return self.feed(events.EffectFailed(key=self.key, code=said, text="no", retry=retry))
 
     def unknown(self) -> Decision:
         """Say that nobody can tell what became of what is owed."""
-        return self.feed(EffectUnknown(key=self.key, code="EXT-004", text="?"))
+        return self.feed(events.EffectUnknown(key=self.key, code="EXT-004", text="?"))
 
     def under_way(self, until_ms: int = 0) -> Decision:
         """Say that the answer to what is owed comes later, from elsewhere."""
-        return self.feed(EffectWaiting(key=self.key, until_ms=until_ms))
+        return self.feed(events.EffectWaiting(key=self.key, until_ms=until_ms))
 
     def arrives(
         self,
@@ -226,19 +236,19 @@ class Scene:
 
     def passes(self, by_ms: int) -> Decision:
         """Time passes."""
-        return self.feed(TimePassed(), after_ms=by_ms)
+        return self.feed(events.TimePassed(), after_ms=by_ms)
 
     def pause(self) -> Decision:
         """Somebody holds the run still."""
-        return self.feed(PauseRequested())
+        return self.feed(events.PauseRequested())
 
     def resume(self, by_ms: int = 10) -> Decision:
         """Somebody lets it go on."""
-        return self.feed(ResumeRequested(program=self.program.hash), after_ms=by_ms)
+        return self.feed(events.ResumeRequested(program=self.program.hash), after_ms=by_ms)
 
     def step(self) -> Decision:
         """Somebody asks for one step."""
-        return self.feed(StepRequested(program=self.program.hash))
+        return self.feed(events.StepRequested(program=self.program.hash))
 
     def approve(self, by_ms: int = 10) -> Decision:
         """A person lets it go on."""
@@ -250,11 +260,11 @@ class Scene:
 
     def kill(self, *, under_way: bool = True) -> Decision:
         """Somebody stops the run."""
-        return self.feed(KillRequested(), under_way=under_way)
+        return self.feed(events.KillRequested(), under_way=under_way)
 
     def say(self, raw: bytes, *, key: str | None = None, tokens: int = 0) -> Decision:
         """Put bytes before the run, as the model's answer unless a key says otherwise."""
-        event = ProposalReceived(
+        event = events.ProposalReceived(
             raw=raw,
             secret=secret("proposal", 200 + len(self.drafts)),
             key=self.key if key is None else key,

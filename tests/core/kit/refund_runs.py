@@ -4,49 +4,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from nanovm_core.core.events import (
-    AnswerArrived,
-    Approved,
-    DamageFound,
-    Declined,
-    DeliveryReceived,
-    EffectDone,
-    EffectFailed,
-    EffectUnknown,
-    EffectWaiting,
-    Event,
-    ForeignIntent,
-    KillRequested,
-    PauseRequested,
-    ProgramRefused,
-    ProposalReceived,
-    ResumeRequested,
-    RunStarted,
-    StepRequested,
-    TimePassed,
-)
-from nanovm_core.core.fsm import begin, transition
-from nanovm_core.core.messages import (
-    Commitment,
-    Decision,
-    Draft,
-    Effect,
-    RunId,
-    Scalar,
-    Snapshot,
-)
+from nanovm_core.core import events
+from nanovm_core.core.events import Event
+from nanovm_core.core.messages import Commitment, Decision, RunId, Scalar
 from nanovm_core.core.program import Program
 from nanovm_core.loading import load_program
-from tests.core.kit.builders import event_and_known, meant, worker_context
+from tests.core.kit.builders import START_MS, Scene, body, code, kinds, ref, secret
+
+__all__ = ["START_MS", "body", "code", "kinds", "ref", "secret"]
 
 RUN = RunId("a-refund")
-START_MS = 1_700_000_000_000
 GRANT_ENDS_MS = START_MS + 86_400_000
 TEXT = f"""
 v = "nanovm-program/1"
 name = "refund_runs"
 first = "look_up"
-
 [limits]
 proposals_max = 2
 money_minor_max = 9_000
@@ -55,7 +27,6 @@ steps_max = 6
 tokens_max = 20_000
 wall_ms_max = 3_600_000
 warrant_ttl_ms = 600_000
-
 [slots]
 order = {{ type = "ref" }}
 draft = {{ type = "ref" }}
@@ -64,57 +35,45 @@ amount_minor = {{ type = "integer", model = "clear" }}
 urgent = {{ type = "boolean" }}
 note = {{ type = "string" }}
 receipt = {{ type = "ref" }}
-
 [tools."orders.look_up".args]
 order = {{ type = "ref" }}
-
 [tools."model.ask".args]
 draft = {{ type = "ref" }}
-
 [tools."desk.apologise"]
-
 [tools."money.refund"]
 critical = {{ amount_minor = "amount_minor", to = "buyer" }}
 money = {{ amount = "amount_minor", currency_is = "EUR" }}
 [tools."money.refund".args]
 amount_minor = {{ type = "integer", min = 1 }}
 to = {{ type = "ref" }}
-
 [tools."letters.send"]
 critical = {{ to = "buyer" }}
 [tools."letters.send".args]
 to = {{ type = "ref" }}
-
 [[grants]]
 tool = "money.refund"
 where = {{ amount_minor = {{ max = 8_000 }} }}
 expires_ms = {GRANT_ENDS_MS}
-
 [[grants]]
 tool = "letters.send"
-
 [[budgets]]
 scope = "workspace"
 unit = "money"
 max = 50_000
-
 [[budgets]]
 scope = "workspace"
 unit = "steps"
 max = 1_000
-
 [[budgets]]
 scope = "agent"
 unit = "tokens"
 max = 100_000
-
 [[rules]]
 id = "known-order"
 at = "admission"
 outcome = "allow"
 when = "$slots.amount_minor > 0"
 why = "The order has an amount."
-
 [[rules]]
 id = "looks-odd"
 at = "admission"
@@ -122,21 +81,18 @@ outcome = "hold"
 approvable = true
 when = "$slots.note == 'odd'"
 why = "The order looks odd."
-
 [[rules]]
 id = "fraud"
 at = "admission"
 outcome = "deny"
 when = "$slots.note == 'fraud'"
 why = "The order is a fraud."
-
 [[rules]]
 id = "small"
 at = "authorize"
 outcome = "allow"
 when = "true"
 why = "Refunds are the desk's own business."
-
 [[rules]]
 id = "large"
 at = "authorize"
@@ -144,26 +100,22 @@ outcome = "hold"
 approvable = true
 when = "$slots.amount_minor > 4000"
 why = "A person looks at large refunds."
-
 [[rules]]
 id = "never"
 at = "authorize"
 outcome = "hold"
 when = "$slots.amount_minor == 666"
 why = "Nobody may lift this."
-
 [[rules]]
 id = "late"
 at = "authorize"
 outcome = "deny"
 when = "$history.refunds > 0"
 why = "One refund at a time."
-
 [[windows]]
 name = "refunds"
 counts = "calls"
 within_ms = 60_000
-
 [[steps]]
 name = "look_up"
 kind = "effect"
@@ -174,19 +126,16 @@ retry = {{ attempts_max = 3, backoff_ms = 1_000, backoff_max_ms = 1_500 }}
 timeout_ms = 60_000
 next = "route"
 on_error = "failed"
-
 [[steps]]
 name = "route"
 kind = "pure"
 next = [{{ when = "$slots.urgent", to = "ask" }}, {{ to = "cool_off" }}]
-
 [[steps]]
 name = "cool_off"
 kind = "wait"
 timeout_ms = 1_800_000
 next = "ask"
 on_error = "apologise"
-
 [[steps]]
 name = "ask"
 kind = "model"
@@ -195,14 +144,12 @@ args = {{ draft = "draft" }}
 accepts = ["money.refund"]
 next = "judge"
 on_error = "apologise"
-
 [[steps]]
 name = "judge"
 kind = "pure"
 authorizes = "ask"
 next = "refund"
 on_error = "apologise"
-
 [[steps]]
 name = "refund"
 kind = "effect"
@@ -213,7 +160,6 @@ retry = {{ attempts_max = 2 }}
 timeout_ms = 120_000
 next = "letter"
 on_error = "apologise"
-
 [[steps]]
 name = "letter"
 kind = "effect"
@@ -221,7 +167,6 @@ tool = "letters.send"
 args = {{ to = "buyer" }}
 next = "completed"
 on_error = "failed"
-
 [[steps]]
 name = "apologise"
 kind = "effect"
@@ -239,35 +184,25 @@ FUNDS: Mapping[str, int] = {
 
 # One event of every kind but erasure, none of which fits a run by chance.
 EVERY: dict[type[Event], dict[str, Any]] = {
-    RunStarted: {},
-    EffectDone: {"key": "k"},
-    EffectFailed: {"key": "k", "code": "X-1", "text": "x"},
-    EffectUnknown: {"key": "k", "code": "X-1", "text": "x"},
-    EffectWaiting: {"key": "k"},
-    AnswerArrived: {"run": RUN, "program": HASH, "key": "k"},
-    TimePassed: {},
-    ProposalReceived: {"raw": b"{}"},
-    PauseRequested: {},
-    ResumeRequested: {"program": HASH},
-    StepRequested: {"program": HASH},
-    Approved: {},
-    Declined: {},
-    KillRequested: {},
-    DeliveryReceived: {"program": HASH},
-    ProgramRefused: {"found": "0" * 64},
-    ForeignIntent: {},
-    DamageFound: {},
+    events.RunStarted: {},
+    events.EffectDone: {"key": "k"},
+    events.EffectFailed: {"key": "k", "code": "X-1", "text": "x"},
+    events.EffectUnknown: {"key": "k", "code": "X-1", "text": "x"},
+    events.EffectWaiting: {"key": "k"},
+    events.AnswerArrived: {"run": RUN, "program": HASH, "key": "k"},
+    events.TimePassed: {},
+    events.ProposalReceived: {"raw": b"{}"},
+    events.PauseRequested: {},
+    events.ResumeRequested: {"program": HASH},
+    events.StepRequested: {"program": HASH},
+    events.Approved: {},
+    events.Declined: {},
+    events.KillRequested: {},
+    events.DeliveryReceived: {"program": HASH},
+    events.ProgramRefused: {"found": "0" * 64},
+    events.ForeignIntent: {},
+    events.DamageFound: {},
 }
-
-
-def ref(number: int) -> str:
-    """A well-formed ref."""
-    return f"vault://secret/00000000-0000-4000-8000-{number:012x}"
-
-
-def secret(slot: str, number: int) -> Commitment:
-    """A commitment to a secret of this slot."""
-    return Commitment(slot, ref(number), f"{number:064x}")
 
 
 ORDER, BUYER, DRAFT, RECEIPT = (
@@ -275,71 +210,33 @@ ORDER, BUYER, DRAFT, RECEIPT = (
 )
 
 
-class Refund:
-    """A run of the program: it feeds events and keeps what was decided."""
+class Refund(Scene):
+    """A run of the program."""
 
-    def __init__(self, *, stepping: bool = False) -> None:
-        self.program = PROGRAM
-        self.at_ms, self.funds = START_MS, FUNDS
-        self.runtime: dict[str, Any] = {}  # what else the runtime fills in: history, revoked
-        slots = {"order": ORDER.ref}
-        first = begin(
-            PROGRAM, RUN, slots, [ORDER], at_ms=START_MS, actor="clerk", stepping=stepping
-        )
-        self.now: Snapshot = first.snapshot
-        self.drafts: list[Draft] = list(first.drafts)
+    def __init__(self, rules: Program = PROGRAM, *, stepping: bool = False) -> None:
+        super().__init__(rules, {}, [ORDER], stepping=stepping, run=RUN)
+        self.ledger = FUNDS
 
     @property
     def key(self) -> str:
         """The key of what is owed or awaited."""
         return self.now.owed.key if self.now.owed else self.now.awaits
 
-    @property
-    def why(self) -> str:
-        """The code of why it stands or ended."""
-        return self.now.reason[0] if self.now.reason else ""
-
-    @property
-    def owed(self) -> Effect:
-        """What is owed."""
-        assert self.now.owed is not None
-        return self.now.owed
-
-    def feed(self, kind: type[Event], *, after_ms: int = 10, **fields: Any) -> Decision:
-        """Decide an event that comes ``after_ms`` later, and take what was decided.
-
-        ``fields`` are the event's, or the context's where that has a field of the name.
-        """
-        self.at_ms += after_ms
-        event, known = event_and_known(kind, fields)
-        given = {"at_ms": self.at_ms, "ledger": self.funds, **self.runtime, **known}
-        context = worker_context(**given)
-        decision = transition(self.program, self.now, meant(self.now, event), context)
-        if decision.drafts:
-            assert decision.drafts[-1].after == decision.snapshot
-        self.now = decision.snapshot
-        self.drafts += decision.drafts
-        return decision
-
-    def start(self) -> Decision:
-        """Start the run."""
-        return self.feed(RunStarted)
-
-    def done(self, *secrets: Commitment, **values: Scalar) -> Decision:
-        """The worker's answer: the effect that is owed succeeded."""
+    def done(self, *secrets: Commitment, **values: Scalar) -> Decision:  # type: ignore[override]
+        """The worker's answer: the effect that is owed succeeded, and made these secrets."""
         out = {**values, **{each.slot: each.ref for each in secrets}}
-        return self.feed(EffectDone, key=self.key, out=out, secrets=secrets)
+        return self.feed(events.EffectDone, key=self.key, out=out, secrets=secrets)
 
     def fail(self, *, retry: bool = True) -> Decision:
         """The worker's answer: the effect that is owed is known not to have happened."""
-        return self.feed(EffectFailed, key=self.key, code="DESK-1", text="no", retry=retry)
+        return self.feed(events.EffectFailed, key=self.key, code="DESK-1", text="no", retry=retry)
 
     def propose(self, *, tool: str = "money.refund", tokens: int = 100, **args: object) -> Decision:
         """The model's answer: the faithful one, but for these arguments."""
         good = {"amount_minor": self.now.slots.get("amount_minor", 1), "to": BUYER.ref}
         given = {**good, **args} if tool == "money.refund" else args
         raw = json.dumps({"tool": tool, "args": given}).encode()
-        return self.feed(ProposalReceived, raw=raw, key=self.key, tokens=tokens)
+        return self.feed(events.ProposalReceived, raw=raw, key=self.key, tokens=tokens)
 
     def look_up(self, **values: Scalar) -> Decision:
         """The first step's answer."""
@@ -367,18 +264,3 @@ def under(run: Refund, program: Program) -> None:
     """Have a run that has not begun be one of another program."""
     run.program = program
     run.now = run.now._replace(program=program.hash)
-
-
-def code(decision: Decision) -> str:
-    """The code with which an event was refused; empty where it was not."""
-    return decision.refusal.code if decision.refusal else ""
-
-
-def kinds(decision: Decision) -> list[str]:
-    """What a decision seals."""
-    return [draft.kind for draft in decision.drafts]
-
-
-def body(decision: Decision, place: int = 0) -> dict[str, Any]:
-    """The fields of an envelope that a decision seals."""
-    return dict(decision.drafts[place].body)
