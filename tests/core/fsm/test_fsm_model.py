@@ -1,16 +1,11 @@
 """Several runs that share accounts, authority and a clock, under random events, by a model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
@@ -45,6 +40,7 @@ from tests.core.fsm.cashier_rules import (
 )
 from tests.core.fsm.ledger_model import (
     ENDED,
+    GOES_ON,
     JUNK,
     OTHER_TOOL,
     RECEIPT,
@@ -78,18 +74,18 @@ class Runs(RuleBasedStateMachine):
     """Feeds events to three runs of two agents. What must come of each is said before it is fed."""
 
     @initialize(
-        amounts=st.lists(AMOUNTS, min_size=3, max_size=3),
-        stepping=st.lists(st.sampled_from([False, False, False, True]), min_size=3, max_size=3),
-        ahead=st.lists(st.integers(0, 4), min_size=3, max_size=3),
+        amounts=st.tuples(*[AMOUNTS] * 3),
+        stepping=st.tuples(*[st.sampled_from([False, False, False, True])] * 3),
+        ahead=st.tuples(*[st.integers(0, 4)] * 3),
         used=st.sampled_from(USED),
         late=st.sampled_from([False, False, True]),
         failing=BOOLS,
     )
     def begin(
         self,
-        amounts: list[int],
-        stepping: list[bool],
-        ahead: list[int],
+        amounts: Sequence[int],
+        stepping: Sequence[bool],
+        ahead: Sequence[int],
         used: Mapping[str, int],
         late: bool,
         failing: bool,
@@ -293,13 +289,7 @@ class Runs(RuleBasedStateMachine):
             self.keys.append(key)
         self.check_limits(run, before, decision, world)
         for effect in decision.effects:
-            asked_to = isinstance(
-                event,
-                events.RunStarted | events.ResumeRequested | events.StepRequested | events.Approved,
-            )
-            resolved = isinstance(event, AnswerArrived) and before.state == life.APPROVAL
-            assert asked_to or resolved or before.state not in STILL  # a person was asked of it
-            assert asked_to or effect.step == before.step or not before.stepping
+            self.check_turn(before, event, effect)
             self.check_authority(run, effect)
 
     # --- what must be -------------------------------------------------------------------------
@@ -341,6 +331,13 @@ class Runs(RuleBasedStateMachine):
                 assert world.short_of(run, step, tries=tries) == draft.body["rule"]
         if decision.snapshot.state == life.APPROVAL and before.state != life.APPROVAL:
             assert decision.snapshot.held_by in ("unknown-outcome", world.holds(run))
+
+    def check_turn(self, before: Snapshot, event: Event, effect: Effect) -> None:
+        """A suspended run begins nothing unless somebody lets it go on."""
+        asked_to = isinstance(event, GOES_ON)
+        resolved = isinstance(event, AnswerArrived) and before.state == life.APPROVAL
+        assert asked_to or resolved or before.state not in STILL
+        assert asked_to or effect.step == before.step or not before.stepping
 
     def check_authority(self, run: Till, effect: Effect) -> None:
         """What is handed out is owed, sealed, and a payment also granted now, for exactly this."""

@@ -1,21 +1,37 @@
-"""A person's word is about what they saw held, and about nothing that came after it."""
+"""Holds: a person's word is about the call they saw held, and each new call is judged anew."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import Approved, Declined, Event
-from nanovm_core.core.fsm import transition
+from nanovm_core.core.events import Approved, Declined, PauseRequested, ResumeRequested
 from nanovm_core.core.fsm.commands import hold_id
-from nanovm_core.core.messages import Snapshot
-from nanovm_core.vm import Unknown
-from tests.core.fsm.test_two_payments import held_again, twice
-from tests.core.kit.builders import Play, proposal, worker_context
-from tests.core.kit.refund_desk import Run, Till
+from nanovm_core.core.messages import Decision, Recorded, Snapshot
+from nanovm_core.core.program import Program
+from nanovm_core.loading import load_program
+from nanovm_core.vm import Failed, Unknown
+from tests.core.kit.builders import Play, proposal
+from tests.core.kit.refund_desk import Run, Till, desk_with, held
+from tests.core.kit.refund_runs import (
+    BUYER,
+    FUNDS,
+    HASH,
+    PROGRAM,
+    TEXT,
+    Refund,
+    body,
+    code,
+    kinds,
+)
 
 OVER = 1_000_001
 
+# --- every hold has a name -------------------------------------------------------------------
 
-def held() -> Play:
+
+def over_limit() -> Play:
     """A payment over the limit, before a person."""
     play = Play().to_propose(amount_minor=OVER)
     play.propose(proposal(amount_minor=OVER))
@@ -23,49 +39,18 @@ def held() -> Play:
     return play
 
 
-def refused(play: Play, event: Event) -> str:
-    """The code with which an event is refused as it is; nothing has changed by it."""
-    decision = transition(play.program, play.now, event, worker_context())
-    assert decision.snapshot == play.now
-    return decision.refusal.code if decision.refusal else ""
+HELD = over_limit()
 
 
 @pytest.mark.parametrize("kind", [Approved, Declined])
 def test_decision_that_names_no_hold_or_another_is_refused(
     kind: type[Approved] | type[Declined],
 ) -> None:
-    play = held()
-    for hold in ("", "0" * 64, hold_id(play.now).upper()):
-        assert refused(play, kind(hold=hold)) == "FSM-016"
-    named = play.feed(kind(hold=hold_id(play.now)))
-    assert named.refusal is None
-
-
-def test_second_click_lifts_no_hold_that_nobody_has_seen() -> None:
-    run = Run(program=twice('"completed"', '"propose_again"'), order="A-4").go()
-    seen = run.hold
-    assert run.tell(Approved, hold=seen) == ""
-    run.run()
-    held_again(run)
-    assert run.tell(Approved, hold=seen) == "FSM-016"
-    held_again(run)
-    assert run.tell(Declined, hold=seen) == "FSM-016"
-    assert run.tell(Approved, hold=run.hold) == ""
-
-
-def test_unknown_outcome_is_decided_about_once_a_time() -> None:
-    lost = Unknown(code="OUT-1", text="?")
-    run = Run(Till(lost, lost), order="A-1").go()
-    seen = run.hold
-    assert run.tell(Approved, hold=seen) == ""
-    run.run()
-    assert run.tell(Approved, hold=seen) == "FSM-016"
-    assert run.hold != seen
-
-
-def test_nothing_held_has_no_name() -> None:
-    assert Run(order="A-1").hold == ""
-    assert [hold_id(draft.after) != "" for draft in held().drafts][-2:] == [False, True]
+    play = over_limit()
+    before, name = play.now, hold_id(play.now)
+    for hold in ("0" * 64, name.upper(), name[:-1]):
+        assert (code(play.feed(kind(hold=hold))), play.now) == ("FSM-016", before)
+    assert play.feed(kind(hold=name)).refusal is None
 
 
 def _others(now: Snapshot) -> dict[str, Snapshot]:
@@ -82,8 +67,228 @@ def _others(now: Snapshot) -> dict[str, Snapshot]:
     }
 
 
-@pytest.mark.parametrize("other", _others(held().now))
+@pytest.mark.parametrize("other", _others(HELD.now))
 def test_every_hold_has_a_name_of_its_own(other: str) -> None:
-    now = held().now
-    assert len(hold_id(now)) == 64
-    assert hold_id(_others(now)[other]) != hold_id(now)
+    assert len(hold_id(HELD.now)) == 64
+    assert hold_id(_others(HELD.now)[other]) != hold_id(HELD.now)
+
+
+def test_nothing_held_has_no_name() -> None:
+    assert Run(order="A-1").hold == ""
+    assert [hold_id(draft.after) != "" for draft in HELD.drafts][-2:] == [False, True]
+
+
+def test_every_hold_needs_an_approval_of_its_own() -> None:
+    play = Play().to_propose(amount_minor=OVER, currency="JPY")
+    play.ledger = {"workspace/JPY": OVER}
+    play.propose(proposal(amount_minor=OVER, currency="JPY"))
+    assert play.now.held_by == "currency-not-allowed"
+    play.approve()
+    assert (play.now.held_by, play.now.owed) == ("over-limit", None)
+    play.approve()
+    assert play.now.owed is not None
+
+
+# --- a run that pays twice -------------------------------------------------------------------
+
+ENDS = """fills = ["receipt"]
+retry = { attempts_max = 2, backoff_ms = 1_000 }
+timeout_ms = 3_600_000
+next = "completed"
+on_error = "apologise"
+"""
+AGAIN = """
+[[steps]]
+name = "propose_again"
+kind = "model"
+tool = "model.ask"
+accepts = ["refund.issue"]
+next = "judge_again"
+on_error = "apologise"
+[[steps]]
+name = "judge_again"
+kind = "pure"
+authorizes = "propose_again"
+next = "issue_again"
+on_error = "apologise"
+[[steps]]
+name = "issue_again"
+kind = "effect"
+call = "authorized"
+fills = ["receipt"]
+next = "completed"
+on_error = "apologise"
+"""
+ADMITTED = """
+[[rules]]
+id = "ask-first"
+at = "admission"
+outcome = "hold"
+approvable = true
+when = "$slots.paid_minor > 0"
+why = "A person says whether a model is asked."
+"""
+
+
+def twice(old: str, new: str) -> Program:
+    """The desk with a second refund behind the first one."""
+    return desk_with((ENDS, ENDS.replace(old, new) + AGAIN))
+
+
+def held_again(run: Run) -> None:
+    """The run waits before the second call, which no person has seen."""
+    assert run.stands == "awaiting_approval judge_again POL-020"
+    assert (run.snapshot.held_by, run.snapshot.approved) == ("old-order", ())
+
+
+@pytest.mark.parametrize(
+    ("program", "answers"),
+    [
+        (twice('"completed"', '"propose_again"'), ()),
+        (
+            twice('on_error = "apologise"', 'on_error = "propose_again"'),
+            [Failed(code="OUT-1", text="No.")],
+        ),
+    ],
+    ids=["after the first call was made", "after the first call failed"],
+)
+def test_approval_of_one_call_lifts_no_hold_of_another(
+    program: Program, answers: list[Failed]
+) -> None:
+    run = held(program, Till(*answers))
+    run.run()
+    held_again(run)
+    assert len(run.till.asked) == 1
+    assert run.tell(Approved) == ""
+    run.run()
+    assert (run.stands, len(run.till.asked)) == ("completed issue_again", 2)
+
+
+def test_approval_of_a_judged_call_ends_with_the_next_proposal() -> None:
+    judge = 'authorizes = "propose"\nnext = "issue"'
+    skips = '[{ when = "$slots.age_days < 0", to = "issue" }, { to = "propose_again" }]'
+    edits = (ENDS, ENDS + AGAIN), (judge, judge.replace('"issue"', skips))
+    run = Run(program=desk_with(*edits), order="A-4").go()
+    assert run.stands == "awaiting_approval judge POL-020"
+    assert run.tell(Approved) == ""
+    run.run()
+    held_again(run)
+
+
+def test_approval_to_ask_one_model_is_none_to_ask_another() -> None:
+    first = 'accepts = ["refund.issue"]\nnext = "judge"\non_error = "apologise"'
+    edits = (ENDS, ENDS + AGAIN), (first, first.replace("apologise", "propose_again"))
+    run = Run(program=desk_with(*edits, more=ADMITTED), order="A-1", model=lambda _: b"{}").go()
+    assert run.stands == "awaiting_approval propose POL-020"
+    assert run.tell(Approved) == ""
+    run.run()
+    assert run.stands == "awaiting_approval propose_again POL-020"
+    assert run.snapshot.held_by == "ask-first"
+
+
+def test_second_click_lifts_no_hold_that_nobody_has_seen() -> None:
+    run = Run(program=twice('"completed"', '"propose_again"'), order="A-4").go()
+    seen = run.hold
+    assert run.tell(Approved, hold=seen) == ""
+    run.run()
+    for kind in (Approved, Declined):
+        held_again(run)
+        assert run.tell(kind, hold=seen) == "FSM-016"
+    assert run.tell(Approved, hold=run.hold) == ""
+
+
+def test_unknown_outcome_is_decided_about_once_a_time() -> None:
+    lost = Unknown(code="OUT-1", text="?")
+    run = Run(Till(lost, lost), order="A-1").go()
+    seen = run.hold
+    assert run.tell(Approved, hold=seen) == ""
+    run.run()
+    assert run.tell(Approved, hold=seen) == "FSM-016"
+    assert run.hold != seen
+
+
+# --- the judged call is judged as it is made -------------------------------------------------
+
+LATE = 'at = "authorize"\noutcome = "deny"\nwhen = "$history.refunds > 0"'
+HOLDS = load_program(TEXT.replace(LATE, LATE.replace('"deny"', '"hold"\napprovable = true')).encode())  # fmt: skip # noqa: E501
+
+
+def refunded(run: Refund) -> None:
+    """Somebody refunds elsewhere: no rule allows another one now."""
+    run.history = (Recorded(run.at_ms, "money.refund", "called"),)
+
+
+def refused(run: Refund, decision: Decision) -> None:
+    """The call was not made, by rule, and the step's error path was taken."""
+    assert [effect.step for effect in decision.effects] == ["apologise"]
+    assert (run.now.step, run.why) == ("apologise", "POL-003")
+    assert run.now.reserved == ()
+
+
+def between_calls(**changes: Any) -> Refund:
+    """A run that was paused before its judged call was made."""
+    run = Refund().to_refund()
+    now = run.now._replace(owed=None, state=life.PAUSED, suspended_ms=run.at_ms, deadline_ms=0)
+    run.now = now._replace(**changes)
+    return run
+
+
+def test_first_call_after_a_pause_is_judged_as_it_is_made() -> None:
+    run = between_calls()
+    refunded(run)
+    refused(run, run.resume())
+
+
+def test_call_that_waited_for_funds_is_judged_as_it_is_made() -> None:
+    run = Refund().to_ask()
+    run.ledger = {**FUNDS, "workspace/EUR": 1}
+    run.propose()
+    assert (run.now.state, run.now.step) == (life.EXHAUSTED, "refund")
+    run.ledger = FUNDS
+    refunded(run)
+    refused(run, run.resume())
+
+
+def test_retry_under_a_new_key_is_judged_as_it_is_made() -> None:
+    run = Refund().to_refund()
+    refunded(run)
+    refused(run, run.fail())
+
+
+def test_hold_at_the_call_suspends_there_and_its_approval_covers_that_call() -> None:
+    run = Refund(HOLDS).to_refund()
+    first = run.key
+    refunded(run)
+    waits = run.fail()
+    assert kinds(waits) == ["failed", "suspended"]
+    assert (run.now.state, run.now.step, run.now.held_by) == (life.APPROVAL, "refund", "late")
+    assert run.now.owed is None
+    assert run.now.reserved != ()  # for the attempt that is to come
+    lifted = run.feed(Approved)
+    assert kinds(lifted) == ["resumed", "intent"]
+    assert (run.owed.attempt, run.key != first) == (2, True)
+    assert body(lifted, 1)["decision"] == {"verdict": "ACCEPTED", "rules": ("small", "late")}
+    assert run.now.allowed_by == ("small", "late")
+
+
+def test_same_key_handed_out_once_more_is_asked_no_rule() -> None:
+    run = Refund().to_refund()
+    key = run.key
+    run.feed(PauseRequested)
+    refunded(run)
+    assert run.feed(ResumeRequested, program=HASH).effects[0].key == key
+
+
+def test_call_is_judged_with_what_its_step_puts_in() -> None:
+    """No file says so; a program that is built by hand may."""
+    step = replace(PROGRAM.steps["refund"], args={"to": "order"})
+    run = Refund(replace(PROGRAM, steps={**PROGRAM.steps, "refund": step})).to_refund()
+    assert (run.now.step, run.why) == ("apologise", "POL-010")
+    assert BUYER.ref == run.now.slots["buyer"]
+
+
+@pytest.mark.parametrize("tool", ["desk.apologise", "nobody.knows"])
+def test_call_that_was_never_granted_is_not_made(tool: str) -> None:
+    run = between_calls(call=(tool, {}))
+    run.resume()
+    assert (run.now.step, run.why) == ("apologise", "CAP-001")

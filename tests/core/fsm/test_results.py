@@ -1,63 +1,53 @@
-"""Results, attempts, waits and proposals of a run."""
+"""Results, attempts, answers from elsewhere and proposals of a run."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import (
-    AnswerArrived,
-    Approved,
     EffectDone,
     EffectFailed,
     EffectUnknown,
     EffectWaiting,
     Event,
-    PauseRequested,
     ProposalReceived,
-    ResumeRequested,
-    TimePassed,
 )
+from nanovm_core.core.fsm import transition
 from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.fsm.results import backoff_ms
-from nanovm_core.core.messages import Reservation, RunId
+from nanovm_core.core.messages import Reservation, RunId, Scalar
+from tests.core.kit.builders import Play, proposal, worker_context
 from tests.core.kit.refund_runs import (
     BUYER,
-    HASH,
+    EVERY,
     PROGRAM,
     RECEIPT,
-    RUN,
     START_MS,
     Refund,
     body,
     code,
     kinds,
+    ref,
     secret,
 )
-
-
-def answer(desk: Refund, **change: Any) -> Any:
-    """An answer from elsewhere to what the run waits for."""
-    good = {"run": RUN, "program": HASH, "key": desk.now.awaits}
-    return desk.feed(AnswerArrived, **{**good, **change})
-
 
 # --- results ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [EffectDone, EffectFailed, EffectUnknown, EffectWaiting])
 def test_result_is_taken_from_the_worker_on_this_very_effect(kind: type[Event]) -> None:
-    said: dict[str, Any] = (
-        {"code": "X-1", "text": "x"} if kind in (EffectFailed, EffectUnknown) else {}
-    )
     run = Refund().to_refund()
-    before, key = run.now, run.key
-    assert code(run.feed(kind, key="0" * 64, **said)) == "FSM-001"
-    assert code(run.feed(kind, key="", **said)) == "FSM-001"
-    assert code(run.feed(kind, key=key, by_holder=False, **said)) == "FSM-012"
+    before = run.now
+    own = {**EVERY[kind], "key": run.key}
+    for key in ("0" * 64, ""):
+        assert code(run.feed(kind, **{**own, "key": key})) == "FSM-001"
+    assert code(run.feed(kind, by_holder=False, **own)) == "FSM-012"
     assert run.now == before
-    assert code(run.feed(kind, key=key, **said)) == ""
-    again = run.feed(kind, key=key, **said)
+    assert code(run.feed(kind, **own)) == ""
+    again = run.feed(kind, **own)
     assert code(again) in ("FSM-001", "FSM-002", "FSM-015")
     assert (again.effects, again.budgets) == ((), ())
 
@@ -69,6 +59,7 @@ def test_result_is_taken_from_the_worker_on_this_very_effect(kind: type[Event]) 
         ({"receipt": 7}, [], "FSM-007"),
         ({"receipt": "Jane Doe"}, [], "PII-001"),
         ({"receipt": RECEIPT.ref}, [], "PII-001"),
+        ({"receipt": RECEIPT.ref + "x"}, [RECEIPT], "PII-001"),
         ({"receipt": RECEIPT.ref}, [secret("buyer", 4)], "PII-001"),
     ],
 )
@@ -80,6 +71,13 @@ def test_step_fills_its_own_slots_with_what_fits(out: Any, secrets: Any, said: s
     run.done(RECEIPT)
     assert run.now.step == "letter"
     assert "draft" not in run.now.slots
+
+
+@pytest.mark.parametrize("amount", ["1", True, 2**53, 1.5])
+def test_integer_slot_takes_an_integer_that_can_be_sealed(amount: Any) -> None:
+    run = Refund()
+    run.start()
+    assert code(run.look_up(amount_minor=amount)) == "FSM-007"
 
 
 def test_nothing_is_owed_or_charged_twice_by_a_result() -> None:
@@ -97,7 +95,7 @@ def test_nothing_is_owed_or_charged_twice_by_a_result() -> None:
 def test_plain_result_does_not_stand_in_for_a_proposal() -> None:
     run = Refund().to_ask()
     assert code(run.done()) == "FSM-004"
-    assert code(run.feed(EffectWaiting, key=run.key)) == "FSM-015"
+    assert code(run.under_way()) == "FSM-015"
     assert run.now.call is None
 
 
@@ -110,6 +108,7 @@ def test_each_attempt_has_a_key_of_its_own_and_they_end() -> None:
     again = run.fail()
     assert (kinds(again), run.owed.attempt) == (["failed", "intent"], 2)
     assert again.budgets == (Reservation("workspace/steps", 0, 1),)
+    assert run.owed.warrant is not None
     assert run.key != first.key
     assert run.now.reserved == frozen
     last = run.fail()
@@ -122,7 +121,7 @@ def test_attempts_of_one_step_are_not_those_of_the_next() -> None:
     run = Refund()
     run.start()
     run.fail()
-    run.feed(TimePassed, after_ms=2_000)
+    run.passes(2_000)
     run.look_up()
     assert (run.owed.step, run.owed.attempt) == ("ask", 1)
     run.propose(amount_minor=3_001)
@@ -134,7 +133,7 @@ def test_failure_without_retry_is_the_last_one() -> None:
     run = Refund()
     run.start()
     assert kinds(run.fail(retry=False)) == ["failed", "terminal"]
-    assert run.now.state == life.FAILED
+    assert (run.now.state, run.now.reason) == (life.FAILED, ("DESK-1", "no"))
 
 
 def test_next_attempt_waits_longer_each_time_and_never_too_long() -> None:
@@ -145,8 +144,8 @@ def test_next_attempt_waits_longer_each_time_and_never_too_long() -> None:
         run.fail()
         assert (run.now.state, run.now.owed) == (life.IDLE, None)
         waits.append(run.now.deadline_ms - run.at_ms)
-        assert run.feed(TimePassed, after_ms=waits[-1] - 1).drafts == ()
-        assert kinds(run.feed(TimePassed, after_ms=1)) == ["intent"]
+        assert run.passes(waits[-1] - 1).drafts == ()
+        assert kinds(run.passes(1)) == ["intent"]
     assert 1_000 <= waits[0] <= 1_250
     assert 1_500 <= waits[1] <= 1_875
     step = PROGRAM.steps["look_up"]
@@ -157,94 +156,95 @@ def test_next_attempt_waits_longer_each_time_and_never_too_long() -> None:
 
 def test_paused_run_tries_nothing_new() -> None:
     run = Refund().to_refund()
-    run.feed(PauseRequested)
+    run.pause()
     failed = run.fail()
     assert (kinds(failed), failed.effects, run.now.state) == (["failed"], (), life.PAUSED)
-    resumed = run.feed(ResumeRequested, program=HASH)
-    assert [effect.attempt for effect in resumed.effects] == [2]
+    assert [effect.attempt for effect in run.resume().effects] == [2]
 
 
 def test_every_intent_has_a_deadline_and_nothing_happens_before_it() -> None:
     run = Refund()
     run.start()
     assert run.now.deadline_ms == run.at_ms + 60_000
-    assert run.feed(TimePassed, after_ms=59_999).drafts == ()
-    late = run.feed(TimePassed, after_ms=1)
+    before = run.now
+    assert (run.passes(59_999).drafts, run.now) == ((), before)
+    late = run.passes(1)
     assert (kinds(late), body(late)["rule"]) == (["failed"], "FSM-014")
 
 
 def test_late_payment_is_not_made_again_but_looked_into() -> None:
     run = Refund().to_refund()
     key = run.key
-    late = run.feed(TimePassed, after_ms=120_000)
-    assert (late.effects, late.budgets) == ((), ())
+    late = run.passes(120_000)
+    assert (late.effects, late.budgets, run.why) == ((), (), "FSM-014")
     assert (run.now.state, run.now.held_by) == (life.APPROVAL, "unknown-outcome")
-    assert run.feed(Approved).effects[0].key == key
+    assert run.approve().effects[0].key == key
 
 
-def test_clock_moves_nothing_that_has_no_deadline_or_holds_still() -> None:
+def test_late_question_gives_its_tokens_back() -> None:
+    run = Refund().to_ask()
+    late = run.passes(300_000)
+    assert Reservation("agent/tokens", -8_192) in late.budgets
+    assert (run.now.step, run.why) == ("apologise", "FSM-014")
+
+
+def test_clock_moves_nothing_that_has_no_deadline_or_is_paused() -> None:
     run = Refund().to_refund()
-    run.feed(PauseRequested)
-    assert code(run.feed(TimePassed, after_ms=10**6)) == "FSM-002"
+    run.pause()
+    assert code(run.passes(10**6)) == "FSM-002"
     other = Refund().to_refund()
     other.now = other.now._replace(deadline_ms=0)
-    assert other.feed(TimePassed, after_ms=10**6).drafts == ()
+    assert other.passes(10**6).drafts == ()
 
 
 # --- answers from elsewhere ------------------------------------------------------------------
 
 
-def waiting(**said: Any) -> Refund:
+def waiting(until_ms: int = 0) -> Refund:
     """A run whose refund is under way."""
     run = Refund().to_refund()
-    run.feed(EffectWaiting, key=run.key, **said)
+    run.under_way(until_ms)
     return run
 
 
 def test_answer_from_elsewhere_names_all_and_works_once() -> None:
     run = waiting()
-    key = run.now.awaits
-    for change, said in (
-        ({"program": "0" * 64}, "PRG-010"),
-        ({"run": "another-run"}, "FSM-015"),
-        ({"key": "0" * 64}, "FSM-015"),
-    ):
-        assert code(answer(run, **change)) == said
-    out = {"out": {"receipt": RECEIPT.ref}, "secrets": (RECEIPT,)}
-    assert code(answer(run, **out)) == ""
+    key, out = run.now.awaits, {"receipt": RECEIPT.ref}
+    assert code(run.arrives(out, program="0" * 64)) == "PRG-010"
+    assert code(run.arrives(out, run="another-run")) == "FSM-015"
+    assert code(run.arrives(out, key="0" * 64)) == "FSM-015"
+    assert code(run.arrives(out, RECEIPT)) == ""
     assert (run.now.step, run.now.awaits) == ("letter", "")
-    assert code(answer(run, key=key, **out)) == "FSM-015"
-    assert code(answer(run, key="")) == "FSM-015"
+    assert code(run.arrives(out, RECEIPT, key=key)) == "FSM-015"
+    assert code(run.arrives()) == "FSM-015"  # under the empty key
 
 
 def test_worker_neither_answers_twice_nor_puts_the_deadline_off() -> None:
     run = waiting(until_ms=START_MS + 10**9)
     assert run.now.deadline_ms == run.at_ms + 120_000
     assert waiting(until_ms=START_MS + 1_000).now.deadline_ms == START_MS + 1_000
-    run.feed(PauseRequested)
+    run.pause()
     for kind in (EffectDone, EffectWaiting):
         assert code(run.feed(kind, key=run.key)) == "FSM-015"
-    resumed = run.feed(ResumeRequested, program=HASH)
-    assert (resumed.effects, run.now.state) == ((), life.WAITING)
+    assert (run.resume().effects, run.now.state) == ((), life.WAITING)
 
 
 def test_answer_moves_a_run_that_a_person_decides_about_once() -> None:
     run = waiting()
-    run.feed(TimePassed, after_ms=120_000)
+    run.passes(120_000)
     assert run.now.state == life.APPROVAL
     key = run.now.awaits
-    assert code(answer(run)) == ""
-    run.feed(PauseRequested)
-    assert code(answer(run, key=key)) == "FSM-015"
+    assert code(run.arrives()) == ""
+    run.pause()
+    assert code(run.arrives(key=key)) == "FSM-015"
 
 
 def test_wait_step_has_a_key_that_nobody_guesses_and_an_end() -> None:
     run = Refund().to_ask(urgent=False)
     assert (run.now.state, run.now.step) == (life.WAITING, "cool_off")
     assert run.now.awaits == effect_key(run.now, "cool_off", "", 1)
-    assert run.feed(TimePassed, after_ms=1_799_999).drafts == ()
-    late = run.feed(TimePassed, after_ms=1)
-    assert (body(late)["rule"], run.now.step) == ("FSM-014", "apologise")
+    assert run.passes(1_799_999).drafts == ()
+    assert (body(run.passes(1))["rule"], run.now.step) == ("FSM-014", "apologise")
 
 
 def test_key_names_run_step_tool_and_attempt() -> None:
@@ -266,18 +266,13 @@ def test_refused_answers_are_counted_paid_for_and_end() -> None:
     run = Refund().to_ask()
     key = run.key
     refused = run.propose(amount_minor=3_001, tokens=700)
-    assert (code(refused), kinds(refused), run.now.refused) == (
-        "POL-010",
-        ["refused", "intent"],
-        1,
-    )
+    assert (code(refused), kinds(refused)) == ("POL-010", ["refused", "intent"])
+    assert body(refused)["decision"] == {"verdict": "BLOCKED", "rules": ("POL-010",)}
     assert Reservation("agent/tokens", -8_192, 700) in refused.budgets
-    assert (run.now.used["tokens"], run.key != key) == (700 + 8_192, True)
+    assert (run.now.refused, run.now.used["tokens"], run.key != key) == (1, 700 + 8_192, True)
     last = run.propose(amount_minor=3_001, tokens=300)
     assert (code(last), run.now.step, run.now.call) == ("POL-010", "apologise", None)
-    assert run.now.refused == 0
-    assert run.now.used["tokens"] == 1_000
-    assert run.why == "FSM-005"
+    assert (run.now.refused, run.now.used["tokens"], run.why) == (0, 1_000, "FSM-005")
 
 
 def test_count_of_tokens_by_anybody_else_is_all_that_was_reserved() -> None:
@@ -302,37 +297,16 @@ def test_call_is_made_as_it_was_judged() -> None:
     assert run.owed.args == {"amount_minor": 3_000, "to": BUYER.ref}
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({}, "FSM-004"),
-        ({"tool": "wire_transfer"}, "CAP-001"),
-        ({"tool": "orders.look_up"}, "CAP-001"),
-        ({"tool": "letters.send"}, "CAP-002"),
-        ({"extra": 1}, "CAP-003"),
-    ],
-)
-def test_proposal_that_nobody_asked_for_is_told_by_its_first_fault(change: Any, said: str) -> None:
-    for run in (Refund().to_refund(), Refund().to_letter()):
-        owed = run.now.owed
-        assert code(run.propose(**change)) == said
-        assert (run.now.owed, run.now.refused) == (owed, 0)
-
-
 def test_proposal_counts_under_the_open_question_alone() -> None:
     run = Refund().to_ask()
     before = run.now
     raw = b'{"tool": "money.refund", "args": {"amount_minor": 3000, "to": "%s"}}'
     raw = raw.replace(b"%s", BUYER.ref.encode())
     for key in ("", "0" * 64):
-        assert code(run.feed(ProposalReceived, raw=raw, key=key)) == "FSM-004"
-        assert code(run.feed(ProposalReceived, raw=b"{", key=key)).startswith("CAP-")
+        assert code(run.say(raw, key=key)) == "FSM-004"
+        assert code(run.say(b"{", key=key)).startswith("CAP-")
     assert run.now == before
-
-
-def test_question_whose_outcome_nobody_knows_takes_no_answer() -> None:
-    run = Refund().to_ask()
-    run.feed(EffectUnknown, key=run.key, code="X-1", text="x")
+    run.unknown()
     before = run.now
     assert code(run.propose()) == "FSM-004"
     assert code(run.propose(amount_minor=0)) != ""
@@ -342,16 +316,18 @@ def test_question_whose_outcome_nobody_knows_takes_no_answer() -> None:
 
 def test_granted_tool_is_no_answer_where_the_step_does_not_accept_it() -> None:
     run = Refund().to_ask()
-    raw = b'{"tool": "letters.send", "args": {"to": "%s"}}'.replace(b"%s", BUYER.ref.encode())
-    assert code(run.feed(ProposalReceived, raw=raw, key=run.key)) == "CAP-002"
+    assert code(run.propose(tool="letters.send", to=BUYER.ref)) == "CAP-002"
 
 
-def test_paused_run_asks_nothing_after_a_refused_answer() -> None:
+def test_paused_run_asks_anew_after_it_where_an_answer_was_refused() -> None:
     run = Refund().to_ask()
-    run.feed(PauseRequested)
+    key = run.key
+    run.pause()
     refused = run.propose(amount_minor=3_001)
     assert (code(refused), kinds(refused), refused.effects) == ("POL-010", ["refused"], ())
     assert code(run.propose()) == "FSM-004"
+    (effect,) = run.resume().effects
+    assert (effect.step, effect.key != key) == ("ask", True)
 
 
 def test_refused_proposal_is_kept_by_ref_with_its_commitment() -> None:
@@ -360,3 +336,54 @@ def test_refused_proposal_is_kept_by_ref_with_its_commitment() -> None:
     refused = run.feed(ProposalReceived, raw=b"{", key=run.key, secret=kept)
     assert body(refused)["in"] == {"order": kept.ref}
     assert body(refused)["secrets"] == ({"slot": "order", "ref": kept.ref, "c": kept.c},)
+
+
+# --- proposals that nobody asked for ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, "FSM-004"),
+        ({"tool": "wire_transfer"}, "CAP-001"),
+        ({"tool": "orders.look_up"}, "CAP-001"),
+        ({"tool": "letters.send"}, "CAP-002"),
+        ({"extra": 1}, "CAP-003"),
+        ({"amount_minor": "5"}, "CAP-005"),
+        ({"amount_minor": 0}, "CAP-006"),
+        ({"to": " {{buyer}}"}, "CAP-005"),
+        ({"to": "{{no_such_slot}}"}, "FSM-004"),
+    ],
+)
+def test_proposal_that_nobody_asked_for_is_refused_by_its_first_fault(
+    change: Any, said: str
+) -> None:
+    for run in (Refund().to_refund(), Refund().to_letter()):
+        before = run.now
+        assert code(run.propose(**change)) == said
+        assert run.now == before
+
+
+STARTED = Play()
+STARTED.start()
+HELD: tuple[Mapping[str, Scalar], ...] = tuple(
+    MappingProxyType({"pages": held, "payee": held, "amount_minor": held})
+    for held in (0, 5, 2**60, True, "EUR", "x" * 9_999, "guess", ref(7))
+)
+
+
+@pytest.mark.parametrize("name", ["amount_minor", "currency", "payee", "memo"])
+@pytest.mark.parametrize(
+    "given", ["{{pages}}", "{{payee}}", "{{no_such_slot}}", 5, "guess", ref(7), "EUR"]
+)
+def test_refusal_out_of_turn_reveals_nothing_of_what_the_run_holds(name: str, given: Any) -> None:
+    event = ProposalReceived(raw=proposal(**{name: given}))
+    told = {
+        transition(
+            STARTED.program, STARTED.now._replace(slots=slots), event, worker_context()
+        ).refusal
+        for slots in ({}, *HELD)
+    }
+    assert len(told) == 1
+    if str(given).startswith("{{"):
+        assert [refusal.code for refusal in told if refusal] == ["FSM-004"]

@@ -2,29 +2,10 @@
 
 import pytest
 
+from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import grant_id
-from nanovm_core.core.events import (
-    AnswerArrived,
-    Approved,
-    DamageFound,
-    Declined,
-    DeliveryReceived,
-    EffectDone,
-    EffectFailed,
-    EffectUnknown,
-    EffectWaiting,
-    Event,
-    ForeignIntent,
-    KillRequested,
-    PauseRequested,
-    ProgramRefused,
-    ProposalReceived,
-    ResumeRequested,
-    RunStarted,
-    StepRequested,
-    TimePassed,
-)
+from nanovm_core.core.events import DeliveryReceived, EffectWaiting, Event, KillRequested
 from nanovm_core.core.messages import Recorded, Reservation
 from nanovm_core.core.warrants import authorize, binding
 from nanovm_core.errors import RefusedError
@@ -49,33 +30,39 @@ HOUR_MS = 3_600_000
 def unknown() -> Refund:
     """A run that waits for a person, for nobody knows whether its refund was made."""
     run = Refund().to_refund()
-    run.feed(EffectUnknown, key=run.key, code="X-1", text="x")
+    run.unknown()
     return run
 
 
 def paused_at_refund() -> Refund:
     """A run that was paused while its refund was owed."""
     run = Refund().to_refund()
-    run.feed(PauseRequested)
+    run.pause()
     return run
 
 
 # --- where an event belongs ------------------------------------------------------------------
 
-RESULTS = {EffectDone, EffectFailed, EffectUnknown, EffectWaiting}
-UNDER_WAY: set[type[Event]] = {PauseRequested, TimePassed, KillRequested}
+RESULTS = {events.EffectDone, events.EffectFailed, events.EffectUnknown, EffectWaiting}
+UNDER_WAY: set[type[Event]] = {events.PauseRequested, events.TimePassed, KillRequested}
 ALLOWED: dict[str, set[type[Event]]] = {
     "negotiating": set(),
-    "ready": {RunStarted, KillRequested},
+    "ready": {events.RunStarted, KillRequested},
     "owing": UNDER_WAY,
     "waiting": UNDER_WAY,
     "idle": UNDER_WAY,
-    "paused": {ResumeRequested, StepRequested, KillRequested},
-    "held": {Approved, Declined, KillRequested},
-    "exhausted": {ResumeRequested, KillRequested},
+    "paused": {events.ResumeRequested, events.StepRequested, KillRequested},
+    "held": {events.Approved, events.Declined, KillRequested},
+    "unknown": {events.Approved, events.Declined},
+    "exhausted": {events.ResumeRequested, KillRequested},
 }
 # What nobody says at any time, or not with these words, and so is refused for another reason.
-OTHERWISE = {AnswerArrived, ProposalReceived, ProgramRefused, ForeignIntent}
+OTHERWISE = {
+    events.AnswerArrived,
+    events.ProposalReceived,
+    events.ProgramRefused,
+    events.ForeignIntent,
+}
 
 
 def standing(where: str) -> Refund:
@@ -91,12 +78,14 @@ def standing(where: str) -> Refund:
     elif where == "waiting":
         run.look_up(urgent=False)
     elif where == "paused":
-        run.feed(PauseRequested)
+        run.pause()
     elif where == "held":
         run.look_up(note="odd")
     elif where == "exhausted":
         run.ledger = {}
         run.look_up()
+    elif where == "unknown":
+        return unknown()
     return run
 
 
@@ -110,21 +99,23 @@ def test_every_event_has_its_states_and_moves_nothing_elsewhere(where: str) -> N
         if not allowed:
             assert kinds(decision) == ["refused"]
             asked = kind in RESULTS and where in ("owing", "paused")
-            assert code(decision) == ("FSM-001" if asked else "FSM-002") or kind in OTHERWISE
+            paid = kind is KillRequested and where == "unknown"
+            expected = "FSM-001" if asked else "FSM-009" if paid else "FSM-002"
+            assert code(decision) == expected or kind in OTHERWISE
             assert (run.now, decision.effects, decision.budgets) == (before, (), ())
 
 
 def test_message_names_the_program_of_the_genesis() -> None:
-    for kind in (DeliveryReceived, ResumeRequested, StepRequested):
+    for kind in (DeliveryReceived, events.ResumeRequested, events.StepRequested):
         run = standing("paused")
         assert code(run.feed(kind, program="0" * 64)) == "PRG-010"
         assert run.now.state == life.PAUSED
 
 
 def test_what_nobody_may_say_in_an_event_is_refused_and_sealed() -> None:
-    for kind, said in ((ProgramRefused, "PRG-011"), (ForeignIntent, "FSM-001")):
+    for kind, said in ((events.ProgramRefused, "PRG-011"), (events.ForeignIntent, "FSM-001")):
         assert code(Refund().feed(kind, **EVERY[kind])) == said
-    assert code(Refund().feed(DamageFound)) == "FSM-002"
+    assert code(Refund().feed(events.DamageFound)) == "FSM-002"
 
 
 # --- holds and approvals ---------------------------------------------------------------------
@@ -133,7 +124,7 @@ def test_what_nobody_may_say_in_an_event_is_refused_and_sealed() -> None:
 def test_admission_holds_denies_and_asks_nobody_meanwhile() -> None:
     run = Refund().to_ask(note="odd")
     assert (run.now.state, run.now.held_by, run.now.owed) == (life.APPROVAL, "looks-odd", None)
-    assert [effect.step for effect in run.feed(Approved).effects] == ["ask"]
+    assert [effect.step for effect in run.approve().effects] == ["ask"]
     assert (run.now.held_by, run.now.approved) == ("", ("looks-odd",))
     denied = Refund().to_ask(note="fraud")
     assert denied.now.step == "apologise"
@@ -148,7 +139,7 @@ def test_hold_of_the_call_lets_nothing_be_paid_until_a_person_says_so() -> None:
         "suspended",
         {"verdict": "HELD", "rules": ("large",)},
     )
-    lifted = run.feed(Approved)
+    lifted = run.approve()
     assert [effect.tool for effect in lifted.effects] == ["money.refund"]
     assert run.now.approved == ("large",)
 
@@ -156,25 +147,25 @@ def test_hold_of_the_call_lets_nothing_be_paid_until_a_person_says_so() -> None:
 def test_hold_that_nobody_may_lift_is_not_lifted() -> None:
     run = Refund().to_refund(amount_minor=666)
     assert run.now.held_by == "never"
-    assert code(run.feed(Approved)) == "POL-021"
+    assert code(run.approve()) == "POL-021"
     assert run.now.held_by == "never"
 
 
 def test_call_is_judged_again_at_the_moment_that_counts() -> None:
     run = Refund().to_refund(amount_minor=5_000)
     run.history = (Recorded(run.at_ms, "money.refund", "called"),)
-    run.feed(Approved)
+    run.approve()
     assert (run.now.step, run.now.call) == ("apologise", None)
     revoked = Refund().to_refund(amount_minor=5_000)
     revoked.revoked = frozenset({grant_id(PROGRAM.grants["money.refund"])})
-    revoked.feed(Approved)
+    revoked.approve()
     assert revoked.now.step == "apologise"
 
 
 def test_call_that_nobody_judged_is_not_made() -> None:
     run = Refund().to_refund(amount_minor=5_000)
     run.now = run.now._replace(call=None)
-    run.feed(Approved)
+    run.approve()
     assert (run.now.step, run.why) == ("apologise", "FSM-004")
 
 
@@ -190,14 +181,14 @@ def test_outcome_nobody_knows_is_looked_into_under_the_same_key() -> None:
     key, held = run.key, run.now.reserved
     assert run.now.held_by == "unknown-outcome"
     assert (code(run.done(RECEIPT)), code(run.fail())) == ("FSM-002", "FSM-002")
-    looked = run.feed(Approved)
+    looked = run.approve()
     assert ([effect.key for effect in looked.effects], run.now.reserved) == ([key], held)
 
 
 def test_payment_under_way_keeps_its_warrant_from_one_suspension_to_another() -> None:
     run = paused_at_refund()
     warrant = run.owed.warrant
-    run.feed(EffectUnknown, key=run.key, code="X-1", text="x")
+    run.unknown()
     assert (run.now.state, run.owed.warrant) == (life.APPROVAL, warrant)
     assert code(run.feed(KillRequested)) == "FSM-009"
 
@@ -207,10 +198,10 @@ def test_late_payment_is_looked_into_with_time_to_answer() -> None:
         run = Refund().to_refund()
         key = run.key
         if waits:
-            run.feed(EffectWaiting, key=key)
-        run.feed(TimePassed, after_ms=120_000)
+            run.under_way()
+        run.passes(120_000)
         assert run.now.held_by == "unknown-outcome"
-        looked = run.feed(Approved, after_ms=HOUR_MS)
+        looked = run.approve(HOUR_MS)
         assert [effect.key for effect in looked.effects] == [key]
         assert (run.now.state, run.now.awaits) == (life.ACTIVE, "")
         assert run.now.deadline_ms == run.at_ms + 120_000
@@ -220,17 +211,22 @@ def test_effect_is_handed_out_again_only_while_its_grant_is_in_force() -> None:
     run = paused_at_refund()
     before = run.now
     run.revoked = frozenset({grant_id(PROGRAM.grants["money.refund"])})
-    resumed = run.feed(ResumeRequested, program=HASH)
+    resumed = run.resume()
     assert (code(resumed), resumed.effects, run.now) == ("CAP-008", (), before)
+    run.done(RECEIPT)  # it had left before; its answer still counts
+    assert run.now.step == "letter"
+    lost = unknown()
+    lost.revoked = run.revoked
+    assert (code(lost.approve()), lost.now.state) == ("CAP-008", life.APPROVAL)
 
 
 def test_giving_up_on_an_unknown_outcome_gives_no_money_back() -> None:
     run = unknown()
-    given_up = run.feed(Declined)
+    given_up = run.decline()
     assert (run.why, given_up.budgets) == ("POL-023", ())
     assert run.now.used["EUR"] == 3_000
     held = Refund().to_refund(amount_minor=5_000)
-    held.feed(Declined)
+    held.decline()
     assert held.why == "POL-022"
 
 
@@ -246,8 +242,8 @@ def test_paused_run_takes_its_answer_and_begins_nothing() -> None:
 
 def test_paused_run_in_memory_does_nothing_of_what_is_owed() -> None:
     run = Run()
-    run.tell(RunStarted)
-    run.tell(PauseRequested)
+    run.tell(events.RunStarted)
+    run.tell(events.PauseRequested)
     before = run.snapshot
     assert before.owed is not None
     assert run.run() == before
@@ -259,12 +255,12 @@ def test_one_step_is_one_step() -> None:
     assert kinds(run.look_up()) == ["result", "suspended"]
     for step in ("route", "ask"):
         assert (run.now.state, run.now.owed, run.now.step) == (life.PAUSED, None, step)
-        run.feed(StepRequested, program=HASH)
+        run.step()
     run.propose()
     assert (run.now.state, run.now.owed, run.now.step) == (life.PAUSED, None, "judge")
-    run.feed(StepRequested, program=HASH)
+    run.step()
     assert (run.now.state, run.now.step) == (life.PAUSED, "refund")
-    run.feed(ResumeRequested, program=HASH)
+    run.resume()
     run.done(RECEIPT)
     assert run.owed.step == "letter"
 
@@ -272,7 +268,7 @@ def test_one_step_is_one_step() -> None:
 def test_warrant_falls_with_a_suspension_and_a_new_one_is_sealed() -> None:
     run = paused_at_refund()
     first = run.owed.warrant
-    resumed = run.feed(ResumeRequested, program=HASH, after_ms=HOUR_MS)
+    resumed = run.resume(HOUR_MS)
     warrant = run.owed.warrant
     assert first is not None
     assert warrant is not None
@@ -288,20 +284,20 @@ def test_warrant_falls_with_a_suspension_and_a_new_one_is_sealed() -> None:
 def test_suspension_costs_neither_time_nor_deadline() -> None:
     run = Refund().to_refund()
     left_ms, ran_ms = run.now.deadline_ms - run.at_ms, run.at_ms - run.now.started_ms
-    run.feed(PauseRequested)
-    run.feed(ResumeRequested, program=HASH, after_ms=5 * HOUR_MS)
+    run.pause()
+    run.resume(5 * HOUR_MS)
     assert run.now.deadline_ms - run.at_ms == left_ms - 10
     assert run.at_ms - run.now.started_ms == ran_ms + 10
-    run.feed(PauseRequested)
+    run.pause()
     started_ms = run.now.started_ms
-    run.feed(ResumeRequested, program=HASH, after_ms=-HOUR_MS)
+    run.resume(-HOUR_MS)
     assert run.now.started_ms == started_ms
 
 
 def test_pause_gives_a_wait_no_more_time_than_the_program() -> None:
     run = paused_at_refund()
     run.feed(EffectWaiting, key=run.key, after_ms=HOUR_MS)
-    run.feed(ResumeRequested, program=HASH, after_ms=HOUR_MS)
+    run.resume(HOUR_MS)
     assert run.now.deadline_ms == run.at_ms + 120_000
 
 
@@ -320,7 +316,13 @@ def test_payment_is_owed_with_its_authority_and_its_money() -> None:
     sealed = body(paying, -1)
     assert paying.drafts[-1].kind == "intent"
     assert sealed["decision"] == {"verdict": "ACCEPTED", "rules": ("small",)}
-    assert sealed["budget"]["left"]["workspace/EUR"] == 47_000
+    assert sealed["budget"]["reserved"] == {
+        "run/calls": 1,
+        "run/EUR": 3_000,
+        "workspace/EUR": 3_000,
+    }
+    assert sealed["budget"]["left"] == {"workspace/EUR": 47_000}
+    assert sealed["warrant"] == {"id": warrant.id, "expires_ms": warrant.expires_ms}
     assert run.now.used["EUR"] == 3_000
     letter = body(run.done(RECEIPT), -1)
     assert (letter["tool"], letter["decision"]["rules"]) == ("letters.send", ())
@@ -351,7 +353,7 @@ def test_empty_account_suspends_and_a_filled_one_goes_on(
     assert (run.now.state, run.now.owed) == (life.EXHAUSTED, None)
     assert run.why == said
     run.ledger = FUNDS
-    assert len(run.feed(ResumeRequested, program=HASH).effects) == 1
+    assert len(run.resume().effects) == 1
 
 
 def test_steps_of_a_run_come_to_an_end() -> None:
@@ -359,7 +361,7 @@ def test_steps_of_a_run_come_to_an_end() -> None:
     run.start()
     for _ in range(2):
         run.fail()
-        run.feed(TimePassed, after_ms=10_000)
+        run.passes(10_000)
     run.look_up()
     run.propose()
     run.fail()
@@ -368,9 +370,13 @@ def test_steps_of_a_run_come_to_an_end() -> None:
     assert (run.now.state, run.why) == (life.EXHAUSTED, "BUD-003")
 
 
-def test_time_of_a_run_comes_to_an_end() -> None:
+@pytest.mark.parametrize(("ran_ms", "state"), [(-1, life.ACTIVE), (0, life.EXHAUSTED)])
+def test_time_of_a_run_comes_to_an_end(ran_ms: int, state: str) -> None:
     run = Refund()
     run.start()
-    run.at_ms += HOUR_MS
+    run.tick(HOUR_MS + ran_ms - 10)
     run.look_up()
-    assert (run.now.state, run.why) == (life.EXHAUSTED, "BUD-005")
+    assert (run.now.state, run.why) == (state, "BUD-005" if state == life.EXHAUSTED else "")
+    if state == life.EXHAUSTED:
+        run.resume(10**9)
+        assert (run.now.state, run.now.owed) == (life.EXHAUSTED, None)

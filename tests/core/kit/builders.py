@@ -217,18 +217,19 @@ class Scene:
     def arrives(
         self,
         out: Mapping[str, Scalar] | None = None,
-        *,
-        run: str = RUN,
+        *secrets: Commitment,
+        run: str = "",
         program: str = "",
         key: str = "",
         said: str = "",
     ) -> Decision:
         """The awaited answer; keywords make it another one, ``said`` that of a failure."""
         event = AnswerArrived(
-            run=run,
+            run=run or self.now.run,
             program=program or self.program.hash,
             key=key or self.now.awaits,
             out=out or {},
+            secrets=secrets,
             code=said,
             text="no" if said else "",
         )
