@@ -1,11 +1,10 @@
 """Faults of a stored chain, and snapshots that are not read."""
 
-from collections.abc import Mapping
 from types import MappingProxyType
 
 import pytest
 
-from nanovm_core.core.canonical import decode, encode
+from nanovm_core.core.canonical import Json, decode, encode
 from nanovm_core.core.envelope import (
     ZERO,
     Place,
@@ -40,14 +39,6 @@ def chain(length: int) -> list[Stored]:
     return envelopes
 
 
-def changed(stored: Stored, change: Mapping[str, object]) -> Stored:
-    """The envelope with other fields, and the hash that it has with them."""
-    fields = decode(stored.data)
-    assert isinstance(fields, dict)
-    data = encode({**fields, **change})
-    return Stored(n=stored.n, data=data, hash=canonical_hash(data))
-
-
 def faults(envelopes: list[Stored]) -> list[tuple[str, int]]:
     """What is wrong with a chain, and where."""
     return [(fault.code, fault.at) for fault in chain_faults(envelopes, run=RUN)]
@@ -57,12 +48,6 @@ def test_a_field_that_says_nothing_is_left_out() -> None:
     fields = decode(envelope(1, ZERO, tool="", found=None, rules=[], decision={}, at=0).data)
     assert isinstance(fields, dict)
     assert {*fields} == {"v", "log", "seq", "run", "n", "kind", "at_ms", "actor", "prev", "at"}
-
-
-def test_last_envelope_that_says_another_place_is_found() -> None:
-    envelopes = chain(3)
-    assert faults(envelopes) == []
-    assert faults([*envelopes[:2], changed(envelopes[2], {"n": 3})]) == [("LOG-002", 2)]
 
 
 def test_first_envelope_names_no_past() -> None:
@@ -90,17 +75,18 @@ def test_an_integrity_envelope_alone_starts_a_segment_and_a_whole_one_opens_it()
     assert [starts_segment(each) for each in (sealed, damaged, nested)] == [True, False, False]
 
 
-def test_snapshot_of_another_format_is_not_read() -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"v": version} for version in ("nanovm-snapshot/999", "", 2, None)),
+        *({name: "large"} for name in ("approved", "ignored", "allowed_by")),
+    ],
+    ids=str,
+)
+def test_snapshot_of_another_format_or_with_a_text_for_a_list_is_not_read(
+    change: dict[str, Json],
+) -> None:
     fields = decode(encode_snapshot(SNAPSHOT))
     assert isinstance(fields, dict)
-    for version in ("nanovm-snapshot/999", "", 2, None):
-        with pytest.raises(VerificationError, match="LOG-003"):
-            decode_snapshot(encode({**fields, "v": version}))
-
-
-def test_snapshot_with_a_text_for_a_list_is_not_read() -> None:
-    fields = decode(encode_snapshot(SNAPSHOT))
-    assert isinstance(fields, dict)
-    for name in ("approved", "ignored", "allowed_by"):
-        with pytest.raises(VerificationError, match="LOG-003"):
-            decode_snapshot(encode({**fields, name: "large"}))
+    with pytest.raises(VerificationError, match="LOG-003"):
+        decode_snapshot(encode({**fields, **change}))

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nanovm_core.core.canonical import encode
@@ -72,14 +72,8 @@ def test_bytes_are_canonical_json_and_the_hash_is_the_leaf_hash() -> None:
         assert again.encode() == each.data
         assert hashlib.sha256(b"\x00" + each.data).hexdigest() == each.hash
         assert (value["v"], value["n"], value["prev"]) == ("nanovm-envelope/1", n, prev)
+        assert value.get("length") == (len(CHAIN) if value["kind"] == "terminal" else None)
         prev = each.hash
-
-
-def test_absent_is_absent_and_only_the_terminal_names_the_length() -> None:
-    for each in CHAIN:
-        assert None not in body(each).values()
-        assert ("length" in body(each)) == (body(each)["kind"] == "terminal")
-    assert body(CHAIN[-1])["length"] == len(CHAIN)
 
 
 def test_snapshot_hash_is_that_of_the_value_after_each_envelope() -> None:
@@ -91,7 +85,7 @@ def test_snapshot_hash_is_that_of_the_value_after_each_envelope() -> None:
 
 
 def test_every_flipped_byte_of_every_envelope_is_found_at_its_place() -> None:
-    for n, at in FLIPS:
+    for n, at in FLIPS[::3]:
         data = bytearray(CHAIN[n].data)
         data[at] ^= 1 + at % 255
         damaged = CHAIN[n]._replace(data=bytes(data))
@@ -100,6 +94,7 @@ def test_every_flipped_byte_of_every_envelope_is_found_at_its_place() -> None:
             assert fault([*CHAIN[:n], damaged, *CHAIN[n + 1 :]]) == ("LOG-001", n)
 
 
+@settings(max_examples=40)
 @given(st.sampled_from(FLIPS[: -len(CHAIN[-1].data)]), st.integers(1, 255))
 def test_flipped_byte_with_its_own_new_hash_is_found_too(place: tuple[int, int], mask: int) -> None:
     n, at = place
@@ -112,28 +107,13 @@ def test_flipped_byte_with_its_own_new_hash_is_found_too(place: tuple[int, int],
 
 
 @pytest.mark.parametrize("n", range(LAST))
-def test_removed_envelope_is_missed_at_its_place(n: int) -> None:
+def test_removed_swapped_or_duplicated_envelope_is_found_at_its_place(n: int) -> None:
     assert fault([*CHAIN[:n], *CHAIN[n + 1 :]]) == ("LOG-002", n)
-
-
-@pytest.mark.parametrize("n", range(LAST))
-def test_swapped_envelopes_are_found(n: int) -> None:
     swapped = [*CHAIN[:n], CHAIN[n + 1], CHAIN[n], *CHAIN[n + 2 :]]
-    assert fault(swapped)[0] == "LOG-002"
-    renumbered = [each._replace(n=place) for place, each in enumerate(swapped)]
-    assert fault(renumbered) == ("LOG-002", n)
-
-
-@pytest.mark.parametrize("n", range(LAST + 1))
-def test_duplicated_envelope_is_found(n: int) -> None:
-    assert fault([*CHAIN[: n + 1], CHAIN[n], *CHAIN[n + 1 :]])[0] == "LOG-002"
-    inserted = [*CHAIN[: n + 1], CHAIN[n], *CHAIN[n + 1 :]]
-    assert fault([each._replace(n=place) for place, each in enumerate(inserted)])[1] == n + 1
-
-
-def test_envelope_of_another_run_is_found() -> None:
-    other = rehashed(CHAIN[3], CHAIN[3].data.replace(RUN.encode(), b"0" * len(RUN)))
-    assert fault([*CHAIN[:3], other, *CHAIN[4:]]) == ("LOG-002", 3)
+    duplicated = [*CHAIN[: n + 1], CHAIN[n], *CHAIN[n + 1 :]]
+    for chain, at in ((swapped, n), (duplicated, n + 1)):
+        assert fault(chain)[0] == "LOG-002"
+        assert fault([each._replace(n=place) for place, each in enumerate(chain)])[1] == at
 
 
 @pytest.mark.parametrize(
@@ -177,6 +157,15 @@ def exchanged(*places: int, **fields: object) -> list[Stored]:
     return chain
 
 
+def suffix_rewritten(first: int, end: int) -> list[Stored]:
+    """The chain with envelopes that say another time, and each the hash of the one before."""
+    chain = list(CHAIN)
+    for n in range(first, end):
+        value = {**body(chain[n]), "at_ms": 1, "prev": chain[n - 1].hash}
+        chain[n] = rehashed(chain[n], encode(value))
+    return chain
+
+
 def told(
     chain: Sequence[Stored], head: str = HEAD, vouched: Callable[[Stored], bool] | None = None
 ) -> list[tuple[int, str, str]]:
@@ -189,20 +178,13 @@ def told(
 def test_an_envelope_exchanged_with_its_hash_is_named_and_its_neighbour_is_not(n: int) -> None:
     chain = exchanged(n)
     assert told(chain) == [(n, CHAIN[n].hash, chain[n].hash)]
-    with pytest.raises(VerificationError) as caught:
-        check_chain(chain, run=RUN, head=HEAD)
-    assert (caught.value.code, caught.value.at) == ("LOG-002", n)
-
-
-@pytest.mark.parametrize("n", range(1, LAST + 1))
-def test_one_that_names_another_past_is_itself_the_bad_one(n: int) -> None:
+    assert fault(chain, head=HEAD) == ("LOG-002", n)
     chain = exchanged(n, prev="a" * 64)
     assert told(chain) == [(n, CHAIN[n].hash, chain[n].hash)]
 
 
 def test_the_first_one_names_no_past_whatever_vouches_for_it() -> None:
     chain = exchanged(0, prev="a" * 64)
-    assert told(chain) == [(0, CHAIN[0].hash, chain[0].hash)]
     assert told(chain[:1], head=chain[0].hash) == [(0, ZERO, "a" * 64)]
 
 
@@ -218,11 +200,7 @@ def test_of_two_exchanged_neighbours_the_later_is_sure() -> None:
 
 
 def test_of_a_part_that_was_rewritten_its_end_is_named() -> None:
-    chain = list(CHAIN)
-    for n in (4, 5, 6):
-        chain[n] = rehashed(
-            chain[n], encode({**body(chain[n]), "prev": chain[n - 1].hash, "at_ms": 1})
-        )
+    chain = suffix_rewritten(4, 7)
     assert told(chain) == [(6, CHAIN[6].hash, chain[6].hash)]
 
 
@@ -256,21 +234,12 @@ def test_another_record_that_says_the_same_of_both_decides_nothing(answer: bool)
 # --- what a bare chain misses, said rather than hidden ---------------------------------------
 
 
-def test_missed_rewriting_the_last_envelope_and_its_hash() -> None:
-    value = {**body(CHAIN[-1]), "outcome": "killed"}
-    check_chain([*CHAIN[:-1], rehashed(CHAIN[-1], encode(value))], run=RUN)
-
-
-def test_missed_rewriting_a_whole_suffix() -> None:
-    chain = list(CHAIN)
-    for n in range(5, len(chain)):
-        value = {**body(chain[n]), "at_ms": 1, "prev": chain[n - 1].hash}
-        chain[n] = rehashed(chain[n], encode(value))
-    check_chain(chain, run=RUN)
-
-
-def test_missed_truncated_tail() -> None:
+def test_missed_without_a_head_are_a_rewritten_suffix_and_a_truncated_tail() -> None:
     check_chain(CHAIN[:-3], run=RUN)
+    for first in (LAST, 5):
+        chain = suffix_rewritten(first, LAST + 1)
+        check_chain(chain, run=RUN)
+        assert fault(chain, head=HEAD) == ("LOG-002", LAST)
 
 
 # --- segments --------------------------------------------------------------------------------
@@ -322,11 +291,7 @@ def test_every_snapshot_of_a_run_comes_back_from_its_bytes() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"[]",
-        b"{}",
-        b'{"v":"nanovm-snapshot/1"}',
-        b'{"v":"nanovm-snapshot/2","run":"r"}',
+        *(b"", b"[]", b"{}", b'{"v":"nanovm-snapshot/1"}', b'{"v":"nanovm-snapshot/2","run":"r"}'),
         encode_snapshot(Play().now)[:-1],
         encode_snapshot(Play().now).replace(b'"v":', b'"x":1,"v":'),
         encode({**json.loads(encode_snapshot(Play().to_propose().now)), "owed": {"x": 1}}),

@@ -1,6 +1,9 @@
 """Every rule of the kernel is documented, and each is tripped by an example of its own."""
 
+import ast
+import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,7 @@ from pipeline.steps.reasons import RULES
 from tests.core.kit.builders import ROOT
 from tests.core.kit.rule_examples import EXAMPLES
 
+CODE = re.compile(r"[A-Z]{3}-\d{3}")
 FAMILIES = {"PRG", "FSM", "CAP", "POL", "BUD", "LOG", "PII", "CAN", "CON"}
 # What only the shell can say, with the tests that see it say so.
 SHELL: Mapping[str, tuple[str, str]] = {
@@ -48,3 +52,18 @@ def test_every_rule_says_what_why_and_what_trips_it() -> None:
 @pytest.mark.parametrize("name", sorted(pages()))
 def test_the_pages_are_those_that_the_code_draws(name: str) -> None:
     assert (FOLDER / name).read_text("utf-8") == pages()[name], "run: make docs"
+
+
+def codes(path: Path) -> set[str]:
+    """The codes among the texts of a file."""
+    found = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    texts = {each.value for each in found if isinstance(each, ast.Constant)}
+    return {each for each in texts if isinstance(each, str) and CODE.fullmatch(each)}
+
+
+def test_every_code_in_the_kernels_source_is_explained() -> None:
+    kernel = ROOT / "nanovm_core"
+    found = {code for path in kernel.rglob("*.py") for code in codes(path)}
+    assert found <= RULES.keys()
+    assert codes(kernel / "core" / "budget.py") >= {"BUD-001", "BUD-005", "BUD-006"}
+    assert len(found) > 80

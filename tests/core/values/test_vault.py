@@ -4,7 +4,7 @@ import hashlib
 import hmac
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nanovm_core.core.vault import R_BYTES, commit, seal, seal_value, unseal, unseal_value
@@ -14,6 +14,7 @@ from tests.core.kit.builders import ref
 KEY, NONCE, R = b"k" * 32, b"n" * 12, b"r" * R_BYTES
 
 
+@settings(max_examples=30)
 @given(st.binary(max_size=300), st.binary(min_size=32, max_size=32))
 def test_value_and_its_r_come_back(value: bytes, r: bytes) -> None:
     sealed = seal_value(KEY, NONCE, r, value, bound_to="here")
@@ -21,12 +22,13 @@ def test_value_and_its_r_come_back(value: bytes, r: bytes) -> None:
     assert len(value) < 4 or value not in sealed
 
 
-@given(st.integers(0, 12 + R_BYTES + 5 + 16 - 1), st.integers(1, 255))
-def test_any_changed_byte_is_found(at: int, mask: int) -> None:
-    sealed = bytearray(seal_value(KEY, NONCE, R, b"value", bound_to="here"))
-    sealed[at] ^= mask
-    with pytest.raises(VerificationError, match="PII-002"):
-        unseal_value(KEY, bytes(sealed), bound_to="here")
+def test_any_changed_byte_is_found() -> None:
+    sealed = seal_value(KEY, NONCE, R, b"value", bound_to="here")
+    for at in range(len(sealed)):
+        changed = bytearray(sealed)
+        changed[at] ^= 1 << at % 8
+        with pytest.raises(VerificationError, match="PII-002"):
+            unseal_value(KEY, bytes(changed), bound_to="here")
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,7 @@ def test_stump_does_not_open(sealed: bytes) -> None:
         unseal(KEY, sealed, bound_to="here")
 
 
+@settings(max_examples=30)
 @given(st.binary(max_size=100), st.binary(min_size=32, max_size=32))
 def test_commitment_is_the_one_of_the_audit_format(value: bytes, r: bytes) -> None:
     message = b"nanovm/secret/v1" + b"\x00" + ref(7).encode("ascii") + b"\x00" + value
