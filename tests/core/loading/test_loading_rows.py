@@ -4,6 +4,7 @@ import pytest
 
 from nanovm_core.loading import load_program
 from tests.core.kit.desk import changed, error_of, place
+from tests.core.loading.faults import check, check_one
 
 END = 'steps]]\nname = "{}"'
 NO_PATH = "no failure path: say where it leads when it fails"
@@ -32,7 +33,7 @@ NO_PATH = "no failure path: say where it leads when it fails"
     ("money_minor_max = 50_000", "money_minor_max = -1", "money_minor_max", "an integer of 0 to"),
 ])  # fmt: skip
 def test_head_and_limits(old: str, new: str, at: str, said: str) -> None:
-    check(changed(old, new), at, said)
+    check_one(changed(old, new), at, said, "PRG-001")
 
 
 @pytest.mark.parametrize(("old", "new", "at", "said"), [
@@ -79,9 +80,7 @@ def test_head_and_limits(old: str, new: str, at: str, said: str) -> None:
     ('prefix = "r"', "prefix = 7", "prefix", "prefix must be a text"),
 ])  # fmt: skip
 def test_slots_tools_and_grants(old: str, new: str, at: str, said: str) -> None:
-    text = changed(old, new)
-    found = [fault for fault in error_of(text).faults if said in fault.text]
-    assert [(fault.line, fault.column) for fault in found] == [place(text, at)]
+    check_one(changed(old, new), at, said, "PRG-001")
 
 
 @pytest.mark.parametrize(("old", "new", "at", "said", "code"), [
@@ -131,10 +130,7 @@ def test_slots_tools_and_grants(old: str, new: str, at: str, said: str) -> None:
      "1"),
 ])  # fmt: skip
 def test_steps(old: str, new: str, at: str, said: str, code: str) -> None:
-    text = changed(old, new)
-    found = [fault for fault in error_of(text).faults if said in fault.text]
-    expected = (f"PRG-00{code}", *place(text, at))
-    assert [(fault.code, fault.line, fault.column) for fault in found] == [expected]
+    check_one(changed(old, new), at, said, f"PRG-00{code}")
 
 
 @pytest.mark.parametrize(("old", "new", "inside", "said"), [
@@ -157,18 +153,9 @@ def test_a_condition_is_pointed_into(old: str, new: str, inside: str, said: str)
     assert "^" in error.text.splitlines()[-1]
 
 
-def check(text: str, at: str, said: str) -> None:
-    """Hold the loader's error to a place and its words."""
-    error = error_of(text)
-    assert said in error.text
-    assert (error.code, error.line, error.column) == ("PRG-001", *place(text, at)), error.text
-
-
 def test_a_rule_about_a_tool_that_is_not_granted() -> None:
     text = changed('tools = ["refunds.pay"]', 'tools = ["refunds.pay", "wire"]')
-    error = error_of(text)
-    assert "rule too-much: it is about 'wire', which is not granted" in error.text
-    assert (error.code, error.line, error.column) == ("PRG-004", *place(text, "tools = ["))
+    check(text, "tools = [", "rule too-much: it is about 'wire', which is not granted", "PRG-004")
 
 
 def test_a_rule_without_tools_is_held_to_each_granted_tool() -> None:

@@ -2,14 +2,12 @@
 
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import BuiltinMethodType, FunctionType, MappingProxyType, MethodWrapperType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nanovm_core.conditions import Condition
 from nanovm_core.core.canonical import Json
@@ -58,16 +56,13 @@ def test_desk_is_what_its_file_says() -> None:
     assert loaded.policy_file == "policies/desk.toml"
     assert [branch.to for branch in loaded.steps["sort"].next] == ["completed", "confirm", "ask"]
     assert (loaded.steps["sort"].then, loaded.steps["look_up"].then) == ("", "sort")
-    pay = loaded.tools["refunds.pay"]
+    pay, grant = loaded.tools["refunds.pay"], loaded.grants["refunds.pay"]
     assert pay.critical["currency"] == Source(constant="EUR")
     assert pay.critical["payee"] == Source(slot="customer")
     assert pay.args["currency"].one_of == ("EUR", "USD")
-    assert loaded.grants["refunds.pay"].where["urgent"] == Constraint(one_of=(False,))
-    assert loaded.grants["refunds.pay"].expires_ms == 1_900_000_000_000
-    assert [(each.id, each.level) for each in loaded.rules] == [
-        ("too-much", "hard"),
-        ("calm", "soft"),
-    ]
+    assert grant.where["urgent"] == Constraint(one_of=(False,))
+    assert grant.expires_ms == 1_900_000_000_000
+    assert {each.id: each.level for each in loaded.rules} == {"too-much": "hard", "calm": "soft"}
     assert [each.scope for each in loaded.windows] == ["workspace", "agent"]
     assert [each.currency for each in loaded.budgets] == ["EUR", ""]
     assert loaded.policy is DENY_ALL
@@ -79,13 +74,11 @@ def test_what_a_step_does_not_say_is_the_safe_default() -> None:
     assert (loaded.limits.warrant_ttl_ms, loaded.limits.wall_ms_max) == (900_000, 86_400_000)
     assert (loaded.limits.steps_max, loaded.limits.tokens_max) == (1_000, 100_000)
     assert loaded.steps["look_up"].timeout_ms == 300_000
-    assert loaded.steps["look_up"].retry == Retry(
-        attempts_max=1, backoff_ms=0, backoff_max_ms=60_000
-    )
+    once = Retry(attempts_max=1, backoff_ms=0, backoff_max_ms=60_000)
+    assert loaded.steps["look_up"].retry == once
     assert loaded.steps["judge"].timeout_ms == loaded.steps["judge"].tokens_max == 0
-    unsaid = load_program(
-        DESK.replace('agent = "desk"\n', "").replace("tokens_max = 500", "").encode()
-    )
+    text = DESK.replace('agent = "desk"\n', "").replace("tokens_max = 500", "")
+    unsaid = load_program(text.encode())
     assert unsaid.agent == "refund_desk"
     assert unsaid.steps["ask"].tokens_max == 8_192
 
@@ -99,10 +92,6 @@ def test_shipped_program_has_its_seven_steps_and_its_two_grants() -> None:
     assert order == ["receive", "extract", "vault", "propose", "authorize", "charge", "seal"]
     assert set(loaded.grants) == {"stripe.create_payment_intent", "notify.send_email"}
     assert loaded.steps["propose"].accepts == ("stripe.create_payment_intent",)
-    assert [(each.id, each.level, each.at) for each in loaded.rules] == [
-        ("not-simply-payable", "hard", "admission"),
-        ("payable", "hard", "admission"),
-    ]
     assert {each.on_error for each in loaded.steps.values()} == {"failed"}
 
 
@@ -165,20 +154,11 @@ def is_frozen(value: object) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: desk(),
-        lambda: desk(rule("r") + "[[windows]]\nname = 'w'\ncounts = 'calls'\nwithin_ms = 1\n"),
-        lambda: load_program(INVOICE).under(load_policy(DEFAULT)),
-        lambda: load_policy(DEFAULT),
-    ],
-)
-def test_nothing_that_can_change_is_reachable(make: Callable[[], object]) -> None:
-    assert [path for path in mutable(make()) if not path.startswith("program.gate")] == []
-
-
-def test_nothing_that_can_change_is_reachable_through_the_gate() -> None:
+def test_nothing_that_can_change_is_reachable() -> None:
+    windows = "[[windows]]\nname = 'w'\ncounts = 'calls'\nwithin_ms = 1\n"
+    found = mutable(desk(rule("r") + windows))
+    assert [path for path in found if not path.startswith("program.gate")] == []
+    assert mutable(load_policy(DEFAULT)) == []
     assert mutable(load_program(INVOICE).under(load_policy(DEFAULT))) == []
 
 
@@ -186,18 +166,6 @@ def test_the_walk_sees_what_can_change() -> None:
     loaded = desk()
     assert "program.steps: dict" in mutable(replace(loaded, steps=dict(loaded.steps)))
     assert mutable((lambda kept=[1]: kept,)) == ["program[0](): list"]
-
-
-def test_a_program_cannot_be_changed_in_memory() -> None:
-    loaded = desk(rule("r"))
-    with pytest.raises(FrozenInstanceError):
-        loaded.first = "pay"  # type: ignore[misc]
-    with pytest.raises(TypeError):
-        loaded.steps["ask"] = loaded.steps["pay"]  # type: ignore[index]
-    with pytest.raises(TypeError):
-        loaded.tools["refunds.pay"].critical["payee"] = Source(slot="order")  # type: ignore[index]
-    with pytest.raises(FrozenInstanceError):
-        loaded.policy.rules[0].outcome = "allow"  # type: ignore[misc]
 
 
 def test_the_same_bytes_give_an_equal_program_and_others_do_not() -> None:
@@ -260,10 +228,6 @@ def test_a_policy_that_does_not_fit_is_refused(policy: str, code: str, said: str
     assert (placed.value.code, said in placed.value.text) == (code, True)
 
 
-def test_a_soft_rule_can_be_lifted() -> None:
-    assert desk('lifts = ["calm"]\n' + rule("r")).policy.lifts == ("calm",)
-
-
 def test_a_policy_may_read_its_own_windows_and_the_programs() -> None:
     own = '[[windows]]\nname = "own"\ncounts = "refusals"\nwithin_ms = 1\n'
     text = rule("r", "$history.own > 1 or $history.failed > 1")
@@ -273,17 +237,13 @@ def test_a_policy_may_read_its_own_windows_and_the_programs() -> None:
 
 
 def test_workspace_money_is_known_where_an_account_holds_it() -> None:
+    start, end = DESK.index("[[budgets]]"), DESK.index("[[steps]]")
+    without = (DESK[:start] + DESK[end:]).replace(" or $workspace.left_minor < 0", "")
+    loaded, text = load_program(without.encode()), HEAD + rule("r", "$workspace.left_minor > 1")
     money = '[[budgets]]\nscope = "workspace"\nunit = "money"\nmax = 5\n'
-    start = DESK.index("[[budgets]]")
-    without = DESK[:start] + DESK[DESK.index("[[steps]]") :]
-    without = without.replace(" or $workspace.left_minor < 0", "")
-    loaded = load_program(without.encode())
-    text = HEAD + rule("r", "$workspace.left_minor > 1")
-    with pytest.raises(ProgramError, match="does not fit"):
-        loaded.under(load_policy(text.encode()))
-    agents = money.replace("workspace", "agent")
-    with pytest.raises(ProgramError, match="does not fit"):
-        loaded.under(load_policy((text + agents).encode()))
+    for budget in ("", money.replace("workspace", "agent")):
+        with pytest.raises(ProgramError, match="does not fit"):
+            loaded.under(load_policy((text + budget).encode()))
     assert loaded.under(load_policy((text + money).encode())).policy.budgets[0].max == 5
 
 
@@ -316,27 +276,20 @@ ERRORS: list[NanovmError] = [
 ]
 
 
-def revived(error: NanovmError, protocol: int = pickle.DEFAULT_PROTOCOL) -> NanovmError:
-    """The error after a pickle."""
-    back = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301 - our own bytes
-    assert type(back) is type(error)
-    return back
-
-
 @pytest.mark.parametrize("error", ERRORS, ids=str)
-@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_an_error_survives_a_pickle(error: NanovmError, protocol: int) -> None:
+def test_an_error_survives_a_pickle(error: NanovmError) -> None:
     error.add_note("seen by a worker")
-    back = revived(error, protocol)
-    assert (str(back), back.args, vars(back)) == (str(error), error.args, vars(error))
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        back = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301 - our own bytes
+        assert type(back) is type(error)
+        assert (str(back), back.args, vars(back)) == (str(error), error.args, vars(error))
 
 
-@given(st.text(), st.none() | st.integers(1, 10**6))
-def test_an_error_says_its_place_once(text: str, line: int | None) -> None:
-    error = ProgramError("PRG-001", text, line=line, column=line)
-    assert error.text == (f"line {line}, column {line}: " if line else "") + text
-    assert error.faults == (Fault("PRG-001", text, line, line),)
-    assert vars(revived(error)) == vars(error)
+@pytest.mark.parametrize(("line", "place"), [(None, ""), (3, "line 3, column 3: ")])
+def test_an_error_says_its_place_once(line: int | None, place: str) -> None:
+    error = ProgramError("PRG-001", "said", line=line, column=line)
+    assert error.text == place + "said"
+    assert error.faults == (Fault("PRG-001", "said", line, line),)
 
 
 def test_then_is_the_one_place_that_a_step_leads_to() -> None:

@@ -3,18 +3,10 @@
 import pytest
 
 from nanovm_core.loading import load_program
-from tests.core.kit.desk import changed, error_of, place
+from tests.core.kit.desk import changed, error_of
+from tests.core.loading.faults import check
 
 NOWHERE = "no such step; name one, or 'completed'"
-
-
-def check(text: str, at: str, said: str, code: str = "PRG-002") -> None:
-    """Hold the loader to one fault, at this place and in these words."""
-    error = error_of(text)
-    assert said in error.text
-    assert (error.code, error.line, error.column) == (code, *place(text, at)), error.text
-    assert error.text.startswith(f"line {error.line}, column {error.column}: ")
-    assert len(error.faults) == 1, error.faults
 
 
 @pytest.mark.parametrize(("old", "new", "at", "said"), [
@@ -85,14 +77,11 @@ def test_a_tool_or_a_grant_that_contradicts_the_rest(
 
 
 def test_a_grant_of_what_there_is_not() -> None:
-    unknown = '[[grants]]\ntool = "wire"\n\n[[rules]]'
-    check(
-        changed("[[rules]]", unknown), 'tool = "wire"', "the grant of wire: there is no such tool"
-    )
+    unknown = changed("[[rules]]", '[[grants]]\ntool = "wire"\n\n[[rules]]')
+    check(unknown, 'tool = "wire"', "the grant of wire: there is no such tool")
     hasty = "urgent = { one_of = [false] }\nhasty = { one_of = [false] }"
-    check(
-        changed("urgent = { one_of = [false] }", hasty), "hasty", "'hasty' is no argument; it has"
-    )
+    hasty = changed("urgent = { one_of = [false] }", hasty)
+    check(hasty, "hasty", "'hasty' is no argument; it has")
 
 
 @pytest.mark.parametrize(
@@ -116,19 +105,15 @@ def test_a_tool_is_granted_once() -> None:
     assert "the grant of refunds.pay: it is there twice: make one of both" in error.text
 
 
-@pytest.mark.parametrize("pinned", ["equals_slot", "one_of"])
-def test_a_grant_closes_an_argument_by_a_slot_or_a_set(pinned: str) -> None:
-    limit = {"equals_slot": 'equals_slot = "answer"', "one_of": 'one_of = ["a"]'}[pinned]
+@pytest.mark.parametrize("limit", ['equals_slot = "answer"', 'one_of = ["a"]'])
+def test_a_grant_closes_an_argument_by_a_slot_or_a_set(limit: str) -> None:
     load_program(changed('prefix = "r", equals_slot = "answer"', limit).encode())
 
 
 def test_limits_have_no_default_where_money_or_a_model_is() -> None:
-    check(
-        changed("proposals_max = 2\n", ""), "limits]", "limits missing: proposals_max has no safe"
-    )
-    check(
-        changed("money_minor_max = 50_000\n", ""), "limits]", "limits missing: money_minor_max has"
-    )
+    for line in ("proposals_max = 2\n", "money_minor_max = 50_000\n"):
+        name = line.split()[0]
+        check(changed(line, ""), "limits]", f"limits missing: {name} has no safe")
     gone = changed("[limits]\nproposals_max = 2\nmoney_minor_max = 50_000\n", "")
     error = error_of(gone)
     assert (error.line, error.column, error.code) == (1, 1, "PRG-002")
