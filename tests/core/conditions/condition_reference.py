@@ -4,7 +4,7 @@ Written from the language's description in words, plainly and slowly, and from n
 knows no limits of length, depth or count: give it texts far below them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_letters, digits
 
@@ -255,11 +255,8 @@ def compared(sign: str, left: object, right: object) -> bool:
         raise NoAnswer(TYPES)
     assert isinstance(left, int)
     assert isinstance(right, int)
-    signs: dict[str, Callable[[int, int], bool]] = {
-        "<": lambda one, other: other - one > 0,
-        ">": lambda one, other: one - other > 0,
-    }
-    return signs[sign[0]](left, right) or (len(sign) == 2 and left - right == 0)
+    above = left - right if sign[0] == ">" else right - left
+    return above > 0 or (len(sign) == 2 and above == 0)
 
 
 def equal(left: object, right: object) -> bool:

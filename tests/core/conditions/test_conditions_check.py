@@ -8,11 +8,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from nanovm_core.conditions import (
-    ConditionEvaluationError,
-    ConditionTypeError,
-    parse,
-)
+from nanovm_core.conditions import ConditionEvaluationError, ConditionTypeError, parse
 from nanovm_core.errors import ConditionError
 from tests.core.conditions import condition_reference as second
 from tests.core.conditions.condition_reference import Binary, Literal, Not, Tree, Variable
@@ -29,11 +25,7 @@ TYPES = {
     "count": "integer",
     "flag": "boolean",
 }
-OF = {
-    "integer": st.integers(-3, 3),
-    "string": st.text("ab", max_size=2),
-    "boolean": st.booleans(),
-}
+OF = {"integer": st.integers(-3, 3), "string": st.text("ab", max_size=2), "boolean": st.booleans()}
 OF |= {f"{kind}s": st.lists(of, max_size=3) | st.lists(of).map(tuple) for kind, of in OF.items()}
 
 
@@ -57,32 +49,24 @@ def test_what_fits_is_let_through(text: str) -> None:
         ("$flag or $nothing", "CON-030", 9, "there is $agent"),
         ("$slots", "CON-030", 0, "$slots.amount"),
         ("$slots.amount.more == 1", "CON-030", 0, "there is $slots.amount"),
-        ("true or $missing", "CON-030", 8, "no variable has this name"),
         ("$slots.amount == 'x'", "CON-031", 14, "integer == string"),
         ("$slots.open != 1", "CON-031", 12, "boolean != integer"),
-        ("$slots.tags == 'a'", "CON-031", 12, "strings == string"),
         ("$slots.tags == [1]", "CON-031", 12, "strings == integers"),
         ("[] == 1", "CON-031", 3, "empty list == integer"),
         ("$flag == ($slots.currency == 1)", "CON-031", 26, "string == integer"),
         ("$slots.currency < 'b'", "CON-032", 16, "string < string"),
         ("$slots.amount >= $flag", "CON-032", 14, "integer >= boolean"),
-        ("$flag > false", "CON-032", 6, "boolean > boolean"),
         ("[] <= []", "CON-032", 3, "empty list <= empty list"),
         ("$flag and $slots.amount", "CON-033", 10, "this is integer"),
         ("not $slots.currency", "CON-033", 4, "this is string"),
         ("($slots.tags) or $flag", "CON-033", 0, "this is strings"),
-        ("$flag or $flag or []", "CON-033", 18, "this is empty list"),
         ("$slots.amount in $slots.tags", "CON-034", 14, "integer in strings"),
         ("$slots.amount not in 5", "CON-034", 14, "integer not in integer"),
         ("$slots.tags in [] ", "CON-034", 12, "strings in empty list"),
         ("[] in []", "CON-034", 3, "empty list in empty list"),
-        ("$slots.tags in $slots.tags", "CON-034", 12, "strings in strings"),
         ("$slots.currency contains 1", "CON-034", 16, "string contains integer"),
-        ("$slots.tags in 'a'", "CON-034", 12, "strings in string"),
-        ("$slots.amount contains 1", "CON-034", 14, "integer contains integer"),
         ("$slots.amount", "CON-035", 0, "this is integer"),
         (" ('x')", "CON-035", 1, "this is string"),
-        ("[true]", "CON-035", 0, "this is booleans"),
     ],
 )
 def test_what_can_have_no_answer_is_shown_with_its_place(
@@ -106,13 +90,11 @@ def test_the_first_fault_from_the_left_is_the_one_that_is_shown() -> None:
 
 def test_an_unknown_variable_names_those_under_its_first_name_and_not_all() -> None:
     types = {f"slots.s{number}": "string" for number in range(9)} | {"a": "string"}
-    with pytest.raises(ConditionTypeError) as caught:
-        parse("$slots.x == 'y'").check(types)
-    assert (
-        "$slots.s0, $slots.s1, $slots.s2, $slots.s3, $slots.s4, $slots.s5, …" in caught.value.text
-    )
-    with pytest.raises(ConditionTypeError, match="there are no variables"):
-        parse("$slots.x == 'y'").check({})
+    shown = ", ".join(f"$slots.s{number}" for number in range(6))
+    for known, said in ((types, f"{shown}, …"), ({}, "there are no variables")):
+        with pytest.raises(ConditionTypeError) as caught:
+            parse("$slots.x == 'y'").check(known)
+        assert said in caught.value.text
 
 
 def test_a_type_that_is_none_is_the_callers_mistake() -> None:
@@ -187,7 +169,7 @@ def checks(text: str) -> bool:
     return True
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(conditions(TYPED), contexts())
 def test_what_checks_has_an_answer_in_every_context_of_its_types(
     condition: tuple[Tree, str], context: Mapping[str, object]
@@ -197,7 +179,7 @@ def test_what_checks_has_an_answer_in_every_context_of_its_types(
         assert parse(condition[1]).holds(context) is second.outcome(condition[1], context)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(conditions(TYPED), contexts(), st.sets(st.sampled_from(sorted(TYPES))))
 def test_what_checks_fails_only_where_something_is_missing(
     condition: tuple[Tree, str], context: Mapping[str, object], gone: set[str]
@@ -212,7 +194,7 @@ def test_what_checks_fails_only_where_something_is_missing(
             assert parse(condition[1]).holds(left) is second.outcome(condition[1], left)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(conditions(BARE), contexts(shortest=1))
 def test_what_does_not_check_has_no_answer_in_any_full_context(
     condition: tuple[Tree, str], context: Mapping[str, object]

@@ -20,60 +20,44 @@ from nanovm_core.conditions import (
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.errors import ConditionError
 
-
-def test_integers_end_at_their_limit() -> None:
-    for number in (INTEGER_MAX, -INTEGER_MAX):
-        assert parse(f"$n == {number}").holds({"n": number})
-    for number in (INTEGER_MAX + 1, -INTEGER_MAX - 1):
-        with pytest.raises(ConditionSyntaxError, match="CON-005"):
-            parse(f"$n == {number}")
+NESTS = (("(", "true", ")"), ("not ", "true", ""), ("true == (", "true", ")"))
 
 
-def test_the_text_ends_at_its_limit() -> None:
-    assert parse("true".ljust(TEXT_CHARS_MAX)).holds({})
-    with pytest.raises(ConditionSyntaxError, match="CON-001"):
-        parse("true".ljust(TEXT_CHARS_MAX + 1))
+def nest(opening: str, inner: str, closing: str, more: int = 0) -> str:
+    """As many levels as fit, and ``more``."""
+    levels = DEPTH_MAX // (2 if "==" in opening else 1) + more
+    return opening * levels + inner + closing * levels
 
 
-@pytest.mark.parametrize(("opening", "closing"), [("(", ")"), ("not ", ""), ("true == (", ")")])
-def test_depth_ends_at_its_limit(opening: str, closing: str) -> None:
-    levels = DEPTH_MAX // (2 if "==" in opening else 1)
-    assert parse(opening * levels + "true" + closing * levels).holds({})
-    with pytest.raises(ConditionSyntaxError, match="CON-001"):
-        parse(opening * (levels + 1) + "true" + closing * (levels + 1))
-
-
-def test_nodes_end_at_their_limit() -> None:
-    fits, over = ["1"] * (NODES_MAX - 2), ["1"] * (NODES_MAX - 1)
-    assert parse(f"1 in [{','.join(fits)}]").holds({})
-    with pytest.raises(ConditionSyntaxError, match="CON-001"):
-        parse(f"1 in [{','.join(over)}]")
-
-
-def test_a_long_chain_needs_no_stack() -> None:
-    assert parse(" or ".join(["false"] * 255 + ["true"])).holds({})
-    with pytest.raises(ConditionSyntaxError):
-        parse("(" * TEXT_CHARS_MAX)
-    with pytest.raises(ConditionSyntaxError):
-        parse("not " * (TEXT_CHARS_MAX // 4))
+@pytest.mark.parametrize(("fits", "over", "code"), [
+    (f"1 <= {INTEGER_MAX}", f"1 <= {INTEGER_MAX + 1}", "CON-005"),
+    (f"1 > -{INTEGER_MAX}", f"1 > -{INTEGER_MAX + 1}", "CON-005"),
+    ("true".ljust(TEXT_CHARS_MAX), "true".ljust(TEXT_CHARS_MAX + 1), "CON-001"),
+    *((nest(*each), nest(*each, 1), "CON-001") for each in NESTS),
+    *((f"1 in [{','.join(['1'] * (NODES_MAX - 2))}]", f"1 in [{','.join(['1'] * (NODES_MAX - 1))}]",
+       "CON-001"),),
+    (" or ".join(["false"] * 255 + ["true"]), "(" * TEXT_CHARS_MAX, "CON-001"),
+    ("not false", "not " * (TEXT_CHARS_MAX // 4), "CON-001"),
+], ids=range(9))  # fmt: skip
+def test_each_limit_holds_at_its_number(fits: str, over: str, code: str) -> None:
+    assert parse(fits).holds({})
+    with pytest.raises(ConditionSyntaxError, match=code):
+        parse(over)
 
 
 HALF = DEPTH_MAX // 2
 HOSTILE = {
     "openings": "(" * TEXT_CHARS_MAX,
-    "closings": ")" * TEXT_CHARS_MAX,
     "pairs": "()" * (TEXT_CHARS_MAX // 2),
     "lists": "[" * TEXT_CHARS_MAX,
     "negations": "not " * (TEXT_CHARS_MAX // 4),
     "a negation far from its in": "$a not" + " " * 4_000 + "x",
     "not in not in": "not in " * 585,
     "a nest": "(" * 2_000 + "true" + ")" * 2_000,
-    "a nest within bounds": "(" * DEPTH_MAX + "true" + ")" * DEPTH_MAX,
     "a nest of comparisons": "(" * 31 + "true" + " == true)" * 31,
     "a nest to the right": "true == (" * HALF + "true" + ")" * HALF,
     "a nest of logic": "true and (false or (" * 8 + "true" + "))" * 8,
     "and": " and ".join(["$a.b"] * 256),
-    "and, or": " or ".join(["$a.b and $c"] * 128),
     "or, as long as fits": " or ".join(["false"] * 256),
     "nests in a chain": " or ".join(["(" * 31 + "false" + ")" * 31] * 57),
     "negations in a chain": " and ".join(["not " * 20 + "true"] * 23),
@@ -81,19 +65,13 @@ HOSTILE = {
     "a list": "1 in [" + ",".join(["1"] * 510) + "]",
     "lists in a chain": " or ".join(["1 in [" + ",".join(["2"] * 20) + "]"] * 22),
     "a name": "$" + "a" * 4_095,
-    "a path": "$" + ".".join(["a"] * 2_048),
     "paths": " == ".join(["$" + ".".join(["a"] * 1_000)] * 2),
     "a string": "'" + "a" * 4_094 + "'",
-    "an open string": "'" + "a" * 4_095,
     "quotes": "'\"" * 2_048,
     "an integer": "9" * TEXT_CHARS_MAX,
     "minus signs": "-" * TEXT_CHARS_MAX,
-    "dots": "." * TEXT_CHARS_MAX,
     "dollars": "$" * TEXT_CHARS_MAX,
-    "spaces": " " * TEXT_CHARS_MAX,
-    "lines": "\n" * 4_000 + "!",
     "comparisons": "1 < " * 1_023 + "1",
-    "half a sign": "=" * TEXT_CHARS_MAX,
     "nothing to see": "\u200b" * TEXT_CHARS_MAX,
     "surrogates": "\ud800" * TEXT_CHARS_MAX,
 }

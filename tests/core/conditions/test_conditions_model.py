@@ -25,7 +25,7 @@ def asked(text: str, context: Mapping[str, object]) -> bool | str:
         return "refused"
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(conditions(), CONTEXTS)
 def test_the_language_agrees_with_a_second_reading(
     condition: tuple[Tree, str], context: Mapping[str, object]
@@ -40,7 +40,7 @@ def test_the_language_agrees_with_a_second_reading(
     assert second.outcome(text, context) == expected
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(mutated(), CONTEXTS)
 def test_a_text_gone_wrong_means_the_same_to_both_readings(
     text: str, context: Mapping[str, object]
@@ -50,7 +50,7 @@ def test_a_text_gone_wrong_means_the_same_to_both_readings(
     assert asked(text, context) == expected
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(GARBAGE)
 def test_any_text_is_a_condition_to_both_readings_or_a_placed_error(text: str) -> None:
     place: int | None = 0
@@ -65,7 +65,7 @@ def test_any_text_is_a_condition_to_both_readings_or_a_placed_error(text: str) -
     assert 0 <= place <= len(text)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(conditions(), CONTEXTS)
 def test_an_error_stays_an_error_when_negated(
     condition: tuple[Tree, str], context: Mapping[str, object]
@@ -74,7 +74,7 @@ def test_an_error_stays_an_error_when_negated(
     assert opposite == (outcome if isinstance(outcome, str) else not outcome)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(conditions(), CONTEXTS)
 def test_explain_agrees_with_holds(
     condition: tuple[Tree, str], context: Mapping[str, object]
@@ -94,7 +94,7 @@ def test_explain_agrees_with_holds(
             assert alone.holds(context)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(conditions(), CONTEXTS, st.data())
 def test_what_explain_did_not_reach_decides_nothing(
     condition: tuple[Tree, str], context: Mapping[str, object], data: st.DataObject
