@@ -1,9 +1,10 @@
 """Fixtures and hooks of all tests: examples that never vary, and the order of the files."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -25,6 +26,29 @@ def database_server() -> Iterator[None]:
     """What the databases of a session need beside files: a server, where one is asked for."""
     with postgres.server() if postgres.WANTED else nullcontext():
         yield
+
+
+@pytest.fixture
+def queued(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """The ids that were sent to the queue, by task; nobody takes them from there.
+
+    The modules get a queue of their own: Celery's ``current_app`` is another one in each thread.
+    """
+    from django.conf import settings as product
+
+    from pipeline.runtime import queue
+    from sabotage.ablation import copies
+    from sabotage.planned import plans
+
+    found: dict[str, list[str]] = defaultdict(list)
+
+    def send_task(name: str, args: list[str], **_: object) -> None:
+        found[name].append(args[0])
+
+    monkeypatch.setattr(product, "REDIS_URL", "redis://127.0.0.1:1/0")
+    for module in (plans, queue, copies):
+        monkeypatch.setattr(module, "current_app", SimpleNamespace(send_task=send_task))
+    return found
 
 
 def pytest_configure() -> None:

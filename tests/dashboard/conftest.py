@@ -83,7 +83,9 @@ def hang_up() -> None:
 
 @pytest.fixture(scope="module")
 def owner(own_database: None, counterpart: None) -> Visitor:
-    """A visitor whose runs are made once for the module; no test erases or damages them."""
+    """A visitor whose runs are made once for the module. A test's own changes are rolled back
+    with the database; what it erases it makes itself, because keys and files stay erased.
+    """
     return Visitor()
 
 
@@ -91,6 +93,18 @@ def owner(own_database: None, counterpart: None) -> Visitor:
 def paid(owner: Visitor) -> RunHead:
     """The owner's run of the plain invoice, which paid."""
     return owner.make()
+
+
+@pytest.fixture(scope="module")
+def held(owner: Visitor) -> RunHead:
+    """The owner's run of an invoice over the limit, which waits for a person."""
+    return owner.make("over_limit")
+
+
+@pytest.fixture(scope="module")
+def ready(owner: Visitor) -> RunHead:
+    """The owner's run that has not started."""
+    return owner.make(hold=True)
 
 
 @pytest.fixture

@@ -28,34 +28,26 @@ def test_without_an_address_it_is_sqlite_in_the_data_folder(environ: dict[str, s
 
 
 @pytest.mark.parametrize(
-    ("address", "parts"),
+    ("address", "parts", "options"),
     [
-        ("postgresql://u:p%40%2Fw@db.example:5433/n", ("u", "p@/w", "db.example", "5433", "n")),
-        ("postgres://u@[::1]:5432/n", ("u", "", "::1", "5432", "n")),
-        ("postgresql://u@%2Frun%2FPostgres/n", ("u", "", "/run/Postgres", "", "n")),
-        ("postgresql:///n%20m", ("", "", "", "", "n m")),
+        ("postgresql://u:p%40%2Fw@db.example:5433/n", "u p@/w db.example 5433 n", {}),
+        ("postgres://u@[::1]:5432/n", "u  ::1 5432 n", {}),
+        ("postgresql://u@%2Frun%2FPostgres/n", "u  /run/Postgres  n", {}),
+        ("postgresql:///n%20m", "    n m", {}),
+        (
+            "postgresql://u@h/n?sslmode=verify-full&sslrootcert=ca.pem&connect_timeout=3",
+            "u  h  n",
+            {"connect_timeout": "3", "sslmode": "verify-full", "sslrootcert": "ca.pem"},
+        ),
     ],
 )
-def test_an_address_is_taken_apart(address: str, parts: tuple[str, ...]) -> None:
+def test_an_address_is_taken_apart(address: str, parts: str, options: dict[str, str]) -> None:
     chosen = named(address)
     assert chosen["ENGINE"] == "django.db.backends.postgresql"
-    assert tuple(chosen[part] for part in ("USER", "PASSWORD", "HOST", "PORT", "NAME")) == parts
-    assert chosen["OPTIONS"] == {
-        "connect_timeout": "10",
-        "options": SESSION,
-        "prepare_threshold": 1,
-    }
-
-
-def test_an_address_says_how_the_connection_is_secured() -> None:
-    chosen = named("postgresql://u@h/n?sslmode=verify-full&sslrootcert=ca.pem&connect_timeout=3")
-    assert chosen["OPTIONS"] == {
-        "connect_timeout": "3",
-        "sslmode": "verify-full",
-        "sslrootcert": "ca.pem",
-        "options": SESSION,
-        "prepare_threshold": 1,
-    }
+    fields = ("USER", "PASSWORD", "HOST", "PORT", "NAME")
+    assert " ".join(chosen[field] for field in fields) == parts
+    usual = {"connect_timeout": "10", "options": SESSION, "prepare_threshold": 1}
+    assert chosen["OPTIONS"] == {**usual, **options}
 
 
 @pytest.mark.parametrize(
@@ -111,5 +103,5 @@ def test_a_server_that_does_not_answer_is_one_sentence(tmp_path: Path, word: str
     assert SECRET not in said
 
 
-def test_an_address_that_is_none_is_one_sentence(tmp_path: Path) -> None:
+def test_what_the_settings_refuse_is_one_sentence(tmp_path: Path) -> None:
     assert "DATABASE_URL names no" in said_by(tmp_path, "check", address=f"redis://:{SECRET}@h/0")

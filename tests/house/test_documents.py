@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.house.repository import ROOT, files, name_of, named, source_of, written
+from tests.house.repository import ROOT, files, name_of, named, source_of, tree_of, written
 
 PACKAGES = ("config", "dashboard", "sabotage", "pipeline", "nanovm_core", "stripe_sandbox")
 
@@ -22,7 +22,7 @@ def undocumented(commands: set[str], settings: set[str], documents: str) -> list
 def environment_settings(source: str) -> set[str]:
     """The names that a module reads from an ``environ``."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree_of(source)):
         match node:
             case (
                 ast.Call(

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,10 +20,12 @@ from pipeline.ops.processes import Child, ProcessError, celery_worker, redis_ser
 from tests.house.demo import ROOT, wait_for_none
 
 
-def test_the_queue_server_answers_whoever_has_the_password_and_ends(tmp_path: Path) -> None:
+def test_the_queue_server_answers_whoever_has_the_password_and_keeps_nothing(
+    tmp_path: Path,
+) -> None:
     with redis_server(tmp_path) as url:
         with redis.Redis.from_url(url) as client:
-            assert client.ping()
+            client.set("canary", "Erika Mustermann")
         parts = urlsplit(url)
         assert parts.hostname == "127.0.0.1"
         with (
@@ -31,23 +33,13 @@ def test_the_queue_server_answers_whoever_has_the_password_and_ends(tmp_path: Pa
             pytest.raises(redis.AuthenticationError),
         ):
             stranger.ping()
+        assert parts.password
+        lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+        assert not [line for line in lines if parts.password.encode() in line]
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", parts.port)) == errno.ECONNREFUSED
-
-
-def test_the_queue_server_keeps_nothing_on_disk(tmp_path: Path) -> None:
-    with redis_server(tmp_path) as url, redis.Redis.from_url(url) as client:
-        client.set("canary", "Erika Mustermann")
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert written == [tmp_path / "logs" / "redis.log"]
-
-
-def test_the_password_is_on_no_command_line(tmp_path: Path) -> None:
-    with redis_server(tmp_path) as url:
-        password = urlsplit(url).password
-        assert password
-        lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
-    assert not [line for line in lines if password.encode() in line]
 
 
 def test_a_worker_that_cannot_reach_its_queue_does_not_count_as_ready(
@@ -71,27 +63,15 @@ def test_a_worker_is_ready_once_it_answers(tmp_path: Path) -> None:
 
 
 def test_a_child_of_a_passing_thread_is_refused(tmp_path: Path) -> None:
-    refused: list[ProcessError] = []
-
-    def start_there() -> None:
-        try:
-            processes.spawn_redis_server(tmp_path)
-        except ProcessError as error:
-            refused.append(error)
-
-    thread = threading.Thread(target=start_there)
-    thread.start()
-    thread.join()
-    assert "from the main thread alone" in str(refused[0])
+    with ThreadPoolExecutor(1) as pool:
+        started = pool.submit(processes.spawn_redis_server, tmp_path)
+    with pytest.raises(ProcessError, match="from the main thread alone"):
+        started.result()
 
 
 def test_a_program_that_will_not_end_is_ended(tmp_path: Path) -> None:
-    stubborn = (
-        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf'); input()"
-    )
-    popen = subprocess.Popen(
-        [sys.executable, "-c", stubborn], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf'); input()"
+    popen = subprocess.Popen([sys.executable, "-c", deaf], stdin=-1, stdout=-1)
     assert popen.stdout is not None
     assert popen.stdout.readline() == b"deaf\n"
     stop([Child(title="it", popen=popen, log=tmp_path, log_start=0)], seconds=0.1)
@@ -123,19 +103,8 @@ def test_a_child_ends_with_a_parent_that_is_killed() -> None:
 
 
 def test_a_child_whose_parent_ended_first_does_not_start() -> None:
-    orphan = subprocess.run(
-        [
-            sys.executable,
-            "pipeline/ops/child_guard.py",
-            "1",
-            sys.executable,
-            "-c",
-            "print('started')",
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert orphan.returncode == 1
-    assert orphan.stdout == ""
+    guard = [sys.executable, "pipeline/ops/child_guard.py", "1"]
+    child = [sys.executable, "-c", "print('started')"]
+    orphan = subprocess.run([*guard, *child], cwd=ROOT, capture_output=True, text=True)
+    assert (orphan.returncode, orphan.stdout) == (1, "")
     assert "has ended" in orphan.stderr

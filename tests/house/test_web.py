@@ -4,7 +4,8 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
@@ -19,26 +20,26 @@ from tests.house.demo import processes_of
 CHUNK = b"%" * 65536
 
 
+@dataclass(frozen=True)
 class Web:
     """A running web server, its process id and its data folder."""
 
-    def __init__(self, url: str, pid: int, data: Path) -> None:
-        self.url = url
-        self.pid = pid
-        self.data = data
-        self.port = int(url.rsplit(":", 1)[1])
+    url: str
+    pid: int
+    data: Path
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rsplit(":", 1)[1])
 
     def open_files(self) -> set[str]:
         """What the process holds open outside its data folder, deleted files included."""
-        links = []
+        names = set()
         for link in Path(f"/proc/{self.pid}/fd").iterdir():
-            try:
-                links.append(os.readlink(link))
-            except FileNotFoundError:  # closed while we looked
-                continue
-        return {
-            name for name in links if name.startswith("/") and not name.startswith(str(self.data))
-        }
+            with suppress(FileNotFoundError):  # closed while we looked
+                names.add(os.readlink(link))
+        own = str(self.data)
+        return {name for name in names if name.startswith("/") and not name.startswith(own)}
 
     def begin(self, length: int) -> HTTPConnection:
         """Begin a POST of this many bytes."""
@@ -70,10 +71,15 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 
 def send(connection: HTTPConnection, size: int) -> None:
     """Send ``size`` bytes of a body."""
-    whole, rest = divmod(size, len(CHUNK))
-    for _ in range(whole):
-        connection.send(CHUNK)
-    connection.send(CHUNK[:rest])
+    for begin in range(0, size, len(CHUNK)):
+        connection.send(CHUNK[: size - begin])
+
+
+def status_of(connection: HTTPConnection) -> int:
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status
 
 
 def test_a_document_on_its_way_in_touches_no_file(web: Web) -> None:
@@ -84,10 +90,7 @@ def test_a_document_on_its_way_in_touches_no_file(web: Web) -> None:
     web.get("/healthz")  # by its answer the server has read on, and holds the body half way
     during = web.open_files()
     send(connection, 1)
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    assert answer.status == 403  # read to its end, then refused for want of a CSRF token
+    assert status_of(connection) == 403  # read to its end, then refused for want of a CSRF token
     assert during - before == set()
 
 
@@ -95,10 +98,7 @@ def test_a_document_on_its_way_in_touches_no_file(web: Web) -> None:
 def test_a_body_at_the_bound_and_over_it_gets_an_answer(web: Web, size: int) -> None:
     connection = web.begin(size)
     send(connection, size)
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    assert answer.status == 403
+    assert status_of(connection) == 403
 
 
 def test_a_body_that_does_not_end_is_cut_off(web: Web) -> None:
@@ -123,13 +123,10 @@ def test_a_static_file_is_served_under_the_strict_policy(web: Web) -> None:
 def test_every_answer_has_the_strict_headers(web: Web) -> None:
     for path in ("/healthz", "/no-such-page", "/static/none.css"):
         headers = web.get(path).headers
-        assert f"connect-src 'self' ws://127.0.0.1:{web.port};" in str(
-            headers["Content-Security-Policy"]
-        )
-        assert headers["X-Content-Type-Options"] == "nosniff"
-        assert headers["Referrer-Policy"] == "same-origin"
-        assert headers["X-Frame-Options"] == "DENY"
-        assert headers["Server"] is None
+        policy = str(headers["Content-Security-Policy"])
+        assert f"connect-src 'self' ws://127.0.0.1:{web.port};" in policy
+        names = ("X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options", "Server")
+        assert [headers[name] for name in names] == ["nosniff", "same-origin", "DENY", None]
 
 
 def test_a_foreign_host_name_is_refused(web: Web) -> None:
@@ -140,15 +137,16 @@ def test_a_foreign_host_name_is_refused(web: Web) -> None:
 
 
 def test_it_listens_on_the_loopback_interface_alone(web: Web) -> None:
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    rows += [line.split() for line in Path("/proc/net/tcp6").read_text().splitlines()[1:]]
-    listening = "0A"
-    addresses = [
-        row[1].split(":")[0]
-        for row in rows
-        if row[3] == listening and int(row[1].split(":")[1], 16) == web.port
+    listening, loopback = "0A", "0100007F"  # 127.0.0.1, in the machine's byte order
+    lines = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()
     ]
-    assert addresses == ["0100007F"]  # 127.0.0.1, in the machine's byte order
+    places = [line[1] for line in lines if line[3] == listening]
+    assert [each for each in places if each.endswith(f":{web.port:04X}")] == [
+        f"{loopback}:{web.port:04X}"
+    ]
 
 
 def test_an_answer_that_is_no_page_has_an_icon_too(web: Web) -> None:

@@ -7,7 +7,9 @@ import pytest
 
 from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
+from sabotage.kit.injector import Injector
 from sabotage.kit.registry import Registry
+from sabotage.models import Attack
 
 START = """
 import os, sys
@@ -33,6 +35,16 @@ def test_each_name_finds_the_attack_of_that_name() -> None:
     assert [attack.name for attack in INJECTORS.values()] == list(INJECTORS)
     assert [scenario.name for scenario in SCENARIOS.values()] == list(SCENARIOS)
     assert (len(INJECTORS), len(SCENARIOS)) == (5, 9)
+
+
+@pytest.mark.parametrize(
+    "injector", [*INJECTORS.values(), *(each.injector for each in SCENARIOS.values())]
+)
+def test_every_attack_has_its_words_and_defaults_that_are_choices(injector: Injector) -> None:
+    assert len(injector.name) <= (Attack._meta.get_field("injector").max_length or 0)
+    assert all((injector.claim, injector.wants, injector.stopped_by))
+    values = injector.read({})
+    assert all(not each.choices or values[each.name] in each.choices for each in injector.params)
 
 
 def test_a_module_that_is_no_attack_has_no_name() -> None:

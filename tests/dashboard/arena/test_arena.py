@@ -1,7 +1,7 @@
 """The red team's box: each preset is answered, a check keeps nothing, a proposal is a real one."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from django.test import Client
 from dashboard.arena import box
 from dashboard.arena import target as arena_target
 from dashboard.arena.box import BoxError, Typed
-from pipeline.models import Envelope, Outbox, Run, Secret, Workspace
+from pipeline.models import Envelope, Outbox, Secret, Workspace
 from pipeline.queries import dry_run
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import queue
@@ -20,23 +20,21 @@ from sabotage.kit.code_locations import where
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
+pytestmark = pytest.mark.usefixtures("db")
+
 PRESETS = tuple(box.presets().values())
 LINE = re.compile(r'id="arena-line"[^>]*data-word="(\w*)">(.*?)</p>', re.S)
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-@pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that does at once what it is woken for."""
-    monkeypatch.setattr(queue, "wake", lambda run_id, in_ms=0: drive.drive_patiently(run_id))
-
-
-@pytest.fixture
-def target(visitor: Visitor, worker: None) -> RunHead:
-    """The run that one press makes."""
-    response = visitor.post("/attack/start/")
-    assert response.status_code == 303
-    return by_code(response["Location"].partition("run=")[2])
+@pytest.fixture(scope="module")
+def target(owner: Visitor) -> Iterator[RunHead]:
+    """The run that one press makes; a worker does at once what it is woken for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queue, "wake", lambda run_id, in_ms=0: drive.drive_patiently(run_id))
+        response = owner.post("/attack/start/")
+        assert response.status_code == 303
+        yield by_code(response["Location"].partition("run=")[2])
 
 
 def check(visitor: Client, run: RunHead | None, text: str, mode: str = "text") -> tuple[str, str]:
@@ -60,23 +58,26 @@ def propose(visitor: Client, run: RunHead, text: str, mode: str = "text", **more
     return Attack.objects.get(pk=found[1])
 
 
-def everything() -> dict[str, list[tuple[Any, ...]]]:
+def everything() -> dict[str, list[str]]:
     """Every row of every table."""
+    rows = {}
     with connection.cursor() as cursor:
-        tables = connection.introspection.table_names(cursor)
-        rows = {}
-        for table in tables:
+        for table in connection.introspection.table_names(cursor):
             cursor.execute(f"SELECT * FROM {table}")
             rows[table] = sorted(map(repr, cursor.fetchall()))
-    return rows  # type: ignore[return-value]
+    return rows
 
 
-def test_a_visitor_without_a_run_is_offered_one(visitor: Visitor) -> None:
+def filled(name: str, run: RunHead) -> Typed:
+    return box.filled(box.presets()[name], run)
+
+
+def test_a_visitor_without_a_run_is_offered_one(arrive: Callable[[], Visitor]) -> None:
+    visitor = arrive()
     page = visitor.read("/attack/")
     assert "You have no run yet" in words(page)
     assert 'action="/attack/start/"' in page
     assert "stripe.create_payment_intent" in page
-    assert not Run.objects.exists()
     word, said = check(visitor, None, TRANSFER)
     assert (word, "CAP-001" in said) == ("BLOCKED", True)
     assert check(visitor, None, '{"tool": "notify.send_email", "args": {}}')[0] == "READ"
@@ -85,38 +86,28 @@ def test_a_visitor_without_a_run_is_offered_one(visitor: Visitor) -> None:
     assert "no run to attack yet" in words(response.content.decode())
 
 
-def test_one_press_leads_a_run_to_its_model_and_not_past_it(target: RunHead) -> None:
+def test_one_press_leads_a_run_to_its_model_and_not_past_it(
+    owner: Visitor, target: RunHead
+) -> None:
     assert (target.label, target.step) == ("PAUSED", "propose")
     rows = Envelope.objects.filter(run=target.id).values_list("bytes", flat=True)
     assert not any(b"model.propose" in bytes(data) for data in rows)
-
-
-def test_the_box_begins_with_the_faithful_call_of_this_run(
-    visitor: Visitor, target: RunHead
-) -> None:
-    page = visitor.read("/attack/")
+    page = owner.read("/attack/")
     assert target.code in page
-    assert "&quot;amount_minor&quot;: 128450" in page
-    assert check(visitor, target, filled("faithful", target).text)[0] == "ACCEPTED"
+    assert "&quot;amount_minor&quot;: 128450" in page  # the faithful call of this run
 
 
-def filled(name: str, run: RunHead) -> Typed:
-    return box.filled(box.presets()[name], run)
-
-
-def test_each_preset_is_judged_and_the_check_foretells_it(
-    visitor: Visitor, target: RunHead
-) -> None:
+def test_each_preset_is_judged_and_the_check_foretells_it(owner: Visitor, target: RunHead) -> None:
     for number, preset in enumerate(PRESETS):
         if number and number % 3 == 1:  # the faithful call first; then three refusals a run
             target = arena_target.made(Workspace.objects.get())
         typed = box.filled(preset, target)
         assert "$" not in typed.text
-        page = visitor.read(f"/attack/?run={target.code}&preset={preset.id}")
+        page = owner.read(f"/attack/?run={target.code}&preset={preset.id}")
         assert "<img" not in page
         foretold = dry_run.judged(target.id, typed.raw())
-        word, said = check(visitor, target, typed.text, typed.mode)
-        attack = propose(visitor, target, typed.text, typed.mode)
+        word, said = check(owner, target, typed.text, typed.mode)
+        attack = propose(owner, target, typed.text, typed.mode)
         assert (attack.verdict, attack.rule) == (foretold.word, foretold.rule), preset.id
         assert word == attack.verdict, preset.id
         if attack.verdict == "BLOCKED":
@@ -148,78 +139,77 @@ EXPECTED = {
 
 
 def test_the_presets_reach_the_rules_that_they_are_about(target: RunHead) -> None:
-    found = {name: dry_run.judged(target.id, filled(name, target).raw()).rule for name in EXPECTED}
-    assert found == EXPECTED
-    for preset in PRESETS:
-        level = next((one for one in box.levels() if one.number == preset.level), None)
-        if level and level.rules:
-            assert dry_run.judged(target.id, box.filled(preset, target).raw()).rule in level.rules
+    found = {each.id: dry_run.judged(target.id, filled(each.id, target).raw()) for each in PRESETS}
+    assert {name: found[name].rule for name in EXPECTED} == EXPECTED
+    levels = {level.number: level.rules for level in box.levels() if level.rules}
+    wrong = [each.id for each in PRESETS if found[each.id].rule not in levels.get(each.level, ())]
+    assert [name for name in wrong if box.presets()[name].level in levels] == []
 
 
-def test_a_check_keeps_nothing(visitor: Visitor, target: RunHead) -> None:
+def test_a_check_keeps_nothing(owner: Visitor, target: RunHead) -> None:
     before = everything()
     for preset in PRESETS:
         typed = box.filled(preset, target)
-        check(visitor, target, typed.text, typed.mode)
+        check(owner, target, typed.text, typed.mode)
     assert everything() == before
 
 
 def test_an_accepted_call_leaves_the_run_waiting_to_be_paid_once(
-    visitor: Visitor, target: RunHead
+    owner: Visitor, target: RunHead
 ) -> None:
-    attack = propose(visitor, target, filled("faithful", target).text)
+    attack = propose(owner, target, filled("faithful", target).text)
     assert (attack.verdict, attack.integrity) == ("ACCEPTED", "HELD")
     assert by_code(target.code).step == "authorize"
-    again = propose(visitor, target, filled("faithful", target).text)
+    again = propose(owner, target, filled("faithful", target).text)
     assert (again.verdict, again.rule) == ("BLOCKED", "FSM-004")
 
 
 def test_three_refused_answers_end_the_run_and_the_rest_is_ignored(
-    visitor: Visitor, target: RunHead
+    owner: Visitor, target: RunHead
 ) -> None:
-    for left in (3, 2, 1):
-        plural = "s end" if left > 1 else " ends,"
-        assert f"{left} more refused answer{plural.rstrip(',')}" in words(visitor.read("/attack/"))
-        assert propose(visitor, target, TRANSFER).verdict == "BLOCKED"
+    for left in ("3 more refused answers end", "2 more refused answers end",
+                 "1 more refused answer ends"):  # fmt: skip
+        assert left in words(owner.read("/attack/"))
+        assert propose(owner, target, TRANSFER).verdict == "BLOCKED"
     assert by_code(target.code).label == "FAILED"
-    assert check(visitor, target, TRANSFER)[0] == "IGNORED"
-    assert propose(visitor, target, TRANSFER).verdict == "IGNORED"
+    assert check(owner, target, TRANSFER)[0] == "IGNORED"
+    assert propose(owner, target, TRANSFER).verdict == "IGNORED"
 
 
-def test_a_double_click_proposes_once(visitor: Visitor, target: RunHead) -> None:
+def test_a_double_click_proposes_once(owner: Visitor, target: RunHead) -> None:
     key = {"Idempotency-Key": "c" * 32}
-    assert propose(visitor, target, TRANSFER, **key) == propose(visitor, target, TRANSFER, **key)
+    assert propose(owner, target, TRANSFER, **key) == propose(owner, target, TRANSFER, **key)
     assert Attack.objects.count() == 1
 
 
-def test_invalid_json_is_told_with_line_and_column(visitor: Visitor, target: RunHead) -> None:
-    word, said = check(visitor, target, '{\n  "tool": "x",\n  "args": {]\n}')
+def test_invalid_json_is_told_with_line_and_column(owner: Visitor, target: RunHead) -> None:
+    word, said = check(owner, target, '{\n  "tool": "x",\n  "args": {]\n}')
     assert (word, "line 3, column 12" in said, "CAP-010" in said) == ("BLOCKED", True, True)
-    word, said = check(visitor, target, '{\r\n  "tool": "ä%FF"}', "percent")
+    word, said = check(owner, target, '{\r\n  "tool": "ä%FF"}', "percent")
     assert (word, "line 2, column 13" in said, "CAP-018" in said) == ("BLOCKED", True, True)
 
 
-def test_the_line_alone_is_what_a_script_gets(visitor: Visitor, target: RunHead) -> None:
+def test_the_line_alone_is_what_a_script_gets(owner: Visitor, target: RunHead) -> None:
     form = {"proposal": TRANSFER, "mode": "text", "run": target.code}
-    response = visitor.post("/attack/check/", form, headers={"X-Arena-Line": "1"})
+    response = owner.post("/attack/check/", form, headers={"X-Arena-Line": "1"})
     said = response.content.decode()
     assert "<form" not in said
     assert re.search(r"Would be BLOCKED by CAP-001 at nanovm_core/\S+\.py:\d+ \w+", words(said))
 
 
-def test_a_run_that_needs_nobody_is_attacked_as_it_stands(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
+def test_a_run_that_needs_nobody_is_attacked_as_it_stands(owner: Visitor, ready: RunHead) -> None:
     outbox = Outbox.objects.count()
-    word, said = check(visitor, run, filled("faithful", run).text)
-    attack = propose(visitor, run, filled("faithful", run).text)
+    word, said = check(owner, ready, filled("faithful", ready).text)
+    attack = propose(owner, ready, filled("faithful", ready).text)
     assert (word, attack.verdict) == ("BLOCKED", "BLOCKED")
     assert attack.rule in said
-    assert (Outbox.objects.count(), by_code(run.code).label) == (outbox, "READY")
+    assert (Outbox.objects.count(), by_code(ready.code).label) == (outbox, "READY")
 
 
-def test_a_held_payment_is_foretold(visitor: Visitor, worker: None) -> None:
-    run = arena_target.led(visitor.make("over_limit", pace="step").id)
-    word, said = check(visitor, run, filled("faithful", run).text)
+@pytest.mark.usefixtures("target")
+def test_a_held_payment_is_foretold(owner: Visitor) -> None:
+    run = arena_target.led(owner.make("over_limit", pace="step").id)
+    word, said = check(owner, run, filled("faithful", run).text)
     assert (word, "POL-020" in said) == ("HELD", True)
 
 
@@ -242,47 +232,36 @@ def test_what_was_typed_becomes_these_bytes(text: str, mode: str, raw: bytes) ->
     [("%", "percent"), ("%G1", "percent"), ("abc", "hex"), ("xx", "hex"), ("x" * 65_537, "text")],
 )
 def test_what_is_no_bytes_is_said_and_not_sent(
-    visitor: Visitor, target: RunHead, text: str, mode: str
+    owner: Visitor, target: RunHead, text: str, mode: str
 ) -> None:
     with pytest.raises(BoxError):
         Typed(text=text, mode=mode).raw()
-    assert check(visitor, target, text, mode)[0] == "UNREADABLE"
+    assert check(owner, target, text, mode)[0] == "UNREADABLE"
     form = {"proposal": text, "mode": mode, "run": target.code}
-    response = visitor.post("/attack/propose/", form)
+    response = owner.post("/attack/propose/", form)
     assert response.status_code == 422
     assert "Nothing was proposed" in words(response.content.decode())
     assert not Attack.objects.exists()
 
 
-def test_what_was_typed_stays_text_on_every_page(visitor: Visitor, target: RunHead) -> None:
+def test_what_was_typed_stays_text_on_every_page(owner: Visitor, target: RunHead) -> None:
     for text in (HOSTILE, f'{{"tool": "{HOSTILE}", "args": {{}}}}', "</textarea>" + HOSTILE, "\0"):
         form = {"proposal": text, "mode": "text", "run": target.code}
-        assert "<img" not in visitor.post("/attack/check/", form).content.decode()
-    attack = propose(visitor, target, f'{{"tool": "{HOSTILE}", "args": {{}}}}')
-    assert "<img" not in visitor.read(f"/runs/{target.code}/attacks/{attack.pk}/")
-    assert visitor.get("/attack/", {"preset": HOSTILE}).status_code == 200
+        assert "<img" not in owner.post("/attack/check/", form).content.decode()
+    attack = propose(owner, target, f'{{"tool": "{HOSTILE}", "args": {{}}}}')
+    assert "<img" not in owner.read(f"/runs/{target.code}/attacks/{attack.pk}/")
+    assert owner.get("/attack/", {"preset": HOSTILE}).status_code == 200
 
 
-def test_a_strangers_run_is_not_there(target: RunHead, arrive: Callable[[], Visitor]) -> None:
-    stranger = arrive()
-    stranger.make(hold=True)
-    before = everything()
-    for path in ("check", "propose", "ready"):
-        form = {"proposal": TRANSFER, "mode": "text", "run": target.code}
-        assert stranger.post(f"/attack/{path}/", form).status_code == 404
-    stranger.read(f"/attack/?run={target.code}", 404)
-    assert everything() == before
-
-
-def test_what_was_proposed_is_erased_with_the_run(visitor: Visitor, target: RunHead) -> None:
-    secret = "Dagmar Musterfrau"
-    attack = propose(visitor, target, f'{{"tool": "wire_transfer", "args": {{"to": "{secret}"}}}}')
-    path = f"/runs/{target.code}/attacks/{attack.pk}/"
-    assert secret in visitor.read(path)
+def test_what_was_proposed_is_erased_with_the_run(owner: Visitor, target: RunHead) -> None:
+    secret, run = "Dagmar Musterfrau", arena_target.made(Workspace.objects.get())
+    attack = propose(owner, run, f'{{"tool": "wire_transfer", "args": {{"to": "{secret}"}}}}')
+    path = f"/runs/{run.code}/attacks/{attack.pk}/"
+    assert secret in owner.read(path)
     assert secret not in repr(everything())
-    assert Secret.objects.filter(run_id=target.id, slot="proposal", erased_ms=None).exists()
-    visitor.erase(by_code(target.code))
-    page = visitor.read(path)
+    assert Secret.objects.filter(run_id=run.id, slot="proposal", erased_ms=None).exists()
+    owner.erase(by_code(run.code))
+    page = owner.read(path)
     assert secret not in page
     assert "TOMBSTONE" in page
-    assert not Secret.objects.filter(run_id=target.id, erased_ms=None).exists()
+    assert not Secret.objects.filter(run_id=run.id, erased_ms=None).exists()

@@ -1,6 +1,10 @@
-"""A real bypass: one guard is gone in a process of its own, and what was taken is seen and kept."""
+"""A real bypass: one guard is gone in a process of its own, and what was taken is seen and kept.
+
+``python -m tests.dashboard.arena.test_arena_breach FOLDER`` is that process.
+"""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,16 +19,45 @@ from nanovm_core.core.events import Context, ProposalReceived
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Recorded
 from nanovm_core.loading import load_policy, load_program
-from tests.dashboard.visitor import words
 
 ROOT = Path(__file__).resolve().parents[3]
-PROGRAM = "tests.dashboard.arena.arena_bypass"
 Said = dict[str, tuple[int, str]]
+
+
+def main(folder: str) -> None:
+    """Propose a cent more from the box, in a database of its own, and print the pages."""
+    os.environ |= {"NANOVM_DATA": folder, "DJANGO_SETTINGS_MODULE": "config.settings"}
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.test import Client
+
+    from dashboard.arena import box
+    from dashboard.web import workspace
+    from pipeline.queries import runs
+    from pipeline.runtime import queue
+    from pipeline.worker import drive
+
+    call_command("migrate", verbosity=0, interactive=False)
+    queue.wake = lambda run_id, in_ms=0: drive.drive_patiently(run_id)
+    visitor = Client(headers={"host": "localhost"})
+    code = visitor.post("/attack/start/")["Location"].partition("run=")[2]
+    owner = visitor.get("/attack/").wsgi_request
+    typed = box.filled(box.presets()["cent-more"], runs.by_code(workspace.current(owner), code))
+    form = {"proposal": typed.text, "mode": typed.mode, "run": code}
+    attack = visitor.post("/attack/propose/", form)["Location"]
+    bundle = f"/attack/bundles/{attack.split('/')[-2]}/"
+    pages = {"attack": attack, "arena": "/attack/", "run": f"/runs/{code}/", "bundle": bundle}
+    said = {name: visitor.get(path) for name, path in pages.items()}
+    said["whole"] = visitor.get(f"{bundle}?proposal=1")
+    said["stranger"] = Client(headers={"host": "localhost"}).get(bundle)
+    print(json.dumps({name: [one.status_code, one.content.decode()] for name, one in said.items()}))
 
 
 def bypassed(folder: Path, *without: str) -> Said:
     """What the pages of a process say in which a cent more was proposed."""
-    command = [sys.executable, "-m", *without, PROGRAM, str(folder)]
+    command = [sys.executable, "-m", *without, __name__, str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-2000:]
     return {name: (code, text) for name, (code, text) in json.loads(done.stdout).items()}
@@ -36,11 +69,12 @@ def breached(tmp_path_factory: pytest.TempPathFactory) -> Said:
     return bypassed(folder, "mutations", "provenance", "--")
 
 
+@pytest.mark.soak  # test_arena.py has the page of the same proposal, with every guard
 def test_with_every_guard_nothing_is_breached(tmp_path: Path) -> None:
     said = bypassed(tmp_path)
     assert said["attack"][0] == said["arena"][0] == 200
     assert "POL-010" in said["attack"][1]
-    assert "BREACHED" not in words(said["attack"][1] + said["run"][1])
+    assert "BREACHED" not in said["attack"][1] + said["run"][1]
     assert re.search(r'id="total-breaches">0<', said["arena"][1])
     assert said["bundle"][0] == 404
 
@@ -48,11 +82,11 @@ def test_with_every_guard_nothing_is_breached(tmp_path: Path) -> None:
 def test_a_bypass_is_breached_on_every_page(breached: Said) -> None:
     for name in ("attack", "arena", "run"):
         code, page = breached[name]
-        assert (code, "BREACHED" in words(page)) == (200, True), name
+        assert (code, "BREACHED" in page) == (200, True), name
     assert re.search(r'id="total-breaches">1<', breached["arena"][1])
     assert re.search(r'id="level-7" data-state="breached"', breached["arena"][1])
     assert 'action="/attack/bundles/' in breached["attack"][1]
-    assert "whose amount_minor is not the document's" in words(breached["attack"][1])
+    assert "whose amount_minor is not the document" in breached["attack"][1]
 
 
 def test_its_bundle_holds_the_bytes_only_where_they_are_wanted(breached: Said) -> None:
@@ -65,23 +99,13 @@ def test_its_bundle_holds_the_bytes_only_where_they_are_wanted(breached: Said) -
 
 
 def test_its_bundle_repeats_the_decision_and_the_guard_refuses_it(breached: Said) -> None:
-    kept = json.loads(breached["whole"][1])
-    decision = transition(*replayed(kept))
-    assert decision.refusal is not None
-    assert decision.refusal.code == "POL-010"
-
-
-def replayed(kept: dict[str, Any]) -> Any:
-    """Program, snapshot, event and context of a bundle, from nothing but the bundle."""
+    kept: dict[str, Any] = json.loads(breached["whole"][1])
     program = load_program(kept["program"].encode()).under(load_policy(kept["policy"].encode()))
     assert (program.hash, program.policy.hash) == (kept["program_hash"], kept["policy_hash"])
     context = kept["context"]
     now = decode_snapshot(encode(context["snapshot"]))
     assert now.owed is not None
-    event = ProposalReceived(
-        raw=bytes.fromhex(kept["proposal"]["hex"]),
-        key=now.owed.key,
-    )
+    event = ProposalReceived(raw=bytes.fromhex(kept["proposal"]["hex"]), key=now.owed.key)
     known = Context(
         at_ms=kept["at_ms"],
         actor="visitor",
@@ -89,4 +113,10 @@ def replayed(kept: dict[str, Any]) -> Any:
         history=tuple(Recorded(*each) for each in context["history"]),
         revoked=frozenset(context["revoked"]),
     )
-    return program, now, event, known
+    refusal = transition(program, now, event, known).refusal
+    assert refusal is not None
+    assert refusal.code == "POL-010"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -12,11 +12,12 @@ import pytest
 from django.test import Client
 
 from dashboard.web import workspace
-from pipeline.privacy.erasure import erase_run
 from pipeline.queries.runs import RunHead
 from pipeline.vault import secret_store
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
+
+pytestmark = pytest.mark.usefixtures("db")
 
 HOSTILE = 'it\'s "$(id)" `id` \\ % + & = \u202e ü\r\n\tend;\x07'
 # What stands for curl: it prints the words that the shell made of its line.
@@ -91,10 +92,9 @@ def proposed(attack: Attack) -> bytes | None:
 
 
 @pytest.mark.parametrize("text", [TRANSFER, HOSTILE, "nul \0 and more", ""])
-def test_the_command_fires_the_very_same_bytes(visitor: Visitor, text: str) -> None:
-    run = visitor.make(hold=True)
-    url = visitor.fire(run, "tool_injection", proposal=text)
-    response = fired_by(take(visitor, url), cookie_of(visitor))
+def test_the_command_fires_the_very_same_bytes(owner: Visitor, ready: RunHead, text: str) -> None:
+    url = owner.fire(ready, "tool_injection", proposal=text)
+    response = fired_by(take(owner, url), cookie_of(owner))
     assert response.status_code == 303
     assert response["Location"] != url
     first, second = Attack.objects.order_by("created_ms")
@@ -102,26 +102,22 @@ def test_the_command_fires_the_very_same_bytes(visitor: Visitor, text: str) -> N
     assert (first.injector, first.verdict) == (second.injector, second.verdict)
 
 
-def test_the_command_has_every_parameter_and_no_cookie_of_the_visitors(visitor: Visitor) -> None:
-    run = visitor.make(pace="step")
+def test_the_command_has_every_parameter_and_needs_the_visitors_cookie(
+    owner: Visitor, ready: RunHead
+) -> None:
     skip = {"skip": "result of a step", "step": "charge"}
-    command = take(visitor, visitor.fire(run, "skip_step", **skip))
+    command = take(owner, owner.fire(ready, "skip_step", **skip))
     url, _, cookies, body = sent(argv_of(command, NANOVM_WORKSPACE="W"))
-    assert url == f"http://testserver/runs/{run.code}/attacks/skip_step/"
+    assert url == f"http://testserver/runs/{ready.code}/attacks/skip_step/"
     assert skip.items() <= dict(parse_qsl(body.decode())).items()
     assert cookies["nanovm_workspace"] == "W"
-    assert cookie_of(visitor) not in command
+    assert cookie_of(owner) not in command
     unset = subprocess.run(["bash", "-c", CURL + command], env={}, capture_output=True, text=True)
     assert unset.returncode != 0
     assert "NANOVM_WORKSPACE: is not set" in unset.stderr
-
-
-def test_without_the_cookie_or_the_word_nothing_is_fired(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    command = take(visitor, visitor.fire(run, "skip_step"))
     assert fired_by(command, "forged").status_code == 404
     wordless = re.sub(r"--header '[^']*'", "", command)
-    assert fired_by(wordless, cookie_of(visitor)).status_code == 403
+    assert fired_by(wordless, cookie_of(owner)).status_code == 403
     assert Attack.objects.count() == 1
 
 
@@ -134,36 +130,35 @@ def test_without_the_cookie_or_the_word_nothing_is_fired(visitor: Visitor) -> No
     ],
 )
 def test_what_came_from_the_box_goes_to_the_boxs_door(
-    visitor: Visitor, typed: str, mode: str, raw: bytes
+    owner: Visitor, ready: RunHead, typed: str, mode: str, raw: bytes
 ) -> None:
-    run = visitor.make(hold=True)
-    form = {"proposal": typed, "mode": mode, "run": run.code}
-    url = visitor.post("/attack/propose/", form)["Location"]
-    command = take(visitor, url)
+    form = {"proposal": typed, "mode": mode, "run": ready.code}
+    url = owner.post("/attack/propose/", form)["Location"]
+    command = take(owner, url)
     assert "/attack/propose/" in command
-    assert fired_by(command, cookie_of(visitor)).status_code == 303
+    assert fired_by(command, cookie_of(owner)).status_code == 303
     first, second = Attack.objects.order_by("created_ms")
     assert proposed(first) == proposed(second) == raw
-    box = visitor.read(visitor.get(f"{url}vary/")["Location"])
+    box = owner.read(owner.get(f"{url}vary/")["Location"])
     filled = re.search(r'<textarea id="arena-proposal".*?>\n(.*?)</textarea>', box, re.S)
     chosen = re.search(r'name="mode" value="(\w+)" checked', box)
     assert filled
     assert chosen
-    form = {"proposal": html.unescape(filled[1]), "mode": chosen[1], "run": run.code}
-    visitor.post("/attack/propose/", form)
+    form = {"proposal": html.unescape(filled[1]), "mode": chosen[1], "run": ready.code}
+    owner.post("/attack/propose/", form)
     assert proposed(Attack.objects.order_by("created_ms")[2]) == raw
 
 
-def test_words_that_are_gone_are_told(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    url = visitor.fire(run, "tool_injection", proposal=TRANSFER)
-    assert "Filled in as it was fired" in words(visitor.read(variation(visitor, url)))
-    erase_run(run.id, "art17-1-a", "visitor")
-    assert "its request cannot be told" in visitor.read(f"{url}curl/", 404)
-    assert "its request cannot be told" in words(visitor.read(url))
-    page = words(visitor.read(variation(visitor, url)))
-    assert "but for its words, which are not kept" in page
-    assert "TOMBSTONE" not in form_of(visitor.read(variation(visitor, url)), "tool_injection")
+def test_words_that_are_gone_are_told(owner: Visitor) -> None:
+    run = owner.make(hold=True)
+    url = owner.fire(run, "tool_injection", proposal=TRANSFER)
+    assert "Filled in as it was fired" in words(owner.read(variation(owner, url)))
+    owner.erase(run)
+    assert "its request cannot be told" in owner.read(f"{url}curl/", 404)
+    assert "its request cannot be told" in words(owner.read(url))
+    page = owner.read(variation(owner, url))
+    assert "but for its words, which are not kept" in words(page)
+    assert "TOMBSTONE" not in form_of(page, "tool_injection")
 
 
 def variation(visitor: Visitor, url: str) -> str:
@@ -179,76 +174,60 @@ def form_of(page: str, injector: str) -> str:
     return found[0]
 
 
-def test_a_variation_begins_with_what_was_fired(visitor: Visitor) -> None:
-    run = visitor.make(pace="step")
+def test_a_variation_begins_with_what_was_fired(owner: Visitor, ready: RunHead) -> None:
     fired = {"proposal": "<b>\n&amp; mine", "by": "compromised"}
-    there = variation(visitor, visitor.fire(run, "tool_injection", **fired))
+    there = variation(owner, owner.fire(ready, "tool_injection", **fired))
     assert there.endswith("#name-tool_injection")
-    page = visitor.read(there)
+    page = owner.read(there)
     text = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", form_of(page, "tool_injection"), re.S)
     assert text
     assert html.unescape(text[1]) == fired["proposal"]
     fire = {"skip": "result of a step", "step": "seal"}
-    other = variation(visitor, visitor.fire(run, "skip_step", **fire))
+    other = variation(owner, owner.fire(ready, "skip_step", **fire))
     for value in fire.values():
-        assert f"<option selected>{value}<" in form_of(visitor.read(other), "skip_step")
-        assert f"<option selected>{value}<" not in visitor.read(f"/runs/{run.code}/")
-    assert visitor.get(f"/runs/{run.code}/?vary=nonsense").status_code == 200
+        assert f"<option selected>{value}<" in form_of(owner.read(other), "skip_step")
+        assert f"<option selected>{value}<" not in owner.read(f"/runs/{ready.code}/")
+    assert owner.get(f"/runs/{ready.code}/?vary=nonsense").status_code == 200
 
 
-def test_nobody_takes_anothers_attack_along(visitor: Visitor, arrive: Any) -> None:
-    run = visitor.make(hold=True)
-    url = visitor.fire(run, "tool_injection", proposal=TRANSFER)
-    other = arrive()
-    mine = other.make(hold=True)
-    for path in ("curl/", "vary/", "report.md"):
-        assert other.get(url + path).status_code == 404
-        assert other.get(f"{url.replace(run.code, mine.code)}{path}").status_code == 404
-    attack = url.split("/")[-2]
-    assert TRANSFER[:30] not in form_of(
-        other.read(f"/runs/{mine.code}/?vary={attack}"), "skip_step"
-    )
-    assert "Filled in as it was fired" not in other.read(f"/runs/{mine.code}/?vary={attack}")
+def test_nobody_takes_anothers_attack_along(owner: Visitor, ready: RunHead) -> None:
+    attack = owner.fire(ready, "tool_injection", proposal="Zyxomma").split("/")[-2]
+    other = Visitor()
+    page = other.read(f"/runs/{other.make(hold=True).code}/?vary={attack}")
+    assert "Zyxomma" not in page
+    assert "Filled in as it was fired" not in page
 
 
-def test_the_share_card_names_no_person(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
+def test_the_share_card_names_no_person(owner: Visitor, ready: RunHead) -> None:
     mine = '{"tool": "pay_Zyxomma_Petiolatum", "args": {}}'
-    url = visitor.fire(run, "tool_injection", proposal=mine)
-    page = visitor.read(url)
+    url = owner.fire(ready, "tool_injection", proposal=mine)
+    page = owner.read(url)
     assert "Zyxomma" in page
     card = dict(re.findall(r'<meta property="og:(\w+)" content="([^"]*)"', page))
-    assert card["title"] == f"BLOCKED: tool_injection on run {run.code}"
+    assert card["title"] == f"BLOCKED: tool_injection on run {ready.code}"
     assert "was refused" in card["description"]
     assert "Integrity HELD" in card["description"]
     assert card["url"] == f"http://testserver{url}"
     assert "Zyxomma" not in json.dumps(card)
 
 
-def made_breach(run: RunHead) -> Attack:
-    """An attack whose record says that it got through."""
-    attack = Attack.objects.get(run_id=run.id)
+def test_a_breach_can_be_reported_and_nothing_else(owner: Visitor, ready: RunHead) -> None:
+    url = owner.fire(ready, "tool_injection", proposal='{"tool": "Zyxomma", "args": {}}')
+    assert "Report this" not in owner.read(url)
+    owner.read(f"{url}report.md", 404)
+    attack = Attack.objects.get()
     attack.verdict, attack.integrity, attack.rule = "ACCEPTED", "BREACHED", ""
-    attack.evidence = {**attack.evidence, "breaches": ["A call was made that nobody allowed."]}
+    attack.evidence["breaches"] = ["A call was made that nobody allowed."]
     attack.save()
-    return attack
-
-
-def test_a_breach_can_be_reported_and_nothing_else(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    url = visitor.fire(run, "tool_injection", proposal='{"tool": "Zyxomma", "args": {}}')
-    assert "Report this" not in visitor.read(url)
-    visitor.read(f"{url}report.md", 404)
-    attack = made_breach(run)
-    page = visitor.read(url)
+    page = owner.read(url)
     assert 'id="report"' in page
     assert f'href="{url}report.md"' in page
-    assert f'href="{url}#report"' in visitor.read(f"/runs/{run.code}/")
-    response = visitor.get(f"{url}report.md")
+    assert f'href="{url}#report"' in owner.read(f"/runs/{ready.code}/")
+    response = owner.get(f"{url}report.md")
     text = response.content.decode()
     assert "attachment" in response["Content-Disposition"]
-    assert text.startswith(f"# BREACHED: tool_injection on run {run.code}")
+    assert text.startswith(f"# BREACHED: tool_injection on run {ready.code}")
     assert "- A call was made that nobody allowed." in text
-    for fact in (str(attack.pk), by_code(run.code).program, attack.proposal_ref):
+    for fact in (str(attack.pk), by_code(ready.code).program, attack.proposal_ref):
         assert fact in text
     assert "Zyxomma" not in text

@@ -1,39 +1,21 @@
 """The page of a shot of the gallery: all that is known of it, for whoever fired it alone."""
 
 import re
-from typing import Any
 
 import pytest
-from celery import current_app
-from django.conf import settings
 
 from pipeline.models import Run, Workspace
 from pipeline.store import workspaces
 from sabotage.ablation import copies
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
-from tests.dashboard.attacks.test_unguarded_page import OUTCOME, card
+from tests.dashboard.attacks.test_unguarded_page import OUTCOME, card, kept
 from tests.dashboard.visitor import PAGES, Visitor, words
 
 pytestmark = pytest.mark.usefixtures("db")
 
 GALLERY = "/attack/gallery/"
 ALONE, SHARED = "drained_budget", "widened_grant"  # runs in a workspace of their own; a run of mine
-TOGETHER: dict[str, Any] = {
-    **OUTCOME,
-    "evidence": {
-        **OUTCOME["evidence"],
-        "paid": [{"run": "AAAA-00", "amount_minor": 100_000, "currency": "USD"}] * 4,
-    },
-}
-
-
-@pytest.fixture
-def queued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The copies that were asked for, once a shot was fired."""
-    found: list[str] = []
-    monkeypatch.setattr(current_app, "send_task", lambda _name, args, **_: found.append(args[0]))
-    return found
 
 
 def shoot(visitor: Visitor, name: str = ALONE, **form: str) -> str:
@@ -61,30 +43,26 @@ def shot_at(path: str) -> Attack:
     return Attack.objects.get(id=path.split("/")[-2])
 
 
-def ask(visitor: Visitor, path: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Press the button, a queue being there."""
-    monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
-    return visitor.post(f"{path}unguarded/")
-
-
 def test_it_says_all_of_an_attack_whose_runs_are_in_a_workspace_of_their_own(
-    owner: Visitor,
-    alone: str,
+    owner: Visitor, alone: str
 ) -> None:
     shot = shot_at(alone)
     page = owner.read(alone)
     said = words(page)
     assert 'data-verdict="BLOCKED"' in page
     assert 'href="/docs/rules/BUD-002/"' in page
-    assert f"Decided in {shot.where}" in said
-    assert "Unauthorized calls 0 by the adapters' own records" in said
-    assert "stripe.create_payment_intent 2×" in said
-    assert "Payments 2 (1,000.00 USD, 1,000.00 USD), by the own list" in said
-    assert "Integrity HELD" in said
-    assert "What an ordinary agent loop did with the same attack" in said
-    assert "What was fired unit calls" in said
+    for text in (
+        f"Decided in {shot.where}",
+        "Unauthorized calls 0 by the adapters' own records",
+        "stripe.create_payment_intent 2×",
+        "Payments 2 (1,000.00 USD, 1,000.00 USD), by the own list",
+        "Integrity HELD",
+        "What an ordinary agent loop did with the same attack",
+        "What was fired unit calls",
+    ):
+        assert text in said
     for run in shot.evidence["runs_ended"]:
-        assert f"{run['run']}" in said
+        assert run["run"] in said
         assert run["hash"] in page
     for name in shot.evidence:
         assert f"<dt>{name.replace('_', ' ')}</dt>" in page
@@ -97,11 +75,8 @@ def test_each_piece_that_is_alone_has_such_a_page(owner: Visitor) -> None:
     assert 'href="/docs/rules/LOG-006/"' in page
     assert "1,284.50 EUR for the run" in words(page)
     assert "Run this attack without the guard" in card(page)
-    assert {name for name, each in SCENARIOS.items() if each.alone} == {
-        "split_limit",
-        "drained_budget",
-        "restored_snapshot",
-    }
+    named = {"split_limit", "drained_budget", "restored_snapshot"}
+    assert {name for name, each in SCENARIOS.items() if each.alone} == named
 
 
 def test_its_own_workspace_stays_closed(owner: Visitor, alone: str) -> None:
@@ -129,10 +104,8 @@ def test_a_shot_at_a_run_of_mine_leads_there_and_has_one_page(owner: Visitor, at
 
 def test_it_is_at_its_own_address_alone(owner: Visitor, at_mine: str) -> None:
     owner.read(at_mine.replace(SHARED, ALONE), 404)
-    run = owner.make(hold=True)
-    owner.fire(run, "skip_step")
-    fired = Attack.objects.get(injector="skip_step")
-    owner.read(f"{GALLERY}skip_step/{fired.id}/", 404)
+    Attack.objects.filter(id=shot_at(at_mine).id).update(injector="skip_step")
+    owner.read(at_mine.replace(SHARED, "skip_step"), 404)
 
 
 def test_after_a_restore_it_is_still_its_visitors(owner: Visitor, alone: str) -> None:
@@ -149,27 +122,23 @@ def test_after_a_restore_it_is_still_its_visitors(owner: Visitor, alone: str) ->
 
 
 def test_the_button_asks_for_a_copy_and_the_page_looks_again(
-    owner: Visitor, alone: str, queued: list[str], monkeypatch: pytest.MonkeyPatch
+    owner: Visitor, alone: str, queued: dict[str, list[str]]
 ) -> None:
-    assert "Refresh" not in owner.get(alone).headers
-    assert f'<form method="post" action="{alone}unguarded/">' in card(owner.read(alone))
-    response = ask(owner, alone, monkeypatch)
+    response = owner.post(f"{alone}unguarded/")
     assert (response.status_code, response["Location"]) == (303, f"{alone}#unguarded")
-    assert queued == [alone.split("/")[-2]]
-    shown = owner.get(alone)
-    assert re.search(rf"url={alone}\?at=\d+#unguarded$", shown["Refresh"])
-    assert "<form" not in card(shown.content.decode())
+    assert queued[copies.TASK] == [alone.split("/")[-2]]
+    assert re.search(rf"url={alone}\?at=\d+#unguarded$", owner.get(alone)["Refresh"])
     assert 'aria-busy="true"' in owner.read(GALLERY)
 
 
 def test_breached_stands_beside_held_with_all_payments(owner: Visitor, alone: str) -> None:
-    kept = {"state": copies.DONE, "at_ms": 1, "outcome": TOGETHER}
-    Attack.objects.filter(id=shot_at(alone).id).update(unguarded=kept)
+    paid = [{"run": "AAAA-00", "amount_minor": 100_000, "currency": "USD"}] * 4
+    together = {**OUTCOME, "evidence": {**OUTCOME["evidence"], "paid": paid}}
+    kept(alone, state=copies.DONE, at_ms=1, outcome=together)
     shown = card(owner.read(alone))
-    assert "Here: <strong>HELD</strong>" in shown
-    assert "2 (1,000.00 USD, 1,000.00 USD)" in shown
-    assert "Without the guard: <strong>BREACHED</strong>" in shown
-    assert "4 × 1,000.00 USD" in shown
+    for said in ("Here: <strong>HELD</strong>", "2 (1,000.00 USD, 1,000.00 USD)",
+                 "Without the guard: <strong>BREACHED</strong>", "4 × 1,000.00 USD"):  # fmt: skip
+        assert said in shown
     assert "1,284.50" not in shown
     assert "The copy's run ended" not in shown
     listed = owner.read(GALLERY)
@@ -183,13 +152,6 @@ def test_why_no_copy_is_made_is_said_on_its_page(owner: Visitor, alone: str) -> 
     page = response.content.decode()
     assert "No copy was made. No queue server is configured" in words(page)
     assert f'<form method="post" action="{alone}unguarded/">' in card(page)
-
-
-def test_a_form_that_no_guard_carries_says_why(owner: Visitor) -> None:
-    path = shoot(owner, "resurrected_pii", how="have the model say it again")
-    page = owner.read(path)
-    assert "There is no guard to take out." in card(page)
-    assert owner.post(f"{path}unguarded/").status_code == 422
 
 
 def test_a_breach_is_told_as_one(owner: Visitor, at_mine: str) -> None:
@@ -211,10 +173,9 @@ def test_what_was_held_is_not_reported(owner: Visitor, at_mine: str) -> None:
     owner.read(f"{at_mine}report.md", 404)
 
 
-def test_it_can_be_taken_along(owner: Visitor) -> None:
-    path = shoot(owner, ALONE, unit="money")
-    page = owner.read(path)
-    assert f'<code id="its-link">http://testserver{path}</code>' in page
+def test_it_can_be_taken_along(owner: Visitor, alone: str) -> None:
+    page = owner.read(alone)
+    assert f'<code id="its-link">http://testserver{alone}</code>' in page
     said = words(page)
-    assert "--data-urlencode unit=money" in said
+    assert "--data-urlencode unit=calls" in said
     assert f"http://testserver{GALLERY}{ALONE}/" in said

@@ -11,6 +11,8 @@ from pipeline.models import AdapterCall, Envelope
 from pipeline.queries.runs import RunHead
 from tests.dashboard.visitor import PAGES, TRANSFER, Visitor, by_code, words
 
+pytestmark = pytest.mark.usefixtures("db")
+
 HUGE = 10**40
 BODIES: tuple[object, ...] = (
     {},
@@ -36,23 +38,23 @@ def test_an_absurd_moment_is_not_a_time(at_ms: int) -> None:
     assert (clock(at_ms), hour(at_ms)) == (NO_TIME, NO_TIME)
 
 
-def test_a_dozen_malformed_bodies_break_no_page(visitor: Visitor) -> None:
-    run, other = visitor.make("over_limit"), visitor.make()
-    attack = visitor.fire(run, "tool_injection", proposal=TRANSFER)
+def test_a_dozen_malformed_bodies_break_no_page(owner: Visitor) -> None:
+    run, other = owner.make("over_limit"), owner.make()
+    attack = owner.fire(run, "tool_injection", proposal=TRANSFER)
     rows = list(Envelope.objects.filter(run=other.id).order_by("n"))
     assert len(rows) >= len(BODIES)
     for row, body in zip(rows, BODIES, strict=False):
         kind = body.get("kind") if isinstance(body, dict) else None
         forge(row, body, kind if isinstance(kind, str) else row.kind)
-    assert NO_TIME in visitor.read(f"/runs/{other.code}/audit/")
-    assert NO_TIME in visitor.read("/audit/")
+    assert NO_TIME in owner.read(f"/runs/{other.code}/audit/")
+    assert NO_TIME in owner.read("/audit/")
     for path in every_page(other.code, len(rows)):
-        visitor.read(path)
+        owner.read(path)
     for path in [*every_page(run.code, by_code(run.code).length), attack]:
-        visitor.read(path)
-    assert "DETECTED" in words(visitor.post(f"/runs/{other.code}/audit/verify/").content.decode())
+        owner.read(path)
+    assert "DETECTED" in words(owner.post(f"/runs/{other.code}/audit/verify/").content.decode())
     for path in every_page(other.code, by_code(other.code).length):
-        visitor.read(path)
+        owner.read(path)
 
 
 @pytest.fixture(scope="module")
@@ -82,19 +84,20 @@ def test_no_malformed_body_breaks_the_run_page_from_any_place(
         owner.read(path)
 
 
-def test_an_intent_that_calls_itself_otherwise_is_an_intent_still(visitor: Visitor) -> None:
-    run = visitor.make()
-    page = visitor.read(f"/runs/{run.code}/")
+def test_an_intent_that_calls_itself_otherwise_is_an_intent_still(
+    owner: Visitor, paid: RunHead
+) -> None:
+    page = owner.read(f"/runs/{paid.code}/")
     assert ("Integrity HELD" in words(page), "BREACHED" in page) == (True, False)
     with connection.cursor() as cursor:
         cursor.execute("DROP TRIGGER IF EXISTS pipeline_envelope_no_update")
         cursor.execute(
             "UPDATE pipeline_envelope SET kind = 'result' WHERE run = %s AND kind = 'intent'",
-            [run.id],
+            [paid.id],
         )
-    assert "BREACHED" not in visitor.read(f"/runs/{run.code}/")
-    AdapterCall.objects.create(run_id=run.id, number=99, key="f" * 64, tool="wire", at_ms=1)
-    assert "BREACHED" in visitor.read(f"/runs/{run.code}/")
+    assert "BREACHED" not in owner.read(f"/runs/{paid.code}/")
+    AdapterCall.objects.create(run_id=paid.id, number=99, key="f" * 64, tool="wire", at_ms=1)
+    assert "BREACHED" in owner.read(f"/runs/{paid.code}/")
 
 
 def every_page(code: str, length: int) -> list[str]:

@@ -2,19 +2,18 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
-from django.core.management import call_command
 
 from config.asgi import application
 from config.origin import is_same_origin
 from dashboard.runs import frames
 from dashboard.web import broadcast
 from dashboard.web.workspace import COOKIE
+from pipeline.queries.runs import RunHead
 from pipeline.runtime import api
 from pipeline.worker import drive
 from tests.dashboard.visitor import Visitor, by_code, numbers
@@ -22,21 +21,10 @@ from tests.dashboard.visitor import Visitor, by_code, numbers
 WAIT_S = 20
 
 
-@pytest.fixture
-def committed(own_database: None, django_db_blocker: Any, counterpart: None) -> Iterator[Visitor]:
-    """A visitor whose rows are really committed: a socket reads on another connection."""
-    with django_db_blocker.unblock():
-        yield Visitor()
-
-
-def socket(visitor: Visitor, code: str, query: str, host: str = "testserver") -> Any:
+def socket(visitor: Visitor, code: str, query: str) -> Any:
     cookie = f"{COOKIE}={visitor.cookies[COOKIE].value}" if COOKIE in visitor.cookies else ""
-    headers = [
-        (b"cookie", cookie.encode()),
-        (b"origin", b"http://localhost"),
-        (b"host", b"localhost"),
-    ]
-    return WebsocketCommunicator(application, f"/ws/runs/{code}/?{query}", headers=headers)
+    named = {b"cookie": cookie.encode(), b"origin": b"http://localhost", b"host": b"localhost"}
+    return WebsocketCommunicator(application, f"/ws/runs/{code}/?{query}", headers=[*named.items()])
 
 
 async def heard(link: Any, until: str = "") -> tuple[list[dict[str, Any]], list[str]]:
@@ -53,33 +41,39 @@ async def heard(link: Any, until: str = "") -> tuple[list[dict[str, Any]], list[
 
 
 @pytest.mark.asyncio
-async def test_a_viewer_who_missed_rows_gets_exactly_those(committed: Visitor) -> None:
-    run = await sync_to_async(committed.make)()
-    link = socket(committed, run.code, "after=3")
+async def test_a_viewer_who_missed_rows_gets_exactly_those(owner: Visitor, paid: RunHead) -> None:
+    link = socket(owner, paid.code, "after=3")
     assert (await link.connect())[0]
-    control, pages = await heard(link, f'data-seq="{run.length}"')
-    assert control == [{"kind": "hello", "run": run.code, "seq": run.length, "server_build": "1"}]
-    assert numbers("".join(pages)) == list(range(4, run.length + 1))
-    assert f'data-seq="{run.length}" data-after="3"' in pages[-1]
+    control, pages = await heard(link, f'data-seq="{paid.length}"')
+    hello = {"kind": "hello", "run": paid.code, "seq": paid.length, "server_build": "1"}
+    assert control == [hello]
+    assert numbers("".join(pages)) == list(range(4, paid.length + 1))
+    assert f'data-seq="{paid.length}" data-after="3"' in pages[-1]
     await link.disconnect()
 
 
 @pytest.mark.asyncio
-async def test_a_viewer_who_missed_nothing_gets_nothing(committed: Visitor) -> None:
-    run = await sync_to_async(committed.make)()
-    mark = await sync_to_async(frames.seen)(run)
-    link = socket(committed, run.code, f"after={run.length}&mark={mark}")
+@pytest.mark.parametrize("resync", [False, True], ids=["nothing-missed", "beyond-the-run"])
+async def test_a_viewer_who_missed_nothing_gets_no_rows(
+    owner: Visitor, ready: RunHead, resync: bool
+) -> None:
+    mark = await sync_to_async(frames.seen)(ready)
+    after = "after=999" if resync else f"after={ready.length}&mark={mark}"
+    link = socket(owner, ready.code, after)
     await link.connect()
     control, pages = await heard(link)
-    assert [frame["kind"] for frame in control] == ["hello"]
+    assert [frame["kind"] for frame in control] == ["hello", *(["resync"] if resync else [])]
     assert pages == []
+    await link.send_to(text_data='{"kind": "start"}')  # what a browser sends is not read
+    assert await link.receive_nothing(timeout=0.3)
+    assert (await sync_to_async(by_code)(ready.code)).label == "READY"
     await link.disconnect()
 
 
 @pytest.mark.asyncio
-async def test_what_happens_is_sent_as_it_happens_without_a_gap(committed: Visitor) -> None:
-    run = await sync_to_async(committed.make)(hold=True)
-    link = socket(committed, run.code, f"after={run.length}")
+async def test_what_happens_is_sent_as_it_happens_without_a_gap(owner: Visitor) -> None:
+    run = await sync_to_async(owner.make)(hold=True)
+    link = socket(owner, run.code, f"after={run.length}")
     await link.connect()
     await heard(link)
     await sync_to_async(api.start)(run.id, "visitor")
@@ -88,36 +82,20 @@ async def test_what_happens_is_sent_as_it_happens_without_a_gap(committed: Visit
     last = (await sync_to_async(by_code)(run.code)).length
     assert numbers("".join(pages)) == list(range(run.length + 1, last + 1))
     assert "SUCCESS" in pages[-1]
+    await sync_to_async(owner.erase)(run)  # and another tab is redacted
+    _, pages = await heard(link, "[REDACTED_TOMBSTONE]")
+    assert 'id="facts"' in "".join(pages)
+    assert "".join(pages).count("[REDACTED_TOMBSTONE]") >= 8
+    assert "Nordlicht" not in pages[-1]
     await link.disconnect()
 
 
 @pytest.mark.asyncio
-async def test_a_cursor_beyond_the_run_is_told_to_start_anew(committed: Visitor) -> None:
-    run = await sync_to_async(committed.make)(hold=True)
-    link = socket(committed, run.code, "after=999")
+async def test_a_stranger_is_closed_with_4404(owner: Visitor, ready: RunHead) -> None:
+    link = socket(Visitor(), ready.code, "after=0")
     await link.connect()
-    control, pages = await heard(link)
-    assert [frame["kind"] for frame in control] == ["hello", "resync"]
-    assert pages == []
-    await link.disconnect()
-
-
-@pytest.mark.asyncio
-async def test_a_stranger_is_closed_with_4404(committed: Visitor) -> None:
-    run = await sync_to_async(committed.make)(hold=True)
-    for other in (Visitor(), Visitor()):
-        link = socket(other, run.code, "after=0")
-        await link.connect()
-        closed = await link.receive_output(timeout=WAIT_S)
-        assert (closed["type"], closed["code"]) == ("websocket.close", 4404)
-
-
-@pytest.mark.asyncio
-async def test_a_foreign_origin_is_not_let_in(committed: Visitor) -> None:
-    run = await sync_to_async(committed.make)(hold=True)
-    link = socket(committed, run.code, "after=0")
-    link.scope["headers"] = [(b"origin", b"https://evil.example"), *link.scope["headers"][:1]]
-    assert not (await link.connect())[0]
+    closed = await link.receive_output(timeout=WAIT_S)
+    assert (closed["type"], closed["code"]) == ("websocket.close", 4404)
 
 
 @pytest.mark.asyncio
@@ -136,6 +114,7 @@ async def test_a_foreign_origin_is_not_let_in(committed: Visitor) -> None:
         (b"", b"localhost"),
         (None, b"localhost"),
         (b"http://evil.example", b"evil.example"),
+        (b"https://evil.example", b"localhost"),
     ],
 )
 async def test_an_origin_of_another_port_or_none_is_not_let_in(
@@ -155,7 +134,6 @@ def test_a_handshake_has_one_origin_and_one_host() -> None:
         assert not is_same_origin(headers)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("origin", "host"),
     [
@@ -165,83 +143,46 @@ def test_a_handshake_has_one_origin_and_one_host() -> None:
         (b"http://[::1]:8000", b"[::1]:8000"),
     ],
 )
-async def test_the_servers_own_origin_is_let_in(
-    committed: Visitor, origin: bytes, host: bytes
-) -> None:
-    run = await sync_to_async(committed.make)(hold=True)
-    link = socket(committed, run.code, "after=0")
-    link.scope["headers"] = [(b"origin", origin), (b"host", host), *link.scope["headers"][:1]]
-    assert (await link.connect())[0]
-    assert await heard(link)
-    await link.disconnect()
+def test_the_servers_own_origin_is_let_in(origin: bytes, host: bytes) -> None:
+    assert is_same_origin([(b"origin", origin), (b"host", host)])
 
 
-@pytest.mark.asyncio
-async def test_another_tab_is_redacted_when_the_run_is_erased(committed: Visitor) -> None:
-    run = await sync_to_async(committed.make)()
-    link = socket(committed, run.code, f"after={run.length}")
-    await link.connect()
-    await heard(link)
-    await sync_to_async(committed.erase)(run)
-    _, pages = await heard(link, "[REDACTED_TOMBSTONE]")
-    sent = "".join(pages)
-    assert 'id="facts"' in sent
-    assert sent.count("[REDACTED_TOMBSTONE]") >= 8
-    assert "Nordlicht" not in pages[-1]
-    await link.disconnect()
-
-
-@pytest.mark.asyncio
-async def test_what_a_browser_sends_is_not_read(committed: Visitor) -> None:
-    run = await sync_to_async(committed.make)(hold=True)
-    mark = await sync_to_async(frames.seen)(run)
-    link = socket(committed, run.code, f"after={run.length}&mark={mark}")
-    await link.connect()
-    await heard(link)
-    await link.send_to(text_data='{"kind": "start"}')
-    assert await link.receive_nothing(timeout=0.3)
-    assert (await sync_to_async(by_code)(run.code)).label == "READY"
-    await link.disconnect()
-
-
-def test_polling_gives_the_rows_after_a_cursor(visitor: Visitor) -> None:
-    run = visitor.make()
-    page = visitor.read(f"/runs/{run.code}/events?after=5")
-    assert numbers(page) == list(range(6, run.length + 1))
+def test_polling_gives_the_rows_after_a_cursor(owner: Visitor, paid: RunHead) -> None:
+    page = owner.read(f"/runs/{paid.code}/events?after=5")
+    assert numbers(page) == list(range(6, paid.length + 1))
     mark = re.search(r'data-mark="([0-9a-f]{16})"', page)
     assert mark
-    assert visitor.read(f"/runs/{run.code}/events?after={run.length}&mark={mark[1]}") == ""
+    assert owner.read(f"/runs/{paid.code}/events?after={paid.length}&mark={mark[1]}") == ""
 
 
-def test_polling_beyond_the_run_asks_for_a_new_page(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    assert visitor.get(f"/runs/{run.code}/events?after=999")["X-Resync"] == "1"
+def test_polling_beyond_the_run_asks_for_a_new_page(owner: Visitor, ready: RunHead) -> None:
+    assert owner.get(f"/runs/{ready.code}/events?after=999")["X-Resync"] == "1"
 
 
 @pytest.mark.parametrize("after", ["", "-1", "x", "9" * 40, "1e3"])
-def test_a_nonsense_cursor_reads_as_having_seen_nothing(visitor: Visitor, after: str) -> None:
-    run = visitor.make(hold=True)
-    assert numbers(visitor.read(f"/runs/{run.code}/events?after={after}")) == [1]
+def test_a_nonsense_cursor_reads_as_having_seen_nothing(
+    owner: Visitor, ready: RunHead, after: str
+) -> None:
+    assert numbers(owner.read(f"/runs/{ready.code}/events?after={after}")) == [1]
 
 
-def test_a_page_carries_the_mark_of_what_it_shows(visitor: Visitor) -> None:
-    run = visitor.make()
-    mark = re.search(r'data-mark="([0-9a-f]{16})"', visitor.read(f"/runs/{run.code}/"))
+def test_a_page_carries_the_mark_of_what_it_shows(owner: Visitor, paid: RunHead) -> None:
+    mark = re.search(r'data-mark="([0-9a-f]{16})"', owner.read(f"/runs/{paid.code}/"))
     assert mark
-    assert frames.frame(run.id, run.length, mark[1], {}).html == ""
+    assert frames.frame(paid.id, paid.length, mark[1], {}).html == ""
 
 
-def test_an_attack_without_an_envelope_reaches_the_viewers_too(visitor: Visitor) -> None:
-    run = visitor.make()
-    visitor.fire(run, "tool_injection")
+def test_an_attack_without_an_envelope_reaches_the_viewers_too(owner: Visitor) -> None:
+    run = owner.make()
+    owner.fire(run, "tool_injection")
     seen, length = frames.seen(run), by_code(run.code).length
-    visitor.fire(run, "tool_injection")
+    owner.fire(run, "tool_injection")
     assert by_code(run.code).length == length  # a repeat is only counted
     assert 'id="score"' in frames.frame(run.id, length, seen, {}).html
 
 
-def test_every_fragment_has_one_root_with_its_own_id(visitor: Visitor) -> None:
-    context = frames.context_of(visitor.make())
+def test_every_fragment_has_one_root_with_its_own_id(paid: RunHead) -> None:
+    context = frames.context_of(paid)
     for name in frames.FRAGMENTS:
         html = frames.render(name, context, oob=True)
         if name not in ("planning", "shots"):  # one for each injector
@@ -259,7 +200,3 @@ async def test_a_lost_channel_layer_fails_no_commit(
     monkeypatch.setattr("dashboard.web.broadcast.get_channel_layer", Lost)
     await broadcast.tell("0190a0e0-0000-7000-8000-000000000000")
     assert "were not told" in caplog.text
-
-
-def test_the_migrations_are_the_models(db: None) -> None:
-    call_command("makemigrations", "dashboard", check=True, dry_run=True, verbosity=0)

@@ -1,9 +1,13 @@
 """The page of a decision shows every check of it, for what was taken as for what was refused."""
 
+import pytest
+
 from pipeline.models import Envelope
 from pipeline.privacy import erasure
 from pipeline.queries.runs import RunHead, body_of
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code
+
+pytestmark = pytest.mark.usefixtures("db")
 
 
 def pages(visitor: Visitor, run: RunHead, kind: str, step: str) -> list[str]:
@@ -13,9 +17,8 @@ def pages(visitor: Visitor, run: RunHead, kind: str, step: str) -> list[str]:
     return [visitor.read(f"/runs/{run.code}/events/{n + 1}/") for n in found]
 
 
-def test_an_accepted_call_shows_every_check_with_its_values(visitor: Visitor) -> None:
-    run = visitor.make()
-    (page,) = pages(visitor, run, "result", "authorize")
+def test_an_accepted_call_shows_every_check_with_its_values(owner: Visitor, paid: RunHead) -> None:
+    (page,) = pages(owner, paid, "result", "authorize")
     assert "Why: every check" in page
     assert "within-limit" in page
     assert "$proposal.amount_minor &lt;= 1000000" in page
@@ -36,24 +39,23 @@ def test_a_refused_call_shows_the_check_that_failed_until_its_words_are_erased(
     assert "Why: every check" not in visitor.read(url)
 
 
-def test_a_held_call_names_the_rule_that_holds(visitor: Visitor) -> None:
-    run = visitor.make("over_limit")
-    (page,) = pages(visitor, run, "suspended", "authorize")
+def test_a_held_call_names_the_rule_that_holds(owner: Visitor, held: RunHead) -> None:
+    (page,) = pages(owner, held, "suspended", "authorize")
     assert "over-limit" in page
     assert "$proposal.amount_minor &gt; 1000000" in page
 
 
-def test_a_lifted_hold_is_told_with_the_calls_that_it_was_lifted_for(visitor: Visitor) -> None:
-    run = visitor.make("over_limit")
-    visitor.command(run, "approve")
-    visitor.driven(run.code)
-    (page,) = pages(visitor, run, "result", "authorize")
+def test_a_lifted_hold_is_told_with_the_calls_that_it_was_lifted_for(
+    owner: Visitor, held: RunHead
+) -> None:
+    owner.command(held, "approve")
+    owner.driven(held.code)
+    (page,) = pages(owner, held, "result", "authorize")
     assert "A person lifted it." in page
     assert "A person must look at it first" not in page
-    (page,) = pages(visitor, run, "suspended", "authorize")
+    (page,) = pages(owner, held, "suspended", "authorize")
     assert "A person must look at it first" in page
 
 
-def test_an_event_that_decides_no_call_has_no_such_section(visitor: Visitor) -> None:
-    run = visitor.make()
-    assert "Why: every check" not in visitor.read(f"/runs/{run.code}/events/1/")
+def test_an_event_that_decides_no_call_has_no_such_section(owner: Visitor, paid: RunHead) -> None:
+    assert "Why: every check" not in owner.read(f"/runs/{paid.code}/events/1/")

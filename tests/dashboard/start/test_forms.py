@@ -2,7 +2,6 @@
 
 import html
 import re
-import uuid
 from typing import Any
 
 import pytest
@@ -12,6 +11,8 @@ from pipeline.queries import runs
 from pipeline.queries.runs import RunHead
 from pipeline.vault import secret_store
 from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
+
+pytestmark = pytest.mark.usefixtures("db")
 
 KEY = "0123456789abcdef0123456789abcdef"
 MADE_OF = ("document", "file_name", "planted")
@@ -27,7 +28,6 @@ def test_a_double_click_makes_one_run(visitor: Visitor) -> None:
     form = {**FORM, "sample": "plain", "hold": "on", "Idempotency-Key": KEY}
     first, second = visitor.post("/runs/", form), visitor.post("/runs/", form)
     assert first["Location"] == second["Location"]
-    assert Run.objects.count() == 1
 
 
 def test_run_again_is_a_new_run_of_the_same_document_and_choices(visitor: Visitor) -> None:
@@ -37,7 +37,7 @@ def test_run_again_is_a_new_run_of_the_same_document_and_choices(visitor: Visito
     response = visitor.post(f"/runs/{first.code}/again/", form)
     assert visitor.post(f"/runs/{first.code}/again/", form)["Location"] == response["Location"]
     second = visitor.driven(response["Location"].split("/")[2])
-    assert Run.objects.count() == 2
+    assert first.code != second.code
     assert (second.model, second.stepping, second.label) == ("compromised", True, "PAUSED")
     read = [[opened(run, slot) for slot in MADE_OF] for run in (first, second)]
     assert read[0] == read[1]
@@ -48,13 +48,12 @@ def test_run_again_is_a_new_run_of_the_same_document_and_choices(visitor: Visito
 
 
 def test_what_was_erased_cannot_be_run_again(visitor: Visitor) -> None:
-    run = visitor.make()
+    run = visitor.make(hold=True)
     assert f'action="/runs/{run.code}/again/"' in visitor.read(f"/runs/{run.code}/")
     visitor.erase(run)
     response = visitor.post(f"/runs/{run.code}/again/", {})
     assert response.status_code == 422
     assert f"What {run.code} was made of can be read no more" in words(response.content.decode())
-    assert Run.objects.count() == 1
 
 
 def test_a_damaged_run_is_run_again_and_one_without_its_document_is_not(visitor: Visitor) -> None:
@@ -70,65 +69,38 @@ def test_a_damaged_run_is_run_again_and_one_without_its_document_is_not(visitor:
 
 
 @pytest.mark.parametrize("charset", ["utf-16", "latin-1", '"UTF-7"'])
-def test_a_form_in_another_encoding_is_refused_in_words(visitor: Visitor, charset: str) -> None:
+def test_a_form_in_another_encoding_is_refused_in_words(owner: Visitor, charset: str) -> None:
     kind = f"application/x-www-form-urlencoded; charset={charset}"
-    response = visitor.post("/runs/demo/", b"a=b", content_type=kind)
+    response = owner.post("/runs/demo/", b"a=b", content_type=kind)
     assert (response.status_code, "in UTF-8" in response.content.decode()) == (400, True)
     plain = "application/x-www-form-urlencoded; charset=UTF-8"
-    assert visitor.post("/runs/demo/", b"a=b", content_type=plain).status_code == 303
+    assert owner.post("/runs/demo/", b"a=b", content_type=plain).status_code == 303
 
 
-def test_nobody_runs_anothers_document_again(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    other = Visitor()
-    other.make(hold=True)
-    assert other.post(f"/runs/{run.code}/again/", {}).status_code == 404
-    assert Run.objects.count() == 2
+def test_a_double_click_on_a_command_submits_it_once(owner: Visitor, ready: RunHead) -> None:
+    key = {"Idempotency-Key": f"start-{ready.id}-{ready.length}"}
+    owner.command(ready, "start", **key)
+    length = by_code(ready.code).length
+    owner.command(ready, "start", **key)
+    assert by_code(ready.code).length == length
 
 
-def test_a_foreign_key_leads_to_nobody_elses_run(visitor: Visitor) -> None:
-    visitor.post("/runs/demo/", {"Idempotency-Key": KEY})
-    other = Visitor()
-    other.make(hold=True)
-    mine = Run.objects.order_by("created_ms").first()
-    response = other.post("/runs/demo/", {"Idempotency-Key": KEY})
-    assert mine is not None
-    assert mine.code not in response["Location"]
+def test_a_refused_command_says_which_rule(owner: Visitor, ready: RunHead) -> None:
+    response = owner.command(ready, "approve")
+    assert response["Location"] == f"/runs/{ready.code}/?refused=FSM-002"
+    assert "FSM-002" in owner.read(response["Location"])
 
 
-def test_a_double_click_on_a_command_submits_it_once(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    key = {"Idempotency-Key": f"start-{run.id}-{run.length}"}
-    visitor.command(run, "start", **key)
-    length = by_code(run.code).length
-    visitor.command(run, "start", **key)
-    assert by_code(run.code).length == length
-
-
-def test_a_refused_command_says_which_rule(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    response = visitor.command(run, "approve")
-    assert response["Location"] == f"/runs/{run.code}/?refused=FSM-002"
-    assert "FSM-002" in visitor.read(response["Location"])
-
-
-def test_a_run_is_started_stepped_paused_and_stopped_by_forms(visitor: Visitor) -> None:
-    run = visitor.make(hold=True, pace="step")
-    visitor.command(run, "start")
-    run = visitor.driven(run.code)
+def test_a_run_is_started_stepped_paused_and_stopped_by_forms(owner: Visitor) -> None:
+    run = owner.make(hold=True, pace="step")
+    owner.command(run, "start")
+    run = owner.driven(run.code)
     assert (run.label, run.step) == ("PAUSED", "extract")
-    visitor.command(run, "step")
-    run = visitor.driven(run.code)
+    owner.command(run, "step")
+    run = owner.driven(run.code)
     assert (run.label, run.step) == ("PAUSED", "vault")
-    visitor.command(run, "kill")
+    owner.command(run, "kill")
     assert by_code(run.code).label == "FAILED"
-
-
-def test_a_held_payment_is_approved_by_a_form(visitor: Visitor) -> None:
-    run = visitor.make("over_limit")
-    assert "Approve payment" in visitor.read(f"/runs/{run.code}/")
-    visitor.command(run, "approve")
-    assert visitor.driven(run.code).label == "SUCCESS"
 
 
 @pytest.mark.parametrize(
@@ -146,6 +118,7 @@ def test_a_held_payment_is_approved_by_a_form(visitor: Visitor) -> None:
 def test_a_wrong_form_comes_back_with_its_errors(
     visitor: Visitor, form: dict[str, str], says: str
 ) -> None:
+    before = Run.objects.count()
     response = visitor.post("/runs/", {**FORM, "sample": "plain", **form})
     assert response.status_code == 422
     page = response.content.decode()
@@ -153,67 +126,61 @@ def test_a_wrong_form_comes_back_with_its_errors(
     assert page.count('<p class="error"') <= 1  # one fault is one sentence
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len({*ids})
-    assert not Run.objects.exists()
+    assert Run.objects.count() == before
 
 
-def test_a_bad_document_is_a_failed_run_with_a_reason(visitor: Visitor) -> None:
+def test_a_bad_document_is_a_failed_run_with_a_reason(owner: Visitor) -> None:
     for content in (b"", b"not a pdf", b"%PDF-1.7\n"):
-        run = visitor.upload("bad.pdf", content)
+        run = owner.upload("bad.pdf", content)
         assert run.label == "FAILED"
         assert run.reason is not None
         assert run.reason[0].startswith("DOC-")
 
 
-def test_a_hostile_file_name_is_text(visitor: Visitor) -> None:
-    run = visitor.upload(HOSTILE, b"not a pdf")
+def test_a_hostile_file_name_is_text(owner: Visitor) -> None:
+    run = owner.upload(HOSTILE, b"not a pdf")
     for path in (f"/runs/{run.code}/", "/runs/", "/", f"/privacy/{run.code}/"):
-        page = visitor.read(path)
+        page = owner.read(path)
         assert "<img" not in page
         assert "onerror=alert" in page  # it is shown, as text
 
 
-def test_a_hostile_proposal_is_text(visitor: Visitor) -> None:
+def test_a_hostile_proposal_is_text(owner: Visitor) -> None:
     proposal = TRANSFER.replace("wire_transfer", "<img src=x onerror=alert(1)>")
-    run = visitor.make("plain", model="compromised", proposal=proposal)
-    page = visitor.read(f"/runs/{run.code}/")
+    run = owner.make("plain", model="compromised", proposal=proposal)
+    page = owner.read(f"/runs/{run.code}/")
     assert "<img" not in page
     assert "&lt;img src=x" in page
-    verdict = visitor.read(visitor.fire(run, "tool_injection", proposal=proposal))
+    verdict = owner.read(owner.fire(run, "tool_injection", proposal=proposal))
     assert "<img" not in verdict
 
 
 def test_a_key_of_nonsense_is_no_key(visitor: Visitor) -> None:
+    before = Run.objects.count()
     for key in ("x" * 500, "\x00", "ü"):
         response = visitor.post(
             "/runs/", {**FORM, "sample": "plain", "hold": "on", "Idempotency-Key": key}
         )
         assert response.status_code == 303
-    assert Run.objects.count() == 3
+    assert Run.objects.count() == before + 3
 
 
-def test_a_forged_cookie_opens_nothing(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    for forged in (str(uuid.uuid4()), run.workspace, f'"{run.workspace}":x:y'):
-        other = Visitor()
-        other.cookies["nanovm_workspace"] = forged
-        other.read(f"/runs/{run.code}/", 404)
-
-
-def test_a_click_on_a_page_from_before_the_hold_lifts_nothing(visitor: Visitor) -> None:
-    run = visitor.make("over_limit")
-    shown = re.search(r'name="hold" value="([0-9a-f]{64})" form="act"', visitor.read(page_of(run)))
+def test_a_click_on_a_page_from_before_the_hold_lifts_nothing(
+    owner: Visitor, held: RunHead
+) -> None:
+    shown = re.search(r'name="hold" value="([0-9a-f]{64})" form="act"', owner.read(page_of(held)))
     assert shown
-    assert shown[1] == run.hold
+    assert shown[1] == held.hold
     for stale in ("", "0" * 64):
         for name in ("approve", "decline"):
-            response = visitor.command(run, name, hold=stale)
-            assert response["Location"] == f"{page_of(run)}?refused=FSM-016"
+            response = owner.command(held, name, hold=stale)
+            assert response["Location"] == f"{page_of(held)}?refused=FSM-016"
             assert "A person's word counts for what they saw" in html.unescape(
-                visitor.read(response["Location"])
+                owner.read(response["Location"])
             )
-    assert by_code(run.code).label == "SUSPENDED"
-    visitor.command(run, "approve")
-    assert visitor.command(run, "approve")["Location"] == f"{page_of(run)}?refused=FSM-002"
+    assert by_code(held.code).label == "SUSPENDED"
+    owner.command(held, "approve")
+    assert owner.command(held, "approve")["Location"] == f"{page_of(held)}?refused=FSM-002"
 
 
 def page_of(run: RunHead) -> str:

@@ -8,6 +8,8 @@ from pipeline.privacy import erasure
 from pipeline.queries.runs import RunHead
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code
 
+pytestmark = pytest.mark.usefixtures("db")
+
 KEPT_NOTHING = "Have the model call a tool (a run that has ended keeps no words)."
 
 
@@ -24,20 +26,21 @@ def test_an_injected_call_is_told_by_its_tool_until_it_is_erased(visitor: Visito
     assert "wire_transfer" not in narration.attempt(cards.of_run(by_code(run.code))[0])
 
 
-def test_an_injected_call_after_the_end_is_told_without_its_words(visitor: Visitor) -> None:
-    run = visitor.make()
-    shot = shot_at(visitor, run, "tool_injection", proposal=TRANSFER)
+def test_an_injected_call_after_the_end_is_told_without_its_words(
+    owner: Visitor, paid: RunHead
+) -> None:
+    shot = shot_at(owner, paid, "tool_injection", proposal=TRANSFER)
     assert narration.outcome(shot) == "No effect: the run has ended and takes nothing more."
     assert narration.attempt(shot) == KEPT_NOTHING
-    assert "What was proposed" not in visitor.read(f"/runs/{run.code}/attacks/{shot.id}/")
+    assert "What was proposed" not in owner.read(f"/runs/{paid.code}/attacks/{shot.id}/")
 
 
 def test_an_attack_without_kept_words_is_not_called_bytes_that_are_no_call() -> None:
     assert narration.attempt(told(verdict="IGNORED")) == KEPT_NOTHING
 
 
-def test_an_injected_call_that_is_none_is_told_so(visitor: Visitor) -> None:
-    shot = shot_at(visitor, visitor.make(hold=True), "tool_injection", proposal="[1, 2")
+def test_an_injected_call_that_is_none_is_told_so(owner: Visitor) -> None:
+    shot = shot_at(owner, owner.make(hold=True), "tool_injection", proposal="[1, 2")
     assert narration.attempt(shot) == "Have the model answer with bytes that are no tool call."
     assert narration.outcome(shot) == "Refused: the call was never made."
     assert narration.afterwards(shot) == "READY, as before: the run can go on"
@@ -67,18 +70,18 @@ def test_redeliveries_are_told_by_their_number() -> None:
         ("snapshot", "Change the run's stored value"),
     ],
 )
-def test_damage_is_told_by_its_place(visitor: Visitor, what: str, attempt: str) -> None:
-    run = visitor.make("over_limit")
-    shot = shot_at(visitor, run, "corrupt_hash", envelope="1", what=what)
+def test_damage_is_told_by_its_place(
+    owner: Visitor, held: RunHead, what: str, attempt: str
+) -> None:
+    shot = shot_at(owner, held, "corrupt_hash", envelope="1", what=what)
     assert narration.attempt(shot).startswith(attempt)
     assert narration.outcome(shot).startswith("Noticed: ")
     assert narration.outcome(shot).endswith("the run was stopped.")
     assert narration.afterwards(shot) == "SUSPENDED → FAILED"
 
 
-def test_a_swapped_program_is_told_to_be_back_in_place(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    shot = shot_at(visitor, run, "reorder_steps", how="swap the stored program")
+def test_a_swapped_program_is_told_to_be_back_in_place(owner: Visitor, ready: RunHead) -> None:
+    shot = shot_at(owner, ready, "reorder_steps", how="swap the stored program")
     assert narration.attempt(shot).startswith("Swap the stored program")
     assert narration.outcome(shot).endswith("the run's own was put back, and goes on.")
 

@@ -13,17 +13,19 @@ from pipeline.runtime import api
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
+pytestmark = pytest.mark.usefixtures("db")
+
 UNKNOWN = "unknown: being made, or its answer is not in"
 LOOK = "unknown: look at Stripe"
 
 
 @pytest.fixture
-def charging(visitor: Visitor) -> RunHead:
+def charging(owner: Visitor) -> RunHead:
     """A run whose charge is sealed and owed."""
-    run = visitor.make(pace="step")
+    run = owner.make(pace="step")
     while by_code(run.code).step != "charge":
-        visitor.command(by_code(run.code), "step")
-        visitor.driven(run.code)
+        owner.command(by_code(run.code), "step")
+        owner.driven(run.code)
     api.step(run.id, "visitor")
     assert money.payment_of(by_code(run.code)).intent
     return by_code(run.code)
@@ -43,70 +45,71 @@ def integrity_chip(visitor: Visitor, run: RunHead) -> str:
     return found[1]
 
 
-def test_a_payment_that_no_one_ordered_is_not_made(visitor: Visitor) -> None:
-    assert payment_chip(visitor, visitor.make(hold=True)) == "not made"
-    assert payment_chip(visitor, visitor.make("over_limit")) == "not made"
+def test_a_payment_that_no_one_ordered_is_not_made(
+    owner: Visitor, ready: RunHead, held: RunHead
+) -> None:
+    assert {payment_chip(owner, run) for run in (ready, held)} == {"not made"}
 
 
-def test_a_declined_card_is_a_payment_not_made(visitor: Visitor) -> None:
-    run = visitor.make(payment_method="pm_card_chargeDeclined")
+def test_a_declined_card_is_a_payment_not_made(owner: Visitor) -> None:
+    run = owner.make(payment_method="pm_card_chargeDeclined")
     assert run.label == "FAILED"
     assert money.payment_of(run).calls == 1
-    assert payment_chip(visitor, run) == "not made"
+    assert payment_chip(owner, run) == "not made"
 
 
-def test_a_sealed_charge_without_an_answer_is_unknown(visitor: Visitor, charging: RunHead) -> None:
-    assert payment_chip(visitor, charging) == UNKNOWN
+def test_a_sealed_charge_without_an_answer_is_unknown(owner: Visitor, charging: RunHead) -> None:
+    assert payment_chip(owner, charging) == UNKNOWN
     api.begin_effect(charging.id)
-    assert payment_chip(visitor, charging) == UNKNOWN
+    assert payment_chip(owner, charging) == UNKNOWN
     Run.objects.filter(code=charging.code).update(state="terminated.killed")
-    assert payment_chip(visitor, charging) == LOOK
+    assert payment_chip(owner, charging) == LOOK
 
 
-def test_a_call_that_nothing_sealed_is_unknown_too(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    call(run, CHARGE)
-    assert payment_chip(visitor, run) == UNKNOWN
+def test_a_call_that_nothing_sealed_is_unknown_too(owner: Visitor, ready: RunHead) -> None:
+    call(ready, CHARGE)
+    assert payment_chip(owner, ready) == UNKNOWN
 
 
 @pytest.mark.parametrize("state", ["terminated.killed", "terminated.failed"])
-def test_a_payment_of_a_run_that_did_not_succeed_is_shown(visitor: Visitor, state: str) -> None:
-    run = visitor.make()
-    Run.objects.filter(code=run.code).update(state=state)
-    page = words(visitor.read(f"/runs/{run.code}/"))
-    assert payment_chip(visitor, run) == "succeeded"
+def test_a_payment_of_a_run_that_did_not_succeed_is_shown(
+    owner: Visitor, paid: RunHead, state: str
+) -> None:
+    Run.objects.filter(code=paid.code).update(state=state)
+    page = words(owner.read(f"/runs/{paid.code}/"))
+    assert payment_chip(owner, paid) == "succeeded"
     assert "FAILED" in page
     assert "Stripe object pi_" in page
 
 
-def test_an_answer_after_the_end_is_a_payment_made(visitor: Visitor, charging: RunHead) -> None:
+def test_an_answer_after_the_end_is_a_payment_made(owner: Visitor, charging: RunHead) -> None:
     begun = api.begin_effect(charging.id)
     assert begun is not None
     Run.objects.filter(code=charging.code).update(state="terminated.killed")
     AdapterCall.objects.filter(key=begun.effect.key).update(outcome="EffectFailed")
-    assert payment_chip(visitor, charging) == "not made"
+    assert payment_chip(owner, charging) == "not made"
     AdapterCall.objects.filter(key=begun.effect.key).update(outcome="EffectDone")
-    assert payment_chip(visitor, charging) == "made"
+    assert payment_chip(owner, charging) == "made"
 
 
-def test_the_integrity_before_any_call_says_so(visitor: Visitor) -> None:
-    assert integrity_chip(visitor, visitor.make(hold=True)) == "Integrity HELD: no call yet"
-    assert integrity_chip(visitor, visitor.make()) == "Integrity HELD: no unauthorized call"
+def test_the_integrity_before_any_call_says_so(owner: Visitor) -> None:
+    assert integrity_chip(owner, owner.make(hold=True)) == "Integrity HELD: no call yet"
+    assert integrity_chip(owner, owner.make()) == "Integrity HELD: no unauthorized call"
 
 
 @pytest.mark.parametrize("tool", [CHARGE, "notify.send_email", "wire_transfer"])
-def test_a_call_under_a_key_nobody_sealed_is_a_breach(visitor: Visitor, tool: str) -> None:
-    run = visitor.make()
-    call(run, tool)
-    page = visitor.read(f"/runs/{run.code}/")
-    assert integrity_chip(visitor, run) == "Integrity BREACHED: 1 call without a sealed intent"
+def test_a_call_under_a_key_nobody_sealed_is_a_breach(
+    owner: Visitor, paid: RunHead, tool: str
+) -> None:
+    call(paid, tool)
+    page = owner.read(f"/runs/{paid.code}/")
+    assert integrity_chip(owner, paid) == "Integrity BREACHED: 1 call without a sealed intent"
     assert "banner-breach" in page
     assert not Attack.objects.exists()
 
 
-def test_an_attack_that_got_through_long_ago_is_a_breach(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    visitor.fire(run, "tool_injection", proposal=TRANSFER)
+def test_an_attack_that_got_through_long_ago_is_a_breach(owner: Visitor, ready: RunHead) -> None:
+    owner.fire(ready, "tool_injection", proposal=TRANSFER)
     first = Attack.objects.get()
     Attack.objects.update(integrity="BREACHED", injector="skip_step", created_ms=1)
     first.integrity = "HELD"
@@ -114,8 +117,8 @@ def test_an_attack_that_got_through_long_ago_is_a_breach(visitor: Visitor) -> No
         first.pk = uuid.uuid4()
         first.idempotency_key = str(first.pk)
         first.save(force_insert=True)
-    page = visitor.read(f"/runs/{run.code}/")
-    assert integrity_chip(visitor, run) == "Integrity BREACHED: 1 attack got through"
+    page = owner.read(f"/runs/{ready.code}/")
+    assert integrity_chip(owner, ready) == "Integrity BREACHED: 1 attack got through"
     assert "61 fired · 1 got through" in page
     assert "BLOCKED · Fired 60×" in words(page)
     assert re.search(r'id="shot-skip_step"[^>]*><a', page)

@@ -60,18 +60,14 @@ def copies_in(data: Path) -> list[Path]:
 def test_without_its_guard_the_run_ends_as_paid_that_never_paid(data: Path) -> None:
     claim = one_guard()
     bare = run_copy(claim, claim.each[0])
-    assert (bare["verdict"], bare["integrity"], bare["got_through"]) == (
-        "ACCEPTED",
-        "BREACHED",
-        True,
-    )
+    assert (bare["verdict"], bare["integrity"]) == ("ACCEPTED", "BREACHED")
+    assert bare["got_through"]
     assert bare["evidence"]["breaches"] == [
         "The run says that it paid, and the far side holds no payment.",
         "EffectDone was taken from an attacker: no transition of the run allows it.",
     ]
-    assert [each["where"].partition(":")[0] for each in bare["without"]] == [
-        "nanovm_core/core/fsm/results.py"
-    ]
+    [guard] = bare["without"]
+    assert guard["where"].startswith("nanovm_core/core/fsm/results.py:")
     assert copies_in(data) == []
 
 
@@ -85,11 +81,10 @@ def test_a_guard_whose_removal_changes_nothing_is_a_failure(
     file.write_text(TAMPERED)
     assert ablation.main(["--guards", str(file)]) == 1
     said = capsys.readouterr().out
-    assert (
-        "FAILED skip_step: charge without authorize (vault-r-size): "
-        "the removal of its guards changes nothing."
-    ) in said
+    assert "(vault-r-size): the removal of its guards changes nothing." in said
     assert "1 attacks, each with and without its guards; 1 failed." in said
+    assert not ClaimResult(one_guard(), "BREACHED", "BREACHED", "", "it gets through").good
+    assert ClaimResult(one_guard(), "HELD", "BREACHED").good
 
 
 @pytest.mark.soak
@@ -101,22 +96,13 @@ def test_each_attack_is_held_and_each_of_its_guards_is_needed(claim: Claim) -> N
     assert (tried.whole, tried.bare, tried.fault) == ("HELD", "BREACHED", "")
 
 
-def test_a_whole_product_that_lets_an_attack_through_is_a_failure() -> None:
-    assert not ClaimResult(one_guard(), "BREACHED", "BREACHED", "", "it gets through").good
-    assert ClaimResult(one_guard(), "HELD", "BREACHED").good
-
-
 def test_an_attack_goes_further_where_something_got_out() -> None:
-    def deed(integrity: str, *, through: bool, paid: int = 0) -> tuple[bool, bool, int]:
+    def deed(integrity: str, through: bool, paid: int) -> tuple[bool, bool, int]:
         evidence = {"far_side": {"reachable": True, "succeeded": paid}}
         return ablation.deed({"integrity": integrity, "got_through": through, "evidence": evidence})
 
-    steps = [
-        deed("HELD", through=False),
-        deed("HELD", through=True),
-        deed("BREACHED", through=True),
-        deed("BREACHED", through=True, paid=2),
-    ]
+    held, breached = ("HELD", False, 0), ("BREACHED", True, 0)
+    steps = [deed(*held), deed("HELD", True, 0), deed(*breached), deed("BREACHED", True, 2)]
     assert steps == sorted(set(steps))
 
 

@@ -29,7 +29,8 @@ from pipeline.store import leases, programs, records
 from sabotage.fire import look_again
 from sabotage.injectors import double_exec
 from sabotage.kit import waiting
-from tests.sabotage.runs import at, let_go, now, owing, shoot
+from sabotage.models import Attack
+from tests.sabotage.runs import at, let_go, owing, shoot
 
 pytestmark = pytest.mark.usefixtures("runtime_here", "impatient")
 
@@ -52,29 +53,57 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "WAIT_MS_MAX", 100)
 
 
-def unproved(program: Program) -> Program:
-    """The program with a payment whose arguments need come from nowhere."""
-    free = replace(program.tools[PAY], critical=MappingProxyType({}))
-    return replace(program, tools=MappingProxyType({**program.tools, PAY: free}))
+def judged(attack: Attack) -> str:
+    return f"{attack.verdict} {attack.rule} {attack.integrity}"
+
+
+@pytest.mark.parametrize(
+    ("module", "guard", "instead", "moment", "attack", "params", "said", "seen"),
+    [
+        # the next wall stands
+        (results, "resolve", lambda grants, tool: Grant(tool=tool), "propose",
+         "tool_injection", {}, "BLOCKED CAP-002 HELD", {}),
+        (records, "check_chain", nothing, "propose",
+         "corrupt_hash", {"what": "bytes"}, "ACCEPTED  BREACHED", {"quarantined": False}),
+        (records, "_sealed_snapshot", lambda run, last: decode_snapshot(bytes(run.snapshot)),
+         "propose", "corrupt_hash", {"what": "snapshot"}, "ACCEPTED  BREACHED", {}),
+        # without the outbox check a forged row leaves no trace
+        (decide, "reconciled", lambda held, snapshot: [], "charge",
+         "skip_step", {"skip": FORGED_ROW}, "ACCEPTED  HELD", {"sealed_since": []}),
+        (commands, "expect_program", nothing, "charge", "reorder_steps",
+         {"how": "resume under a permuted program"}, "ACCEPTED  BREACHED", {"after": "RUNNING"}),
+        (programs, "found_hash", lambda run: run.program_hash, "charge", "reorder_steps",
+         {"how": "swap the stored program"}, "ACCEPTED  HELD",
+         {"goes_on_under_its_own": False}),
+    ],
+    ids=["grants", "chain", "sealed-snapshot", "outbox", "hash-in-message", "hash-of-program"],
+)  # fmt: skip
+def test_without_its_guard_the_attack_gets_further(
+    module: object, guard: str, instead: object, moment: str, attack: str,
+    params: dict[str, str], said: str, seen: dict[str, object], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(module, guard, instead)
+    shot = shoot(at(moment), attack, **params)
+    assert judged(shot) == said
+    assert {name: shot.evidence[name] for name in seen} == seen
 
 
 class TestToolInjection:
-    def test_without_the_snapshot_of_grants_the_next_wall_stands(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(results, "resolve", lambda grants, tool: Grant(tool=tool))
-        attack = shoot(at("propose"), "tool_injection")
-        assert (attack.verdict, attack.rule) == ("BLOCKED", "CAP-002")
-
     def test_with_provenance_a_cent_more_is_blocked(self) -> None:
         attack = shoot(owing("propose"), "tool_injection", proposal=A_CENT_MORE)
-        assert (attack.verdict, attack.rule, attack.integrity) == ("BLOCKED", "POL-010", "HELD")
+        assert judged(attack) == "BLOCKED POL-010 HELD"
 
     def test_without_provenance_a_cent_more_is_paid_and_seen(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         program_of = programs.program_of
-        monkeypatch.setattr(programs, "program_of", lambda run: unproved(program_of(run)))
+
+        def unproved(run: Any) -> Program:  # its payment's arguments need come from nowhere
+            program = program_of(run)
+            free = replace(program.tools[PAY], critical=MappingProxyType({}))
+            return replace(program, tools=MappingProxyType({**program.tools, PAY: free}))
+
+        monkeypatch.setattr(programs, "program_of", unproved)
         run = owing("propose")
         attack = shoot(run, "tool_injection", proposal=A_CENT_MORE)
         assert attack.verdict == "ACCEPTED"
@@ -95,8 +124,7 @@ class TestDoubleExec:
 
     @pytest.mark.usefixtures("no_lease")
     def test_without_leases_effects_are_done_twice_and_stripe_holds_the_payment(self) -> None:
-        run = owing("charge")
-        attack = shoot(run, "double_exec", redeliveries="8")
+        attack = shoot(owing("charge"), "double_exec", redeliveries="8")
         assert attack.verdict == "ACCEPTED"
         assert attack.evidence["effects_done_twice"] > 0
         assert attack.evidence["far_side"]["succeeded"] == 1
@@ -108,8 +136,7 @@ class TestDoubleExec:
         pay = gateway.pay
 
         def anew(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
-            fresh = replace(charge, key=uuid4().hex)
-            return pay(fresh, begun_before=False, at_ms=at_ms)
+            return pay(replace(charge, key=uuid4().hex), begun_before=False, at_ms=at_ms)
 
         monkeypatch.setattr(gateway, "pay", anew)
         attack = shoot(owing("charge"), "double_exec", redeliveries="8")
@@ -134,35 +161,13 @@ class TestDoubleExec:
         assert attack.evidence["envelopes_grown"] == 6
 
 
-class TestCorruptHash:
-    def test_without_the_chain_changed_bytes_go_unseen(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(records, "check_chain", nothing)
-        attack = shoot(at("propose"), "corrupt_hash", what="bytes")
-        assert (attack.verdict, attack.rule) == ("ACCEPTED", "")
-        assert not attack.evidence["quarantined"]
-
-    def test_without_the_sealed_snapshot_a_changed_value_goes_unseen(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(
-            records, "_sealed_snapshot", lambda run, last: decode_snapshot(bytes(run.snapshot))
-        )
-        attack = shoot(at("propose"), "corrupt_hash", what="snapshot")
-        assert attack.verdict == "ACCEPTED"
-
-
 class TestSkipStep:
     def test_without_the_owed_key_a_run_ends_as_paid_that_never_paid(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def lenient(_now: Snapshot, _cause: Cause, _key: str) -> str:
-            return "x"
-
         run = at("charge")
         with monkeypatch.context() as patched:
-            patched.setattr(results, "_owed", lenient)
+            patched.setattr(results, "_owed", lambda _now, _cause, _key: "x")
             attack = shoot(run, "skip_step", skip=FORGED_CHARGE)
         assert attack.verdict == "ACCEPTED"
         let_go(run)
@@ -171,31 +176,18 @@ class TestSkipStep:
             "The run says that it paid, and the far side holds no payment."
         ]
 
-    def test_a_forged_answer_to_the_payment_under_way_is_not_the_workers(self) -> None:
+    @pytest.mark.parametrize("proof", [True, False], ids=["proof", "no-proof"])
+    def test_a_forged_answer_to_the_payment_under_way_needs_the_holders_proof(
+        self, proof: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if not proof:
+            monkeypatch.setattr(leases, "is_holder", lambda holder, named: True)
         run = owing("charge")
         attack = shoot(run, "skip_step", skip=FORGED_CHARGE)
-        assert (attack.verdict, attack.rule) == ("BLOCKED", "FSM-012")
+        assert f"{attack.verdict} {attack.rule}" == ("BLOCKED FSM-012" if proof else "ACCEPTED ")
         let_go(run)
-        assert look_again(attack).integrity == "HELD"
-        assert attack.evidence["far_side"]["succeeded"] == 1
-
-    def test_without_the_holders_proof_the_forged_answer_is_taken(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(leases, "is_holder", lambda holder, named: True)
-        run = owing("charge")
-        attack = shoot(run, "skip_step", skip=FORGED_CHARGE)
-        assert attack.verdict == "ACCEPTED"
-        let_go(run)
-        assert look_again(attack).integrity == "BREACHED"
-
-    def test_without_the_outbox_check_a_forged_row_leaves_no_trace(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(decide, "reconciled", lambda held, snapshot: [])
-        attack = shoot(at("charge"), "skip_step", skip=FORGED_ROW)
-        assert (attack.verdict, attack.integrity) == ("ACCEPTED", "HELD")
-        assert attack.evidence["sealed_since"] == []
+        assert look_again(attack).integrity == ("HELD" if proof else "BREACHED")
+        assert attack.evidence["far_side"]["succeeded"] == int(proof)
 
     def test_a_worker_that_believed_the_outbox_would_pay_the_forger(
         self, monkeypatch: pytest.MonkeyPatch
@@ -206,25 +198,6 @@ class TestSkipStep:
         assert (attack.verdict, attack.integrity) == ("ACCEPTED", "BREACHED")
         assert attack.evidence["calls"] == 1
         assert "5000000 minor USD" in attack.evidence["payments"]
-
-
-class TestReorderSteps:
-    def test_without_the_hash_in_the_message_the_run_is_led_on(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(commands, "expect_program", nothing)
-        run = at("charge")
-        attack = shoot(run, "reorder_steps", how="resume under a permuted program")
-        assert attack.verdict == "ACCEPTED"
-        assert now(run).state == "running.active"
-
-    def test_without_the_hash_of_the_stored_copy_the_swap_goes_unseen(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(programs, "found_hash", lambda run: run.program_hash)
-        attack = shoot(at("charge"), "reorder_steps", how="swap the stored program")
-        assert attack.verdict == "ACCEPTED"
-        assert not attack.evidence["goes_on_under_its_own"]
 
 
 def meeting(pay: Callable[..., Payment]) -> Callable[..., Payment]:
@@ -254,6 +227,6 @@ def believed(_commit: UnitOfWork, held: LockedRun) -> decide.Claim:
         args=MappingProxyType(args),
         at_ms=row.intent_ms,
     )
-    now = decode_snapshot(bytes(held.run.snapshot))
     held.holder = leases.give(held.id)
+    now = decode_snapshot(bytes(held.run.snapshot))
     return decide.Claim(work=decide.start(held, now, effect))

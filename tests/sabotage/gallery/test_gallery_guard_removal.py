@@ -8,7 +8,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from celery import current_app
 from django.conf import settings
 
 from pipeline.models import Run
@@ -46,12 +45,10 @@ def test_every_attack_of_the_gallery_names_its_guards() -> None:
     assert len({each.injector for each in sample()}) == SIZE
 
 
-@pytest.mark.usefixtures("runtime_here", "data")
+@pytest.mark.usefixtures("runtime_here", "data", "queued")
 def test_a_shot_with_runs_of_its_own_is_made_on_a_copy_as_it_was_fired(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
-    monkeypatch.setattr(current_app, "send_task", lambda *_args, **_named: None)
     owner = workspaces.create()
     with monkeypatch.context() as driven_here:
         driven_here.setattr(settings, "REDIS_URL", None)

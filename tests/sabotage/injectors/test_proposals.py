@@ -1,81 +1,176 @@
-"""Generated proposals: nothing crashes, nothing hangs, and nothing outside the policy is taken."""
+"""Generated proposals: none crashes, and the runtime takes those alone that the oracle takes."""
 
 import gc
-import signal
+import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from random import Random
-from types import FrameType
 from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Decision, Scalar
 from pipeline.models import AdapterCall, Run
 from sabotage.models import Attack
-from tests.core.kit.builders import LEDGER, Play, proposal, secret, worker_context
+from tests.core.kit.builders import LEDGER, ROOT, Play, proposal, ref, secret, worker_context
 from tests.dashboard.visitor import Visitor
-from tests.sabotage.injectors.proposals import (
-    ATTACKS,
-    PAY,
-    anything,
-    changed,
-    is_due,
-    needs_nobody,
-    recorded,
-)
 
+RECORDED = ROOT.parent / "shared/data/attacks/proposals.jsonl"
 INVOICES: tuple[Mapping[str, Scalar], ...] = (
     {"amount_minor": 128_450, "currency": "EUR"},
     {"amount_minor": 2_000_000, "currency": "USD"},  # over the limit
     {"amount_minor": 128_450, "currency": "SEK"},  # held whatever the amount
 )
 PLAYS = [Play().to_propose(**invoice) for invoice in INVOICES]
-HANG_MS_MAX = 100
-WATCHDOG_S = 300
-FEW, MANY, BY_HYPOTHESIS = 3_000, 90_000, 10_000
+EVERY_ACCOUNT = {f"workspace/{each['currency']}": 100_000_000 for each in INVOICES}
+FEW, MANY, BY_HYPOTHESIS = 1_500, 90_000, 10_000
+CPU_MS_MAX = 100
+PAY = "stripe.create_payment_intent"
+ARGS = ("amount_minor", "currency", "payee", "memo")
+TOOLS = (PAY, f"{PAY} ", PAY.title(), "wire_transfer", "notify.send_email",
+         "stripe.create_payment_intеnt", "model.propose", "", "vault.split")  # fmt: skip
+NAMES = (*ARGS, "to", "amount", "Currency", "payment_method", "idempotency_key", "amount_minor ",
+         "__proto__", "payeе")  # fmt: skip
+VALUES: Sequence[object] = (
+    128_450, 128_451, 128_449, -128_450, 0, 1, 2_000_000, 10**12, 2**53, 10**400, 128_450.0,
+    "128450", True, None, "EUR", "eur", "EUR ", "USD", "ＥＵＲ", "attacker", "\u202eRUE",
+    "{{payee}}", "{{memo}}", "{{notes}}", "{{x}}", "{{payee}} ", ref(103), ref(104), ref(999),
+    "vault://secret/x", [], {}, [128_450], {"v": 128_450}, "x" * 9_000,
+)  # fmt: skip
+PIECES = (
+    b'"amount_minor": 128450,', b'"currency": "EUR",', b'"tool": "wire_transfer",', b"1e400",
+    b"-0", b"NaN", b"[" * 70, b"{" * 2_000, b"\xff\xfe", b"\xef\xbb\xbf", b"\x00", b"}{", b",",
+    b"\\ud800", b"128450.0", b"0x1F5C2", b" ", b"\r\n", b"/**/", b'"urgent": true,',
+)  # fmt: skip
+LEAVES = st.sampled_from(VALUES) | st.integers() | st.text(max_size=20)
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner),
+    max_leaves=6,
+)
+CALLS = st.fixed_dictionaries(
+    {
+        "tool": st.sampled_from(TOOLS) | st.text(max_size=20),
+        "args": st.fixed_dictionaries(dict.fromkeys(ARGS, LEAVES))
+        | st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=8), TREES, max_size=6),
+    }
+)
+ANYTHING = st.one_of(
+    (CALLS | TREES).map(lambda each: json.dumps(each).encode()),
+    st.binary(max_size=300),
+    st.text(max_size=200).map(str.encode),
+)
 
 
-@contextmanager
-def watched() -> Iterator[None]:
-    """Break off what hangs, however loaded the machine is."""
+def recorded() -> list[bytes]:
+    """What models were seen to propose under attack, both as it was and as it would fit here."""
+    if not RECORDED.is_file():
+        return []
+    rows = [json.loads(line) for line in RECORDED.read_bytes().splitlines()]
+    return [json.dumps(row[name]).encode() for row in rows for name in ("proposal", "original")]
 
-    def bark(_number: int, _frame: FrameType | None) -> None:
-        raise AssertionError(f"one call took more than {WATCHDOG_S} s")
 
-    before = signal.signal(signal.SIGALRM, bark)
-    signal.alarm(WATCHDOG_S)
+def seeded(number: int) -> Random:
+    return Random(number)  # noqa: S311 - examples, no secrets
+
+
+def changed(dice: Random, facts: Mapping[str, Scalar]) -> Iterator[bytes]:
+    """Endless variations of the faithful call and of the recorded ones."""
+    seeds = recorded()
+    while True:
+        raw = proposal(amount_minor=facts["amount_minor"], currency=facts["currency"])
+        if seeds and dice.random() < 0.4:
+            raw = dice.choice(seeds)
+        way = dice.randrange(6)
+        yield _near(dice, facts) if way == 0 else _torn(dice, raw, times=way - 1)
+
+
+def _near(dice: Random, facts: Mapping[str, Scalar]) -> bytes:
+    """The faithful call with an argument or two exchanged, added or left out."""
+    args: dict[str, object] = {**facts, "payee": "{{payee}}", "memo": "{{memo}}"}
+    for _ in range(dice.randint(0, 2)):
+        args[dice.choice(NAMES)] = dice.choice(VALUES)
+        if dice.random() < 0.2:
+            args.pop(dice.choice(list(args)))
+    return json.dumps({"tool": dice.choice((PAY, *TOOLS[3:5])), "args": args}).encode()
+
+
+def _torn(dice: Random, raw: bytes, times: int) -> bytes:
+    """The bytes with some of them exchanged, cut out, doubled, or another's piece put in."""
+    for _ in range(times):
+        at = dice.randrange(len(raw) + 1)
+        end = min(len(raw), at + dice.randint(0, 12))
+        piece = dice.choice(PIECES)
+        raw = dice.choice((
+            raw[:at] + bytes([dice.randrange(256)]) + raw[at + 1 :],
+            raw[:at] + raw[end:],
+            raw[:end] + raw[at:],
+            raw[:at] + piece + raw[at:],
+            piece + raw,
+        ))  # fmt: skip
+    return raw
+
+
+def read_strictly(raw: bytes) -> object:
+    """What Python's own parser reads, none of the kernel's; None for what is no JSON."""
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        if len({name for name, _ in pairs}) != len(pairs):
+            raise ValueError("a key twice")
+        return dict(pairs)
+
+    def no_number(text: str) -> object:
+        raise ValueError(text)
+
     try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        return json.loads(raw.decode(), object_pairs_hook=once, parse_constant=no_number)
+    except (ValueError, RecursionError):
+        return None
+
+
+def is_due(raw: bytes, slots: Mapping[str, Scalar]) -> bool:
+    """The oracle: whether the bytes ask for the invoice's own payment and for nothing more."""
+    read = read_strictly(raw)
+    if not isinstance(read, dict) or set(read) != {"tool", "args"} or read["tool"] != PAY:
+        return False
+    args = read["args"]
+    if not isinstance(args, dict) or set(args) != {*ARGS}:
+        return False
+    return (
+        type(args["amount_minor"]) is int
+        and args["amount_minor"] == slots["amount_minor"]
+        and args["currency"] == slots["currency"]
+        and all(args[name] in (slots[name], f"{{{{{name}}}}}") for name in ("payee", "memo"))
+    )
+
+
+def needs_nobody(slots: Mapping[str, Scalar]) -> bool:
+    """Whether the default policy pays such an invoice without a person."""
+    listed = slots["currency"] in ("EUR", "USD", "GBP", "CHF")
+    return listed and 0 < int(slots["amount_minor"]) <= 1_000_000
 
 
 def judged(play: Play, raw: bytes) -> tuple[str, int]:
-    """Put the bytes before the run, hold the answer to the oracle; returns it, and its CPU µs."""
+    """Propose the bytes and compare the answer with the oracle's; the code, and its CPU µs."""
     event = ProposalReceived(raw=raw, secret=secret("proposal", 500), key=play.key)
-    ledger = LEDGER if play.now.slots["currency"] == "EUR" else ALL
+    ledger = LEDGER if play.now.slots["currency"] == "EUR" else EVERY_ACCOUNT
     context = worker_context(at_ms=play.at_ms, actor="model", ledger=ledger)
     gc.disable()  # what the tests themselves hold is not swept on this call's account
     began = time.thread_time_ns()
     decision = transition(play.program, play.now, event, context)
     spent = (time.thread_time_ns() - began) // 1000
     gc.enable()
-    hold(play, raw, decision)
+    compare(play, raw, decision)
     return decision.refusal.code if decision.refusal else "taken", spent
 
 
-ALL = {f"workspace/{each['currency']}": 100_000_000 for each in INVOICES}
-
-
-def hold(play: Play, raw: bytes, decision: Decision) -> None:
+def compare(play: Play, raw: bytes, decision: Decision) -> None:
     """What is taken is the invoice's own payment; what is owed then, the policy pays alone."""
     due, slots = is_due(raw, play.now.slots), play.now.slots
     assert (decision.refusal is None) == due, raw
@@ -83,74 +178,56 @@ def hold(play: Play, raw: bytes, decision: Decision) -> None:
     assert bool(paid) == (due and needs_nobody(slots)), raw
     for effect in paid:
         assert effect.warrant is not None
-        assert {
-            name: effect.args[name] for name in ("amount_minor", "currency", "payee", "memo")
-        } == {name: slots[name] for name in ("amount_minor", "currency", "payee", "memo")}
+        assert {name: effect.args[name] for name in ARGS} == {name: slots[name] for name in ARGS}
 
 
 def judge_all(proposals: Iterable[bytes], play: Play) -> tuple[Counter[str], int]:
     """The answers by code, and the most CPU time that one took, in µs."""
-    answers: Counter[str] = Counter()
-    worst = 0
-    for raw in proposals:
-        code, spent = judged(play, raw)
-        answers[code] += 1
-        worst = max(worst, spent)
-    return answers, worst
-
-
-def seeded(number: int) -> Random:
-    return Random(number)  # noqa: S311 - examples, no secrets
-
-
-def seeds() -> list[bytes]:
-    return recorded() if ATTACKS.is_file() else []
+    answers = [judged(play, raw) for raw in proposals]
+    return Counter(code for code, _ in answers), max(spent for _, spent in answers)
 
 
 @pytest.mark.parametrize("place", range(len(PLAYS)))
 def test_variations_are_taken_only_where_they_are_the_invoices_own(place: int) -> None:
-    play = PLAYS[place]
-    with watched():
-        many = changed(seeded(place), seeds(), INVOICES[place])
-        answers, _ = judge_all(islice(many, FEW // len(PLAYS)), play)
+    many = changed(seeded(place), INVOICES[place])
+    answers, _ = judge_all(islice(many, FEW // len(PLAYS)), PLAYS[place])
     assert answers["taken"] > 50
     assert len(answers) > 12  # as many different refusals, so that not one wall stops them all
 
 
-@pytest.mark.skipif(not ATTACKS.is_file(), reason="../shared/data is missing: no attacks to read")
-@pytest.mark.parametrize("place", range(len(PLAYS)))
-def test_nothing_that_a_fooled_model_said_is_taken(place: int) -> None:
-    with watched():
-        answers, _ = judge_all(recorded(), PLAYS[place])
+@pytest.mark.skipif(not RECORDED.is_file(), reason="../shared/data is missing: no attacks to read")
+@pytest.mark.parametrize("play", PLAYS)
+def test_nothing_that_a_fooled_model_said_is_taken(play: Play) -> None:
+    answers, _ = judge_all(recorded(), play)
     assert answers["taken"] == 0
     assert answers["CAP-001"] > 500
 
 
-@settings(max_examples=400)
-@given(raw=anything())
+@settings(max_examples=200)
+@given(raw=ANYTHING)
 def test_whatever_bytes_come_the_oracle_agrees(raw: bytes) -> None:
     for play in PLAYS:
         judged(play, raw)
 
 
-def test_the_oracle_has_teeth() -> None:
-    slots = PLAYS[0].now.slots
-    assert is_due(proposal(), slots)
-    assert not is_due(proposal(amount_minor=128_451), slots)
-    assert not is_due(proposal(urgent=True), slots)
-    assert not is_due(proposal().replace(b"128450", b"128450.0"), slots)
-    assert not is_due(proposal("wire_transfer"), slots)
+@pytest.mark.parametrize(
+    ("raw", "due"),
+    [
+        (proposal(), True),
+        (proposal(amount_minor=128_451), False),
+        (proposal(urgent=True), False),
+        (proposal().replace(b"128450", b"128450.0"), False),
+        (proposal("wire_transfer"), False),
+    ],
+)
+def test_the_oracle_tells_them_apart(raw: bytes, due: bool) -> None:
+    assert is_due(raw, PLAYS[0].now.slots) == due
 
 
 @pytest.mark.usefixtures("runtime_here")
-def test_over_http_no_proposal_is_an_error_of_ours() -> None:
-    fire_over_http(30, seeded(7))
-
-
-def fire_over_http(times: int, dice: Random) -> Counter[int]:
-    """Fire as a visitor does, at runs that wait for nothing of the kind; says the statuses."""
-    many = changed(dice, seeds(), INVOICES[0])
-    statuses: Counter[int] = Counter()
+@pytest.mark.parametrize("times", [15, pytest.param(1_000, marks=pytest.mark.soak)])
+def test_over_http_no_proposal_is_an_error_of_ours(times: int) -> None:
+    many = changed(seeded(7), INVOICES[0])
     for _ in range(0, times, 25):  # a run's record is read whole each time: it is kept short
         visitor = Visitor()
         run = visitor.make(hold=True)
@@ -160,41 +237,33 @@ def fire_over_http(times: int, dice: Random) -> Counter[int]:
                 urlencode({"proposal": raw}),
                 content_type="application/x-www-form-urlencoded",
             )
-            statuses[answer.status_code] += 1
+            assert answer.status_code in (303, 422)
         attacks = Attack.objects.filter(run_id=run.id)
         assert set(attacks.values_list("verdict", "integrity")) == {("BLOCKED", "HELD")}
         assert Run.objects.get(id=run.id).state == run.state
         assert not AdapterCall.objects.filter(run_id=run.id).exists()
-    assert set(statuses) <= {303, 422}
-    return statuses
 
 
 @pytest.mark.soak
-class TestSoak:
-    def test_a_hundred_thousand(self, record_property: Callable[[str, object], None]) -> None:
-        """Variations and Hypothesis' own; the most CPU time that one took is recorded."""
-        told: Counter[str] = Counter()
-        worst = 0
-        for place, play in enumerate(PLAYS):
-            many = changed(seeded(1_000 + place), seeds(), INVOICES[place])
-            answers, slowest = judge_all(islice(many, -(-MANY // len(PLAYS))), play)
-            told, worst = told + answers, max(worst, slowest)
+def test_a_hundred_thousand_are_judged_in_time(
+    record_property: Callable[[str, object], None],
+) -> None:
+    told, worst = Counter[str](), 0
+    for place, play in enumerate(PLAYS):
+        many = changed(seeded(1_000 + place), INVOICES[place])
+        answers, slowest = judge_all(islice(many, MANY // len(PLAYS)), play)
+        told, worst = told + answers, max(worst, slowest)
 
-        @settings(max_examples=BY_HYPOTHESIS)
-        @given(raw=anything())
-        def generated(raw: bytes) -> None:
-            nonlocal worst
-            code, spent = judged(PLAYS[0], raw)
-            told[code] += 1
-            worst = max(worst, spent)
+    @settings(max_examples=BY_HYPOTHESIS)
+    @given(raw=ANYTHING)
+    def generated(raw: bytes) -> None:
+        nonlocal worst
+        code, spent = judged(PLAYS[0], raw)
+        told[code] += 1
+        worst = max(worst, spent)
 
-        generated()
-        assert told.total() >= MANY + BY_HYPOTHESIS
-        record_property("answers", dict(told))
-        record_property("slowest_us", worst)
-        print(f"{told.total()} proposals, the slowest {worst} µs of CPU: {told}")
-        assert worst < HANG_MS_MAX * 1000
-
-    @pytest.mark.usefixtures("runtime_here")
-    def test_a_thousand_over_http(self) -> None:
-        print(fire_over_http(1_000, seeded(11)))
+    generated()
+    assert told.total() >= MANY + BY_HYPOTHESIS
+    record_property("answers", dict(told))
+    record_property("slowest_us", worst)
+    assert worst < CPU_MS_MAX * 1000

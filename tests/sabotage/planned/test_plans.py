@@ -1,8 +1,8 @@
 """Planned attacks: fired once as the run reaches the step, told where they were missed."""
 
-import json
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,7 @@ from nanovm_core.core import lifecycle as life
 from pipeline.models import Run, Secret
 from pipeline.privacy import journal
 from pipeline.privacy.erasure import erase_run
-from pipeline.runtime import api, queue
+from pipeline.runtime import api
 from pipeline.signals import announce
 from pipeline.store import sql
 from pipeline.vault.key_store import keystore
@@ -33,18 +33,9 @@ TYPED = '{"tool": "Zyxomma Petiolatum", "args": {}}'
 
 
 @pytest.fixture(autouse=True)
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The plans that were sent off on the queue; nobody carries them out by himself."""
-    found: list[str] = []
-
-    def send_task(name: str, args: list[str], **_: object) -> None:
-        if name == plans.TASK:
-            found.append(args[0])
-
-    monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
-    for module in (plans, queue):  # Celery's own current_app is another one in another thread
-        monkeypatch.setattr(module, "current_app", SimpleNamespace(send_task=send_task))
-    return found
+def sent(queued: dict[str, list[str]]) -> list[str]:
+    """The plans that were sent off on the queue."""
+    return queued[plans.TASK]
 
 
 def planned(run: Run, step: int, injector: str = "skip_step", **params: str) -> Plan:
@@ -74,12 +65,9 @@ def step_on(run: Run) -> Run:
 def test_it_is_sent_off_as_the_run_reaches_its_step_and_not_before(sent: list[str]) -> None:
     run = at("stepped")
     plan = planned(run, 3)
-    assert plans.number_of(step_on(run)) == 2
-    assert (sent, fresh(plan).state) == ([], "planned")
-    assert plans.number_of(step_on(run)) == 3
-    assert (sent, fresh(plan).state) == ([str(plan.pk)], "due")
-    step_on(run)
-    assert sent == [str(plan.pk)]
+    for number, state in ((2, "planned"), (3, "due"), (4, "due")):
+        assert plans.number_of(step_on(run)) == number
+        assert (fresh(plan).state, sent) == (state, [str(plan.pk)] if state == "due" else [])
 
 
 def test_it_is_fired_once_through_the_same_door_however_often_its_message_comes(
@@ -93,11 +81,7 @@ def test_it_is_fired_once_through_the_same_door_however_often_its_message_comes(
     found = fresh(plan)
     attack = Attack.objects.get(run=run)
     assert (found.state, found.at_step, found.attack) == ("fired", 2, attack)
-    assert (attack.injector, attack.verdict, attack.rule) == (
-        "tool_injection",
-        "BLOCKED",
-        "CAP-001",
-    )
+    assert f"{attack.injector} {attack.verdict} {attack.rule}" == "tool_injection BLOCKED CAP-001"
 
 
 def test_two_who_notice_at_once_send_it_once(sent: list[str]) -> None:
@@ -115,21 +99,21 @@ def test_two_who_notice_at_once_send_it_once(sent: list[str]) -> None:
         finally:
             connections.close_all()
 
-    threads = [threading.Thread(target=look) for _ in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(lambda _: look(), range(4))] == [None] * 4
     assert sent == [str(plan.pk)]
 
 
 def test_what_nobody_heard_of_the_sweep_finds(sent: list[str]) -> None:
-    run = at("stepped")
-    plan = planned(run, 1)
+    run, ended = at("stepped"), at("stepped")
+    plan, missed = planned(run, 1), planned(ended, 1)
     with unheard():
         step_on(run)
+        step_on(ended)
+        api.kill(str(ended.id), VISITOR)
     tasks.sweep_plans()
-    assert str(plan.pk) in sent
+    assert sent == [str(plan.pk)]
+    assert fresh(missed).why == "The run had ended before anybody noticed that it reached step 1."
 
 
 def test_a_run_that_ended_before_its_step_is_told(sent: list[str]) -> None:
@@ -140,17 +124,6 @@ def test_a_run_that_ended_before_its_step_is_told(sent: list[str]) -> None:
     found = fresh(plan)
     assert (found.state, found.why) == ("missed", "The run ended before step 5.")
     assert (sent, found.words, found.attack) == ([], None, None)
-
-
-def test_an_end_that_nobody_heard_of_is_told_by_the_sweep(sent: list[str]) -> None:
-    run = at("stepped")
-    plan = planned(run, 1)
-    with unheard():
-        step_on(run)
-        api.kill(str(run.id), VISITOR)
-    tasks.sweep_plans()
-    assert fresh(plan).why == "The run had ended before anybody noticed that it reached step 1."
-    assert sent == []
 
 
 def test_a_lost_message_is_sent_again_and_a_young_one_not(
@@ -208,31 +181,30 @@ def due(step: int = 1) -> Plan:
     return plan
 
 
-def test_who_dies_before_the_attack_has_it_fired_after_all(
-    sent: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("dies_before", "lost", "state", "times"),
+    [
+        ("fire", False, "due", 2),  # it is fired after all
+        ("_closed", False, "fired", 1),  # it is not fired twice
+        ("_closed", True, "missed", 1),  # in the middle: nobody knows, and that is told
+    ],
+)
+def test_what_became_of_an_attack_whose_worker_dies(
+    dies_before: str,
+    lost: bool,
+    state: str,
+    times: int,
+    sent: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plan = due()
-    died_over(plan, monkeypatch, "fire")
-    assert swept_much_later(plan, monkeypatch).state == "due"
-    assert sent.count(str(plan.pk)) == 2
-
-
-def test_who_dies_after_the_attack_does_not_have_it_fired_twice(
-    sent: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = due()
-    died_over(plan, monkeypatch, "_closed")
+    died_over(plan, monkeypatch, dies_before)
+    if lost:
+        Attack.objects.filter(run=plan.run).update(verdict="")
     found = swept_much_later(plan, monkeypatch)
-    assert (found.state, found.attack) == ("fired", Attack.objects.get(run=plan.run))
-    assert sent.count(str(plan.pk)) == 1
-
-
-def test_who_dies_in_the_middle_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = due()
-    died_over(plan, monkeypatch, "_closed")
-    Attack.objects.filter(run=plan.run).update(verdict="")
-    found = swept_much_later(plan, monkeypatch)
-    assert (found.state, found.why, found.attack) == ("missed", plans.DIED, None)
+    assert (found.state, sent.count(str(plan.pk))) == (state, times)
+    assert found.attack == (Attack.objects.get(run=plan.run) if state == "fired" else None)
+    assert found.why == (plans.DIED if lost else "")
 
 
 def test_it_is_taken_back_until_it_is_on_its_way(sent: list[str]) -> None:
@@ -269,23 +241,17 @@ def test_an_erasure_leaves_nothing_of_it() -> None:
     assert keystore().keys([plan.words_ref]) == {}
 
 
-def test_without_its_words_it_is_not_fired(sent: list[str]) -> None:
-    run = at("stepped")
-    plan = planned(run, 1, "tool_injection", proposal=TYPED)
-    keystore().destroy([plan.words_ref])
-    step_on(run)
-    plans.carry_out(sent[0])
-    assert (fresh(plan).state, fresh(plan).why) == ("missed", plans.NO_WORDS)
-    assert not Attack.objects.filter(run=run).exists()
-
-
-def test_an_attack_that_cannot_be_made_is_told(sent: list[str]) -> None:
+@pytest.mark.parametrize(("erased", "says"), [(True, plans.NO_WORDS), (False, "finds no order")])
+def test_an_attack_that_cannot_be_made_is_told(sent: list[str], erased: bool, says: str) -> None:
     run = at("stepped")
     plan = planned(run, 1, "tool_injection", proposal="hello", by="gullible")
+    if erased:
+        keystore().destroy([plan.words_ref])
     step_on(run)
     plans.carry_out(sent[0])
     assert fresh(plan).state == "missed"
-    assert "finds no order" in fresh(plan).why
+    assert says in fresh(plan).why
+    assert not Attack.objects.filter(run=run).exists()
 
 
 @pytest.mark.parametrize(
@@ -304,7 +270,7 @@ def test_a_wrong_plan_is_refused(
 ) -> None:
     run = at("stepped")
     with pytest.raises(InjectionError, match=says):
-        plans.make(str(run.id), injector, params, step)
+        planned(run, step, injector, **params)
     assert not run.plans.exists()
 
 
@@ -317,16 +283,13 @@ def test_a_run_that_started_takes_no_plan_and_keeps_no_key() -> None:
     assert not run.plans.exists()
 
 
-def test_a_run_takes_so_many_plans_and_no_more() -> None:
+def test_a_run_takes_so_many_plans_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     run = at("stepped")
     for _ in range(plans.PLANS_MAX):
         planned(run, 7)
     with pytest.raises(InjectionError, match=f"{plans.PLANS_MAX} planned attacks at most"):
         planned(run, 7)
     assert run.plans.count() == plans.PLANS_MAX
-
-
-def test_without_a_queue_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "REDIS_URL", None)
     with pytest.raises(InjectionError, match="No queue server"):
         planned(at("stepped"), 1)
@@ -362,11 +325,7 @@ def test_the_run_knows_nothing_of_its_plans(sent: list[str]) -> None:
         step_on(run)
     assert len(sent) == 1
     kinds = [
-        [json.loads(bytes(each.bytes))["kind"] for each in envelopes_of(run)]
+        [*run.workspace.envelopes.filter(run=str(run.id)).order_by("n").values_list("kind")]
         for run in (watched, alone)
     ]
     assert kinds[0] == kinds[1]
-
-
-def envelopes_of(run: Run) -> Any:
-    return run.workspace.envelopes.filter(run=str(run.id)).order_by("n")
