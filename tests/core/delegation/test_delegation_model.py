@@ -114,7 +114,7 @@ def gives(chain: bytes, asked: Asked) -> bool:
     return within_grant(grant, asked.args, asked.slots)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_chain_that_verifies_gives_a_part_of_its_root(data: st.DataObject) -> None:
     granted, ends_ms = data.draw(wishes({})), data.draw(st.integers(4, 9))

@@ -1,6 +1,6 @@
-"""The kernel alone: with cryptography and the standard library, and nothing else in reach."""
+"""The kernel alone: without Django or the shell in reach, and through its public names."""
 
-import shutil
+import ast
 import subprocess
 import sys
 import tomllib
@@ -9,12 +9,18 @@ from pathlib import Path
 
 import pytest
 
+import nanovm_core
+from examples.refund_desk.main import main
+from nanovm_core import ASTEngine, ConditionError, DeterministicSanitizer, public
 from tests.core.kit.builders import ROOT
 
-KERNEL = ROOT / "nanovm_core"
-# What is neither the standard library's, nor cryptography's or its C bindings', is not there.
+NAMES = {name for name in vars(public) if not name.startswith("__")}
+FOREIGN = ("django", "celery", "channels", "stripe", "lxml", "pypdf", "pytest", "hypothesis")
+# A process in which nothing is found but the standard library, cryptography with its C bindings,
+# the kernel and the examples.
 ALONE = """
 import sys
+from importlib import import_module
 
 class Nothing:
     ours = {"cryptography", "cffi", "_cffi_backend", "pycparser", "nanovm_core", "examples"}
@@ -24,52 +30,53 @@ class Nothing:
             raise ModuleNotFoundError(f"there is no {name} here", name=name)
 
 sys.meta_path.insert(0, Nothing())
+import nanovm_core
+print(*[name for name in sys.modules if name.startswith("nanovm_core.")], end="---")
+for name in sys.argv[1:]:
+    try:
+        import_module(name)
+    except ModuleNotFoundError as error:
+        print(error)
+print(end="---")
+import_module("examples.refund_desk.main").main()
+print(end="---")
+from collections import Counter
+from examples.refund_desk.desk import FOLDER, desk
+from nanovm_core.judge import judge
+lines = (FOLDER / "proposals.jsonl").read_bytes().splitlines()
+print(*sorted(Counter(verdict.verdict for verdict in judge(desk(), lines)).items()))
+print(Counter(each.good for each in nanovm_core.run_examples(desk())))
 """
-FOREIGN = ("django", "celery", "channels", "stripe", "lxml", "pypdf", "pytest", "hypothesis")
 
 
-def alone(script: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in a process of its own that can import next to nothing."""
-    return subprocess.run(
-        [sys.executable, "-X", "utf8", "-W", "error", "-c", ALONE + script],
+@pytest.fixture(scope="module")
+def said() -> list[str]:
+    """What the process says: imported modules, errors, the refund desk, verdicts."""
+    found = subprocess.run(
+        [sys.executable, "-X", "utf8", "-W", "error", "-c", ALONE, *FOREIGN],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        check=False,
-    )
-
-
-@pytest.mark.parametrize("name", FOREIGN)
-def test_nothing_foreign_is_in_reach(name: str) -> None:
-    """The tests below prove something: here these packages cannot be imported."""
-    assert find_spec(name) is not None
-    found = alone(f"import {name}")
-    assert found.returncode == 1
-    assert f"ModuleNotFoundError: there is no {name} here" in found.stderr
-
-
-def test_every_module_of_the_kernel_is_imported_alone() -> None:
-    """None of them needs anything else, not even one that nobody imports."""
-    names = [
-        ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for path in sorted(KERNEL.rglob("*.py"))
-        if path.name != "__init__.py"
-    ]
-    assert len(names) > 30
-    found = alone("".join(f"import {name}\n" for name in names) + "print('all')")
-    assert (found.stdout, found.stderr) == ("all\n", "")
-
-
-def test_the_refund_desk_runs_alone() -> None:
-    """The example says the same with Django in reach and without."""
-    found = alone("import examples.refund_desk.main as desk\ndesk.main()")
-    main = ROOT / "examples/refund_desk/main.py"
-    beside = subprocess.run(
-        [sys.executable, "-X", "utf8", str(main)], capture_output=True, text=True, check=True
     )
     assert (found.returncode, found.stderr) == (0, "")
-    assert found.stdout == beside.stdout
-    for said in (
+    return found.stdout.split("---")
+
+
+def test_importing_the_package_imports_no_module_of_it(said: list[str]) -> None:
+    assert said[0] == ""
+
+
+def test_nothing_foreign_is_in_reach(said: list[str]) -> None:
+    assert all(find_spec(name) is not None for name in FOREIGN)
+    assert said[1].splitlines() == [f"there is no {name} here" for name in FOREIGN]
+
+
+def test_the_refund_desk_runs_alone_and_says_the_same(
+    said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main()
+    assert said[2] == capsys.readouterr().out
+    for line in (
         "BLOCKED CAP-001",
         "BLOCKED POL-010",
         "ada approves: terminated.completed at issue",
@@ -82,47 +89,42 @@ def test_the_refund_desk_runs_alone() -> None:
         "run once more: the same bytes: True",
         "verify() finds nothing\n     LOG-001 Envelope n = 2 (event #3) was changed.\n     LOG-002",
     ):
-        assert said in found.stdout, said
-    assert found.stdout.count("the bank was asked 0 times") == 2
+        assert line in said[2], line
+    assert said[2].count("the bank was asked 0 times") == 2
 
 
-def test_the_refund_desk_is_judged_alone() -> None:
-    """Proposals are judged, and a policy is tried by its examples, through the library."""
-    found = alone(
-        "from collections import Counter\n"
-        "from examples.refund_desk.desk import FOLDER, desk\n"
-        "from nanovm_core import run_examples\n"
-        "from nanovm_core.judge import judge\n"
-        "lines = (FOLDER / 'proposals.jsonl').read_bytes().splitlines()\n"
-        "print(*sorted(Counter(v.verdict for v in judge(desk(), lines)).items()))\n"
-        "print(Counter(each.good for each in run_examples(desk())))\n"
-    )
-    assert (found.returncode, found.stderr) == (0, "")
-    assert found.stdout == "('ACCEPTED', 7) ('BLOCKED', 26)\nCounter({True: 8})\n"
+def test_proposals_are_judged_and_a_policy_is_tried_alone(said: list[str]) -> None:
+    assert said[3] == "('ACCEPTED', 7) ('BLOCKED', 26)\nCounter({True: 8})\n"
 
 
-def test_a_wheel_holds_the_whole_kernel_and_its_marker(tmp_path: Path) -> None:
-    """Whoever installs it gets every module, the mark that it is typed, and nothing else."""
-    if find_spec("setuptools") is None:
-        pytest.skip("setuptools is not here: a wheel cannot be put together offline")
-    here = tmp_path / "checkout"
-    here.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, here)
-    for name in ("nanovm_core", "pipeline", "examples"):
-        shutil.copytree(ROOT / name, here / name, ignore=shutil.ignore_patterns("__pycache__"))
-    built = tmp_path / "built"
-    command = ("-q", "build_py", "--build-lib", str(built))  # what a wheel is zipped from
-    script = "import setuptools; setuptools.setup()"
-    subprocess.run(
-        [sys.executable, "-c", script, *command], cwd=here, capture_output=True, check=True
-    )
-    held = {path.relative_to(built).as_posix() for path in built.rglob("*") if path.is_file()}
-    whole = {path.relative_to(ROOT).as_posix() for path in KERNEL.rglob("*.py")}
-    assert held == whole | {"nanovm_core/py.typed", "nanovm_core/rules.toml"}
+def test_the_kernel_asks_for_cryptography_alone_and_brings_its_data() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert [each.split(">")[0] for each in settings["project"]["dependencies"]] == ["cryptography"]
+    data = settings["tool"]["setuptools"]["package-data"]
+    assert data == {"nanovm_core": ["py.typed", "rules.toml"]}
 
 
-def test_the_kernel_asks_for_cryptography_alone() -> None:
-    """What a plain ``pip install`` brings along."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert [each.split(">")[0] for each in project["dependencies"]] == ["cryptography"]
+# --- public names ----------------------------------------------------------------------------
+
+
+def test_every_public_name_is_the_one_that_the_package_hands_on() -> None:
+    assert all(getattr(nanovm_core, name) is getattr(public, name) for name in NAMES)
+    assert {"ExecutionVM", "ASTEngine", "DeterministicSanitizer"} <= NAMES
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = nanovm_core.nothing
+
+
+def test_a_condition_and_a_projection_are_used_through_the_facade() -> None:
+    condition = ASTEngine.parse("$slots.days > 0")
+    assert condition.holds({"slots": {"days": 1}})
+    with pytest.raises(ConditionError):
+        ASTEngine.parse("$slots.days >")
+    sanitizer = DeterministicSanitizer(modes={"days": "clear"})
+    assert sanitizer.for_model({"days": 1, "name": "Ada"}, {}) == {"days": 1}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").rglob("*.py")), ids=lambda p: p.name)
+def test_examples_import_the_facade_alone(path: Path) -> None:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    modules = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert not [name for name in modules if name and name.startswith("nanovm_core.")]
