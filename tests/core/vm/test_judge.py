@@ -33,16 +33,10 @@ def line(
     return json.dumps({"id": name, "tool": tool, "args": given, "context": around}).encode()
 
 
-def codes(rules: Program, *lines: bytes) -> list[str]:
-    """ACCEPTED, or the code, of each line."""
-    return [v.rule if v.verdict == "BLOCKED" else v.verdict for v in judge(rules, lines)]
-
-
 # --- the contract ----------------------------------------------------------------------------
 
 
 def test_a_verdict_says_who_what_by_which_rule_and_why() -> None:
-    """The four keys of the command, for an accepted and for a blocked line."""
     found = [each._asdict() for each in judge(DESK, [line("a"), line("b", tool="wire.transfer")])]
     assert found == [
         {
@@ -61,7 +55,6 @@ def test_a_verdict_says_who_what_by_which_rule_and_why() -> None:
 
 
 def test_verdicts_come_one_by_one_in_the_order_of_their_lines() -> None:
-    """Nothing is read ahead: a line that was not given yet cannot matter."""
     given: list[str] = []
 
     def lines() -> Iterator[bytes]:
@@ -75,7 +68,6 @@ def test_verdicts_come_one_by_one_in_the_order_of_their_lines() -> None:
 
 
 def test_the_proposals_of_the_example_come_to_what_they_are_called() -> None:
-    """Faithful ones, attacks, unreadable ones, holds, and a workspace that runs dry."""
     text = (FOLDER / "proposals.jsonl").read_bytes()
     found = {each.id: each for each in judge(DESK, text.splitlines())}
     accepted = {name for name, each in found.items() if each.verdict == "ACCEPTED"}
@@ -113,137 +105,53 @@ def test_the_proposals_of_the_example_come_to_what_they_are_called() -> None:
     }
 
 
-def test_any_program_is_judged_by_its_own_rules() -> None:
-    """A deployment gate, whose tools move no money, and a rollback that only it accepts."""
-    slots = {"change": "c", "risk": 1, "frozen": False, "artifact": "v2", "tests_failed": 0}
-    args = {"artifact": "v2", "region": "eu-1", "replicas": 3}
-    found = codes(
-        gate(),
-        line(tool=DEPLOY, args=args, slots=slots),
-        line(tool=DEPLOY, args={**args, "artifact": "v3"}, slots=slots),
-        line(tool=DEPLOY, args={**args, "replicas": 11}, slots=slots),
-        line(tool=DEPLOY, args={**args, "replicas": 21}, slots=slots),
-        line(tool="cluster.delete", args={}, slots=slots),
-    )
-    assert found == ["ACCEPTED", "POL-010", "POL-020", "CAP-006", "CAP-001"]
-
-
-def test_what_is_granted_and_nowhere_accepted_is_the_programs_own() -> None:
-    """The mail of the invoice program, with exactly the right arguments."""
-    slots = {**FACTS, **{name: ref(n) for n, name in enumerate(PERSONAL)}}
-    args = {"to": slots["advice_to"], "subject": slots["advice_subject"]}
-    mail = {**args, "body": slots["advice_body"]}
-    rules = program(
-        b'v = "nanovm-policy/1"\nname = "all"\n[[rules]]\nid = "all"\nat = "authorize"\n'
-        b'outcome = "allow"\nwhen = "true"\nwhy = "All."\n'
-    )
-    assert codes(rules, line(tool="notify.send_email", args=mail, slots=slots)) == ["CAP-002"]
-
-
-# --- holds and admission ---------------------------------------------------------------------
-
-
-def test_a_hold_is_blocked_and_uses_up_nothing() -> None:
-    """It waits for a person, and here is none: POL-020 with the rule's reason."""
-    old = line("old", "A-2", slots=slots_of("A-2", age_days=200))
-    found = list(judge(DESK, [old, old, line("a", "A-2"), line("b", "A-2")]))
-    assert [each.verdict for each in found] == ["BLOCKED", "BLOCKED", "ACCEPTED", "ACCEPTED"]
-    assert found[0].rule == "POL-020"
-    assert found[0].why == ("Held for a person: The order is older than 90 days. (rule old-order)")
-
-
-@pytest.mark.parametrize(
-    ("outcome", "code"), [("deny", "POL-003"), ("hold", "POL-020"), ("allow", "ACCEPTED")]
-)
-def test_what_keeps_a_model_from_being_asked_keeps_its_proposal_out(
-    outcome: str, code: str
-) -> None:
-    """A proposal that could never have been made is none."""
-    edit = ('at = "admission"\noutcome = "deny"', f'at = "admission"\noutcome = "{outcome}"')
-    assert codes(desk_with(edit), line(slots=slots_of(refunded=True))) == [code]
-
-
-def test_the_proposal_itself_is_judged_before_what_stood_in_front_of_the_model() -> None:
-    """An ungranted tool is one whatever slots there are; a wrong amount is one too."""
-    found = codes(
-        DESK,
-        line(tool="wire.transfer", slots={}),
-        line(slots=slots_of(refunded=True), args=args_of(amount_minor=1)),
-    )
-    assert found == ["CAP-001", "POL-010"]
-
-
-def test_without_a_rule_that_admits_nothing_is_accepted() -> None:
-    """No model would be asked."""
-    rules = desk_with(('"$slots.paid_minor > 0"', '"$slots.paid_minor > 4500"'))
-    assert codes(rules, line()) == ["POL-001"]
-    assert codes(rules, line(order="A-2")) == ["ACCEPTED"]
-
-
-def test_rules_of_admission_wait_for_a_context_that_lets_them_be_judged() -> None:
-    """They stand before the model is asked; a context may tell of the proposal alone."""
-    slots = slots_of(refunded=True)
-    assert codes(DESK, line(slots=slots)) != ["ACCEPTED"]
-    del slots["refunded"]
-    assert codes(DESK, line(slots=slots)) == ["ACCEPTED"]
-
-
 def test_a_slot_that_a_rule_reads_and_the_context_leaves_out_is_named() -> None:
-    """It is missing, an error denies, and whoever wrote the context can mend it."""
     lines = (FOLDER / "proposals.jsonl").read_bytes().splitlines()
     found = {each.id: each for each in judge(DESK, lines)}["large-and-not-signed"]
     assert (found.verdict, found.rule) == ("BLOCKED", "POL-002")
     assert "slots.signed_by" in found.why.partition("The context leaves out ")[2]
 
 
-# --- accounts --------------------------------------------------------------------------------
+def test_a_hold_is_blocked_with_the_reason_of_its_rule() -> None:
+    (found,) = judge(DESK, [OLD])
+    assert (found.verdict, found.rule) == ("BLOCKED", "POL-020")
+    assert found.why == "Held for a person: The order is older than 90 days. (rule old-order)"
 
 
-def ninety(name: str, **context: object) -> bytes:
+# --- lines and their verdicts ----------------------------------------------------------------
+
+OK = "ACCEPTED"
+OLD = line("old", "A-2", slots=slots_of("A-2", age_days=200))
+REFUNDED = slots_of(refunded=True)
+ANN, BOB, ELSEWHERE = line(agent="ann"), line(agent="bob"), line(agent="ann", workspace="w")
+BUILT = {"change": "c", "risk": 1, "frozen": False, "artifact": "v2", "tests_failed": 0}
+ROLLOUT = {"artifact": "v2", "region": "eu-1", "replicas": 3}
+MAIL = {**FACTS, **{name: ref(n) for n, name in enumerate(PERSONAL)}}
+ALLOW_ALL = (
+    b'v = "nanovm-policy/1"\nname = "all"\n[[rules]]\nid = "all"\nat = "authorize"\n'
+    b'outcome = "allow"\nwhen = "true"\nwhy = "All."\n'
+)
+
+
+def ninety(name: str = "n", **context: object) -> bytes:
     """90.00 of a workspace's 250.00."""
     return line(name, "A-2", **context)  # type: ignore[arg-type]
 
 
-def test_a_workspace_runs_dry_in_order_and_no_other_with_it() -> None:
-    """What is refused takes nothing; what still fits is accepted after it."""
-    small = line("small", "A-1", workspace="north")
-    lines = [ninety(str(n), workspace="north") for n in range(3)]
-    found = codes(DESK, *lines, small, small, ninety("s", workspace="south"), ninety("none"))
-    assert found == ["ACCEPTED"] * 2 + ["BUD-001", "ACCEPTED", "BUD-001", "ACCEPTED", "ACCEPTED"]
+def rollout(tool: str = DEPLOY, **changes: object) -> bytes:
+    """A proposal at the deployment gate."""
+    return line(tool=tool, args={**ROLLOUT, **changes} if tool == DEPLOY else {}, slots=BUILT)
 
 
-def test_an_agents_account_is_its_own_in_each_workspace() -> None:
-    """Two calls for each agent; the program's agent where none is named."""
-    rules = desk_with(('unit = "calls"\nmax = 100', 'unit = "calls"\nmax = 2'))
-    ann = line(agent="ann")
-    found = codes(rules, ann, ann, ann, line(agent="bob"), line(agent="ann", workspace="w"))
-    assert found == ["ACCEPTED", "ACCEPTED", "BUD-002", "ACCEPTED", "ACCEPTED"]
-    assert codes(rules, line(), line(agent="desk"), line(agent="")) == ["ACCEPTED"] * 2 + [
-        "BUD-002"
-    ]
-
-
-def test_the_global_account_is_everybodys() -> None:
-    """Three workspaces, three agents, one account."""
-    rules = desk_with(("max = 10_000_000", "max = 20_000"))
-    lines = [ninety(name, workspace=name, agent=name) for name in "abc"]
-    assert codes(rules, *lines) == ["ACCEPTED", "ACCEPTED", "BUD-001"]
-
-
-def test_each_currency_has_its_own_account() -> None:
-    """And a run's own limit is a line's own."""
-    dollars = line(slots=slots_of("A-2", currency="USD"), args=args_of("A-2", currency="USD"))
-    assert codes(DESK, *[ninety("e")] * 2, dollars, dollars, ninety("e"), dollars) == [
-        *["ACCEPTED"] * 4,
-        *["BUD-001"] * 2,
-    ]
-
-
-# --- windows ---------------------------------------------------------------------------------
+def admitted(outcome: str) -> Program:
+    """The desk whose rule at admission has another outcome."""
+    return desk_with(
+        ('at = "admission"\noutcome = "deny"', f'at = "admission"\noutcome = "{outcome}"')
+    )
 
 
 def windowed(counts: str, most: int, scope: str = "workspace") -> Program:
-    """The desk, where another allow rule asks a window that counts the last minute."""
+    """The desk with a rule that asks a window over the last minute."""
     more = (
         f'[[windows]]\nname = "w"\ncounts = "{counts}"\nwithin_ms = 60_000\nscope = "{scope}"\n'
         f'[[rules]]\nid = "w"\nat = "authorize"\noutcome = "deny"\nwhen = "$history.w > {most}"\n'
@@ -252,61 +160,129 @@ def windowed(counts: str, most: int, scope: str = "workspace") -> Program:
     return desk_with(more=more)
 
 
-def test_a_window_counts_by_the_time_of_the_lines() -> None:
-    """Up to its edge and not past it, a call counts; nothing else is a clock."""
-    rules = windowed("calls", 1)
-    at = [line(str(at_ms), at_ms=at_ms) for at_ms in (0, 10, 60_000, 60_001, 60_011)]
-    assert codes(rules, *at) == ["ACCEPTED", "ACCEPTED", "POL-003", "ACCEPTED", "ACCEPTED"]
+Case = tuple[Program, list[bytes], list[str]]
+ONE_CALL = windowed("calls", 1)
+GRANT = 'where = { currency = { one_of = ["EUR", "USD"] } }'
+DOLLARS = line(slots=slots_of("A-2", currency="USD"), args=args_of("A-2", currency="USD"))
+UNREADABLE = b'{"id": "x", "tool": "t", "args": {}, "context": {"at_ms": "9"}}'
+CASES: dict[str, Case] = {
+    "any program is judged by its own rules": (
+        gate(),
+        [
+            *(rollout(), rollout(artifact="v3"), rollout(replicas=11), rollout(replicas=21)),
+            rollout("cluster.delete"),
+        ],
+        [OK, "POL-010", "POL-020", "CAP-006", "CAP-001"],
+    ),
+    "what is granted and nowhere accepted is the program's own": (
+        program(ALLOW_ALL),
+        [
+            line(
+                tool="notify.send_email",
+                args={name: MAIL[f"advice_{name}"] for name in ("to", "subject", "body")},
+                slots=MAIL,
+            )
+        ],
+        ["CAP-002"],
+    ),
+    # holds and admission
+    "a hold uses up nothing": (DESK, [OLD, OLD, ninety(), ninety()], ["POL-020"] * 2 + [OK] * 2),
+    "admission denies": (DESK, [line(slots=REFUNDED)], ["POL-003"]),
+    "admission holds": (admitted("hold"), [line(slots=REFUNDED)], ["POL-020"]),
+    "admission allows": (admitted("allow"), [line(slots=REFUNDED)], [OK]),
+    "the proposal is judged before the rules at admission": (
+        DESK,
+        [
+            line(tool="wire.transfer", slots={}),
+            line(slots=REFUNDED, args=args_of(amount_minor=1)),
+        ],
+        ["CAP-001", "POL-010"],
+    ),
+    "without a rule that admits nothing is accepted": (
+        desk_with(('"$slots.paid_minor > 0"', '"$slots.paid_minor > 4500"')),
+        [line(), line(order="A-2")],
+        ["POL-001", OK],
+    ),
+    "rules at admission wait for what they read": (
+        DESK,
+        [line(slots={name: REFUNDED[name] for name in REFUNDED if name != "refunded"})],
+        [OK],
+    ),
+    # accounts
+    "a workspace runs dry in order, and no other with it": (
+        DESK,
+        [
+            *[ninety(workspace="north")] * 3,
+            *[line(workspace="north")] * 2,
+            *(ninety(workspace="south"), ninety()),
+        ],
+        [OK, OK, "BUD-001", OK, "BUD-001", OK, OK],
+    ),
+    "an agent's account is its own in each workspace": (
+        desk_with(('unit = "calls"\nmax = 100', 'unit = "calls"\nmax = 2')),
+        [ANN, ANN, ANN, BOB, ELSEWHERE, line(), line(agent="desk"), line(agent="")],
+        [OK, OK, "BUD-002", OK, OK, OK, OK, "BUD-002"],
+    ),
+    "the global account is everybody's": (
+        desk_with(("max = 10_000_000", "max = 20_000")),
+        [ninety(workspace=name, agent=name) for name in "abc"],
+        [OK, OK, "BUD-001"],
+    ),
+    "each currency has its own account": (
+        DESK,
+        [*[ninety()] * 2, DOLLARS, DOLLARS, ninety(), DOLLARS],
+        [*[OK] * 4, *["BUD-001"] * 2],
+    ),
+    # windows and time
+    "a window counts by the time of the lines": (
+        ONE_CALL,
+        [line(at_ms=at_ms) for at_ms in (0, 10, 60_000, 60_001, 60_011)],
+        [OK, OK, "POL-003", OK, OK],
+    ),
+    "a line without a time has that of the line before": (
+        ONE_CALL,
+        [line(at_ms=5), line(), line(), line(at_ms=60_006)],
+        [OK, OK, "POL-003", OK],
+    ),
+    "the first line without a time is at 0": (
+        ONE_CALL,
+        [line(), line(at_ms=200_000), line(), line()],
+        [OK, OK, OK, "POL-003"],
+    ),
+    "a line that cannot be read has no time": (
+        ONE_CALL,
+        [line(), UNREADABLE, line(at_ms=60_000), line()],
+        [OK, "CAP-010", OK, "POL-003"],
+    ),
+    "a window looks at one workspace": (
+        windowed("calls", 0),
+        [ANN, BOB, ELSEWHERE],
+        [OK, "POL-003", OK],
+    ),
+    "or at one agent of it": (windowed("calls", 0, "agent"), [ANN, BOB, ELSEWHERE], [OK] * 3),
+    "refusals are counted": (
+        windowed("refusals", 2),
+        [line(tool="wire.transfer"), b'{"id": "x", "tool": "t"}', line(args={}), line()],
+        ["CAP-001", "CAP-010", "CAP-004", "POL-003"],
+    ),
+    "holds and empty accounts are no refusals": (
+        windowed("refusals", 0),
+        [line(slots=slots_of(age_days=91)), *[ninety()] * 3, line()],
+        ["POL-020", OK, OK, "BUD-001", OK],
+    ),
+    "a grant runs out by the time of the line": (
+        desk_with((GRANT, f"{GRANT}\nexpires_ms = {DAY_MS}")),
+        [line(at_ms=DAY_MS - 1), line(at_ms=DAY_MS)],
+        [OK, "CAP-007"],
+    ),
+}
 
 
-def test_a_line_without_a_time_has_that_of_the_line_before() -> None:
-    """At first it is 0. A line that says nothing of it does not fall out of the window."""
-    rules = windowed("calls", 1)
-    assert codes(rules, line(at_ms=5), line(), line(), line(at_ms=60_006)) == [
-        *["ACCEPTED"] * 2,
-        "POL-003",
-        "ACCEPTED",
-    ]
-    assert codes(rules, line(), line(at_ms=200_000), line(), line()) == [
-        *["ACCEPTED"] * 3,
-        "POL-003",
-    ]
-    unreadable = b'{"id": "x", "tool": "t", "args": {}, "context": {"at_ms": "9"}}'
-    assert codes(rules, line(), unreadable, line(at_ms=60_000), line()) == [
-        "ACCEPTED",
-        "CAP-010",
-        "ACCEPTED",
-        "POL-003",
-    ]
-
-
-def test_a_window_looks_at_one_workspace_or_one_agent_of_it() -> None:
-    """What happens elsewhere does not count."""
-    for scope, bob in (("workspace", "POL-003"), ("agent", "ACCEPTED")):
-        rules = windowed("calls", 0, scope)
-        found = codes(rules, line(agent="ann"), line(agent="bob"), line(agent="ann", workspace="w"))
-        assert found == ["ACCEPTED", bob, "ACCEPTED"]
-
-
-def test_refusals_are_counted_and_holds_and_empty_accounts_are_none() -> None:
-    """What a run would have refused; what waits for a person or for money was not."""
-    refused = [line(tool="wire.transfer"), b'{"id": "x", "tool": "t"}', line(args={})]
-    assert codes(windowed("refusals", 2), *refused, line()) == [
-        *("CAP-001", "CAP-010", "CAP-004"),
-        "POL-003",
-    ]
-    waits = [line(slots=slots_of(age_days=91)), *[ninety("n")] * 3]
-    assert codes(windowed("refusals", 0), *waits, line()) == [
-        *("POL-020", "ACCEPTED", "ACCEPTED", "BUD-001"),
-        "ACCEPTED",
-    ]
-
-
-def test_a_grant_runs_out_by_the_time_of_the_line() -> None:
-    """Its last millisecond is before ``expires_ms``."""
-    edit = ('where = { currency = { one_of = ["EUR", "USD"] } }', "X")
-    rules = desk_with((edit[0], f"{edit[0]}\nexpires_ms = {DAY_MS}"))
-    assert codes(rules, line(at_ms=DAY_MS - 1), line(at_ms=DAY_MS)) == ["ACCEPTED", "CAP-007"]
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_each_line_is_judged_after_those_before_it(case: Case) -> None:
+    rules, lines, expected = case
+    found = judge(rules, lines)
+    assert [v.rule if v.verdict == "BLOCKED" else v.verdict for v in found] == expected
 
 
 # --- the corpus ------------------------------------------------------------------------------
@@ -314,7 +290,6 @@ def test_a_grant_runs_out_by_the_time_of_the_line() -> None:
 
 @pytest.mark.corpus
 def test_every_published_attack_is_blocked_and_a_faithful_payment_is_not() -> None:
-    """Each under slots that legitimate steps produced, by the layer that is to stop it."""
     if not ATTACKS.is_file():
         pytest.skip(f"{ATTACKS} is missing: the corpus of attacks is not part of the repository")
     attacks = [json.loads(text) for text in ATTACKS.read_text(encoding="utf-8").splitlines()]

@@ -44,14 +44,12 @@ def with_args(args: str) -> bytes:
     ("null", "line 2"), ("true", "line 2"), ("[7]", "line 2"), ('{"id": "x"}', "line 2"),
 ])  # fmt: skip
 def test_an_id_comes_back_as_it_is(given_id: str, shown: str | int) -> None:
-    """Text and integers; else the line is named by its number. The call is judged all the same."""
     found = verdict(f'{{"id": {given_id}, {CALL}, {CONTEXT}}}'.encode())
     assert (found.id, found.verdict) == (shown, "ACCEPTED")
     assert type(found.id) is type(shown)
 
 
 def test_a_line_without_an_id_is_named_by_its_number() -> None:
-    """Counted from one."""
     found = verdict(f"{{{CALL}, {CONTEXT}}}".encode())
     assert (found.id, found.verdict) == ("line 2", "ACCEPTED")
 
@@ -86,16 +84,12 @@ def test_a_line_without_an_id_is_named_by_its_number() -> None:
     (b"\x00\x01\x02", "line 2", "CAP-010"),
 ])  # fmt: skip
 def test_a_line_that_cannot_be_read_keeps_its_id(line: bytes, shown: str | int, code: str) -> None:
-    """It is found at the top of the line, wherever the fault is; what could not be given back is
-    left out, and nothing that stands deeper is taken for it.
-    """
     found = verdict(line)
     assert (found.id, found.verdict, found.rule) == (shown, "BLOCKED", code)
     json.dumps(found._asdict(), ensure_ascii=False).encode()
 
 
 def test_the_search_for_an_id_has_an_end() -> None:
-    """At the limit it is found, a byte later it is not."""
     for beyond, shown in ((0, "x"), (1, "line 2")):
         head = b'{"t": "'
         tail = b'", "id": "x"'
@@ -121,7 +115,6 @@ def test_the_search_for_an_id_has_an_end() -> None:
     ("[]", "CAP-010"), ("null", "CAP-010"), ('"{}"', "CAP-010"),
 ])  # fmt: skip
 def test_arguments_that_parsers_disagree_on_are_refused(args: str, code: str) -> None:
-    """Each by its own code, as in a run."""
     found = verdict(with_args(args))
     assert (found.id, found.verdict, found.rule) == ("x", "BLOCKED", code)
 
@@ -131,7 +124,6 @@ def test_arguments_that_parsers_disagree_on_are_refused(args: str, code: str) ->
     '"args": {}', '"tool": "refund.issue"', f'{CALL}, "approved": true', f'{CALL}, "Context": {{}}',
 ])  # fmt: skip
 def test_a_line_is_a_call_and_nothing_else(call: str) -> None:
-    """A tool by its name, its arguments, and no key that might mean something."""
     found = verdict(f'{{"id": "x", {call}, {CONTEXT}}}'.encode())
     assert (found.id, found.rule) == ("x", "CAP-010")
 
@@ -144,14 +136,12 @@ def test_a_line_is_a_call_and_nothing_else(call: str) -> None:
     '{"ledger": {"workspace/EUR": 1000000}}', '{"approved": ["old-order"]}', '{"Slots": {}}',
 ])  # fmt: skip
 def test_a_context_of_another_shape_is_refused(around: str) -> None:
-    """It says what deterministic steps produced; what is not understood may not decide."""
     found = verdict(f'{{"id": "x", {CALL}, "context": {around}}}'.encode())
     assert (found.id, found.verdict, found.rule) == ("x", "BLOCKED", "CAP-010")
     assert "context" in found.why
 
 
 def test_slots_of_another_type_help_nobody() -> None:
-    """A truth is no amount, nor is a text, whatever compares equal elsewhere."""
     for value in ("true", '"4500"', "1"):
         slots = json.dumps(slots_of()).replace("4500", value)
         found = verdict(f'{{"id": "x", {CALL}, "context": {{"slots": {slots}}}}}'.encode())
@@ -162,7 +152,6 @@ def test_slots_of_another_type_help_nobody() -> None:
 
 
 def test_a_line_has_a_size() -> None:
-    """At the limit it is judged, a byte more and it is refused unread."""
     for more, code in ((0, "small-or-signed"), (1, "CAP-017")):
         filler = b" " * (LINE_BYTES_MAX - len(GOOD) + more)
         found = verdict(GOOD[:-1] + filler + b"}")
@@ -170,7 +159,6 @@ def test_a_line_has_a_size() -> None:
 
 
 def test_a_proposal_has_a_size_of_its_own() -> None:
-    """A long context leaves it no more room."""
     for more, code in ((0, "CAP-001"), (1, "CAP-017")):
         filler = "t" * (PROPOSAL_BYTES_MAX - len('{"args":{"a":""},"tool":"x"}') + more)
         found = verdict(f'{{"id": "x", "tool": "x", "args": {{"a": "{filler}"}}}}'.encode())
@@ -178,7 +166,6 @@ def test_a_proposal_has_a_size_of_its_own() -> None:
 
 
 def test_a_line_has_a_depth() -> None:
-    """That of a proposal; its context is no way around."""
     for depth, code in ((16, "CAP-001"), (17, "CAP-016")):
         nested = "[" * (depth - 2) + "]" * (depth - 2)
         found = verdict(f'{{"id": "x", "tool": "x", "args": {{"a": {nested}}}}}'.encode())
@@ -212,7 +199,6 @@ def mutilated() -> st.SearchStrategy[bytes]:
 
 @given(lines=st.lists(st.one_of(mutilated(), st.binary(max_size=200)), max_size=8))
 def test_every_line_has_exactly_one_verdict(lines: list[bytes]) -> None:
-    """Of a known code, and one that can be printed; where the line is JSON, under its own id."""
 
     def once() -> Iterator[bytes]:
         yield from lines

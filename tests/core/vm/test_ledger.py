@@ -29,7 +29,6 @@ def left(ledger: InMemoryLedger, account: str = "workspace/EUR", agent: str = "a
 
 
 def test_an_account_opens_with_the_limit_of_program_and_policy() -> None:
-    """Nothing was used, so all of it is there; and there is no other account."""
     assert dict(InMemoryLedger().left(desk(), "ann", EUR)) == {
         "workspace/EUR": 25_000,
         "workspace/USD": 25_000,  # the two that are granted
@@ -40,7 +39,6 @@ def test_an_account_opens_with_the_limit_of_program_and_policy() -> None:
 
 
 def test_what_is_reserved_is_not_left_and_comes_back_when_released() -> None:
-    """Reserve, release, reserve, settle to less: only what was spent is gone."""
     ledger, taken = InMemoryLedger(), (Reservation("workspace/EUR", 9_000),)
     ledger.settle("ann", taken)
     assert left(ledger) == 16_000
@@ -52,14 +50,12 @@ def test_what_is_reserved_is_not_left_and_comes_back_when_released() -> None:
 
 
 def test_a_runs_own_account_is_no_shared_one() -> None:
-    """What a run has used itself stands in its snapshot; the ledger does not count it twice."""
     ledger = InMemoryLedger()
     ledger.settle("ann", [Reservation("run/EUR", 9_000)])
     assert ledger.left(desk(), "ann", EUR) == InMemoryLedger().left(desk(), "ann", EUR)
 
 
 def test_an_agents_account_is_its_own_and_a_workspaces_everybodys() -> None:
-    """One agent's calls take nothing from another's; money comes from one account."""
     ledger = InMemoryLedger()
     ledger.settle("ann", [Reservation("agent/calls", 1), Reservation("workspace/EUR", 1)])
     assert (left(ledger, "agent/calls", "ann"), left(ledger, "agent/calls", "bob")) == (99, 100)
@@ -67,7 +63,6 @@ def test_an_agents_account_is_its_own_and_a_workspaces_everybodys() -> None:
 
 
 def test_ledgers_beside_another_share_the_global_accounts_alone() -> None:
-    """Two workspaces: one's money is not the other's, everybody's is."""
     north = InMemoryLedger("north")
     south = InMemoryLedger("south", beside=north)
     north.settle("ann", [Reservation("global/EUR", 7), Reservation("workspace/EUR", 7)])
@@ -79,7 +74,6 @@ def test_ledgers_beside_another_share_the_global_accounts_alone() -> None:
 
 
 def test_each_program_sees_its_own_maximum_less_what_all_used() -> None:
-    """A narrower policy is narrower at once, whoever opened the account first."""
     ledger, narrow = InMemoryLedger(), desk_with(("max = 25_000", "max = 10_000"))
     ledger.settle("ann", [Reservation("workspace/EUR", 9_000)])
     assert left(ledger) == 16_000
@@ -87,13 +81,11 @@ def test_each_program_sees_its_own_maximum_less_what_all_used() -> None:
 
 
 def test_the_ledger_cannot_be_written() -> None:
-    """What comes in on an event is nobody's to change."""
     with pytest.raises(TypeError):
         InMemoryLedger().left(desk(), "ann", EUR)["workspace/EUR"] = 1  # type: ignore[index]
 
 
 def test_the_newest_records_are_kept_in_order() -> None:
-    """As many as a window looks at: at the limit all of them, one more pushes the oldest out."""
     ledger = InMemoryLedger()
     calls = [Recorded(n, TOOL, "called") for n in range(RECORDS_MAX + 1)]
     ledger.record(calls[:RECORDS_MAX])
@@ -103,7 +95,6 @@ def test_the_newest_records_are_kept_in_order() -> None:
 
 
 def test_a_grant_that_was_taken_back_stays_so() -> None:
-    """For every run, and not for those of another ledger."""
     ledger = InMemoryLedger()
     ledger.revoke("a" * 64)
     ledger.revoke("b" * 64)
@@ -115,7 +106,6 @@ def test_a_grant_that_was_taken_back_stays_so() -> None:
 
 
 def test_currencies_are_laid_down_by_the_program_or_named_by_values() -> None:
-    """Three capital letters in a value, and what the grant lists; units and words are none."""
     assert currencies(desk(), ()) == ("EUR", "USD")
     found = currencies(desk(), ["CHF", "eur", "calls", "EURO", 4_500, True, None, "ÄÖÜ"])
     assert found == ("CHF", "EUR", "USD")
@@ -132,14 +122,12 @@ def test_currencies_are_laid_down_by_the_program_or_named_by_values() -> None:
     ids=["grant", "constant", "schema", "tool"],
 )
 def test_a_fixed_currency_has_an_account_before_any_value_names_it(old: str, new: str) -> None:
-    """Else the first call that costs money would find no account open."""
     anything = ('{ one_of = ["EUR", "USD"] }', "{}")
     assert currencies(desk_with(anything), ()) == ()
     assert currencies(desk_with(anything, (old, new)), ()) == ("USD",)
 
 
 def test_values_of_a_run_are_its_slots_its_call_and_what_is_proposed() -> None:
-    """All three may name a currency; an unreadable proposal names none."""
     now = NOW._replace(slots=MappingProxyType({"currency": "EUR"}))
     called = now._replace(call=(TOOL, MappingProxyType({"currency": "USD"})))
     good = ProposalReceived(raw=call_of(currency="CHF"))
@@ -178,12 +166,10 @@ def test_a_granted_call_is_recorded_by_what_was_sealed_of_it(kind: str, outcome:
     ],
 )
 def test_what_is_no_granted_call_is_not_recorded(sealed: Decision) -> None:
-    """Windows count the calls of the agent's rights, once each."""
     assert list(calls_of(desk(), "ann", sealed)) == []
 
 
 def test_a_refused_proposal_is_recorded_without_a_tool() -> None:
-    """What was proposed may be nonsense."""
     refused = decision("refused", tool=TOOL, state={"event": "ProposalReceived"})
     assert list(calls_of(desk(), "ann", refused)) == [Recorded(7, "", "refused", "ann")]
 

@@ -47,7 +47,6 @@ def said(rules: Program) -> tuple[str, str]:
 
 
 def test_examples_come_in_the_order_of_the_file() -> None:
-    """Those of the shipped refund desk, all as expected."""
     found = list(run_examples(DESK))
     assert [each.name for each in found] == [each.name for each in DESK.policy.examples]
     assert all(each.good for each in found)
@@ -67,14 +66,12 @@ def test_examples_come_in_the_order_of_the_file() -> None:
     ],
 )
 def test_an_example_is_good_where_outcome_and_rule_are(expect: str, more: str, good: bool) -> None:
-    """A rule that is not named may be any; a named one must have decided."""
     found = mine(desk_with(more=rule("also", "true", "allow") + example(SMALL, expect, more)))
     assert found == ("mine", "allow", "small-or-signed, also", expect, good)
 
 
 @pytest.mark.parametrize("named", ["POL-003", "never"])
 def test_a_denial_is_expected_by_its_rule_or_by_its_code(named: str) -> None:
-    """Both stand in what is shown."""
     rules = desk_with(more=rule("never", "true") + example(SMALL, "deny", f'rule = "{named}"'))
     assert mine(rules) == ("mine", "deny", "never, POL-003", "deny", True)
 
@@ -83,21 +80,18 @@ def test_a_denial_is_expected_by_its_rule_or_by_its_code(named: str) -> None:
 
 
 def test_what_every_run_has_is_there() -> None:
-    """An empty history, the program's agent, a run that called and was refused nothing yet."""
     when = "$history.failing == 0 and $agent == 'desk' and $run.calls == 0 and $run.refused == 0"
     rules = desk_with(more=rule("fresh", when, "hold") + example())
     assert said(rules) == ("hold", "fresh")
 
 
 def test_an_example_may_say_otherwise() -> None:
-    """One window, and the others stay empty; another agent."""
     when = "$history.failing == 2 and $history.refunds_1m == 0 and $agent == 'ann'"
     given = f'{SMALL}, history = {{ failing = 2 }}, agent = "ann"'
     assert said(desk_with(more=rule("r", when, "hold") + example(given))) == ("hold", "r")
 
 
 def test_what_an_example_leaves_out_is_missing_and_an_error_denies() -> None:
-    """The first rule without an answer is named; one before it that denies does not hide it."""
     denies = rule("denies", "$proposal.amount_minor > 0")
     given = SMALL.replace("age_days = 3", "")
     assert said(desk_with(more=denies + example(given))) == ("deny", "old-order, POL-002")
@@ -108,20 +102,17 @@ def test_what_an_example_leaves_out_is_missing_and_an_error_denies() -> None:
 
 
 def test_the_first_rule_that_denies_is_the_one_that_is_named() -> None:
-    """In the gate's order: the program's before the policy's."""
     more = rule("one", "false") + rule("two", "true") + rule("three", "true")
     assert said(desk_with(more=more + example())) == ("deny", "two, POL-003")
     assert said(desk_with(more=more + example(LARGE))) == ("deny", "desk-limit, POL-003")
 
 
 def test_what_no_rule_allows_is_denied() -> None:
-    """A policy without rules permits nothing."""
     rules = desk_with(policy=BARE, more=example(SMALL, "deny"))
     assert mine(rules) == ("mine", "deny", "POL-001", "deny", True)
 
 
 def test_a_hold_stays_one_though_a_person_may_lift_it() -> None:
-    """Nobody did."""
     old = SMALL.replace("age_days = 3", "age_days = 91")
     assert said(desk_with(more=example(old))) == ("hold", "old-order")
 
@@ -130,7 +121,6 @@ def test_a_hold_stays_one_though_a_person_may_lift_it() -> None:
 
 
 def test_rules_are_asked_at_their_stage() -> None:
-    """One of admission says nothing of a proposal, and the other way round."""
     more = rule("denies", "true")
     admitted = example("slots = { paid_minor = 1, refunded = false }", more='at = "admission"')
     assert said(desk_with(more=more + admitted)) == ("allow", "paid")
@@ -138,7 +128,6 @@ def test_rules_are_asked_at_their_stage() -> None:
 
 
 def test_a_rule_about_another_tool_is_not_asked() -> None:
-    """As in the gate: a rollback is not measured by what a rollout may be."""
     policy = """
 v = "nanovm-policy/1"
 name = "p"
@@ -156,21 +145,18 @@ slots = { artifact = "v1", tests_failed = 0, frozen = false, risk = 1 }
 
 
 def test_a_soft_rule_that_the_policy_lifts_is_not_asked() -> None:
-    """The old order is refunded."""
     old = SMALL.replace("age_days = 3", "age_days = 91")
     lifts = ('name = "refund-desk"', 'name = "refund-desk"\nlifts = ["old-order"]')
     assert said(desk_with(lifts, more=example(old))) == ("allow", "small-or-signed")
 
 
 def test_a_hard_rule_is_asked_whatever_a_policy_claims_to_lift() -> None:
-    """Even one that was put together without its checks."""
     rules = desk_with(more=example(LARGE))
     lifting = replace(rules.policy, lifts=("desk-limit", "old-order"))
     assert said(replace(rules, policy=lifting)) == ("deny", "desk-limit, POL-003")
 
 
 def test_a_tool_that_is_not_granted_is_denied_before_any_rule() -> None:
-    """The program's own, and one that does not exist."""
     for tool in ("mail.apologise", "wire.transfer"):
         rules = desk_with(more=rule("all", "true", "allow") + example(f'tool = "{tool}"'))
         assert said(rules) == ("deny", "CAP-001")
@@ -194,7 +180,6 @@ def test_a_tool_that_is_not_granted_is_denied_before_any_rule() -> None:
     ],
 )
 def test_an_example_that_gives_what_there_is_not_is_an_error(given: str, text: str) -> None:
-    """It would say nothing, and look as if it said something."""
     with pytest.raises(ProgramError) as caught:
         list(run_examples(desk_with(more=example(given))))
     assert caught.value.code == "PRG-004"
@@ -230,7 +215,6 @@ def judged(known: Facts) -> tuple[str, str]:
 
 
 def test_an_example_has_the_outcome_that_the_gate_gives() -> None:
-    """In every corner of the desk's rules."""
     corners = product((100, 10_000, 10_001, 40_000, 40_001), (90, 91), (0, 2, 3), (False, True))
     outcomes = set()
     for amount, age, failing, signed in corners:

@@ -32,14 +32,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_block_is_a_file_or_a_session() -> None:
-    """No block stands there untried."""
     assert len(BLOCKS) == len(FILES) + len(SESSIONS)
     assert {"toml", "json", "python", "console"} == {kind for kind, _ in BLOCKS}
 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=[text.split("\n")[0] for text in SESSIONS])
 def test_a_session_says_what_the_tutorial_shows(session: str, folder: Path) -> None:
-    """The command's output, word for word; … stands for what may be anything, as a hash."""
     command, _, shown = session.partition("\n")
     words = command.removeprefix("$ .venv/bin/python ").split()
     found = subprocess.run(

@@ -34,7 +34,6 @@ SIMPLE = {"order": "A-1", "message": "please"}
     [("orders.look_up", "look_up"), (TOOL, "propose"), ("mail.apologise", "apologise")],
 )
 def test_a_program_without_one_of_its_tools_does_not_begin(missing: str, named: str) -> None:
-    """The tool of a step, and what may be proposed at one; the error names both."""
     tools = {name: Till() for name in ("orders.look_up", TOOL, "mail.apologise", "one.more")}
     del tools[missing]
     with pytest.raises(ProgramError, match=f"PRG-006: step {named} needs {missing}"):
@@ -42,14 +41,12 @@ def test_a_program_without_one_of_its_tools_does_not_begin(missing: str, named: 
 
 
 def test_a_program_with_a_model_step_needs_a_model() -> None:
-    """It is as good as a tool."""
     tools = {name: Till() for name in ("orders.look_up", TOOL, "mail.apologise")}
     with pytest.raises(ProgramError, match="PRG-006: step propose asks a model"):
         ExecutionVM(DESK, run="r", tools=tools, now_ms=Clock(), slots=SIMPLE)
 
 
 def test_a_run_is_sealed_from_genesis_to_end() -> None:
-    """Each envelope stands behind the one before, and names program, policy and value."""
     run = Run().go()
     assert run.stands == "completed issue"
     assert run.till.asked[0][0] == {"order": "A-1", "amount_minor": 4_500, "currency": "EUR"}
@@ -65,7 +62,6 @@ def test_a_run_is_sealed_from_genesis_to_end() -> None:
 
 
 def test_who_a_run_counts_against_is_the_programs_agent_or_the_named_one() -> None:
-    """An agent's account is used in that agent's name."""
     ledger = InMemoryLedger()
     assert Run(ledger=ledger).go().snapshot.agent == "desk"
     assert Run(ledger=ledger, agent="ann").go().snapshot.agent == "ann"
@@ -77,7 +73,6 @@ def test_who_a_run_counts_against_is_the_programs_agent_or_the_named_one() -> No
 
 
 def test_a_result_is_taken_from_the_tool_and_from_nobody_else() -> None:
-    """Whoever knows the key still cannot say that it is done, nor that it failed."""
     run = held()
     key = run.owed.key
     assert run.tell(EffectDone, key=key, out={"receipt": "forged"}) == "FSM-012"
@@ -87,7 +82,6 @@ def test_a_result_is_taken_from_the_tool_and_from_nobody_else() -> None:
 
 
 def test_an_answer_is_fed_by_nobody_and_taken_from_whom_the_caller_knows() -> None:
-    """Run, program and key are no secret: whoever names them has not shown who they are."""
     run = Run(Till(Waiting())).go()
     before = run.snapshot
     forged = run.feed(run.awaited(out={"receipt": "forged"})).refusal
@@ -98,7 +92,6 @@ def test_an_answer_is_fed_by_nobody_and_taken_from_whom_the_caller_knows() -> No
 
 
 def test_no_event_has_a_field_that_only_the_runtime_may_fill() -> None:
-    """A forged event has nothing to lie with about time, money, history, rights or its sender."""
     runtime = {field.name for field in fields(Context)}
     assert runtime == {
         *("at_ms", "actor", "by_holder", "vouched", "under_way"),
@@ -131,7 +124,6 @@ def test_money_and_revocations_are_those_of_the_books() -> None:
 
 
 def test_a_tool_and_a_model_get_copies() -> None:
-    """What they do to them, then or later, changes nothing of the run."""
     out: dict[str, Scalar] = {"receipt": "re"}
 
     def model(view: dict[str, Scalar]) -> Said:
@@ -149,7 +141,6 @@ def test_a_tool_and_a_model_get_copies() -> None:
 
 
 def test_the_model_sees_what_the_program_shows_it() -> None:
-    """A slot without a mode is hidden; one that is not filled is not there."""
     seen: list[dict[str, Scalar]] = []
 
     def model(view: dict[str, Scalar]) -> bytes:
@@ -162,7 +153,6 @@ def test_the_model_sees_what_the_program_shows_it() -> None:
 
 
 def test_tokens_are_what_the_model_counted_or_all_that_were_reserved() -> None:
-    """Bytes alone say nothing of what they cost, so they cost the most they may."""
     program = desk_with(('unit = "calls"\nmax = 100', 'unit = "tokens"\nmax = 10_000'))
     for model, left in (
         (lambda view: Said(raw=call_of(), tokens=3), 9_997),
@@ -177,7 +167,6 @@ def test_tokens_are_what_the_model_counted_or_all_that_were_reserved() -> None:
 
 
 def test_a_tool_that_raises_leaves_its_effect_owed_under_the_same_key() -> None:
-    """Nothing is sealed of it, what is reserved stays reserved, and it is asked again."""
     run = Run(Till(OSError("the network"), Waiting()))
     run.tell(RunStarted)
     with pytest.raises(OSError, match="the network"):
@@ -191,7 +180,6 @@ def test_a_tool_that_raises_leaves_its_effect_owed_under_the_same_key() -> None:
 
 @pytest.mark.parametrize("nonsense", ["PENDING", None, {"receipt": "re"}])
 def test_an_answer_of_no_known_kind_is_an_error_of_the_tool(nonsense: object) -> None:
-    """No text is read for what it may mean."""
     run = Run(Till(nonsense))
     run.tell(RunStarted)
     with pytest.raises(TypeError, match="a tool answers Done, Failed, Unknown or Waiting"):
@@ -200,14 +188,12 @@ def test_an_answer_of_no_known_kind_is_an_error_of_the_tool(nonsense: object) ->
 
 
 def test_a_text_is_a_text_whatever_it_says() -> None:
-    """PENDING in a slot is a receipt of that name: the run goes on."""
     run = Run(Till(Done(out={"receipt": "PENDING"}))).go()
     assert (run.stands, run.snapshot.slots["receipt"]) == ("completed issue", "PENDING")
 
 
 @pytest.mark.parametrize("out", [{"receipt": 7}, {"order": "A-2"}, {"receipt": "\ud800"}])
 def test_an_answer_that_does_not_fit_is_asked_for_once(out: dict[str, Scalar]) -> None:
-    """Of a granted tool nobody knows what it did: a person looks; money stays reserved."""
     run = Run(Till(Done(out=out))).go()
     assert run.stands == "awaiting_approval issue FSM-007"
     assert len(run.till.asked) == 1
@@ -215,7 +201,6 @@ def test_an_answer_that_does_not_fit_is_asked_for_once(out: dict[str, Scalar]) -
 
 
 def test_the_programs_own_tool_fails_with_an_answer_that_does_not_fit() -> None:
-    """It moves nothing outside, so its step failed, and its error path is taken."""
     asked = []
 
     def orders(args: dict[str, Scalar], key: str) -> Answer:
@@ -229,7 +214,6 @@ def test_the_programs_own_tool_fails_with_an_answer_that_does_not_fit() -> None:
 
 
 def test_what_cannot_be_sealed_changes_nothing() -> None:
-    """Value, record and accounts are as they were: all of a decision is taken or none of it."""
     run = held()
     ledger = run.ledger.left(run.program, "desk", ["EUR"])
     before = (run.snapshot, run.envelopes, ledger, run.ledger.history)
@@ -242,7 +226,6 @@ def test_what_cannot_be_sealed_changes_nothing() -> None:
 
 
 def test_half_of_a_decision_is_not_sealed() -> None:
-    """The tool's answer could be; the deadline of the wait behind it lies too far away."""
     run = Run(order="A-3")
     run.clock.at_ms = INTEGER_MAX - 15_000
     with pytest.raises(CanonicalError):

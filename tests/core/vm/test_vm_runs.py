@@ -31,7 +31,6 @@ def outcomes(ledger: InMemoryLedger) -> list[str]:
 
 
 def test_an_answer_is_taken_once_from_whom_it_may_concern() -> None:
-    """It names run, program and key; the second time nothing is awaited any more."""
     run = Run(Till(Waiting())).go()
     named = {"run": "run", "program": run.program.hash, "key": run.snapshot.awaits}
     out = {"out": {"receipt": "re_1"}}
@@ -46,7 +45,6 @@ def test_an_answer_is_taken_once_from_whom_it_may_concern() -> None:
 
 
 def test_a_failure_that_arrives_gives_the_money_back_and_counts() -> None:
-    """It is known not to have happened: released, recorded as failed, the error path taken."""
     run = Run(Till(Waiting())).go()
     assert run.ledger.left(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
     assert outcomes(run.ledger) == ["called"]  # under way is neither done nor failed
@@ -57,7 +55,6 @@ def test_a_failure_that_arrives_gives_the_money_back_and_counts() -> None:
 
 
 def test_a_retry_waits_for_its_time_and_has_a_key_of_its_own() -> None:
-    """Not a millisecond earlier; money is reserved once."""
     run = Run(Till(Failed(code="BANK-2", text="Try later.", retry=True))).go()
     assert run.stands == "idle issue"
     run.clock.at_ms = run.snapshot.deadline_ms - 1 - TICK_MS
@@ -73,7 +70,6 @@ def test_a_retry_waits_for_its_time_and_has_a_key_of_its_own() -> None:
 
 
 def test_an_unknown_outcome_waits_for_a_person_and_asks_again_under_its_key() -> None:
-    """Money stays frozen; what is asked again is the same act."""
     run = Run(Till(Unknown(code="BANK-3", text="No answer came."))).go()
     assert run.stands == "awaiting_approval issue BANK-3"
     assert run.tell(Approved) == ""
@@ -87,7 +83,6 @@ def test_an_unknown_outcome_waits_for_a_person_and_asks_again_under_its_key() ->
 
 @pytest.mark.parametrize(("late_ms", "asked"), [(0, 0), (-1, 1)])
 def test_a_late_warrant_covers_nothing(late_ms: int, asked: int) -> None:
-    """At its last millisecond the tool is asked; after it a person has it authorized anew."""
     run = held()
     assert run.owed.warrant is not None
     run.clock.at_ms = run.owed.warrant.expires_ms + late_ms - 10  # it ticks before it tells
@@ -100,7 +95,6 @@ def test_a_late_warrant_covers_nothing(late_ms: int, asked: int) -> None:
 
 
 def test_a_call_that_is_not_the_warrants_is_not_made() -> None:
-    """Whoever exchanges the arguments of what is owed exchanges the call."""
     run = held()
     args = {**run.owed.args, "amount_minor": 2_001}
     run.snapshot = run.snapshot._replace(owed=run.owed._replace(args=args))
@@ -109,7 +103,6 @@ def test_a_call_that_is_not_the_warrants_is_not_made() -> None:
 
 
 def test_a_granted_tool_is_never_used_without_a_warrant() -> None:
-    """Nothing owed is no authority."""
     run = held()
     run.snapshot = run.snapshot._replace(owed=run.owed._replace(warrant=None))
     run.run()
@@ -118,7 +111,6 @@ def test_a_granted_tool_is_never_used_without_a_warrant() -> None:
 
 @pytest.mark.parametrize("of", ["its own", "the one it was narrowed from"])
 def test_a_grant_taken_back_stops_the_call_that_is_owed(of: str) -> None:
-    """Between authorization and call, and for every grant that it rests on."""
     wide = DESK
     narrow = Grant(tool=TOOL, where={"currency": Constraint(one_of=("EUR",))})
     run = held(wide.attenuated([narrow]))
@@ -134,7 +126,6 @@ def test_a_grant_taken_back_stops_the_call_that_is_owed(of: str) -> None:
 
 
 def test_what_left_must_be_answered_before_a_run_is_stopped() -> None:
-    """The runtime knows which calls it made."""
     run = Run(Till(OSError("the network")))
     run.tell(RunStarted)
     with pytest.raises(OSError, match="network"):
@@ -145,7 +136,6 @@ def test_what_left_must_be_answered_before_a_run_is_stopped() -> None:
 
 
 def test_what_has_not_left_does_not_keep_a_run_from_being_stopped() -> None:
-    """A call that is authorized and was never made."""
     run = held()
     assert run.tell(KillRequested) == ""
     assert (run.stands, run.till.asked) == ("killed issue FSM-006", [])
@@ -157,7 +147,6 @@ def test_what_has_not_left_does_not_keep_a_run_from_being_stopped() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_agents_together_never_exceed_their_cap(seed: int) -> None:
-    """Refunds begin, end well, fail and are tried again in any order; the sum holds throughout."""
     dice, ledger, cap = Random(seed), InMemoryLedger(), 25_000  # noqa: S311  dice, no secret
     runs = [
         Run(Till(Waiting()), order="A-2", ledger=ledger, agent=f"agent-{n % 3}", run=f"run-{n}")
@@ -194,7 +183,6 @@ def test_agents_together_never_exceed_their_cap(seed: int) -> None:
 def test_money_of_a_currency_that_no_slot_names_has_an_account(
     edit: tuple[str, str], proposed: str
 ) -> None:
-    """The program lays it down, or the proposal says it."""
     program = desk_with(edit, ('fills = ["paid_minor", "currency", ', 'fills = ["paid_minor", '))
 
     def orders(args: dict[str, Scalar], key: str) -> Done:
@@ -207,7 +195,6 @@ def test_money_of_a_currency_that_no_slot_names_has_an_account(
 
 
 def test_windows_count_what_all_runs_of_the_books_did() -> None:
-    """Refused proposals, calls, failures; the row is broken by a success."""
     ledger = InMemoryLedger()
     Run(model=lambda view: b"no", ledger=ledger).go()
     Run(Till(Failed(code="X", text="x")), ledger=ledger, run="b").go()
@@ -217,7 +204,6 @@ def test_windows_count_what_all_runs_of_the_books_did() -> None:
 
 
 def test_failures_of_other_runs_hold_the_next_one() -> None:
-    """Up to six in a minute while they fail; an hour later nobody minds."""
     ledger = InMemoryLedger()
     at_ms, stands = 0, []
     for number in range(8):
@@ -233,7 +219,6 @@ def test_failures_of_other_runs_hold_the_next_one() -> None:
 
 
 def test_every_scene_of_the_example_replays_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Holds, waits, retries, refusals, several agents: the same events, the same envelopes."""
     vms: list[ExecutionVM] = []
     started = ExecutionVM.__init__
 
@@ -251,7 +236,6 @@ def test_every_scene_of_the_example_replays_to_the_byte(monkeypatch: pytest.Monk
 
 
 def test_a_run_is_repeated_by_the_same_clock_and_changed_by_another() -> None:
-    """The record depends on nothing but what came in."""
     later = Run()
     later.clock.at_ms += 1
     assert Run().go().envelopes == Run().go().envelopes
@@ -262,7 +246,6 @@ def test_a_run_is_repeated_by_the_same_clock_and_changed_by_another() -> None:
     ("forged", "code"), [({"hash": "0" * 64}, "LOG-001"), ({"n": 7}, "LOG-002")]
 )
 def test_a_damaged_record_is_found(forged: dict[str, object], code: str) -> None:
-    """Whatever of an envelope was changed."""
     run = Run().go()
     run._sealed[2] = run._sealed[2]._replace(**forged)  # type: ignore[arg-type]
     with pytest.raises(VerificationError) as caught:
@@ -271,7 +254,6 @@ def test_a_damaged_record_is_found(forged: dict[str, object], code: str) -> None
 
 
 def test_a_value_that_was_not_sealed_is_found() -> None:
-    """The chain is whole, and the run claims to have paid something else."""
     run = Run().go()
     run.snapshot = run.snapshot._replace(slots={**run.snapshot.slots, "paid_minor": 1})
     with pytest.raises(VerificationError) as caught:
@@ -280,7 +262,6 @@ def test_a_value_that_was_not_sealed_is_found() -> None:
 
 
 def test_the_order_that_is_busy_is_looked_up_again() -> None:
-    """A step of the program's own has its attempts too."""
     run = Run(orders=Orders(busy=2).look_up).go()
     for _ in range(2):
         assert run.stands == "idle look_up"
