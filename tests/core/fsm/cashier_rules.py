@@ -36,6 +36,33 @@ TEXT = f"""
 v = "nanovm-program/1"
 name = "till"
 first = "fetch"
+grants = [{{ tool = "till.pay", expires_ms = {GRANT_ENDS_MS} }}]
+windows = [
+  {{ name = "failing", counts = "failures_in_a_row" }},
+  {{ name = "calls", counts = "calls", within_ms = 60_000 }},
+]
+rules = [
+  {{ id = "asked", at = "admission", outcome = "allow", when = "$slots.amount > 0", why = "Due" }},
+  {{ id = "flapping", at = "authorize", outcome = "hold", approvable = true, \
+when = "$history.failing >= 2 and $history.calls >= 2", why = "The last two failed." }},
+  {{ id = "large", at = "authorize", outcome = "hold", approvable = true, \
+when = "$proposal.amount > {LARGE}", why = "It is much." }},
+  {{ id = "ok", at = "authorize", outcome = "allow", when = "$proposal.amount > 0", why = "Due" }},
+]
+steps = [
+  {{ name = "fetch", kind = "effect", tool = "till.fetch", fills = ["amount", "payee"], \
+retry = {{ attempts_max = 2, backoff_ms = 1_000 }}, timeout_ms = 10_000, on_error = "tell", \
+next = [{{ when = "$slots.amount > 250", to = "window" }}, {{ to = "ask" }}] }},
+  {{ name = "window", kind = "wait", fills = ["seen_by"], timeout_ms = 20_000, \
+next = "ask", on_error = "failed" }},
+  {{ name = "ask", kind = "model", tool = "model.ask", accepts = ["till.pay"], \
+tokens_max = {ASK_TOKENS}, timeout_ms = 15_000, next = "judge", on_error = "tell" }},
+  {{ name = "judge", kind = "pure", authorizes = "ask", next = "pay", on_error = "tell" }},
+  {{ name = "pay", kind = "effect", call = "authorized", fills = ["receipt"], \
+retry = {{ attempts_max = 2 }}, timeout_ms = 30_000, next = "tell", on_error = "tell" }},
+  {{ name = "tell", kind = "effect", tool = "till.tell", timeout_ms = 10_000, \
+next = "completed", on_error = "failed" }},
+]
 [limits]
 proposals_max = 2
 calls_max = {CALLS_MAX}
@@ -49,98 +76,14 @@ amount = {{ type = "integer", model = "clear" }}
 payee = {{ type = "string", model = "clear" }}
 seen_by = {{ type = "string" }}
 receipt = {{ type = "ref" }}
-[tools."till.fetch"]
-[tools."model.ask"]
-[tools."till.tell"]
+[tools]
+"till.fetch" = {{}}
+"model.ask" = {{}}
+"till.tell" = {{}}
 [tools."till.pay"]
 critical = {{ amount = "amount", payee = "payee" }}
 money = {{ amount = "amount", currency_is = "EUR" }}
-[tools."till.pay".args]
-amount = {{ type = "integer", min = 1 }}
-payee = {{ type = "string" }}
-[[grants]]
-tool = "till.pay"
-expires_ms = {GRANT_ENDS_MS}
-[[windows]]
-name = "failing"
-counts = "failures_in_a_row"
-[[windows]]
-name = "calls"
-counts = "calls"
-within_ms = 60_000
-[[rules]]
-id = "asked"
-at = "admission"
-outcome = "allow"
-when = "$slots.amount > 0"
-why = "There is something to pay."
-[[rules]]
-id = "flapping"
-at = "authorize"
-outcome = "hold"
-approvable = true
-when = "$history.failing >= 2 and $history.calls >= 2"
-why = "The last two failed."
-[[rules]]
-id = "large"
-at = "authorize"
-outcome = "hold"
-approvable = true
-when = "$proposal.amount > {LARGE}"
-why = "It is much."
-[[rules]]
-id = "ok"
-at = "authorize"
-outcome = "allow"
-when = "$proposal.amount > 0"
-why = "It is owed."
-[[steps]]
-name = "fetch"
-kind = "effect"
-tool = "till.fetch"
-fills = ["amount", "payee"]
-retry = {{ attempts_max = 2, backoff_ms = 1_000 }}
-timeout_ms = 10_000
-next = [{{ when = "$slots.amount > 250", to = "window" }}, {{ to = "ask" }}]
-on_error = "tell"
-[[steps]]
-name = "window"
-kind = "wait"
-fills = ["seen_by"]
-timeout_ms = 20_000
-next = "ask"
-on_error = "failed"
-[[steps]]
-name = "ask"
-kind = "model"
-tool = "model.ask"
-accepts = ["till.pay"]
-tokens_max = {ASK_TOKENS}
-timeout_ms = 15_000
-next = "judge"
-on_error = "tell"
-[[steps]]
-name = "judge"
-kind = "pure"
-authorizes = "ask"
-next = "pay"
-on_error = "tell"
-[[steps]]
-name = "pay"
-kind = "effect"
-call = "authorized"
-fills = ["receipt"]
-retry = {{ attempts_max = 2 }}
-timeout_ms = 30_000
-next = "tell"
-on_error = "tell"
-[[steps]]
-name = "tell"
-kind = "effect"
-tool = "till.tell"
-timeout_ms = 10_000
-next = "completed"
-on_error = "failed"
+args = {{ amount = {{ type = "integer", min = 1 }}, payee = {{ type = "string" }} }}
 """
 _UNITS = {"EUR": "money"}
 for _account, _max in SHARED.items():

@@ -11,9 +11,9 @@ from nanovm_core.core.envelope import decode_snapshot, encode_snapshot
 from nanovm_core.core.events import ErasureRefused, Event, ProposalReceived
 from nanovm_core.core.fsm import HANDLERS, drafts
 from nanovm_core.core.messages import Decision, Scalar, Snapshot
-from tests.core.fsm.model_worlds import FIRSTS, Move, maze
-from tests.core.fsm.model_worlds import moves as walk
-from tests.core.kit.builders import Play, proposal
+from tests.core.fsm.maze import FIRSTS, Move, maze
+from tests.core.fsm.maze import moves as walk
+from tests.core.kit.builders import Play
 from tests.core.kit.histories import FILES, named, read, replayed
 
 Triple = tuple[str, str, str]
@@ -174,14 +174,3 @@ def test_histories_keep_to_the_table_and_their_values_come_back_from_bytes(file:
             check(Move(before, event, context, decision))
         before = decision.snapshot
         assert decode_snapshot(encode_snapshot(before)) == before
-
-
-@pytest.mark.parametrize("amount", [128_450, 2_000_000])
-def test_drafts_of_a_decision_are_a_path_of_states(amount: int) -> None:
-    play = Play(stepping=True).to_propose(amount_minor=amount)
-    play.propose(proposal(amount_minor=amount))
-    before = play.first
-    for *_, decision in play.heard:
-        path = path_of(decision)
-        assert (path[0], path[-1], "?" in path) == (before.state, decision.snapshot.state, False)
-        before = decision.snapshot

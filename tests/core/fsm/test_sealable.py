@@ -21,24 +21,13 @@ from nanovm_core.core.events import (
 )
 from nanovm_core.core.fsm import begin
 from nanovm_core.core.messages import Commitment, Decision
+from nanovm_core.core.program import Program
 from nanovm_core.errors import RefusedError
 from nanovm_core.loading import load_program
 from nanovm_core.vm import Done, Failed, Unknown, sealed
+from tests.core.kit.builders import RUN, START_MS, body, code
 from tests.core.kit.refund_desk import Run, Till
-from tests.core.kit.refund_runs import (
-    BUYER,
-    DRAFT,
-    HASH,
-    ORDER,
-    PROGRAM,
-    RUN,
-    START_MS,
-    TEXT,
-    Refund,
-    body,
-    code,
-    under,
-)
+from tests.core.kit.refund_runs import BUYER, DRAFT, HASH, ORDER, PROGRAM, TEXT, Refund
 
 HALF = "half of a pair: \ud800"
 ODD: tuple[Any, ...] = (HALF, "x" * 5_000, 5, b"x", ["x"])
@@ -59,10 +48,22 @@ def unsealable(kind: type[Event], /, **fields: Any) -> bool:
     return caught.value.code == "FSM-017"
 
 
-def started() -> Refund:
-    run = Refund()
+def started(program: Program = PROGRAM) -> Refund:
+    run = Refund(program)
     run.start()
     return run
+
+
+def awaiting() -> Refund:
+    """A run that waits for an answer from elsewhere."""
+    run = started()
+    run.look_up(urgent=False)
+    return run
+
+
+def answered(run: Refund, **fields: Any) -> Decision:
+    """What comes of an answer to what is awaited."""
+    return fed(run, AnswerArrived, run=run.now.run, program=HASH, key=run.now.awaits, **fields)
 
 
 def long(count: int) -> Refund:
@@ -70,10 +71,7 @@ def long(count: int) -> Refund:
     more = "".join(f'text{n} = {{ type = "string" }}\n' for n in range(count))
     names = "".join(f', "text{n}"' for n in range(count))
     text = TEXT.replace("[slots]\n", f"[slots]\n{more}").replace('"draft"]', f'"draft"{names}]', 1)
-    run = Refund()
-    under(run, load_program(text.encode()))
-    run.start()
-    return run
+    return started(load_program(text.encode()))
 
 
 @pytest.mark.parametrize("said", ODD)
@@ -88,10 +86,8 @@ def test_failure_is_taken_whatever_its_words(kind: type[Event], said: Any) -> No
 
 @pytest.mark.parametrize("said", ODD)
 def test_failure_that_is_awaited_is_taken_whatever_its_words(said: Any) -> None:
-    run = started()
-    run.look_up(urgent=False)
-    key = run.now.awaits
-    decision = fed(run, AnswerArrived, run=RUN, program=HASH, key=key, code=said, text=said)
+    run = awaiting()
+    decision = answered(run, code=said, text=said)
     assert (decision.refusal, run.now.step) == (None, "apologise")
 
 
@@ -104,10 +100,8 @@ def test_words_are_cut_and_not_lost() -> None:
 
 
 def test_answer_without_a_code_is_no_failure() -> None:
-    run = started()
-    run.look_up(urgent=False)
-    key, none = run.now.awaits, None
-    fed(run, AnswerArrived, run=RUN, program=HASH, key=key, code=none, text=none)
+    run, none = awaiting(), None
+    answered(run, code=none, text=none)
     assert run.now.step == "ask"
 
 
@@ -176,19 +170,21 @@ def test_proposal_whose_secret_cannot_be_sealed_cannot_be_constructed() -> None:
 
 
 def test_slots_are_bounded_together() -> None:
-    most = events.SLOTS_BYTES_MAX
-    run = long(4)
+    most, many = events.SLOTS_BYTES_MAX, long(4)
     texts = {f"text{n}": "\u0001" * (most // 25) for n in range(4)}
     given = {**OUT, "note": "n", **texts}
-    decision = fed(run, EffectDone, key=run.key, out=given, secrets=(BUYER, DRAFT))
-    assert decision.refusal is None
-    assert most * 0.9 < len(encode_snapshot(run.now)) < SIZE_BYTES_MAX // 3
-    run = long(4)
-    over = {**given, "text0": "\u0001" * (most // 6)}
-    decision = fed(run, EffectDone, key=run.key, out=over, secrets=(BUYER, DRAFT))
-    assert code(decision) == "FSM-017"
-    plain = {**given, "text0": "x" * (most // 6), "text1": "", "text2": "", "text3": ""}
-    assert fed(run, EffectDone, key=run.key, out=plain, secrets=(BUYER, DRAFT)).refusal is None
+
+    def filled(**more: str) -> Decision:
+        run = Refund(many.program)
+        run.start()
+        run_out = {**given, **more}
+        return fed(run, EffectDone, key=run.key, out=run_out, secrets=(BUYER, DRAFT))
+
+    fits = filled()
+    assert fits.refusal is None
+    assert most * 0.9 < len(encode_snapshot(fits.snapshot)) < SIZE_BYTES_MAX // 3
+    assert code(filled(text0="\u0001" * (most // 6))) == "FSM-017"
+    assert filled(text0="x" * (most // 6), text1="", text2="", text3="").refusal is None
 
 
 def test_run_begins_with_what_can_be_sealed() -> None:
@@ -203,11 +199,9 @@ def test_run_begins_with_what_can_be_sealed() -> None:
 
 
 def test_late_result_that_cannot_be_sealed_says_nothing() -> None:
-    ended = started()
-    ended.now = ended.now._replace(state=life.COMPLETED, owed=None)
     for out in ({"note": "x" * events.SLOTS_BYTES_MAX}, {"note": HALF}):
-        run = Refund()
-        run.now = ended.now
+        run = started()
+        run.now = run.now._replace(state=life.COMPLETED, owed=None)
         assert body(fed(run, EffectDone, key="k", out=out)).get("out", {}) == {}
 
 

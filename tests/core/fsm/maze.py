@@ -6,33 +6,10 @@ from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
+from nanovm_core.core import events as said
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import grant_id
-from nanovm_core.core.events import (
-    AnswerArrived,
-    Approved,
-    Context,
-    DamageFound,
-    Declined,
-    DeliveryReceived,
-    EffectDone,
-    EffectFailed,
-    EffectUnknown,
-    EffectWaiting,
-    ErasureDone,
-    ErasureRefused,
-    ErasureRequested,
-    Event,
-    ForeignIntent,
-    KillRequested,
-    PauseRequested,
-    ProgramRefused,
-    ProposalReceived,
-    ResumeRequested,
-    RunStarted,
-    StepRequested,
-    TimePassed,
-)
+from nanovm_core.core.events import Context, EffectDone, Event, KillRequested, TimePassed
 from nanovm_core.core.fsm import begin, transition
 from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.messages import Decision, Recorded, Scalar, Snapshot
@@ -48,117 +25,48 @@ HEAD = """
 v = "nanovm-program/1"
 name = "maze"
 first = "FIRST"
+grants = [{ tool = "a.call" }]
+windows = [{ name = "calls", counts = "calls", within_ms = 1_000 }]
+budgets = [{ scope = "workspace", unit = "steps", max = 1_000 }]
+rules = [
+  { id = "not-asked", at = "admission", outcome = "hold", approvable = true, \
+when = "$slots.held == 'ask' or $history.calls > 1", why = "held" },
+  { id = "asked", at = "admission", outcome = "allow", when = "$slots.held != 'ask'", why = "yes" },
+  { id = "not-judged", at = "authorize", outcome = "hold", approvable = true, \
+when = "$slots.held == 'judge'", why = "held" },
+  { id = "not-judged-either", at = "authorize", outcome = "hold", approvable = true, \
+when = "$slots.held == 'judge'", why = "held too" },
+  { id = "judged", at = "authorize", outcome = "allow", \
+when = "$slots.held != 'judge'", why = "y" },
+]
+steps = [
+STEPS
+]
 [limits]
 proposals_max = 2
 [slots]
 go = { type = "string" }
 held = { type = "string" }
 absent = { type = "boolean" }
-[tools."a.plain"]
-[tools."a.model"]
-[tools."a.call"]
-[[grants]]
-tool = "a.call"
-[[windows]]
-name = "calls"
-counts = "calls"
-within_ms = 1_000
-[[budgets]]
-scope = "workspace"
-unit = "steps"
-max = 1_000
-[[rules]]
-id = "not-asked"
-at = "admission"
-outcome = "hold"
-approvable = true
-when = "$slots.held == 'ask' or $history.calls > 1"
-why = "held"
-[[rules]]
-id = "asked"
-at = "admission"
-outcome = "allow"
-when = "$slots.held != 'ask'"
-why = "asked"
-[[rules]]
-id = "not-judged"
-at = "authorize"
-outcome = "hold"
-approvable = true
-when = "$slots.held == 'judge'"
-why = "held"
-[[rules]]
-id = "not-judged-either"
-at = "authorize"
-outcome = "hold"
-approvable = true
-when = "$slots.held == 'judge'"
-why = "held too"
-[[rules]]
-id = "judged"
-at = "authorize"
-outcome = "allow"
-when = "$slots.held != 'judge'"
-why = "judged"
+[tools]
+"a.plain" = {}
+"a.model" = {}
+"a.call" = {}
 """
-RETRY = "retry = { attempts_max = 2, backoff_ms = BACKOFF }"
-STEPS = """
-[[steps]]
-name = "plainN"
-kind = "effect"
-tool = "a.plain"
-fills = ["go"]
-RETRY
-next = AWAY
-on_error = "ERROR"
-[[steps]]
-name = "ownN"
-kind = "effect"
-tool = "a.call"
-fills = ["go"]
-RETRY
-next = "hubN"
-on_error = "ERROR"
-[[steps]]
-name = "askN"
-kind = "model"
-tool = "a.model"
-accepts = ["a.call"]
-RETRY
-next = "judgeN"
-on_error = "ERROR"
-[[steps]]
-name = "judgeN"
-kind = "pure"
-authorizes = "askN"
-next = [{ when = "$slots.go == 'plain'", to = "payN" }, { to = "hubN" }]
-on_error = "ERROR"
-[[steps]]
-name = "payN"
-kind = "effect"
-call = "authorized"
-fills = ["go"]
-RETRY
-next = "hubN"
-on_error = "ERROR"
-[[steps]]
-name = "waitN"
-kind = "wait"
-fills = ["go"]
-timeout_ms = 60_000
-next = AWAY
-on_error = "ERROR"
-[[steps]]
-name = "hubN"
-kind = "pure"
-next = [NEXT{ when = "$slots.go == 'err'", to = "afterN" }, { to = "completed" }]
-[[steps]]
-name = "afterN"
-kind = "pure"
-next = [{ when = "$slots.absent", to = "completed" }, { to = "completed" }]
-"""
-
-
+RETRY = "retry = { attempts_max = 2, backoff_ms = 1_000 }"
+STEPS: Mapping[str, str] = {  # N: the step's layer
+    "plain": 'kind = "effect", tool = "a.plain", fills = ["go"], RETRY, next = AWAY, ERRS',
+    "own": 'kind = "effect", tool = "a.call", fills = ["go"], RETRY, next = "hubN", ERRS',
+    "ask": 'kind = "model", tool = "a.model", accepts = ["a.call"], RETRY, next = "judgeN", ERRS',
+    "judge": 'kind = "pure", authorizes = "askN", ERRS, '
+    """next = [{ when = "$slots.go == 'plain'", to = "payN" }, { to = "hubN" }]""",
+    "pay": 'kind = "effect", call = "authorized", fills = ["go"], RETRY, next = "hubN", ERRS',
+    "wait": 'kind = "wait", fills = ["go"], timeout_ms = 60_000, next = AWAY, ERRS',
+    "hub": 'kind = "pure", '
+    """next = [NEXT{ when = "$slots.go == 'err'", to = "afterN" }, { to = "completed" }]""",
+    "after": 'kind = "pure", '
+    'next = [{ when = "$slots.absent", to = "completed" }, { to = "completed" }]',
+}
 LAST = """[{ when = "$slots.go == 'err' and $slots.absent", to = "hubN" }, { to = "completed" }]"""
 FIRSTS: Mapping[str, tuple[str, ...]] = {  # a first step, and what of its layer belongs to it
     "plain": ("plain",),
@@ -170,20 +78,19 @@ FIRSTS: Mapping[str, tuple[str, ...]] = {  # a first step, and what of its layer
 LOTS: Mapping[str, int] = {"workspace/steps": 100}
 
 
-def maze(first: str, *, backoff_ms: int = 1_000, layers: int = LAYERS) -> Program:
+def maze(first: str) -> Program:
     """The program that begins with this kind of step; the slot ``go`` leads to the next layer."""
-    text = HEAD.replace("FIRST", f"{first}0")
-    retry = RETRY.replace("BACKOFF", str(backoff_ms))
-    for number in range(layers):
-        last = number == layers - 1
+    steps = []
+    for number in range(LAYERS):
+        last = number == LAYERS - 1
         ways = "" if last else "".join(_way(kind, number + 1) for kind in KINDS)
-        steps = STEPS.replace("RETRY", retry).replace("NEXT", ways)
-        steps = steps.replace("ERROR", "failed" if last else "hubN")
-        steps = steps.replace("AWAY", LAST if last else '"hubN"').replace("N", str(number))
-        for step in steps.split("[[steps]]")[1:]:
-            kind = step.split('"', 2)[1].rstrip("0123456789")
+        errs = 'on_error = "failed"' if last else 'on_error = "hubN"'
+        for kind, step in STEPS.items():
             if number or kind in (*FIRSTS[first], "hub", "after"):
-                text += f"[[steps]]{step}"
+                step = step.replace("RETRY", RETRY).replace("NEXT", ways).replace("ERRS", errs)
+                step = step.replace("AWAY", LAST if last else '"hubN"').replace("N", str(number))
+                steps.append(f'  {{ name = "{kind}{number}", {step} }},')
+    text = HEAD.replace("FIRST", f"{first}0").replace("STEPS", "\n".join(steps))
     return load_program(text.encode())
 
 
@@ -263,40 +170,46 @@ def _answers(now: Snapshot) -> Iterator[Event]:
     named: Any = {"run": now.run, "program": now.program, "key": now.awaits}
     for go in GOES:
         out = {"go": go}
-        yield AnswerArrived(**named, out=out) if now.awaits else EffectDone(key=key, out=out)
-    yield AnswerArrived(**named, code=NO)
-    yield EffectFailed(key=key, code=NO, text="no")
-    yield EffectFailed(key=key, code=NO, text="no", retry=True)
-    yield ProposalReceived(key=key, raw=b'{"tool": "a.call", "args": {}}')
-    yield ProposalReceived(key=key, raw=b"no")
+        yield said.AnswerArrived(**named, out=out) if now.awaits else EffectDone(key=key, out=out)
+    yield said.AnswerArrived(**named, code=NO)
+    yield said.EffectFailed(key=key, code=NO, text="no")
+    yield said.EffectFailed(key=key, code=NO, text="no", retry=True)
+    yield said.ProposalReceived(key=key, raw=b'{"tool": "a.call", "args": {}}')
+    yield said.ProposalReceived(key=key, raw=b"no")
 
 
 def _requests(now: Snapshot) -> Iterator[Event]:
     """What may begin something."""
     yield TimePassed()
-    yield ResumeRequested(program=now.program)
-    yield StepRequested(program=now.program)
-    yield Approved(hold=hold_id(now))
-    yield RunStarted()
+    yield said.ResumeRequested(program=now.program)
+    yield said.StepRequested(program=now.program)
+    yield said.Approved(hold=hold_id(now))
+    yield said.RunStarted()
 
 
 def _idle(now: Snapshot) -> Iterator[Event]:
     """What begins nothing, and what is forged."""
     key, other = now.owed.key if now.owed else "", "0" * 64
-    yield EffectUnknown(key=key, code=NO, text="no")
-    yield EffectWaiting(key=key)
-    yield AnswerArrived(run=now.run, program=now.program, key="")
-    yield ProposalReceived(key=other, raw=b"no")
-    yield EffectFailed(key=other, code=NO, text="no")
-    yield ResumeRequested(program=other)
-    yield StepRequested(program=other)
-    yield DeliveryReceived(program=now.program)
+    yield said.EffectUnknown(key=key, code=NO, text="no")
+    yield said.EffectWaiting(key=key)
+    yield said.AnswerArrived(run=now.run, program=now.program, key="")
+    yield said.ProposalReceived(key=other, raw=b"no")
+    yield said.EffectFailed(key=other, code=NO, text="no")
+    yield said.ResumeRequested(program=other)
+    yield said.StepRequested(program=other)
+    yield said.DeliveryReceived(program=now.program)
     yield TimePassed()
     yield KillRequested()
-    yield Declined(hold=hold_id(now))
-    for kind in (PauseRequested, Approved, Declined, DamageFound, ForeignIntent):
+    yield said.Declined(hold=hold_id(now))
+    for kind in (
+        said.PauseRequested,
+        said.Approved,
+        said.Declined,
+        said.DamageFound,
+        said.ForeignIntent,
+    ):
         yield kind()
-    yield ProgramRefused(found=other)
-    yield ErasureRequested(refs=(), reason="art17-1-a")
-    yield ErasureDone(refs=(), reason="art17-1-a", destroyed={})
-    yield ErasureRefused(refs=(), reason="art17-1-a", ground="art17-3-b", until_ms=9)
+    yield said.ProgramRefused(found=other)
+    yield said.ErasureRequested(refs=(), reason="art17-1-a")
+    yield said.ErasureDone(refs=(), reason="art17-1-a", destroyed={})
+    yield said.ErasureRefused(refs=(), reason="art17-1-a", ground="art17-3-b", until_ms=9)
