@@ -7,14 +7,7 @@ import pytest
 from examples.refund_desk.desk import desk
 from nanovm_core.core.budget import release, settle
 from nanovm_core.core.events import EffectDone, ProposalReceived
-from nanovm_core.core.messages import (
-    Decision,
-    Draft,
-    Recorded,
-    Reservation,
-    RunId,
-    Snapshot,
-)
+from nanovm_core.core.messages import Decision, Draft, Recorded, Reservation, RunId, Snapshot
 from nanovm_core.core.policy import RECORDS_MAX
 from nanovm_core.ledger import Account, InMemoryLedger, accounts, calls_of, currencies, values_of
 from tests.core.kit.refund_desk import TOOL, call_of, desk_with
@@ -49,28 +42,22 @@ def test_what_is_reserved_is_not_left_and_comes_back_when_released() -> None:
     assert left(ledger) == 21_000
 
 
-def test_a_runs_own_account_is_no_shared_one() -> None:
-    ledger = InMemoryLedger()
-    ledger.settle("ann", [Reservation("run/EUR", 9_000)])
-    assert ledger.left(desk(), "ann", EUR) == InMemoryLedger().left(desk(), "ann", EUR)
-
-
-def test_an_agents_account_is_its_own_and_a_workspaces_everybodys() -> None:
-    ledger = InMemoryLedger()
-    ledger.settle("ann", [Reservation("agent/calls", 1), Reservation("workspace/EUR", 1)])
-    assert (left(ledger, "agent/calls", "ann"), left(ledger, "agent/calls", "bob")) == (99, 100)
-    assert left(ledger, "workspace/EUR", "bob") == 24_999
-
-
-def test_ledgers_beside_another_share_the_global_accounts_alone() -> None:
+def test_accounts_belong_to_a_run_an_agent_a_workspace_or_everybody() -> None:
     north = InMemoryLedger("north")
     south = InMemoryLedger("south", beside=north)
+    north.settle("ann", [Reservation("run/EUR", 9_000), Reservation("agent/calls", 1)])
+    assert left(north) == 25_000  # what a run has used itself is in its snapshot
+    assert (left(north, "agent/calls", "ann"), left(north, "agent/calls", "bob")) == (99, 100)
     north.settle("ann", [Reservation("global/EUR", 7), Reservation("workspace/EUR", 7)])
     south.settle("ann", [Reservation("global/EUR", 5), Reservation("agent/calls", 5)])
     assert left(north, "global/EUR") == left(south, "global/EUR") == 9_999_988
-    assert (left(north), left(south)) == (24_993, 25_000)
-    assert left(north, "agent/calls") == 100
+    assert (left(north, "workspace/EUR", "bob"), left(south)) == (24_993, 25_000)
+    assert left(north, "agent/calls", "ann") == 99
     assert left(InMemoryLedger(), "global/EUR") == 10_000_000
+    found = accounts(desk(), "w1", "ann", EUR)
+    owners = {name: account.owner for name, account in found.items()}
+    assert owners["agent/calls"] == "w1/ann"
+    assert (owners["workspace/EUR"], owners["global/EUR"]) == ("w1", "global")
 
 
 def test_each_program_sees_its_own_maximum_less_what_all_used() -> None:
@@ -181,10 +168,3 @@ def test_no_row_and_no_policy_widens_the_programs_own_limit() -> None:
     capped = Account("w", 100, hard=70)
     assert (capped.left(100, 10), capped.left(1_000, 10), capped.left(50, 10)) == (60, 60, 40)
     assert Account("w", 100).left(1_000, 10) == 990
-
-
-def test_accounts_belong_to_the_runs_agent_its_workspace_or_everybody() -> None:
-    found = accounts(desk(), "w1", "ann", EUR)
-    owners = {name: account.owner for name, account in found.items()}
-    assert owners["agent/calls"] == "w1/ann"
-    assert (owners["workspace/EUR"], owners["global/EUR"]) == ("w1", "global")

@@ -38,11 +38,6 @@ def mine(rules: Program) -> ExampleResult:
     return next(each for each in run_examples(rules) if each.name == "mine")
 
 
-def said(rules: Program) -> tuple[str, str]:
-    """Outcome and rule of the example called ``mine``."""
-    return mine(rules)[1:3]
-
-
 # --- good or not -----------------------------------------------------------------------------
 
 
@@ -76,35 +71,51 @@ def test_a_denial_is_expected_by_its_rule_or_by_its_code(named: str) -> None:
     assert mine(rules) == ("mine", "deny", "never, POL-003", "deny", True)
 
 
-# --- what the rules read ---------------------------------------------------------------------
+# --- what the rules read, and which are asked ------------------------------------------------
+
+ALL = rule("all", "true", "allow")
+DENIES = rule("denies", "$proposal.amount_minor > 0")
+LEFT = rule("left", "$workspace.left_minor < 0")
+ROW = rule("one", "false") + rule("two", "true") + rule("three", "true")
+NEVER = rule("never", "true")
+AGED = SMALL.replace("age_days = 3", "age_days = 91")
+FRESH = "$history.failing == 0 and $agent == 'desk' and $run.calls == 0 and $run.refused == 0"
+OTHER = "$history.failing == 2 and $history.refunds_1m == 0 and $agent == 'ann'"
+ADMITTED = example("slots = { paid_minor = 1, refunded = false }", more='at = "admission"')
+CASES = {
+    "what every run has is there": (rule("fresh", FRESH, "hold") + example(), "hold", "fresh"),
+    "an example may say otherwise": (
+        rule("r", OTHER, "hold") + example(f'{SMALL}, history = {{ failing = 2 }}, agent = "ann"'),
+        *("hold", "r"),
+    ),
+    "an error denies, also behind a rule that denies": (
+        DENIES + example(SMALL.replace("age_days = 3", "")),
+        *("deny", "old-order, POL-002"),
+    ),
+    "what an example leaves out is missing": (
+        DENIES + LEFT + example(),
+        *("deny", "left, POL-002"),
+    ),
+    "what it gives is there": (
+        LEFT + example(f"{SMALL}, workspace = {{ left_minor = -1 }}"),
+        *("deny", "left, POL-003"),
+    ),
+    "the first rule that denies is named": (ROW + example(), "deny", "two, POL-003"),
+    "the program's rules come first": (ROW + example(LARGE), "deny", "desk-limit, POL-003"),
+    "a hold that a person may lift is one": (example(AGED), "hold", "old-order"),
+    "rules at authorize say nothing of admission": (NEVER + ADMITTED, "allow", "paid"),
+    "rules at authorize are asked there": (NEVER + example(), "deny", "never, POL-003"),
+    "the program's own tool is not granted": (
+        ALL + example('tool = "mail.apologise"'),
+        *("deny", "CAP-001"),
+    ),
+    "no tool of that name is granted": (ALL + example('tool = "wire.transfer"'), "deny", "CAP-001"),
+}
 
 
-def test_what_every_run_has_is_there() -> None:
-    when = "$history.failing == 0 and $agent == 'desk' and $run.calls == 0 and $run.refused == 0"
-    rules = desk_with(more=rule("fresh", when, "hold") + example())
-    assert said(rules) == ("hold", "fresh")
-
-
-def test_an_example_may_say_otherwise() -> None:
-    when = "$history.failing == 2 and $history.refunds_1m == 0 and $agent == 'ann'"
-    given = f'{SMALL}, history = {{ failing = 2 }}, agent = "ann"'
-    assert said(desk_with(more=rule("r", when, "hold") + example(given))) == ("hold", "r")
-
-
-def test_what_an_example_leaves_out_is_missing_and_an_error_denies() -> None:
-    denies = rule("denies", "$proposal.amount_minor > 0")
-    given = SMALL.replace("age_days = 3", "")
-    assert said(desk_with(more=denies + example(given))) == ("deny", "old-order, POL-002")
-    left = rule("left", "$workspace.left_minor < 0")
-    assert said(desk_with(more=denies + left + example())) == ("deny", "left, POL-002")
-    with_it = f"{SMALL}, workspace = {{ left_minor = -1 }}"
-    assert said(desk_with(more=left + example(with_it))) == ("deny", "left, POL-003")
-
-
-def test_the_first_rule_that_denies_is_the_one_that_is_named() -> None:
-    more = rule("one", "false") + rule("two", "true") + rule("three", "true")
-    assert said(desk_with(more=more + example())) == ("deny", "two, POL-003")
-    assert said(desk_with(more=more + example(LARGE))) == ("deny", "desk-limit, POL-003")
+@pytest.mark.parametrize(("more", "outcome", "name"), CASES.values(), ids=CASES)
+def test_the_rules_decide_as_in_the_gate(more: str, outcome: str, name: str) -> None:
+    assert mine(desk_with(more=more))[1:3] == (outcome, name)
 
 
 def test_what_no_rule_allows_is_denied() -> None:
@@ -112,54 +123,22 @@ def test_what_no_rule_allows_is_denied() -> None:
     assert mine(rules) == ("mine", "deny", "POL-001", "deny", True)
 
 
-def test_a_hold_stays_one_though_a_person_may_lift_it() -> None:
-    old = SMALL.replace("age_days = 3", "age_days = 91")
-    assert said(desk_with(more=example(old))) == ("hold", "old-order")
-
-
-# --- which rules are asked -------------------------------------------------------------------
-
-
-def test_rules_are_asked_at_their_stage() -> None:
-    more = rule("denies", "true")
-    admitted = example("slots = { paid_minor = 1, refunded = false }", more='at = "admission"')
-    assert said(desk_with(more=more + admitted)) == ("allow", "paid")
-    assert said(desk_with(more=more + example())) == ("deny", "denies, POL-003")
-
-
 def test_a_rule_about_another_tool_is_not_asked() -> None:
-    policy = """
-v = "nanovm-policy/1"
-name = "p"
-[[examples]]
-name = "mine"
-expect = "allow"
-rule = "taking-back"
-[examples.given]
-tool = "cluster.rollback"
-slots = { artifact = "v1", tests_failed = 0, frozen = false, risk = 1 }
-"""
+    given = (
+        'tool = "cluster.rollback", '
+        'slots = { artifact = "v1", tests_failed = 0, frozen = false, risk = 1 }'
+    )
     program = gate()
-    found = mine(program.under(load_policy(policy.encode(), program)))
-    assert found.good, found
+    policy = load_policy((BARE + example(given, more='rule = "taking-back"')).encode(), program)
+    assert mine(program.under(policy)).good
 
 
-def test_a_soft_rule_that_the_policy_lifts_is_not_asked() -> None:
-    old = SMALL.replace("age_days = 3", "age_days = 91")
+def test_a_soft_rule_is_lifted_and_a_hard_one_is_not() -> None:
     lifts = ('name = "refund-desk"', 'name = "refund-desk"\nlifts = ["old-order"]')
-    assert said(desk_with(lifts, more=example(old))) == ("allow", "small-or-signed")
-
-
-def test_a_hard_rule_is_asked_whatever_a_policy_claims_to_lift() -> None:
-    rules = desk_with(more=example(LARGE))
+    assert mine(desk_with(lifts, more=example(AGED)))[1:3] == ("allow", "small-or-signed")
+    rules = desk_with(more=example(LARGE))  # a policy that was put together without its checks
     lifting = replace(rules.policy, lifts=("desk-limit", "old-order"))
-    assert said(replace(rules, policy=lifting)) == ("deny", "desk-limit, POL-003")
-
-
-def test_a_tool_that_is_not_granted_is_denied_before_any_rule() -> None:
-    for tool in ("mail.apologise", "wire.transfer"):
-        rules = desk_with(more=rule("all", "true", "allow") + example(f'tool = "{tool}"'))
-        assert said(rules) == ("deny", "CAP-001")
+    assert mine(replace(rules, policy=lifting))[1:3] == ("deny", "desk-limit, POL-003")
 
 
 # --- slips of the pen ------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """ExecutionVM: what it takes, from whom, and what is left when something breaks."""
 
-from dataclasses import fields
-
 import pytest
 
 from examples.refund_desk.desk import Clock, clerk
@@ -10,13 +8,11 @@ from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.envelope import ZERO, canonical_hash
 from nanovm_core.core.events import (
     Approved,
-    Context,
     EffectDone,
     EffectFailed,
     PauseRequested,
     RunStarted,
 )
-from nanovm_core.core.fsm import HANDLERS
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import CanonicalError, ProgramError
 from nanovm_core.ledger import InMemoryLedger
@@ -89,22 +85,6 @@ def test_an_answer_is_fed_by_nobody_and_taken_from_whom_the_caller_knows() -> No
     assert (forged.code, run.snapshot) == ("FSM-018", before)
     assert run.answered(out={"receipt": "re_1"}) == ""
     assert (run.stands, run.snapshot.slots["receipt"]) == ("completed issue", "re_1")
-
-
-def test_no_event_has_a_field_that_only_the_runtime_may_fill() -> None:
-    runtime = {field.name for field in fields(Context)}
-    assert runtime == {
-        *("at_ms", "actor", "by_holder", "vouched", "under_way"),
-        *("ledger", "history", "revoked"),
-    }
-    for kind in HANDLERS:
-        assert runtime.isdisjoint(field.name for field in fields(kind)), kind.__name__
-
-
-def test_context_that_says_nothing_grants_nothing() -> None:
-    context = Context(at_ms=1)
-    assert (context.by_holder, context.vouched, context.under_way) == (False, False, True)
-    assert (dict(context.ledger), context.history, context.revoked) == ({}, (), frozenset())
 
 
 def test_money_and_revocations_are_those_of_the_books() -> None:
