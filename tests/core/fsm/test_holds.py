@@ -209,8 +209,11 @@ def test_unknown_outcome_is_decided_about_once_a_time() -> None:
 
 # --- the judged call is judged as it is made -------------------------------------------------
 
-LATE = 'at = "authorize"\noutcome = "deny"\nwhen = "$history.refunds > 0"'
-HOLDS = load_program(TEXT.replace(LATE, LATE.replace('"deny"', '"hold"\napprovable = true')).encode())  # fmt: skip # noqa: E501
+LATE = 'id = "late", at = "authorize", outcome = "deny"'
+assert LATE in TEXT
+HOLDS = load_program(
+    TEXT.replace(LATE, LATE.replace('"deny"', '"hold", approvable = true')).encode()
+)
 
 
 def refunded(run: Refund) -> None:

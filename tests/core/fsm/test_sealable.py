@@ -177,8 +177,8 @@ def test_slots_are_bounded_together() -> None:
     def filled(**more: str) -> Decision:
         run = Refund(many.program)
         run.start()
-        run_out = {**given, **more}
-        return fed(run, EffectDone, key=run.key, out=run_out, secrets=(BUYER, DRAFT))
+
+        return fed(run, EffectDone, key=run.key, out={**given, **more}, secrets=(BUYER, DRAFT))
 
     fits = filled()
     assert fits.refusal is None

@@ -10,7 +10,7 @@ from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
 from tests.core.kit.refund_desk import Run, Till, held
-from tests.core.kit.refund_runs import HASH, PROGRAM, RECEIPT, TEXT, Refund, code, kinds, under
+from tests.core.kit.refund_runs import HASH, PROGRAM, RECEIPT, TEXT, Refund, code, kinds
 
 REFUND, LETTER = (PROGRAM.grants[name] for name in ("money.refund", "letters.send"))
 BARE = """
@@ -111,8 +111,7 @@ def test_effect_without_a_grant_is_held_to_its_schema() -> None:
 
 
 def test_effect_that_lacks_an_argument_is_not_asked() -> None:
-    run = Refund()
-    under(run, changed(('{ order = "order" }', '{ order = "draft" }')))
+    run = Refund(changed(('{ order = "order" }', '{ order = "draft" }')))
     run.start()
     assert (run.now.state, run.why) == (life.FAILED, "CAP-004")
 

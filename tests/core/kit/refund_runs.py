@@ -19,6 +19,47 @@ TEXT = f"""
 v = "nanovm-program/1"
 name = "refund_runs"
 first = "look_up"
+windows = [{{ name = "refunds", counts = "calls", within_ms = 60_000 }}]
+budgets = [
+  {{ scope = "workspace", unit = "money", max = 50_000 }},
+  {{ scope = "workspace", unit = "steps", max = 1_000 }},
+  {{ scope = "agent", unit = "tokens", max = 100_000 }},
+]
+rules = [
+  {{ id = "known-order", at = "admission", outcome = "allow", \
+when = "$slots.amount_minor > 0", why = "The order has an amount." }},
+  {{ id = "looks-odd", at = "admission", outcome = "hold", approvable = true, \
+when = "$slots.note == 'odd'", why = "The order looks odd." }},
+  {{ id = "fraud", at = "admission", outcome = "deny", \
+when = "$slots.note == 'fraud'", why = "The order is a fraud." }},
+  {{ id = "small", at = "authorize", outcome = "allow", when = "true", why = "Anything goes." }},
+  {{ id = "large", at = "authorize", outcome = "hold", approvable = true, \
+when = "$slots.amount_minor > 4000", why = "A person looks at large refunds." }},
+  {{ id = "never", at = "authorize", outcome = "hold", \
+when = "$slots.amount_minor == 666", why = "Nobody may lift this." }},
+  {{ id = "late", at = "authorize", outcome = "deny", \
+when = "$history.refunds > 0", why = "One refund at a time." }},
+]
+steps = [
+  {{ name = "look_up", kind = "effect", tool = "orders.look_up", args = {{ order = "order" }}, \
+fills = ["amount_minor", "buyer", "urgent", "note", "draft"], timeout_ms = 60_000, \
+retry = {{ attempts_max = 3, backoff_ms = 1_000, backoff_max_ms = 1_500 }}, \
+next = "route", on_error = "failed" }},
+  {{ name = "route", kind = "pure", \
+next = [{{ when = "$slots.urgent", to = "ask" }}, {{ to = "cool_off" }}] }},
+  {{ name = "cool_off", kind = "wait", timeout_ms = 1_800_000, \
+next = "ask", on_error = "apologise" }},
+  {{ name = "ask", kind = "model", tool = "model.ask", args = {{ draft = "draft" }}, \
+accepts = ["money.refund"], next = "judge", on_error = "apologise" }},
+  {{ name = "judge", kind = "pure", authorizes = "ask", next = "refund", on_error = "apologise" }},
+  {{ name = "refund", kind = "effect", call = "authorized", fills = ["receipt"], \
+drops = ["draft"], retry = {{ attempts_max = 2 }}, timeout_ms = 120_000, \
+next = "letter", on_error = "apologise" }},
+  {{ name = "letter", kind = "effect", tool = "letters.send", args = {{ to = "buyer" }}, \
+next = "completed", on_error = "failed" }},
+  {{ name = "apologise", kind = "effect", tool = "desk.apologise", \
+next = "completed", on_error = "failed" }},
+]
 [limits]
 proposals_max = 2
 money_minor_max = 9_000
@@ -35,144 +76,23 @@ amount_minor = {{ type = "integer", model = "clear" }}
 urgent = {{ type = "boolean" }}
 note = {{ type = "string" }}
 receipt = {{ type = "ref" }}
-[tools."orders.look_up".args]
-order = {{ type = "ref" }}
-[tools."model.ask".args]
-draft = {{ type = "ref" }}
-[tools."desk.apologise"]
+[tools]
+"desk.apologise" = {{}}
+"orders.look_up" = {{ args = {{ order = {{ type = "ref" }} }} }}
+"model.ask" = {{ args = {{ draft = {{ type = "ref" }} }} }}
 [tools."money.refund"]
 critical = {{ amount_minor = "amount_minor", to = "buyer" }}
 money = {{ amount = "amount_minor", currency_is = "EUR" }}
-[tools."money.refund".args]
-amount_minor = {{ type = "integer", min = 1 }}
-to = {{ type = "ref" }}
+args = {{ amount_minor = {{ type = "integer", min = 1 }}, to = {{ type = "ref" }} }}
 [tools."letters.send"]
 critical = {{ to = "buyer" }}
-[tools."letters.send".args]
-to = {{ type = "ref" }}
+args = {{ to = {{ type = "ref" }} }}
 [[grants]]
 tool = "money.refund"
 where = {{ amount_minor = {{ max = 8_000 }} }}
 expires_ms = {GRANT_ENDS_MS}
 [[grants]]
 tool = "letters.send"
-[[budgets]]
-scope = "workspace"
-unit = "money"
-max = 50_000
-[[budgets]]
-scope = "workspace"
-unit = "steps"
-max = 1_000
-[[budgets]]
-scope = "agent"
-unit = "tokens"
-max = 100_000
-[[rules]]
-id = "known-order"
-at = "admission"
-outcome = "allow"
-when = "$slots.amount_minor > 0"
-why = "The order has an amount."
-[[rules]]
-id = "looks-odd"
-at = "admission"
-outcome = "hold"
-approvable = true
-when = "$slots.note == 'odd'"
-why = "The order looks odd."
-[[rules]]
-id = "fraud"
-at = "admission"
-outcome = "deny"
-when = "$slots.note == 'fraud'"
-why = "The order is a fraud."
-[[rules]]
-id = "small"
-at = "authorize"
-outcome = "allow"
-when = "true"
-why = "Refunds are the desk's own business."
-[[rules]]
-id = "large"
-at = "authorize"
-outcome = "hold"
-approvable = true
-when = "$slots.amount_minor > 4000"
-why = "A person looks at large refunds."
-[[rules]]
-id = "never"
-at = "authorize"
-outcome = "hold"
-when = "$slots.amount_minor == 666"
-why = "Nobody may lift this."
-[[rules]]
-id = "late"
-at = "authorize"
-outcome = "deny"
-when = "$history.refunds > 0"
-why = "One refund at a time."
-[[windows]]
-name = "refunds"
-counts = "calls"
-within_ms = 60_000
-[[steps]]
-name = "look_up"
-kind = "effect"
-tool = "orders.look_up"
-args = {{ order = "order" }}
-fills = ["amount_minor", "buyer", "urgent", "note", "draft"]
-retry = {{ attempts_max = 3, backoff_ms = 1_000, backoff_max_ms = 1_500 }}
-timeout_ms = 60_000
-next = "route"
-on_error = "failed"
-[[steps]]
-name = "route"
-kind = "pure"
-next = [{{ when = "$slots.urgent", to = "ask" }}, {{ to = "cool_off" }}]
-[[steps]]
-name = "cool_off"
-kind = "wait"
-timeout_ms = 1_800_000
-next = "ask"
-on_error = "apologise"
-[[steps]]
-name = "ask"
-kind = "model"
-tool = "model.ask"
-args = {{ draft = "draft" }}
-accepts = ["money.refund"]
-next = "judge"
-on_error = "apologise"
-[[steps]]
-name = "judge"
-kind = "pure"
-authorizes = "ask"
-next = "refund"
-on_error = "apologise"
-[[steps]]
-name = "refund"
-kind = "effect"
-call = "authorized"
-fills = ["receipt"]
-drops = ["draft"]
-retry = {{ attempts_max = 2 }}
-timeout_ms = 120_000
-next = "letter"
-on_error = "apologise"
-[[steps]]
-name = "letter"
-kind = "effect"
-tool = "letters.send"
-args = {{ to = "buyer" }}
-next = "completed"
-on_error = "failed"
-[[steps]]
-name = "apologise"
-kind = "effect"
-tool = "desk.apologise"
-next = "completed"
-on_error = "failed"
 """
 PROGRAM = load_program(TEXT.encode())
 HASH = PROGRAM.hash
@@ -258,9 +178,3 @@ class Refund(Scene):
         """Up to the letter, with the refund made."""
         self.to_refund().done(RECEIPT)
         return self
-
-
-def under(run: Refund, program: Program) -> None:
-    """Have a run that has not begun be one of another program."""
-    run.program = program
-    run.now = run.now._replace(program=program.hash)
