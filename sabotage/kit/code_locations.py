@@ -3,6 +3,7 @@
 import ast
 import functools
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +44,9 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
     "PRG-010": drafts.expect_program,
     "PRG-011": fsm._exchanged,
 }
+# CPython 3.11 counts the depth of its syntax trees for all threads together (gh-106905): two that
+# parse at once fail with a SystemError.
+_PARSING = threading.Lock()
 # What the deciding line names where it does not name the rule.
 MARKS: Mapping[str, str] = {"FSM-008": "absorbed", "FSM-011": "DeliveryReceived"}
 
@@ -123,8 +127,13 @@ def _all() -> tuple[Mention, ...]:
     )
 
 
-@functools.cache
 def _in_file(path: Path) -> tuple[Mention, ...]:
+    with _PARSING:
+        return _mentions(path)
+
+
+@functools.cache
+def _mentions(path: Path) -> tuple[Mention, ...]:
     file, tree = _shown(path), ast.parse(path.read_text(encoding="utf-8"))
     named = dict(_named(tree))
     found = [Mention(file, name, line, value) for name, (value, line) in named.items()]

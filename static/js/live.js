@@ -17,6 +17,7 @@
   const byId = (id) => document.getElementById(id);
   let last = Number(byId("cursor").dataset.seq);
   let heard = Date.now();
+  let spoke = 0; // when the socket last said anything
   let failures = 0;
   let poll = 0;
   let socket = null; // the one that counts; what another says is about a link that was replaced
@@ -144,6 +145,7 @@
 
   document.addEventListener("htmx:wsBeforeMessage", (event) => {
     remember();
+    spoke = Date.now();
     const text = event.detail.message;
     if (text.startsWith("{")) {
       event.preventDefault();
@@ -179,10 +181,15 @@
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     const { target, fragment } = event.detail;
     if (target.id !== "answered") return;
-    const sealed = Number(fragment.firstElementChild.dataset.seq);
     const live = byId("link").dataset.link === "live";
-    setTimeout(() => { if (!live || last < sealed) ask(); }, live ? PATIENCE_MS : 0);
+    const sealed = Number(fragment.firstElementChild.dataset.seq);
+    setTimeout(askUntilNews, live ? PATIENCE_MS : 0, sealed, Date.now());
   });
+  function askUntilNews(sealed, since) {
+    if (last >= sealed && spoke >= since) return;
+    ask();
+    if (!poll) setTimeout(askUntilNews, POLL_MS, sealed, since);
+  }
   document.addEventListener("htmx:afterSettle", took);
   document.addEventListener("htmx:sendError", () => setLink("offline"));
   document.addEventListener("htmx:responseError", (event) => {

@@ -1,11 +1,15 @@
 """The index of deciding lines: a refusal's own sentence, or the function that names its rule."""
 
+import gc
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError
+from sabotage.kit import code_locations
 from sabotage.kit.code_locations import DECIDERS, ROOT, decided_in, named_in, places, where, written
 from tests.core.kit.builders import Play, proposal
 
@@ -58,3 +62,23 @@ def test_every_place_of_a_rule_is_listed() -> None:
     assert any(each.endswith(" _bounds") for each in places("CAP-006"))
     assert any(each.endswith(" reader") for each in places("CAP-006"))
     assert named_in("nanovm_core/core/budget.py", "over", "nothing") == ""
+
+
+def test_two_visitors_who_attack_at_once_each_get_the_deciding_line() -> None:
+    paths = sorted((ROOT / "nanovm_core" / "core").rglob("*.py"))
+    code_locations._mentions.cache_clear()
+
+    def give_way(phase: str, info: object) -> None:
+        """Let the other thread run in the middle of a syntax tree."""
+        time.sleep(0)
+
+    gc.callbacks.append(give_way)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            both = [
+                threads.submit(lambda: [code_locations._in_file(path) for path in paths])
+                for _ in range(2)
+            ]
+            assert both[0].result() == both[1].result()
+    finally:
+        gc.callbacks.remove(give_way)
