@@ -51,7 +51,7 @@ class Accounts:
     budgets: tuple[Budget, ...]
 
     def of(self, unit: str) -> tuple[int, tuple[str, ...]]:
-        """A unit's limit in the run, and its shared accounts, narrowest first (BUD-006: none)."""
+        """A unit's limit in the run, its shared accounts, narrowest first (BUD-006: none)."""
         most = self.limits
         own = {CALLS: most.calls_max, STEPS: most.steps_max, TOKENS: most.tokens_max}
         kind = unit if unit in own else MONEY

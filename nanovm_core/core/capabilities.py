@@ -1,4 +1,4 @@
-"""Tools and grants: what may be called, with which arguments, and where they must come from."""
+"""Tools and grants: what may be called, with which arguments, and from where."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from nanovm_core.errors import RefusedError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a critical argument must come from: a slot, or a constant of the program."""
+    """The slot or constant that a critical argument must equal."""
 
     slot: str = ""
     constant: Scalar | None = None
@@ -56,7 +56,7 @@ class Grant:
 
 
 def grant_id(grant: Grant) -> str:
-    """The name by which a grant is revoked: the hash of what it allows, 64 hex digits."""
+    """The name that revokes a grant: the hash of what it allows, 64 hex digits."""
     where = {name: bounds_of(limit) for name, limit in grant.where.items()}
     body = {"tool": grant.tool, "where": where, "expires_ms": grant.expires_ms}
     return digest(b"nanovm/grant/v1\0", encode(body))

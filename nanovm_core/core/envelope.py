@@ -50,8 +50,8 @@ def seal(draft: Draft, place: Place, *, names: Mapping[str, str]) -> Stored:
     """The envelope of a draft at its place; ``names`` as in ``encode_envelope``."""
     data = encode_envelope(draft, place, names=names)
     found = canonical_hash(data)
-    snapshot = names.get("snapshot", "")
-    _READ.keep(data, _Read(found, place.run, place.n, place.prev, draft.kind, snapshot))
+    at = (place.run, place.n, place.prev, draft.kind)
+    _READ.keep(data, _Read(found, *at, names.get("snapshot", ""), place.log))
     return Stored(n=place.n, data=data, hash=found)
 
 
@@ -152,7 +152,7 @@ def _is_whole(later: Stored, earlier: Stored, named: str, vouched: Vouched | Non
 
 
 def last_segment(envelopes: Sequence[Stored]) -> int:
-    """The index at which the newest segment starts: the last ``integrity`` envelope, or 0.
+    """Where the newest segment starts: the last ``integrity`` envelope, or 0.
 
     A damaged one counts too, and is then the segment's first fault.
     """
@@ -164,7 +164,7 @@ def last_segment(envelopes: Sequence[Stored]) -> int:
 
 
 def starts_segment(stored: Stored) -> bool:
-    """Whether these bytes are an intact ``integrity`` envelope, which opens a segment."""
+    """Whether this is an intact ``integrity`` envelope, which opens a segment."""
     read = _read(stored.data)
     return read.kind == "integrity" and read.hash == stored.hash
 
@@ -172,6 +172,11 @@ def starts_segment(stored: Stored) -> bool:
 def snapshot_of(stored: Stored) -> str:
     """The hash of the snapshot that an envelope seals; empty for damaged bytes."""
     return _read(stored.data).snapshot
+
+
+def log_of(stored: Stored) -> str:
+    """The log that an envelope names; empty if damaged."""
+    return _read(stored.data).log
 
 
 class _Read(NamedTuple):
@@ -183,6 +188,7 @@ class _Read(NamedTuple):
     prev: object = None
     kind: object = None
     snapshot: str = ""
+    log: str = ""
     fault: str = ""
 
 
@@ -202,7 +208,8 @@ def _parsed(data: bytes) -> _Read:
     if not isinstance(value, dict):
         return _Read(found)
     run, n, prev, kind = (value.get(name) for name in ("run", "n", "prev", "kind"))
-    return _Read(found, run, n, prev, kind, str(value.get("snapshot", "")))
+    snapshot, log = (str(value.get(name, "")) for name in ("snapshot", "log"))
+    return _Read(found, run, n, prev, kind, snapshot, log)
 
 
 def _check(stored: Stored, *, run: str) -> VerificationError | None:

@@ -1,4 +1,4 @@
-"""The lifecycle of a run: one table, from which code, documentation and picture are drawn."""
+"""The lifecycle of a run: one table, the source of code, documentation and picture."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

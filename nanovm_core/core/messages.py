@@ -56,7 +56,7 @@ class Effect(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """A change of an account ("workspace/EUR", the run's own "run/EUR"): reserved, and spent."""
+    """A change of an account ("workspace/EUR", "run/EUR"): reserved, and spent."""
 
     account: str
     reserved: int = 0

@@ -221,7 +221,7 @@ def _begin(commit: UnitOfWork, held: LockedRun) -> Begun | None:
     if held.workspace.successor_id is not None:
         return None  # a restore closed its log
     try:
-        now = records.recomputed(held.run, held.chain)
+        now = records.recomputed(held.run, held.chain, held.workspace.origin)
     except VerificationError as damage:
         decide.quarantine(commit, held, damage)
         return None

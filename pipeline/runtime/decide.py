@@ -119,7 +119,7 @@ def _decided(
     *,
     begins: bool,
 ) -> Decision:
-    snapshot = records.recomputed(held.run, held.chain)
+    snapshot = records.recomputed(held.run, held.chain, held.workspace.origin)
     held.refs = refs_of(snapshot)
     program = _program(held.run, snapshot)
     decision = Decision(snapshot=snapshot)
@@ -179,7 +179,7 @@ def claim(commit: UnitOfWork, held: LockedRun) -> Claim:
         restored_log.refused(commit, held, [DeliveryReceived(program="")])
         return Claim()
     try:
-        snapshot = records.recomputed(held.run, held.chain)
+        snapshot = records.recomputed(held.run, held.chain, held.workspace.origin)
     except VerificationError as damage:
         quarantine(commit, held, damage)
         return Claim()

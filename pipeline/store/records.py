@@ -13,6 +13,7 @@ from nanovm_core.core.envelope import (
     check_chain,
     decode_snapshot,
     last_segment,
+    log_of,
     snapshot_hash,
     snapshot_of,
     starts_segment,
@@ -72,11 +73,14 @@ def verified(run: Run) -> Verified:
         VerificationError: LOG-001 to LOG-004, at the first bad place.
     """
     envelopes = stored(str(run.id))
-    return Verified(snapshot=recomputed(run, envelopes), envelopes=len(envelopes))
+    value = recomputed(run, envelopes, run.workspace.origin)
+    return Verified(snapshot=value, envelopes=len(envelopes))
 
 
-def recomputed(run: Run, envelopes: Sequence[Stored]) -> Snapshot:
+def recomputed(run: Run, envelopes: Sequence[Stored], log: str) -> Snapshot:
     """The run's value, from its newest segment among these envelopes, all of it recomputed.
+
+    ``log``: the name of the log that the run's row is in; its envelopes must name it too.
 
     Raises:
         VerificationError: LOG-001 to LOG-004, at the first bad place.
@@ -84,6 +88,7 @@ def recomputed(run: Run, envelopes: Sequence[Stored]) -> Snapshot:
     segment, first_n = _newest(envelopes)
     check_chain(segment, run=run.name, first_n=first_n, head=run.head)
     _check_head(run, segment)
+    _check_log(segment[-1], log)
     return _sealed_snapshot(run, segment[-1])
 
 
@@ -178,6 +183,14 @@ def _check_head(run: Run, segment: Sequence[Stored]) -> None:
             expected=str(run.head),
             found=last.hash,
         )
+
+
+def _check_log(last: Stored, log: str) -> None:
+    """Revocations and budgets are those of the log that the run's own envelopes name."""
+    sealed = log_of(last)
+    if sealed != log:
+        text = "The run's row was moved to another log."
+        raise VerificationError("LOG-003", text, at=last.n, expected=sealed, found=log)
 
 
 def _sealed_snapshot(run: Run, last: Stored) -> Snapshot:

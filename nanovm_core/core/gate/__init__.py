@@ -164,7 +164,7 @@ class Gate:
         return MappingProxyType(dict(self._guard(tool).need(args)))
 
     def begin_step(self, begun: int, ledger: Counts, started_ms: int, at_ms: int) -> Reservations:
-        """Count one more step, spent at once and never given back (BUD-003, BUD-005)."""
+        """Count one step, spent for good (BUD-003, BUD-005)."""
         return self._accounts.begin_step(begun, ledger, started_ms, at_ms)
 
     def reserve(self, need: Counts, facts: Facts) -> Reservations:

@@ -97,6 +97,17 @@ def test_a_grant_revoked_before_the_charge_is_not_charged(house: House) -> None:
     assert payments(run) == []
 
 
+def test_a_run_whose_row_was_moved_to_another_log_pays_nothing(house: House) -> None:
+    run, other = paused_before(house, "charge"), house.new()
+    warrants.revoke(str(run.workspace_id), PAY, "operator")
+    moved = "UPDATE pipeline_run SET workspace_id = %s WHERE id = %s"
+    sql((moved, (other.workspace_id.hex, run.id.hex)))
+    api.resume(str(run.id), "visitor")
+    house.drive(run)
+    assert (run.state, reason(run)) == (life.FAILED, "LOG-003")
+    assert payments(run) == []
+
+
 SET_BACK = (
     "UPDATE pipeline_workspace SET log_length = 1, log_head ="
     " (SELECT hash FROM pipeline_envelope WHERE run = 'log' AND n = 0)"
