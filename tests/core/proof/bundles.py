@@ -12,7 +12,7 @@ import json
 import struct
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -156,14 +156,15 @@ class Log:
     def add(self, run: str, kind: str, **fields: Any) -> int:
         """Seal an envelope; a keyword sets a field, None leaves it out. Returns its seq."""
         n, prev = self._heads.get(run, (0, ZEROS))
+        seq = len(self.lines)
         usual: dict[str, Any] = {
             "v": "nanovm-envelope/1",
             "log": self.origin,
-            "seq": len(self.lines),
+            "seq": seq,
             "run": run,
             "n": n,
             "kind": kind,
-            "at_ms": AT_MS + len(self.lines),
+            "at_ms": AT_MS + seq,
             "actor": "runtime",
             "prev": prev,
         }
@@ -253,13 +254,8 @@ def packed(members: Mapping[str, bytes] | Sequence[tuple[str, bytes]]) -> bytes:
 
 def manifest(log: Log, scope: Mapping[str, str], leaves: int) -> dict[str, Any]:
     """What a bundle says of itself."""
-    return {
-        "v": "nanovm-bundle/1",
-        "log": log.origin,
-        "scope": dict(scope),
-        "size": len(log.lines),
-        "leaves": leaves,
-    }
+    held = {"v": "nanovm-bundle/1", "log": log.origin, "scope": dict(scope)}
+    return {**held, "size": len(log.lines), "leaves": leaves}
 
 
 def disclosed(value: str = VALUE, ref: str = REF, r: bytes = R) -> bytes:
@@ -315,6 +311,13 @@ def receipt(log: Log, seq: int, /, *signers: Signer, **changed: Any) -> bytes:
         **changed,
     }
     return json.dumps(held, indent=1).encode()
+
+
+def flips(data: bytes, every: int) -> Iterator[bytes]:
+    """Its bytes changed in turn, and each time in another way."""
+    for at in range(0, len(data), every):
+        changed = data[at] ^ (0x01, 0x20, 0x80, 0xFF)[at % 4]
+        yield data[:at] + bytes([changed]) + data[at + 1 :]
 
 
 def judged(program: Callable[[list[str]], int], data: bytes, *arguments: str) -> tuple[int, str]:
