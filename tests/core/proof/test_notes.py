@@ -144,7 +144,30 @@ def test_what_is_no_checkpoint_is_refused(text: str) -> None:
     loose = root[:-2] + chr(ord(root[-2]) + 1) + "="  # another way to write the same bytes
     assert base64.b64decode(loose) == base64.b64decode(root)
     assert notes.parse_head(f"a\n1\n{root}\n").size == 1
-    assert no_head(text.format(root=root, loose=loose))
+    text = text.format(root=root, loose=loose)
+    assert no_head(text)
+    signer = bundles.Signer(text.partition("\n")[0])
+    assert no_checkpoint((text + "\n" + signer.line(text)).encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("a", ["a", "1", "more"]),
+        ("a", ["b", "1"]),
+        ("a", ["a", str(2**53)]),
+        ("\x1b", ["\x1b", "1"]),
+    ],
+)
+def test_verifier_reads_no_checkpoint_that_our_logs_do_not_write(
+    name: str, lines: list[str]
+) -> None:
+    def signed(by: bundles.Signer, origin: str, size: str, *more: str) -> bytes:
+        text = "\n".join([origin, size, bundles.b64(bytes(32)), *more, ""])
+        return (text + "\n" + by.line(text)).encode()
+
+    assert verify.parse_checkpoint(signed(bundles.Signer("a"), "a", "1")).size == 1
+    assert no_checkpoint(signed(bundles.Signer(name), *lines))
 
 
 def test_lines_behind_the_root_are_kept() -> None:
