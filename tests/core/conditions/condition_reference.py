@@ -116,7 +116,6 @@ def word(said: str) -> Token:
 
 
 def read(text: str) -> Tree:
-    """The tree that the text says."""
     descent = Descent(tokens(text))
     tree = descent.either()
     if descent.left:
@@ -229,7 +228,6 @@ def looked_up(path: Sequence[str], context: Mapping[str, object]) -> object:
 
 
 def named(value: object) -> str:
-    """The name of a value's type."""
     for kind, name in ((bool, "boolean"), (int, "integer"), (str, "string"), (list, "list")):
         if isinstance(value, kind):
             return name

@@ -69,7 +69,6 @@ TREES = trees(VARIABLES, LOGICAL)
 
 @st.composite
 def conditions(draw: st.DrawFn, found: st.SearchStrategy[Tree] = TREES) -> tuple[Tree, str]:
-    """A tree and a text that says it."""
     tree = draw(found)
     return tree, written(tree, 0, draw)
 

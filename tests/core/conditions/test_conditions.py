@@ -176,15 +176,3 @@ def test_explain_shows_what_decided_and_what_was_not_reached() -> None:
         *(("$s == 'x'", False), ("$s", "abc"), ("'x'", "x")),
         *(("$missing and $t", None), ("$missing", None), ("$t", None)),
     ]
-
-
-def test_explain_shows_where_an_error_came_from() -> None:
-    whole, left, zero, right = parse("$a and $missing").explain(CONTEXT)[:1] + parse(
-        "$missing == $a"
-    ).explain(CONTEXT)
-    assert whole.error is not None
-    assert (whole.error.code, left.error and left.error.code) == ("CON-023", "CON-020")
-    assert (zero.error and zero.error.code, zero.text) == ("CON-020", "$missing")
-    assert (right.value, right.error, right.text) == (None, None, "$a")
-    only = parse("$a").explain(CONTEXT)[0]  # the whole is a condition, and no longer a value
-    assert (only.value, only.error and only.error.code) == (None, "CON-023")

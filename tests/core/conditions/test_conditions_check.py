@@ -108,14 +108,12 @@ VARIABLES = st.sampled_from([Variable(tuple(name.split("."))) for name in TYPES]
 
 
 def of_type(kind: str) -> st.SearchStrategy[Tree]:
-    """A variable of this type, or a literal."""
     named = [Variable(tuple(name.split("."))) for name, of in TYPES.items() if of == kind]
     literals = OF[kind].map(lambda value: list(value) if isinstance(value, tuple) else value)
     return st.sampled_from(named) | literals.map(Literal)
 
 
 def fitting(kind: str) -> st.SearchStrategy[Tree]:
-    """A comparison whose types fit."""
     one, several = of_type(kind), of_type(f"{kind}s")
     signs = ["==", "!=", *(["<", "<=", ">", ">="] if kind == "integer" else [])]
     signs += ["in", "not in", "contains"] if kind == "string" else []

@@ -53,7 +53,6 @@ SCORE, LEFT = variable("slots.score", int), variable("workspace.left_minor", int
 
 
 def condition(dice: Random) -> Told:
-    """One condition, as text and as Python."""
     n = dice.choice((0, 3, 50, 5_000, 10_000))
     listed = tuple(sorted(dice.sample(CURRENCIES, 3)))
     word = dice.choice(("open", "paid", "EUR"))
@@ -104,7 +103,6 @@ def rules(dice: Random) -> list[Rule]:
 
 
 def tools(dice: Random) -> dict[str, Tool]:
-    """A tool that pays, usual or odd, and one that writes a note."""
     args = {
         "amount": ArgSpec(
             type="integer", min=dice.choice((None, 1)), max=dice.choice((None, 9_999))
@@ -132,7 +130,6 @@ def tools(dice: Random) -> dict[str, Tool]:
 
 
 def grants(dice: Random) -> dict[str, Grant]:
-    """What is granted, under constraints or not, for ever or not."""
     where: dict[str, Constraint] = {}
     if dice.random() < 0.5:
         where["amount"] = Constraint(min=1, max=dice.choice((None, 6_000)))
@@ -151,7 +148,6 @@ def grants(dice: Random) -> dict[str, Grant]:
 
 
 def budgets(dice: Random) -> list[Budget]:
-    """Shared accounts: none, or some of each scope."""
     found = []
     for scope in ("agent", "workspace", "global"):
         if dice.random() < 0.3:
@@ -163,7 +159,6 @@ def budgets(dice: Random) -> list[Budget]:
 
 
 def world(dice: Random) -> World:
-    """A world, and the same one for the gate by ``compiled``."""
     unseen = {name: "hidden" for name in ("payee", "memo") if dice.random() < 0.1}
     return World(
         tools=tools(dice),
@@ -205,7 +200,6 @@ def compiled(of: World) -> Gate:
 
 
 def facts(dice: Random, of: World) -> Facts:
-    """What is known at the moment of a call."""
     slots: dict[str, Scalar] = {
         "amount": dice.choice((1, *[50] * 4, *[5_000] * 6, 7_000, 20_000)),
         "currency": dice.choice(("EUR", "EUR", "EUR", "USD", "SEK", "XTS")),

@@ -26,17 +26,14 @@ LIMITS = Limits(money_minor_max=1_000, calls_max=3, steps_max=9, tokens_max=40, 
 
 
 def accounts(*budgets: Budget) -> Accounts:
-    """Accounts under these budgets."""
     return Accounts(LIMITS, budgets)
 
 
 def money(scope: str, currency: str = "") -> Budget:
-    """A shared account of money."""
     return Budget(scope=scope, unit="money", max=900, currency=currency)
 
 
 def refusal(of: Accounts, unit: str, amount: int, ledger: Mapping[str, int], used: int = 0) -> str:
-    """The code that an amount is refused with; empty where it is not."""
     try:
         of.require(unit, amount, ledger, {unit: used})
     except RefusedError as error:
@@ -124,9 +121,6 @@ def test_what_is_left_is_told_of_each_account() -> None:
     assert left == {"run/EUR": 600, "agent/EUR": None, "workspace/EUR": 5}
 
 
-# --- reserve, settle, release ----------------------------------------------------------------
-
-
 def test_need_of_a_call_is_its_count_and_its_money() -> None:
     assert gate().need("pay", {"amount": 500, "currency": "EUR"}) == {"calls": 1, "EUR": 500}
     assert gate().need("note", {"text": "x"}) == {"calls": 1}
@@ -202,9 +196,6 @@ def test_accounts_are_opened_with_the_smallest_limit_that_applies() -> None:
     assert account_limits((), ["EUR"]) == {}
 
 
-# --- together --------------------------------------------------------------------------------
-
-
 class Shell:
     """Shared accounts as the shell keeps them, and two agents' runs that draw on them."""
 
@@ -219,7 +210,6 @@ class Shell:
         return {name: self.limits[name] - self.taken[self.row(name, agent)] for name in self.limits}
 
     def row(self, account: str, agent: str) -> str:
-        """An account's row."""
         return f"{account}:{agent}" if account.startswith("agent/") else account
 
     def apply(self, run: str, changes: tuple[Reservation, ...]) -> None:

@@ -64,13 +64,9 @@ def check_provenance(args: dict[str, Scalar], slots: Args, tool: Tool = TOOL) ->
 
 
 def refused(call: Callable[[], object]) -> str:
-    """The code that a call is refused with."""
     with pytest.raises(RefusedError) as caught:
         call()
     return caught.value.code
-
-
-# --- one call --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -201,8 +197,6 @@ def test_placeholder_is_filled_only_as_a_whole(value: Json, expected: Json) -> N
     shown = DeterministicSanitizer(modes={"payee": "placeholder", "amount": "clear"})
     assert shown.filled(value, {"payee": ref(1), "amount": 5}) == expected
 
-
-# --- narrowing -------------------------------------------------------------------------------
 
 VALUES: tuple[Scalar, ...] = (*range(-1, 6), True, False, "", "a", "ab", "abc", "b", "5")
 SLOTS: tuple[Mapping[str, Scalar], ...] = ({"p": 3, "q": "ab"}, {"p": "a", "q": 3}, {"p": 1}, {})

@@ -29,8 +29,6 @@ def answer(of: Gate, proposed: Call, known: Facts, accepts: tuple[str, ...] | No
     return f"held by {allowed.hold.id}" if allowed.hold else " ".join(allowed.rules)
 
 
-# --- a second opinion ------------------------------------------------------------------------
-
 BATCHES, WORLDS, CALLS = 11, 100, 10  # over 10,000 proposals for granted tools
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, BATCHES))]
 
@@ -69,9 +67,6 @@ def test_gate_explanation_and_oracle_agree_on_every_proposal(seed: int) -> None:
     assert granted >= 10_000 / BATCHES
     assert said["yes"] >= 100
     assert len(said) >= 15  # fifteen codes at least, in every batch
-
-
-# --- by hand, at each boundary ---------------------------------------------------------------
 
 
 def test_good_call_is_allowed_with_its_arguments_and_the_rule() -> None:
@@ -191,9 +186,6 @@ def test_gate_of_a_program_that_contradicts_itself_is_not_compiled(changes: dict
         gate(**changes)
 
 
-# --- the program's own use -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("bad", "code"),
     [
@@ -219,9 +211,6 @@ def test_own_use_is_held_to_no_rule_and_fills_no_placeholder() -> None:
     own = call(memo="{{payee}}")
     found = gate(rule("no", "deny", "true")).permit_own(own, facts(ledger={}))
     assert dict(found) == dict(own.args)
-
-
-# --- admission, and what may not escape ------------------------------------------------------
 
 
 def test_model_is_asked_only_where_admission_allows() -> None:

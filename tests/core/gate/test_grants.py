@@ -21,7 +21,6 @@ amount_minor = { type = "integer" }
 
 
 def changed(*changes: tuple[str, str]) -> Program:
-    """The program with each old text made new."""
     text = TEXT
     for old, new in changes:
         assert old in text
@@ -90,9 +89,6 @@ def test_tool_that_moves_money_or_has_critical_arguments_loads_with_a_grant_alon
     with pytest.raises(ProgramError, match="needs a grant") as caught:
         changed(("[[grants]]", bare))
     assert (caught.value.code, len(caught.value.faults)) == ("PRG-002", 1)
-
-
-# --- the schema ------------------------------------------------------------------------------
 
 
 def short(tool: str, name: str) -> Program:

@@ -81,18 +81,14 @@ def test_refusal_names_the_rule_and_no_value() -> None:
         verdict([rule("e", "allow", ERROR)])(CONTEXT, ())
 
 
-# --- windows ---------------------------------------------------------------------------------
-
 NOW = 1_000_000
 
 
 def record(age_ms: int, outcome: str = "called", agent: str = "me") -> Recorded:
-    """One remembered call, so old."""
     return Recorded(NOW - age_ms, "pay", outcome, agent)
 
 
 def count(counts: str, *records: Recorded, at_ms: int = NOW, **changes: Any) -> int:
-    """What one window counts."""
     window = Window(name="w", counts=counts, within_ms=changes.pop("within_ms", 100), **changes)
     return counted([window], records, "me", at_ms)["w"]
 

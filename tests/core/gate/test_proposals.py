@@ -17,19 +17,16 @@ GOOD: Mapping[str, Json] = {"amount_minor": 5, "payee": "{{payee}}"}
 
 
 def refusal(raw: bytes) -> RefusedError:
-    """What the bytes are refused with."""
     with pytest.raises(RefusedError) as caught:
         read_proposal(raw)
     return caught.value
 
 
 def with_value(text: str) -> bytes:
-    """A call whose one argument is this JSON text."""
     return f'{{"tool":"t","args":{{"i":{text}}}}}'.encode()
 
 
 def named(tool: object = "t", argument: str = "i") -> bytes:
-    """A call with these names, in escapes."""
     return json.dumps({"tool": tool, "args": {argument: 1}}).encode()
 
 

@@ -27,9 +27,6 @@ def verdict(source: bytes) -> str:
     return text
 
 
-# --- all faults of a file --------------------------------------------------------------------
-
-
 def test_all_faults_are_told_by_their_places_and_the_first_is_the_text() -> None:
     text = changed(
         *('agent = "desk"', "agent = 5"),
@@ -71,9 +68,6 @@ def test_any_missing_line_is_another_program_or_refused_with_a_place(gone: list[
     lines = DESK.splitlines(keepends=True)
     kept = "".join(line for number, line in enumerate(lines) if number not in gone)
     assert verdict(kept.encode()) != load_program(DESK.encode()).hash
-
-
-# --- what is no TOML, and what would exhaust its reader ---------------------------------------
 
 
 @pytest.mark.parametrize(("source", "expected", "said"), [
@@ -126,9 +120,6 @@ def test_lines_that_end_as_on_windows_are_the_same_lines() -> None:
     text = changed('next = "sort"', 'next = "srot"')
     here, there = error_of(text), error_of(text.replace("\n", "\r\n"))
     assert here.text == there.text
-
-
-# --- limits, at n and n + 1 ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("at", "row", "has", "most"), [

@@ -32,7 +32,6 @@ class Writer:
         self.values: dict[Path, int] = {}
 
     def space(self) -> None:
-        """Some white space within a line."""
         self.text += self._draw(SPACE)
 
     def blank(self) -> None:
@@ -44,14 +43,12 @@ class Writer:
         self.text += self._draw(st.sampled_from(["\n", " # [no]\n", "\n\n", "\n# k = 1\n", "\t\n"]))
 
     def key(self, name: str) -> None:
-        """A key, written in one of the ways that it can be."""
         ways = [f'"{name.translate(ESCAPES)}"']
         ways += [f"'{name}'"] if "'" not in name else []
         ways += [name] if name.isascii() and name.replace("-", "a").isidentifier() else []
         self.text += self._draw(st.sampled_from(ways))
 
     def dotted(self, base: Path, names: list[str], *, explicit: bool = False) -> Path:
-        """A dotted key below ``base``."""
         for place, name in enumerate(names):
             if place:
                 self.space()
@@ -64,7 +61,6 @@ class Writer:
         return base
 
     def value(self, path: Path, depth: int) -> None:
-        """A value: a scalar, an array or an inline table."""
         self.values[path] = len(self.text)
         kind = self._draw(st.sampled_from("sssat" if depth else "s"))
         if kind == "s":
@@ -93,7 +89,6 @@ class Writer:
         self.text += closing if (*path, 0) in self.keys else "]"
 
     def pair(self, base: Path, names: list[str], depth: int) -> None:
-        """``key = value``."""
         path = self.dotted(base, names)
         self.space()
         self.text += "="
@@ -157,13 +152,11 @@ def documents(draw: Any) -> Writer:
 
 
 def place(text: str, offset: int) -> tuple[int, int]:
-    """Line and column of an offset, counted the slow way."""
     before = text[:offset]
     return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
 
 
 def paths(value: object, path: Path = ()) -> list[Path]:
-    """Every path of what TOML's own reader made of a document."""
     found = [path] if path else []
     if isinstance(value, dict):
         for key, below in value.items():

@@ -36,13 +36,11 @@ HEAD = 'v = "nanovm-policy/1"\nname = "test"\n'
 
 
 def desk(policy: str = "") -> Program:
-    """The desk, under a policy with this text."""
     loaded = load_program(DESK.encode())
     return loaded.under(load_policy((HEAD + policy).encode())) if policy else loaded
 
 
 def rule(name: str, when: str = "true", more: str = "") -> str:
-    """One rule of a policy, about payments."""
     return (
         f'[[rules]]\nid = "{name}"\nat = "authorize"\noutcome = "allow"\nwhen = "{when}"\n'
         f'why = "because"\ntools = ["refunds.pay"]\n{more}'
@@ -93,9 +91,6 @@ def test_shipped_program_has_its_seven_steps_and_its_two_grants() -> None:
     assert set(loaded.grants) == {"stripe.create_payment_intent", "notify.send_email"}
     assert loaded.steps["propose"].accepts == ("stripe.create_payment_intent",)
     assert {each.on_error for each in loaded.steps.values()} == {"failed"}
-
-
-# --- immutable -------------------------------------------------------------------------------
 
 
 def parts(value: object, path: str) -> Iterator[tuple[str, object]]:
@@ -175,11 +170,7 @@ def test_the_same_bytes_give_an_equal_program_and_others_do_not() -> None:
     assert load_policy(DEFAULT) == load_policy(DEFAULT)
 
 
-# --- under a policy --------------------------------------------------------------------------
-
-
 def refusal(program: Program) -> str:
-    """What the program's gate says of a refund."""
     args: dict[str, Json] = {"amount_minor": 5, "currency": "EUR", "payee": "{{customer}}"}
     call = Call("refunds.pay", {**args, "note": "x", "urgent": False, "reason": "r1"})
     ref = "vault://secret/00000000-0000-4000-8000-000000000001"
@@ -247,9 +238,6 @@ def test_workspace_money_is_known_where_an_account_holds_it() -> None:
     assert loaded.under(load_policy((text + money).encode())).policy.budgets[0].max == 5
 
 
-# --- fewer rights ----------------------------------------------------------------------------
-
-
 def test_rights_can_be_narrowed_and_not_widened() -> None:
     loaded = desk(rule("r"))
     grant = loaded.grants["refunds.pay"]
@@ -261,8 +249,6 @@ def test_rights_can_be_narrowed_and_not_widened() -> None:
         loaded.attenuated([Grant(tool="refunds.pay")])
     assert caught.value.code == "CAP-030"
 
-
-# --- its errors ------------------------------------------------------------------------------
 
 ERRORS: list[NanovmError] = [
     NanovmError("X-001", "said"),

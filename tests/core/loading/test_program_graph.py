@@ -77,8 +77,6 @@ def test_a_program_without_a_model_and_one_with_two_load() -> None:
     assert [step.authorizes for step in loaded.steps.values() if step.authorizes] == ["ask", "ask2"]
 
 
-# --- any graph -------------------------------------------------------------------------------
-
 NAMES = [f"s{number}" for number in range(6)]
 
 
@@ -168,11 +166,7 @@ def test_the_longest_way_counts_whichever_is_looked_at_last() -> None:
     assert len(rushes({**steps, "short": short})) == 1
 
 
-# --- long programs ---------------------------------------------------------------------------
-
-
 def long(count: int, last: str = COMPLETED, *, guarded: bool = True) -> bytes:
-    """A program of so many steps, one after the other."""
     head = 'v = "nanovm-program/1"\nname = "long"\nfirst = "s0"\n[limits]\n[slots]\n'
     step = '[[steps]]\nname = "s{}"\nkind = "effect"\ntool = "t"\non_error = "failed"\n'
     step += 'next = [{{ when = "$run.calls > {}", to = "{}" }}, {{ to = "{}" }}]\n'

@@ -30,23 +30,19 @@ VALUE = "Zoë — DE02 1203 0000 0000 2020 51"
 
 
 def run_id(number: int) -> str:
-    """A run's UUID."""
     return f"01990000-0000-7000-8000-{number:012x}"
 
 
 def dumps(value: object) -> bytes:
-    """Canonical JSON."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode()
 
 
 def b64(data: bytes) -> str:
-    """Base64 as text."""
     return base64.b64encode(data).decode()
 
 
 def raw(text: str | None) -> bytes:
-    """The bytes of a base64 text."""
     return base64.b64decode(text or "")
 
 
@@ -58,11 +54,7 @@ def vectors(name: str) -> Any:
     return json.loads((folder / name).read_text(encoding="utf-8"))
 
 
-# --- the naive tree: RFC 9162 §2.1.1, §2.1.3.1, §2.1.4.1 word by word ------------------------
-
-
 def leaf(data: bytes) -> bytes:
-    """A leaf's hash."""
     return hashlib.sha256(b"\0" + data).digest()
 
 
@@ -103,9 +95,6 @@ def growth(m: int, leaves: Sequence[bytes], whole: bool = True) -> list[bytes]:
     return [*growth(m - k, leaves[k:], False), root(leaves[:k])]
 
 
-# --- notes -----------------------------------------------------------------------------------
-
-
 class Signer:
     """A log's key, or with ``kind`` 4 a witness's."""
 
@@ -118,7 +107,6 @@ class Signer:
         self.vkey = f"{name}+{self.id.hex()}+{b64(typed)}"
 
     def signature(self, message: bytes) -> bytes:
-        """A bare signature."""
         return self._key.sign(message)
 
     def line(self, text: str, time_s: int = 1_700_000_000) -> str:
@@ -136,12 +124,8 @@ WITNESS = Signer("witness.example/w", 3, 4)
 
 
 def note(size: int, root_hash: bytes, *signers: Signer, origin: str = ORIGIN) -> bytes:
-    """A signed checkpoint."""
     text = f"{origin}\n{size}\n{b64(root_hash)}\n"
     return (text + "\n" + "".join(each.line(text) for each in signers or (LOG_KEY,))).encode()
-
-
-# --- logs ------------------------------------------------------------------------------------
 
 
 class Log:
@@ -173,11 +157,9 @@ class Log:
         return self.put({k: v for k, v in {**usual, **fields}.items() if v is not None})
 
     def put(self, envelope: Mapping[str, Any]) -> int:
-        """Append these very fields."""
         return self.append(dumps(envelope), str(envelope["run"]), int(envelope["n"]))
 
     def append(self, data: bytes, run: str, n: int) -> int:
-        """Append these very bytes, as the run's n-th."""
         self.lines.append(data)
         self.places.append((run, n))
         self._heads[run] = (n + 1, leaf(data).hex())
@@ -185,16 +167,13 @@ class Log:
 
     @property
     def leaves(self) -> list[bytes]:
-        """Every leaf hash."""
         return [leaf(line) for line in self.lines]
 
     def note(self, *signers: Signer, size: int | None = None) -> bytes:
-        """A checkpoint over the first ``size`` envelopes."""
         leaves = self.leaves[:size]
         return note(len(leaves), root(leaves), *signers, origin=self.origin)
 
     def of(self, run: str) -> list[int]:
-        """The places of a run's envelopes."""
         return [seq for seq, place in enumerate(self.places) if place[0] == run]
 
 
@@ -205,7 +184,6 @@ def commitment(value: str = VALUE, ref: str = REF, r: bytes = R) -> str:
 
 
 def begin(log: Log, run: str, **fields: Any) -> None:
-    """A run's first three envelopes."""
     secret = {"slot": "payee", "ref": REF, "c": commitment()}
     named = {"program": HASH, "policy": HASH, "snapshot": HASH}
     log.add(run, "genesis", **named, capabilities=HASH, secrets=[secret], **{"in": {"payee": REF}})
@@ -239,11 +217,7 @@ def whole_log(runs: int = 2) -> Log:
     return log
 
 
-# --- files -----------------------------------------------------------------------------------
-
-
 def packed(members: Mapping[str, bytes] | Sequence[tuple[str, bytes]]) -> bytes:
-    """A zip of these members."""
     pairs = members.items() if isinstance(members, Mapping) else members
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -259,12 +233,10 @@ def manifest(log: Log, scope: Mapping[str, str], leaves: int) -> dict[str, Any]:
 
 
 def disclosed(value: str = VALUE, ref: str = REF, r: bytes = R) -> bytes:
-    """One line of disclosures."""
     return dumps({"ref": ref, "value": value, "r": r.hex()}) + b"\n"
 
 
 def log_members(log: Log, *signers: Signer, **more: bytes) -> dict[str, bytes]:
-    """The members of a bundle of the whole log."""
     return {
         "manifest.json": dumps(manifest(log, {"kind": "log"}, len(log.lines))),
         "envelopes.ndjson": b"".join(line + b"\n" for line in log.lines),
@@ -274,7 +246,6 @@ def log_members(log: Log, *signers: Signer, **more: bytes) -> dict[str, bytes]:
 
 
 def run_members(log: Log, run: str, *signers: Signer, **more: bytes) -> dict[str, bytes]:
-    """The members of a bundle of one run."""
     seqs, leaves = log.of(run), log.leaves
     proofs = {str(seq): [b64(each) for each in path(seq, leaves)] for seq in seqs}
     return {
@@ -287,7 +258,6 @@ def run_members(log: Log, run: str, *signers: Signer, **more: bytes) -> dict[str
 
 
 def export(lines: Sequence[bytes], checkpoint: bytes | None, /, **changed: Any) -> bytes:
-    """Lines and their trailer."""
     trailer = {
         "v": "nanovm-export/1",
         "count": len(lines),
@@ -299,7 +269,6 @@ def export(lines: Sequence[bytes], checkpoint: bytes | None, /, **changed: Any) 
 
 
 def receipt(log: Log, seq: int, /, *signers: Signer, **changed: Any) -> bytes:
-    """One envelope's receipt."""
     run, n = log.places[seq]
     held = {
         "run": run,

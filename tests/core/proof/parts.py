@@ -75,7 +75,6 @@ def forked(log: Log) -> Log:
 
 
 def made_known(kept: Path) -> Path:
-    """A note beside which the tail of the old log lies."""
     found, text = verdict(export(OLD.lines, OLD.note()), kept)
     assert found == 0, text
     return kept

@@ -20,7 +20,6 @@ HOLDS, INVALID, UNREADABLE, UNPINNED, DIVERGED, STALE = 0, 1, 2, 3, 4, 5
 
 
 def judged(file: Path, *more: str) -> int:
-    """What the verifier says to whoever pinned the log's key."""
     return verify.main([str(file), "--key", KEY, *more])
 
 

@@ -170,8 +170,6 @@ def test_nothing_is_proven_about_the_empty_tree_nor_about_no_leaf() -> None:
             merkle.consistency(old, new, WHOLE.read)
 
 
-# --- both implementations, against the published probes --------------------------------------
-
 CHECKS = pytest.mark.parametrize("module", [merkle, verify], ids=["kernel", "verifier"])
 KINDS = pytest.mark.parametrize(("kind", "count"), [("want_ok", 6), ("want_error", 92)])
 

@@ -34,7 +34,6 @@ def refused(data: bytes, *verifiers: Verifier) -> bool:
 
 
 def no_head(text: str) -> bool:
-    """Whether this text is refused as a checkpoint's."""
     try:
         notes.parse_head(text)
     except VerificationError:
@@ -43,7 +42,6 @@ def no_head(text: str) -> bool:
 
 
 def no_checkpoint(data: bytes) -> bool:
-    """Whether the verifier refuses these bytes as a signed checkpoint."""
     try:
         verify.parse_checkpoint(data)
     except ValueError:
@@ -194,8 +192,6 @@ def test_a_note_is_bounded() -> None:
     assert refused(notes.sign(text, LOG, [KEY]), BY)
 
 
-# --- the kernel's reader and the verifier's, against the published examples -------------------
-
 READERS = pytest.mark.parametrize("reader", [notes, verify], ids=["kernel", "verifier"])
 FAULTS = (ValueError, VerificationError)
 
@@ -294,3 +290,20 @@ def test_published_cosignature_has_its_time_and_its_key(reader: Any) -> None:
     (signature,) = notes.parse_signatures(f"\u2014 {by.name} {published['signature_b64']}\n")
     assert int.from_bytes(signature.signature[:8], "big") == published["timestamp"]
     assert len(signature.signature) == 72
+
+
+def test_verifier_holds_a_cosignature_to_its_time_text_and_witness() -> None:
+    log = bundles.Log()
+    log.add("log", "genesis")
+    checkpoint = verify.parse_checkpoint(log.note(bundles.LOG_KEY, bundles.WITNESS))
+    key = verify.parse_key(bundles.WITNESS.vkey, COSIGNATURE)
+    assert verify.cosigned_s(checkpoint, key) == 1_700_000_000
+    assert verify.cosigned_s(verify.parse_checkpoint(log.note(bundles.LOG_KEY)), key) is None
+    assert verify.cosigned_s(checkpoint._replace(text=checkpoint.text + "x\n"), key) is None
+    stamped = checkpoint.signatures[1]
+    later = stamped._replace(data=b"\1" + stamped.data[1:])
+    assert verify.cosigned_s(checkpoint._replace(signatures=(later,)), key) is None
+    impostor = verify.parse_key(bundles.Signer(bundles.WITNESS.name, 4, 4).vkey, COSIGNATURE)
+    assert verify.cosigned_s(checkpoint, impostor) is None
+    forged = stamped._replace(id=impostor.id)
+    assert verify.cosigned_s(checkpoint._replace(signatures=(forged,)), impostor) is None

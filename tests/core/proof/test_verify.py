@@ -43,16 +43,12 @@ LONG = b"".join(leaf(b"%d" % number).hex().encode() for number in range(17_000))
 
 
 def verdict(data: bytes, *arguments: str) -> tuple[int, str]:
-    """Exit code and text, with the log's key."""
     return judged(main, data, *KEY, *arguments)
 
 
 def of(log: Log) -> tuple[int, str]:
-    """The verdict on a whole log."""
     return verdict(packed(log_members(log)))
 
-
-# --- good files ------------------------------------------------------------------------------
 
 GOOD = {
     "log": packed(log_members(LOG)),
@@ -110,9 +106,6 @@ def test_a_witness_must_have_cosigned() -> None:
         code, text = verdict(GOOD["log"], *args)
         assert (code, text.splitlines()[0]) == (3, "UNWITNESSED")
     assert verdict(data, *asked, "--witness", second.vkey)[0] == 3
-
-
-# --- envelopes -------------------------------------------------------------------------------
 
 
 def with_envelope(change: Mapping[str, Any], less: str = "") -> Log:
@@ -215,11 +208,7 @@ def test_nothing_follows_the_last_newline(rest: bytes) -> None:
     assert (code, "something was cut off" in text) == (1, True)
 
 
-# --- chains ----------------------------------------------------------------------------------
-
-
 def chain(*kinds: str, **last: Any) -> Log:
-    """One run of these kinds after its genesis."""
     log = Log()
     log.add(RUN, "genesis")
     for kind in kinds[:-1]:
@@ -289,8 +278,6 @@ def test_sealed_damage_names_the_damaged_envelope() -> None:
     assert verdict(packed(run_members(log, "log")))[0] == 0  # other runs' proofs still hold
 
 
-# --- disclosures -----------------------------------------------------------------------------
-
 BAD_DISCLOSURES = {
     "another value": disclosed(VALUE + "."),
     "another r": disclosed(r=bytes(32)),
@@ -316,9 +303,6 @@ def test_bad_disclosure(name: str) -> None:
 def test_a_disclosure_may_hold_r_in_base64() -> None:
     line = dumps({"ref": REF, "value": VALUE, "r": b64(bytes(range(32)))}) + b"\n"
     assert verdict(packed(log_members(LOG, disclosures=line)))[0] == 0
-
-
-# --- the command -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,8 @@ LOG = whole_log(1)
 
 
 def code(data: bytes, *arguments: str) -> int:
-    """The exit code under the log's key."""
     return judged(main, data, *KEY, *arguments)[0]
 
-
-# --- flips -----------------------------------------------------------------------------------
 
 SMALL = Log()
 SMALL.add("log", "genesis")
@@ -99,9 +96,6 @@ def test_whatever_is_cut_off_is_missed(data: bytes) -> None:
     for end in range(0, len(data), 29):
         assert code(data[:end]) in (1, 2)
     assert code(data + b"x") in (1, 2)
-
-
-# --- containers ------------------------------------------------------------------------------
 
 
 def without(members: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -196,9 +190,6 @@ def test_files_of_other_kinds() -> None:
         assert judged(main, data)[0] == 2
 
 
-# --- exports and receipts --------------------------------------------------------------------
-
-
 def test_exports() -> None:
     lines, run = LOG.lines, [LOG.lines[seq] for seq in LOG.of(RUN)]
     assert code(export(lines, LOG.note())) == 0
@@ -247,9 +238,6 @@ def test_receipt_whose_own_words_are_wrong_is_told_so_and_not_that_its_hash_is()
     assert (found, "its n, run or seq is another's" in text, "its hash" in text) == (1, True, False)
     assert ("expected: n = 3 at most" in text, "found: n = 4" in text) == (True, True)
     assert "its hash is not there" in judged(main, receipt(LOG, 3, canonical_hash=HASH), *KEY)[1]
-
-
-# --- the table of attacks --------------------------------------------------------------------
 
 
 def rewritten(log: Log, first: int) -> Log:
@@ -314,9 +302,6 @@ def test_who_sees_which_attack(name: str, tmp_path: Path) -> None:
         for each in (GROWN.note(), members["checkpoint"]):
             assert each.decode() in text
         assert text.startswith("DIVERGED\n")
-
-
-# --- the known checkpoint --------------------------------------------------------------------
 
 
 def test_known_is_made_and_then_moved_on_by_what_extends_it(tmp_path: Path) -> None:

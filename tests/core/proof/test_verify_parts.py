@@ -40,8 +40,6 @@ from tests.core.proof.parts import (
     verdict,
 )
 
-# --- what goes on ----------------------------------------------------------------------------
-
 
 def test_part_leaves_what_a_full_verification_leaves(known: Path, tmp_path: Path) -> None:
     code, text = verdict(part(NEW), known)
@@ -101,9 +99,6 @@ def test_envelopes_behind_the_checkpoint_move_nothing(known: Path) -> None:
     assert "no checkpoint came with it" in refused(lines, known, 3)
 
 
-# --- where a part does not fit ---------------------------------------------------------------
-
-
 @pytest.mark.parametrize("first", [1, AT - 1, AT + 1, len(NEW.lines) - 1])
 def test_overlap_and_gap(known: Path, first: int) -> None:
     text = refused(part(NEW, first), known, 2)
@@ -152,9 +147,6 @@ def test_another_history_that_went_on_is_invalid_and_in_full_diverged(known: Pat
     text = refused(part(fork), known, 1)
     assert "a full export, verified with the same --known, tells whether" in text
     refused(export(fork.lines, fork.note()), known, 4)
-
-
-# --- what is checked in a part as in a whole log ---------------------------------------------
 
 
 @pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.soak)])

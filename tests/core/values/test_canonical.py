@@ -54,7 +54,6 @@ class Pair(NamedTuple):
 
 
 def refusal(data: bytes) -> str:
-    """The code with which a model's bytes are refused."""
     with pytest.raises(CanonicalError) as caught:
         parse_untrusted(data, size_max=SIZE_BYTES_MAX)
     return caught.value.code

@@ -25,14 +25,12 @@ SNAPSHOT = Snapshot(run=RUN, program="p" * 64, policy="q" * 64, state="running.a
 
 
 def envelope(n: int, prev: str, kind: str = "result", **body: object) -> Stored:
-    """An envelope of the run at its place."""
     draft = Draft(kind, 1_000 + n, "runtime", SNAPSHOT, MappingProxyType(body))
     data = encode_envelope(draft, Place(log="log", seq=n, run=RUN, n=n, prev=prev), names={})
     return Stored(n=n, data=data, hash=canonical_hash(data))
 
 
 def chain(length: int) -> list[Stored]:
-    """A run's first envelopes."""
     envelopes: list[Stored] = []
     for n in range(length):
         envelopes.append(envelope(n, envelopes[-1].hash if envelopes else ZERO))
@@ -40,7 +38,6 @@ def chain(length: int) -> list[Stored]:
 
 
 def faults(envelopes: list[Stored]) -> list[tuple[str, int]]:
-    """What is wrong with a chain, and where."""
     return [(fault.code, fault.at) for fault in chain_faults(envelopes, run=RUN)]
 
 

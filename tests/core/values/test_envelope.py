@@ -30,7 +30,6 @@ FLIPS = [(n, at) for n, each in enumerate(CHAIN) for at in range(len(each.data))
 
 
 def fault(chain: Sequence[Stored], head: str = "") -> tuple[str, int]:
-    """What is wrong with a chain, and where."""
     with pytest.raises(VerificationError) as caught:
         check_chain(chain, run=RUN, head=head)
     return place_of(caught.value)
@@ -142,9 +141,6 @@ def test_every_fault_is_listed_and_the_rest_is_checked_on() -> None:
     assert found == [("LOG-001", 2), ("LOG-001", 5), ("LOG-002", 8)]
 
 
-# --- which of two neighbours was exchanged together with its hash ----------------------------
-
-
 HEAD = CHAIN[-1].hash
 TRUE = {each.hash for each in CHAIN}
 
@@ -169,7 +165,6 @@ def suffix_rewritten(first: int, end: int) -> list[Stored]:
 def told(
     chain: Sequence[Stored], head: str = HEAD, vouched: Callable[[Stored], bool] | None = None
 ) -> list[tuple[int, str, str]]:
-    """Place, expected and found hash of each fault."""
     found = chain_faults(chain, run=RUN, head=head, vouched=vouched)
     return [(each.at, each.expected, each.found) for each in found]
 
@@ -231,15 +226,9 @@ def test_another_record_that_says_the_same_of_both_decides_nothing(answer: bool)
     assert told(chain, vouched=lambda _: answer) == [(4, CHAIN[4].hash, chain[4].hash)]
 
 
-# --- what a bare chain misses, said rather than hidden ---------------------------------------
-
-
 def test_missed_are_a_rewritten_suffix_and_a_truncated_tail() -> None:
     for chain in (suffix_rewritten(LAST, LAST + 1), suffix_rewritten(5, LAST + 1), CHAIN[:-3]):
         check_chain(chain, run=RUN)
-
-
-# --- segments --------------------------------------------------------------------------------
 
 
 def damaged_run() -> Play:
@@ -271,9 +260,6 @@ def test_text_that_only_looks_like_an_integrity_envelope_starts_nothing() -> Non
     assert last_segment([*CHAIN[:2], fake]) == 0
     assert last_segment([*CHAIN[:2], unsealed]) == 0
     assert last_segment([]) == 0
-
-
-# --- snapshots -------------------------------------------------------------------------------
 
 
 def test_every_snapshot_of_a_run_comes_back_from_its_bytes() -> None:

@@ -51,9 +51,6 @@ def test_what_was_sealed_is_one_chain_and_ends_with_the_value(file: Path) -> Non
         before = decision.snapshot
 
 
-# --- what the histories are about ------------------------------------------------------------
-
-
 def test_histories_that_must_be_refused_at_last_are() -> None:
     codes = set()
     for file in FILES:
@@ -81,9 +78,6 @@ def test_histories_reach_every_end_and_many_refusals() -> None:
     assert {"ignored", "erasure_done", "failed", "suspended", "resumed", "terminal"} <= {
         kind for line in lines for kind in line["kinds"]
     }
-
-
-# --- the comparison itself -------------------------------------------------------------------
 
 
 def test_changed_expectation_or_event_is_missed() -> None:

@@ -19,8 +19,6 @@ from tests.core.kit.histories import FILES
 from tests.core.loading.test_program import mutable, parts
 from tests.core.values.test_histories import played
 
-# --- nothing that can change is reachable ----------------------------------------------------
-
 
 def test_whatever_comes_out_of_a_transition_is_frozen_to_its_last_field() -> None:
     seen = set()
@@ -60,9 +58,6 @@ def test_the_walk_sees_a_change_in_the_last_field() -> None:
     body = {**play.drafts[-1].body, "in": dict(play.drafts[-1].body)}
     assert mutable(play.drafts[-1]._replace(body=MappingProxyType(body))) != []
     assert mutable(play.now._replace(slots={})) != []
-
-
-# --- nothing lets itself be set --------------------------------------------------------------
 
 
 def values() -> list[tuple[str, object]]:
@@ -121,9 +116,6 @@ def test_no_item_can_be_set_or_deleted(mapping: Callable[[Play], Any]) -> None:
     for name in ("clear", "pop", "popitem", "update", "setdefault"):
         assert not hasattr(found, name)
     assert dict(found) == before
-
-
-# --- what the kernel is given and keeps is its own -------------------------------------------
 
 
 def test_what_was_given_may_change_afterwards() -> None:

@@ -55,7 +55,6 @@ def test_the_pages_are_those_that_the_code_draws(name: str) -> None:
 
 
 def codes(path: Path) -> set[str]:
-    """The codes among the texts of a file."""
     found = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     texts = {each.value for each in found if isinstance(each, ast.Constant)}
     return {each for each in texts if isinstance(each, str) and CODE.fullmatch(each)}
