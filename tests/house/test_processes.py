@@ -17,7 +17,7 @@ from celery import Celery
 
 from pipeline.ops import processes
 from pipeline.ops.processes import Child, ProcessError, celery_worker, redis_server, stop
-from tests.house.demo import ROOT, wait_for_none
+from tests.house.demo import ROOT, environment, wait_for_none
 
 
 def test_the_queue_server_answers_whoever_has_the_password_and_keeps_nothing(
@@ -108,3 +108,38 @@ def test_a_child_whose_parent_ended_first_does_not_start() -> None:
     orphan = subprocess.run([*guard, *child], cwd=ROOT, capture_output=True, text=True)
     assert (orphan.returncode, orphan.stdout) == (1, "")
     assert "has ended" in orphan.stderr
+
+
+IN_A_DESTRUCTOR = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started the tests
+from django.core.management import execute_from_command_line
+
+class Met:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+import django
+django.setup()
+from pipeline.management.commands import fsck
+
+def perform(self, options):
+    met = Met()
+    del met
+    print("went on", flush=True)
+
+fsck.Command.perform = perform
+execute_from_command_line(["manage.py", "fsck"])
+"""
+
+
+def test_an_interrupt_that_a_destructor_met_is_not_forgotten(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_DESTRUCTOR],
+        cwd=ROOT,
+        env=environment(tmp_path, DJANGO_SETTINGS_MODULE="config.settings"),
+        capture_output=True,
+        text=True,
+    )
+    assert "went on" in done.stdout, done.stderr  # Python dropped it there
+    assert done.returncode in (-signal.SIGINT, 128 + signal.SIGINT)

@@ -13,24 +13,25 @@ from mutations.survey import Result, main, try_out
 from tests.mutations.entries import GUARD, entry, mutation, written
 
 HERE = "tests/mutations/cases"
+MISSES = f"{HERE}/tests.py::test_short_r_is_refused"
 SAME = GUARD.replace("len(r) != R_BYTES", "not len(r) == R_BYTES")
 
 ENTRIES = {
-    "missed": entry(tests=[f"{HERE}/short_r.py"]),
-    "changes-nothing": entry(tests=[f"{HERE}/short_r.py"], replace=SAME),
-    "fails-anyway": entry(tests=[f"{HERE}/failing.py"]),
-    "no-such-test": entry(tests=[f"{HERE}/short_r.py::test_of_no_such_name"]),
-    "no-such-name": entry(tests=[f"{HERE}/short_r.py"], replace="    raise NoSuchError"),
+    "missed": entry(tests=[MISSES]),
+    "changes-nothing": entry(tests=[MISSES], replace=SAME),
+    "fails-anyway": entry(tests=[f"{HERE}/tests.py::test_fails_anyway"]),
+    "no-such-test": entry(tests=[f"{HERE}/tests.py::test_of_no_such_name"]),
+    "no-such-name": entry(tests=[MISSES], replace="    raise NoSuchError"),
     "not-python": entry(
-        tests=[f"{HERE}/short_r.py"],
+        tests=[MISSES],
         file="pipeline/models.py",
         find="class Workspace(models.Model):",
         replace="class",
     ),
-    "in-a-fixture": entry(tests=[f"{HERE}/fixture.py"]),
+    "in-a-fixture": entry(tests=[f"{HERE}/tests.py::test_has_a_failing_fixture"]),
     "at-collection": entry(tests=[f"{HERE}/module.py"]),
     "at-collection-as-said": entry(tests=[f"{HERE}/module.py"], dies="collection"),
-    "not-at-collection": entry(tests=[f"{HERE}/short_r.py"], dies="collection"),
+    "not-at-collection": entry(tests=[MISSES], dies="collection"),
 }
 
 
@@ -47,7 +48,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[str]]:
 @pytest.mark.parametrize(
     ("name", "mark", "said"),
     [
-        ("missed", "killed", "short_r.py::test_short_r_is_refused"),
+        ("missed", "killed", "tests.py::test_short_r_is_refused"),
         ("changes-nothing", "SURVIVED", "[passed]"),
         ("fails-anyway", "SURVIVED", "[unjudged] with every guard in place it ends as test"),
         ("no-such-test", "SURVIVED", "[unjudged] with every guard in place it ends as crashed"),
@@ -73,7 +74,7 @@ def test_the_exit_status_counts_the_survivors(table: tuple[int, list[str]]) -> N
 
 
 def test_a_test_that_does_not_end_is_ended(tmp_path: Path) -> None:
-    lists = written(tmp_path, entry(tests=[f"{HERE}/endless.py"]))
+    lists = written(tmp_path, entry(tests=[f"{HERE}/tests.py::test_does_not_end"]))
     found = try_out(load(lists)[0], seconds_max=5)
     assert (found.killed, found.ran.end) == (False, "timeout")
 

@@ -82,18 +82,12 @@ def test_what_is_held_and_what_gets_through_is_told_and_nothing_is_left(tmp_path
 def test_the_exit_status_counts_what_got_through(
     through: tuple[str, ...], status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = dict.fromkeys(("headline", "where", "payments", "end"), "")
+    evidence = dict.fromkeys(("headline", "where", "payments", "end"), "")
+    told = {"rule": "", "integrity": "HELD", "evidence": evidence, "control": {"happened": ""}}
 
     def attack(name: str) -> Outcome:
         verdict = "ACCEPTED" if name in through else "BLOCKED"
-        return Outcome(
-            injector=name,
-            verdict=verdict,
-            rule="",
-            integrity="HELD",
-            evidence=said,
-            control={"happened": ""},
-        )
+        return Outcome(injector=name, verdict=verdict, **told)  # type: ignore[arg-type]
 
     monkeypatch.setattr(sabotage, "services", nullcontext)
     monkeypatch.setattr(sabotage, "attack", attack)
@@ -101,8 +95,8 @@ def test_the_exit_status_counts_what_got_through(
     with pytest.raises(SystemExit) as ended:
         sabotage.Command(stdout=out).perform(Namespace(names=[], gallery=False, json=False))
     assert ended.value.code == status
-    told = [line.split()[0] for line in out.getvalue().splitlines()]
-    assert told == ["ACCEPTED" if name in through else "BLOCKED" for name in INJECTORS]
+    words = [line.split()[0] for line in out.getvalue().splitlines()]
+    assert words == ["ACCEPTED" if name in through else "BLOCKED" for name in INJECTORS]
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:

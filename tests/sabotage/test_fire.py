@@ -4,6 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.conf import settings
 from django.db import connections
 
 from pipeline.models import Envelope
@@ -17,10 +18,16 @@ from sabotage.kit.stripe_view import UNREACHABLE
 from sabotage.models import Attack
 from tests.sabotage.runs import at, let_go, now, owing, rows_hash, shoot
 
+pytestmark = pytest.mark.usefixtures("runtime_here")
+
 FEW = {"double_exec": {"redeliveries": "4"}}
+TYPED = '{"tool": "wire_transfer", "args": {"to": "Zyxomma Petiolatum"}}'
+HONEST = (
+    '{"tool": "stripe.create_payment_intent", "args": {"amount_minor": 128450, '
+    '"currency": "EUR", "payee": "{{payee}}", "memo": "{{memo}}"}}'
+)
 
 
-@pytest.mark.usefixtures("runtime_here")
 class TestOnce:
     def test_the_same_key_returns_the_same_attack_and_does_nothing(self) -> None:
         run = at("ready")
@@ -29,11 +36,8 @@ class TestOnce:
         again = fire(str(run.id), "skip_step", {}, "key")
         assert (again.id, again.injector) == (first.id, "tool_injection")
         assert now(run).length == length
-
-    def test_the_same_key_in_another_workspace_is_another_attack(self) -> None:
-        mine, theirs = at("ready"), at("ready")
-        first = fire(str(mine.id), "tool_injection", {}, "same")
-        assert fire(str(theirs.id), "tool_injection", {}, "same").id != first.id
+        elsewhere = at("ready")  # where it is another key
+        assert fire(str(elsewhere.id), "tool_injection", {}, "key").id != first.id
 
     def test_eight_clicks_at_once_are_one_attack(self) -> None:
         run = at("ready")
@@ -46,10 +50,8 @@ class TestOnce:
 
         with ThreadPoolExecutor(max_workers=8) as pool:
             attacks = list(pool.map(click, range(8)))
-        assert {each.id for each in attacks} == {attacks[0].id}
-        assert {each.verdict for each in attacks} == {"BLOCKED"}
-        refused = Envelope.objects.filter(run=str(run.id), kind="refused")
-        assert refused.count() == 1
+        assert {(each.id, each.verdict) for each in attacks} == {(attacks[0].id, "BLOCKED")}
+        assert Envelope.objects.filter(run=str(run.id), kind="refused").count() == 1
 
     def test_an_attack_that_could_not_be_made_leaves_its_key_free(self) -> None:
         run = at("ready")
@@ -59,7 +61,6 @@ class TestOnce:
         assert fire(str(run.id), "tool_injection", {}, "free").verdict == "BLOCKED"
 
 
-@pytest.mark.usefixtures("no_stripe")
 class TestParameters:
     @pytest.mark.parametrize(
         ("injector", "params", "says"),
@@ -89,22 +90,20 @@ class TestParameters:
         text = "x" * TEXT_BYTES_MAX
         assert INJECTORS["tool_injection"].read({"proposal": text})["proposal"] == text
 
-    def test_an_unreachable_far_side_is_never_counted_as_zero(self) -> None:
-        attack = shoot(at("ready"), "tool_injection")
-        assert attack.evidence["payments"] == UNREACHABLE
-        assert attack.evidence["far_side"] == {"reachable": False}
+    def test_an_unreachable_far_side_is_never_counted_as_zero(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(settings.STRIPE, "api_base", None)
+        evidence = shoot(at("ready"), "tool_injection").evidence
+        assert (evidence["payments"], evidence["far_side"]) == (UNREACHABLE, {"reachable": False})
 
 
-@pytest.mark.usefixtures("runtime_here")
 class TestWhatIsKept:
-    TYPED = '{"tool": "wire_transfer", "args": {"to": "Zyxomma Petiolatum"}}'
-
     def test_what_was_typed_lies_in_the_vault_alone_until_it_is_erased(self) -> None:
         run = at("ready")
-        attack = shoot(run, "tool_injection", proposal=self.TYPED)
-        stored = json.dumps([attack.evidence, attack.params, attack.headline])
-        assert "Zyxomma" not in stored
-        assert secret_store.read(attack.proposal_ref) == self.TYPED
+        attack = shoot(run, "tool_injection", proposal=TYPED)
+        assert "Zyxomma" not in json.dumps([attack.evidence, attack.params, attack.headline])
+        assert secret_store.read(attack.proposal_ref) == TYPED
         erase_run(str(let_go(run).id), "art17-1-a", "visitor")
         assert secret_store.read(attack.proposal_ref) == secret_store.TOMBSTONE
 
@@ -127,18 +126,13 @@ class TestWhatIsKept:
 
     def test_a_call_that_equals_the_invoice_is_accepted_and_no_breach(self) -> None:
         run = owing("propose")
-        honest = (
-            '{"tool": "stripe.create_payment_intent", "args": {"amount_minor": 128450, '
-            '"currency": "EUR", "payee": "{{payee}}", "memo": "{{memo}}"}}'
-        )
-        attack = shoot(run, "tool_injection", proposal=honest)
+        attack = shoot(run, "tool_injection", proposal=HONEST)
         assert (attack.verdict, attack.integrity) == ("ACCEPTED", "HELD")
         let_go(run)
         assert look_again(attack).integrity == "HELD"
         assert attack.evidence["far_side"]["succeeded"] == 1
 
 
-@pytest.mark.usefixtures("runtime_here")
 def test_only_the_runs_own_workspace_is_reached() -> None:
     other = at("succeeded").workspace
     untouched = rows_hash(other)

@@ -1,8 +1,9 @@
-"""The page of a shot of the gallery: all that is known of it, for whoever fired it alone."""
+"""The gallery's page, a card for each attack, and the page of a shot, for its visitor alone."""
 
 import re
 
 import pytest
+from django.utils.html import escape
 
 from pipeline.models import Run, Workspace
 from pipeline.store import workspaces
@@ -179,3 +180,77 @@ def test_it_can_be_taken_along(owner: Visitor, alone: str) -> None:
     said = words(page)
     assert "--data-urlencode unit=calls" in said
     assert f"http://testserver{GALLERY}{ALONE}/" in said
+
+
+def exhibit(page: str, name: str) -> str:
+    """The part of the page that shows one exhibit."""
+    found = re.search(rf'<section class="card stack" id="{name}".*?</section>', page, re.S)
+    assert found
+    return found[0]
+
+
+def test_every_exhibit_has_a_card_with_claim_want_guard_and_a_button(visitor: Visitor) -> None:
+    page = visitor.read(GALLERY)
+    for name, scenario in SCENARIOS.items():
+        shown = exhibit(page, name)
+        injector = scenario.injector
+        for text in (injector.claim, injector.wants, injector.stopped_by, scenario.why_alone):
+            assert escape(text) in shown
+        assert f"Fire {name.replace('_', ' ')}" in shown
+        assert "data-verdict" not in shown
+
+
+def test_a_double_click_is_one_shot_that_stays_on_its_card(visitor: Visitor) -> None:
+    before = Attack.objects.count()
+    key = re.search(r'name="Idempotency-Key" value="(\w+)"', visitor.read(GALLERY))
+    assert key
+    for _ in range(2):
+        form = {"how": "any amount", "Idempotency-Key": key[1]}
+        response = visitor.post(f"{GALLERY}widened_grant/", form)
+        assert (response.status_code, response["Location"]) == (303, f"{GALLERY}#widened_grant")
+    assert Attack.objects.count() == before + 1
+    shown = exhibit(visitor.read(GALLERY), "widened_grant")
+    said = words(shown)
+    assert 'data-verdict="BLOCKED"' in shown
+    assert 'href="/docs/rules/CAP-030/"' in shown
+    assert re.search(r"nanovm_core/core/capabilities\.py:\d+ attenuate", said)
+    assert "Payments none, by the own list of the Stripe test counterpart" in said
+    assert "Unauthorized calls 0 by the adapters' own records" in said
+    assert "HELD" in said
+    assert "how: any amount" in said
+    link = re.search(r'href="(/attack/gallery/widened_grant/[^"]+/)"', shown)
+    assert link
+    assert "CAP-030" in visitor.read(link[1])
+    shot = Attack.objects.latest("created_ms")
+    shot.integrity, shot.verdict, shot.rule = "BREACHED", "ACCEPTED", ""
+    shot.evidence["breaches"] = ["1 payments exist that no sealed intent asked for."]
+    shot.save()
+    said = words(exhibit(visitor.read(GALLERY), "widened_grant"))
+    assert "BREACHED. 1 payments exist that no sealed intent asked for." in said
+    assert "It got through." in said
+
+
+def test_what_cannot_be_fired_is_said_beside_its_form(visitor: Visitor) -> None:
+    before = Attack.objects.count()
+    response = visitor.post(f"{GALLERY}split_limit/", {"agents": "99"})
+    assert response.status_code == 422
+    shown = exhibit(response.content.decode(), "split_limit")
+    assert "Agents at once is a number from 2 to 8. Nothing was attacked." in words(shown)
+    assert 'aria-describedby="error-split_limit"' in shown
+    assert Attack.objects.count() == before
+    assert visitor.post(f"{GALLERY}nonsense/").status_code == 404
+    assert visitor.get(f"{GALLERY}widened_grant/").status_code == 405
+
+
+def test_a_page_that_stays_open_is_told_what_is_new_alone(visitor: Visitor) -> None:
+    asked = visitor.get(f"{GALLERY}news/")
+    known = asked["X-Mark"]
+    assert 'id="outcome-widened_grant"' in asked.content.decode()
+    assert visitor.get(f"{GALLERY}news/?mark={known}").status_code == 204
+    visitor.post(f"{GALLERY}widened_grant/")
+    told = visitor.get(f"{GALLERY}news/?mark={known}").content.decode()
+    assert 'data-verdict="BLOCKED"' in told
+    assert "Fired 1×" in told
+    board = visitor.get("/attack/board/")
+    assert f'<dd id="total-attempts">{Attack.objects.count()}</dd>' in board.content.decode()
+    assert visitor.get(f"/attack/board/?mark={board['X-Mark']}").status_code == 204

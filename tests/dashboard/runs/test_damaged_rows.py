@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from django.db import connection
 
 from dashboard.templatetags.show import NO_TIME, clock, hour
 from nanovm_core.core.envelope import canonical_hash
 from pipeline.models import AdapterCall, Envelope
 from pipeline.queries.runs import RunHead
 from tests.dashboard.visitor import PAGES, TRANSFER, Visitor, by_code, words
+from tests.pipeline.house import sql
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -38,22 +38,20 @@ def test_an_absurd_moment_is_not_a_time(at_ms: int) -> None:
     assert (clock(at_ms), hour(at_ms)) == (NO_TIME, NO_TIME)
 
 
-def test_a_dozen_malformed_bodies_break_no_page(owner: Visitor) -> None:
-    run, other = owner.make("over_limit"), owner.make()
-    attack = owner.fire(run, "tool_injection", proposal=TRANSFER)
-    rows = list(Envelope.objects.filter(run=other.id).order_by("n"))
+def test_a_dozen_malformed_bodies_break_no_page(
+    owner: Visitor, held: RunHead, paid: RunHead
+) -> None:
+    attack = owner.fire(held, "tool_injection", proposal=TRANSFER)
+    rows = list(Envelope.objects.filter(run=paid.id).order_by("n"))
     assert len(rows) >= len(BODIES)
     for row, body in zip(rows, BODIES, strict=False):
-        kind = body.get("kind") if isinstance(body, dict) else None
-        forge(row, body, kind if isinstance(kind, str) else row.kind)
-    assert NO_TIME in owner.read(f"/runs/{other.code}/audit/")
+        forge(row, body)
+    assert NO_TIME in owner.read(f"/runs/{paid.code}/audit/")
     assert NO_TIME in owner.read("/audit/")
-    for path in every_page(other.code, len(rows)):
+    for path in [*every_page(paid.code, len(rows)), f"/runs/{held.code}/", attack]:
         owner.read(path)
-    for path in [*every_page(run.code, by_code(run.code).length), attack]:
-        owner.read(path)
-    assert "DETECTED" in words(owner.post(f"/runs/{other.code}/audit/verify/").content.decode())
-    for path in every_page(other.code, by_code(other.code).length):
+    assert "DETECTED" in words(owner.post(f"/runs/{paid.code}/audit/verify/").content.decode())
+    for path in every_page(paid.code, by_code(paid.code).length):
         owner.read(path)
 
 
@@ -78,10 +76,9 @@ def test_no_malformed_body_breaks_the_run_page_from_any_place(
     owner: Visitor, paused: RunHead, body: dict[str, object], place: int
 ) -> None:
     row = list(Envelope.objects.filter(run=paused.id).order_by("n"))[place]
-    kind = body["kind"]
-    forge(row, body, kind if isinstance(kind, str) else row.kind)
-    for path in every_page(paused.code, paused.length):
-        owner.read(path)
+    forge(row, body)
+    for path in ("/", "/runs/", "/audit/", *PAGES):
+        owner.read(path.format(code=paused.code))
 
 
 def test_an_intent_that_calls_itself_otherwise_is_an_intent_still(
@@ -89,12 +86,8 @@ def test_an_intent_that_calls_itself_otherwise_is_an_intent_still(
 ) -> None:
     page = owner.read(f"/runs/{paid.code}/")
     assert ("Integrity HELD" in words(page), "BREACHED" in page) == (True, False)
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER IF EXISTS pipeline_envelope_no_update")
-        cursor.execute(
-            "UPDATE pipeline_envelope SET kind = 'result' WHERE run = %s AND kind = 'intent'",
-            [paid.id],
-        )
+    change = "UPDATE pipeline_envelope SET kind = 'result' WHERE run = %s AND kind = 'intent'"
+    sql((change, (paid.id,)))
     assert "BREACHED" not in owner.read(f"/runs/{paid.code}/")
     AdapterCall.objects.create(run_id=paid.id, number=99, key="f" * 64, tool="wire", at_ms=1)
     assert "BREACHED" in owner.read(f"/runs/{paid.code}/")
@@ -110,13 +103,12 @@ def every_page(code: str, length: int) -> list[str]:
     ]
 
 
-def forge(row: Envelope, body: object, kind: str) -> None:
-    """Write a body over an envelope, with the hash that belongs to it."""
+def forge(row: Envelope, body: object) -> None:
+    """Write a body over an envelope, with the kind and the hash that belong to it."""
+    said = body.get("kind") if isinstance(body, dict) else None
+    kind = said if isinstance(said, str) else row.kind
     data = json.dumps(body).encode()
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER IF EXISTS pipeline_envelope_no_update")
-        cursor.execute(
-            "UPDATE pipeline_envelope SET bytes = %s, hash = %s, kind = %s"
-            " WHERE workspace_id = %s AND seq = %s",
-            [data, canonical_hash(data), kind, row.workspace_id.hex, row.seq],
-        )
+    change = "UPDATE pipeline_envelope SET bytes = %s, hash = %s, kind = %s"
+    place = (row.workspace_id.hex, row.seq)
+    where = " WHERE workspace_id = %s AND seq = %s"
+    sql((change + where, (data, canonical_hash(data), kind, *place)))

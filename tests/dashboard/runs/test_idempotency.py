@@ -3,17 +3,13 @@
 import re
 from typing import Any
 
-import pytest
 from django.conf import settings
 
 from dashboard.models import Sent
 from dashboard.web.idempotency import command_key
 from pipeline.models import Run, Workspace
-from pipeline.queries.runs import RunHead
 from sabotage.models import Attack
 from tests.dashboard.visitor import FORM, Visitor, by_code
-
-pytestmark = pytest.mark.usefixtures("db")
 
 KEY = "0123456789abcdef0123456789abcdef"
 BUTTON = r'<button[^>]*id="act-{name}" name="Idempotency-Key" value="([^"]+)"'
@@ -57,16 +53,6 @@ def test_without_any_cookie_a_key_says_nothing(visitor: Visitor) -> None:
     assert Workspace.objects.count() == 2
 
 
-def test_a_commands_key_gives_nobody_the_workspace(visitor: Visitor) -> None:
-    run = visitor.make(hold=True)
-    key = button(visitor, run.code, "start")
-    visitor.command(run, "start", **{"Idempotency-Key": key})
-    for stranger in (Visitor(), browser("d" * 32)):
-        for path in (f"/runs/{run.code}/start/", "/runs/demo/"):
-            stranger.post(path, {"Idempotency-Key": key})
-        stranger.read(f"/runs/{run.code}/", 404)
-
-
 def test_a_minute_later_the_same_browser_begins_anew(visitor: Visitor) -> None:
     browser("c" * 32).post("/runs/demo/", {"Idempotency-Key": KEY})
     Sent.objects.update(created_ms=0)
@@ -75,36 +61,39 @@ def test_a_minute_later_the_same_browser_begins_anew(visitor: Visitor) -> None:
     assert Workspace.objects.count() == 2
 
 
-def test_a_squatted_key_takes_no_button_away(owner: Visitor, ready: RunHead) -> None:
-    key = button(owner, ready.code, "start")
-    squatter = Visitor()
-    squatter.make(hold=True, **{"Idempotency-Key": key})
-    owner.command(ready, "start", **{"Idempotency-Key": key})
-    assert by_code(ready.code).label == "RUNNING"
+def test_a_squatted_key_takes_no_button_away(visitor: Visitor) -> None:
+    run = visitor.make(hold=True)
+    key = button(visitor, run.code, "start")
+    Visitor().make(hold=True, **{"Idempotency-Key": key})
+    visitor.command(run, "start", **{"Idempotency-Key": key})
+    assert by_code(run.code).label == "RUNNING"
+    for stranger in (Visitor(), browser("d" * 32)):
+        for path in (f"/runs/{run.code}/start/", "/runs/demo/"):
+            stranger.post(path, {"Idempotency-Key": key})
+        stranger.read(f"/runs/{run.code}/", 404)
 
 
-def test_a_commands_key_tells_nothing_and_holds_until_the_run_moves(owner: Visitor) -> None:
-    run, other = owner.make(hold=True), owner.make(hold=True)
-    start, kill = button(owner, run.code, "start"), button(owner, run.code, "kill")
+def test_a_commands_key_tells_nothing_and_holds_until_the_run_moves(visitor: Visitor) -> None:
+    run, other = visitor.make(hold=True), visitor.make(hold=True)
+    start, kill = button(visitor, run.code, "start"), button(visitor, run.code, "kill")
     assert re.fullmatch("[0-9a-f]{64}", start)
-    assert start == button(owner, run.code, "start")
-    assert len({start, kill, button(owner, other.code, "start")}) == 3
-    owner.command(run, "start", **{"Idempotency-Key": start})
-    assert button(owner, run.code, "kill") != kill
+    assert start == button(visitor, run.code, "start")
+    assert len({start, kill, button(visitor, other.code, "start")}) == 3
+    visitor.command(run, "start", **{"Idempotency-Key": start})
+    assert button(visitor, run.code, "kill") != kill
 
 
-def test_a_commands_key_needs_the_servers_secret(
-    owner: Visitor, ready: RunHead, settings: Any
-) -> None:
-    before = {command_key(ready, "start", epoch) for epoch in range(3)}
-    assert button(owner, ready.code, "start") in before
+def test_a_commands_key_needs_the_servers_secret(visitor: Visitor, settings: Any) -> None:
+    run = visitor.make(hold=True)
+    before = {command_key(run, "start", epoch) for epoch in range(3)}
+    assert button(visitor, run.code, "start") in before
     settings.SECRET_KEY = "another"
-    assert not before & {command_key(ready, "start", epoch) for epoch in range(3)}
+    assert not before & {command_key(run, "start", epoch) for epoch in range(3)}
 
 
-def test_a_key_is_kept_as_its_digest(owner: Visitor) -> None:
-    run = owner.make(hold=True, **{"Idempotency-Key": KEY})
-    owner.fire(run, "tool_injection", **{"Idempotency-Key": "typed by somebody"})
+def test_a_key_is_kept_as_its_digest(visitor: Visitor) -> None:
+    run = visitor.make(hold=True, **{"Idempotency-Key": KEY})
+    visitor.fire(run, "tool_injection", **{"Idempotency-Key": "typed by somebody"})
     stored = {*Sent.objects.values_list("key", flat=True)}
     stored |= {*Attack.objects.values_list("idempotency_key", flat=True)}
     assert len(stored) == 2

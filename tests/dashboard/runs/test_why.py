@@ -3,7 +3,6 @@
 import pytest
 
 from pipeline.models import Envelope
-from pipeline.privacy import erasure
 from pipeline.queries.runs import RunHead, body_of
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code
 
@@ -19,35 +18,30 @@ def pages(visitor: Visitor, run: RunHead, kind: str, step: str) -> list[str]:
 
 def test_an_accepted_call_shows_every_check_with_its_values(owner: Visitor, paid: RunHead) -> None:
     (page,) = pages(owner, paid, "result", "authorize")
-    assert "Why: every check" in page
-    assert "within-limit" in page
-    assert "$proposal.amount_minor &lt;= 1000000" in page
-    assert "<b>true</b>" in page
-    assert "workspace/EUR" in page
+    for said in ("Why: every check", "within-limit", "$proposal.amount_minor &lt;= 1000000",
+                 "<b>true</b>", "workspace/EUR"):  # fmt: skip
+        assert said in page
     assert page.count('<span class="chip is-held">no</span>') == 0
 
 
 def test_a_refused_call_shows_the_check_that_failed_until_its_words_are_erased(
-    visitor: Visitor,
+    owner: Visitor,
 ) -> None:
-    run = visitor.make("over_limit")
-    visitor.fire(run, "tool_injection", proposal=TRANSFER)
-    number = by_code(run.code).length
-    url = f"/runs/{run.code}/events/{number}/"
-    assert "The proposed tool was never granted." in visitor.read(url)
-    erasure.erase_run(str(run.id), "art17-1-a", "visitor")
-    assert "Why: every check" not in visitor.read(url)
+    run = owner.make(hold=True)
+    owner.fire(run, "tool_injection", proposal=TRANSFER)
+    url = f"/runs/{run.code}/events/{by_code(run.code).length}/"
+    assert "The proposed tool was never granted." in owner.read(url)
+    owner.erase(run)
+    assert "Why: every check" not in owner.read(url)
+    assert "Why: every check" not in owner.read(f"/runs/{run.code}/events/1/")  # decides no call
 
 
-def test_a_held_call_names_the_rule_that_holds(owner: Visitor, held: RunHead) -> None:
+def test_a_hold_is_told_with_its_rule_and_with_the_calls_that_it_was_lifted_for(
+    owner: Visitor, held: RunHead
+) -> None:
     (page,) = pages(owner, held, "suspended", "authorize")
     assert "over-limit" in page
     assert "$proposal.amount_minor &gt; 1000000" in page
-
-
-def test_a_lifted_hold_is_told_with_the_calls_that_it_was_lifted_for(
-    owner: Visitor, held: RunHead
-) -> None:
     owner.command(held, "approve")
     owner.driven(held.code)
     (page,) = pages(owner, held, "result", "authorize")
@@ -55,7 +49,3 @@ def test_a_lifted_hold_is_told_with_the_calls_that_it_was_lifted_for(
     assert "A person must look at it first" not in page
     (page,) = pages(owner, held, "suspended", "authorize")
     assert "A person must look at it first" in page
-
-
-def test_an_event_that_decides_no_call_has_no_such_section(owner: Visitor, paid: RunHead) -> None:
-    assert "Why: every check" not in owner.read(f"/runs/{paid.code}/events/1/")

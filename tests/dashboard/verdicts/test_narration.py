@@ -1,10 +1,11 @@
 """What a card tells of an attack: the attempt with its values, the outcome, the payments."""
 
+from typing import Any
+
 import pytest
 
 from dashboard.verdicts import cards, narration
 from dashboard.verdicts.cards import Shot
-from pipeline.privacy import erasure
 from pipeline.queries.runs import RunHead
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code
 
@@ -18,11 +19,11 @@ def shot_at(visitor: Visitor, run: RunHead, injector: str, **params: object) -> 
     return cards.of_run(by_code(run.code))[0]
 
 
-def test_an_injected_call_is_told_by_its_tool_until_it_is_erased(visitor: Visitor) -> None:
-    run = visitor.make("over_limit")
-    shot = shot_at(visitor, run, "tool_injection", proposal=TRANSFER)
+def test_an_injected_call_is_told_by_its_tool_until_it_is_erased(owner: Visitor) -> None:
+    run = owner.make(hold=True)
+    shot = shot_at(owner, run, "tool_injection", proposal=TRANSFER)
     assert narration.attempt(shot) == "Have the model call wire_transfer."
-    erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    owner.erase(run)
     assert "wire_transfer" not in narration.attempt(cards.of_run(by_code(run.code))[0])
 
 
@@ -33,28 +34,19 @@ def test_an_injected_call_after_the_end_is_told_without_its_words(
     assert narration.outcome(shot) == "No effect: the run has ended and takes nothing more."
     assert narration.attempt(shot) == KEPT_NOTHING
     assert "What was proposed" not in owner.read(f"/runs/{paid.code}/attacks/{shot.id}/")
-
-
-def test_an_attack_without_kept_words_is_not_called_bytes_that_are_no_call() -> None:
     assert narration.attempt(told(verdict="IGNORED")) == KEPT_NOTHING
 
 
-def test_an_injected_call_that_is_none_is_told_so(owner: Visitor) -> None:
-    shot = shot_at(owner, owner.make(hold=True), "tool_injection", proposal="[1, 2")
+def test_an_injected_call_that_is_none_is_told_so(owner: Visitor, ready: RunHead) -> None:
+    shot = shot_at(owner, ready, "tool_injection", proposal="[1, 2")
     assert narration.attempt(shot) == "Have the model answer with bytes that are no tool call."
     assert narration.outcome(shot) == "Refused: the call was never made."
     assert narration.afterwards(shot) == "READY, as before: the run can go on"
 
 
 def test_redeliveries_are_told_by_their_number() -> None:
-    shot = told(
-        verdict="IGNORED",
-        injector="double_exec",
-        redeliveries=7,
-        commands_again=3,
-        drove_the_run=1,
-        unaccounted=2,
-    )
+    counted: dict[str, Any] = {"redeliveries": 7, "commands_again": 3, "drove_the_run": 1}
+    shot = told("IGNORED", injector="double_exec", unaccounted=2, **counted)
     assert "7 more times, and start and resume it again" in narration.attempt(shot)
     assert narration.outcome(shot) == (
         "No effect: 4 of 7 copies were discarded, 3 commands refused; "
@@ -107,16 +99,6 @@ def told(
     injector: str = "tool_injection",
     **evidence: object,
 ) -> Shot:
-    return Shot(
-        id="1",
-        injector=injector,
-        params={},
-        verdict=verdict,
-        rule="CAP-001",
-        where="",
-        integrity=integrity,
-        headline="",
-        evidence=evidence,
-        created_ms=1,
-        when="READY",
-    )
+    known = {"id": "1", "params": {}, "rule": "CAP-001", "where": "", "headline": ""}
+    said = {"verdict": verdict, "integrity": integrity, "injector": injector, "evidence": evidence}
+    return Shot(**known, **said, created_ms=1, when="READY")  # type: ignore[arg-type]

@@ -92,14 +92,9 @@ def theirs(owner: Visitor, paid: RunHead) -> Property:
     shot = Attack.objects.get(injector=SHOT_AT)
     Attack.objects.update(integrity="BREACHED")  # so that there is a report
     Entry.objects.create(attack_id=attack, workspace=workspace, at_ms=1, reproduction={"v": 1})
+    planned = {"injector": "skip_step", "step": 5, "state": "planned"}
     plan = Plan.objects.create(  # a press of the button needs a queue
-        id=uuid4(),
-        run_id=ready.id,
-        injector="skip_step",
-        step=5,
-        state="planned",
-        created_ms=1,
-        changed_ms=1,
+        id=uuid4(), run_id=ready.id, created_ms=1, changed_ms=1, **planned
     )
     return Property(
         visitor=owner,
@@ -122,17 +117,10 @@ def stranger(theirs: Property) -> Visitor:
 def form_of(run: RunHead, owner: Property) -> dict[str, str]:
     """A form that would have an effect, and whose fields name the owner's run."""
     return {
-        "run": run.code,
-        "reason": "art17-1-a",
-        "confirm": f"ERASE {run.code}",
-        "hold": run.hold,
-        "proposal": TRANSFER,
-        "text": "a note",
-        "plan_step": "5",
-        "attack": owner.attack,
-        "log": owner.log,
-        "workspace": owner.log,
-    }
+        "run": run.code, "reason": "art17-1-a", "confirm": f"ERASE {run.code}", "hold": run.hold,
+        "proposal": TRANSFER, "text": "a note", "plan_step": "5",
+        "attack": owner.attack, "log": owner.log, "workspace": owner.log,
+    }  # fmt: skip
 
 
 def answers(visitor: Visitor, path: str, form: dict[str, str]) -> tuple[int, int]:

@@ -1,19 +1,22 @@
-"""Damage is contained: the run alone, whatever was damaged, as often as one likes."""
+"""Damage, stored or on its way, is found or refused, and contained in its run."""
 
 import pytest
 from django.db import Error, connection, transaction
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core import warrants
 from nanovm_core.core.envelope import ZERO
+from nanovm_core.core.fsm import drafts
+from pipeline.evidence import signer
 from pipeline.models import Envelope, Run
 from pipeline.reports import displayed_head
 from pipeline.runtime import api
 from pipeline.store import records, workspaces
 from sabotage.doors import tamper_db
-from sabotage.injectors.corrupt_hash import INJECTOR, MOVED
+from sabotage.injectors.corrupt_hash import INJECTOR, MISSED, MOVED, QUEUE, REWRITTEN, WARRANT
 from sabotage.kit.evidence import gather, observe
 from sabotage.kit.injector import Fired, InjectionError
-from tests.sabotage.runs import at, let_go, now, rows_hash, shoot
+from tests.sabotage.runs import at, let_go, now, owing, rows_hash, run_hash, shoot
 
 pytestmark = pytest.mark.usefixtures("runtime_here")
 
@@ -109,3 +112,65 @@ def test_damage_that_is_sealed_of_another_place_is_no_detection() -> None:
         INJECTOR.assess(found, Fired(facts={**facts, "hit": hit})).verdict for hit in (0, 1, 2)
     ]
     assert verdicts == ["ACCEPTED", "DETECTED", "ACCEPTED"]
+
+
+def test_a_rewritten_record_is_missed_by_its_chain_and_found_under_a_checkpoint() -> None:
+    run = at("succeeded")
+    early = shoot(run, "corrupt_hash", what=REWRITTEN, envelope="3")
+    assert (early.verdict, early.evidence["carrier"]) == ("ACCEPTED", "export")
+    assert early.evidence["note"] == MISSED
+    signer.checkpoint(run.workspace_id)
+    before = run_hash(run)
+    for what in (REWRITTEN, "record in flight"):
+        late = shoot(run, "corrupt_hash", what=what, envelope="3")
+        assert (late.verdict, late.evidence["carrier"]) == ("DETECTED", "bundle")
+        assert late.evidence["verifier"].startswith("INVALID")
+        assert not late.evidence["verifier_on_the_honest_one"].startswith("INVALID")
+        assert late.evidence["expected"] != late.evidence["found"]
+        assert late.where.startswith("nanovm_core/verify.py:")
+    assert run_hash(run) == before
+
+
+def test_the_chosen_byte_is_the_one_that_is_altered() -> None:
+    run = at("succeeded")
+    for envelope, byte in (("0", "1"), ("5", "40"), ("5", "200")):
+        attack = shoot(run, "corrupt_hash", what="record in flight", envelope=envelope, byte=byte)
+        assert (attack.verdict, attack.evidence["byte"]) == ("DETECTED", int(byte))
+    assert api.check(str(run.id)) is None
+    attack = shoot(run, "corrupt_hash", what="hash", envelope="2", byte="64")
+    assert (attack.verdict, attack.rule, attack.evidence["byte"]) == ("DETECTED", "LOG-001", 64)
+    assert attack.evidence["expected"][:63] == attack.evidence["found"][:63]
+
+
+def test_a_byte_that_is_not_there_is_said_so() -> None:
+    run = at("ready")
+    for what in ("bytes", "hash", "snapshot", "record in flight", QUEUE):
+        with pytest.raises(InjectionError, match="There are the bytes 1 to"):
+            shoot(run, "corrupt_hash", what=what, byte="2000000000")
+    assert now(run).length == run.length
+
+
+@pytest.mark.parametrize("byte", ["1", "200"])
+def test_a_warrant_with_any_byte_altered_buys_nothing(byte: str) -> None:
+    run = owing("charge")
+    attack = shoot(run, "corrupt_hash", what=WARRANT, byte=byte)
+    assert (attack.verdict, attack.rule) == ("BLOCKED", "CAP-022")
+    assert attack.evidence["far_side"]["succeeded"] == 0
+    assert let_go(run).state == life.COMPLETED
+
+
+def test_an_adapter_that_checks_no_warrant_would_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = owing("charge")
+    with monkeypatch.context() as patched:
+        patched.setattr(warrants, "check", lambda *_, **__: None)
+        attack = shoot(run, "corrupt_hash", what=WARRANT)
+    assert (attack.verdict, attack.rule) == ("ACCEPTED", "")
+    assert attack.evidence["far_side"]["succeeded"] == 1
+
+
+def test_without_the_hash_in_the_message_an_altered_one_is_taken_for_a_wake_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(drafts, "expect_program", lambda now, named: None)
+    attack = shoot(at("charge"), "corrupt_hash", what=QUEUE)
+    assert (attack.verdict, attack.rule) == ("IGNORED", "FSM-011")

@@ -93,14 +93,12 @@ ALWAYS = {"before", "after", "calls", "calls_since", "payments", "far_side", "br
 @pytest.fixture(scope="module")
 def neighbour(database: None, stripe_url: str) -> Workspace:
     """Somebody else's workspace, with a run of each kind."""
-    before, settings.STRIPE["api_base"] = settings.STRIPE["api_base"], stripe_url
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(settings.STRIPE, "api_base", stripe_url)
         workspace = at("charge").workspace
         shoot(at("succeeded", workspace), "tool_injection")
         at("ready", workspace)
-        return workspace
-    finally:
-        settings.STRIPE["api_base"] = before
+    return workspace
 
 
 @pytest.fixture
@@ -160,7 +158,11 @@ def complete(attack: Attack) -> None:
     assert ".py:" in attack.where
     assert served == (attack.params.get("what") in ("record in flight", WARRANT))
     if "event" in evidence:
-        assert sealed_as_said(attack)
+        number = evidence["event"]
+        row = Envelope.objects.get(run=str(attack.run_id), n=number - 1)
+        assert row.kind == SEALED[attack.verdict]
+        named = {each["number"]: each["hash"] for each in evidence["sealed_since"]}
+        assert named[number] == canonical_hash(bytes(row.bytes))
     else:  # nothing reached the runtime, or it came again and is only counted
         assert served or attack.verdict == "IGNORED"
     if attack.injector in ("corrupt_hash", "reorder_steps"):
@@ -171,14 +173,6 @@ def complete(attack: Attack) -> None:
     if attack.injector == "tool_injection":
         assert "wire_transfer" not in evidence["granted"]
         assert ("proposal" in evidence) == (attack.verdict == "BLOCKED")
-
-
-def sealed_as_said(attack: Attack) -> bool:
-    """Whether the envelope that is named is there, of the kind that the verdict rests on."""
-    number = attack.evidence["event"]
-    row = Envelope.objects.get(run=str(attack.run_id), n=number - 1)
-    named = {each["number"]: each["hash"] for each in attack.evidence["sealed_since"]}
-    return row.kind == SEALED[attack.verdict] and named[number] == canonical_hash(bytes(row.bytes))
 
 
 def walked(run: Run) -> Iterator[str]:
@@ -203,15 +197,13 @@ def paid_once(run: Run, attacks: list[Attack]) -> None:
 
 
 def test_every_injector_has_its_rows() -> None:
-    named = {injector for injector, _ in (*LEFT_ALONE, *DELIVERED)}
-    assert named == set(INJECTORS)
-    params = [dict(given) for _, given in (*LEFT_ALONE, *DELIVERED)]
-    assert {each["skip"] for each in params if "skip" in each} == set(SKIPS)
-    assert {each["how"] for each in params if "how" in each} == set(HOW) - {
-        "swap the stored program"  # the default: it goes with each order
-    }
+    assert {injector for injector, _ in (*LEFT_ALONE, *DELIVERED)} == set(INJECTORS)
+    params = [param for _, given in (*LEFT_ALONE, *DELIVERED) for param in given]
+    assert {value for name, value in params if name == "skip"} == set(SKIPS)
+    usual = "swap the stored program"  # it goes with each order
+    assert {value for name, value in params if name == "how"} == set(HOW) - {usual}
     assert {turn(moment, SWAP)["order"] for moment in MOMENTS} == set(ORDERS)
-    whats = {each["what"] for each in params if "what" in each}
+    whats = {value for name, value in params if name == "what"}
     assert whats | set(CORRUPTED) == set(INJECTORS["corrupt_hash"].params[1].choices)
     assert all(set(cells) == set(MOMENTS) for cells in (*LEFT_ALONE.values(), *DELIVERED.values()))
 
