@@ -76,14 +76,6 @@ def test_shared_account_binds_beside_it(unit: str, code: str, unopened: str, sco
     assert refusal(of, unit, 1, {f"{scope}/USD": 5}) == unopened
 
 
-def test_currency_without_an_account_is_covered_by_none() -> None:
-    of = accounts(money("workspace"), money("agent", "EUR"))
-    rich = {f"{scope}/{unit}": 900 for scope in ("workspace", "agent") for unit in ("EUR", "USD")}
-    assert refusal(of, "EUR", 5, rich) == ""
-    assert refusal(of, "USD", 5, rich) == "BUD-006"
-    assert refusal(of, "EUR", 5, {"workspace/EUR": 900}) == "BUD-006"
-
-
 @pytest.mark.parametrize("unit", ["EUR", "eur", "EU", "EURO", "", "EÜR", "E1R", "money", "𝐄𝐔𝐑"])
 def test_money_is_spent_only_in_a_currency_that_an_account_counts(unit: str) -> None:
     for of in (accounts(), accounts(Budget(scope="workspace", unit="calls", max=9))):
@@ -113,12 +105,6 @@ def test_step_is_spent_when_it_begins() -> None:
         with pytest.raises(RefusedError, match=f"BUD-00{code}"):
             of.begin_step(begun, {"agent/steps": left}, started_ms, 101)
     assert accounts().begin_step(0, {}, 0, 0) == ()
-
-
-def test_what_is_left_is_told_of_each_account() -> None:
-    of = accounts(money("workspace"), money("agent"))
-    left = of.left("EUR", {"workspace/EUR": 5}, {"EUR": 400})
-    assert left == {"run/EUR": 600, "agent/EUR": None, "workspace/EUR": 5}
 
 
 def test_need_of_a_call_is_its_count_and_its_money() -> None:

@@ -129,6 +129,7 @@ def test_lines_that_end_as_on_windows_are_the_same_lines() -> None:
     ("[[windows]]",
      '[[rules]]\nid = "r{}"\nat = "admission"\noutcome = "deny"\nwhen = "true"\nwhy = "x"\n', 2,
      RULES_MAX),
+    ('  { to = "ask" },\n', '{{ when = "$run.calls > {}", to = "ask" }},', 3, schema.BRANCHES_MAX),
 ])  # fmt: skip
 def test_how_many_there_may_be(at: str, row: str, has: int, most: int) -> None:
     unused = DESK.replace('tool = "refunds.tell"\nargs = { text = "answer" }', 'tool = "model.ask"')
@@ -155,14 +156,3 @@ def test_how_many_there_may_be(at: str, row: str, has: int, most: int) -> None:
 def test_a_limit_holds_at_its_number(old: str, fits: str, too_much: str) -> None:
     load_program(DESK.replace(old, fits).encode())
     error_of(DESK.replace(old, too_much))
-
-
-def test_branches_are_limited() -> None:
-    rest = '  { to = "ask" },\n'
-    for count, fits in ((61, True), (62, False)):
-        more = '{ when = "$run.calls > 1", to = "ask" },' * count
-        text = changed(rest, more + rest)
-        if fits:
-            load_program(text.encode())
-        else:
-            assert "there are 65 next, and at most 64 are taken" in error_of(text).text

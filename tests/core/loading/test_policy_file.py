@@ -194,6 +194,8 @@ def test_what_a_policy_may_not_say(old: str, new: str, at: str, said: str, code:
     ('name = "row"', 'name = "calls_1m"', 'name = "calls_1m"', "bears the name of", "PRG-005"),
     ("<= 100", "<= '100'", "<= '100'", "its condition does not fit where refunds.pay", "PRG-004"),
     ("$slots.is_vip", "$slots.vip", "$slots.vip", "rule vip: its condition does not", "PRG-004"),
+    ("$slots.is_vip", "$history.no > 5", "$history.no", "vip: its condition does not", "PRG-004"),
+    ("$slots.is_vip", "$slots.total_minor", "$slots.total_m", "its condition does not", "PRG-004"),
     ('tools = ["refunds.pay"]', 'tools = ["wire"]', "tools", "which is not granted", "PRG-004"),
 ])  # fmt: skip
 def test_what_does_not_fit_a_program_is_pointed_at(
@@ -205,6 +207,7 @@ def test_what_does_not_fit_a_program_is_pointed_at(
     with pytest.raises(ProgramError) as late:
         program.under(load_policy(text.encode()))
     assert late.value.code == code
+    assert late.value.text.startswith("policy desk: ")
 
 
 OVER = (

@@ -194,31 +194,6 @@ def test_a_copy_of_a_program_is_judged_by_its_own_gate() -> None:
     assert refusal(replace(loaded, grants={})) == "CAP-001"
 
 
-@pytest.mark.parametrize(("policy", "code", "said"), [
-    ('lifts = ["too-much"]', "PRG-005", "lifts 'too-much', which is hard"),
-    ('lifts = ["tomuch"]', "PRG-005", "lifts 'tomuch', which is no rule of the program"),
-    (rule("calm"), "PRG-005", "rule 'calm' bears the id of a rule of the program"),
-    ('[[windows]]\nname = "failed"\ncounts = "calls"\nwithin_ms = 1', "PRG-005",
-     "window 'failed' bears the name of a window of the program"),
-    (rule("r", "$proposal.amount > 5"), "PRG-004", "rule r: its condition does not fit"),
-    (rule("r", "$slots.is_vip > 5"), "PRG-004", "rule r: its condition does not fit"),
-    (rule("r", "$history.unknown > 5"), "PRG-004", "rule r: its condition does not fit"),
-    (rule("r", "$proposal.amount_minor"), "PRG-004", "rule r: its condition does not fit"),
-    (rule("r").replace("refunds.pay", "wire"), "PRG-004", "about 'wire', which is not granted"),
-])  # fmt: skip
-def test_a_policy_that_does_not_fit_is_refused(policy: str, code: str, said: str) -> None:
-    loaded = load_program(DESK.encode())
-    source = (HEAD + policy).encode()
-    with pytest.raises(ProgramError) as caught:
-        loaded.under(load_policy(source))
-    assert caught.value.code == code
-    assert caught.value.text.startswith("policy test: ")
-    assert said in caught.value.text
-    with pytest.raises(ProgramError, match=r"line \d+, column \d+: ") as placed:
-        load_policy(source, loaded)
-    assert (placed.value.code, said in placed.value.text) == (code, True)
-
-
 def test_a_policy_may_read_its_own_windows_and_the_programs() -> None:
     own = '[[windows]]\nname = "own"\ncounts = "refusals"\nwithin_ms = 1\n'
     text = rule("r", "$history.own > 1 or $history.failed > 1")
