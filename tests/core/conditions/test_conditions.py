@@ -6,55 +6,37 @@ import pytest
 
 from nanovm_core.conditions import ConditionEvaluationError, ConditionSyntaxError, parse
 
-CONTEXT: Mapping[str, object] = {
-    "a": 1,
-    "big": 10**30,
-    "in": 7,
-    "s": "abc",
-    "t": True,
-    "f": False,
-    "blocked": True,
-    "list": ["x", "y"],
-    "pair": (1, 2),
-    "flags": [True],
-    "empty": [],
-    "invoice": {"total_minor": 500, "payee": {"ref": "vault://secret/1"}},
-    "null": None,
-    "float": 1.5,
-    "mixed": [1, "x"],
-    "sly": [1, True],
-    "nested": [[1]],
-    "holes": [None],
-}
+CONTEXT: Mapping[str, object] = (
+    {"a": 1, "big": 10**30, "in": 7, "s": "abc", "t": True, "f": False, "blocked": True}
+    | {"list": ["x", "y"], "pair": (1, 2), "flags": [True], "empty": []}
+    | {"invoice": {"total_minor": 500, "payee": {"ref": "vault://secret/1"}}}
+    | {"null": None, "float": 1.5, "mixed": [1, "x"], "sly": [1, True]}
+    | {"nested": [[1]], "holes": [None]}
+)
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-    ("true", True), ("not true", False), ("$t", True), ("$a == 1", True), ("$a==1", True),
-    (" \t\r\n$a\n==\n1 ", True), ("$a != 1", False), ("$a == -1", False), ("-1 < $a", True),
-    ("$a <= 1 and $a >= 1", True), ("$a < 1 or $a > 1", False), ("$big > 1", True),
-    ("$in == 7", True), ("$invoice.payee.ref == 'vault://secret/1'", True),
-    ('"it\'s" == "it\'s"', True), ("'' == \"\"", True), ("'Müller' == \"Müller\"", True),
-    ("'a' == 'A'", False), ("true == false", False), ("(1 == 1) == true", True),
+    ("true", True), ("not true", False), ("$t", True), ("$a == 1", True),
+    (" \t\r\n$a\n==\n1 ", True), ("$a == -1", False), ("-1 < $a", True),
+    ("$a <= 1 and $a >= 1", True), ("$in == 7", True),
+    ("$invoice.payee.ref == 'vault://secret/1'", True), ('"it\'s" == "it\'s"', True),
+    ("'Müller' == \"Müller\"", True), ("true == false", False), ("(1 == 1) == true", True),
     ("$t == ($a == 1)", True),
     # Not binds looser than a comparison, tighter than and; and tighter than or.
-    ("not $a == 2", True), ("not $a == 1", False), ("not $f and $f", False),
-    ("not ($f and $f)", True), ("true or true and false", True),
-    ("(true or true) and false", False), ("false and true or true", True), ("not not $t", True),
-    ("not not not $t", False),
+    ("not $a == 2", True), ("not $a == 1", False), ("not ($f and $f)", True),
+    ("true or true and false", True), ("(true or true) and false", False),
+    ("false and true or true", True), ("not not not $t", False),
     # The first that decides stops the rest: what is missing or wrong there is not seen.
     ("$t or $missing", True), ("$f and $missing", False), ("$t or 1", True),
-    ("$f and $null == 1", False), ("$f or $t or $missing == 1", True),
-    ("$f and $missing or $t", True),
+    ("$f and $null == 1", False),
     # Membership.
-    ("'x' in $list", True), ("'z' not in $list", True), ("'z' not\n in $list", True),
-    ("$list contains 'x'", True), ("not $list contains 'z'", True), ("not 'z' in $list", True),
-    ("2 in $pair", True), ("true in $flags", True), ("$a in []", False), ("$a in $empty", False),
-    ("$a not in []", True), ("[] contains true", False), ("$a in [3, -1, 1]", True),
-    ("'b' in $s", True), ("$s contains 'bc'", True), ("$s contains 'cb'", False),
-    ("'' in $s", True),
+    ("'x' in $list", True), ("'z' not in $list", True), ("$list contains 'x'", True),
+    ("not $list contains 'z'", True), ("not 'z' in $list", True), ("2 in $pair", True),
+    ("$a in []", False), ("$a not in []", True), ("[] contains true", False),
+    ("$a in [3, -1, 1]", True), ("'b' in $s", True), ("$s contains 'bc'", True), ("'' in $s", True),
     # Lists are equal when their elements are; lists and tuples are one type.
     ("$list == ['x', 'y']", True), ("$pair == [1, 2]", True), ("$pair != [2, 1]", True),
-    ("$pair == []", False), ("[] == $empty", True),
+    ("[] == $empty", True),
 ])  # fmt: skip
 def test_a_condition_says_what_it_reads_as(text: str, expected: bool) -> None:
     assert parse(text).holds(CONTEXT) is expected
@@ -62,32 +44,20 @@ def test_a_condition_says_what_it_reads_as(text: str, expected: bool) -> None:
 
 @pytest.mark.parametrize(("text", "code", "position"), [
     # Nothing is there, or nothing that the language knows.
-    ("$missing == 1", "CON-020", 0), ("1 == $missing", "CON-020", 5),
-    ("$invoice.missing == 1", "CON-020", 0), ("$invoice.payee.ref.more == 1", "CON-020", 0),
-    ("$s.upper == 'x'", "CON-020", 0), ("$list.append == 'x'", "CON-020", 0),
-    ("$missing == $missing", "CON-020", 0), ("$f or $missing", "CON-020", 6),
-    ("$t and $missing", "CON-020", 7), ("$missing or $t", "CON-020", 0),
-    ("$missing and $f", "CON-020", 0), ("$null == 1", "CON-021", 0),
-    ("$null == $null", "CON-021", 0), ("$float == 1", "CON-021", 0), ("$float > 1", "CON-021", 0),
-    ("$invoice == 1", "CON-021", 0), ("$invoice == $invoice", "CON-021", 0),
-    ("1 in $mixed", "CON-021", 5), ("1 in $sly", "CON-021", 5),
-    ("$nested contains 1", "CON-021", 0), ("$holes == []", "CON-021", 0),
-    ("'total_minor' in $invoice", "CON-021", 17),
+    ("$missing == 1", "CON-020", 0), ("$invoice.missing == 1", "CON-020", 0),
+    ("$invoice.payee.ref.more == 1", "CON-020", 0), ("$s.upper == 'x'", "CON-020", 0),
+    ("$f or $missing", "CON-020", 6), ("$missing or $t", "CON-020", 0),
+    ("$null == 1", "CON-021", 0), ("$float == 1", "CON-021", 0), ("$invoice == 1", "CON-021", 0),
+    ("1 in $mixed", "CON-021", 5), ("$nested contains 1", "CON-021", 0),
+    ("$holes == []", "CON-021", 0), ("'total_minor' in $invoice", "CON-021", 17),
     # Two types.
-    ("true == 1", "CON-022", 5), ("1 == true", "CON-022", 2), ("false == 0", "CON-022", 6),
-    ("true != 1", "CON-022", 5), ('"5" == 5', "CON-022", 4), ("$s == 1", "CON-022", 3),
-    ("$pair == 1", "CON-022", 6), ("$pair == ['x']", "CON-022", 6),
-    ("$pair == [true]", "CON-022", 6), ("true in $pair", "CON-022", 5),
-    ("1 in $flags", "CON-022", 2), ("'1' in $pair", "CON-022", 4), ("1 in '1'", "CON-022", 2),
-    ("'1' in 1", "CON-022", 4), ("$s contains 1", "CON-022", 3), ("1 contains 1", "CON-022", 2),
-    ("true in true", "CON-022", 5), ("$list in 'x'", "CON-022", 6),
-    ("$pair in $pair", "CON-022", 6), ("[1] in []", "CON-022", 4), ("[] in []", "CON-022", 3),
+    ("true == 1", "CON-022", 5), ("false == 0", "CON-022", 6), ('"5" == 5', "CON-022", 4),
+    ("$s == 1", "CON-022", 3), ("$pair == ['x']", "CON-022", 6), ("true in $pair", "CON-022", 5),
+    ("1 in '1'", "CON-022", 2), ("$list in 'x'", "CON-022", 6), ("$pair in $pair", "CON-022", 6),
+    ("[] in []", "CON-022", 3),
     # Order takes integers, logic booleans.
-    ("'a' < 'b'", "CON-022", 4), ("false < true", "CON-022", 6), ("1 < true", "CON-022", 2),
-    ("$pair >= $pair", "CON-022", 6), ("1", "CON-023", 0), ("''", "CON-023", 0),
-    ("$s", "CON-023", 0), ("[]", "CON-023", 0), ("not 1", "CON-023", 4), ("not ''", "CON-023", 4),
-    ("$a and $t", "CON-023", 0), ("$t and $a", "CON-023", 7), ("$f or $s", "CON-023", 6),
-    ("0 or $t", "CON-023", 0),
+    ("'a' < 'b'", "CON-022", 4), ("$pair >= $pair", "CON-022", 6), ("1", "CON-023", 0),
+    ("not 1", "CON-023", 4), ("$a and $t", "CON-023", 0), ("$t and $a", "CON-023", 7),
 ])  # fmt: skip
 def test_what_has_no_answer_is_an_error_in_a_rule_and_in_its_opposite(
     text: str, code: str, position: int
@@ -101,20 +71,14 @@ def test_what_has_no_answer_is_an_error_in_a_rule_and_in_its_opposite(
 
 
 @pytest.mark.parametrize(("text", "code", "position"), [
-    ("!$blocked", "CON-002", 0), ("$a = 1", "CON-002", 3), ("$a === 1", "CON-002", 5),
-    ("$a =! 1", "CON-002", 3), ("$a && $t", "CON-002", 3), ("$a | $t", "CON-002", 3),
-    ("$a + 1 == 2", "CON-002", 3), ("$a * 2 == 2", "CON-002", 3),
-    ("$a == 1; import os", "CON-002", 7), ("$a == 1 # yes", "CON-002", 8),
-    ("$a == `id`", "CON-002", 6), ("{'a': 1}", "CON-002", 0),
-    ("$a\N{NO-BREAK SPACE}== 1", "CON-002", 2), ("$a == \N{ARABIC-INDIC DIGIT ONE}", "CON-002", 6),
+    ("!$blocked", "CON-002", 0), ("$a = 1", "CON-002", 3), ("$a && $t", "CON-002", 3),
+    ("$a == 1; import os", "CON-002", 7), ("$a\N{NO-BREAK SPACE}== 1", "CON-002", 2),
+    ("$a == \N{ARABIC-INDIC DIGIT ONE}", "CON-002", 6),
     ("$a == \N{FULLWIDTH DIGIT ONE}", "CON-002", 6), ("$a == 1\x00", "CON-002", 7),
-    ("\ufefftrue", "CON-002", 0), ("$aé == 1", "CON-002", 2), ("$a ≠ 1", "CON-002", 3),
-    ("amount == 1", "CON-003", 0), ("$a is 1", "CON-003", 3), ("null == null", "CON-003", 0),
-    ("None", "CON-003", 0), ("True", "CON-003", 0), ("$a == 1 AND $t", "CON-003", 8),
-    ("$a matches 'x'", "CON-003", 3), ("len($s) == 3", "CON-003", 0),
-    ("__import__('os')", "CON-003", 0), ("trueish", "CON-003", 0), ("notin", "CON-003", 0),
-    ("'a' == 'b", "CON-004", 7), ('"', "CON-004", 0), (r"'a\'b' == ''", "CON-004", 0),
-    (r'"\n" == ""', "CON-004", 0), ("'a\nb' == ''", "CON-004", 0),
+    ("\ufefftrue", "CON-002", 0), ("$a ≠ 1", "CON-002", 3), ("amount == 1", "CON-003", 0),
+    ("$a is 1", "CON-003", 3), ("True", "CON-003", 0), ("$a == 1 AND $t", "CON-003", 8),
+    ("__import__('os')", "CON-003", 0), ("notin", "CON-003", 0), ("'a' == 'b", "CON-004", 7),
+    (r"'a\'b' == ''", "CON-004", 0), (r'"\n" == ""', "CON-004", 0),
     ("'\N{RIGHT-TO-LEFT OVERRIDE}' == ''", "CON-004", 0),
     ("'a\N{ZERO WIDTH SPACE}' == 'a'", "CON-004", 0),
     ("'\N{RIGHT-TO-LEFT MARK}' == ''", "CON-004", 0),
@@ -123,26 +87,18 @@ def test_what_has_no_answer_is_an_error_in_a_rule_and_in_its_opposite(
     ("'\N{TAG LATIN SMALL LETTER A}' == ''", "CON-004", 0), ("'\x85' == ''", "CON-004", 0),
     ("'\ud800' == ''", "CON-004", 0), ("$\N{CYRILLIC SMALL LETTER A} == 1", "CON-006", 0),
     ("$p\N{CYRILLIC SMALL LETTER A}yee == 'x'", "CON-002", 2), ("1.5 == 1", "CON-005", 0),
-    ("1e3 == 1", "CON-005", 0), ("0x10 == 16", "CON-005", 0), ("1_000 == 1", "CON-005", 0),
-    ("007 == 7", "CON-005", 0), ("5and true", "CON-005", 0), ("- 1 == 1", "CON-005", 0),
-    ("--1 == 1", "CON-005", 0), ("-$a == 1", "CON-005", 0), ("$a - 1 == 0", "CON-005", 3),
-    ("1 == 1" + "0" * 400, "CON-005", 5), ("$ == 1", "CON-006", 0), ("$_a == 1", "CON-006", 0),
-    ("$a._b == 1", "CON-006", 2), ("$a.__class__ == 1", "CON-006", 2), ("$1 == 1", "CON-006", 0),
-    ("$a.0 == 1", "CON-006", 2), ("$a. == 1", "CON-006", 2), ("$a..b == 1", "CON-006", 2),
-    ("$.a == 1", "CON-006", 0), ("$é == 1", "CON-006", 0), ("$ a == 1", "CON-006", 0),
-    ("", "CON-007", 0), ("  ", "CON-007", 2), ("()", "CON-007", 1), ("(", "CON-007", 1),
-    (")", "CON-007", 0), ("not", "CON-007", 3), ("and", "CON-007", 0), ("$a ==", "CON-007", 5),
+    ("0x10 == 16", "CON-005", 0), ("007 == 7", "CON-005", 0), ("- 1 == 1", "CON-005", 0),
+    ("-$a == 1", "CON-005", 0), ("1 == 1" + "0" * 400, "CON-005", 5), ("$ == 1", "CON-006", 0),
+    ("$a._b == 1", "CON-006", 2), ("$1 == 1", "CON-006", 0), ("$a..b == 1", "CON-006", 2),
+    ("$é == 1", "CON-006", 0), ("", "CON-007", 0), ("()", "CON-007", 1), (")", "CON-007", 0),
     ("== 1", "CON-007", 0), ("$a <> 1", "CON-007", 4), ("$a not in", "CON-007", 9),
-    ("not in $a", "CON-007", 0), ("$t and or $t", "CON-007", 7), ("$a in $list]", "CON-008", 11),
-    ("($t", "CON-008", 3), ("$t)", "CON-008", 2), ("$t $t", "CON-008", 3),
-    ("$a-1 == 0", "CON-008", 2), ("1-1 == 0", "CON-008", 1), ("'a''b' == 'ab'", "CON-008", 3),
-    ("$t not $t", "CON-008", 3), ("$s not contains 'x'", "CON-008", 3),
-    ("$list[0] == 'x'", "CON-008", 5), ("$s('x')", "CON-008", 2), ("$a == 1 == 1", "CON-009", 8),
-    ("1 < $a < 3", "CON-009", 7), ("1 in [1] == true", "CON-009", 9),
-    ("$t == not $f", "CON-009", 6), ("1 in [1,]", "CON-010", 8), ("1 in [,]", "CON-010", 6),
-    ("1 in [1 2]", "CON-010", 8), ("1 in [1", "CON-010", 7), ("1 in [", "CON-010", 6),
-    ("1 in [1, 'a']", "CON-010", 9), ("1 in [1, true]", "CON-010", 9), ("1 in [$a]", "CON-010", 6),
-    ("1 in [[1]]", "CON-010", 6), ("1 in [(1)]", "CON-010", 6),
+    ("not in $a", "CON-007", 0), ("$a in $list]", "CON-008", 11), ("($t", "CON-008", 3),
+    ("$t $t", "CON-008", 3), ("$a-1 == 0", "CON-008", 2), ("'a''b' == 'ab'", "CON-008", 3),
+    ("$s not contains 'x'", "CON-008", 3), ("$list[0] == 'x'", "CON-008", 5),
+    ("$a == 1 == 1", "CON-009", 8), ("1 in [1] == true", "CON-009", 9),
+    ("$t == not $f", "CON-009", 6), ("1 in [1,]", "CON-010", 8), ("1 in [1", "CON-010", 7),
+    ("1 in [1, 'a']", "CON-010", 9), ("1 in [$a]", "CON-010", 6), ("1 in [[1]]", "CON-010", 6),
+    ("1 in [(1)]", "CON-010", 6),
 ])  # fmt: skip
 def test_what_is_not_the_language_is_refused_with_its_place(
     text: str, code: str, position: int

@@ -14,17 +14,11 @@ from tests.core.conditions import condition_reference as second
 from tests.core.conditions.condition_reference import Binary, Literal, Not, Tree, Variable
 from tests.core.conditions.condition_texts import SIGN, conditions, trees
 
-TYPES = {
-    "slots.amount": "integer",
-    "slots.currency": "string",
-    "slots.open": "boolean",
-    "slots.tags": "strings",
-    "slots.sizes": "integers",
-    "slots.marks": "booleans",
-    "agent": "string",
-    "count": "integer",
-    "flag": "boolean",
-}
+TYPES = (
+    {"slots.amount": "integer", "slots.currency": "string", "slots.open": "boolean"}
+    | {"slots.tags": "strings", "slots.sizes": "integers", "slots.marks": "booleans"}
+    | {"agent": "string", "count": "integer", "flag": "boolean"}
+)
 OF = {"integer": st.integers(-3, 3), "string": st.text("ab", max_size=2), "boolean": st.booleans()}
 OF |= {f"{kind}s": st.lists(of, max_size=3) | st.lists(of).map(tuple) for kind, of in OF.items()}
 

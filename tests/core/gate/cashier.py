@@ -27,14 +27,9 @@ PAY = Tool(
 )
 NOTE = Tool(name="note", args={"text": ArgSpec(type="string")}, free=("text",))
 MODES = {"amount": "clear", "currency": "clear", "payee": "placeholder", "iban": "hidden"}
-SLOTS: Mapping[str, Scalar] = {
-    "amount": 500,
-    "currency": "EUR",
-    "payee": ref(1),
-    "iban": ref(2),
-    "open": True,
-}
-ARGS: Mapping[str, Any] = {"amount": 500, "currency": "EUR", "payee": ref(1), "memo": "Invoice 7"}
+DUE: Mapping[str, Scalar] = {"amount": 500, "currency": "EUR", "payee": ref(1)}
+SLOTS: Mapping[str, Scalar] = {**DUE, "iban": ref(2), "open": True}
+ARGS: Mapping[str, Any] = {**DUE, "memo": "Invoice 7"}
 LEDGER = {"workspace/EUR": 100_000, "agent/calls": 5, "global/tokens": 50}
 BUDGETS = (
     Budget(scope="workspace", unit="money", max=100_000),

@@ -103,10 +103,9 @@ def rules(dice: Random) -> list[Rule]:
 
 
 def tools(dice: Random) -> dict[str, Tool]:
+    low, high = dice.choice((None, 1)), dice.choice((None, 9_999))
     args = {
-        "amount": ArgSpec(
-            type="integer", min=dice.choice((None, 1)), max=dice.choice((None, 9_999))
-        ),
+        "amount": ArgSpec(type="integer", min=low, max=high),
         "currency": ArgSpec(type="string", length_max=3, one_of=dice.choice((None, CURRENCIES))),
         "payee": ArgSpec(type="ref"),
         "memo": ArgSpec(type="string", length_max=20),

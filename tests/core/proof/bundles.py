@@ -141,17 +141,8 @@ class Log:
         """Seal an envelope; a keyword sets a field, None leaves it out. Returns its seq."""
         n, prev = self._heads.get(run, (0, ZEROS))
         seq = len(self.lines)
-        usual: dict[str, Any] = {
-            "v": "nanovm-envelope/1",
-            "log": self.origin,
-            "seq": seq,
-            "run": run,
-            "n": n,
-            "kind": kind,
-            "at_ms": AT_MS + seq,
-            "actor": "runtime",
-            "prev": prev,
-        }
+        usual: dict[str, Any] = {"log": self.origin, "seq": seq, "run": run, "n": n, "kind": kind}
+        usual |= {"v": "nanovm-envelope/1", "at_ms": AT_MS + seq, "actor": "runtime", "prev": prev}
         if kind == "terminal":
             usual["length"] = n + 1
         return self.put({k: v for k, v in {**usual, **fields}.items() if v is not None})
@@ -187,19 +178,13 @@ def begin(log: Log, run: str, **fields: Any) -> None:
     secret = {"slot": "payee", "ref": REF, "c": commitment()}
     named = {"program": HASH, "policy": HASH, "snapshot": HASH}
     log.add(run, "genesis", **named, capabilities=HASH, secrets=[secret], **{"in": {"payee": REF}})
-    state = {"from": "running.active", "event": "StepRequested", "to": "running.waiting"}
-    log.add(
-        run,
-        "intent",
-        step="charge",
-        tool="stripe.create_payment_intent",
-        state=state,
-        idempotency_key=HASH,
-        decision={"verdict": "ACCEPTED", "rules": ["POL-001"]},
-        warrant={"id": HASH, "expires_ms": AT_MS},
-        budget={"reserved": [["workspace/EUR", 1]], "left": {"workspace/EUR": -1}},
-        **fields,
-    )
+    said: dict[str, Any] = {
+        "state": {"from": "running.active", "event": "StepRequested", "to": "running.waiting"},
+        "decision": {"verdict": "ACCEPTED", "rules": ["POL-001"]},
+        "warrant": {"id": HASH, "expires_ms": AT_MS},
+        "budget": {"reserved": [["workspace/EUR", 1]], "left": {"workspace/EUR": -1}},
+    }
+    log.add(run, "intent", step="charge", tool="t", idempotency_key=HASH, **said, **fields)
     log.add(run, "result", outcome="done", out={"amount_minor": 128_450, "city": "Köln"})
 
 
@@ -258,27 +243,17 @@ def run_members(log: Log, run: str, *signers: Signer, **more: bytes) -> dict[str
 
 
 def export(lines: Sequence[bytes], checkpoint: bytes | None, /, **changed: Any) -> bytes:
-    trailer = {
-        "v": "nanovm-export/1",
-        "count": len(lines),
-        "head": leaf(lines[-1]).hex(),
-        "checkpoint": checkpoint.decode() if checkpoint is not None else None,
-        **changed,
-    }
+    trailer = {"v": "nanovm-export/1", "count": len(lines), "head": leaf(lines[-1]).hex()}
+    signed = checkpoint.decode() if checkpoint is not None else None
+    trailer |= {"checkpoint": signed, **changed}
     return b"".join(line + b"\n" for line in lines) + dumps(trailer) + b"\n"
 
 
 def receipt(log: Log, seq: int, /, *signers: Signer, **changed: Any) -> bytes:
     run, n = log.places[seq]
-    held = {
-        "run": run,
-        "n": n,
-        "seq": seq,
-        "canonical_hash": leaf(log.lines[seq]).hex(),
-        "checkpoint": log.note(*signers).decode(),
-        "proof": [b64(each) for each in path(seq, log.leaves)],
-        **changed,
-    }
+    held = {"run": run, "n": n, "seq": seq, "canonical_hash": leaf(log.lines[seq]).hex()}
+    held |= {"checkpoint": log.note(*signers).decode()}
+    held |= {"proof": [b64(each) for each in path(seq, log.leaves)], **changed}
     return json.dumps(held, indent=1).encode()
 
 
