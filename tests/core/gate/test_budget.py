@@ -191,15 +191,13 @@ class Shell:
         self.open: list[tuple[str, tuple[Reservation, ...]]] = []
         self.used: dict[str, Mapping[str, int]] = {}
 
-    def ledger(self, agent: str) -> dict[str, int]:
-        """What each account has left for an agent; accounts of agents are apart."""
-        return {name: self.limits[name] - self.taken[self.row(name, agent)] for name in self.limits}
-
     def row(self, account: str, agent: str) -> str:
         return f"{account}:{agent}" if account.startswith("agent/") else account
 
+    def ledger(self, agent: str) -> dict[str, int]:
+        return {name: self.limits[name] - self.taken[self.row(name, agent)] for name in self.limits}
+
     def apply(self, run: str, changes: tuple[Reservation, ...]) -> None:
-        """Book changes, as one transaction."""
         self.used[run] = own_use(self.used.get(run, {}), changes)
         for each in changes:
             if not each.account.startswith("run/"):

@@ -181,17 +181,12 @@ def test_token_without_one_of_its_fields_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"[]",
-        b"null",
-        b'"token"',
-        json.dumps(BODY).encode(),
+        *(b"", b"[]", b"null", b'"token"', b"\xff", json.dumps(BODY).encode()),
         encode(BODY)[:-1] + b',"v":"nanovm-warrant/1"}',
         json.dumps(dict(reversed([*BODY.items()])), separators=(",", ":")).encode(),
         encode(BODY) + b"\n",
         encode(BODY).replace(b'"amount_minor":5', b'"amount_minor":5.0'),
         encode(BODY).replace(b'"run"', b'"r\\u0075n"'),
-        b"\xff",
     ],
     ids=range(11),
 )
@@ -203,14 +198,13 @@ def test_only_the_one_form_of_a_token_is_read(body: bytes) -> None:
 def test_size_ends_at_its_limit() -> None:
     limit = signed.SIGNATURE_BYTES + SIZE_BYTES_MAX
     spare = limit - len(TOKEN) - len(b',"memo":""')
-    for more, code in ((0, ""), (1, "CAP-022")):
+    for more in (0, 1):
         args: Json = {"amount_minor": 5, "memo": "x" * (spare + more), "payee": PAYEE}
-        body = encode(BODY).replace(encode(BODY["args"]), encode(args))
+        token = signed_by_us(encode(BODY).replace(encode(BODY["args"]), encode(args)))
         bound: Mapping[str, Json] = {**BOUND, "args": args}
-        token = signed_by_us(body)
         assert len(token) == limit + more
-        if code:
-            assert checked(token, bound) == code
+        if more:
+            assert checked(token, bound) == "CAP-022"
         else:
             check(token, bound, PUBLIC, at_ms=ISSUED_MS)
 

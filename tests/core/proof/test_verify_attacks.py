@@ -335,12 +335,10 @@ def test_a_longer_log_is_not_proved_by_a_run_or_a_receipt(
 
 def test_known_without_a_key_is_made_but_not_replaced(tmp_path: Path) -> None:
     kept = tmp_path / "known"
-    asked = ("--known", str(kept))
-    assert judged(main, packed(log_members(LOG)), *asked)[0] == 3
-    assert kept.read_bytes() == LOG.note()
-    assert judged(main, packed(log_members(GROWN, OTHER_KEY)), *asked)[0] == 3
-    assert kept.read_bytes() == LOG.note()
-    assert judged(main, packed(log_members(rewritten(LOG, 3))), *asked)[0] == 4
+    forked = log_members(rewritten(LOG, 3))
+    for members, status in ((log_members(LOG), 3), (log_members(GROWN, OTHER_KEY), 3), (forked, 4)):
+        assert judged(main, packed(members), "--known", str(kept))[0] == status
+        assert kept.read_bytes() == LOG.note()
 
 
 def test_known_under_another_key_or_of_another_log(tmp_path: Path) -> None:
