@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nanovm_core.conditions import parse
-from nanovm_core.core.canonical import Json, decode, encode, parse_untrusted
+from nanovm_core.core.canonical import decode, encode, parse_untrusted
 from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.envelope import check_chain, decode_snapshot
 from nanovm_core.core.events import (
@@ -17,13 +17,11 @@ from nanovm_core.core.events import (
     Declined,
     DeliveryReceived,
     EffectDone,
-    EffectUnknown,
     ErasureRequested,
     Event,
     KillRequested,
     ProgramRefused,
     RunStarted,
-    TimePassed,
 )
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import Decision
@@ -42,7 +40,6 @@ from tests.core.kit.builders import (
     SOURCE,
     START_MS,
     Play,
-    event_and_known,
     program,
     proposal,
 )
@@ -51,21 +48,19 @@ from tests.core.values.test_envelope import CHAIN
 OTHER = "0" * 64
 PAY, MAIL = "stripe.create_payment_intent", "notify.send_email"
 NOTHING = b'v = "nanovm-policy/1"\nname = "nothing"\n'
-TYPES = {"slots.currency": "string", "slots.amount": "integer"}
 
 
 def refused(decision: Decision) -> str:
-    """The code of a refusal, or of what the run stands or ended for."""
+    """The code of a refusal, or of why the run is suspended or ended."""
     if decision.refusal is not None:
         return decision.refusal.code
     assert decision.snapshot.reason is not None
     return decision.snapshot.reason[0]
 
 
-def fed(play: Play, kind: type[Event], **fields: Any) -> str:
+def fed(play: Play, kind: type[Event], **given: Any) -> str:
     """The code that an event is refused with, or that it ends the run with."""
-    event, known = event_and_known(kind, fields)
-    return refused(play.feed(event, **known))
+    return refused(play.feed(kind, **given))
 
 
 def raised(call: Callable[[], object]) -> str:
@@ -75,108 +70,137 @@ def raised(call: Callable[[], object]) -> str:
     return caught.value.code
 
 
-def loaded(old: bytes, new: bytes) -> str:
+# --- programs and policies -------------------------------------------------------------------
+
+
+def changed(old: bytes, new: bytes) -> bytes:
+    """The shipped program with one text exchanged."""
     assert old in SOURCE
-    return raised(lambda: load_program(SOURCE.replace(old, new, 1)))
+    return SOURCE.replace(old, new, 1)
 
 
-def ruled(rule: str) -> str:
-    """The code that a payment is refused with under one more rule."""
-    return refused(Play(program(POLICY + rule.encode())).to_propose().propose())
+def loaded(old: bytes, new: bytes) -> str:
+    """The code that a changed program is not loaded with."""
+    return raised(lambda: load_program(changed(old, new)))
 
 
-def a_rule(outcome: str, when: str) -> str:
-    return f"""
-[[rules]]
-id = "one-more"
-at = "authorize"
-outcome = "{outcome}"
-when = "{when}"
-why = "An example."
-"""
+def a_rule(outcome: str, when: str) -> bytes:
+    """The shipped policy with one more rule."""
+    more = f'id = "one-more"\nat = "authorize"\noutcome = "{outcome}"\nwhen = "{when}"'
+    return POLICY + f'\n[[rules]]\n{more}\nwhy = "An example."\n'.encode()
 
 
-def unfit(when: str) -> str:
-    return raised(lambda: program(POLICY + a_rule("deny", when).encode()))
+def ruled(policy: bytes) -> str:
+    """The code that a faithful payment is refused with under this policy."""
+    return refused(Play(program(policy)).to_propose().propose())
+
+
+# --- runs ------------------------------------------------------------------------------------
 
 
 def permitted(call: Call, **facts: Any) -> str:
+    """The code that the gate refuses a call with."""
     play = Play().to_propose()
     known = Facts(slots=play.now.slots, ledger=play.ledger, agent="payer", **facts)
     return raised(lambda: play.program.gate.dry_run(call, known))
 
 
 def paid(**facts: Any) -> str:
-    args: dict[str, Json] = {
-        "amount_minor": 128_450,
-        "currency": "EUR",
-        "payee": "{{payee}}",
-        "memo": "{{memo}}",
-    }
-    return permitted(Call("stripe.create_payment_intent", args), **facts)
+    """The code that the gate refuses the faithful payment with."""
+    args: Any = {"amount_minor": 128_450, "currency": "EUR"}
+    return permitted(Call(PAY, {**args, "payee": "{{payee}}", "memo": "{{memo}}"}), **facts)
 
 
-def proposed(**args: object) -> str:
-    return refused(Play().to_propose().propose(proposal(**args)))  # type: ignore[arg-type]
+def proposed(**args: Any) -> str:
+    """The code that a proposal is refused with."""
+    return refused(Play().to_propose().propose(proposal(**args)))
+
+
+def advised() -> str:
+    """The program's own letter, proposed by the model."""
+    play = Play(program(a_rule("allow", f"$tool == '{MAIL}'"))).to_propose()
+    args = {name: play.now.slots[f"advice_{name}"] for name in ("to", "subject", "body")}
+    return refused(play.propose(json.dumps({"tool": MAIL, "args": args}).encode()))
 
 
 def held() -> Play:
+    """A payment over the limit."""
     play = Play().to_propose(amount_minor=1_000_001)
     play.propose(proposal(amount_minor=1_000_001))
     return play
 
 
-def stands(play: Play) -> str:
-    assert play.now.reason is not None
-    return play.now.reason[0]
-
-
 def unknown() -> Play:
+    """A payment of which nobody knows whether it was made."""
     play = Play().to_charge()
-    play.feed(EffectUnknown(key=play.key, code="STR-004", text="?"), at_ms=play.tick())
+    play.unknown()
     return play
 
 
-def waiting(limit: str, value: int) -> str:
-    """Why a run waits under a smaller limit of its own."""
-    rules = program()
-    play = Play(replace(rules, limits=replace(rules.limits, **{limit: value})))
+def at(step: str) -> Play:
+    """A run at its first step or its second one."""
+    play = Play()
     play.start()
-    given: list[tuple[Mapping[str, Any], tuple[str, ...]]] = [
-        ({"size_bytes": 1}, ()),
-        ({"pages": 1, "source": "text"}, ("staging",)),
+    if step == "extract":
+        play.done({"size_bytes": 1})
+    return play
+
+
+def refused_thrice() -> str:
+    """Why a run fails whose model proposes nonsense."""
+    play = Play().to_propose()
+    for _ in range(3):
+        play.propose(proposal("wire_transfer"))
+    return play.why
+
+
+def exhausted(limit: str) -> str:
+    """Why a run waits whose own limit is 1."""
+    rules = program()
+    play = Play(replace(rules, limits=replace(rules.limits, **{limit: 1})))
+    play.start()
+    answers: list[tuple[Mapping[str, Any], tuple[str, ...]]] = [
+        *(({"size_bytes": 1}, ()), ({"pages": 1, "source": "text"}, ("staging",))),
         (FACTS, PERSONAL),
     ]
-    for out, personal in given:
+    for out, personal in answers:
         if play.now.state == "running.active":
             play.done(out, *personal)
-    return stands(play)
-
-
-def late() -> str:
-    play = Play().to_charge()
-    return refused(play.feed(TimePassed(), at_ms=play.now.deadline_ms))
+    return play.why
 
 
 def guard() -> str:
     """A branch whose guard reads a slot that no step filled."""
-    old, new = (
-        b'fills = ["size_bytes"]\nnext = "extract"',
-        (
-            b'fills = ["size_bytes"]\nnext = [{ when = "$slots.pages > 1", to = "extract" }, '
-            b'{ to = "extract" }]'
-        ),
-    )
-    assert old in SOURCE
-    rules = load_program(SOURCE.replace(old, new, 1)).under(load_policy(POLICY))
-    play = Play(rules)
+    ways = b'next = [{ when = "$slots.pages > 1", to = "extract" }, { to = "extract" }]'
+    fills = b'fills = ["size_bytes"]\n'
+    source = changed(fills + b'next = "extract"', fills + ways)
+    play = Play(load_program(source).under(load_policy(POLICY)))
     play.start()
     return refused(play.done({"size_bytes": 1}))
 
 
-def damaged(**changed: Any) -> str:
+def answered(key: str = "", *, vouched: bool) -> str:
+    """An answer to a payment that is under way."""
+    play = Play().to_charge()
+    play.under_way()
+    given = {"run": RUN, "program": program().hash, "key": key or play.key, "vouched": vouched}
+    return fed(play, AnswerArrived, **given)
+
+
+def woken() -> str:
+    """A delivery for a run that owes nothing new is counted, and not refused."""
+    play = Play()
+    event = DeliveryReceived(program=play.program.hash)
+    return {"DeliveryReceived": "FSM-011"}[play.feed(event).absorbed]
+
+
+# --- bytes -----------------------------------------------------------------------------------
+
+
+def damaged(**changes: Any) -> str:
+    """A chain with one envelope changed."""
     links = [*CHAIN]
-    links[2] = links[2]._replace(**changed)
+    links[2] = links[2]._replace(**changes)
     return raised(lambda: check_chain(links, run=RUN))
 
 
@@ -198,71 +222,15 @@ def evaluated(text: str, **context: object) -> str:
 
 
 def checked(text: str) -> str:
-    return raised(lambda: parse(text).check(TYPES))
-
-
-def refused_thrice() -> str:
-    play = Play().to_propose()
-    for _ in range(3):
-        play.propose(proposal("wire_transfer"))
-    assert play.now.reason is not None
-    return play.now.reason[0]
-
-
-def started_and_done(out: Mapping[str, Any]) -> str:
-    play = Play()
-    play.start()
-    return refused(play.done(out))
-
-
-def personal() -> str:
-    play = Play()
-    play.start()
-    play.done({"size_bytes": 1})
-    return fed(play, EffectDone, key=play.key, out={"staging": "Muster GmbH"})
-
-
-def unseen() -> str:
-    play = Play().to_charge()
-    play.under_way()
-    return fed(play, AnswerArrived, run=RUN, program=program().hash, key=play.key, vouched=False)
-
-
-def woken() -> str:
-    play = Play()
-    event = DeliveryReceived(program=play.program.hash)
-    return {"DeliveryReceived": "FSM-011"}[play.feed(event).absorbed]
-
-
-def forged() -> str:
-    play = Play().to_charge()
-    return fed(play, EffectDone, key=play.key, by_holder=False)
-
-
-def advised() -> str:
-    play = Play(program(POLICY + a_rule("allow", "$tool == 'notify.send_email'").encode()))
-    play.to_propose()
-    args = {"to": "{{advice_to}}", "subject": "{{advice_subject}}", "body": "{{advice_body}}"}
-    given = {name: play.now.slots[text.strip("{}")] for name, text in args.items()}
-    return refused(play.propose(json.dumps({"tool": MAIL, "args": given}).encode()))
-
-
-def revoked() -> str:
-    grant = program().grants[PAY]
-    return paid(revoked=frozenset({grant_id(grant)}))
-
-
-def not_open() -> Play:
-    return Play().to_propose(pay_status="paid")
+    types = {"slots.currency": "string", "slots.amount": "integer"}
+    return raised(lambda: parse(text).check(types))
 
 
 EXAMPLES: Mapping[str, Callable[[], str]] = {
     "PRG-001": lambda: loaded(b'kind = "effect"', b'kindd = "effect"'),
     "PRG-002": lambda: loaded(b'next = "extract"', b'next = "extrat"'),
     "PRG-003": lambda: raised(lambda: load_policy(POLICY.replace(b'outcome = "hold"\n', b"", 1))),
-    "PRG-004": lambda: raised(
-        lambda: program(POLICY + a_rule("deny", "$slots.currency > 5").encode())
-    ),
+    "PRG-004": lambda: raised(lambda: program(a_rule("deny", "$slots.currency > 5"))),
     "PRG-005": lambda: raised(lambda: program(b'lifts = ["not-simply-payable"]\n' + POLICY)),
     "PRG-006": lambda: raised(
         lambda: ExecutionVM(program(), run="r", tools={}, now_ms=lambda: START_MS)
@@ -275,19 +243,17 @@ EXAMPLES: Mapping[str, Callable[[], str]] = {
     "FSM-004": lambda: refused(Play().to_charge().propose()),
     "FSM-005": refused_thrice,
     "FSM-006": lambda: fed(Play().to_propose(), KillRequested),
-    "FSM-007": lambda: started_and_done({"amount_minor": 1}),
+    "FSM-007": lambda: refused(at("receive").done({"amount_minor": 1})),
     "FSM-009": lambda: fed(Play().to_charge(), KillRequested),
     "FSM-010": lambda: fed(Play(), ErasureRequested, refs=(), reason="art17-1-a"),
     "FSM-011": woken,
-    "FSM-012": forged,
+    "FSM-012": lambda: fed(at("receive"), EffectDone, key=at("receive").key, by_holder=False),
     "FSM-013": guard,
-    "FSM-014": late,
-    "FSM-018": unseen,
+    "FSM-014": lambda: refused(Play().to_charge().passes(10**9)),
+    "FSM-018": lambda: answered(vouched=False),
     "FSM-017": lambda: raised(lambda: EffectDone(key="", outcome="x" * 300)),
     "FSM-016": lambda: fed(held(), Approved, hold=OTHER),
-    "FSM-015": lambda: fed(
-        Play().to_charge(), AnswerArrived, run=RUN, program=program().hash, key=OTHER
-    ),
+    "FSM-015": lambda: answered(OTHER, vouched=True),
     "CAP-001": lambda: permitted(Call("wire_transfer", {})),
     "CAP-002": advised,
     "CAP-003": lambda: proposed(note="x"),
@@ -295,7 +261,7 @@ EXAMPLES: Mapping[str, Callable[[], str]] = {
     "CAP-005": lambda: proposed(amount_minor="12845"),
     "CAP-006": lambda: proposed(amount_minor=0),
     "CAP-007": lambda: raised(lambda: chains.seen(chains.CHAIN, at_ms=chains.ENDS_MS)),
-    "CAP-008": revoked,
+    "CAP-008": lambda: paid(revoked=frozenset({grant_id(program().grants[PAY])})),
     "CAP-010": lambda: raised(lambda: read_proposal(b"pay!")),
     "CAP-011": lambda: read('{"a": 1, "a": 2}'),
     "CAP-012": lambda: read('{"a": 1e400}'),
@@ -312,18 +278,18 @@ EXAMPLES: Mapping[str, Callable[[], str]] = {
     "CAP-030": lambda: chains.code(chains.forged(chains.THIRD, grants=chains.grants(chains.PAY))),
     "CAP-031": lambda: chains.code(chains.joined(*reversed(chains.split(chains.CHAIN)))),
     "CAP-032": lambda: chains.code(chains.joined(*chains.split(chains.CHAIN) * 3)),
-    "POL-001": lambda: refused(Play(program(NOTHING)).to_propose().propose()),
+    "POL-001": lambda: ruled(NOTHING),
     "POL-002": lambda: ruled(a_rule("deny", "$slots.pages > 5 or $slots.issue_date == 'x'")),
     "POL-003": lambda: ruled(a_rule("deny", "$slots.currency == 'EUR'")),
     "POL-010": lambda: proposed(amount_minor=128_451),
-    "POL-020": lambda: stands(held()),
-    "POL-021": lambda: fed(not_open(), Approved),
+    "POL-020": lambda: held().why,
+    "POL-021": lambda: fed(Play().to_propose(pay_status="paid"), Approved),
     "POL-022": lambda: fed(held(), Declined),
     "POL-023": lambda: fed(unknown(), Declined),
     "BUD-001": lambda: paid(used={"EUR": 999_999_999_999}),
     "BUD-002": lambda: paid(used={"calls": 16}),
-    "BUD-003": lambda: waiting("steps_max", 1),
-    "BUD-004": lambda: waiting("tokens_max", 1),
+    "BUD-003": lambda: exhausted("steps_max"),
+    "BUD-004": lambda: exhausted("tokens_max"),
     "BUD-005": lambda: raised(
         lambda: program().gate.begin_step(1, {}, 1, 1 + program().limits.wall_ms_max)
     ),
@@ -333,7 +299,7 @@ EXAMPLES: Mapping[str, Callable[[], str]] = {
     "LOG-001": lambda: damaged(data=CHAIN[2].data + b" "),
     "LOG-002": lambda: raised(lambda: check_chain([CHAIN[0], *CHAIN[2:]], run=RUN)),
     "LOG-003": lambda: raised(lambda: decode_snapshot(b"{}")),
-    "PII-001": personal,
+    "PII-001": lambda: refused(at("extract").done({"staging": "Muster GmbH"})),
     "PII-002": lambda: raised(lambda: unseal(b"k" * 32, b"n" * 40, bound_to="x")),
     "CAN-001": lambda: raised(lambda: encode({1, 2})),
     "CAN-002": lambda: untrusted(b"0.1"),
