@@ -203,17 +203,10 @@ def test_no_block_can_be_taken_out_moved_or_shown_twice(
 ) -> None:
     first, second, third = split(chain(holders))
     for parts in (
-        (second,),
-        (third,),
-        (second, third),
-        (first, third),
-        (second, first, third),
-        (first, third, second),
-        (third, second, first),
-        (first, first, second, third),
-        (first, second, second, third),
-        (first, second, third, third),
-        (first, second, third, first),
+        *((second,), (third,), (second, third), (first, third)),
+        *((second, first, third), (first, third, second), (third, second, first)),
+        *((first, first, second, third), (first, second, second, third)),
+        *((first, second, third, third), (first, second, third, first)),
     ):
         assert code(joined(*parts)) == "CAP-031"
 
@@ -223,13 +216,6 @@ def test_blocks_of_two_chains_do_not_mix() -> None:
     twin = issue(grants(PAY), FIRST.public_key(), ROOT, program=PROGRAM, expires_ms=ENDS_MS - 1)
     assert code(joined(*split(twin), *split(CHAIN)[1:])) == "CAP-031"
     assert seen(joined(first, *split(CHAIN)[1:])) == seen(CHAIN)
-
-
-def test_thief_cannot_cut_off_the_end_and_extend_what_is_left() -> None:
-    for length in (1, 2):
-        prefix = beginning(length)
-        for key in (THIRD, THIEF):
-            assert code(forged(key, after=prefix)) == "CAP-031"
 
 
 def test_no_changed_byte_is_accepted() -> None:
@@ -297,6 +283,13 @@ def test_last_holder_alone_can_use_a_chain() -> None:
     assert verify(CHAIN, ROOT_PUBLIC, **ASKED) == seen(CHAIN)
     for key in (ROOT, FIRST, SECOND, THIEF):
         assert unproved(CHAIN, presentation=present(CHAIN, REQUEST, key)) == "CAP-031"
+    for length in (1, 2):  # a thief cuts off the end
+        prefix = beginning(length)
+        assert seen(prefix).grants["pay"].where != LEAST.where
+        assert unproved(prefix) == "CAP-031"
+        for key in (THIRD, THIEF):
+            assert code(forged(key, after=prefix)) == "CAP-031"
+            assert unproved(prefix, presentation=present(prefix, REQUEST, key)) == "CAP-031"
 
 
 def test_presentation_is_for_one_request_and_one_chain() -> None:
@@ -308,22 +301,11 @@ def test_presentation_is_for_one_request_and_one_chain() -> None:
     assert unproved(twin, at_ms=0) == "CAP-031"
 
 
-@pytest.mark.parametrize("length", [1, 2])
-def test_thief_of_a_chain_cannot_use_its_wider_beginning(length: int) -> None:
-    prefix = beginning(length)
-    assert seen(prefix).grants["pay"].where != LEAST.where
-    assert unproved(prefix) == "CAP-031"
-    for key in (THIRD, THIEF):
-        assert unproved(prefix, presentation=present(prefix, REQUEST, key)) == "CAP-031"
-
-
 def test_used_chain_is_held_to_time_program_and_revocation() -> None:
     assert unproved(CHAIN, at_ms=ENDS_MS) == "CAP-007"
     assert unproved(CHAIN, program="8" * 64) == "CAP-031"
     assert unproved(CHAIN, revoked=frozenset(seen(CHAIN).ids[:1])) == "CAP-008"
 
-
-# --- what a run's grant rests on -------------------------------------------------------------
 
 EUR = {"currency": Constraint(one_of=("EUR",))}
 GIVEN = Grant(tool=TOOL, where=EUR, expires_ms=2**45)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import pytest
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.messages import Reservation, Scalar
 from tests.core.kit.builders import body, code, kinds
 from tests.core.kit.deployment import Deployment
@@ -28,20 +27,6 @@ def timed_out() -> Deployment:
     return run
 
 
-# --- a step that waits -----------------------------------------------------------------------
-
-
-def test_a_wait_step_seals_the_key_it_waits_for_and_hands_nothing_out() -> None:
-    run = Deployment(risk=7).to_build()
-    decision = run.built()
-    key = effect_key(run.now, "window", "", 1)
-    assert (run.now.state, run.now.awaits, run.now.owed) == (life.WAITING, key, None)
-    assert run.now.deadline_ms == run.at_ms + WINDOW_MS
-    sealed = decision.drafts[-1]
-    assert (sealed.kind, sealed.body["outcome"]) == ("intent", "waiting")
-    assert (sealed.body["idempotency_key"], decision.effects) == (key, ())
-
-
 @pytest.mark.parametrize("out", [{"release": "r"}, {"opened_by": 5}, {"opened_by": "\ud800"}])
 def test_an_answer_fills_its_own_slots_by_type_only(out: Mapping[str, Scalar]) -> None:
     run = Deployment(risk=7).to_window()
@@ -52,15 +37,6 @@ def test_an_answer_fills_its_own_slots_by_type_only(out: Mapping[str, Scalar]) -
     assert (run.now.step, run.now.awaits, run.now.slots["opened_by"]) == ("plan", "", "ops")
     run.passes(WINDOW_MS - 20)  # the wait's own time is over; the question has more
     assert run.now.step == "tell"
-
-
-def test_an_answer_that_says_no_takes_the_error_path() -> None:
-    run = Deployment(risk=7).to_window()
-    run.arrives(said="OPS-001")
-    assert (run.now.step, run.now.awaits, run.now.reason) == ("tell", "", ("OPS-001", "no"))
-
-
-# --- an effect that is under way -------------------------------------------------------------
 
 
 def test_an_effect_under_way_is_awaited_under_its_own_key_and_keeps_what_it_froze() -> None:
@@ -108,9 +84,6 @@ def test_true_failure_after_a_time_out_gives_back_what_was_frozen() -> None:
     assert decision.drafts[0].kind == "failed"
     assert (run.now.held_by, run.now.state) == ("", life.ACTIVE)
     assert min(each.reserved for each in decision.budgets) < 0
-
-
-# --- between attempts ------------------------------------------------------------------------
 
 
 def test_a_pause_between_attempts_shortens_no_wait() -> None:

@@ -13,15 +13,7 @@ from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
 from nanovm_core.loading.graph import MOVES_MAX
 from tests.core.kit.builders import Scene, code, kinds
-from tests.core.kit.deployment import (
-    DEPLOY,
-    ROLLBACK,
-    Deployment,
-    deploy,
-    gate,
-    in_step,
-    rollback,
-)
+from tests.core.kit.deployment import DEPLOY, ROLLBACK, Deployment, deploy, gate, in_step, rollback
 
 # --- guards ----------------------------------------------------------------------------------
 

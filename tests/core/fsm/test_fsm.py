@@ -80,22 +80,6 @@ def test_run_begins_with_what_fits(
             begin(PROGRAM, RUN, slots, secrets, at_ms=1, actor="clerk")
 
 
-def test_slots_are_a_copy_from_the_beginning_on() -> None:
-    given: dict[str, Any] = {"amount_minor": 1}
-    first = begin(PROGRAM, RUN, given, [], at_ms=1, actor="clerk").snapshot
-    given["amount_minor"] = 8_000
-    assert first.slots == {"amount_minor": 1}
-    out: dict[str, Any] = {"note": "none"}
-    run = Refund()
-    run.start()
-    run.feed(EffectDone, key=run.key, out=out)
-    out["note"] = "odd"
-    assert run.now.slots["note"] == "none"
-    for slots in (first.slots, run.now.slots, Refund().to_refund().owed.args):
-        with pytest.raises(TypeError):
-            slots["note"] = "odd"  # type: ignore[index]
-
-
 def test_genesis_names_the_grants() -> None:
     genesis = Refund().drafts[0].body
     assert genesis["capabilities"] == capabilities_hash(PROGRAM)

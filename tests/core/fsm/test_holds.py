@@ -14,17 +14,7 @@ from nanovm_core.loading import load_program
 from nanovm_core.vm import Failed, Unknown
 from tests.core.kit.builders import Play, proposal
 from tests.core.kit.refund_desk import Run, Till, desk_with, held
-from tests.core.kit.refund_runs import (
-    BUYER,
-    FUNDS,
-    HASH,
-    PROGRAM,
-    TEXT,
-    Refund,
-    body,
-    code,
-    kinds,
-)
+from tests.core.kit.refund_runs import BUYER, FUNDS, HASH, PROGRAM, TEXT, Refund, body, code, kinds
 
 OVER = 1_000_001
 

@@ -239,10 +239,15 @@ def test_answer_moves_a_run_that_a_person_decides_about_once() -> None:
     assert code(run.arrives(key=key)) == "FSM-015"
 
 
-def test_wait_step_has_a_key_that_nobody_guesses_and_an_end() -> None:
-    run = Refund().to_ask(urgent=False)
-    assert (run.now.state, run.now.step) == (life.WAITING, "cool_off")
-    assert run.now.awaits == effect_key(run.now, "cool_off", "", 1)
+def test_wait_step_seals_a_key_that_nobody_guesses_and_has_an_end() -> None:
+    run = Refund()
+    run.start()
+    sealed = run.look_up(urgent=False)
+    key = effect_key(run.now, "cool_off", "", 1)
+    assert (run.now.state, run.now.step, run.now.awaits) == (life.WAITING, "cool_off", key)
+    assert (kinds(sealed)[-1], sealed.effects, run.now.owed) == ("intent", (), None)
+    intent = body(sealed, -1)
+    assert (intent["idempotency_key"], intent["outcome"]) == (key, "waiting")
     assert run.passes(1_799_999).drafts == ()
     assert (body(run.passes(1))["rule"], run.now.step) == ("FSM-014", "apologise")
 

@@ -88,7 +88,7 @@ def test_failure_is_taken_whatever_its_words(kind: type[Event], said: Any) -> No
 def test_failure_that_is_awaited_is_taken_whatever_its_words(said: Any) -> None:
     run = awaiting()
     decision = answered(run, code=said, text=said)
-    assert (decision.refusal, run.now.step) == (None, "apologise")
+    assert (decision.refusal, run.now.step, run.now.awaits) == (None, "apologise", "")
 
 
 def test_words_are_cut_and_not_lost() -> None:
@@ -166,9 +166,6 @@ def test_proposal_whose_secret_cannot_be_sealed_cannot_be_constructed() -> None:
     assert unsealable(ProposalReceived, raw=b"{}", key="k", secret=odd)
 
 
-# --- the whole -------------------------------------------------------------------------------
-
-
 def test_slots_are_bounded_together() -> None:
     most, many = events.SLOTS_BYTES_MAX, long(4)
     texts = {f"text{n}": "\u0001" * (most // 25) for n in range(4)}
@@ -203,9 +200,6 @@ def test_late_result_that_cannot_be_sealed_says_nothing() -> None:
         run = started()
         run.now = run.now._replace(state=life.COMPLETED, owed=None)
         assert body(fed(run, EffectDone, key="k", out=out)).get("out", {}) == {}
-
-
-# --- in memory -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,6 @@ def test_the_kernel_asks_for_cryptography_alone_and_brings_its_data() -> None:
     assert data == {"nanovm_core": ["py.typed", "rules.toml"]}
 
 
-# --- public names ----------------------------------------------------------------------------
-
-
 def test_every_public_name_is_the_one_that_the_package_hands_on() -> None:
     assert all(getattr(nanovm_core, name) is getattr(public, name) for name in NAMES)
     assert {"ExecutionVM", "ASTEngine", "DeterministicSanitizer"} <= NAMES

@@ -33,9 +33,6 @@ def line(
     return json.dumps({"id": name, "tool": tool, "args": given, "context": around}).encode()
 
 
-# --- the contract ----------------------------------------------------------------------------
-
-
 def test_a_verdict_says_who_what_by_which_rule_and_why() -> None:
     found = [each._asdict() for each in judge(DESK, [line("a"), line("b", tool="wire.transfer")])]
     assert found == [
@@ -118,8 +115,6 @@ def test_a_hold_is_blocked_with_the_reason_of_its_rule() -> None:
     assert found.why == "Held for a person: The order is older than 90 days. (rule old-order)"
 
 
-# --- lines and their verdicts ----------------------------------------------------------------
-
 OK = "ACCEPTED"
 OLD = line("old", "A-2", slots=slots_of("A-2", age_days=200))
 REFUNDED = slots_of(refunded=True)
@@ -192,10 +187,7 @@ CASES: dict[str, Case] = {
     "admission allows": (admitted("allow"), [line(slots=REFUNDED)], [OK]),
     "the proposal is judged before the rules at admission": (
         DESK,
-        [
-            line(tool="wire.transfer", slots={}),
-            line(slots=REFUNDED, args=args_of(amount_minor=1)),
-        ],
+        [line(tool="wire.transfer", slots={}), line(slots=REFUNDED, args=args_of(amount_minor=1))],
         ["CAP-001", "POL-010"],
     ),
     "without a rule that admits nothing is accepted": (
@@ -283,9 +275,6 @@ def test_each_line_is_judged_after_those_before_it(case: Case) -> None:
     rules, lines, expected = case
     found = judge(rules, lines)
     assert [v.rule if v.verdict == "BLOCKED" else v.verdict for v in found] == expected
-
-
-# --- the corpus ------------------------------------------------------------------------------
 
 
 @pytest.mark.corpus

@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
-from nanovm_core.judge import (
-    LINE_BYTES_MAX,
-    SEARCH_BYTES_MAX,
-    Verdict,
-    judge,
-)
+from nanovm_core.judge import LINE_BYTES_MAX, SEARCH_BYTES_MAX, Verdict, judge
 from pipeline.steps.reasons import RULES
 from tests.core.kit.refund_desk import DESK, TOOL, args_of, slots_of
 
@@ -30,14 +25,6 @@ def verdict(line: bytes) -> Verdict:
     return found
 
 
-def with_args(args: str) -> bytes:
-    """A line with the id ``x`` and these arguments."""
-    return f'{{"id": "x", "tool": "{TOOL}", "args": {args}, {CONTEXT}}}'.encode()
-
-
-# --- ids -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("given_id", "shown"), [
     ('"x"', "x"), ('"\\u00e9\\n"', "é\n"), ('""', ""), ("7", 7),
     ("-9007199254740991", -9007199254740991), ('"' + "x" * 5_000 + '"', "x" * 5_000),
@@ -47,11 +34,6 @@ def test_an_id_comes_back_as_it_is(given_id: str, shown: str | int) -> None:
     found = verdict(f'{{"id": {given_id}, {CALL}, {CONTEXT}}}'.encode())
     assert (found.id, found.verdict) == (shown, "ACCEPTED")
     assert type(found.id) is type(shown)
-
-
-def test_a_line_without_an_id_is_named_by_its_number() -> None:
-    found = verdict(f"{{{CALL}, {CONTEXT}}}".encode())
-    assert (found.id, found.verdict) == ("line 2", "ACCEPTED")
 
 
 @pytest.mark.parametrize(("line", "shown", "code"), [
@@ -76,6 +58,7 @@ def test_a_line_without_an_id_is_named_by_its_number() -> None:
     (b'{"id": [1, 2.5]}', "line 2", "CAP-012"),
     (b'{"id" "x", "tool": 1.5}', "line 2", "CAP-010"),
     (b'{"args": {"id": "inner"}, "tool": 1.5}', "line 2", "CAP-012"),
+    (f"{{{CALL}}}".encode(), "line 2", "POL-002"),
     (b'["id", "x"]', "line 2", "CAP-010"),
     (b'"id"', "line 2", "CAP-010"),
     (b"null", "line 2", "CAP-010"),
@@ -98,24 +81,15 @@ def test_the_search_for_an_id_has_an_end() -> None:
         assert (found.id, found.rule) == (shown, "CAP-017")
 
 
-# --- values ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("args", "code"), [
     ('{"order": "A-1", "amount_minor": 4500.0, "currency": "EUR"}', "CAP-012"),
-    ('{"order": "A-1", "amount_minor": 1e400, "currency": "EUR"}', "CAP-012"),
-    ('{"order": "A-1", "amount_minor": Infinity, "currency": "EUR"}', "CAP-013"),
-    ('{"order": "A-1", "amount_minor": -0, "currency": "EUR"}', "CAP-014"),
-    ('{"order": "A-1", "amount_minor": 9007199254740992, "currency": "EUR"}', "CAP-015"),
     ('{"order": "A-1", "amount_minor": "4500", "currency": "EUR"}', "CAP-005"),
-    ('{"order": "A-1", "amount_minor": null, "currency": "EUR"}', "CAP-005"),
-    ('{"order": ["A-1"], "amount_minor": 4500, "currency": "EUR"}', "CAP-005"),
     ('{"order": "A-1", "amount_minor": 4500, "currency": "EUR", "currency": "USD"}', "CAP-011"),
     ('{"order": "A-1", "amount_minor": 4500, "\\u0441urrency": "EUR"}', "CAP-019"),
-    ("[]", "CAP-010"), ("null", "CAP-010"), ('"{}"', "CAP-010"),
+    ("[]", "CAP-010"), ("null", "CAP-010"),
 ])  # fmt: skip
 def test_arguments_that_parsers_disagree_on_are_refused(args: str, code: str) -> None:
-    found = verdict(with_args(args))
+    found = verdict(f'{{"id": "x", "tool": "{TOOL}", "args": {args}, {CONTEXT}}}'.encode())
     assert (found.id, found.verdict, found.rule) == ("x", "BLOCKED", code)
 
 
@@ -148,9 +122,6 @@ def test_slots_of_another_type_help_nobody() -> None:
         assert (found.verdict, found.rule) in (("BLOCKED", "POL-010"), ("BLOCKED", "POL-002"))
 
 
-# --- limits ----------------------------------------------------------------------------------
-
-
 def test_a_line_has_a_size() -> None:
     for more, code in ((0, "small-or-signed"), (1, "CAP-017")):
         filler = b" " * (LINE_BYTES_MAX - len(GOOD) + more)
@@ -175,9 +146,6 @@ def test_a_line_has_a_depth() -> None:
         context = f'"context": {{"slots": {{"a": {nested}}}}}'
         found = verdict(f'{{"id": "x", {CALL}, {context}}}'.encode())
         assert (found.id, found.rule) == ("x", code)
-
-
-# --- anything --------------------------------------------------------------------------------
 
 
 def mutilated() -> st.SearchStrategy[bytes]:

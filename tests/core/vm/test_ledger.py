@@ -89,9 +89,6 @@ def test_a_grant_that_was_taken_back_stays_so() -> None:
     assert InMemoryLedger(beside=ledger).revoked == set()
 
 
-# --- currencies ------------------------------------------------------------------------------
-
-
 def test_currencies_are_laid_down_by_the_program_or_named_by_values() -> None:
     assert currencies(desk(), ()) == ("EUR", "USD")
     found = currencies(desk(), ["CHF", "eur", "calls", "EURO", 4_500, True, None, "ÄÖÜ"])
@@ -121,9 +118,6 @@ def test_values_of_a_run_are_its_slots_its_call_and_what_is_proposed() -> None:
     assert set(values_of(called, good)) == {"EUR", "USD", "A-1", 4_500, "CHF"}
     assert list(values_of(called, ProposalReceived(raw=b"{"))) == ["EUR", "USD"]
     assert list(values_of(now, EffectDone(key="k"))) == ["EUR"]
-
-
-# --- calls -----------------------------------------------------------------------------------
 
 
 def decision(kind: str, **body: object) -> Decision:
@@ -159,9 +153,6 @@ def test_what_is_no_granted_call_is_not_recorded(sealed: Decision) -> None:
 def test_a_refused_proposal_is_recorded_without_a_tool() -> None:
     refused = decision("refused", tool=TOOL, state={"event": "ProposalReceived"})
     assert list(calls_of(desk(), "ann", refused)) == [Recorded(7, "", "refused", "ann")]
-
-
-# --- limits ----------------------------------------------------------------------------------
 
 
 def test_no_row_and_no_policy_widens_the_programs_own_limit() -> None:

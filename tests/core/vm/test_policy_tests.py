@@ -38,9 +38,6 @@ def mine(rules: Program) -> ExampleResult:
     return next(each for each in run_examples(rules) if each.name == "mine")
 
 
-# --- good or not -----------------------------------------------------------------------------
-
-
 def test_examples_come_in_the_order_of_the_file() -> None:
     found = list(run_examples(DESK))
     assert [each.name for each in found] == [each.name for each in DESK.policy.examples]
@@ -70,8 +67,6 @@ def test_a_denial_is_expected_by_its_rule_or_by_its_code(named: str) -> None:
     rules = desk_with(more=rule("never", "true") + example(SMALL, "deny", f'rule = "{named}"'))
     assert mine(rules) == ("mine", "deny", "never, POL-003", "deny", True)
 
-
-# --- what the rules read, and which are asked ------------------------------------------------
 
 ALL = rule("all", "true", "allow")
 DENIES = rule("denies", "$proposal.amount_minor > 0")
@@ -141,9 +136,6 @@ def test_a_soft_rule_is_lifted_and_a_hard_one_is_not() -> None:
     assert mine(replace(rules, policy=lifting))[1:3] == ("deny", "desk-limit, POL-003")
 
 
-# --- slips of the pen ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("given", "text"),
     [
@@ -164,9 +156,6 @@ def test_an_example_that_gives_what_there_is_not_is_an_error(given: str, text: s
     assert caught.value.code == "PRG-004"
     assert caught.value.text.startswith("policy refund-desk: example 'mine' ")
     assert text in caught.value.text
-
-
-# --- the gate --------------------------------------------------------------------------------
 
 
 def facts(amount: int, age: int, failing: int, signed: bool) -> Facts:

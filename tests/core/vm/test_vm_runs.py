@@ -8,13 +8,7 @@ import pytest
 from examples.refund_desk.desk import ORDERS, TICK_MS, Orders
 from examples.refund_desk.scenes import SCENES
 from nanovm_core.core.capabilities import grant_id
-from nanovm_core.core.events import (
-    Approved,
-    KillRequested,
-    ResumeRequested,
-    RunStarted,
-    TimePassed,
-)
+from nanovm_core.core.events import Approved, KillRequested, ResumeRequested, RunStarted, TimePassed
 from nanovm_core.core.messages import Effect, Recorded, Scalar
 from nanovm_core.errors import VerificationError
 from nanovm_core.ledger import InMemoryLedger
@@ -25,9 +19,6 @@ from tests.core.kit.refund_desk import DESK, TOOL, Run, Till, call_of, desk_with
 def outcomes(ledger: InMemoryLedger) -> list[str]:
     """What was recorded, in order."""
     return [call.outcome for call in ledger.history]
-
-
-# --- waiting ---------------------------------------------------------------------------------
 
 
 def test_a_failure_that_arrives_gives_the_money_back_and_counts() -> None:
@@ -51,9 +42,6 @@ def test_a_retry_waits_for_its_time() -> None:
         run.run()
     assert run.stands == "completed issue"
     assert Run(orders=Orders(busy=3).look_up).go().stands == "idle look_up"
-
-
-# --- warrants --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("late_ms", "asked"), [(0, 0), (-1, 1)])
@@ -95,9 +83,6 @@ def test_a_grant_taken_back_stops_the_call_that_is_owed() -> None:
     assert run.stands == "awaiting_approval issue CAP-008"
 
 
-# --- stopping --------------------------------------------------------------------------------
-
-
 def test_what_left_must_be_answered_before_a_run_is_stopped() -> None:
     run = Run(Till(OSError("the network")))
     run.tell(RunStarted)
@@ -113,9 +98,6 @@ def test_what_has_not_left_does_not_keep_a_run_from_being_stopped() -> None:
     assert run.tell(KillRequested) == ""
     assert (run.stands, run.till.asked) == ("killed issue FSM-006", [])
     assert run.ledger.left(run.program, "desk", ["EUR"])["workspace/EUR"] == 25_000
-
-
-# --- accounts and windows --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -188,9 +170,6 @@ def test_failures_of_other_runs_hold_the_next_one() -> None:
     assert stands[6:] == ["awaiting_approval judge POL-020", "completed apologise"]
 
 
-# --- again -----------------------------------------------------------------------------------
-
-
 def test_every_scene_of_the_example_replays_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     vms: list[ExecutionVM] = []
     started = ExecutionVM.__init__
@@ -206,13 +185,6 @@ def test_every_scene_of_the_example_replays_to_the_byte(monkeypatch: pytest.Monk
     for vm in vms:
         assert vm.replayed() == vm.envelopes
         vm.verify()
-
-
-def test_a_run_is_repeated_by_the_same_clock_and_changed_by_another() -> None:
-    later = Run()
-    later.clock.at_ms += 1
-    assert Run().go().envelopes == Run().go().envelopes
-    assert Run().go().envelopes[1:] != later.go().envelopes[1:]
 
 
 def faults(run: Run) -> tuple[str, int]:
