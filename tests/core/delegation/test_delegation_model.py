@@ -13,6 +13,7 @@ from nanovm_core.core.messages import Scalar
 from nanovm_core.delegation import blocks, delegate, inspect, issue
 from nanovm_core.delegation.blocks import Block
 from nanovm_core.errors import RefusedError
+from tests.core.gate.gate_oracle import allowed as within
 from tests.core.kit.builders import within_grant
 
 KEYS = [Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in range(1, 9)]
@@ -75,29 +76,12 @@ CALLS = st.builds(
 )
 
 
-def same(one: object, other: object) -> bool:
-    """Equal and of one type."""
-    return type(one) is type(other) and one == other
-
-
-def lets(limit: Constraint, value: Scalar, slots: Mapping[str, Scalar]) -> bool:
-    """Whether a constraint allows a value: written once more, from the words of its promise."""
-    whole, text = type(value) is int, isinstance(value, str)
-    return not (
-        (limit.one_of is not None and not any(same(value, each) for each in limit.one_of))
-        or (limit.min is not None and not (whole and value >= limit.min))  # type: ignore[operator]
-        or (limit.max is not None and not (whole and value <= limit.max))  # type: ignore[operator]
-        or (limit.prefix is not None and not (text and str(value).startswith(limit.prefix)))
-        or (limit.equals_slot is not None and not same(slots.get(limit.equals_slot), value))
-    )
-
-
 def allowed(grants: Mapping[str, Grant], expires_ms: int, asked: Asked) -> bool:
     """Whether grants that end at this time let a call pass."""
     grant = grants.get(asked.tool)
     if grant is None or asked.at_ms >= expires_ms or asked.at_ms >= (grant.expires_ms or 99):
         return False
-    return all(lets(limit, asked.args[n], asked.slots) for n, limit in grant.where.items())
+    return all(within(limit, asked.args[n], asked.slots) for n, limit in grant.where.items())
 
 
 def gives(chain: bytes, asked: Asked) -> bool:

@@ -15,8 +15,6 @@ from nanovm_core.loading.graph import MOVES_MAX
 from tests.core.kit.builders import Scene, code, kinds
 from tests.core.kit.deployment import DEPLOY, ROLLBACK, Deployment, deploy, gate, in_step, rollback
 
-# --- guards ----------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("risk", "tests_failed", "to", "state"),
@@ -79,9 +77,6 @@ def test_guards_read_windows_and_what_the_run_has_used(calls: int, after_ms: int
     assert run.now.step == to
 
 
-# --- several model steps ---------------------------------------------------------------------
-
-
 def test_each_model_step_is_judged_by_what_it_accepts_and_counts_its_own_refusals() -> None:
     run = Deployment(risk=7).to_plan()
     assert code(run.say(rollback())) == "CAP-002"
@@ -118,9 +113,6 @@ def test_each_question_has_a_key_of_its_own_whatever_failed_or_was_refused_befor
     assert run.now.step == "tell"
 
 
-# --- error paths -----------------------------------------------------------------------------
-
-
 def test_an_error_path_leaves_nothing_frozen_owed_or_judged_and_keeps_the_reason() -> None:
     run = Deployment().to_deploy()
     assert run.drafts[-1].body["decision"] == {"verdict": "ACCEPTED", "rules": ("few-enough",)}
@@ -153,8 +145,6 @@ def test_a_stepped_run_pauses_on_its_error_path_too() -> None:
     assert (run.now.state, run.now.step) == (life.PAUSED, "tell")
     assert [effect.tool for effect in run.step().effects] == ["pager.tell"]
 
-
-# --- many steps ------------------------------------------------------------------------------
 
 HEAD = 'v = "nanovm-program/1"\nname = "long"\nfirst = "s0"\n[limits]\n[slots]\n'
 

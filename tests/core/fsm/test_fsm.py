@@ -56,9 +56,6 @@ def ended(how: str) -> Refund:
     return run
 
 
-# --- the beginning ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("slots", "error", "said"),
     [
@@ -87,9 +84,6 @@ def test_genesis_names_the_grants() -> None:
     for name, grant in grants.items():
         later = replace(PROGRAM, grants={**grants, name: replace(grant, expires_ms=2**40)})
         assert capabilities_hash(later) != capabilities_hash(PROGRAM)
-
-
-# --- what an event may say -------------------------------------------------------------------
 
 
 def test_no_event_has_a_field_that_only_the_runtime_may_fill() -> None:
@@ -132,8 +126,6 @@ def test_unknown_class_of_event_is_a_mistake_in_the_source() -> None:
         Refund().feed(Event())
 
 
-# --- under its own program and policy --------------------------------------------------------
-
 OTHERS: dict[str, Program] = {
     "another program": load_program(SOURCE + b"\n").under(load_policy(POLICY)),
     "another policy": load_program(SOURCE).under(load_policy(POLICY + b"\n")),
@@ -171,9 +163,6 @@ def test_narrowed_program_is_still_the_same() -> None:
     play = Play()
     play.program = play.program.attenuated(play.program.grants.values())
     assert code(play.start()) == ""
-
-
-# --- the end ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", [life.COMPLETED, life.FAILED, life.KILLED])

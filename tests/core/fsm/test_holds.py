@@ -18,8 +18,6 @@ from tests.core.kit.refund_runs import BUYER, FUNDS, HASH, PROGRAM, TEXT, Refund
 
 OVER = 1_000_001
 
-# --- every hold has a name -------------------------------------------------------------------
-
 
 def over_limit() -> Play:
     """A payment over the limit, before a person."""
@@ -78,8 +76,6 @@ def test_every_hold_needs_an_approval_of_its_own() -> None:
     play.approve()
     assert play.now.owed is not None
 
-
-# --- a run that pays twice -------------------------------------------------------------------
 
 ENDS = """fills = ["receipt"]
 retry = { attempts_max = 2, backoff_ms = 1_000 }
@@ -196,8 +192,6 @@ def test_unknown_outcome_is_decided_about_once_a_time() -> None:
     assert run.tell(Approved, hold=seen) == "FSM-016"
     assert run.hold != seen
 
-
-# --- the judged call is judged as it is made -------------------------------------------------
 
 LATE = 'id = "late", at = "authorize", outcome = "deny"'
 assert LATE in TEXT

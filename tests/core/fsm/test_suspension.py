@@ -5,7 +5,14 @@ import pytest
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import grant_id
-from nanovm_core.core.events import DeliveryReceived, EffectWaiting, Event, KillRequested
+from nanovm_core.core.events import (
+    AnswerArrived,
+    DeliveryReceived,
+    EffectWaiting,
+    Event,
+    KillRequested,
+    ProposalReceived,
+)
 from nanovm_core.core.messages import Recorded, Reservation
 from nanovm_core.core.warrants import authorize, binding
 from nanovm_core.errors import RefusedError
@@ -57,12 +64,7 @@ ALLOWED: dict[str, set[type[Event]]] = {
     "exhausted": {events.ResumeRequested, KillRequested},
 }
 # What nobody says at any time, or not with these words, and so is refused for another reason.
-OTHERWISE = {
-    events.AnswerArrived,
-    events.ProposalReceived,
-    events.ProgramRefused,
-    events.ForeignIntent,
-}
+OTHERWISE = {AnswerArrived, ProposalReceived, events.ProgramRefused, events.ForeignIntent}
 
 
 def standing(where: str) -> Refund:
@@ -135,10 +137,8 @@ def test_hold_of_the_call_lets_nothing_be_paid_until_a_person_says_so() -> None:
     assert (run.now.state, run.now.held_by, run.now.owed) == (life.APPROVAL, "large", None)
     assert run.now.reserved == ()
     held = run.drafts[-1]
-    assert (held.kind, held.body["decision"]) == (
-        "suspended",
-        {"verdict": "HELD", "rules": ("large",)},
-    )
+    assert held.kind == "suspended"
+    assert held.body["decision"] == {"verdict": "HELD", "rules": ("large",)}
     lifted = run.approve()
     assert [effect.tool for effect in lifted.effects] == ["money.refund"]
     assert run.now.approved == ("large",)
@@ -146,9 +146,7 @@ def test_hold_of_the_call_lets_nothing_be_paid_until_a_person_says_so() -> None:
 
 def test_hold_that_nobody_may_lift_is_not_lifted() -> None:
     run = Refund().to_refund(amount_minor=666)
-    assert run.now.held_by == "never"
-    assert code(run.approve()) == "POL-021"
-    assert run.now.held_by == "never"
+    assert (run.now.held_by, code(run.approve()), run.now.held_by) == ("never", "POL-021", "never")
 
 
 def test_call_is_judged_again_at_the_moment_that_counts() -> None:
@@ -316,12 +314,8 @@ def test_payment_is_owed_with_its_authority_and_its_money() -> None:
     sealed = body(paying, -1)
     assert paying.drafts[-1].kind == "intent"
     assert sealed["decision"] == {"verdict": "ACCEPTED", "rules": ("small",)}
-    assert sealed["budget"]["reserved"] == {
-        "run/calls": 1,
-        "run/EUR": 3_000,
-        "workspace/EUR": 3_000,
-    }
-    assert sealed["budget"]["left"] == {"workspace/EUR": 47_000}
+    reserved = {"run/calls": 1, "run/EUR": 3_000, "workspace/EUR": 3_000}
+    assert sealed["budget"] == {"reserved": reserved, "left": {"workspace/EUR": 47_000}}
     assert sealed["warrant"] == {"id": warrant.id, "expires_ms": warrant.expires_ms}
     assert run.now.used["EUR"] == 3_000
     letter = body(run.done(RECEIPT), -1)

@@ -53,7 +53,6 @@ def ref(number: int) -> str:
 
 
 def secret(slot: str, number: int = 1) -> Commitment:
-    """A commitment to a secret."""
     return Commitment(slot=slot, ref=ref(number), c=f"{number:064x}")
 
 
@@ -80,7 +79,6 @@ def code(decision: Decision) -> str:
 
 
 def kinds(decision: Decision) -> list[str]:
-    """What a decision seals."""
     return [draft.kind for draft in decision.drafts]
 
 
@@ -167,7 +165,6 @@ class Scene:
         return decision
 
     def tick(self, by_ms: int = 10) -> int:
-        """A later time."""
         self.at_ms += by_ms
         return self.at_ms
 
@@ -183,7 +180,6 @@ class Scene:
 
     @property
     def owed(self) -> Effect:
-        """What is owed."""
         assert self.now.owed is not None
         return self.now.owed
 
@@ -193,7 +189,6 @@ class Scene:
         return self.now.reason[0] if self.now.reason else ""
 
     def start(self) -> Decision:
-        """Start the run."""
         return self.feed(events.RunStarted())
 
     def done(self, out: Mapping[str, Scalar] | None = None, *personal: str) -> Decision:
@@ -236,31 +231,24 @@ class Scene:
         return self.feed(event)
 
     def passes(self, by_ms: int) -> Decision:
-        """Time passes."""
         return self.feed(events.TimePassed(), after_ms=by_ms)
 
     def pause(self) -> Decision:
-        """Somebody holds the run still."""
         return self.feed(events.PauseRequested())
 
     def resume(self, by_ms: int = 10) -> Decision:
-        """Somebody lets it go on."""
         return self.feed(events.ResumeRequested(program=self.program.hash), after_ms=by_ms)
 
     def step(self) -> Decision:
-        """Somebody asks for one step."""
         return self.feed(events.StepRequested(program=self.program.hash))
 
     def approve(self, by_ms: int = 10) -> Decision:
-        """A person lets it go on."""
         return self.feed(Approved(), after_ms=by_ms, actor="operator")
 
     def decline(self) -> Decision:
-        """A person refuses what is held."""
         return self.feed(Declined(), actor="operator")
 
     def kill(self, *, under_way: bool = True) -> Decision:
-        """Somebody stops the run."""
         return self.feed(events.KillRequested(), under_way=under_way)
 
     def say(self, raw: bytes, *, key: str | None = None, tokens: int = 0) -> Decision:
@@ -287,7 +275,6 @@ class Play(Scene):
         return self.say(raw or proposal(), key=key)
 
     def to_propose(self, **facts: Scalar) -> "Play":
-        """Go up to the model's question."""
         self.start()
         self.done({"size_bytes": 1000})
         self.done({"pages": 1, "source": "text"}, "staging")
@@ -295,18 +282,15 @@ class Play(Scene):
         return self
 
     def to_charge(self, **facts: Scalar) -> "Play":
-        """Go up to the payment."""
         self.to_propose(**facts)
         amount = facts.get("amount_minor", FACTS["amount_minor"])
         self.propose(proposal(amount_minor=amount))
         return self
 
     def pay(self) -> Decision:
-        """Answer the payment."""
         return self.done({"payment_status": "succeeded"}, "payment")
 
     def to_end(self) -> "Play":
-        """Go the whole happy way."""
         self.to_charge()
         self.pay()
         self.done({"advice": "sent"})

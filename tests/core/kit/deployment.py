@@ -51,8 +51,6 @@ def rollback(**args: object) -> bytes:
 
 
 class Deployment(Scene):
-    """A run of the deployment gate."""
-
     def __init__(
         self,
         rules: Program | None = None,
@@ -69,11 +67,9 @@ class Deployment(Scene):
         self.ledger = OPEN
 
     def built(self, **out: Scalar) -> Decision:
-        """Answer the build."""
         return self.done({"artifact": "v2", "tests_failed": 0, **out})
 
     def to_build(self) -> "Deployment":
-        """Go up to the build."""
         self.start()
         return self
 
@@ -91,7 +87,6 @@ class Deployment(Scene):
         return self
 
     def to_deploy(self, raw: bytes = b"") -> "Deployment":
-        """Go up to the rollout."""
         self.to_plan()
         self.say(raw or deploy(), tokens=1_000)
         return self

@@ -122,16 +122,13 @@ class Run(ExecutionVM):
 
     @property
     def owed(self) -> Effect:
-        """What is owed."""
         assert self.snapshot.owed is not None
         return self.snapshot.owed
 
     def bodies(self) -> list[Any]:
-        """The envelopes, read."""
         return [decode(stored.data) for stored in self.envelopes]
 
     def kinds(self) -> list[str]:
-        """What was sealed, in order."""
         return [body["kind"] for body in self.bodies()]
 
 

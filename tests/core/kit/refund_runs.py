@@ -159,22 +159,18 @@ class Refund(Scene):
         return self.feed(events.ProposalReceived, raw=raw, key=self.key, tokens=tokens)
 
     def look_up(self, **values: Scalar) -> Decision:
-        """The first step's answer."""
         order = {"amount_minor": 3_000, "urgent": True, "note": "none", **values}
         return self.done(BUYER, DRAFT, **order)
 
     def to_ask(self, **values: Scalar) -> "Refund":
-        """Up to the model's question."""
         self.start()
         self.look_up(**values)
         return self
 
     def to_refund(self, **values: Scalar) -> "Refund":
-        """Up to the refund, that is owed."""
         self.to_ask(**values).propose()
         return self
 
     def to_letter(self) -> "Refund":
-        """Up to the letter, with the refund made."""
         self.to_refund().done(RECEIPT)
         return self

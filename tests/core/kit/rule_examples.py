@@ -70,9 +70,6 @@ def raised(call: Callable[[], object]) -> str:
     return caught.value.code
 
 
-# --- programs and policies -------------------------------------------------------------------
-
-
 def changed(old: bytes, new: bytes) -> bytes:
     """The shipped program with one text exchanged."""
     assert old in SOURCE
@@ -93,9 +90,6 @@ def a_rule(outcome: str, when: str) -> bytes:
 def ruled(policy: bytes) -> str:
     """The code that a faithful payment is refused with under this policy."""
     return refused(Play(program(policy)).to_propose().propose())
-
-
-# --- runs ------------------------------------------------------------------------------------
 
 
 def permitted(call: Call, **facts: Any) -> str:
@@ -192,9 +186,6 @@ def woken() -> str:
     play = Play()
     event = DeliveryReceived(program=play.program.hash)
     return {"DeliveryReceived": "FSM-011"}[play.feed(event).absorbed]
-
-
-# --- bytes -----------------------------------------------------------------------------------
 
 
 def damaged(**changes: Any) -> str:
