@@ -169,11 +169,6 @@ class Scene:
         return self.at_ms
 
     @property
-    def kinds(self) -> list[str]:
-        """The kinds of all that was sealed."""
-        return [draft.kind for draft in self.drafts]
-
-    @property
     def key(self) -> str:
         """The key of the effect that is owed; empty where none is."""
         return self.now.owed.key if self.now.owed else ""
@@ -247,9 +242,6 @@ class Scene:
 
     def decline(self) -> Decision:
         return self.feed(Declined(), actor="operator")
-
-    def kill(self, *, under_way: bool = True) -> Decision:
-        return self.feed(events.KillRequested(), under_way=under_way)
 
     def say(self, raw: bytes, *, key: str | None = None, tokens: int = 0) -> Decision:
         """Put bytes before the run, as the model's answer unless a key says otherwise."""

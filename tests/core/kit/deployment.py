@@ -90,21 +90,3 @@ class Deployment(Scene):
         self.to_plan()
         self.say(raw or deploy(), tokens=1_000)
         return self
-
-    def to_verify(self) -> "Deployment":
-        """Go up to the probe; begin with risk=7 or more."""
-        self.to_deploy()
-        self.done({"release": "r-1"})
-        return self
-
-    def to_remedy(self) -> "Deployment":
-        """Go up to the second model's question; begin with risk=7 or more."""
-        self.to_verify()
-        self.done({"healthy": False})
-        return self
-
-    def to_end(self) -> "Deployment":
-        """Go the whole happy way of a change without risk."""
-        self.to_deploy()
-        self.done({"release": "r-1"})
-        return self
