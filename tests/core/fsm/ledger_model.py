@@ -8,21 +8,7 @@ from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import AnswerArrived, EffectDone, Event
 from nanovm_core.core.messages import Decision, Recorded, Scalar, Snapshot
-from tests.core.fsm.cashier_rules import (
-    ASK_TOKENS,
-    CALLS_MAX,
-    GRANT_ENDS_MS,
-    LARGE,
-    MONEY_MAX,
-    PAUSE_MS,
-    PAY,
-    STEPS_MAX,
-    TIMEOUTS_MS,
-    TOKENS_MAX,
-    WALL_MS,
-    Clock,
-    wants,
-)
+from tests.core.fsm import cashier_rules as till
 from tests.core.kit.builders import Scene, secret
 
 ENDED = {"terminated.completed", "terminated.failed", "terminated.killed"}
@@ -72,7 +58,7 @@ class Till:
 
     def __init__(self, scene: Scene, amount: int) -> None:
         self.scene, self.amount = scene, amount
-        self.clock = Clock(scene.at_ms)
+        self.clock = till.Clock(scene.at_ms)
         self.spent = Counter[str]()  # by unit
         self.paid = False
         self.ignored: set[str] = set()  # what came after the end, by kind
@@ -101,7 +87,7 @@ class Till:
         """What must be frozen for the run, by unit."""
         if self.pays:
             return {"calls": 1, "EUR": self.amount}
-        return {"tokens": ASK_TOKENS} if self.asks else self.kept
+        return {"tokens": till.ASK_TOKENS} if self.asks else self.kept
 
     def hear(
         self, before: Snapshot, event: Event, at_ms: int, decision: Decision, asked: bool
@@ -114,18 +100,18 @@ class Till:
             and asked
             and (not self.asks or after != before)
         ):
-            self.spent["tokens"] += min(max(event.tokens, 0), ASK_TOKENS)
+            self.spent["tokens"] += min(max(event.tokens, 0), till.ASK_TOKENS)
         if before.step == "pay" and before.owed is not None and taken:
             records = self._hear_of_payment(before, event, at_ms)
         told = isinstance(event, AnswerArrived) and taken
         if before.held_by == "unknown-outcome" and after.state in ENDED and not told:
-            frozen = {"pay": {"calls": 1, "EUR": self.amount}, "ask": {"tokens": ASK_TOKENS}}
+            frozen = {"pay": {"calls": 1, "EUR": self.amount}, "ask": {"tokens": till.ASK_TOKENS}}
             self.kept = frozen.get(before.step, {})
         for draft in decision.drafts:
             if draft.kind == "intent":
                 self.spent["steps"] += draft.body.get("outcome") != "waiting"
-                if draft.body.get("tool") == PAY:
-                    records.append(Recorded(at_ms, PAY, "called", after.agent))
+                if draft.body.get("tool") == till.PAY:
+                    records.append(Recorded(at_ms, till.PAY, "called", after.agent))
         self._turn_clock(before, event, at_ms, decision)
         return records
 
@@ -134,11 +120,11 @@ class Till:
         if not isinstance(event, EffectDone | events.EffectFailed | AnswerArrived):
             return []
         if code:
-            return [Recorded(at_ms, PAY, "failed", before.agent)]
+            return [Recorded(at_ms, till.PAY, "failed", before.agent)]
         assert not self.paid
         self.paid = True
         self.spent.update({"calls": 1, "EUR": self.amount})
-        return [Recorded(at_ms, PAY, "done", before.agent)]
+        return [Recorded(at_ms, till.PAY, "done", before.agent)]
 
     def _turn_clock(self, before: Snapshot, event: Event, at_ms: int, decision: Decision) -> None:
         after, clock = decision.snapshot, self.clock
@@ -150,13 +136,13 @@ class Till:
         clock.turn(at_ms, stands=stands, begins=before.state == life.READY)
         begun = any(draft.kind == "intent" for draft in decision.drafts)
         if begun or (before.held_by == "unknown-outcome" and decision.effects):
-            clock.begin(TIMEOUTS_MS[after.step])
+            clock.begin(till.TIMEOUTS_MS[after.step])
         elif isinstance(event, events.EffectWaiting) and decision.refusal is None:
-            most_ms = TIMEOUTS_MS[after.step]
+            most_ms = till.TIMEOUTS_MS[after.step]
             until_ms = event.until_ms - at_ms if event.until_ms else most_ms
             clock.begin(min(most_ms, until_ms))
         elif after.state == life.IDLE and before.state not in (life.IDLE, life.PAUSED):
-            clock.begin(PAUSE_MS)
+            clock.begin(till.PAUSE_MS)
 
 
 class World(NamedTuple):
@@ -171,7 +157,7 @@ class World(NamedTuple):
 
     def authority(self) -> str:
         """Why nobody may pay now; empty where somebody may."""
-        if self.at_ms >= GRANT_ENDS_MS:
+        if self.at_ms >= till.GRANT_ENDS_MS:
             return "CAP-007"
         return "CAP-008" if self.revoked else ""
 
@@ -186,18 +172,21 @@ class World(NamedTuple):
     def short_of(self, run: Till, step: str, *, tries: bool = False) -> str:
         """Which limit a step would break, in the order in which they are asked; empty: none."""
         own, left = run.spent, self.left
-        if run.clock.ran_ms >= WALL_MS:
+        if run.clock.ran_ms >= till.WALL_MS:
             return "BUD-005"
-        if own["steps"] >= STEPS_MAX or left["agent/steps"] < 1:
+        if own["steps"] >= till.STEPS_MAX or left["agent/steps"] < 1:
             return "BUD-003"
         if step == "ask":
-            over = own["tokens"] + ASK_TOKENS > TOKENS_MAX or left["workspace/tokens"] < ASK_TOKENS
+            over = (
+                own["tokens"] + till.ASK_TOKENS > till.TOKENS_MAX
+                or left["workspace/tokens"] < till.ASK_TOKENS
+            )
             return "BUD-004" if over else ""
         if step != "pay" or tries:
             return ""
-        if own["calls"] + 1 > CALLS_MAX or left["global/calls"] < 1:
+        if own["calls"] + 1 > till.CALLS_MAX or left["global/calls"] < 1:
             return "BUD-002"
-        if own["EUR"] + run.amount > MONEY_MAX:
+        if own["EUR"] + run.amount > till.MONEY_MAX:
             return "BUD-001"
         return "BUD-001" if min(left["agent/EUR"], left["workspace/EUR"]) < run.amount else ""
 
@@ -206,7 +195,7 @@ class World(NamedTuple):
         approved = run.scene.now.approved
         if self.flaps() and "flapping" not in approved:
             return "flapping"
-        return "large" if run.amount > LARGE and "large" not in approved else ""
+        return "large" if run.amount > till.LARGE and "large" not in approved else ""
 
 
 # --- refusals --------------------------------------------------------------------------------
@@ -274,14 +263,14 @@ def _arrival(run: Till, event: Event, _: World) -> str:
 def _again(run: Till, _: Event, world: World) -> str:
     """What is handed out once more after a suspension needs its grant still."""
     now = run.scene.now
-    owed = now.owed is not None and now.owed.tool == PAY
+    owed = now.owed is not None and now.owed.tool == till.PAY
     awaits = now.awaits and now.held_by != "unknown-outcome"
     return world.authority() if owed and not awaits else ""
 
 
 def _stop(run: Till, _: Event, world: World) -> str:
     owed = run.scene.now.owed
-    return "FSM-009" if world.under_way and owed is not None and owed.tool == PAY else ""
+    return "FSM-009" if world.under_way and owed is not None and owed.tool == till.PAY else ""
 
 
 def _proposal(run: Till, event: events.ProposalReceived, world: World) -> str:
@@ -299,7 +288,7 @@ def _proposal(run: Till, event: events.ProposalReceived, world: World) -> str:
         return "CAP-003"
     if b'"100"' in event.raw:
         return "CAP-005"
-    return "" if event.raw == wants(run.amount) else "POL-010"
+    return "" if event.raw == till.wants(run.amount) else "POL-010"
 
 
 _CHECKS: Mapping[type[Event], Callable[[Till, Event, World], str]] = {

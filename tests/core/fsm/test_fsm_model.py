@@ -22,22 +22,8 @@ from nanovm_core.core.messages import (
     Snapshot,
 )
 from nanovm_core.core.warrants import authorize, binding
-from tests.core.fsm.cashier_rules import (
-    AGENTS,
-    ASK_TOKENS,
-    GRANT,
-    GRANT_ENDS_MS,
-    LARGE,
-    PAUSE_MS,
-    PAY,
-    PROGRAM,
-    TTL_MS,
-    USED,
-    WALL_MS,
-    Accounts,
-    shared,
-    wants,
-)
+from tests.core.fsm import cashier_rules as till
+from tests.core.fsm.cashier_rules import wants
 from tests.core.fsm.ledger_model import (
     ENDED,
     GOES_ON,
@@ -55,10 +41,12 @@ from tests.core.kit.builders import START_MS, Scene
 from tests.core.kit.chain import sealed
 
 BOOLS = st.booleans()
-RUNS = st.integers(0, len(AGENTS) - 1)
+RUNS = st.integers(0, len(till.AGENTS) - 1)
 AMOUNTS = st.sampled_from([100, 250, 300, 450, 700])
-LEAPS = st.sampled_from([1, 1, 999, 1_300, 9_999, 15_000, 20_000, 30_000, TTL_MS, -400, WALL_MS])
-HASHES = st.sampled_from([PROGRAM.hash, PROGRAM.hash, PROGRAM.hash, "0" * 64])
+LEAPS = st.sampled_from(
+    [1, 1, 999, 1_300, 9_999, 15_000, 20_000, 30_000, till.TTL_MS, -400, till.WALL_MS]
+)
+HASHES = st.sampled_from([till.PROGRAM.hash, till.PROGRAM.hash, till.PROGRAM.hash, "0" * 64])
 OUTS: st.SearchStrategy[tuple[dict[str, Scalar], tuple[Commitment, ...]]] = st.sampled_from(
     [
         ({"receipt": RECEIPT.ref}, (RECEIPT,)),
@@ -67,7 +55,7 @@ OUTS: st.SearchStrategy[tuple[dict[str, Scalar], tuple[Commitment, ...]]] = st.s
         ({"amount": True}, ()),
     ]
 )
-TOKENS = st.sampled_from([0, 300, ASK_TOKENS, 10**9, -5])
+TOKENS = st.sampled_from([0, 300, till.ASK_TOKENS, 10**9, -5])
 
 
 class Runs(RuleBasedStateMachine):
@@ -77,7 +65,7 @@ class Runs(RuleBasedStateMachine):
         amounts=st.tuples(*[AMOUNTS] * 3),
         stepping=st.tuples(*[st.sampled_from([False, False, False, True])] * 3),
         ahead=st.tuples(*[st.integers(0, 4)] * 3),
-        used=st.sampled_from(USED),
+        used=st.sampled_from(till.USED),
         late=st.sampled_from([False, False, True]),
         failing=BOOLS,
     )
@@ -91,15 +79,15 @@ class Runs(RuleBasedStateMachine):
         failing: bool,
     ) -> None:
         """Begin the runs, each some way into its work."""
-        self.at_ms = GRANT_ENDS_MS - 20_000 if late else START_MS
-        self.accounts, self.revoked = Accounts(used), False
-        past = [Recorded(self.at_ms, PAY, each, "bob") for each in ("called", "failed") * 2]
+        self.at_ms = till.GRANT_ENDS_MS - 20_000 if late else START_MS
+        self.accounts, self.revoked = till.Accounts(used), False
+        past = [Recorded(self.at_ms, till.PAY, each, "bob") for each in ("called", "failed") * 2]
         self.history = past if failing else []
         self.keys = ["", "0" * 64]
         self.runs: list[Till] = []
         self.places = [
             self.new_run(agent, amounts[place], stepping[place])
-            for place, agent in enumerate(AGENTS)
+            for place, agent in enumerate(till.AGENTS)
         ]
         for place, steps in enumerate(ahead):
             for _ in range(steps):
@@ -107,7 +95,7 @@ class Runs(RuleBasedStateMachine):
 
     def new_run(self, agent: str, amount: int, stepping: bool) -> Till:
         name = RunId(f"r{len(self.runs)}")
-        scene = Scene(PROGRAM, {}, [], agent=agent, stepping=stepping, run=name)
+        scene = Scene(till.PROGRAM, {}, [], agent=agent, stepping=stepping, run=name)
         self.runs.append(Till(scene, amount))
         return self.runs[-1]
 
@@ -124,7 +112,7 @@ class Runs(RuleBasedStateMachine):
         """Where a run has ended, its agent begins the next one."""
         run = self.places[number]
         if run.scene.now.state in ENDED and len(self.runs) < 7:
-            self.places[number] = self.new_run(AGENTS[number], amount, False)
+            self.places[number] = self.new_run(till.AGENTS[number], amount, False)
             self.work(number)
 
     @rule(first=RUNS, then=RUNS)
@@ -148,18 +136,28 @@ class Runs(RuleBasedStateMachine):
         elif now.state == life.APPROVAL:
             self.submit(run, events.Approved())
         elif now.state == life.IDLE:
-            self.at_ms += 2 * PAUSE_MS
+            self.at_ms += 2 * till.PAUSE_MS
             self.submit(run, TimePassed())
         elif now.state not in ENDED:
-            self.submit(run, events.ResumeRequested(program=PROGRAM.hash))
+            self.submit(run, events.ResumeRequested(program=till.PROGRAM.hash))
 
     @rule(number=RUNS, kind=st.integers(0, 7), tokens=TOKENS, data=st.data())
     def proposal(self, number: int, kind: int, tokens: int, data: st.DataObject) -> None:
         run = self.places[number]
         amount = run.amount
         raws = (
-            *(wants(amount), JUNK, wants(amount, tool=OTHER_TOOL), wants(amount, now=True)),
-            *(wants(TEXT), wants(amount + 1), wants(amount, "mallory"), wants(amount)),
+            *(
+                wants(amount),
+                JUNK,
+                wants(amount, tool=OTHER_TOOL),
+                wants(amount, now=True),
+            ),
+            *(
+                wants(TEXT),
+                wants(amount + 1),
+                wants(amount, "mallory"),
+                wants(amount),
+            ),
         )
         self.propose(run, raws[kind], self.key(data, run), tokens)
 
@@ -192,7 +190,7 @@ class Runs(RuleBasedStateMachine):
             self.submit(run, TimePassed())
         elif then is not None:
             self.work(number)
-        self.submit(run, events.ResumeRequested(program=PROGRAM.hash))
+        self.submit(run, events.ResumeRequested(program=till.PROGRAM.hash))
         self.submit(run, TimePassed())
 
     @rule(number=RUNS, leap=LEAPS, retry=BOOLS)
@@ -266,7 +264,7 @@ class Runs(RuleBasedStateMachine):
         expected = refusal(run, event, world)
         over = run.clock.is_over
         scene.ledger, scene.history = left, world.history
-        scene.revoked = frozenset({GRANT}) if self.revoked else frozenset()
+        scene.revoked = frozenset({till.GRANT}) if self.revoked else frozenset()
         asked = run.asks
         decision = scene.feed(event, at_ms=self.at_ms, by_holder=by_holder, under_way=under_way)
         self.accounts.book(before.agent, before.run, decision.budgets)
@@ -298,12 +296,12 @@ class Runs(RuleBasedStateMachine):
         """A time runs out when it has run out, and not before."""
         ran = bool(decision.drafts)
         waited_ms = run.clock.ran_ms - run.clock.since_ms
-        if before.state == life.IDLE and PAUSE_MS <= waited_ms < PAUSE_MS * 5 // 4:
-            return  # how much more than PAUSE_MS it waits is its key's secret
+        if before.state == life.IDLE and till.PAUSE_MS <= waited_ms < till.PAUSE_MS * 5 // 4:
+            return  # how much more than till.PAUSE_MS it waits is its key's secret
         assert ran == over
         if not ran:
             assert decision.snapshot == before
-        elif before.owed is not None and before.owed.tool == PAY:
+        elif before.owed is not None and before.owed.tool == till.PAY:
             assert decision.snapshot.held_by == "unknown-outcome"
             assert (decision.effects, decision.budgets) == ((), ())
 
@@ -344,29 +342,29 @@ class Runs(RuleBasedStateMachine):
         now = run.scene.now
         assert (now.owed, now.state, now.awaits) == (effect, life.ACTIVE, "")
         assert effect.key in self.keys
-        if effect.tool != PAY:
+        if effect.tool != till.PAY:
             assert effect.warrant is None
             return
         assert not self.revoked
-        assert self.at_ms < GRANT_ENDS_MS
+        assert self.at_ms < till.GRANT_ENDS_MS
         assert dict(effect.args) == {"amount": run.amount, "payee": "acme"}
-        assert run.amount <= LARGE or "large" in now.approved
+        assert run.amount <= till.LARGE or "large" in now.approved
         assert not run.paid
         warrant = effect.warrant
         assert warrant is not None
-        assert warrant.expires_ms <= min(self.at_ms + TTL_MS, GRANT_ENDS_MS)
-        authorize(warrant, binding(now.run, PROGRAM.hash, effect), at_ms=self.at_ms)
+        assert warrant.expires_ms <= min(self.at_ms + till.TTL_MS, till.GRANT_ENDS_MS)
+        authorize(warrant, binding(now.run, till.PROGRAM.hash, effect), at_ms=self.at_ms)
 
     @invariant()
     def accounts_hold_what_runs_did(self) -> None:
         """No account is overdrawn, and each holds what its runs spent and have frozen."""
-        for agent in set(AGENTS):
+        for agent in set(till.AGENTS):
             assert min(self.accounts.left(agent).values()) >= 0
         for run in self.runs:
             name = run.scene.now.run
             frozen, spent = run.frozen(), run.spent
-            assert self.accounts.of(self.accounts.frozen, name) == shared(frozen)
-            assert self.accounts.of(self.accounts.spent, name) == shared(spent)
+            assert self.accounts.of(self.accounts.frozen, name) == till.shared(frozen)
+            assert self.accounts.of(self.accounts.spent, name) == till.shared(spent)
             used = {unit: spent[unit] + frozen.get(unit, 0) for unit in ("calls", "tokens", "EUR")}
             assert run.scene.now.begun == spent["steps"]
             ended = run.scene.now.state in ENDED
@@ -379,7 +377,7 @@ class Runs(RuleBasedStateMachine):
             now = run.scene.now
             assert decode_snapshot(encode_snapshot(now)) == now
             assert now.slots.get("receipt") in (None, RECEIPT.ref)
-            assert now.refused <= PROGRAM.limits.proposals_max
+            assert now.refused <= till.PROGRAM.limits.proposals_max
             if now.owed is not None:
                 assert (now.owed.step, now.state in ENDED) == (now.step, False)
 
@@ -389,7 +387,7 @@ class Runs(RuleBasedStateMachine):
             scene = run.scene
             check_chain(sealed(scene), run=scene.first.run)
             told = [each[:2] for each in scene.heard]
-            assert replay(PROGRAM, scene.first, told) == scene.now
+            assert replay(till.PROGRAM, scene.first, told) == scene.now
 
 
 TestRuns = Runs.TestCase

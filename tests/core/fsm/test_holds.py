@@ -220,26 +220,20 @@ def between_calls(**changes: Any) -> Refund:
     return run
 
 
-def test_first_call_after_a_pause_is_judged_as_it_is_made() -> None:
+def test_call_after_a_pause_for_funds_or_at_another_attempt_is_judged_as_it_is_made() -> None:
     run = between_calls()
     refunded(run)
     refused(run, run.resume())
-
-
-def test_call_that_waited_for_funds_is_judged_as_it_is_made() -> None:
-    run = Refund().to_ask()
-    run.ledger = {**FUNDS, "workspace/EUR": 1}
-    run.propose()
-    assert (run.now.state, run.now.step) == (life.EXHAUSTED, "refund")
-    run.ledger = FUNDS
-    refunded(run)
-    refused(run, run.resume())
-
-
-def test_retry_under_a_new_key_is_judged_as_it_is_made() -> None:
-    run = Refund().to_refund()
-    refunded(run)
-    refused(run, run.fail())
+    poor = Refund().to_ask()
+    poor.ledger = {**FUNDS, "workspace/EUR": 1}
+    poor.propose()
+    assert (poor.now.state, poor.now.step) == (life.EXHAUSTED, "refund")
+    poor.ledger = FUNDS
+    refunded(poor)
+    refused(poor, poor.resume())
+    retried = Refund().to_refund()
+    refunded(retried)
+    refused(retried, retried.fail())
 
 
 def test_hold_at_the_call_suspends_there_and_its_approval_covers_that_call() -> None:

@@ -9,11 +9,9 @@ name = "refund_desk"
 first = "look_up"
 agent = "desk"
 policy = "policies/desk.toml"
-
 [limits]
 proposals_max = 2
 money_minor_max = 50_000
-
 [slots]
 order = { type = "ref" }
 total_minor = { type = "integer", model = "clear" }
@@ -21,12 +19,9 @@ customer = { type = "ref", model = "placeholder" }
 is_vip = { type = "boolean" }
 answer = { type = "string" }
 receipt = { type = "ref" }
-
 [tools."orders.look_up".args]
 order = { type = "ref" }
-
 [tools."model.ask"]
-
 [tools."refunds.pay"]
 critical = { amount_minor = "total_minor", payee = "customer", currency = { constant = "EUR" } }
 free = ["note"]
@@ -38,10 +33,8 @@ payee = { type = "ref" }
 note = { type = "string", length_max = 80 }
 urgent = { type = "boolean" }
 reason = { type = "string" }
-
 [tools."refunds.tell".args]
 text = { type = "string" }
-
 [[grants]]
 tool = "refunds.pay"
 expires_ms = 1_900_000_000_000
@@ -49,7 +42,6 @@ expires_ms = 1_900_000_000_000
 amount_minor = { min = 1, max = 50_000 }
 urgent = { one_of = [false] }
 reason = { prefix = "r", equals_slot = "answer" }
-
 [[rules]]
 id = "too-much"
 at = "authorize"
@@ -57,7 +49,6 @@ outcome = "deny"
 tools = ["refunds.pay"]
 when = "$proposal.amount_minor > 50000 or $workspace.left_minor < 0"
 why = "The desk pays back no more than 500.00."
-
 [[rules]]
 id = "calm"
 level = "soft"
@@ -66,28 +57,23 @@ outcome = "hold"
 approvable = true
 when = "$history.calls_1m > 5 and $history.failed >= 3"
 why = "Something is wrong; a person should look."
-
 [[windows]]
 name = "calls_1m"
 counts = "calls"
 within_ms = 60_000
-
 [[windows]]
 name = "failed"
 counts = "failures_in_a_row"
 scope = "agent"
-
 [[budgets]]
 scope = "workspace"
 unit = "money"
 currency = "EUR"
 max = 1_000_000
-
 [[budgets]]
 scope = "global"
 unit = "calls"
 max = 100
-
 [[steps]]
 name = "look_up"
 kind = "effect"
@@ -96,7 +82,6 @@ args = { order = "order" }
 fills = ["total_minor", "customer", "is_vip"]
 next = "sort"
 on_error = "failed"
-
 [[steps]]
 name = "sort"
 kind = "pure"
@@ -105,7 +90,6 @@ next = [
   { when = "not $slots.is_vip", to = "confirm" },
   { to = "ask" },
 ]
-
 [[steps]]
 name = "confirm"
 kind = "wait"
@@ -113,7 +97,6 @@ fills = ["answer"]
 timeout_ms = 86_400_000
 next = "ask"
 on_error = "apologise"
-
 [[steps]]
 name = "ask"
 kind = "model"
@@ -122,13 +105,11 @@ accepts = ["refunds.pay"]
 next = "judge"
 on_error = "apologise"
 tokens_max = 500
-
 [[steps]]
 name = "judge"
 kind = "pure"
 authorizes = "ask"
 next = [{ when = "$run.calls > 3", to = "apologise" }, { to = "pay" }]
-
 [[steps]]
 name = "pay"
 kind = "effect"
@@ -140,7 +121,6 @@ next = "completed"
 on_error = "apologise"
 timeout_ms = 60_000
 retry = { attempts_max = 3, backoff_ms = 500 }
-
 [[steps]]
 name = "apologise"
 kind = "effect"

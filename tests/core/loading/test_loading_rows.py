@@ -89,7 +89,7 @@ def test_slots_tools_and_grants(old: str, new: str, at: str, said: str) -> None:
      "either a to", "2"),
     ('call = "authorized"', 'call = "authorised"', 'call = "authorised"', "is none of authorized",
      "1"),
-    ("tokens_max = 500", 'fills = ["answer"]', 'fills = ["answer"]\n\n[[steps]]\nname = "ju',
+    ("tokens_max = 500", 'fills = ["answer"]', 'fills = ["answer"]\n[[steps]]\nname = "ju',
      "a model fills no slot", "2"),
     ("tokens_max = 500", 'drops = ["answer"]', 'drops = ["answer"]', "unknown key 'drops'", "1"),
     ("timeout_ms = 86_400_000", "", END.format("confirm"), "timeout_ms must be an integer", "1"),

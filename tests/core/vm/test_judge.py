@@ -115,7 +115,6 @@ def test_a_hold_is_blocked_with_the_reason_of_its_rule() -> None:
     assert found.why == "Held for a person: The order is older than 90 days. (rule old-order)"
 
 
-OK = "ACCEPTED"
 OLD = line("old", "A-2", slots=slots_of("A-2", age_days=200))
 REFUNDED = slots_of(refunded=True)
 ANN, BOB, ELSEWHERE = line(agent="ann"), line(agent="bob"), line(agent="ann", workspace="w")
@@ -155,7 +154,7 @@ def windowed(counts: str, most: int, scope: str = "workspace") -> Program:
     return desk_with(more=more)
 
 
-Case = tuple[Program, list[bytes], list[str]]
+Case = tuple[Program, list[bytes], str]  # the verdicts, or their codes
 ONE_CALL = windowed("calls", 1)
 GRANT = 'where = { currency = { one_of = ["EUR", "USD"] } }'
 DOLLARS = line(slots=slots_of("A-2", currency="USD"), args=args_of("A-2", currency="USD"))
@@ -167,7 +166,7 @@ CASES: dict[str, Case] = {
             *(rollout(), rollout(artifact="v3"), rollout(replicas=11), rollout(replicas=21)),
             rollout("cluster.delete"),
         ],
-        [OK, "POL-010", "POL-020", "CAP-006", "CAP-001"],
+        "OK POL-010 POL-020 CAP-006 CAP-001",
     ),
     "what is granted and nowhere accepted is the program's own": (
         program(ALLOW_ALL),
@@ -178,27 +177,27 @@ CASES: dict[str, Case] = {
                 slots=MAIL,
             )
         ],
-        ["CAP-002"],
+        "CAP-002",
     ),
     # holds and admission
-    "a hold uses up nothing": (DESK, [OLD, OLD, ninety(), ninety()], ["POL-020"] * 2 + [OK] * 2),
-    "admission denies": (DESK, [line(slots=REFUNDED)], ["POL-003"]),
-    "admission holds": (admitted("hold"), [line(slots=REFUNDED)], ["POL-020"]),
-    "admission allows": (admitted("allow"), [line(slots=REFUNDED)], [OK]),
+    "a hold uses up nothing": (DESK, [OLD, OLD, ninety(), ninety()], "POL-020 POL-020 OK OK"),
+    "admission denies": (DESK, [line(slots=REFUNDED)], "POL-003"),
+    "admission holds": (admitted("hold"), [line(slots=REFUNDED)], "POL-020"),
+    "admission allows": (admitted("allow"), [line(slots=REFUNDED)], "OK"),
     "the proposal is judged before the rules at admission": (
         DESK,
         [line(tool="wire.transfer", slots={}), line(slots=REFUNDED, args=args_of(amount_minor=1))],
-        ["CAP-001", "POL-010"],
+        "CAP-001 POL-010",
     ),
     "without a rule that admits nothing is accepted": (
         desk_with(('"$slots.paid_minor > 0"', '"$slots.paid_minor > 4500"')),
         [line(), line(order="A-2")],
-        ["POL-001", OK],
+        "POL-001 OK",
     ),
     "rules at admission wait for what they read": (
         DESK,
         [line(slots={name: REFUNDED[name] for name in REFUNDED if name != "refunded"})],
-        [OK],
+        "OK",
     ),
     # accounts
     "a workspace runs dry in order, and no other with it": (
@@ -208,64 +207,64 @@ CASES: dict[str, Case] = {
             *[line(workspace="north")] * 2,
             *(ninety(workspace="south"), ninety()),
         ],
-        [OK, OK, "BUD-001", OK, "BUD-001", OK, OK],
+        "OK OK BUD-001 OK BUD-001 OK OK",
     ),
     "an agent's account is its own in each workspace": (
         desk_with(('unit = "calls"\nmax = 100', 'unit = "calls"\nmax = 2')),
         [ANN, ANN, ANN, BOB, ELSEWHERE, line(), line(agent="desk"), line(agent="")],
-        [OK, OK, "BUD-002", OK, OK, OK, OK, "BUD-002"],
+        "OK OK BUD-002 OK OK OK OK BUD-002",
     ),
     "the global account is everybody's": (
         desk_with(("max = 10_000_000", "max = 20_000")),
         [ninety(workspace=name, agent=name) for name in "abc"],
-        [OK, OK, "BUD-001"],
+        "OK OK BUD-001",
     ),
     "each currency has its own account": (
         DESK,
         [*[ninety()] * 2, DOLLARS, DOLLARS, ninety(), DOLLARS],
-        [*[OK] * 4, *["BUD-001"] * 2],
+        "OK OK OK OK BUD-001 BUD-001",
     ),
     # windows and time
     "a window counts by the time of the lines": (
         ONE_CALL,
         [line(at_ms=at_ms) for at_ms in (0, 10, 60_000, 60_001, 60_011)],
-        [OK, OK, "POL-003", OK, OK],
+        "OK OK POL-003 OK OK",
     ),
     "a line without a time has that of the line before": (
         ONE_CALL,
         [line(at_ms=5), line(), line(), line(at_ms=60_006)],
-        [OK, OK, "POL-003", OK],
+        "OK OK POL-003 OK",
     ),
     "the first line without a time is at 0": (
         ONE_CALL,
         [line(), line(at_ms=200_000), line(), line()],
-        [OK, OK, OK, "POL-003"],
+        "OK OK OK POL-003",
     ),
     "a line that cannot be read has no time": (
         ONE_CALL,
         [line(), UNREADABLE, line(at_ms=60_000), line()],
-        [OK, "CAP-010", OK, "POL-003"],
+        "OK CAP-010 OK POL-003",
     ),
     "a window looks at one workspace": (
         windowed("calls", 0),
         [ANN, BOB, ELSEWHERE],
-        [OK, "POL-003", OK],
+        "OK POL-003 OK",
     ),
-    "or at one agent of it": (windowed("calls", 0, "agent"), [ANN, BOB, ELSEWHERE], [OK] * 3),
+    "or at one agent of it": (windowed("calls", 0, "agent"), [ANN, BOB, ELSEWHERE], "OK OK OK"),
     "refusals are counted": (
         windowed("refusals", 2),
         [line(tool="wire.transfer"), b'{"id": "x", "tool": "t"}', line(args={}), line()],
-        ["CAP-001", "CAP-010", "CAP-004", "POL-003"],
+        "CAP-001 CAP-010 CAP-004 POL-003",
     ),
     "holds and empty accounts are no refusals": (
         windowed("refusals", 0),
         [line(slots=slots_of(age_days=91)), *[ninety()] * 3, line()],
-        ["POL-020", OK, OK, "BUD-001", OK],
+        "POL-020 OK OK BUD-001 OK",
     ),
     "a grant runs out by the time of the line": (
         desk_with((GRANT, f"{GRANT}\nexpires_ms = {DAY_MS}")),
         [line(at_ms=DAY_MS - 1), line(at_ms=DAY_MS)],
-        [OK, "CAP-007"],
+        "OK CAP-007",
     ),
 }
 
@@ -274,7 +273,7 @@ CASES: dict[str, Case] = {
 def test_each_line_is_judged_after_those_before_it(case: Case) -> None:
     rules, lines, expected = case
     found = judge(rules, lines)
-    assert [v.rule if v.verdict == "BLOCKED" else v.verdict for v in found] == expected
+    assert " ".join(v.rule if v.verdict == "BLOCKED" else "OK" for v in found) == expected
 
 
 @pytest.mark.corpus
