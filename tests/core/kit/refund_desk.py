@@ -121,6 +121,11 @@ class Run(ExecutionVM):
         return f"{self.snapshot.state.partition('.')[2]} {self.snapshot.step} {why}".strip()
 
     @property
+    def money(self) -> int:
+        """What the workspace has left of its 250.00."""
+        return self.ledger.left(self.program, "desk", ["EUR"])["workspace/EUR"]
+
+    @property
     def owed(self) -> Effect:
         assert self.snapshot.owed is not None
         return self.snapshot.owed

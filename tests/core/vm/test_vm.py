@@ -88,33 +88,23 @@ def test_money_and_revocations_are_those_of_the_books() -> None:
     assert [body["rule"] for body in late.bodies() if body["kind"] == "refused"] == ["CAP-008"] * 2
 
 
-def test_a_tool_and_a_model_get_copies() -> None:
+def test_a_tool_and_a_model_get_copies_of_what_they_may_see() -> None:
     out: dict[str, Scalar] = {"receipt": "re"}
-
-    def model(view: dict[str, Scalar]) -> Said:
-        said = clerk(view)
-        view.clear()
-        return said
-
-    run = Run(Till(Done(out=out)), model=model).go()
-    run.till.asked[0][0]["amount_minor"] = 1
-    out["receipt"] = "other"
-    assert run.snapshot.slots["receipt"] == "re"
-    assert run.snapshot.slots["paid_minor"] == 4_500
-    assert run.replayed() == run.envelopes
-    run.verify()
-
-
-def test_the_model_sees_what_the_program_shows_it() -> None:
     seen: list[dict[str, Scalar]] = []
 
     def model(view: dict[str, Scalar]) -> bytes:
         seen.append(dict(view))
+        view.clear()
         return call_of()
 
-    Run(model=model).go()
-    clear = {"order": "A-1", "message": "please", "paid_minor": 4_500, "currency": "EUR"}
-    assert seen == [clear]
+    run = Run(Till(Done(out=out)), model=model).go()
+    run.till.asked[0][0]["amount_minor"] = 1
+    out["receipt"] = "other"
+    slots = run.snapshot.slots
+    assert (slots["receipt"], slots["paid_minor"]) == ("re", 4_500)
+    assert seen == [{name: slots[name] for name in ("order", "message", "paid_minor", "currency")}]
+    assert run.replayed() == run.envelopes
+    run.verify()
 
 
 def test_tokens_are_what_the_model_counted_or_all_that_were_reserved() -> None:
@@ -133,8 +123,8 @@ def test_a_tool_that_raises_leaves_its_effect_owed_under_the_same_key() -> None:
     run.tell(RunStarted)
     with pytest.raises(OSError, match="the network"):
         run.run()
-    sealed, money = run.envelopes, run.ledger.left(run.program, "desk", ())["workspace/EUR"]
-    assert (run.owed.tool, money) == (TOOL, 20_500)
+    sealed = run.envelopes
+    assert (run.owed.tool, run.money) == (TOOL, 20_500)
     run.run()
     assert run.envelopes[:-1] == sealed
     assert run.till.asked[0] == run.till.asked[1]
@@ -147,19 +137,15 @@ def test_an_answer_of_no_known_kind_is_an_error_of_the_tool(nonsense: object) ->
     with pytest.raises(TypeError, match="a tool answers Done, Failed, Unknown or Waiting"):
         run.run()
     assert run.owed.tool == TOOL
-
-
-def test_a_text_is_a_text_whatever_it_says() -> None:
-    run = Run(Till(Done(out={"receipt": "PENDING"}))).go()
-    assert (run.stands, run.snapshot.slots["receipt"]) == ("completed issue", "PENDING")
+    text = Run(Till(Done(out={"receipt": "PENDING"}))).go()  # a text is a text
+    assert (text.stands, text.snapshot.slots["receipt"]) == ("completed issue", "PENDING")
 
 
 @pytest.mark.parametrize("out", [{"receipt": 7}, {"order": "A-2"}, {"receipt": "\ud800"}])
 def test_an_answer_that_does_not_fit_is_asked_for_once(out: dict[str, Scalar]) -> None:
     run = Run(Till(Done(out=out))).go()
     assert run.stands == "awaiting_approval issue FSM-007"
-    assert len(run.till.asked) == 1
-    assert run.ledger.left(run.program, "desk", ())["workspace/EUR"] == 20_500
+    assert (len(run.till.asked), run.money) == (1, 20_500)
 
 
 def test_the_programs_own_tool_fails_with_an_answer_that_does_not_fit() -> None:
@@ -177,13 +163,11 @@ def test_the_programs_own_tool_fails_with_an_answer_that_does_not_fit() -> None:
 
 def test_what_cannot_be_sealed_changes_nothing() -> None:
     run = held()
-    ledger = run.ledger.left(run.program, "desk", ["EUR"])
-    before = (run.snapshot, run.envelopes, ledger, run.ledger.history)
+    before = (run.snapshot, run.envelopes, run.money, run.ledger.history)
     run.clock.at_ms = 2**60  # no clock says so: what an event says is bounded
     with pytest.raises(CanonicalError):
         run.feed(PauseRequested())
-    ledger = run.ledger.left(run.program, "desk", ["EUR"])
-    assert (run.snapshot, run.envelopes, ledger, run.ledger.history) == before
+    assert (run.snapshot, run.envelopes, run.money, run.ledger.history) == before
     assert run.replayed() == run.envelopes
 
 

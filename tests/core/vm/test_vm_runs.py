@@ -23,12 +23,11 @@ def outcomes(ledger: InMemoryLedger) -> list[str]:
 
 def test_a_failure_that_arrives_gives_the_money_back_and_counts() -> None:
     run = Run(Till(Waiting())).go()
-    assert run.ledger.left(run.program, "desk", ["EUR"])["workspace/EUR"] == 20_500
-    assert outcomes(run.ledger) == ["called"]  # under way is neither done nor failed
+    # Under way is neither done nor failed.
+    assert (run.money, outcomes(run.ledger)) == (20_500, ["called"])
     assert run.answered(code="BANK-1", text="The account is closed.") == ""
     assert run.run().step == "apologise"
-    assert run.ledger.left(run.program, "desk", ["EUR"])["workspace/EUR"] == 25_000
-    assert outcomes(run.ledger) == ["called", "failed"]
+    assert (run.money, outcomes(run.ledger)) == (25_000, ["called", "failed"])
 
 
 def test_a_retry_waits_for_its_time() -> None:
@@ -97,7 +96,7 @@ def test_what_has_not_left_does_not_keep_a_run_from_being_stopped() -> None:
     run = held()
     assert run.tell(KillRequested) == ""
     assert (run.stands, run.till.asked) == ("killed issue FSM-006", [])
-    assert run.ledger.left(run.program, "desk", ["EUR"])["workspace/EUR"] == 25_000
+    assert run.money == 25_000
 
 
 @pytest.mark.parametrize("seed", range(8))
