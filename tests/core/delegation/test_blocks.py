@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nanovm_core.core import signed
 from nanovm_core.core.canonical import encode
@@ -151,25 +149,3 @@ def test_block_is_understood_to_the_last_word_or_refused(change: Mapping[str, ob
 def test_block_without_one_of_its_words_is_refused(name: str) -> None:
     body = encode({key: value for key, value in BODY.items() if key != name})
     assert code(KEY.sign(DOMAIN + body) + body) == "CAP-031"
-
-
-TEXTS = st.sampled_from(("", "a", "é\n", "{{a}}"))
-SCALARS = st.integers(-5, 5) | st.booleans() | TEXTS
-CONSTRAINTS = st.builds(
-    Constraint,
-    one_of=st.none() | st.lists(SCALARS, max_size=3).map(tuple),
-    min=st.none() | st.integers(-5, 5),
-    max=st.none() | st.integers(-5, 5),
-    prefix=st.none() | TEXTS,
-    equals_slot=st.none() | st.sampled_from(("s", "")),
-)
-
-
-@settings(max_examples=40)
-@given(st.dictionaries(st.sampled_from(("a", "b")), CONSTRAINTS), st.integers(0, ENDS_MS))
-def test_every_grant_is_read_as_it_was_written(
-    where: Mapping[str, Constraint], expires_ms: int
-) -> None:
-    grant = Grant(tool="t", where=where, expires_ms=expires_ms)
-    read = blocks.read(blocks.write(BLOCK._replace(grants={"t": grant}), KEY), KEY.public_key())
-    assert read.grants == {"t": Grant(tool="t", where=where, expires_ms=expires_ms or ENDS_MS)}

@@ -290,15 +290,11 @@ def test_count_of_tokens_by_anybody_else_is_all_that_was_reserved() -> None:
     assert run.now.step == "refund"
 
 
-def test_accepted_answer_pays_for_the_tokens_it_used() -> None:
+def test_accepted_answer_is_called_as_it_was_judged_and_pays_for_the_tokens_it_used() -> None:
     run = Refund().to_ask()
-    assert Reservation("agent/tokens", -8_192, 250) in run.propose(tokens=250).budgets
+    accepted = run.propose(to="{{buyer}}", tokens=250)
+    assert Reservation("agent/tokens", -8_192, 250) in accepted.budgets
     assert run.now.used["tokens"] == 250
-
-
-def test_call_is_made_as_it_was_judged() -> None:
-    run = Refund().to_ask()
-    run.propose(to="{{buyer}}")
     assert run.owed.args == {"amount_minor": 3_000, "to": BUYER.ref}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from examples.refund_desk.desk import FOLDER
 from nanovm_core.core.program import Program
-from nanovm_core.judge import judge
+from nanovm_core.judge import Verdict, judge
 from tests.core.kit.builders import FACTS, ROOT, program, ref
 from tests.core.kit.deployment import DEPLOY, gate
 from tests.core.kit.refund_desk import DESK, TOOL, args_of, desk_with, slots_of
@@ -34,21 +34,11 @@ def line(
 
 
 def test_a_verdict_says_who_what_by_which_rule_and_why() -> None:
-    found = [each._asdict() for each in judge(DESK, [line("a"), line("b", tool="wire.transfer")])]
-    assert found == [
-        {
-            "id": "a",
-            "verdict": "ACCEPTED",
-            "rule": "small-or-signed",
-            "why": "Every check holds; allowed by small-or-signed.",
-        },
-        {
-            "id": "b",
-            "verdict": "BLOCKED",
-            "rule": "CAP-001",
-            "why": "The proposed tool was never granted.",
-        },
-    ]
+    assert Verdict._fields == ("id", "verdict", "rule", "why")
+    allowed, refused = judge(DESK, [line("a"), line("b", tool="wire.transfer")])
+    why = "Every check holds; allowed by small-or-signed."
+    assert allowed == ("a", "ACCEPTED", "small-or-signed", why)
+    assert refused == ("b", "BLOCKED", "CAP-001", "The proposed tool was never granted.")
 
 
 def test_verdicts_come_one_by_one_in_the_order_of_their_lines() -> None:
