@@ -133,20 +133,17 @@ def test_an_error_path_leaves_nothing_frozen_owed_or_judged_and_keeps_the_reason
     assert run.now.used["calls"] == 1  # the rollback; the rollout is known not to have happened
 
 
-def test_an_error_path_taken_in_a_pause_begins_after_it_and_is_sealed() -> None:
+def test_an_error_path_taken_in_a_pause_or_step_begins_after_it() -> None:
     run = Deployment().to_plan()
     run.say(b"nonsense")
     run.pause()
     decision = run.say(b"nonsense")
     assert (run.now.state, run.now.step, decision.effects) == (life.PAUSED, "tell", ())
     assert [effect.tool for effect in run.resume().effects] == ["pager.tell"]
-
-
-def test_a_stepped_run_pauses_on_its_error_path_too() -> None:
-    run = Deployment(stepping=True).to_build()
-    run.failed()
-    assert (run.now.state, run.now.step) == (life.PAUSED, "tell")
-    assert [effect.tool for effect in run.step().effects] == ["pager.tell"]
+    stepped = Deployment(stepping=True).to_build()
+    stepped.failed()
+    assert (stepped.now.state, stepped.now.step) == (life.PAUSED, "tell")
+    assert [effect.tool for effect in stepped.step().effects] == ["pager.tell"]
 
 
 HEAD = 'v = "nanovm-program/1"\nname = "long"\nfirst = "s0"\n[limits]\n[slots]\n'

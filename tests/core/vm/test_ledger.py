@@ -22,19 +22,23 @@ def left(ledger: InMemoryLedger, account: str = "workspace/EUR", agent: str = "a
 
 
 def test_an_account_opens_with_the_limit_of_program_and_policy() -> None:
-    assert dict(InMemoryLedger().left(desk(), "ann", EUR)) == {
+    opened = InMemoryLedger().left(desk(), "ann", EUR)
+    assert dict(opened) == {
         "workspace/EUR": 25_000,
         "workspace/USD": 25_000,  # the two that are granted
         "global/EUR": 10_000_000,
         "global/USD": 10_000_000,
         "agent/calls": 100,
     }
+    with pytest.raises(TypeError):
+        opened["workspace/EUR"] = 1  # type: ignore[index]
 
 
 def test_what_is_reserved_is_not_left_and_comes_back_when_released() -> None:
     ledger, taken = InMemoryLedger(), (Reservation("workspace/EUR", 9_000),)
     ledger.settle("ann", taken)
-    assert left(ledger) == 16_000
+    narrow = desk_with(("max = 25_000", "max = 10_000"))  # each program sees its own maximum
+    assert (left(ledger), ledger.left(narrow, "ann", EUR)["workspace/EUR"]) == (16_000, 1_000)
     ledger.settle("ann", release(taken))
     assert left(ledger) == 25_000
     ledger.settle("ann", taken)
@@ -58,18 +62,6 @@ def test_accounts_belong_to_a_run_an_agent_a_workspace_or_everybody() -> None:
     owners = {name: account.owner for name, account in found.items()}
     assert owners["agent/calls"] == "w1/ann"
     assert (owners["workspace/EUR"], owners["global/EUR"]) == ("w1", "global")
-
-
-def test_each_program_sees_its_own_maximum_less_what_all_used() -> None:
-    ledger, narrow = InMemoryLedger(), desk_with(("max = 25_000", "max = 10_000"))
-    ledger.settle("ann", [Reservation("workspace/EUR", 9_000)])
-    assert left(ledger) == 16_000
-    assert ledger.left(narrow, "ann", EUR)["workspace/EUR"] == 1_000
-
-
-def test_the_ledger_cannot_be_written() -> None:
-    with pytest.raises(TypeError):
-        InMemoryLedger().left(desk(), "ann", EUR)["workspace/EUR"] = 1  # type: ignore[index]
 
 
 def test_the_newest_records_are_kept_in_order() -> None:
