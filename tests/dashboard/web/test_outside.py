@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from functools import partial
 
 import pytest
 
@@ -31,18 +32,15 @@ def charging(owner: Visitor) -> RunHead:
     return by_code(run.code)
 
 
-def payment_chip(visitor: Visitor, run: RunHead) -> str:
-    page = visitor.read(f"/runs/{run.code}/")
-    found = re.search(r'<h2 id="payment-title">Payment</h2>\s*<span[^>]*>([^<]*)</span>', page)
+def chip(pattern: str, visitor: Visitor, run: RunHead) -> str:
+    found = re.search(pattern, visitor.read(f"/runs/{run.code}/"), re.S)
     assert found
     return found[1]
 
 
-def integrity_chip(visitor: Visitor, run: RunHead) -> str:
-    page = visitor.read(f"/runs/{run.code}/")
-    found = re.search(r'<span id="integrity".*?</svg>\s*([^<]*)</span>', page, re.S)
-    assert found
-    return found[1]
+PAYMENT = r'<h2 id="payment-title">Payment</h2>\s*<span[^>]*>([^<]*)</span>'
+payment_chip = partial(chip, PAYMENT)
+integrity_chip = partial(chip, r'<span id="integrity".*?</svg>\s*([^<]*)</span>')
 
 
 def test_a_payment_that_no_one_ordered_is_not_made(
@@ -71,15 +69,12 @@ def test_a_call_that_nothing_sealed_is_unknown_too(owner: Visitor, ready: RunHea
     assert payment_chip(owner, ready) == UNKNOWN
 
 
-@pytest.mark.parametrize("state", ["terminated.killed", "terminated.failed"])
-def test_a_payment_of_a_run_that_did_not_succeed_is_shown(
-    owner: Visitor, paid: RunHead, state: str
-) -> None:
-    Run.objects.filter(code=paid.code).update(state=state)
-    page = words(owner.read(f"/runs/{paid.code}/"))
-    assert payment_chip(owner, paid) == "succeeded"
-    assert "FAILED" in page
-    assert "Stripe object pi_" in page
+def test_a_payment_of_a_run_that_did_not_succeed_is_shown(owner: Visitor, paid: RunHead) -> None:
+    for state in ("terminated.killed", "terminated.failed"):
+        Run.objects.filter(code=paid.code).update(state=state)
+        page = words(owner.read(f"/runs/{paid.code}/"))
+        assert payment_chip(owner, paid) == "succeeded"
+        assert ("FAILED" in page, "Stripe object pi_" in page) == (True, True)
 
 
 def test_an_answer_after_the_end_is_a_payment_made(owner: Visitor, charging: RunHead) -> None:
@@ -92,15 +87,12 @@ def test_an_answer_after_the_end_is_a_payment_made(owner: Visitor, charging: Run
     assert payment_chip(owner, charging) == "made"
 
 
-def test_the_integrity_before_any_call_says_so(owner: Visitor) -> None:
-    assert integrity_chip(owner, owner.make(hold=True)) == "Integrity HELD: no call yet"
-    assert integrity_chip(owner, owner.make()) == "Integrity HELD: no unauthorized call"
-
-
-@pytest.mark.parametrize("tool", [CHARGE, "notify.send_email", "wire_transfer"])
+@pytest.mark.parametrize("tool", [CHARGE, "wire_transfer"])
 def test_a_call_under_a_key_nobody_sealed_is_a_breach(
-    owner: Visitor, paid: RunHead, tool: str
+    owner: Visitor, ready: RunHead, paid: RunHead, tool: str
 ) -> None:
+    assert integrity_chip(owner, ready) == "Integrity HELD: no call yet"
+    assert integrity_chip(owner, paid) == "Integrity HELD: no unauthorized call"
     call(paid, tool)
     page = owner.read(f"/runs/{paid.code}/")
     assert integrity_chip(owner, paid) == "Integrity BREACHED: 1 call without a sealed intent"
@@ -127,6 +119,4 @@ def test_an_attack_that_got_through_long_ago_is_a_breach(owner: Visitor, ready: 
 
 def call(run: RunHead, tool: str) -> None:
     """A line in the adapters' book that no sealed intent stands behind."""
-    AdapterCall.objects.create(
-        run_id=run.id, number=99, key="f" * 64, tool=tool, at_ms=run.created_ms
-    )
+    AdapterCall.objects.create(run_id=run.id, number=99, key="f" * 64, tool=tool, at_ms=1)

@@ -32,13 +32,6 @@ shows = "It pays."
 """
 
 
-@pytest.mark.parametrize("claim", claims(), ids=lambda each: each.injector)
-def test_each_claim_names_guards_that_there_are(claim: Claim) -> None:
-    assert len(set(claim.without)) == len(claim.without)
-    assert [named(each).id for each in claim.without] == list(claim.without)
-    assert claim.shows.endswith(".")
-
-
 def choices(injector: Injector) -> Iterator[dict[str, Value]]:
     """Every form of an attack: each choice of it with each other."""
     params = [param for param in injector.params if param.choices]
@@ -48,14 +41,16 @@ def choices(injector: Injector) -> Iterator[dict[str, Value]]:
 
 
 @pytest.mark.parametrize("entry", [*claims(), *bare()], ids=lambda each: each.injector)
-def test_each_entry_is_about_forms_that_can_be_fired(entry: Forms) -> None:
-    known = ATTACKS[entry.injector]
+def test_each_entry_names_guards_that_there_are_and_forms_that_can_be_fired(entry: Forms) -> None:
+    if isinstance(entry, Claim):
+        assert len(set(entry.without)) == len(entry.without)
+        assert [named(each).id for each in entry.without] == list(entry.without)
+        assert entry.shows.endswith(".")
     for form in entry.each:
-        values = known.read({name: str(value) for name, value in form.items()})
-        if isinstance(entry, Claim):
-            assert claim_of(entry.injector, values) == entry
-        else:
-            assert why_none(entry.injector, values).endswith(".")
+        given = {name: str(value) for name, value in form.items()}
+        values = ATTACKS[entry.injector].read(given)
+        assert claim_of(entry.injector, values) == (entry if isinstance(entry, Claim) else None)
+        assert isinstance(entry, Claim) or why_none(entry.injector, values).endswith(".")
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -64,16 +59,8 @@ def test_every_form_of_every_attack_has_a_guard_or_a_reason(name: str) -> None:
         entries = [each for each in (*claims(), *bare()) if each.fits(name, values)]
         assert len(entries) == 1, f"{FILE.name}: {name} {values}"
         assert bool(why_none(name, values)) == isinstance(entries[0], Bare)
-
-
-@pytest.mark.parametrize("name", ATTACKS)
-def test_every_attack_has_a_guard_as_it_comes(name: str) -> None:
     assert claim_of(name, ATTACKS[name].read({})) is not None
-
-
-def test_an_attack_that_there_is_not_has_neither() -> None:
-    assert claim_of("nonsense", {}) is None
-    assert why_none("nonsense", {}) == ""
+    assert (claim_of("nonsense", {}), why_none("nonsense", {})) == (None, "")
 
 
 @pytest.mark.parametrize(
