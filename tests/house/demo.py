@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS_MAX = 60
+RUN_SECONDS_MAX = 600
 STOP_SECONDS_MAX = 30
 ADDRESS_LINE = "nanovm is running at "
 FOR_THE_TESTS_ALONE = ("DJANGO_ALLOW_ASYNC_UNSAFE", "REDIS_URL", "STRIPE_API_BASE", "PORT")
@@ -20,6 +21,19 @@ def environment(data: Path, **more: str) -> dict[str, str]:
     """The environment of a process that works on ``data``."""
     kept = {name: text for name, text in os.environ.items() if name not in FOR_THE_TESTS_ALONE}
     return {**kept, "NANOVM_DATA": str(data), **more}
+
+
+def ran(data: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """What ``python`` did with these words, from the repository and on this data folder."""
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=ROOT,
+        env=environment(data, **more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS_MAX,
+    )
 
 
 @dataclass(slots=True, kw_only=True)

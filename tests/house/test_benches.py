@@ -1,8 +1,7 @@
 """The benches of the shell run, and an audit finds their logs undamaged; no figures."""
 
 import re
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -12,7 +11,7 @@ from bench import fill, growth, paired, queue, seven
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, Run
 from pipeline.queries import runs
-from tests.house.demo import ROOT
+from tests.house.demo import ROOT, ran
 
 MANY = 100
 
@@ -55,8 +54,8 @@ def test_two_databases_take_turns() -> None:
 
 
 @pytest.mark.soak  # most of it is the start of the servers
-def test_seven_steps_go_through_the_queue() -> None:
-    done = _ran("-m", "bench.queue", "1")
+def test_seven_steps_go_through_the_queue(tmp_path: Path) -> None:
+    done = ran(tmp_path, "-m", "bench.queue", "1")
     assert done.returncode in (0, 1), done.stderr
     assert re.search(rf"\| {queue.STEPS} \| [0-9.]+ ", done.stdout), done.stderr
 
@@ -69,9 +68,3 @@ def test_the_contestant_drives_runs_that_an_audit_finds_whole(conc: int) -> None
     assert done["effects"] == runs * seven.STEPS
     assert done["rows"] == runs * seven.ENVELOPES + 1
     assert done["per_s"] > 0
-
-
-def _ran(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=240
-    )

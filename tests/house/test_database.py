@@ -1,7 +1,5 @@
 """Which database the settings name, and what they refuse."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from config.database import SESSION, database
-from tests.house.demo import ROOT, environment
+from tests.house.demo import ran
 
 FOLDER = Path("data")
 SECRET = "hunter2"
@@ -82,13 +80,7 @@ def test_what_is_no_address_is_refused_and_not_repeated(address: str, why: str) 
 
 def said_by(tmp_path: Path, *words: str, address: str) -> str:
     """The one line with which a command ends on this database."""
-    refused = subprocess.run(
-        [sys.executable, "manage.py", *words],
-        cwd=ROOT,
-        env=environment(tmp_path, DATABASE_URL=address),
-        capture_output=True,
-        text=True,
-    )
+    refused = ran(tmp_path, "manage.py", *words, DATABASE_URL=address)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert len(refused.stderr.strip().splitlines()) == 1, refused.stderr
     return refused.stderr

@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from pipeline.ops.processes import redis_server
-from tests.house.demo import ROOT, Demo, environment, launch, processes_of, start, wait_for_none
+from tests.house.demo import Demo, launch, processes_of, ran, start, wait_for_none
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks into /proc")
 
@@ -144,12 +142,6 @@ def test_a_queue_server_that_is_away_is_named_and_starts_nothing(tmp_path: Path)
 
 def refusal(data: Path, *words: str, **env: str) -> str:
     """The one line with which a command ends, with status 2."""
-    done = subprocess.run(
-        [sys.executable, "manage.py", *words],
-        cwd=ROOT,
-        env=environment(data, **env),
-        capture_output=True,
-        text=True,
-    )
+    done = ran(data, "manage.py", *words, **env)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
     return done.stderr

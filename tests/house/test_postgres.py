@@ -8,13 +8,14 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from tests import postgres
-from tests.house.demo import ROOT, environment, processes_of, start
+from tests.house.demo import ROOT, processes_of, ran, start
 from tests.pipeline.databases import on_postgres_alone
 
 pytestmark = on_postgres_alone
@@ -29,7 +30,9 @@ def address(database_server: None) -> Iterator[str]:
     postgres.execute("DROP DATABASE empty")  # nobody is connected any more, or this fails
 
 
-def test_a_session_is_durable_and_isolated_whatever_the_servers_defaults(address: str) -> None:
+def test_a_session_is_durable_and_isolated_whatever_the_servers_defaults(
+    address: str, tmp_path: Path
+) -> None:
     postgres.execute("ALTER DATABASE empty SET synchronous_commit = off")
     postgres.execute("ALTER DATABASE empty SET default_transaction_isolation = serializable")
     ask = "SELECT " + ", ".join(f"current_setting('{name}')" for name in ASKED)
@@ -37,43 +40,25 @@ def test_a_session_is_durable_and_isolated_whatever_the_servers_defaults(address
         "import django; django.setup(); from django.db import connection; "
         f"cursor = connection.cursor(); cursor.execute({ask!r}); print(cursor.fetchone())"
     )
-    asked = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": address, "DJANGO_SETTINGS_MODULE": "config.settings"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    known = {"DATABASE_URL": address, "DJANGO_SETTINGS_MODULE": "config.settings"}
+    asked = ran(tmp_path, "-c", script, **known)
     assert asked.stdout.strip() == str(("on", "read committed", "20s"))
 
 
 def test_commands_that_start_at_once_make_the_tables_once(address: str, tmp_path: Path) -> None:
-    started = [
-        subprocess.Popen(
-            [sys.executable, "manage.py", "fsck", "--json"],
-            cwd=ROOT,
-            env=environment(tmp_path, DATABASE_URL=address),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(3)
-    ]
-    said = [each.communicate(timeout=60) for each in started]
-    assert [each.returncode for each in started] == [0, 0, 0], said
+    def checked(_: int) -> subprocess.CompletedProcess[str]:
+        return ran(tmp_path, "manage.py", "fsck", "--json", DATABASE_URL=address)
+
+    with ThreadPoolExecutor(3) as pool:
+        ended = [*pool.map(checked, range(3))]
+    assert [each.returncode for each in ended] == [0, 0, 0], ended
     assert not [*tmp_path.glob("app.sqlite3*")]
 
 
 def test_a_user_who_may_make_no_tables_is_one_sentence(address: str, tmp_path: Path) -> None:
     postgres.execute("CREATE ROLE stranger LOGIN")
-    refused = subprocess.run(
-        [sys.executable, "manage.py", "fsck"],
-        cwd=ROOT,
-        env=environment(tmp_path, DATABASE_URL=address.replace("nanovm@", "stranger@")),
-        capture_output=True,
-        text=True,
-    )
+    strange = address.replace("nanovm@", "stranger@")
+    refused = ran(tmp_path, "manage.py", "fsck", DATABASE_URL=strange)
     assert (refused.returncode, len(refused.stderr.strip().splitlines())) == (2, 1)
     assert "permission denied" in refused.stderr
 

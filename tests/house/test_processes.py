@@ -17,7 +17,7 @@ from celery import Celery
 
 from pipeline.ops import processes
 from pipeline.ops.processes import Child, ProcessError, celery_worker, redis_server, stop
-from tests.house.demo import ROOT, environment, wait_for_none
+from tests.house.demo import ROOT, ran, wait_for_none
 
 
 def test_the_queue_server_answers_whoever_has_the_password_and_keeps_nothing(
@@ -134,12 +134,6 @@ execute_from_command_line(["manage.py", "fsck"])
 
 
 def test_an_interrupt_that_a_destructor_met_is_not_forgotten(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", IN_A_DESTRUCTOR],
-        cwd=ROOT,
-        env=environment(tmp_path, DJANGO_SETTINGS_MODULE="config.settings"),
-        capture_output=True,
-        text=True,
-    )
+    done = ran(tmp_path, "-c", IN_A_DESTRUCTOR, DJANGO_SETTINGS_MODULE="config.settings")
     assert "went on" in done.stdout, done.stderr  # Python dropped it there
     assert done.returncode in (-signal.SIGINT, 128 + signal.SIGINT)

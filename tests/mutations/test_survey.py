@@ -15,62 +15,35 @@ from tests.mutations.entries import GUARD, entry, mutation, written
 HERE = "tests/mutations/cases"
 MISSES = f"{HERE}/tests.py::test_short_r_is_refused"
 SAME = GUARD.replace("len(r) != R_BYTES", "not len(r) == R_BYTES")
-
-ENTRIES = {
-    "missed": entry(tests=[MISSES]),
-    "changes-nothing": entry(tests=[MISSES], replace=SAME),
-    "fails-anyway": entry(tests=[f"{HERE}/tests.py::test_fails_anyway"]),
-    "no-such-test": entry(tests=[f"{HERE}/tests.py::test_of_no_such_name"]),
-    "no-such-name": entry(tests=[MISSES], replace="    raise NoSuchError"),
-    "not-python": entry(
-        tests=[MISSES],
-        file="pipeline/models.py",
-        find="class Workspace(models.Model):",
-        replace="class",
-    ),
-    "in-a-fixture": entry(tests=[f"{HERE}/tests.py::test_has_a_failing_fixture"]),
-    "at-collection": entry(tests=[f"{HERE}/module.py"]),
-    "at-collection-as-said": entry(tests=[f"{HERE}/module.py"], dies="collection"),
-    "not-at-collection": entry(tests=[MISSES], dies="collection"),
+NOT_PYTHON = {"file": "pipeline/models.py", "find": "class Run(models.Model):", "replace": "class"}
+UNJUDGED = "[unjudged] with every guard in place it ends as"
+# name → what differs in the entry, its test where it is another, and what the survey says of it
+ENTRIES: dict[str, tuple[dict[str, str], str, str]] = {
+    "missed": ({}, MISSES, "killed tests.py::test_short_r_is_refused"),
+    "changes-nothing": ({"replace": SAME}, MISSES, "SURVIVED [passed]"),
+    "fails-anyway": ({}, f"{HERE}/tests.py::test_fails_anyway", f"SURVIVED {UNJUDGED} test"),
+    "no-such-test": ({}, f"{HERE}/tests.py::test_of_no_name", f"SURVIVED {UNJUDGED} crashed"),
+    "no-such-name": ({"replace": "    raise NoError"}, MISSES, "SURVIVED [broken] NameError"),
+    "not-python": (NOT_PYTHON, MISSES, "SURVIVED [crashed]"),  # starting Django imports it
+    "in-a-fixture": ({}, f"{HERE}/tests.py::test_has_a_failing_fixture", "SURVIVED [broken]"),
+    "at-collection": ({}, f"{HERE}/module.py", "SURVIVED [collection]"),
+    "at-collection-as-said": ({"dies": "collection"}, f"{HERE}/module.py", "killed module.py"),
+    "not-at-collection": ({"dies": "collection"}, MISSES, "SURVIVED [test] Failed: DID NOT RAISE"),
 }
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[str]]:
-    """The exit status and the printed lines of a survey over all of them."""
-    named = [{**fields, "id": name} for name, fields in ENTRIES.items()]
-    lists = written(tmp_path_factory.mktemp("lists"), *named)
+def test_only_a_test_that_fails_as_the_entry_says_kills(tmp_path: Path) -> None:
+    entries = [
+        entry(**change, id=name, tests=[test]) for name, (change, test, _) in ENTRIES.items()
+    ]
     with redirect_stdout(StringIO()) as out:
-        status = main([f"--lists={lists}"])
-    return status, out.getvalue().splitlines()
-
-
-@pytest.mark.parametrize(
-    ("name", "mark", "said"),
-    [
-        ("missed", "killed", "tests.py::test_short_r_is_refused"),
-        ("changes-nothing", "SURVIVED", "[passed]"),
-        ("fails-anyway", "SURVIVED", "[unjudged] with every guard in place it ends as test"),
-        ("no-such-test", "SURVIVED", "[unjudged] with every guard in place it ends as crashed"),
-        ("no-such-name", "SURVIVED", "[broken] NameError"),
-        ("not-python", "SURVIVED", "[crashed]"),  # starting Django imports it
-        ("in-a-fixture", "SURVIVED", "[broken]"),
-        ("at-collection", "SURVIVED", "[collection]"),
-        ("at-collection-as-said", "killed", "module.py"),
-        ("not-at-collection", "SURVIVED", "[test] Failed: DID NOT RAISE"),
-    ],
-)
-def test_only_a_test_that_fails_as_the_entry_says_kills(
-    name: str, mark: str, said: str, table: tuple[int, list[str]]
-) -> None:
-    [line] = [line for line in table[1] if name in line.split()]
-    assert line.split()[0] == mark
-    assert said in line
-
-
-def test_the_exit_status_counts_the_survivors(table: tuple[int, list[str]]) -> None:
-    assert table[0] == 8
-    assert table[1][-1] == "10 guards removed, one at a time; 8 not missed."
+        status = main([f"--lists={written(tmp_path, *entries)}"])
+    *lines, sum_ = out.getvalue().splitlines()
+    for name, (_, _, told) in ENTRIES.items():
+        mark, _, said = told.partition(" ")
+        [line] = [line for line in lines if name in line.split()]
+        assert (line.split()[0], said in line) == (mark, True), line
+    assert (status, sum_) == (8, "10 guards removed, one at a time; 8 not missed.")
 
 
 def test_a_test_that_does_not_end_is_ended(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from django.core.management.base import CommandError
 from sabotage.campaign import Outcome
 from sabotage.injectors import INJECTORS
 from sabotage.management.commands import sabotage
-from tests.house.demo import ROOT, environment, processes_of, wait_for_none
+from tests.house.demo import ROOT, environment, processes_of, ran, wait_for_none
 
 SECONDS_MAX = 120
 UNGUARDED = """
@@ -30,38 +30,17 @@ execute_from_command_line(["manage.py", *sys.argv[1:]])
 """
 
 
-def command(data: Path, *arguments: str, unguarded: bool = False) -> subprocess.Popen[str]:
-    """Start the command on a data folder of its own; unguarded, this process checks no chain."""
-    program = ["-c", UNGUARDED] if unguarded else ["manage.py"]
-    return subprocess.Popen(
-        [sys.executable, *program, "sabotage", *arguments],
-        cwd=ROOT,
-        env=environment(data, DJANGO_SETTINGS_MODULE="config.settings"),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=_hears_ctrl_c,
-    )
-
-
 def _hears_ctrl_c() -> None:
     """Whoever started the tests in the background may have had them ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def run(data: Path, *arguments: str, unguarded: bool = False) -> tuple[int, str, str]:
-    """Run the command to its end: exit status, what it said, what it complained about."""
-    process = command(data, *arguments, unguarded=unguarded)
-    said, complained = process.communicate(timeout=SECONDS_MAX)
-    return process.returncode, said, complained
-
-
 def test_what_is_held_and_what_gets_through_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    status, said, complained = run(data, "double_exec", "corrupt_hash", "--json", unguarded=True)
-    assert status == 1, complained
-    lines: list[dict[str, Any]] = [json.loads(line) for line in said.splitlines()]
+    words = ("-c", UNGUARDED, "sabotage", "double_exec", "corrupt_hash", "--json")
+    done = ran(data, *words, DJANGO_SETTINGS_MODULE="config.settings")
+    assert done.returncode == 1, done.stderr
+    lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     keys = ["injector", "verdict", "rule", "integrity", "evidence", "control"]
     assert [list(line) for line in lines] == [keys] * 2
     held, damaged = lines
@@ -100,7 +79,15 @@ def test_the_exit_status_counts_what_got_through(
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
-    process = command(tmp_path, "double_exec")
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "sabotage", "double_exec"],
+        cwd=ROOT,
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_hears_ctrl_c,
+    )
     try:
         while not any("celery" in line for _, line in processes_of(tmp_path)):
             assert process.poll() is None, process.communicate()

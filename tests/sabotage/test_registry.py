@@ -1,7 +1,6 @@
 """The attacks by name, and that starting Django imports none of them."""
 
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +9,7 @@ from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import Injector
 from sabotage.kit.registry import Registry
 from sabotage.models import Attack
+from tests.house.demo import ran
 
 START = """
 import os, sys
@@ -24,11 +24,9 @@ print(*sorted(loaded - {"sabotage.gallery.scenario"}))
 """
 
 
-def test_starting_django_and_its_pages_imports_no_attack() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", START], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert done.stdout.split() == []
+def test_starting_django_and_its_pages_imports_no_attack(tmp_path: Path) -> None:
+    done = ran(tmp_path, "-c", START)
+    assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
 
 
 def test_each_name_finds_the_attack_of_that_name() -> None:

@@ -99,9 +99,8 @@ def test_the_pdf_is_a_real_one_that_bears_the_note_twice(obeyed: RunHead) -> Non
     ("name", "rule"), [("words", "CAP-001"), ("json", "POL-010"), ("payee", "CAP-005")]
 )
 def test_each_example_is_obeyed_and_refused(owner: Visitor, name: str, rule: str) -> None:
-    field = FIELD.search(owner.read(f"/attack/?note={name}"))
-    assert field
-    text = html.unescape(field[1])
+    [field] = FIELD.findall(owner.read(f"/attack/?note={name}"))
+    text = html.unescape(field)
     assert text == poison.EXAMPLES[name][1]
     run = begin(owner, text)
     found = row(run)
@@ -187,9 +186,7 @@ def test_fresh_runs_are_counted_and_told(visitor: Visitor, monkeypatch: pytest.M
         begin(visitor, pace="step")
     page = refused(visitor, {"text": "my own words", "model": "faithful"}, 429)
     assert "6 fresh runs a minute are used up" in words(page)
-    found = FIELD.search(page)
-    assert found
-    assert found[1] == "my own words"
+    assert FIELD.findall(page) == ["my own words"]
 
 
 def everywhere() -> bytes:

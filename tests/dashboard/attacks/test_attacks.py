@@ -42,13 +42,11 @@ def test_a_verdict_names_rule_line_proposal_grants_and_event(
     assert 'href="/docs/rules/CAP-001/"' in page
     assert re.search(r"capabilities\.py:\d+ ungranted", said)
     assert "<mark>&quot;wire_transfer&quot;</mark>" in page
-    granted = re.search(r"<h[23]>All that is granted</h[23]><pre[^>]*>(.*?)</pre>", page, re.S)
-    assert granted
-    tools = json.loads(granted[1].replace("&quot;", '"'))
+    [granted] = re.findall(r"<h[23]>All that is granted</h[23]><pre[^>]*>(.*?)</pre>", page, re.S)
+    tools = json.loads(granted.replace("&quot;", '"'))
     assert set(tools) == {"stripe.create_payment_intent", "notify.send_email"}
-    event = re.search(rf'href="(/runs/{ready.code}/events/\d+/)"', page)
-    assert event
-    assert "CAP-001" in owner.read(event[1])
+    event = re.findall(rf'href="(/runs/{ready.code}/events/\d+/)"', page)[0]
+    assert "CAP-001" in owner.read(event)
     assert not AdapterCall.objects.filter(tool="wire_transfer").exists()
     latest = page_of(owner, ready)
     assert shown(latest, "BLOCKED")

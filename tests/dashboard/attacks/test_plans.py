@@ -36,9 +36,8 @@ def plan(owner: Visitor, run: RunHead, name: str, step: int | str, **form: str) 
 
 def planned(owner: Visitor, run: RunHead) -> str:
     """What the console says of the plans."""
-    found = re.search(r'<div id="plans"[^>]*>(.*?)</div>', owner.read(f"/runs/{run.code}/"), re.S)
-    assert found
-    return words(found[1])
+    page = owner.read(f"/runs/{run.code}/")
+    return words(re.findall(r'<div id="plans"[^>]*>(.*?)</div>', page, re.S)[0])
 
 
 def begun(owner: Visitor, run: RunHead) -> None:

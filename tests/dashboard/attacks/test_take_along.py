@@ -75,10 +75,9 @@ def fired_by(command: str, cookie: str) -> Any:
 def take(visitor: Visitor, url: str) -> str:
     """The command that an attack's page shows, which is the one at its own address."""
     page = visitor.read(url)
-    shown = re.search(r'<pre id="its-curl"[^>]*>(.*?)</pre>', page, re.S)
-    assert shown
+    [shown] = re.findall(r'<pre id="its-curl"[^>]*>(.*?)</pre>', page, re.S)
     command = visitor.read(f"{url}curl/")
-    assert html.unescape(shown[1]) == command
+    assert html.unescape(shown) == command
     assert "\r" not in command  # a page would lose it
     return command
 
@@ -139,12 +138,10 @@ def test_what_came_from_the_box_goes_to_the_boxs_door(
     assert fired_by(command, cookie_of(owner)).status_code == 303
     first, second = Attack.objects.order_by("created_ms")
     assert proposed(first) == proposed(second) == raw
-    box = owner.read(owner.get(f"{url}vary/")["Location"])
-    filled = re.search(r'<textarea id="arena-proposal".*?>\n(.*?)</textarea>', box, re.S)
-    chosen = re.search(r'name="mode" value="(\w+)" checked', box)
-    assert filled
-    assert chosen
-    form = {"proposal": html.unescape(filled[1]), "mode": chosen[1], "run": ready.code}
+    box = owner.read(variation(owner, url))
+    [filled] = re.findall(r'<textarea id="arena-proposal".*?>\n(.*?)</textarea>', box, re.S)
+    [chosen] = re.findall(r'name="mode" value="(\w+)" checked', box)
+    form = {"proposal": html.unescape(filled), "mode": chosen, "run": ready.code}
     owner.post("/attack/propose/", form)
     assert proposed(Attack.objects.order_by("created_ms")[2]) == raw
 
@@ -163,15 +160,13 @@ def test_words_that_are_gone_are_told(owner: Visitor) -> None:
 
 def variation(visitor: Visitor, url: str) -> str:
     """Where *Try a variation* leads."""
-    location: str = visitor.get(f"{url}vary/")["Location"]
-    return location
+    return str(visitor.get(f"{url}vary/")["Location"])
 
 
 def form_of(page: str, injector: str) -> str:
     """An injector's form in the console."""
-    found = re.search(rf'<form class="injector"[^>]*/{injector}/".*?</form>', page, re.S)
-    assert found
-    return found[0]
+    [found] = re.findall(rf'<form class="injector"[^>]*/{injector}/".*?</form>', page, re.S)
+    return str(found)
 
 
 def test_a_variation_begins_with_what_was_fired(owner: Visitor, ready: RunHead) -> None:
@@ -179,9 +174,8 @@ def test_a_variation_begins_with_what_was_fired(owner: Visitor, ready: RunHead) 
     there = variation(owner, owner.fire(ready, "tool_injection", **fired))
     assert there.endswith("#name-tool_injection")
     page = owner.read(there)
-    text = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", form_of(page, "tool_injection"), re.S)
-    assert text
-    assert html.unescape(text[1]) == fired["proposal"]
+    [text] = re.findall(r"<textarea[^>]*>\n(.*?)</textarea>", form_of(page, "tool_injection"), re.S)
+    assert html.unescape(text) == fired["proposal"]
     fire = {"skip": "result of a step", "step": "seal"}
     other = variation(owner, owner.fire(ready, "skip_step", **fire))
     for value in fire.values():

@@ -184,9 +184,7 @@ def test_it_can_be_taken_along(owner: Visitor, alone: str) -> None:
 
 def exhibit(page: str, name: str) -> str:
     """The part of the page that shows one exhibit."""
-    found = re.search(rf'<section class="card stack" id="{name}".*?</section>', page, re.S)
-    assert found
-    return found[0]
+    return str(re.findall(rf'<section class="card stack" id="{name}".*?</section>', page, re.S)[0])
 
 
 def test_every_exhibit_has_a_card_with_claim_want_guard_and_a_button(visitor: Visitor) -> None:
@@ -202,10 +200,9 @@ def test_every_exhibit_has_a_card_with_claim_want_guard_and_a_button(visitor: Vi
 
 def test_a_double_click_is_one_shot_that_stays_on_its_card(visitor: Visitor) -> None:
     before = Attack.objects.count()
-    key = re.search(r'name="Idempotency-Key" value="(\w+)"', visitor.read(GALLERY))
-    assert key
+    key = re.findall(r'name="Idempotency-Key" value="(\w+)"', visitor.read(GALLERY))[0]
     for _ in range(2):
-        form = {"how": "any amount", "Idempotency-Key": key[1]}
+        form = {"how": "any amount", "Idempotency-Key": key}
         response = visitor.post(f"{GALLERY}widened_grant/", form)
         assert (response.status_code, response["Location"]) == (303, f"{GALLERY}#widened_grant")
     assert Attack.objects.count() == before + 1
@@ -218,9 +215,8 @@ def test_a_double_click_is_one_shot_that_stays_on_its_card(visitor: Visitor) -> 
     assert "Unauthorized calls 0 by the adapters' own records" in said
     assert "HELD" in said
     assert "how: any amount" in said
-    link = re.search(r'href="(/attack/gallery/widened_grant/[^"]+/)"', shown)
-    assert link
-    assert "CAP-030" in visitor.read(link[1])
+    link = re.findall(r'href="(/attack/gallery/widened_grant/[^"]+/)"', shown)[0]
+    assert "CAP-030" in visitor.read(link)
     shot = Attack.objects.latest("created_ms")
     shot.integrity, shot.verdict, shot.rule = "BREACHED", "ACCEPTED", ""
     shot.evidence["breaches"] = ["1 payments exist that no sealed intent asked for."]

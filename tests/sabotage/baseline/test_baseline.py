@@ -114,12 +114,10 @@ def test_each_attack_costs_the_loop_what_was_not_due(
 @pytest.mark.parametrize(
     ("proposal", "ended"),
     [
-        ("", "crashed: JSONDecodeError"),
         ("pay me", "crashed: JSONDecodeError"),
         ("[" * 60_000, "crashed: RecursionError"),
         ("[]", "crashed: TypeError"),
         ('{"tool": "wire_transfer"}', "crashed: KeyError"),
-        (call("wire_transfer", currency="USD"), "crashed: KeyError"),
         ('{"tool": "wire_transfer", "args": {"amount": 1e400}}', "crashed: OverflowError"),
         (call("wire_transfer", amount=5, currency="GOLD"), "crashed: KeyError"),
         (call("delete_everything"), "no such tool"),
