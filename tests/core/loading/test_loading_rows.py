@@ -12,8 +12,7 @@ NO_PATH = "no failure path: say where it leads when it fails"
 
 @pytest.mark.parametrize(("old", "new", "at", "said"), [
     ('v = "nanovm-program/1"', 'v = "nanovm-program/2"', "v =", "expected v = 'nanovm-program/1'"),
-    ("[limits]", "colour = 1\n[limits]", "colour",
-     "program: unknown key 'colour'; known are agent"),
+    ("[limits]", "colour = 1\n[limits]", "colour", "program: unknown key 'colour'; known are"),
     ('name = "refund_desk"', "name = 7", "name = 7", "name must be a text of 1 to 1024 char"),
     ('name = "refund_desk"', 'name = "a b"', "name = ", "name = 'a b' is no name"),
     ('agent = "desk"', 'agent = "dеsk"', "agent", "is no name"),  # its e is Cyrillic
@@ -58,8 +57,7 @@ def test_head_and_limits(old: str, new: str, at: str, said: str) -> None:
     (', currency = "currency" }', ', currency = "currency", currency_is = "EUR" }',
      'currency_is = "EUR"', "money needs either currency"),
     (', currency = "currency" }', ', currency_is = "euro" }', "currency_is", "[A-Z]{3}"),
-    ('money = { amount = "amount_minor"', "money = { x = 1", "money = { x",
-     "amount must be a text"),
+    ('money = { amount = "amount_minor"', "money = { x = 1", "money = { x", "amount must be a"),
     ("money = { amount", "money = { x = 1, amount", "x = 1", "unknown key 'x'"),
     ("expires_ms = 1", "expires_ms = -1", "expires_ms", "an integer of 0 to"),
     ('prefix = "r"', "prefix = 7", "prefix", "prefix must be a text"),
@@ -87,8 +85,7 @@ def test_slots_tools_and_grants(old: str, new: str, at: str, said: str) -> None:
     ('tool = "orders.look_up"', "", END.format("look_up"), "either a tool, or call =", "2"),
     ('call = "authorized"', 'call = "authorized"\ntool = "refunds.tell"', 'call = "auth',
      "either a to", "2"),
-    ('call = "authorized"', 'call = "authorised"', 'call = "authorised"', "is none of authorized",
-     "1"),
+    ('call = "authorized"', 'call = "authorised"', 'call = "authorised"', "is none of", "1"),
     ("tokens_max = 500", 'fills = ["answer"]', 'fills = ["answer"]\n[[steps]]\nname = "ju',
      "a model fills no slot", "2"),
     ("tokens_max = 500", 'drops = ["answer"]', 'drops = ["answer"]', "unknown key 'drops'", "1"),
@@ -100,12 +97,9 @@ def test_slots_tools_and_grants(old: str, new: str, at: str, said: str) -> None:
     ('args = { text = "answer" }', 'args = { text = ["answer"] }', "text = [", "text must be a",
      "1"),
     ('args = { text = "answer" }', "args = 5", "args = 5", "args must be a table", "1"),
-    ('authorizes = "ask"', 'authorizes = "ask"\nfills = []', "fills = []", "unknown key 'fills'",
-     "1"),
-    ("timeout_ms = 86_400_000", 'timeout_ms = 1\ntool = "a"', 'tool = "a"', "unknown key 'tool'",
-     "1"),
-    ('fills = ["receipt"]', 'accepts = ["receipt"]', 'accepts = ["rec', "unknown key 'accepts'",
-     "1"),
+    ('authorizes = "ask"', 'authorizes = "ask"\nfills = []', "fills = []", "unknown key", "1"),
+    ("timeout_ms = 86_400_000", 'timeout_ms = 1\ntool = "a"', 'tool = "a"', "unknown key", "1"),
+    ('fills = ["receipt"]', 'accepts = ["receipt"]', 'accepts = ["rec', "unknown key", "1"),
 ])  # fmt: skip
 def test_steps(old: str, new: str, at: str, said: str, code: str) -> None:
     check_one(changed(old, new), at, said, f"PRG-00{code}")

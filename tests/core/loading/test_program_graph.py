@@ -43,8 +43,7 @@ ASK = 'next = "judge"\non_error = "apologise"'
     (('first = "look_up"', 'first = "pay"'), "first", "but the run begins with it"),
     (('to = "confirm"', 'to = "judge"'), 'to = "judge"', "sort leads to it too, with nothing"),
     (('to = "confirm"', 'to = "pay"'), 'to = "pay"', "sort leads to it and authorizes nothing"),
-    (('{ to = "pay" }', '{ to = "apologise" }'), 'next = [{ when = "$run',
-     "no step after it makes"),
+    (('{ to = "pay" }', '{ to = "apologise" }'), 'next = [{ when = "$run', "no step after it"),
 ])  # fmt: skip
 def test_a_graph_with_a_fault(changes: tuple[str, ...], at: str, said: str) -> None:
     check_one(changed(*changes), at, said)

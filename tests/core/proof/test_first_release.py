@@ -14,7 +14,7 @@ from tests.core.kit.builders import ROOT
 FOLDER = ROOT / "tests/vectors/first_release"
 KEY = (FOLDER / "log.vkey").read_text("ascii").strip()
 WITNESS = (FOLDER / "witness.vkey").read_text("ascii").strip()
-HOLDS, INVALID, UNREADABLE, UNPINNED, DIVERGED, STALE = 0, 1, 2, 3, 4, 5
+HOLDS, INVALID, UNPINNED, DIVERGED, STALE = 0, 1, 3, 4, 5
 
 
 def judged(file: Path, *more: str) -> int:
