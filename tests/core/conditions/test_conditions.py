@@ -57,6 +57,7 @@ def test_a_condition_says_what_it_reads_as(text: str, expected: bool) -> None:
     ("[] in []", "CON-022", 3),
     # Order takes integers, logic booleans.
     ("'a' < 'b'", "CON-022", 4), ("$pair >= $pair", "CON-022", 6), ("1", "CON-023", 0),
+    ("false < true", "CON-022", 6), ("1 < true", "CON-022", 2),
     ("not 1", "CON-023", 4), ("$a and $t", "CON-023", 0), ("$t and $a", "CON-023", 7),
 ])  # fmt: skip
 def test_what_has_no_answer_is_an_error_in_a_rule_and_in_its_opposite(
