@@ -48,7 +48,6 @@ def grants(*given: Grant) -> Mapping[str, Grant]:
 
 
 def refused(call: Callable[[], object]) -> str:
-    """The code that a call is refused with."""
     with pytest.raises(RefusedError) as caught:
         call()
     return caught.value.code
@@ -68,7 +67,6 @@ CHAIN = chain()
 
 
 def split(whole: bytes) -> list[bytes]:
-    """The blocks of a chain, by their lengths."""
     parts = []
     while whole:
         size = int.from_bytes(whole[:4], "big")
@@ -78,7 +76,6 @@ def split(whole: bytes) -> list[bytes]:
 
 
 def joined(*parts: bytes) -> bytes:
-    """A chain of these blocks."""
     return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
 
 
@@ -231,8 +228,7 @@ def test_no_edited_chain_is_accepted_but_its_own_beginnings(data: st.DataObject)
     start = data.draw(st.integers(0, len(CHAIN)))
     end = data.draw(st.integers(start, len(CHAIN)))
     edited = CHAIN[:start] + data.draw(st.binary(max_size=8)) + CHAIN[end:]
-    whole = {beginning(length) for length in (1, 2, 3)}
-    assume(edited not in whole)
+    assume(edited not in {beginning(length) for length in (1, 2, 3)})
     assert code(edited) in {"CAP-031", "CAP-032"}
 
 
@@ -247,9 +243,8 @@ def test_chain_is_its_blocks_and_nothing_else(whole: bytes) -> None:
 def test_length_ends_at_its_limit() -> None:
     whole = issue(grants(PAY), KEYS[1].public_key(), ROOT, program=PROGRAM, expires_ms=ENDS_MS)
     for before, after in pairwise(KEYS[1 : BLOCKS_MAX + 1]):
-        whole = delegate(
-            whole, grants(PAY), after.public_key(), before, ROOT_PUBLIC, expires_ms=ENDS_MS
-        )
+        given: Any = (grants(PAY), after.public_key(), before, ROOT_PUBLIC)
+        whole = delegate(whole, *given, expires_ms=ENDS_MS)
     assert len(seen(whole).ids) == BLOCKS_MAX
     last = KEYS[BLOCKS_MAX]
     longer = forged(last, after=whole, grants=grants(PAY))

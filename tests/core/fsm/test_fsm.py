@@ -43,7 +43,6 @@ DAMAGE = VerificationError("LOG-001", "changed", at=2)
 
 
 def ended(how: str) -> Refund:
-    """A run that ended this way."""
     run = Refund()
     if how == life.KILLED:
         run.feed(KillRequested)

@@ -198,7 +198,6 @@ def test_clock_moves_nothing_that_has_no_deadline() -> None:
 
 
 def waiting(until_ms: int = 0) -> Refund:
-    """A run whose refund is under way."""
     run = Refund().to_refund()
     run.under_way(until_ms)
     return run

@@ -55,7 +55,6 @@ def started(program: Program = PROGRAM) -> Refund:
 
 
 def awaiting() -> Refund:
-    """A run that waits for an answer from elsewhere."""
     run = started()
     run.look_up(urgent=False)
     return run

@@ -64,7 +64,6 @@ def fed(play: Play, kind: type[Event], **given: Any) -> str:
 
 
 def raised(call: Callable[[], object]) -> str:
-    """The code of the error."""
     with pytest.raises(NanovmError) as caught:
         call()
     return caught.value.code
@@ -106,7 +105,6 @@ def paid(**facts: Any) -> str:
 
 
 def proposed(**args: Any) -> str:
-    """The code that a proposal is refused with."""
     return refused(Play().to_propose().propose(proposal(**args)))
 
 
@@ -118,7 +116,6 @@ def advised() -> str:
 
 
 def held() -> Play:
-    """A payment over the limit."""
     play = Play().to_propose(amount_minor=1_000_001)
     play.propose(proposal(amount_minor=1_000_001))
     return play
@@ -181,13 +178,6 @@ def answered(key: str = "", *, vouched: bool) -> str:
     return fed(play, AnswerArrived, **given)
 
 
-def woken() -> str:
-    """A delivery for a run that owes nothing new is counted, and not refused."""
-    play = Play()
-    event = DeliveryReceived(program=play.program.hash)
-    return {"DeliveryReceived": "FSM-011"}[play.feed(event).absorbed]
-
-
 def damaged(**changes: Any) -> str:
     """A chain with one envelope changed."""
     links = [*CHAIN]
@@ -237,7 +227,9 @@ EXAMPLES: Mapping[str, Callable[[], str]] = {
     "FSM-007": lambda: refused(at("receive").done({"amount_minor": 1})),
     "FSM-009": lambda: fed(Play().to_charge(), KillRequested),
     "FSM-010": lambda: fed(Play(), ErasureRequested, refs=(), reason="art17-1-a"),
-    "FSM-011": woken,
+    "FSM-011": lambda: {"DeliveryReceived": "FSM-011"}[
+        Play().feed(DeliveryReceived, program=program().hash).absorbed
+    ],
     "FSM-012": lambda: fed(at("receive"), EffectDone, key=at("receive").key, by_holder=False),
     "FSM-013": guard,
     "FSM-014": lambda: refused(Play().to_charge().passes(10**9)),

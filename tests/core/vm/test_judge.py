@@ -109,7 +109,6 @@ OLD = line("old", "A-2", slots=slots_of("A-2", age_days=200))
 REFUNDED = slots_of(refunded=True)
 ANN, BOB, ELSEWHERE = line(agent="ann"), line(agent="bob"), line(agent="ann", workspace="w")
 BUILT = {"change": "c", "risk": 1, "frozen": False, "artifact": "v2", "tests_failed": 0}
-ROLLOUT = {"artifact": "v2", "region": "eu-1", "replicas": 3}
 MAIL = {**FACTS, **{name: ref(n) for n, name in enumerate(PERSONAL)}}
 ALLOW_ALL = (
     b'v = "nanovm-policy/1"\nname = "all"\n[[rules]]\nid = "all"\nat = "authorize"\n'
@@ -123,15 +122,14 @@ def ninety(name: str = "n", **context: object) -> bytes:
 
 
 def rollout(tool: str = DEPLOY, **changes: object) -> bytes:
-    """A proposal at the deployment gate."""
-    return line(tool=tool, args={**ROLLOUT, **changes} if tool == DEPLOY else {}, slots=BUILT)
+    args = {"artifact": "v2", "region": "eu-1", "replicas": 3, **changes}
+    return line(tool=tool, args=args if tool == DEPLOY else {}, slots=BUILT)
 
 
 def admitted(outcome: str) -> Program:
     """The desk whose rule at admission has another outcome."""
-    return desk_with(
-        ('at = "admission"\noutcome = "deny"', f'at = "admission"\noutcome = "{outcome}"')
-    )
+    at = 'at = "admission"\noutcome = '
+    return desk_with((f'{at}"deny"', f'{at}"{outcome}"'))
 
 
 def windowed(counts: str, most: int, scope: str = "workspace") -> Program:

@@ -34,7 +34,6 @@ def rule(name: str, when: str, outcome: str = "deny", more: str = "") -> str:
 
 
 def mine(rules: Program) -> ExampleResult:
-    """What came of the example called ``mine``."""
     return next(each for each in run_examples(rules) if each.name == "mine")
 
 
