@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from django.conf import settings
@@ -15,6 +16,8 @@ from tests.pipeline.databases import Database
 from tests.pipeline.house import House
 from tests.pipeline.reading import read_here
 
+ACCOUNTS = 1_500
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """On PostgreSQL, what touches no database is not run a second time."""
@@ -27,12 +30,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ]
 
 
+class Counterpart(NamedTuple):
+    """A counterpart of Stripe that runs for the whole session, and its accounts' keys."""
+
+    url: str
+    folder: Path
+    keys: Iterator[str]
+
+
 @pytest.fixture(scope="session")
-def counterpart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The address and the folder of a counterpart that runs for the whole session."""
+def counterpart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counterpart]:
+    """The counterpart, with more accounts than there are tests."""
     folder = tmp_path_factory.mktemp("stripe")
-    with stripe_counterpart(folder) as url:
-        yield url, folder
+    keys = [f"sk_test_{number:04d}" for number in range(ACCOUNTS)]
+    options = [word for key in keys for word in ("--key", f"{key}=acct_{key[-4:]}")]
+    with stripe_counterpart(folder, *options) as url:
+        yield Counterpart(url, folder, iter(keys))
 
 
 @pytest.fixture(scope="session")
@@ -53,20 +66,22 @@ def migrated(
 def house(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    counterpart: tuple[str, Path],
+    counterpart: Counterpart,
     migrated: Database,
     django_db_blocker: DjangoDbBlocker,
 ) -> Iterator[House]:
     """The pipeline on a data folder of its own, committing for real: no test transaction.
 
+    It pays from an account of its own, so that the far side's records are those of the test.
     Reading is a pure function: the same bytes are read once a session, and in this process.
     """
-    url, sandbox = counterpart
     own = migrated.fresh(tmp_path)
     monkeypatch.setattr(settings, "NANOVM_DATA", tmp_path)
-    monkeypatch.setitem(settings.STRIPE, "api_base", url)
+    monkeypatch.setitem(settings.STRIPE, "api_base", counterpart.url)
+    monkeypatch.setitem(settings.STRIPE, "key", next(counterpart.keys))
     monkeypatch.setattr(extract_step, "extract", read_here)
     if own.url:
         monkeypatch.setenv("DATABASE_URL", own.url)  # for the processes that a test starts
     with django_db_blocker.unblock(), own.in_use():
-        yield House(folder=tmp_path, stripe_url=url, sandbox=sandbox, database=own)
+        far_side = {"stripe_url": counterpart.url, "sandbox": counterpart.folder}
+        yield House(folder=tmp_path, database=own, **far_side)

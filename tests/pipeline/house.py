@@ -14,14 +14,15 @@ from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
+from django.conf import settings
 from django.core.management import get_commands, load_command_class
 from django.db import connection, connections, transaction
 
 from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
-from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.messages import Decision, Snapshot
 from nanovm_core.errors import CanonicalError
 from pipeline.models import Envelope, Run, Workspace
 from pipeline.runtime import api, create_run
@@ -32,7 +33,7 @@ from tests.pipeline.databases import Database
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
 
 T = TypeVar("T")
-_RECORDED: dict[Callable[..., object], tuple[Path, object]] = {}  # how it was built: the copy
+
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
@@ -84,12 +85,16 @@ def reason(run: Run) -> str:
 
 def payments(run: Run) -> list[Any]:
     """What the far side's own records hold of this run, whatever became of it."""
-    listed = gateway.configured().v1.payment_intents.list({"limit": 100})
     return [
         intent
-        for intent in listed.auto_paging_iter()
+        for intent in _listed()
         if intent.metadata and intent.metadata.to_dict().get("run") == str(run.id)
     ]
+
+
+def _listed() -> list[Any]:
+    listed = gateway.configured().v1.payment_intents.list({"limit": 100})
+    return [*listed.auto_paging_iter()]
 
 
 def succeeded(run: Run) -> list[tuple[int, str]]:
@@ -116,6 +121,17 @@ def _in_postgres(statement: str) -> str:
     return re.sub(r"(?<!')\bx'([0-9a-f]*)'", r"'\\x\1'::bytea", statement)
 
 
+class Recorded(NamedTuple):
+    """A copy of a folder, the account that paid where one did, and what was built."""
+
+    folder: Path
+    account: str
+    made: object
+
+
+_RECORDED: dict[object, Recorded] = {}  # by how it was built
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class House:
     """A data folder with everything in it."""
@@ -133,8 +149,30 @@ class House:
 
     def run(self, document: bytes = b"", **options: Any) -> Run:
         """A run that was driven up to where it waits or ends."""
+        return self.drive(self.started(document, **options))
+
+    def started(self, document: bytes = b"", **options: Any) -> Run:
+        """A run that owes its first effect, with nobody on it."""
         run = self.new(document, **options)
         api.start(str(run.id), "visitor")
+        return run
+
+    def paused(self, step: str = "charge", document: bytes = b"", **options: Any) -> Run:
+        """A run that was stepped up to a step and is paused before it."""
+        run = self.started(document, stepping=True, **options)
+        while self.drive(run).step != step:
+            api.step(str(run.id), "visitor")
+        return run
+
+    def owing(self, step: str = "charge") -> Run:
+        """A run that owes a step's effect and has not begun it."""
+        run = self.once(House.paused, step)
+        api.resume(str(run.id), "visitor")
+        return run
+
+    def resumed(self, run: Run) -> Run:
+        """A run that goes on after a pause, as far as it comes."""
+        api.resume(str(run.id), "visitor")
         return self.drive(run)
 
     def drive(self, run: Run) -> Run:
@@ -143,23 +181,27 @@ class House:
         run.refresh_from_db()
         return run
 
-    def once(self, build: Callable[["House"], T]) -> T:
+    def once(self, build: Callable[..., T], *args: Any) -> T:
         """What ``build`` makes of an empty folder, built once a session and copied from then on.
 
         In a folder that is in use it is built, and so on a server, where copies take longer.
+        Nothing that it depends on may be patched.
         """
         if self.database.url or Workspace.objects.exists():
-            return build(self)
-        if build not in _RECORDED:
-            made = build(self)
+            return build(self, *args)
+        key = (build, args)
+        if key not in _RECORDED:
+            made = build(self, *args)
+            account = settings.STRIPE["key"] if _listed() else ""
             connections.close_all()
             folder = Path(mkdtemp(prefix="recorded-", dir=self.folder.parent))
             shutil.copytree(self.folder, folder, dirs_exist_ok=True)
-            _RECORDED[build] = (folder, deepcopy(made))
+            _RECORDED[key] = Recorded(folder, account, made)
         else:
             connections.close_all()
-            shutil.copytree(_RECORDED[build][0], self.folder, dirs_exist_ok=True)
-        return cast(T, deepcopy(_RECORDED[build][1]))
+            shutil.copytree(_RECORDED[key].folder, self.folder, dirs_exist_ok=True)
+            settings.STRIPE["key"] = _RECORDED[key].account or settings.STRIPE["key"]
+        return cast(T, deepcopy(_RECORDED[key].made))
 
     def files(self) -> Iterator[tuple[Path, bytes]]:
         """The raw bytes of every file that the application owns."""
@@ -202,6 +244,11 @@ class House:
         """The wrapped keys that the key store holds, by ref."""
         with closing(sqlite3.connect(self.folder / "keys.sqlite3")) as store:
             return dict(store.execute("SELECT ref, wrapped FROM secret").fetchall())
+
+
+def refusal(decision: Decision) -> str:
+    """The code that a person is answered with; empty where nothing was refused."""
+    return decision.refusal.code if decision.refusal else ""
 
 
 def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:

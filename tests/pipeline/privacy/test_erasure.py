@@ -4,6 +4,7 @@ import base64
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from pipeline.steps.seal import advice_file
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
 from samples import path
+from samples.bills import EN16931
+from samples.facturx import cross_industry_invoice
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House, bodies, failing_once, kinds, sql
 from tests.pipeline.pdf_builder import text_pdf, with_files
@@ -36,39 +39,14 @@ CANARIES = {
     "number": "ZQ-9083-XKCD",
     "file": "wombat-dossier-7731.pdf",
 }
-XML = f"""<?xml version="1.0" encoding="UTF-8"?>
-<rsm:CrossIndustryInvoice
- xmlns:rsm="urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100"
- xmlns:ram="urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100"
- xmlns:udt="urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100">
-<rsm:ExchangedDocumentContext><ram:GuidelineSpecifiedDocumentContextParameter>
-<ram:ID>urn:cen.eu:en16931:2017</ram:ID></ram:GuidelineSpecifiedDocumentContextParameter>
-</rsm:ExchangedDocumentContext>
-<rsm:ExchangedDocument><ram:ID>{CANARIES["number"]}</ram:ID><ram:TypeCode>380</ram:TypeCode>
-<ram:IssueDateTime><udt:DateTimeString format="102">20260301</udt:DateTimeString>
-</ram:IssueDateTime>
-</rsm:ExchangedDocument>
-<rsm:SupplyChainTradeTransaction><ram:ApplicableHeaderTradeAgreement>
-<ram:SellerTradeParty><ram:Name>{CANARIES["seller"]}</ram:Name>
-<ram:PostalTradeAddress><ram:LineOne>{CANARIES["address"]}</ram:LineOne>
-<ram:CountryID>DE</ram:CountryID></ram:PostalTradeAddress>
-<ram:URIUniversalCommunication><ram:URIID schemeID="EM">{CANARIES["e-mail"]}</ram:URIID>
-</ram:URIUniversalCommunication></ram:SellerTradeParty>
-<ram:BuyerTradeParty><ram:Name>{CANARIES["buyer"]}</ram:Name></ram:BuyerTradeParty>
-</ram:ApplicableHeaderTradeAgreement><ram:ApplicableHeaderTradeDelivery/>
-<ram:ApplicableHeaderTradeSettlement><ram:InvoiceCurrencyCode>EUR</ram:InvoiceCurrencyCode>
-<ram:SpecifiedTradeSettlementPaymentMeans><ram:TypeCode>58</ram:TypeCode>
-<ram:PayeePartyCreditorFinancialAccount><ram:IBANID>{IBAN}</ram:IBANID>
-</ram:PayeePartyCreditorFinancialAccount></ram:SpecifiedTradeSettlementPaymentMeans>
-<ram:SpecifiedTradeSettlementHeaderMonetarySummation>
-<ram:LineTotalAmount>120.00</ram:LineTotalAmount>
-<ram:TaxBasisTotalAmount>120.00</ram:TaxBasisTotalAmount>
-<ram:TaxTotalAmount currencyID="EUR">0.00</ram:TaxTotalAmount>
-<ram:GrandTotalAmount>120.00</ram:GrandTotalAmount>
-<ram:DuePayableAmount>120.00</ram:DuePayableAmount>
-</ram:SpecifiedTradeSettlementHeaderMonetarySummation>
-</ram:ApplicableHeaderTradeSettlement></rsm:SupplyChainTradeTransaction>
-</rsm:CrossIndustryInvoice>""".encode()
+BILL = replace(
+    EN16931,
+    number=CANARIES["number"],
+    seller=(CANARIES["seller"], CANARIES["address"], *EN16931.seller[2:]),
+    email=CANARIES["e-mail"],
+    buyer=(CANARIES["buyer"], *EN16931.buyer[1:]),
+    iban=IBAN,
+)
 
 
 def canary_invoice() -> bytes:
@@ -78,9 +56,9 @@ def canary_invoice() -> bytes:
         CANARIES["address"],
         f"Invoice {CANARIES['number']} for {CANARIES['buyer']}",
         f"IBAN {IBAN}  {CANARIES['e-mail']}",
-        "Amount due  EUR 120.00",
+        "Amount due  EUR 648.80",
     ]
-    return with_files(text_pdf(page), {"factur-x.xml": XML})
+    return with_files(text_pdf(page), {"factur-x.xml": cross_industry_invoice(BILL)})
 
 
 def spellings(text: str) -> Iterator[bytes]:
@@ -125,8 +103,8 @@ def paid(house: House) -> Run:
         "invoice_number": CANARIES["number"],
         "seller": CANARIES["seller"],
         "currency": "EUR",
-        "total_due": "120.00",
-        "due_date": None,
+        "total_due": "648.80",
+        "due_date": "2026-04-10",
         "iban": IBAN,
     }
     return run
@@ -157,23 +135,18 @@ def test_no_value_lies_in_the_clear_before_the_erasure_but_in_the_advice(house: 
     assert found("rows", b"\n".join(rows)) == []
 
 
-def test_queue_message_holds_ids_only(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queue_messages_hold_ids_only_and_log_lines_no_value(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     run = paid(house)
     sent: list[object] = []
     monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
     monkeypatch.setattr(current_app, "send_task", lambda *args, **more: sent.append((args, more)))
     queue.wake(str(run.id))
-    assert sent == [
-        (
-            ("pipeline.worker.tasks.drive",),
-            {"args": [str(run.id), run.program_hash], "countdown": 0, "retry": False},
-        )
-    ]
-
-
-def test_log_lines_hold_no_value(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    message = {"args": [str(run.id), run.program_hash], "countdown": 0, "retry": False}
+    assert sent == [(("pipeline.worker.tasks.drive",), message)]
     caplog.set_level("DEBUG")
-    erasure.erase_run(str(paid(house).id), "art17-1-a", "visitor")
+    erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     assert found("log", caplog.text.encode()) == []
 
 
@@ -198,7 +171,7 @@ def test_erasure_leaves_no_value_no_key_and_every_hash(house: House) -> None:
     invoice = report(run, "x")["invoice"]
     assert isinstance(invoice, dict)
     assert invoice["seller"] == invoice["iban"] == invoice["invoice_number"] == TOMBSTONE
-    assert invoice["total_due"] == "120.00"
+    assert invoice["total_due"] == "648.80"
     assert audit().damage == ()
     run.refresh_from_db()
     assert run.erased_ms is not None
@@ -215,12 +188,8 @@ def test_certificate_names_what_was_done_and_stays_the_same(house: House) -> Non
     assert done.places == {"keys": len(refs), "ciphertexts": len(refs) - 1, "files": 2}
     assert (done.head_before, done.code, done.reason) == (head, run.code, "art17-1-c")
     last = Envelope.objects.get(run=str(run.id), kind="erasure_done")
-    assert (done.hash, done.seq, done.n, done.head_after) == (
-        last.hash,
-        last.seq,
-        last.n,
-        last.hash,
-    )
+    sealed = (last.hash, last.seq, last.n, last.hash)
+    assert (done.hash, done.seq, done.n, done.head_after) == sealed
     assert found("certificate", str(done.to_json()).encode()) == []
     again = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     assert again.to_json() == done.to_json() == certificate.newest(str(run.id)).to_json()  # type: ignore[union-attr]
@@ -354,8 +323,7 @@ def test_erasing_one_run_touches_no_other(house: House) -> None:
 
 
 def test_run_under_way_is_refused_and_a_waiting_one_is_stopped_first(house: House) -> None:
-    running = house.new()
-    api.start(str(running.id), "visitor")
+    running = house.started()
     with pytest.raises(ErasureRefusedError, match="stop it first"):
         erasure.erase_run(str(running.id), "art17-1-a", "visitor")
     assert "erasure_requested" not in kinds(running)
@@ -365,11 +333,11 @@ def test_run_under_way_is_refused_and_a_waiting_one_is_stopped_first(house: Hous
     assert bodies(held)[-3]["outcome"] == "killed"
 
 
-@pytest.mark.parametrize("reason", ["", "art17-1-g", "because", "art17-1-a "])
-def test_reason_must_be_a_ground_of_the_article(house: House, reason: str) -> None:
+def test_reason_must_be_a_ground_of_the_article(house: House) -> None:
     run = house.new()
-    with pytest.raises(ErasureRefusedError, match="PII-010"):
-        erasure.erase_run(str(run.id), reason, "visitor")
+    for reason in ("", "art17-1-g", "because", "art17-1-a "):
+        with pytest.raises(ErasureRefusedError, match="PII-010"):
+            erasure.erase_run(str(run.id), reason, "visitor")
 
 
 def test_damaged_run_can_be_erased_too(house: House) -> None:

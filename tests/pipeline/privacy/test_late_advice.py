@@ -5,7 +5,6 @@ import pytest
 from nanovm_core.core import lifecycle as life
 from pipeline.models import Lease
 from pipeline.privacy import erasure
-from pipeline.runtime import api
 from pipeline.steps import seal
 from tests.pipeline.house import House
 from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, sightings
@@ -14,8 +13,7 @@ from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, sighti
 def test_advice_written_after_the_erasure_goes(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = house.new(canary_invoice(), file_name=CANARIES["file"])
-    api.start(str(run.id), "visitor")
+    run = house.started(canary_invoice(), file_name=CANARIES["file"])
     real = seal.advice_file
     slept: list[str] = []
 

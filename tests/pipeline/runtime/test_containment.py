@@ -42,33 +42,19 @@ def places(run: Run) -> list[tuple[str, Sequence[object]]]:
     return [*damage, (node, (str(run.id),))]
 
 
-def paused(house: House, bad: Run) -> Run:
-    """Another run of the same log that stands before its payment."""
-    run = house.new(invoice("Total  EUR 95.00"), workspace=bad.workspace, stepping=True)
-    api.start(str(run.id), "visitor")
-    while house.drive(run).step != "charge":
-        api.step(str(run.id), "visitor")
-    return run
-
-
 def test_twenty_damaged_places_of_one_run_stop_no_other(house: House, tmp_path: Path) -> None:
-    bad = house.new(stepping=True)
-    api.start(str(bad.id), "visitor")
-    while house.drive(bad).step != "charge":
-        api.step(str(bad.id), "visitor")
+    bad = house.once(House.paused)
     log, before = bad.workspace, house.run(invoice("Total  EUR 80.00"), workspace=bad.workspace)
-    other = paused(house, bad)
+    other = house.paused("charge", invoice("Total  EUR 95.00"), workspace=log)
     signer.checkpoint(log.id)
     damage = places(bad)
     assert len(damage) == PLACES
     for each in damage:
         sql(each)
         api.check(str(bad.id))  # found and contained again and again
-    api.resume(str(bad.id), "visitor")
-    assert house.drive(bad).quarantined
+    assert house.resumed(bad).quarantined
     assert (bad.state in life.TERMINAL, displayed_head(bad), succeeded(bad)) == (True, ZERO, [])
-    api.resume(str(other.id), "visitor")
-    assert house.drive(other).state == life.COMPLETED
+    assert house.resumed(other).state == life.COMPLETED
     after = house.run(invoice("Total  EUR 70.00"), workspace=log)
     signer.checkpoint(log.id)
     for run, amount in ((before, 8_000), (other, 9_500), (after, 7_000)):

@@ -21,6 +21,7 @@ from tests.pipeline.house import (
     kinds,
     payments,
     reason,
+    refusal,
     snapshot,
     succeeded,
 )
@@ -41,23 +42,12 @@ def deliver(run: Run) -> Run:
     return run
 
 
-def to_charge(house: House) -> Run:
-    """A run that owes its charge and has not begun it."""
-    run = house.new(stepping=True)
-    api.start(str(run.id), "visitor")
-    while house.drive(run).step != "charge":
-        api.step(str(run.id), "visitor")
-    api.resume(str(run.id), "visitor")
-    return run
-
-
 def test_attempt_waits_its_pause_and_the_sweep_finds_it_when_it_is_over(
     house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
 ) -> None:
     with_backoff(monkeypatch, 60_000)
     monkeypatch.setattr(gateway, "_post", failing_once(gateway._post, FOR_NOW))
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     drive.drive(str(run.id))
     run.refresh_from_db()
     assert run.state == life.IDLE
@@ -88,19 +78,12 @@ def test_program_says_how_many_attempts_there_are_and_a_queue_is_not_needed(
     assert run.workspace.budgets.get(account="workspace/EUR").reserved == 0
 
 
-def test_card_that_is_declined_for_good_is_not_tried_again(house: House) -> None:
-    run = house.run(payment_method="pm_card_chargeDeclined")
-    assert (run.state, len(payments(run))) == (life.FAILED, 1)
-
-
 def test_step_that_nobody_answers_in_time_fails(house: House, leap: Leap) -> None:
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     assert api.take(str(run.id))[1] is not None  # by a worker that is never heard of again
     leap(HOUR_MS - 30_000)
     assert deliver(run).state == life.COMPLETED  # it was still time
-    late = house.new()
-    api.start(str(late.id), "visitor")
+    late = house.started()
     assert api.take(str(late.id))[1] is not None
     leap(HOUR_MS)
     assert tasks.stranded() == [str(late.id)]
@@ -112,7 +95,7 @@ def test_step_that_nobody_answers_in_time_fails(house: House, leap: Leap) -> Non
 def test_payment_that_was_not_sent_for_a_day_asks_a_person_and_is_never_sent(
     house: House, leap: Leap
 ) -> None:
-    run = to_charge(house)
+    run = house.owing()
     leap(DAY_MS)
     assert tasks.stranded() == [str(run.id)]
     assert deliver(run).state == life.APPROVAL
@@ -123,19 +106,23 @@ def test_payment_that_was_not_sent_for_a_day_asks_a_person_and_is_never_sent(
     assert (reason(run), payments(run)) == ("STR-004", [])
 
 
+def waiting(house: House, monkeypatch: pytest.MonkeyPatch, until_ms: int = 0) -> Run:
+    """A run whose second step waits for an answer from elsewhere."""
+
+    def waits(work: Work) -> Answer:
+        return Answer(event=EffectWaiting(key=work.effect.key, until_ms=until_ms))
+
+    monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, "vault.split": waits})
+    return house.run()
+
+
 def test_wait_for_an_answer_from_elsewhere_ends_in_time(
     house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
 ) -> None:
-    def waits(work: Work) -> Answer:
-        until_ms = now_ms() + 5_000
-        event = EffectWaiting(key=work.effect.key, until_ms=until_ms)
-        return Answer(event=event)
-
-    monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, "vault.split": waits})
-    run = house.run()
+    run = waiting(house, monkeypatch, now_ms() + HOUR_MS // 2)
     assert (run.state, run.step) == (life.WAITING, "vault")
     assert tasks.stranded() == []
-    leap(5_000)
+    leap(HOUR_MS // 2)
     assert tasks.stranded() == [str(run.id)]
     assert deliver(run).state == life.FAILED
     assert reason(run) == "FSM-014"
@@ -145,38 +132,30 @@ def test_wait_for_an_answer_from_elsewhere_ends_in_time(
 def test_awaited_answer_counts_only_where_the_caller_vouches_for_it(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def waits(work: Work) -> Answer:
-        return Answer(event=EffectWaiting(key=work.effect.key))
-
-    monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, "vault.split": waits})
-    run = house.run()
+    run = waiting(house, monkeypatch)
     answer = AnswerArrived(
         run=str(run.id), program=run.program_hash, key=snapshot(run).awaits, code="EXT-1", text="no"
     )
     forged = api.submit(str(run.id), [answer], actor="attacker")
-    assert forged.refusal is not None
-    assert (forged.refusal.code, forged.snapshot.state) == ("FSM-018", life.WAITING)
+    assert (refusal(forged), forged.snapshot.state) == ("FSM-018", life.WAITING)
     taken = api.submit(str(run.id), [answer], actor="vault", vouched=True)
     assert (taken.refusal, taken.snapshot.state) == (None, life.FAILED)
     assert [body["actor"] for body in bodies(run)][-1] == "vault"
 
 
 def test_clock_of_a_suspended_run_stands_still(house: House, leap: Leap) -> None:
-    held, paused = house.run(path("over_limit").read_bytes()), house.new()
-    api.start(str(paused.id), "visitor")
+    held, paused = house.run(path("over_limit").read_bytes()), house.started()
     api.pause(str(paused.id), "visitor")
     before = [kinds(held), kinds(paused)]
     leap(30 * DAY_MS)
     assert tasks.stranded() == []
     assert [house.drive(held).deadline_ms, house.drive(paused).deadline_ms] == [None, None]
     assert [kinds(held), kinds(paused)] == before
-    api.resume(str(paused.id), "visitor")
-    assert house.drive(paused).state == life.COMPLETED
+    assert house.resumed(paused).state == life.COMPLETED
 
 
 def test_worker_that_is_still_on_it_is_left_alone(house: House, leap: Leap) -> None:
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     assert api.take(str(run.id))[1] is not None
     leap(HOUR_MS)
     Lease.objects.filter(run=run).update(until_ms=now_ms() + 1_000)
@@ -187,8 +166,7 @@ def test_worker_that_is_still_on_it_is_left_alone(house: House, leap: Leap) -> N
 
 def test_deadline_in_the_row_alone_moves_no_run(house: House) -> None:
     """The column says whom to look at; what is over, the sealed snapshot says."""
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     before, deadline_ms = kinds(run), snapshot(run).deadline_ms
     Outbox.objects.filter(run=run).update(due_ms=now_ms() + 2 * HOUR_MS)
     Run.objects.filter(id=run.id).update(deadline_ms=1)

@@ -7,7 +7,7 @@ import pytest
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.messages import Decision
 from pipeline.clock import now_ms
-from pipeline.models import Budget, Outbox
+from pipeline.models import Budget, Outbox, Run
 from pipeline.reports import decision
 from pipeline.runtime import api, queue
 from pipeline.steps import adapters
@@ -19,22 +19,21 @@ from tests.pipeline.house import (
     House,
     bodies,
     invoice,
-    kinds,
     payments,
     reason,
+    refusal,
     snapshot,
     succeeded,
 )
 
 
-def refusal(decision: object) -> str:
-    """The code that a person is answered with; empty where nothing was refused."""
-    refused = getattr(decision, "refusal", None)
-    return refused.code if refused else ""
+def over_limit(house: House) -> Run:
+    """A run whose payment is held for a person."""
+    return house.run(path("over_limit").read_bytes())
 
 
 def test_held_payment_is_made_after_approval_and_not_before(house: House) -> None:
-    run = house.run(path("over_limit").read_bytes())
+    run = house.once(over_limit)
     assert (run.state, reason(run)) == (life.APPROVAL, "POL-020")
     house.drive(run)
     assert payments(run) == []
@@ -49,7 +48,7 @@ def test_held_payment_is_made_after_approval_and_not_before(house: House) -> Non
 def test_decision_about_another_hold_changes_nothing(
     house: House, decide: Callable[[str, str, str], Decision]
 ) -> None:
-    run = house.run(path("over_limit").read_bytes())
+    run = house.once(over_limit)
     assert refusal(decide(str(run.id), "operator", "0" * 64)) == "FSM-016"
     assert refusal(decide(str(run.id), "operator", "")) == "FSM-016"
     run.refresh_from_db()
@@ -58,7 +57,7 @@ def test_decision_about_another_hold_changes_nothing(
 
 
 def test_declined_payment_is_never_made(house: House) -> None:
-    run = house.run(path("over_limit").read_bytes())
+    run = house.once(over_limit)
     api.decline(str(run.id), "operator")
     api.approve(str(run.id), "operator")
     house.drive(run)
@@ -66,29 +65,30 @@ def test_declined_payment_is_never_made(house: House) -> None:
     assert payments(run) == []
 
 
-@pytest.mark.parametrize("total", ["Total  EUR 0.00", "Total  EUR -120.00"])
-def test_hold_that_nobody_can_lift_stays(house: House, total: str) -> None:
-    run = house.run(invoice(total))
-    if run.state != life.APPROVAL:
-        assert run.state == life.FAILED
-        return
+PAID = "This invoice has already been paid. Thank you."
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("Total  EUR 0.00",), "nothing_due"),
+        (("Total  EUR -120.00",), "negative"),
+        (("Total  EUR 120.00", PAID), "paid"),
+    ],
+)
+def test_hold_that_nobody_can_lift_stays(house: House, words: tuple[str, ...], status: str) -> None:
+    run = house.run(invoice(*words))
+    assert (run.state, snapshot(run).slots["pay_status"]) == (life.APPROVAL, status)
     assert refusal(api.approve(str(run.id), "operator")) == "POL-021"
-    house.drive(run)
-    assert run.state == life.APPROVAL
+    assert house.drive(run).state == life.APPROVAL
     assert api.kill(str(run.id), "operator").snapshot.state == life.KILLED
     assert payments(run) == []
 
 
-def test_already_paid_invoice_is_held_for_good(house: House) -> None:
-    run = house.run(invoice("Total  EUR 120.00", "This invoice has already been paid. Thank you."))
-    assert snapshot(run).slots["pay_status"] == "paid"
-    assert refusal(api.approve(str(run.id), "operator")) == "POL-021"
-    assert payments(run) == []
-
-
 @pytest.mark.parametrize("action", [api.approve, api.decline, api.resume, api.step])
-def test_what_does_not_wait_is_not_decided(house: House, action: object) -> None:
-    assert callable(action)
+def test_what_does_not_wait_is_not_decided(
+    house: House, action: Callable[[str, str], Decision]
+) -> None:
     run = house.new()
     assert refusal(action(str(run.id), "operator")) == "FSM-002"
     run.refresh_from_db()
@@ -96,26 +96,21 @@ def test_what_does_not_wait_is_not_decided(house: House, action: object) -> None
 
 
 def test_stepping_goes_one_step_at_a_time(house: House) -> None:
-    run = house.new(stepping=True)
-    api.start(str(run.id), "visitor")
-    seen = []
+    run, seen = house.started(stepping=True), []
     while house.drive(run).state == life.PAUSED:
         seen.append(run.step)
         api.step(str(run.id), "visitor")
     assert seen == ["extract", "vault", "propose", "authorize", "charge", "seal"]
-    assert run.state == life.COMPLETED
-    assert len(succeeded(run)) == 1
+    assert (run.state, len(succeeded(run))) == (life.COMPLETED, 1)
 
 
 def test_paused_run_begins_nothing(house: House) -> None:
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     api.pause(str(run.id), "visitor")
     house.drive(run)
     assert (run.state, run.step) == (life.PAUSED, "receive")
     assert Outbox.objects.get(run=run).begun_ms is None
-    api.resume(str(run.id), "visitor")
-    assert house.drive(run).state == life.COMPLETED
+    assert house.resumed(run).state == life.COMPLETED
 
 
 def test_pause_under_an_effect_takes_its_answer_and_goes_on_whole(
@@ -132,23 +127,17 @@ def test_pause_under_an_effect_takes_its_answer_and_goes_on_whole(
 
     slow = {tool: pausing(tool) for tool in adapters.ADAPTERS}
     monkeypatch.setattr(adapters, "ADAPTERS", slow)
-    run = house.run()
-    seen = []
+    run, seen = house.run(), []
     while run.state == life.PAUSED:
         seen.append(run.step)
         assert api.check(str(run.id)) is None
-        api.resume(str(run.id), "visitor")
-        house.drive(run)
+        house.resumed(run)
     assert seen == ["extract", "vault", "propose", "authorize", "seal"]
-    assert run.state == life.COMPLETED
-    assert len(payments(run)) == 1
+    assert (run.state, len(payments(run))) == (life.COMPLETED, 1)
 
 
 def test_pause_before_a_payment_under_way_owes_it_again(house: House) -> None:
-    run = house.new(stepping=True)
-    api.start(str(run.id), "visitor")
-    while house.drive(run).step != "charge":
-        api.step(str(run.id), "visitor")
+    run = house.once(House.paused)
     for action in (api.resume, api.pause, api.resume):
         action(str(run.id), "visitor")
         assert api.check(str(run.id)) is None
@@ -157,11 +146,7 @@ def test_pause_before_a_payment_under_way_owes_it_again(house: House) -> None:
 
 
 def test_kill_is_refused_while_a_payment_is_under_way(house: House) -> None:
-    run = house.new(stepping=True)
-    api.start(str(run.id), "visitor")
-    while house.drive(run).step != "charge":
-        api.step(str(run.id), "visitor")
-    api.resume(str(run.id), "visitor")
+    run = house.owing()
     Outbox.objects.filter(run=run, done_ms=None).update(begun_ms=now_ms())
     assert refusal(api.kill(str(run.id), "operator")) == "FSM-009"
     Outbox.objects.filter(run=run, done_ms=None).update(begun_ms=None)
@@ -172,23 +157,18 @@ def test_kill_is_refused_while_a_payment_is_under_way(house: House) -> None:
 
 def test_money_that_is_not_there_suspends_the_run(house: House) -> None:
     run = house.new()
-    Budget.objects.create(
-        workspace=run.workspace, owner=str(run.workspace_id), account="workspace/EUR", limit=11_999
-    )
+    owner = {"workspace": run.workspace, "owner": str(run.workspace_id)}
+    Budget.objects.create(**owner, account="workspace/EUR", limit=11_999)
     api.start(str(run.id), "visitor")
     house.drive(run)
     assert (run.state, reason(run)) == (life.EXHAUSTED, "BUD-001")
     assert payments(run) == []
     Budget.objects.filter(workspace=run.workspace).update(limit=12_000)
-    api.resume(str(run.id), "visitor")
-    assert house.drive(run).state == life.COMPLETED
+    assert house.resumed(run).state == life.COMPLETED
 
 
 def test_visitors_proposal_takes_the_models_place_and_is_judged_the_same(house: House) -> None:
-    run = house.new(stepping=True)
-    api.start(str(run.id), "visitor")
-    while house.drive(run).step != "propose":
-        api.step(str(run.id), "visitor")
+    run = house.once(House.paused, "propose")
     api.step(str(run.id), "visitor")
     decision = api.propose(str(run.id), b'{"tool": "wire_transfer", "args": {}}')
     assert refusal(decision) == "CAP-001"
@@ -196,16 +176,11 @@ def test_visitors_proposal_takes_the_models_place_and_is_judged_the_same(house: 
     assert (refused["actor"], refused["rule"]) == ("visitor", "CAP-001")
     assert "wire_transfer" not in str(bodies(run))
     assert set(refused["in"]) == {"proposal"}
-    api.resume(str(run.id), "visitor")
-    house.drive(run)
-    assert "terminal" in kinds(run) or run.state in life.SUSPENDED
+    assert house.resumed(run).state in {*life.TERMINAL, *life.SUSPENDED}
 
 
 def test_run_that_is_stopped_after_its_payment_is_still_told_as_paid(house: House) -> None:
-    run = house.new(stepping=True)
-    api.start(str(run.id), "visitor")
-    while house.drive(run).step != "seal":
-        api.step(str(run.id), "visitor")
+    run = house.once(House.paused, "seal")
     api.kill(str(run.id), "visitor")
     run.refresh_from_db()
     assert (run.state, decision(run)) == (life.KILLED, "paid")
@@ -217,8 +192,7 @@ def test_paced_run_puts_its_effects_off_and_keeps_no_worker_waiting(
 ) -> None:
     woken: list[int] = []
     monkeypatch.setattr(queue, "wake", lambda _, in_ms=0: woken.append(in_ms))
-    run = house.new(pace_ms=3_600_000)
-    api.start(str(run.id), "visitor")
+    run = house.started(pace_ms=3_600_000)
     assert drive.drive(str(run.id))
     run.refresh_from_db()
     assert (run.state, run.step) == (life.ACTIVE, "receive")

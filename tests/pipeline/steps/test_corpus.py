@@ -1,8 +1,9 @@
-"""Other people's invoices, broken files and attacks, put through the real pipeline."""
+"""Other people's invoices, broken files and attacks: read, and put through the real pipeline."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +19,39 @@ from pipeline.models import Outbox, Run
 from pipeline.reports import report
 from pipeline.runtime import api
 from pipeline.steps.currencies import DECIMALS
-from pipeline.steps.extract import extract
+from pipeline.steps.extract import Extraction, ExtractionError, extract
 from pipeline.steps.extract import step as extract_step
 from pipeline.store import programs, workspaces
 from samples import path
 from tests.core.kit.builders import secret
 from tests.pipeline.house import SHARED, House, payments, snapshot, succeeded
+from tests.pipeline.reading import read_here
 
 pytestmark = [
     pytest.mark.corpus,
     pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is missing: no corpus to read"),
 ]
+Result = Extraction | ExtractionError
+each_or_a_part = pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.soak)])
 
 
-def truths() -> list[dict[str, Any]]:
-    """What the invoices of the corpus say, one object a file."""
-    return lines_of(SHARED / "invoices/truth.jsonl")
-
-
-def lines_of(file: Path) -> list[dict[str, Any]]:
+def lines_of(file: str) -> list[dict[str, Any]]:
     """The objects of a file, one a line."""
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    return [json.loads(line) for line in (SHARED / file).read_text().splitlines()]
+
+
+def outcome(file: Path, read: Callable[[bytes], Extraction] = read_here) -> Result:
+    try:
+        return read(file.read_bytes())
+    except ExtractionError as error:
+        return error
+
+
+@cache
+def invoices() -> Sequence[tuple[dict[str, Any], Result]]:
+    """What each invoice of the corpus says, and what is read of it."""
+    truths = lines_of("invoices/truth.jsonl")
+    return [(each, outcome(SHARED / "invoices" / each["file"])) for each in truths]
 
 
 def is_payable(truth: dict[str, Any]) -> bool:
@@ -51,37 +64,58 @@ def is_payable(truth: dict[str, Any]) -> bool:
     )
 
 
+# --- reading -----------------------------------------------------------------------------------
+
+
+def is_open(result: Result) -> bool:
+    return isinstance(result, Extraction) and result.fields.pay_status == "open"
+
+
+def test_what_is_payable_is_open_with_exactly_its_amount_and_nothing_else_is() -> None:
+    payable = [truth["embedded_xml"] for truth, _ in invoices() if is_payable(truth)]
+    assert (len(invoices()), len(payable), sum(map(bool, payable))) == (54, 41, 28)
+    for truth, result in invoices():
+        assert is_open(result) == is_payable(truth), truth["file"]
+        if isinstance(result, Extraction) and is_open(result):
+            found = (result.fields.total_due, result.fields.currency)
+            assert found == (truth["total_due"], truth["currency"]), truth["file"]
+
+
+def test_held_invoices_say_why() -> None:
+    for truth, result in invoices():
+        status = truth["pay_status"]
+        if status == "open" and truth["hybrid_mismatch"]:
+            status = "hybrid_mismatch"
+        if status != "open":
+            assert isinstance(result, Extraction), truth["file"]
+            assert result.fields.pay_status == status, truth["file"]
+
+
+@pytest.mark.parametrize(
+    ("field", "missed_max"),
+    [("invoice_number", 0), ("seller", 1), ("due_date", 0), ("iban", 1), ("iban_valid", 1)],
+)
+def test_fields_agree_with_the_truth(field: str, missed_max: int) -> None:
+    """The misses allowed are one document whose seller and account stand in a picture."""
+    missed = [
+        truth["file"]
+        for truth, result in invoices()
+        if isinstance(result, Extraction)
+        and truth[field] is not None
+        and getattr(result.fields, field) != truth[field]
+    ]
+    assert len(missed) <= missed_max, missed
+
+
+# --- whole runs --------------------------------------------------------------------------------
+
+
 def run_all(house: House, files: Sequence[Path]) -> dict[str, Run]:
     """Every file through the pipeline."""
-    workspace = workspaces.create()
+    common: dict[str, Any] = {"workspace": workspaces.create(), "policy": "no_limits"}
     return {
-        file.name: house.run(
-            file.read_bytes(), workspace=workspace, policy="no_limits", file_name=file.name
-        )
-        for file in files
+        each.name: house.run(each.read_bytes(), file_name=each.name, **common) for each in files
     }
-
-
-def test_invoices_are_paid_exactly_or_not_at_all(house: House) -> None:
-    known = {truth["file"]: truth for truth in truths()}
-    runs = run_all(house, [SHARED / "invoices" / name for name in known])
-    must_pay = [
-        name for name, truth in known.items() if truth["embedded_xml"] and is_payable(truth)
-    ]
-    assert (len(known), len(must_pay)) == (54, 28)
-    paid: dict[str, list[tuple[int, str]]] = {}
-    for name, run in runs.items():
-        said = report(run, name)
-        assert said["decision"] in ("paid", "held", "rejected"), name
-        assert said["decision"] == "paid" or said["reason"], name
-        paid[name] = succeeded(run) if said["decision"] == "paid" else []
-        assert said["decision"] == "paid" or payments_of(run) == [], name
-    for name, truth in known.items():
-        if paid[name]:
-            amount = Decimal(truth["total_due"]).scaleb(DECIMALS[truth["currency"]])
-            assert is_payable(truth), f"{name} was paid though it must be held"
-            assert paid[name] == [(int(amount), truth["currency"].lower())], name
-    assert [name for name in must_pay if not paid[name]] == []
 
 
 def payments_of(run: Run) -> list[Any]:
@@ -90,7 +124,23 @@ def payments_of(run: Run) -> list[Any]:
     return payments(run) if tried else []
 
 
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.soak)])
+@each_or_a_part
+def test_invoices_are_paid_exactly_or_not_at_all(house: House, every: int) -> None:
+    known = {truth["file"]: truth for truth, _ in invoices()[::every]}
+    for name, run in run_all(house, [SHARED / "invoices" / name for name in known]).items():
+        said, truth = report(run, name), known[name]
+        if said["decision"] == "paid":
+            assert is_payable(truth), f"{name} was paid though it must be held"
+            amount = Decimal(truth["total_due"]).scaleb(DECIMALS[truth["currency"]])
+            assert succeeded(run) == [(int(amount), truth["currency"].lower())], name
+        else:
+            assert said["decision"] in ("held", "rejected"), name
+            assert said["reason"], name
+            assert not (is_payable(truth) and truth["embedded_xml"]), name
+            assert payments_of(run) == [], name
+
+
+@each_or_a_part
 def test_bad_documents_end_in_a_reason_and_pay_nothing_wrong(
     house: House, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:
@@ -98,8 +148,7 @@ def test_bad_documents_end_in_a_reason_and_pay_nothing_wrong(
     monkeypatch.setattr(extract_step, "extract", extract)
     files = sorted((SHARED / "bad_pdfs").glob("*.pdf"))
     assert len(files) == 80
-    runs = run_all(house, files[::every])
-    for name, run in runs.items():
+    for name, run in run_all(house, files[::every]).items():
         said = report(run, name)
         assert run.state in life.TERMINAL | life.SUSPENDED, name
         assert said["decision"] in ("held", "rejected"), name
@@ -107,15 +156,12 @@ def test_bad_documents_end_in_a_reason_and_pay_nothing_wrong(
         assert payments_of(run) == [], name
 
 
-# --- attacks ---------------------------------------------------------------------------------
+# --- attacks -----------------------------------------------------------------------------------
 
 
 def asked(house: House) -> tuple[Program, Snapshot, str]:
     """A legitimate run that waits for its model: program, value, key."""
-    run = house.new(path("plain").read_bytes(), stepping=True)
-    api.start(str(run.id), "visitor")
-    while house.drive(run).step != "propose":
-        api.step(str(run.id), "visitor")
+    run = house.paused("propose", path("plain").read_bytes())
     api.resume(str(run.id), "visitor")
     key = Outbox.objects.get(run=run, done_ms=None).key
     return programs.program_of(run), snapshot(run), key
@@ -134,18 +180,17 @@ def judged(program: Program, now: Snapshot, key: str, proposal: object) -> str:
 
 def test_no_attack_is_accepted_where_the_faithful_proposal_is(house: House) -> None:
     program, now, key = asked(house)
-    lines = lines_of(SHARED / "attacks/proposals.jsonl")
+    lines = lines_of("attacks/proposals.jsonl")
     codes = {line["id"]: judged(program, now, key, line["proposal"]) for line in lines}
     assert len(codes) == 671
     assert [name for name, code in codes.items() if not code] == []
-    unknown = [
+    unknown = {
         line["id"] for line in lines if line["should_be_stopped_by"].startswith("capability")
-    ]
+    }
     assert len(unknown) == 563
     assert {codes[name][:4] for name in unknown} == {"CAP-"}
-    others = [codes[line["id"]] for line in lines if line["id"] not in set(unknown)]
-    assert len(others) == 108
-    assert set(others) <= {"CAP-002", "CAP-003", "CAP-004", "CAP-005", "CAP-006", "POL-010"}
+    others = {code for name, code in codes.items() if name not in unknown}
+    assert others <= {"CAP-002", "CAP-003", "CAP-004", "CAP-005", "CAP-006", "POL-010"}
     good = {"amount_minor": 128_450, "currency": "EUR", "payee": "{{payee}}", "memo": "{{memo}}"}
     faithful = {"tool": "stripe.create_payment_intent", "args": good}
     assert judged(program, now, key, faithful) == ""

@@ -52,7 +52,7 @@ def test_other_dates_of_the_document_tell_the_order_unless_they_disagree() -> No
     assert day_month_order("05/03/2016") == ""
 
 
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True, max_examples=75)
 @given(st.dates(date(2000, 1, 1), date(2099, 12, 31)), st.sampled_from(["dmy", "mdy"]))
 def test_known_order_reads_back_what_was_written(day: date, order: Order) -> None:
     form = "%d/%m/%Y" if order == "dmy" else "%m/%d/%Y"
@@ -62,16 +62,7 @@ def test_known_order_reads_back_what_was_written(day: date, order: Order) -> Non
     assert first_date(day.strftime(form)) in (None, day.isoformat())
 
 
-@pytest.mark.parametrize(
-    ("text", "day"),
-    [
-        ("20180305", "2018-03-05"),
-        ("2018-03-05", "2018-03-05"),
-        ("2013-06-03T00:00:00", "2013-06-03"),
-        ("20180231", None),
-        ("180305", None),
-        (None, None),
-    ],
-)
-def test_coded_dates(text: str | None, day: str | None) -> None:
-    assert iso_date(text) == day
+def test_coded_dates() -> None:
+    for text in ("20180305", "2018-03-05", "2018-03-05T00:00:00"):
+        assert iso_date(text) == "2018-03-05"
+    assert [iso_date(text) for text in ("20180231", "180305", None)] == [None] * 3

@@ -37,6 +37,7 @@ from tests.pipeline.pdf_builder import (
     operators_pdf,
     text_pdf,
 )
+from tests.pipeline.reading import read_here
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,20 +45,17 @@ SLOW = [b"BT /F1 1 Tf (abc) Tj ET\n" * 400_000]
 GREEDY = [b"BT /F1 1 Tf (", b"a" * 20_000_000, b") Tj ET"]
 
 
-def code_of(data: bytes) -> str:
+def code_of(data: bytes, read: Callable[[bytes], Extraction] = extract) -> str:
     with pytest.raises(ExtractionError) as caught:
-        extract(data)
+        read(data)
     assert caught.value.text == REASONS[caught.value.code]
     return caught.value.code
 
 
-def test_size_limit_holds_at_the_limit_and_one_above() -> None:
+def test_size_and_place_of_the_header_hold_at_the_limit_and_one_above() -> None:
     check_document(b"%PDF-".ljust(SIZE_BYTES_MAX, b" "))
     with pytest.raises(ExtractionError, match="DOC-002"):
         check_document(b"%PDF-".ljust(SIZE_BYTES_MAX + 1, b" "))
-
-
-def test_header_counts_within_the_first_1024_bytes() -> None:
     check_document(b" " * 1019 + b"%PDF-")
     with pytest.raises(ExtractionError, match="DOC-003"):
         check_document(b" " * 1020 + b"%PDF-")
@@ -77,7 +75,7 @@ def test_header_counts_within_the_first_1024_bytes() -> None:
     ],
 )
 def test_bad_document_has_its_own_reason(data: bytes, code: str) -> None:
-    assert code_of(data) == code
+    assert code_of(data, read_here) == code
 
 
 def test_page_limit_holds_at_the_limit_and_one_above() -> None:
@@ -87,13 +85,13 @@ def test_page_limit_holds_at_the_limit_and_one_above() -> None:
 
 
 def test_empty_user_password_is_no_protection() -> None:
-    assert extract(encrypted_pdf("")).fields.pay_status == "open"
+    assert read_here(encrypted_pdf("")).fields.pay_status == "open"
 
 
 def test_document_of_the_largest_size_reaches_the_child() -> None:
     data = text_pdf(invoice_lines())
     padded = data + b"\n%" + b"x" * (SIZE_BYTES_MAX - len(data) - 2)
-    assert extract(padded).fields == extract(data).fields
+    assert extract(padded).fields == read_here(data).fields
 
 
 def test_slow_document_is_stopped_with_everything_it_started() -> None:
@@ -237,22 +235,16 @@ def eventually(check: Callable[[], T | None]) -> T:
 
 
 def test_answer_round_trips_and_rubbish_does_not() -> None:
-    extraction = extract(text_pdf(invoice_lines()))
+    extraction = read_here(text_pdf(invoice_lines()))
     assert Extraction.from_json(extraction.to_json()) == extraction
     good = extraction.to_json()
-    for bad in (
-        "",
-        "[]",
-        "{}",
-        "null",
-        good.replace("12000", '"12000"'),
-        good.replace("open", "o"),
-    ):
+    changed = [good.replace("12000", '"12000"'), good.replace("open", "o")]
+    for bad in ("", "[]", "{}", "null", *changed):
         with pytest.raises(ValueError, match=r"\w"):
             Extraction.from_json(bad)
 
 
-@settings(derandomize=True, max_examples=30)
+@settings(derandomize=True, max_examples=10)
 @given(
     st.text(max_size=30), st.one_of(st.none(), st.text(max_size=30)), st.integers(-(10**15), 10**15)
 )

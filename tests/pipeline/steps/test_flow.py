@@ -1,5 +1,7 @@
 """The whole flow, driven inline: what is paid, what is held, what is rejected and why."""
 
+from itertools import pairwise
+
 import pytest
 
 from nanovm_core.core import lifecycle as life
@@ -17,7 +19,7 @@ from tests.pipeline.house import (
     snapshot,
     succeeded,
 )
-from tests.pipeline.pdf_builder import empty_pages_pdf, encrypted_pdf, text_pdf
+from tests.pipeline.pdf_builder import encrypted_pdf
 
 HAPPY = [
     "genesis",
@@ -58,8 +60,10 @@ def test_sample_ends_as_it_must(
 
 
 def test_happy_run_seals_these_kinds_and_says_these_things(house: House) -> None:
-    run = house.run()
+    run = house.once(House.run)
     assert kinds(run) == HAPPY
+    budget = run.workspace.budgets.get(account="workspace/EUR")
+    assert (budget.reserved, budget.spent) == (0, 12_000)
     assert run.state == life.COMPLETED
     assert succeeded(run) == [(12_000, "eur")]
     (intent,) = payments(run)
@@ -78,14 +82,13 @@ def test_happy_run_seals_these_kinds_and_says_these_things(house: House) -> None
     assert said["paid"] == {"amount_minor": 12_000, "currency": "EUR", "payment_intent": intent.id}
 
 
-def test_intent_is_stored_before_the_effect_and_the_result_after_it(house: House) -> None:
-    run = house.run()
-    sealed = bodies(run)
-    for place, body in enumerate(sealed):
-        if body["kind"] == "intent":
-            assert sealed[place + 1]["kind"] == "result"
-            assert sealed[place + 1]["idempotency_key"] == body["idempotency_key"]
-            assert sealed[place + 1]["at_ms"] >= body["at_ms"]
+def test_intent_is_sealed_right_before_its_result(house: House) -> None:
+    sealed = bodies(house.once(House.run))
+    for intent, result in pairwise(sealed):
+        if intent["kind"] == "intent":
+            assert result["kind"] == "result"
+            assert result["idempotency_key"] == intent["idempotency_key"]
+            assert result["at_ms"] >= intent["at_ms"]
 
 
 @pytest.mark.parametrize(
@@ -108,12 +111,6 @@ def test_card_that_does_not_pay_fails_the_run_with_its_reason(
     assert (budget.reserved, budget.spent) == (0, 0)
 
 
-def test_budget_of_the_workspace_is_spent_by_what_was_paid(house: House) -> None:
-    run = house.run()
-    budget = run.workspace.budgets.get(account="workspace/EUR")
-    assert (budget.reserved, budget.spent) == (0, 12_000)
-
-
 def test_currency_without_decimals_is_paid_in_its_own_units(house: House) -> None:
     run = house.run(invoice("Total  JPY 12,000"), policy="no_limits")
     assert snapshot(run).slots["amount_minor"] == 12_000
@@ -124,34 +121,26 @@ def test_currency_without_decimals_is_paid_in_its_own_units(house: House) -> Non
 @pytest.mark.parametrize(
     ("document", "code"),
     [
+        (b"", "DOC-001"),
         (b"this is no PDF", "DOC-003"),
-        (empty_pages_pdf(0), "DOC-005"),
-        (empty_pages_pdf(1), "DOC-010"),
-        (empty_pages_pdf(51), "DOC-006"),
         (encrypted_pdf("secret"), "DOC-004"),
         (b"%PDF-1.7\n" + b"0" * (10 * 1024 * 1024), "DOC-002"),
-        (text_pdf(["Acme Tools Ltd", "INVOICE", "Invoice number: 5"]), "DOC-011"),
         (path("plain").read_bytes()[:2000], "DOC-009"),
     ],
 )
 def test_document_that_cannot_be_paid_is_rejected_and_sealed(
     house: House, document: bytes, code: str
 ) -> None:
-    run = house.run(document)
+    run = create_run.create_run(workspaces.create(), document, "bad.pdf")
+    api.start(str(run.id), "visitor")
+    house.drive(run)
     assert (run.state, reason(run)) == (life.FAILED, code)
     assert kinds(run)[-2:] == ["failed", "terminal"]
     assert payments(run) == []
-    assert house.run().state == life.COMPLETED
-
-
-def test_empty_document_is_rejected(house: House) -> None:
-    run = create_run.create_run(workspaces.create(), b"", "empty.pdf")
-    api.start(str(run.id), "visitor")
-    assert reason(house.drive(run)) == "DOC-001"
 
 
 @pytest.mark.parametrize(
-    "name", ["e" * 300 + ".pdf", "../../etc/passwd", "\ud800.pdf", "a\x00b.pdf", "", "名前.pdf"]
+    "name", ["e" * 300 + ".pdf", "../../etc/passwd", "\ud800.pdf", "a\x00b", ""]
 )
 def test_strange_file_name_does_no_harm(house: House, name: str) -> None:
     assert house.run(file_name=name).state == life.COMPLETED

@@ -16,9 +16,10 @@ from pipeline.errors import EffectError, PermanentError, TransientError
 from pipeline.models import Run
 from pipeline.steps.propose import model_adapters, model_endpoint
 from pipeline.steps.propose.model_endpoint import ANSWER_BYTES_MAX, Endpoint, complete
+from pipeline.vault import secret_store
 from pipeline.worker import drive
 from tests.pipeline.completions import Answers, completions
-from tests.pipeline.house import House, bodies, invoice, payments, reason, succeeded
+from tests.pipeline.house import House, bodies, invoice, payments, reason, snapshot, succeeded
 
 KEY = "sk-canary-endpoint-key"
 VIEW: dict[str, Scalar] = {
@@ -71,13 +72,11 @@ def refused(endpoint: Endpoint, kind: type[EffectError], code: str, *words: str)
 @pytest.mark.parametrize(
     "words",
     [
-        FAITHFUL,
-        POISONED,
-        "I am sorry, I cannot do that.",
-        f"```json\n{FAITHFUL}\n```",
-        '{"tool": "a", "tool": "b", "args": {"x": 1e400}}',
-        "\u202e\x00\ufeff שלום \U0001f600\r\n",
-        "",
+        *(FAITHFUL, POISONED, "I am sorry, I cannot do that.", f"```json\n{FAITHFUL}\n```", ""),
+        *(
+            '{"tool": "a", "tool": "b", "args": {"x": 1e400}}',
+            "\u202e\x00\ufeff שלום \U0001f600\r\n",
+        ),
     ],
 )
 def test_the_words_are_taken_byte_for_byte(far: Answers, endpoint: Endpoint, words: str) -> None:
@@ -92,7 +91,7 @@ def test_half_a_surrogate_pair_is_left_for_the_gate_to_refuse(
     assert complete(endpoint, VIEW).raw == b"\xed\xa0\x80"
 
 
-def test_a_tool_call_becomes_a_proposal_with_its_arguments_unread(
+def test_tool_calls_become_proposals_with_their_arguments_unread(
     far: Answers, endpoint: Endpoint
 ) -> None:
     twice = '{"amount_minor": 1, "amount_minor": 1e400, "x": NaN}'
@@ -100,10 +99,7 @@ def test_a_tool_call_becomes_a_proposal_with_its_arguments_unread(
     assert complete(endpoint, VIEW).raw == f'{{"tool": "{PAY}", "args": {twice}}}'.encode()
     far.calls((PAY, ARGS))
     assert json.loads(complete(endpoint, VIEW).raw) == json.loads(FAITHFUL)
-
-
-def test_two_tool_calls_are_both_shown_to_the_gate(far: Answers, endpoint: Endpoint) -> None:
-    far.calls((PAY, ARGS), ("wire_transfer", "{}"))
+    far.calls((PAY, ARGS), ("wire_transfer", "{}"))  # both are shown to the gate
     assert complete(endpoint, VIEW).raw.count(b'"tool"') == 2
 
 
@@ -120,13 +116,10 @@ def test_the_question_is_the_projection_and_nothing_else(far: Answers, endpoint:
     system, user = asked["messages"]
     assert (system["role"], user["role"]) == ("system", "user")
     assert json.loads(user["content"]) == VIEW
-
-
-def test_without_a_key_none_is_sent(far: Answers) -> None:
-    far.says(FAITHFUL)
-    complete(Endpoint(url=f"{far.url}/", name="tiny", key=""), VIEW)
-    assert "Authorization" not in far.seen[0][1]
-    assert far.seen[0][0] == "POST /v1/chat/completions"
+    assert KEY not in repr(endpoint)
+    complete(Endpoint(url=f"{far.url}/", name="tiny", key=""), VIEW)  # without a key none is sent
+    line, headers = far.seen[1]
+    assert (line, "Authorization" in headers) == ("POST /v1/chat/completions", False)
 
 
 @pytest.mark.parametrize(
@@ -161,18 +154,18 @@ def test_what_is_not_called_json_is_not_read(far: Answers, endpoint: Endpoint) -
     assert complete(endpoint, VIEW).raw == FAITHFUL.encode()
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503])
-def test_a_busy_or_broken_endpoint_is_asked_again(
-    far: Answers, endpoint: Endpoint, status: int
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        *[(status, TransientError) for status in (429, 500, 502, 503)],  # and is asked again
+        *[(status, PermanentError) for status in (201, 204, 400, 401, 403, 404, 501)],
+    ],
+)
+def test_another_status_is_no_answer(
+    far: Answers, endpoint: Endpoint, status: int, kind: type[EffectError]
 ) -> None:
     far.status, far.body = status, b'{"error": "secret words"}'
-    refused(endpoint, TransientError, "MDL-001", str(status))
-
-
-@pytest.mark.parametrize("status", [201, 204, 400, 401, 403, 404, 501])
-def test_a_refusal_is_final(far: Answers, endpoint: Endpoint, status: int) -> None:
-    far.status = status
-    refused(endpoint, PermanentError, "MDL-001", str(status))
+    refused(endpoint, kind, "MDL-001", str(status))
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -237,23 +230,11 @@ def test_one_who_drips_is_not_waited_for(
     over.set()
 
 
-def test_who_hangs_up_amid_an_answer_gave_none(far: Answers, endpoint: Endpoint) -> None:
-    def send(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Type", "application/json")
-        handler.send_header("Content-Length", "9999")
-        handler.end_headers()
-        handler.wfile.write(b'{"choices": [')
-
-    far.send = send
-    refused(endpoint, TransientError, "MDL-001")
-
-
-def test_what_is_no_http_is_no_answer(far: Answers, endpoint: Endpoint) -> None:
-    def send(handler: BaseHTTPRequestHandler) -> None:
-        handler.wfile.write(b"secret words\r\n\r\n")
-
-    far.send = send
+@pytest.mark.parametrize("said", [WHOLE_HEAD + b'{"choices": [', b"secret words\r\n\r\n"])
+def test_half_an_answer_and_what_is_no_http_are_no_answer(
+    far: Answers, endpoint: Endpoint, said: bytes
+) -> None:
+    far.send = lambda handler: handler.wfile.write(said) and None
     refused(endpoint, TransientError, "MDL-001")
 
 
@@ -261,10 +242,6 @@ def test_nobody_there_is_no_answer() -> None:
     with completions() as gone:
         url = gone.url
     refused(Endpoint(url=url, name="tiny", key=KEY), TransientError, "MDL-001")
-
-
-def test_the_key_is_not_shown_with_the_endpoint(endpoint: Endpoint) -> None:
-    assert KEY not in repr(endpoint)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +280,6 @@ def test_its_faithful_call_is_paid(house: House, chosen: Answers) -> None:
     run = house.run(invoice(), model="endpoint")
     assert run.state == life.COMPLETED, reason(run)
     assert succeeded(run) == [(12000, "eur")]
-    assert len(chosen.asked) == 1
     house.drive(run)  # what it said is recorded: nobody asks again
     assert len(chosen.asked) == 1
 
@@ -322,19 +298,12 @@ def test_what_the_projection_hides_never_leaves(house: House, chosen: Answers) -
     run = house.run(invoice(), model="endpoint", file_name="canary-file-name.pdf")
     sent = json.dumps(chosen.asked, ensure_ascii=False)
     assert "{{payee}}" in sent
-    assert "canary-file-name" not in sent
-    assert "vault://" not in sent
-    assert str(run.id) not in sent
-    assert run.code not in sent
-    for value in hidden(run):
-        assert value not in sent
+    never = ["canary-file-name", "vault://", str(run.id), run.code, *hidden(run)]
+    assert [value for value in never if value in sent] == []
 
 
 def hidden(run: Run) -> list[str]:
     """The personal values of a run whose slots the model is not shown in the clear."""
-    from pipeline.vault import secret_store
-    from tests.pipeline.house import snapshot
-
     slots = snapshot(run).slots
     names = ("seller", "iban", "invoice_number", "seller_email", "payee", "memo")
     opened = secret_store.read_all([str(slots[name]) for name in names if name in slots])
@@ -363,5 +332,4 @@ def test_the_key_is_kept_nowhere(
     house.run(invoice(), model="endpoint")
     assert len(chosen.asked) == 2
     assert KEY not in caplog.text
-    found = [path for path, data in house.files() if KEY.encode() in data]
-    assert found == []
+    assert [path for path, data in house.files() if KEY.encode() in data] == []

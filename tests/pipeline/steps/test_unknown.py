@@ -127,13 +127,16 @@ def keys(run: Run) -> set[str]:
     return {body["idempotency_key"] for body in sealed if body["kind"] == "intent"}
 
 
+def paid_once(house: House, run: Run) -> bool:
+    """Whether the run completes with one payment under one key."""
+    assert house.drive(run).state == life.COMPLETED
+    return (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+
+
 def tried(run: Run) -> list[str]:
     """What came of each call to the far side."""
-    return [
-        *AdapterCall.objects.filter(run=run, tool=PAY)
-        .order_by("number")
-        .values_list("outcome", flat=True)
-    ]
+    calls = AdapterCall.objects.filter(run=run, tool=PAY).order_by("number")
+    return [*calls.values_list("outcome", flat=True)]
 
 
 @pytest.mark.parametrize(
@@ -152,8 +155,7 @@ def test_one_fault_ends_with_one_payment_under_one_key(
 ) -> None:
     far.told(kind)
     run = house.run()
-    assert run.state == life.COMPLETED
-    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+    assert paid_once(house, run)
     assert tried(run) == outcomes
     assert run.workspace.budgets.get(account="workspace/EUR").spent == 12_000
 
@@ -166,30 +168,27 @@ def test_500_after_which_the_list_is_lost_may_have_been_a_payment(
     monkeypatch.setattr(gateway, "_find", failing_once(gateway._find, lost))
     run = house.run()
     assert tried(run) == ["TransientError", "EffectDone"]
-    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+    assert paid_once(house, run)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_payment_that_is_made_while_nobody_waits_for_it_is_the_only_one(
     house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     with slow(far, when) as url, monkeypatch.context() as patch:
         patch.setitem(settings.STRIPE, "api_base", url)
         patch.setattr(gateway, "TIMEOUT_S", 0.5)  # which is over: this request gets no answer
         drive.drive(str(run.id))
     assert tried(run) == ["TransientError"]
-    assert house.drive(run).state == life.COMPLETED
-    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+    assert paid_once(house, run)
 
 
 @pytest.mark.parametrize(("when", "made"), [("before", 0), ("after", 1)])
 def test_far_side_that_dies_is_asked_again_once_it_is_back(
     house: House, far: FarSide, leap: Leap, when: str, made: int
 ) -> None:
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     far.told(f"die_{when}")
     assert drive.drive(str(run.id))
     assert far.server.process.wait(10) == -signal.SIGKILL
@@ -200,8 +199,7 @@ def test_far_side_that_dies_is_asked_again_once_it_is_back(
     assert tried(run) == ["TransientError", "NotSentError"]
     far.starts(port)
     assert len(payments(run)) == made
-    assert house.drive(run).state == life.COMPLETED
-    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+    assert paid_once(house, run)
 
 
 def test_stored_500_without_a_deed_asks_a_person_and_is_never_paid_under_a_new_key(
@@ -236,8 +234,7 @@ def test_faults_in_a_row_lead_to_one_payment(house: House, far: FarSide) -> None
     for kind in ("rate_limit", "hang_up_before", "error_before", "busy", "hang_up_after"):
         far.told(kind)
     run = house.run()
-    assert run.state == life.COMPLETED
-    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+    assert paid_once(house, run)
     assert len(tried(run)) == 6
 
 
@@ -258,8 +255,7 @@ def test_far_side_out_of_reach_fails_the_attempts_that_the_program_has(
 def test_far_side_out_of_reach_after_a_try_that_may_have_paid_asks_a_person(
     house: House, far: FarSide
 ) -> None:
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     far.told("hang_up_after")
     drive.drive(str(run.id))
     port = far.ends()
@@ -268,8 +264,7 @@ def test_far_side_out_of_reach_after_a_try_that_may_have_paid_asks_a_person(
     assert tried(run)[0] == "TransientError"
     far.starts(port)
     api.approve(str(run.id), "operator")
-    assert house.drive(run).state == life.COMPLETED
-    assert (succeeded(run), len(payments(run)), len(keys(run))) == (ONE, 1, 1)
+    assert paid_once(house, run)
 
 
 def test_another_attempt_never_pays_what_an_earlier_one_did(
@@ -282,8 +277,7 @@ def test_another_attempt_never_pays_what_an_earlier_one_did(
     monkeypatch.setattr(outbox, "may_have_acted", lambda *_: False)
     monkeypatch.setattr(drive, "TRIES_MAX", 2)
     with_backoff(monkeypatch, 60_000)
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     far.told("hang_up_after")
     drive.drive(str(run.id))
     port = far.ends()
@@ -304,8 +298,7 @@ def test_another_attempt_never_pays_what_an_earlier_one_did(
 def test_payment_is_found_behind_a_hundred_others(
     house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     far.told("hang_up_after")
     drive.drive(str(run.id))
     other = {"amount": 500, "currency": "eur", "payment_method_types[]": "card"}
@@ -323,8 +316,7 @@ def test_key_of_yesterday_is_looked_for_and_never_sent(
     house: House, far: FarSide, leap: Leap, paid: bool, marked: bool
 ) -> None:
     """Also where a database writer has deleted every record of the try."""
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     far.told("hang_up_after" if paid else "hang_up_before")
     drive.drive(str(run.id))
     leap(gateway.KEY_LIFE_MS)

@@ -70,8 +70,9 @@ why = "Any amount."
 
 def environment(house: House, **more: str) -> dict[str, str]:
     """What a process needs to work on this house."""
-    stripe = {"STRIPE_API_BASE": house.stripe_url, "NANOVM_DATA": str(house.folder)}
-    return {**os.environ, **stripe, "DJANGO_SETTINGS_MODULE": "config.settings", **more}
+    env = {"STRIPE_API_BASE": house.stripe_url, "STRIPE_SECRET_KEY": settings.STRIPE["key"]}
+    env |= {"NANOVM_DATA": str(house.folder), "DJANGO_SETTINGS_MODULE": "config.settings"}
+    return {**os.environ, **env, **more}
 
 
 def currency(number: int) -> str:
