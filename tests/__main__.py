@@ -17,13 +17,6 @@ from typing import NamedTuple
 from tests import cpu_seconds
 
 PYTEST = (sys.executable, "-m", "pytest", "--dist", "loadfile", "--no-loadscope-reorder")
-# What differs there: locks, transactions, constraints, triggers, and the commands' messages.
-ON_POSTGRES = (
-    *("runtime", "store", "worker", "privacy/test_erasure.py", "privacy/test_journal.py"),
-    *("privacy/test_retention.py", "evidence/test_damage.py", "evidence/test_liveness.py"),
-    *("evidence/test_restore.py", "evidence/test_signer.py", "steps/test_flow.py"),
-    "ops/test_error_messages.py",
-)
 
 
 class Part(NamedTuple):
@@ -53,8 +46,8 @@ BROWSER = Part("browser", (*PYTEST, "-n", "2", "-m", "browser and not soak", "te
 POSTGRES = Part(
     "PostgreSQL",
     (
-        *(*PYTEST, "-n", "1", "-m", "not soak and not corpus", "tests/house/test_postgres.py"),
-        *[f"tests/pipeline/{name}" for name in ON_POSTGRES],
+        *(*PYTEST, "-n", "1", "-m", "postgres and not soak and not corpus"),
+        *("tests/house/test_postgres.py", "tests/pipeline"),
     ),
     {"NANOVM_TEST_DATABASE": "postgres"},
 )

@@ -17,6 +17,8 @@ BROWSER_TESTS = TESTS / "browser"
 # Folders whose files take long come first, so that two workers end at about the same time.
 FIRST = ("house", "mutations", "sabotage", "crash", "pipeline", "dashboard")
 
+NO_SERVER = pytest.mark.skip(reason="needs a server: NANOVM_TEST_DATABASE=postgres")
+
 settings.register_profile("nanovm", derandomize=True, deadline=None, database=None)
 settings.load_profile("nanovm")
 
@@ -65,6 +67,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if BROWSER_TESTS in item.path.parents:
             item.add_marker(pytest.mark.browser)
+        mark = item.get_closest_marker("postgres")
+        if mark is not None and mark.kwargs.get("alone") and not postgres.WANTED:
+            item.add_marker(NO_SERVER)
     items.sort(key=lambda item: rank(item.path))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from django.conf import settings
@@ -11,31 +10,11 @@ from pytest_django import DjangoDbBlocker
 
 from pipeline.ops.processes import stripe_counterpart
 from pipeline.steps.extract import step as extract_step
-from tests import postgres
 from tests.pipeline.databases import Database
-from tests.pipeline.house import House
+from tests.pipeline.house import Counterpart, House
 from tests.pipeline.reading import read_here
 
 ACCOUNTS = 1_500
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On PostgreSQL, what touches no database is not run a second time."""
-    if postgres.WANTED:
-        here = Path(__file__).parent
-        items[:] = [
-            each
-            for each in items
-            if here not in each.path.parents or "house" in getattr(each, "fixturenames", ())
-        ]
-
-
-class Counterpart(NamedTuple):
-    """A counterpart of Stripe that runs for the whole session, and its accounts' keys."""
-
-    url: str
-    folder: Path
-    keys: Iterator[str]
 
 
 @pytest.fixture(scope="session")
@@ -83,5 +62,4 @@ def house(
     if own.url:
         monkeypatch.setenv("DATABASE_URL", own.url)  # for the processes that a test starts
     with django_db_blocker.unblock(), own.in_use():
-        far_side = {"stripe_url": counterpart.url, "sandbox": counterpart.folder}
-        yield House(folder=tmp_path, database=own, **far_side)
+        yield House(folder=tmp_path, database=own, counterpart=counterpart)

@@ -14,9 +14,7 @@ from tests import postgres
 on_sqlite_alone = pytest.mark.skipif(
     postgres.WANTED, reason="works on the file of a SQLite database"
 )
-on_postgres_alone = pytest.mark.skipif(
-    not postgres.WANTED, reason="needs a server: NANOVM_TEST_DATABASE=postgres"
-)
+on_postgres_alone = pytest.mark.postgres(alone=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

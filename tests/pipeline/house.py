@@ -121,6 +121,14 @@ def _in_postgres(statement: str) -> str:
     return re.sub(r"(?<!')\bx'([0-9a-f]*)'", r"'\\x\1'::bytea", statement)
 
 
+class Counterpart(NamedTuple):
+    """A counterpart of Stripe that runs for the whole session, and its accounts' keys."""
+
+    url: str
+    folder: Path
+    keys: Iterator[str]
+
+
 class Recorded(NamedTuple):
     """A copy of a folder, the account that paid where one did, and what was built."""
 
@@ -137,8 +145,7 @@ class House:
     """A data folder with everything in it."""
 
     folder: Path
-    stripe_url: str
-    sandbox: Path
+    counterpart: Counterpart
     database: Database
 
     def new(self, document: bytes = b"", **options: Any) -> Run:
@@ -225,7 +232,7 @@ class House:
         """A management command as a person runs it, in a process of its own."""
         env = {**os.environ, "NANOVM_DATA": str(self.folder)}
         if stripe:
-            env["STRIPE_API_BASE"] = self.stripe_url
+            env["STRIPE_API_BASE"] = self.counterpart.url
         return subprocess.run(
             [sys.executable, "manage.py", *words],
             cwd=ROOT,
@@ -238,7 +245,7 @@ class House:
 
     def far_side(self) -> bytes:
         """The raw bytes of the counterpart's database."""
-        return b"".join(path.read_bytes() for path in self.sandbox.glob("*.sqlite3*"))
+        return b"".join(path.read_bytes() for path in self.counterpart.folder.glob("*.sqlite3*"))
 
     def wrapped_keys(self) -> dict[str, bytes]:
         """The wrapped keys that the key store holds, by ref."""
@@ -254,6 +261,11 @@ def refusal(decision: Decision) -> str:
 def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     """The JSON lines that a command printed."""
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def crash(*_: object, **__: object) -> None:
+    """In the place of any function: the process ends there, and nothing catches that."""
+    raise KeyboardInterrupt
 
 
 def failing_once(call: Callable[..., Any], error: BaseException) -> Callable[..., Any]:

@@ -1,14 +1,19 @@
 """Logs of many envelopes without a run, for tests of what is made of a log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
+from nanovm_core.core.canonical import decode, encode
+from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.proof import merkle
 from pipeline.models import Envelope, Node, Workspace
 from pipeline.store import records, tree, workspaces
 from tests.pipeline.house import sql
+
+PLACE = "WHERE workspace_id = %s AND seq = %s"
 
 
 def grown(workspace: Workspace, count: int = 0, kind: str = "budget") -> Workspace:
@@ -18,6 +23,19 @@ def grown(workspace: Workspace, count: int = 0, kind: str = "budget") -> Workspa
         for number in range(count):
             workspaces.seal(locked, kind, {"out": {"number": number}}, actor="operator")
     return Workspace.objects.get(id=workspace.id)
+
+
+def exchange(rows: Iterable[Envelope], prev: str = "", **fields: object) -> list[str]:
+    """Envelopes that say something else, each with its own hash and naming the one before."""
+    made = []
+    for row in rows:
+        body: Any = decode(bytes(row.bytes))
+        data = encode({**body, **fields, **({"prev": prev} if prev else {})})
+        prev = canonical_hash(data)
+        place = (row.workspace_id.hex, row.seq)
+        sql((f"UPDATE pipeline_envelope SET bytes = %s, hash = %s {PLACE}", (data, prev, *place)))
+        made.append(prev)
+    return made
 
 
 def plant(workspace: UUID) -> None:

@@ -97,17 +97,12 @@ def test_bundle_holds_exactly_its_members(run: Run, tmp_path: Path) -> None:
     assert one["checkpoint"] == bytes(Checkpoint.objects.get(size=size).note)
 
 
-def test_same_content_is_the_same_archive(run: Run, tmp_path: Path) -> None:
-    first = written(run.workspace, run, tmp_path / "1.zip").read_bytes()
-    assert written(run.workspace, run, tmp_path / "2.zip").read_bytes() == first
-    assert sorted(path.name for path in tmp_path.glob("*.zip")) == ["1.zip", "2.zip"]
-
-
 def test_failed_export_leaves_the_file_before_it(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = written(run.workspace, run, tmp_path / "b.zip")
     before, names = file.read_bytes(), {*tmp_path.iterdir()}
+    assert written(run.workspace, run, file).read_bytes() == before  # the same archive
     full = failing_once(tree.inclusion, OSError("disk full"))
     monkeypatch.setattr(tree, "inclusion", full)
     with pytest.raises(OSError, match="disk full"):
@@ -200,16 +195,11 @@ def test_receipt_waits_for_its_checkpoint(house: House) -> None:
 def test_planted_checkpoint_does_not_stand_before_the_signed_one(run: Run, tmp_path: Path) -> None:
     signed = bundles.newest(run.workspace)
     assert signed is not None
-    other = signer.checkpoint(workspaces_grown())
+    other = signer.checkpoint(grown(workspaces.create(), 3).id)
     for note in (b"x", bytes(other.note), bytes(signed.note)):
         Checkpoint.objects.create(workspace=run.workspace, size=999, note=note, at_ms=0)
     assert bundles.newest(run.workspace) == signed
     assert judged(exported(run.workspace, None, tmp_path / "e"), run.workspace) == HOLDS
-
-
-def workspaces_grown() -> Any:
-    """Another log."""
-    return grown(workspaces.create(), 3).id
 
 
 def test_export_of_a_whole_log_holds_as_it_is(run: Run, tmp_path: Path) -> None:
@@ -222,19 +212,16 @@ def test_export_of_a_whole_log_holds_as_it_is(run: Run, tmp_path: Path) -> None:
     assert judged(file, run.workspace) == INVALID
 
 
-def test_export_of_a_run_holds_as_a_chain_alone(run: Run, tmp_path: Path) -> None:
+def test_export_of_a_run_and_of_a_log_that_was_never_signed_hold_as_chains_alone(
+    run: Run, tmp_path: Path
+) -> None:
     file = exported(run.workspace, run, tmp_path / "run.ndjson")
     *lines, trailer = file.read_bytes().splitlines()
-    assert len(lines) == run.length
-    assert json.loads(trailer)["head"] == run.head
+    assert (len(lines), json.loads(trailer)["head"]) == (run.length, run.head)
     assert judged(file, run.workspace) == UNPINNED
-
-
-def test_export_of_a_log_that_was_never_signed_says_so(house: House, tmp_path: Path) -> None:
-    log = grown(workspaces.create(), 2)
-    *lines, trailer = exported(log, None, tmp_path / "e").read_bytes().splitlines()
+    *lines, trailer = exported(grown(workspaces.create(), 2), None, file).read_bytes().splitlines()
     assert (len(lines), json.loads(trailer)["checkpoint"]) == (3, None)
-    assert verify.main([str(tmp_path / "e")]) == UNPINNED
+    assert verify.main([str(file)]) == UNPINNED
 
 
 def test_export_of_what_is_new_goes_on_from_the_one_before(run: Run, tmp_path: Path) -> None:
@@ -252,14 +239,10 @@ def test_export_of_what_is_new_goes_on_from_the_one_before(run: Run, tmp_path: P
         assert judged(part, log, "--known", known) == HOLDS
         at = size
     assert Path(known).read_bytes() == bytes(Checkpoint.objects.get(size=at).note)
-
-
-def test_export_from_0_is_the_whole_one_and_beyond_the_end_its_trailer(run: Run) -> None:
-    log = Workspace.objects.get(pk=run.workspace_id)
     assert [*bundles.export_lines(log, None, 0)] == [*bundles.export_lines(log, None)]
-    (line,) = bundles.export_lines(log, None, log.size + 9)
+    (line,) = bundles.export_lines(log, None, at + 9)  # beyond the end there is the trailer
     trailer = json.loads(line)
-    assert (trailer["count"], trailer["head"], trailer["first"]) == (0, "0" * 64, log.size + 9)
+    assert (trailer["count"], trailer["head"], trailer["first"]) == (0, "0" * 64, at + 9)
 
 
 def test_cut_log_is_stale_to_whoever_asks_for_what_is_new(house: House, tmp_path: Path) -> None:
@@ -324,27 +307,6 @@ def test_command_says_what_is_wrong_in_one_sentence(house: House, run: Run, tmp_
     assert not Path(out).exists()
 
 
-@pytest.mark.parametrize("more", [(), ("--first", "0")])
-def test_command_names_the_folder_that_is_missing_and_signs_nothing(
-    house: House, tmp_path: Path, more: tuple[str, ...]
-) -> None:
-    log = grown(workspaces.create())
-    size = tmp_path / "size"
-    size.write_bytes(b"")
-    places = {
-        tmp_path / "no" / "out.zip": f"There is no folder {tmp_path / 'no'}; make it",
-        size / "out.zip": f"There is no folder {size}; make it",
-        tmp_path: f"{tmp_path} is a folder; give -o",
-    }
-    for place, says in places.items():
-        words = ["--log", "--workspace", log.origin, *more, "-o", str(place)]
-        done = house.command("export_bundle", *words)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert says in done.stderr
-    assert not Checkpoint.objects.filter(workspace=log).exists()
-    assert not [*tmp_path.glob(".bundle-*"), *tmp_path.glob("out*"), *tmp_path.glob("no")]
-
-
 def special(folder: Path) -> list[Path]:
     """What a name can stand for that is no file: a pipe, a socket, a link to one, a device."""
     pipe, door, link, full = (folder / name for name in ("pipe", "socket", "link", "full"))
@@ -357,17 +319,30 @@ def special(folder: Path) -> list[Path]:
     return [each for each in (pipe, door, link, full) if os.path.lexists(each)]
 
 
-def test_command_puts_no_file_in_the_place_of_a_device_and_signs_nothing(
-    house: House, tmp_path: Path
+@pytest.mark.parametrize("more", [(), ("--first", "0")])
+def test_command_says_why_nothing_can_be_written_to_a_place_and_signs_nothing(
+    house: House, tmp_path: Path, more: tuple[str, ...]
 ) -> None:
-    log = grown(workspaces.create())
-    for place in special(tmp_path):
-        before = place.lstat()
-        done = house.command("export_bundle", "--log", "-o", str(place))
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1), place
-        assert f"{place} is a device, a pipe or a socket" in done.stderr
-        assert (place.lstat().st_mode, place.lstat().st_ino) == (before.st_mode, before.st_ino)
+    log, size = grown(workspaces.create()), tmp_path / "size"
+    size.write_bytes(b"")
+    places = {each: f"{each} is a device, a pipe or a socket" for each in special(tmp_path)} | {
+        tmp_path / "no" / "out.zip": f"There is no folder {tmp_path / 'no'}; make it",
+        size / "out.zip": f"There is no folder {size}; make it",
+        tmp_path: f"{tmp_path} is a folder; give -o",
+    }
+    before = {
+        each: (each.lstat().st_mode, each.lstat().st_ino)
+        for each in places
+        if os.path.lexists(each)
+    }
+    for place, says in places.items():
+        words = ["--log", "--workspace", log.origin, *more, "-o", str(place)]
+        done = house.command("export_bundle", *words)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert says in done.stderr
+    assert before == {each: (each.lstat().st_mode, each.lstat().st_ino) for each in before}
     assert not Checkpoint.objects.filter(workspace=log).exists()
+    assert not [*tmp_path.glob(".bundle-*"), *tmp_path.glob("out*"), *tmp_path.glob("no")]
 
 
 def test_bundle_goes_where_a_link_leads_and_the_link_stays(run: Run, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Damage behind the application's back: found, named, contained; other runs go on."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 
@@ -15,12 +14,22 @@ from nanovm_core.core.envelope import (
     snapshot_hash,
 )
 from pipeline.evidence.fsck.audit import audit
-from pipeline.models import Envelope, Run
+from pipeline.models import Run
 from pipeline.reports import displayed_head, report
 from pipeline.runtime import api
 from pipeline.store import programs
 from tests import postgres
-from tests.pipeline.house import House, bodies, kinds, payments, reason, snapshot, sql, succeeded
+from tests.pipeline.house import (
+    House,
+    bodies,
+    kinds,
+    payments,
+    reason,
+    refusal,
+    snapshot,
+    sql,
+    succeeded,
+)
 
 Statement = tuple[str, Sequence[object]]
 CHANGED = b'{"v":"nanovm-envelope/1"}'
@@ -79,24 +88,15 @@ if not postgres.WANTED:  # whose columns have types: it refuses these
     }
 
 
-def paused(house: House, **options: Any) -> Run:
-    """A run that is paused before its payment."""
-    run = house.new(stepping=True, **options)
-    api.start(str(run.id), "visitor")
-    while house.drive(run).step != "charge":
-        api.step(str(run.id), "visitor")
-    return run
-
-
 def live(house: House) -> Run:
-    """The same, of a recorded folder."""
-    return house.once(paused)
+    """A run that is paused before its payment."""
+    return house.once(House.paused)
 
 
 def two_paused(house: House) -> tuple[Run, Run]:
     """Two runs of one log that are paused before their payments."""
-    run = paused(house)
-    return run, paused(house, workspace=run.workspace)
+    run = house.paused()
+    return run, house.paused(workspace=run.workspace)
 
 
 @pytest.mark.parametrize("name", sorted(DAMAGE))
@@ -104,8 +104,7 @@ def test_live_run_fails_at_its_next_transition_and_others_go_on(house: House, na
     damage, code = DAMAGE[name]
     run, other = house.once(two_paused)
     sql(damage(run))
-    api.resume(str(run.id), "visitor")
-    house.drive(run)
+    house.resumed(run)
     assert (run.state, reason(run), run.quarantined) == (life.FAILED, code, True)
     assert displayed_head(run) == ZERO
     assert report(run, "x")["head"] == ZERO
@@ -113,14 +112,14 @@ def test_live_run_fails_at_its_next_transition_and_others_go_on(house: House, na
     integrity = bodies(run)[-2]
     assert (integrity["prev"], integrity["rule"]) == (ZERO, code)
     assert payments(run) == []
-    api.resume(str(other.id), "visitor")
-    assert house.drive(other).state == life.COMPLETED
+    assert house.resumed(other).state == life.COMPLETED
     assert len(succeeded(other)) == 1
     assert api.check(str(other.id)) is None
     assert api.check(str(run.id)) is None
 
 
 @pytest.mark.parametrize("name", ["bytes", "hash", "removed", "snapshot", "head", "length down"])
+@pytest.mark.postgres
 def test_ended_run_keeps_its_state_and_is_quarantined_by_a_check(house: House, name: str) -> None:
     damage, code = DAMAGE[name]
     run = house.once(House.run)
@@ -143,51 +142,32 @@ def test_state_that_a_row_only_claims_is_not_believed(house: House) -> None:
     assert run.state == life.FAILED
 
 
-def test_integrity_names_place_expected_and_found(house: House) -> None:
-    run = live(house)
-    expected = Envelope.objects.get(run=str(run.id), n=2).hash
-    sql(envelope(run, "SET bytes = %s", CHANGED))
-    api.check(str(run.id))
-    integrity = bodies(run)[-2]
-    found = canonical_hash(CHANGED)
-    assert (integrity["at"], integrity["expected"], integrity["found"]) == (2, expected, found)
-
-
+@pytest.mark.postgres
 def test_size_of_the_log_is_counted_and_not_believed(house: House) -> None:
     run = live(house)
     sql(("UPDATE pipeline_workspace SET size = 1", ()))
-    api.resume(str(run.id), "visitor")
-    assert house.drive(run).state == life.COMPLETED
+    assert house.resumed(run).state == life.COMPLETED
 
 
-def test_terms_that_somebody_took_away_are_put_back(house: House) -> None:
+SHORTER = programs.shipped_program().replace(b"proposals_max = 3", b"proposals_max = 9")
+
+
+@pytest.mark.parametrize("source", [b"", b"not a program", SHORTER, None])
+@pytest.mark.postgres
+def test_foreign_program_is_refused_and_the_true_copy_put_back(
+    house: House, source: bytes | None
+) -> None:
     run = live(house)
-    sql(("DELETE FROM pipeline_terms WHERE run_id = %s", (run.id.hex,)))
-    api.resume(str(run.id), "visitor")
-    house.drive(run)
+    gone = ("DELETE FROM pipeline_terms WHERE run_id = %s", (run.id.hex,))
+    sql(gone if source is None else terms(run, "program", source))
+    house.resumed(run)
     assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["PRG-011"]
     assert (run.program_source, run.state) == (programs.shipped_program(), life.COMPLETED)
 
 
-@pytest.mark.parametrize("source", [b"", b"not a program", b"shorter"])
-def test_foreign_program_is_refused_and_the_true_copy_put_back(house: House, source: bytes) -> None:
-    run = live(house)
-    if source == b"shorter":
-        source = programs.shipped_program().replace(b"proposals_max = 3", b"proposals_max = 9")
-    sql(terms(run, "program", source))
-    api.resume(str(run.id), "visitor")
-    house.drive(run)
-    refused = [body for body in bodies(run) if body["kind"] == "refused"]
-    assert [body["rule"] for body in refused] == ["PRG-011"]
-    assert run.program_source == programs.shipped_program()
-    assert run.state == life.COMPLETED
-
-
 def test_resuming_under_another_program_is_refused(house: House) -> None:
     run = live(house)
-    decision = api.resume(str(run.id), "visitor", program="0" * 64)
-    assert decision.refusal is not None
-    assert decision.refusal.code == "PRG-010"
+    assert refusal(api.resume(str(run.id), "visitor", program="0" * 64)) == "PRG-010"
     run.refresh_from_db()
     assert run.state == life.PAUSED
 
@@ -204,8 +184,7 @@ def test_changed_outbox_moves_no_other_money(house: House) -> None:
 def test_changed_ciphertext_fails_the_step_that_needs_it(house: House) -> None:
     run = live(house)
     sql(("UPDATE pipeline_secret SET ciphertext = %s WHERE slot = 'advice_body'", (b"x" * 80,)))
-    api.resume(str(run.id), "visitor")
-    house.drive(run)
+    house.resumed(run)
     assert reason(run) in ("", "PII-002")
     report_ = audit()
     assert [each.code for each in report_.damage] == ["PII-002"]
@@ -241,8 +220,7 @@ def test_bytes_of_any_shape_are_damage_and_never_an_accident(
     run.refresh_from_db()
     assert (run.state, run.quarantined) == (life.FAILED, True)
     assert audit().exit_status == 3
-    api.resume(str(other.id), "visitor")
-    assert house.drive(other).state == life.COMPLETED
+    assert house.resumed(other).state == life.COMPLETED
 
 
 def test_live_run_is_not_made_paid_by_a_forged_last_envelope(house: House) -> None:
@@ -264,6 +242,7 @@ def test_live_run_is_not_made_paid_by_a_forged_last_envelope(house: House) -> No
     assert (run.state, report(run, "x")["decision"]) == (life.FAILED, "rejected")
 
 
+@pytest.mark.postgres
 def test_row_far_beyond_the_log_stops_no_other_run(house: House) -> None:
     run = live(house)
     sql(
@@ -273,8 +252,7 @@ def test_row_far_beyond_the_log_stops_no_other_run(house: House) -> None:
             [run.workspace_id.hex, 2**63 - 1, b"{}"],
         )
     )
-    api.resume(str(run.id), "visitor")
-    assert house.drive(run).state == life.COMPLETED
+    assert house.resumed(run).state == life.COMPLETED
     assert audit().exit_status == 1
 
 

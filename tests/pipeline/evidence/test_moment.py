@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from django.db import connection
 
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Run
 from pipeline.runtime import api
 from tests.pipeline.house import House, succeeded
+
+pytestmark = pytest.mark.postgres
 
 
 def driven(house: House, runs: Sequence[Run]) -> None:

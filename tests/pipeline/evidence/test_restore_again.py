@@ -1,22 +1,16 @@
 """Restoring once more: under another key, by a newer backup, and mail that came back alone."""
 
-import shutil
-import sqlite3
-from pathlib import Path
-
 import pytest
-from django.db import connections
 
 from pipeline.evidence import restore, signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Secret, Workspace
 from pipeline.privacy import erasure
-from pipeline.runtime import api
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.evidence.test_restore import Backup
-from tests.pipeline.house import House
+from tests.pipeline.house import House, crash
 from tests.pipeline.privacy.test_erasure import paid, sightings
 
 pytestmark = on_sqlite_alone  # it puts files back; the rest is the same on every database
@@ -64,42 +58,22 @@ def test_advice_that_a_backup_brought_back_by_itself_goes_again(house: House) ->
 
 
 def test_what_a_newer_backup_brought_is_closed_too(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    house: House, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    away = tmp_path_factory.mktemp("elsewhere")
     signer.checkpoint(paid(house).workspace_id)
-    taken(house, tmp_path / "older")
-    later = house.new()
-    api.start(str(later.id), "visitor")
-    taken(house, tmp_path / "newer")
-    put_back(house, tmp_path / "older")
+    older = Backup(house, away / "older")
+    later = house.started()
+    newer = Backup(house, away / "newer")
+    older.put_back(all_of_it=False)
     with monkeypatch.context() as patch:
         patch.setattr(restore, "_closed", crash)
         with pytest.raises(KeyboardInterrupt):
             restore.restore("operator")
-    put_back(house, tmp_path / "newer")
+    newer.put_back(all_of_it=False)
     said = restore.restore("operator")
     assert len(said.logs) == 2
     assert Workspace.objects.get(id=later.workspace_id).successor_id is not None
     assert Workspace.objects.filter(successor=None).count() == 2
     house.drive(later)
     assert later.state.startswith("running.")  # nobody drives it any more
-
-
-def crash(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def taken(house: House, to: Path) -> None:
-    """The database alone, as a copy."""
-    connections.close_all()
-    source, copy = sqlite3.connect(house.folder / "app.sqlite3"), sqlite3.connect(to)
-    source.backup(copy)
-    source.close()
-    copy.close()
-
-
-def put_back(house: House, file: Path) -> None:
-    connections.close_all()
-    for beside in house.folder.glob("app.sqlite3-*"):
-        beside.unlink()
-    shutil.copy(file, house.folder / "app.sqlite3")

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -25,7 +24,7 @@ from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.models import Checkpoint, Workspace
 from pipeline.store import workspaces
 from pipeline.store.state_file import Slot, file_name
-from tests.pipeline.house import ROOT, House, failing_once, sql
+from tests.pipeline.house import ROOT, House, crash, sql
 from tests.pipeline.trees import drop_nodes, grown, set_node, truncated
 
 REFUSED = "LOG-006"
@@ -81,30 +80,20 @@ def test_keys_and_memory_are_the_owners_alone(house: House, log: Workspace) -> N
     assert all(key not in data for path, data in house.files() if path != folder / "key")
 
 
-def test_same_size_gives_the_remembered_note_and_signs_nothing(log: Workspace) -> None:
+def test_same_size_gives_the_remembered_note_whatever_the_rows_say(log: Workspace) -> None:
     first = signer.checkpoint(log.id)
     assert signer.checkpoint(log.id).id == first.id
     assert Checkpoint.objects.count() == 1
-
-
-def test_lost_row_is_put_back_as_it_was(log: Workspace) -> None:
-    first = bytes(signer.checkpoint(log.id).note)
-    sql(("DELETE FROM pipeline_checkpoint", ()))
-    assert bytes(signer.checkpoint(log.id).note) == first
-
-
-def test_row_that_says_another_size_moves_nothing(log: Workspace) -> None:
-    sql(("UPDATE pipeline_workspace SET size = 99", ()))
-    assert signer.checkpoint(log.id).size == 5
+    sql(("DELETE FROM pipeline_checkpoint", ()), ("UPDATE pipeline_workspace SET size = 99", ()))
+    again = signer.checkpoint(log.id)
+    assert (again.size, bytes(again.note)) == (5, bytes(first.note))
 
 
 def test_crash_between_memory_and_row_loses_nothing(
     house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(
-            checkpoints, "_stored", failing_once(checkpoints._stored, KeyboardInterrupt())
-        )
+        patch.setattr(checkpoints, "_stored", crash)
         with pytest.raises(KeyboardInterrupt):
             signer.checkpoint(log.id)
     assert Checkpoint.objects.count() == 0
@@ -118,32 +107,12 @@ def test_crash_while_the_memory_is_written_leaves_the_one_before(
     before = bytes(signer.checkpoint(log.id).note)
     grown(log, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", failing_once(Path.replace, KeyboardInterrupt()))
+        patch.setattr(Path, "replace", crash)
         with pytest.raises(KeyboardInterrupt):
             signer.checkpoint(log.id)
     assert memory_of(house, log).read_bytes() == before
     assert Checkpoint.objects.count() == 1
     assert signer.checkpoint(log.id).size == 7
-
-
-def test_memory_is_on_the_disk_before_the_row(
-    house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    order: list[str] = []
-
-    def told(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            order.append(name)
-            return call(*args, **kwargs)
-
-        return wrapped
-
-    signer.checkpoint(log.id)
-    monkeypatch.setattr("os.fsync", told("fsync", os.fsync))
-    monkeypatch.setattr(Path, "replace", told("replace", Path.replace))
-    monkeypatch.setattr(checkpoints, "_stored", told("row", checkpoints._stored))
-    signer.checkpoint(grown(log, 1).id)
-    assert order == ["fsync", "replace", "fsync", "row"]
 
 
 def regrown(log: Workspace, count: int) -> None:
@@ -171,6 +140,7 @@ def test_tree_that_does_not_continue_the_signed_one_is_refused(log: Workspace, n
     assert "Keep it as evidence" in error.text
 
 
+@pytest.mark.postgres
 def test_missing_edge_is_refused_and_named(log: Workspace) -> None:
     signer.checkpoint(log.id)
     drop_nodes(log, "level = 2")
@@ -184,6 +154,7 @@ def test_damage_below_what_was_signed_stops_no_checkpoint(log: Workspace) -> Non
     assert signer.checkpoint(grown(log, 4).id).size == 9
 
 
+@pytest.mark.postgres
 def test_database_put_back_from_a_copy_is_refused_until_the_true_one_is_back(
     house: House, log: Workspace
 ) -> None:
@@ -201,8 +172,9 @@ def test_database_put_back_from_a_copy_is_refused_until_the_true_one_is_back(
     refused(log, REFUSED)
     connection.close()
     true.copy_to(database)
-    assert signer.checkpoint(log.id).size == 11
+    signer.Rounds().round(log.created_ms + 120_000)
     assert unsigned_logs() == []
+    assert signer.checkpoint(log.id).size == 11
 
 
 def test_other_logs_go_on_while_one_is_refused(log: Workspace) -> None:
@@ -226,21 +198,12 @@ def test_lost_memory_is_not_made_up_from_the_database(house: House, log: Workspa
     assert signer.checkpoint(grown(log, 1).id).size == 6
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"one\n1\n", None])
-def test_damaged_memory_is_refused(house: House, log: Workspace, data: bytes | None) -> None:
+def test_damaged_memory_and_that_of_another_log_are_refused(house: House, log: Workspace) -> None:
     note = bytes(signer.checkpoint(log.id).note)
-    flipped = note.replace(b"\n5\n", b"\n4\n")
-    memory_of(house, log).write_bytes(flipped if data is None else data)
-    error = refused(log, FORGOTTEN)
-    assert "from a backup" in error.text
-
-
-def test_another_logs_memory_is_not_this_ones(house: House, log: Workspace) -> None:
-    other = grown(workspaces.create(), 4)
-    signer.checkpoint(log.id)
-    signer.checkpoint(other.id)
-    shutil.copy(memory_of(house, other), memory_of(house, log))
-    refused(log, FORGOTTEN)
+    other = bytes(signer.checkpoint(grown(workspaces.create(), 4).id).note)
+    for data in (b"", b"\xff", b"one\n1\n", note.replace(b"\n5\n", b"\n4\n"), other):
+        memory_of(house, log).write_bytes(data)
+        assert "from a backup" in refused(log, FORGOTTEN).text
 
 
 def test_lost_key_is_not_replaced_by_a_new_one(house: House, log: Workspace) -> None:
@@ -261,29 +224,33 @@ def test_memory_put_back_from_a_copy_does_not_undo_what_was_signed(
     refused(log, REFUSED)
 
 
-def test_memory_is_locked_from_reading_to_replacing(
+def test_memory_is_locked_from_reading_to_the_row_and_on_the_disk_before_it(
     house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signer.checkpoint(log.id)
     lock = memory_of(house, log).with_name(f"{file_name(log.origin)}.lock")
-    held: list[str] = []
+    order: list[str] = []
 
-    def watched(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def watch(owner: object, name: str) -> None:
+        call = getattr(owner, name)
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
             with lock.open() as other, pytest.raises(BlockingIOError):
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held.append(name)
+            order.append(name)
             return call(*args, **kwargs)
 
-        return wrapped
+        monkeypatch.setattr(owner, name, watched)
 
-    monkeypatch.setattr(Slot, "read", watched("read", Slot.read))
-    monkeypatch.setattr(Slot, "replace", watched("replace", Slot.replace))
-    monkeypatch.setattr(checkpoints, "_stored", watched("row", checkpoints._stored))
+    watch(Slot, "read")
+    watch(os, "fsync")
+    watch(Path, "replace")
+    watch(checkpoints, "_stored")
     signer.checkpoint(grown(log, 1).id)
-    assert held == ["read", "replace", "row"]
+    assert order == ["read", "fsync", "replace", "fsync", "_stored"]
 
 
+@pytest.mark.postgres
 def test_two_signers_at_once_sign_once(log: Workspace) -> None:
     def one(_: int) -> bytes:
         try:
@@ -297,6 +264,7 @@ def test_two_signers_at_once_sign_once(log: Workspace) -> None:
     assert Checkpoint.objects.count() == 1
 
 
+@pytest.mark.postgres
 def test_end_of_a_run_or_an_erasure_is_due_at_once_and_all_else_after_a_minute(
     house: House, log: Workspace
 ) -> None:
@@ -333,21 +301,7 @@ def test_first_round_finds_a_log_that_went_back_though_nothing_is_due(
     assert [each.code for each in unsigned_logs()] == [REFUSED]
 
 
-def test_refusal_is_over_once_the_true_database_is_back(house: House, log: Workspace) -> None:
-    database, true = house.database, house.database.beside("true")
-    signer.checkpoint(log.id)
-    connection.close()
-    database.copy_to(true)
-    rounds = signer.Rounds()
-    truncated(log, 4)
-    rounds.round(log.created_ms)
-    assert len(unsigned_logs()) == 1
-    connection.close()
-    true.copy_to(database)
-    rounds.round(log.created_ms + 120_000)
-    assert unsigned_logs() == []
-
-
+@pytest.mark.postgres
 def test_log_that_is_gone_altogether_is_a_refusal(house: House, log: Workspace) -> None:
     signer.checkpoint(log.id)
     tables = ("node", "checkpoint", "envelope", "workspace")
@@ -356,6 +310,7 @@ def test_log_that_is_gone_altogether_is_a_refusal(house: House, log: Workspace) 
     assert [(each.origin, each.code) for each in unsigned_logs()] == [(log.origin, REFUSED)]
 
 
+@pytest.mark.postgres
 def test_process_signs_by_itself_and_ends_cleanly(house: House, log: Workspace) -> None:
     grown(log, 1, "terminal")
     connection.close()

@@ -18,13 +18,14 @@ from pipeline.models import Run, Secret
 from pipeline.ops import error_messages, schema
 from pipeline.ops.commands import one_sentence
 from pipeline.ops.processes import ProcessError
-from pipeline.runtime import api
 from pipeline.steps import adapters
 from pipeline.steps.work import Answer, Work
 from pipeline.vault import key_store
 from samples import path
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House, failing_once, succeeded
+
+pytestmark = pytest.mark.postgres
 
 LOCKED = "The database cannot be used: database is locked. Another process holds it"
 FULL = "The database cannot be used: database or disk is full. Its disk is full: make room"
@@ -150,8 +151,7 @@ def test_key_store_that_is_locked_fails_no_run(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locked = sqlite3.OperationalError("database is locked")
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     with monkeypatch.context() as patch:
         new = key_store.KeyStore.new_keys
         patch.setattr(key_store.KeyStore, "new_keys", failing_once(new, locked))

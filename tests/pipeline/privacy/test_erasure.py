@@ -26,7 +26,7 @@ from samples import path
 from samples.bills import EN16931
 from samples.facturx import cross_industry_invoice
 from tests.pipeline.databases import on_sqlite_alone
-from tests.pipeline.house import House, bodies, failing_once, kinds, sql
+from tests.pipeline.house import House, bodies, crash, kinds, sql
 from tests.pipeline.pdf_builder import text_pdf, with_files
 
 IBAN = "GB33BUKB20201555555555"
@@ -123,6 +123,7 @@ def test_canaries_can_be_found_where_they_are(house: House) -> None:
     assert len(sightings(house)) == 3
 
 
+@pytest.mark.postgres
 def test_no_value_lies_in_the_clear_before_the_erasure_but_in_the_advice(house: House) -> None:
     run = paid(house)
     assert sightings(house, besides="mail") == []
@@ -150,6 +151,7 @@ def test_queue_messages_hold_ids_only_and_log_lines_no_value(
     assert found("log", caplog.text.encode()) == []
 
 
+@pytest.mark.postgres
 def test_erasure_leaves_no_value_no_key_and_every_hash(house: House) -> None:
     run = paid(house)
     before, refs = chain(run), [secret.ref for secret in Secret.objects.filter(run=run)]
@@ -201,8 +203,7 @@ def test_secret_reads_as_erased_from_the_request_on(
 ) -> None:
     run = paid(house)
     seller = Secret.objects.get(run=run, slot="seller").ref
-    stopped = failing_once(crypto_shred.destroy, KeyboardInterrupt())
-    monkeypatch.setattr(crypto_shred, "destroy", stopped)
+    monkeypatch.setattr(crypto_shred, "destroy", crash)
     with pytest.raises(KeyboardInterrupt):
         erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     assert seller in house.wrapped_keys()
@@ -313,6 +314,7 @@ def test_one_secret_is_erased_and_the_others_stay(house: House) -> None:
     assert audit().damage == ()
 
 
+@pytest.mark.postgres
 def test_erasing_one_run_touches_no_other(house: House) -> None:
     run = paid(house)
     other = house.run(path("plain").read_bytes(), workspace=run.workspace)
@@ -340,6 +342,7 @@ def test_reason_must_be_a_ground_of_the_article(house: House) -> None:
             erasure.erase_run(str(run.id), reason, "visitor")
 
 
+@pytest.mark.postgres
 def test_damaged_run_can_be_erased_too(house: House) -> None:
     run = paid(house)
     sql(("UPDATE pipeline_run SET head = 'x' WHERE id = %s", (run.id.hex,)))

@@ -7,15 +7,7 @@ from pipeline.privacy import garbage_collection
 from pipeline.runtime import create_run
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
-from tests.pipeline.house import House
-
-
-class CrashError(BaseException):
-    """The process is gone: nothing catches it."""
-
-
-def crash(*_: object) -> None:
-    raise CrashError
+from tests.pipeline.house import House, crash
 
 
 def test_document_of_a_run_that_was_never_stored_is_destroyed(
@@ -25,7 +17,7 @@ def test_document_of_a_run_that_was_never_stored_is_destroyed(
     refs, files = set(keystore().refs()), set(media().iterdir())
     with monkeypatch.context() as patch:
         patch.setattr(create_run, "make_run", crash)
-        with pytest.raises(CrashError):
+        with pytest.raises(KeyboardInterrupt):
             house.new()
     assert Run.objects.count() == 1
     assert len(keystore().refs()) == len(refs) + 2

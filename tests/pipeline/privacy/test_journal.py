@@ -9,7 +9,7 @@ import pytest
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Secret
 from pipeline.privacy import crypto_shred, erasure, journal
-from tests.pipeline.house import House, failing_once
+from tests.pipeline.house import House, crash, failing_once
 from tests.pipeline.privacy.test_erasure import found, paid
 
 LINE = re.compile(r"vault://secret/[0-9a-f-]{36}")
@@ -46,8 +46,7 @@ def test_it_is_written_before_anything_is_destroyed(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = paid(house)
-    stopped = failing_once(crypto_shred.destroy, KeyboardInterrupt())
-    monkeypatch.setattr(crypto_shred, "destroy", stopped)
+    monkeypatch.setattr(crypto_shred, "destroy", crash)
     with pytest.raises(KeyboardInterrupt):
         erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     living = {*house.wrapped_keys()}

@@ -50,6 +50,7 @@ def test_it_is_off_unless_set(house: House, monkeypatch: pytest.MonkeyPatch) -> 
     assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").to_json() == done.to_json()
 
 
+@pytest.mark.postgres
 def test_refusal_names_the_date_and_is_sealed_once_a_request(house: House, kept: Run) -> None:
     error = refused(kept)
     until_ms = kept.created_ms + DAYS * 86_400_000

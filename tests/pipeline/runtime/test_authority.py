@@ -108,6 +108,7 @@ SET_BACK = (
         (SET_BACK, False),
     ],
 )
+@pytest.mark.postgres
 def test_a_revocation_is_not_undone_by_changing_the_database(
     house: House, statement: str, seen: bool
 ) -> None:
@@ -184,6 +185,7 @@ def test_a_broken_policy_begins_nothing_and_falls_back_to_nothing(
     assert house.drive(run).state == life.COMPLETED
 
 
+@pytest.mark.postgres
 def test_a_window_counts_the_calls_of_the_whole_workspace(house: House, policy: Path) -> None:
     policy.write_text(POLICY % (CALM, "workspace", 100_000_000))
     first = house.run()
@@ -198,6 +200,7 @@ def test_a_window_counts_the_calls_of_the_whole_workspace(house: House, policy: 
 @pytest.mark.parametrize(
     ("scope", "shared"), [("workspace", False), ("agent", False), ("global", True)]
 )
+@pytest.mark.postgres
 def test_what_several_runs_share_is_never_overdrawn(
     house: House, policy: Path, scope: str, shared: bool
 ) -> None:

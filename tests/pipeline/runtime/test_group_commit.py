@@ -18,6 +18,8 @@ from pipeline.runtime.transaction import UnitOfWork
 from pipeline.store import programs, sql, workspaces
 from tests.pipeline.house import House
 
+pytestmark = pytest.mark.postgres
+
 
 def making(workspace: Workspace) -> Job[create_run.Made]:
     """A run that is to be made over nothing: its genesis is all that counts here."""

@@ -52,6 +52,7 @@ def test_every_request_is_refused_and_seals_nothing(run: Run, name: str) -> None
     assert name == "wake" or Absorbed.objects.filter(run=run).exists()
 
 
+@pytest.mark.postgres
 def test_nobody_drives_it(run: Run) -> None:
     before = kinds(run)
     Outbox.objects.update(intent_ms=1)
@@ -66,6 +67,7 @@ def test_nobody_drives_it(run: Run) -> None:
     assert payments(run) == []
 
 
+@pytest.mark.postgres
 def test_no_run_begins_in_its_log(run: Run) -> None:
     with pytest.raises(RefusedError, match="LOG-009"):
         create_run.create_run(run.workspace, invoice(), "invoice.pdf")

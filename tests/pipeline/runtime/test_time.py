@@ -42,6 +42,7 @@ def deliver(run: Run) -> Run:
     return run
 
 
+@pytest.mark.postgres
 def test_attempt_waits_its_pause_and_the_sweep_finds_it_when_it_is_over(
     house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
 ) -> None:
@@ -164,6 +165,7 @@ def test_worker_that_is_still_on_it_is_left_alone(house: House, leap: Leap) -> N
     assert tasks.stranded() == [str(run.id)]
 
 
+@pytest.mark.postgres
 def test_deadline_in_the_row_alone_moves_no_run(house: House) -> None:
     """The column says whom to look at; what is over, the sealed snapshot says."""
     run = house.started()

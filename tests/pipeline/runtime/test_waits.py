@@ -145,6 +145,7 @@ def test_pause_before_a_payment_under_way_owes_it_again(house: House) -> None:
     assert len(payments(run)) == 1
 
 
+@pytest.mark.postgres
 def test_kill_is_refused_while_a_payment_is_under_way(house: House) -> None:
     run = house.owing()
     Outbox.objects.filter(run=run, done_ms=None).update(begun_ms=now_ms())
@@ -155,6 +156,7 @@ def test_kill_is_refused_while_a_payment_is_under_way(house: House) -> None:
     assert run.workspace.budgets.get(account="workspace/EUR").reserved == 0
 
 
+@pytest.mark.postgres
 def test_money_that_is_not_there_suspends_the_run(house: House) -> None:
     run = house.new()
     owner = {"workspace": run.workspace, "owner": str(run.workspace_id)}

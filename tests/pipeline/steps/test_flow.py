@@ -59,6 +59,7 @@ def test_sample_ends_as_it_must(
     assert (said["paid"] is not None) == (decision == "paid")
 
 
+@pytest.mark.postgres
 def test_happy_run_seals_these_kinds_and_says_these_things(house: House) -> None:
     run = house.once(House.run)
     assert kinds(run) == HAPPY
@@ -111,6 +112,7 @@ def test_card_that_does_not_pay_fails_the_run_with_its_reason(
     assert (budget.reserved, budget.spent) == (0, 0)
 
 
+@pytest.mark.postgres
 def test_currency_without_decimals_is_paid_in_its_own_units(house: House) -> None:
     run = house.run(invoice("Total  JPY 12,000"), policy="no_limits")
     assert snapshot(run).slots["amount_minor"] == 12_000
@@ -142,6 +144,7 @@ def test_document_that_cannot_be_paid_is_rejected_and_sealed(
 @pytest.mark.parametrize(
     "name", ["e" * 300 + ".pdf", "../../etc/passwd", "\ud800.pdf", "a\x00b", ""]
 )
+@pytest.mark.postgres
 def test_strange_file_name_does_no_harm(house: House, name: str) -> None:
     assert house.run(file_name=name).state == life.COMPLETED
     assert not (house.folder.parent / "etc").exists()

@@ -234,7 +234,10 @@ def test_one_who_drips_is_not_waited_for(
 def test_half_an_answer_and_what_is_no_http_are_no_answer(
     far: Answers, endpoint: Endpoint, said: bytes
 ) -> None:
-    far.send = lambda handler: handler.wfile.write(said) and None
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(said)
+
+    far.send = send
     refused(endpoint, TransientError, "MDL-001")
 
 

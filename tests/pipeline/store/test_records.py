@@ -22,6 +22,8 @@ from samples import path
 from tests.pipeline.databases import on_postgres_alone
 from tests.pipeline.house import House, bodies, kinds
 
+pytestmark = pytest.mark.postgres
+
 HASH, REF = re.compile(r"[0-9a-f]{64}"), re.compile(r"vault://secret/[0-9a-f-]{36}")
 FIELDS = {
     *("v", "log", "seq", "run", "n", "kind", "at_ms", "step", "state", "program", "policy"),
@@ -66,13 +68,8 @@ def check_log(workspace: Workspace) -> None:
     for row in rows:
         body = decode(bytes(row.bytes))
         assert isinstance(body, dict)
-        assert (body["log"], body["seq"], body["run"], body["n"], body["kind"]) == (
-            workspace.origin,
-            row.seq,
-            row.run,
-            row.n,
-            row.kind,
-        )
+        assert body["log"] == workspace.origin
+        assert all(body[name] == getattr(row, name) for name in ("seq", "run", "n", "kind"))
         assert canonical_hash(bytes(row.bytes)) == row.hash
         assert body["prev"] == prevs.get(row.run, ZERO)
         prevs[row.run] = row.hash
@@ -88,25 +85,27 @@ def test_every_envelope_has_the_fields_of_the_format(house: House) -> None:
         check_log(run.workspace)
 
 
-def test_last_envelope_seals_the_stored_snapshot_and_the_head(house: House) -> None:
-    run = house.run()
-    last = bodies(run)[-1]
+def test_genesis_names_what_the_run_is_and_the_last_envelope_seals_what_it_became(
+    house: House,
+) -> None:
+    run = house.once(House.run)
+    genesis, *_, last = bodies(run)
+    assert genesis["program"] == programs.current().hash == run.program_hash
+    assert genesis["policy"] == run.policy_hash
+    assert HASH.fullmatch(genesis["capabilities"])
+    assert {each["slot"] for each in genesis["secrets"]} == {"document", "file_name"}
     assert last["snapshot"] == snapshot_hash(bytes(run.snapshot))
     assert (last["length"], last["n"] + 1) == (run.length, run.length)
     assert run.head == Envelope.objects.get(run=str(run.id), n=last["n"]).hash
 
 
-def test_genesis_names_program_policy_capabilities_and_inputs(house: House) -> None:
-    run = house.new()
-    (genesis,) = bodies(run)
-    assert genesis["program"] == programs.current().hash == run.program_hash
-    assert genesis["policy"] == run.policy_hash
-    assert HASH.fullmatch(genesis["capabilities"])
-    assert {each["slot"] for each in genesis["secrets"]} == {"document", "file_name"}
-
-
-def test_commitments_open_to_what_is_stored(house: House) -> None:
-    run = house.run()
+def test_commitments_open_to_what_is_stored_and_the_staging_copy_is_destroyed(
+    house: House,
+) -> None:
+    run = house.once(House.run)
+    staging = Secret.objects.get(run=run, slot="staging")
+    assert (staging.erased_ms is not None, staging.ciphertext) == (True, None)
+    assert staging.ref not in house.wrapped_keys()
     committed = {each["ref"]: each["c"] for body in bodies(run) for each in body.get("secrets", ())}
     living = Secret.objects.filter(run=run, erased_ms=None)
     opened = openings([secret.ref for secret in living])
@@ -135,26 +134,19 @@ def test_triggers_refuse_to_empty_a_table_of_the_log(house: House, table: str) -
         cursor.execute(f"TRUNCATE pipeline_{table}")
 
 
-@pytest.mark.parametrize("change", [{"seq": 99}, {"n": 99}, {"seq": 99, "run": "other"}])
-def test_place_in_log_and_run_is_taken_once(house: House, change: dict[str, Any]) -> None:
-    run = house.new()
-    first = Envelope.objects.get(run=str(run.id))
-    for name, value in change.items():
-        setattr(first, name, value)
-    if len(change) == 2:
-        first.save(force_insert=True)
-        return
-    with pytest.raises(IntegrityError), transaction.atomic():
-        first.save(force_insert=True)
-
-
-def test_one_outbox_row_a_step_and_attempt(house: House) -> None:
-    run = house.run()
-    row = Outbox.objects.filter(run=run).first()
-    assert row is not None
+def test_a_place_in_log_and_run_and_an_attempt_of_a_step_are_taken_once(house: House) -> None:
+    run = house.started()
+    first, row = Envelope.objects.get(run=str(run.id), n=0), Outbox.objects.get(run=run)
     row.key = "0" * 64
     with pytest.raises(IntegrityError), transaction.atomic():
         row.save(force_insert=True)
+    for name, free in (("seq", 99), ("n", 98)):  # the other of the two places is taken
+        taken, first.__dict__[name] = getattr(first, name), free
+        with pytest.raises(IntegrityError), transaction.atomic():
+            first.save(force_insert=True)
+        first.__dict__[name] = taken
+    first.seq, first.run = 99, "other"
+    first.save(force_insert=True)
 
 
 def test_stored_refs_never_hold_values(house: House) -> None:
@@ -165,31 +157,12 @@ def test_stored_refs_never_hold_values(house: House) -> None:
         assert all(text not in bytes(row.bytes).decode() for row in Envelope.objects.all())
 
 
-def test_staging_secret_is_destroyed_with_its_key(house: House) -> None:
-    run = house.run()
-    staging = Secret.objects.get(run=run, slot="staging")
-    assert staging.erased_ms is not None
-    assert staging.ciphertext is None
-    assert staging.ref not in house.wrapped_keys()
-    assert audit().damage == ()
-
-
 def test_secret_of_one_workspace_does_not_open_in_another(house: House) -> None:
     run, other = house.run(), house.new()
     secret = Secret.objects.get(run=run, slot="seller")
     Secret.objects.filter(ref=secret.ref).update(run=other)
     with pytest.raises(Exception, match="PII-002"):
         secret_store.read(secret.ref)
-
-
-def test_two_workspaces_have_logs_of_their_own(house: House) -> None:
-    one, two = workspaces.create(), workspaces.create()
-    runs = [house.run(workspace=each) for each in (one, two, one)]
-    assert one.origin != two.origin
-    for each in (one, two):
-        check_log(each)
-    assert one.size - 1 == 2 * (two.size - 1) == runs[0].length * 2
-    assert audit().damage == ()
 
 
 def on_threads(count: int, *calls: Any) -> None:
@@ -207,8 +180,7 @@ def on_threads(count: int, *calls: Any) -> None:
 
 
 def test_eight_threads_on_one_run_lose_no_update(house: House) -> None:
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     raw = b'{"tool": "wire_transfer", "args": {}}'
     on_threads(8, *[lambda: api.propose(str(run.id), raw) for _ in range(24)])
     assert kinds(run).count("refused") == 24
@@ -235,8 +207,7 @@ def test_eight_threads_on_runs_of_one_workspace_keep_the_log_gapless(house: Hous
 
 
 def test_eight_workers_on_one_run_pay_once(house: House) -> None:
-    run = house.new()
-    api.start(str(run.id), "visitor")
+    run = house.started()
     on_threads(8, *[lambda: house.drive(Run.objects.get(id=run.id)) for _ in range(8)])
     house.drive(run)
     assert kinds(run).count("terminal") == 1

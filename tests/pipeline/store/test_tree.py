@@ -13,12 +13,18 @@ from pipeline.store import tree, workspaces
 from tests.pipeline.house import House, sql
 from tests.pipeline.trees import drop_nodes, grown, set_node
 
+pytestmark = pytest.mark.postgres
+
 COUNT = 13  # perfect subtrees of 8, 4 and 1
 
 
 @pytest.fixture
 def log(house: House) -> Workspace:
     """A log of thirteen envelopes."""
+    return house.once(thirteen)
+
+
+def thirteen(_: House) -> Workspace:
     return grown(workspaces.create(), COUNT - 1)
 
 
@@ -44,7 +50,7 @@ def test_size_and_root_are_counted_in_the_nodes(log: Workspace) -> None:
     assert (tree.size(empty), tree.edge(empty, 0)) == (0, ())
 
 
-@pytest.mark.parametrize("size", range(1, COUNT + 1))
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 12, COUNT])
 def test_every_envelope_is_proven_at_every_size(log: Workspace, size: int) -> None:
     head = tree.head(log.id, log.origin, size)
     assert all(holds(log, seq, head, leaf(log, seq)) for seq in range(size))
@@ -65,9 +71,7 @@ def test_a_proof_reads_the_database_once(log: Workspace) -> None:
     assert len(queries) == 1
 
 
-@pytest.mark.parametrize(
-    ("level", "index"), [(0, 2), (0, 3), (0, 12), (1, 0), (1, 1), (2, 0), (2, 2), (3, 0)]
-)
+@pytest.mark.parametrize(("level", "index"), [(0, 2), (0, 3), (0, 12), (1, 1), (2, 2), (3, 0)])
 @pytest.mark.parametrize("node", [bytes(32), b"short", None])
 def test_damage_to_any_node_costs_no_proof(
     log: Workspace, level: int, index: int, node: bytes | None
@@ -78,16 +82,6 @@ def test_damage_to_any_node_costs_no_proof(
     else:
         set_node(log, level, index, node)
     assert all(holds(log, seq, head, leaf(log, seq)) for seq in range(COUNT))
-
-
-def test_damage_to_an_envelope_costs_no_proof_of_another(log: Workspace) -> None:
-    head = tree.head(log.id, log.origin, COUNT)
-    leaves = [leaf(log, seq) for seq in range(COUNT)]
-    sql(("UPDATE pipeline_envelope SET bytes = x'7b7d', hash = 'zz' WHERE seq = 4", ()))
-    drop_nodes(log, "level = 1")
-    assert all(holds(log, seq, head, leaves[seq]) for seq in range(COUNT))
-    set_node(log, 0, 9, bytes(32))
-    assert all(holds(log, seq, head, leaves[seq]) for seq in range(COUNT))
 
 
 def test_what_no_copy_proves_any_more_is_named(log: Workspace) -> None:
