@@ -1,4 +1,4 @@
-"""An empty database to be copied, and the simulated world in reach."""
+"""A data folder of its own for each test, with the simulated world in reach."""
 
 import shutil
 from collections.abc import Iterator
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
-from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
 from pipeline.steps.extract import step as extract_step
+from tests.pipeline.databases import Database
 from tests.pipeline.reading import read_here
 
 
@@ -18,19 +18,17 @@ def empty(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbB
     """A data folder with an empty database: every table and trigger."""
     folder = tmp_path_factory.mktemp("empty") / "data"
     folder.mkdir()
-    before = connection.settings_dict["NAME"]
-    with django_db_blocker.unblock():
-        connections.close_all()
-        connection.settings_dict["NAME"] = str(folder / "app.sqlite3")
+    with django_db_blocker.unblock(), Database.named(folder, "app").in_use():
         call_command("migrate", verbosity=0, interactive=False)
-        connections.close_all()
-        connection.settings_dict["NAME"] = before
     return folder
 
 
 @pytest.fixture
 def data(
-    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, django_db_blocker: DjangoDbBlocker
+    empty: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    django_db_blocker: DjangoDbBlocker,
 ) -> Iterator[Path]:
     """A data folder of its own, in which commits are real. The same document is read once."""
     folder = tmp_path / "data"

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from django.db import transaction
@@ -31,6 +31,7 @@ from tests.pipeline.house import invoice
 from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, found
 
 OVER_LIMIT = path("over_limit").read_bytes()
+KEY_BYTES = 32
 APPROVALS = 3  # a payment that can never be sent again is held again after each
 
 Told = Callable[[Sim], None]
@@ -164,9 +165,13 @@ def _rotated(sim: Sim) -> None:
 
 
 def _key_faults(sim: Sim) -> Iterator[str]:
-    """The old key is gone, and the last note is signed by the new one."""
+    """The old key and every copy of it are gone, and the last note is signed by the new one."""
     if keys.old():
         yield "an old key is kept"
+    for file in filter(Path.is_file, sim.folder.rglob("*")):
+        secret = file.stat().st_size == KEY_BYTES and file.suffix != keys.HALF  # which is public
+        if secret and file.name not in ("kek", "warrant_key", "key"):
+            yield f"a copy of a key is left: {file.name}"
     newest = Checkpoint.objects.order_by("-size", "-id")[0]
     using = notes.verifier(newest.workspace.origin, keys.current())
     try:
@@ -183,9 +188,7 @@ def _paid_and_counted(sim: Sim) -> None:
 
 
 PAID = Story(name="paid", tell=_invoice(invoice()), ends=life.COMPLETED, points_min=90)
-APPROVED = Story(
-    name="held and approved", tell=_invoice(OVER_LIMIT), ends=life.COMPLETED, points_min=100
-)
+APPROVED = replace(PAID, name="held and approved", tell=_invoice(OVER_LIMIT), points_min=100)
 DECLINED = Story(
     name="declined card",
     tell=_invoice(invoice(), payment_method=CARD_DECLINED),
@@ -200,24 +203,16 @@ ERASED = Story(
     ends=life.COMPLETED,
     points_min=20,
 )
+HELD_AND_ERASED = replace(ERASED, name="held, stopped and erased", before=_held, ends=life.KILLED)
 SIGNED = Story(
-    name="signed", before=_paid_and_counted, tell=_signed_later, ends=life.COMPLETED, points_min=30
-)
-HELD_AND_ERASED = Story(
-    name="held, stopped and erased",
-    before=_held,
-    tell=_erase,
-    faults=_remains,
-    ends=life.KILLED,
-    points_min=20,
-)
-ROTATED = Story(
-    name="key rotated",
+    name="signed",
     before=_paid_and_counted,
-    tell=_rotated,
-    faults=_key_faults,
+    tell=_signed_later,
     ends=life.COMPLETED,
-    points_min=40,
+    points_min=30,
+)
+ROTATED = replace(
+    SIGNED, name="key rotated", tell=_rotated, faults=_key_faults, points_min=40, every=2
 )
 TOGETHER = Story(
     name="two runs in shared commits",

@@ -4,8 +4,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from nanovm_core import verify
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import ZERO
@@ -16,8 +14,6 @@ from pipeline.queries import evidence, runs
 from pipeline.reports import displayed_head
 from pipeline.runtime import api
 from tests.pipeline.house import House, invoice, reason, sql, succeeded
-
-pytestmark = pytest.mark.postgres
 
 PLACES = 20
 

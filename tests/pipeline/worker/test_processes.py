@@ -39,7 +39,7 @@ from tests.pipeline.house import ROOT, House, invoice, snapshot, succeeded
 pytestmark = on_postgres_alone
 
 DONE_SECONDS_MAX = 90
-CUTS = 5
+CUTS = 3
 UNITS = ("EUR", "USD")
 MINOR = {"EUR": 12_000, "USD": 13_000}
 TOTALS = {"EUR": "Total  EUR 120.00", "USD": "Total  USD 130.00"}
@@ -135,7 +135,7 @@ def submitters(house: House, runs: Mapping[str, str]) -> Iterator[subprocess.Pop
 @pytest.mark.parametrize("logs", [1, 2])
 @pytest.mark.usefixtures("shared_budgets")
 def test_two_processes_share_runs_logs_and_accounts(house: House, logs: int) -> None:
-    runs = waiting_for_their_model(house, logs, 12)
+    runs = waiting_for_their_model(house, logs, 8)
     before = deadlocks()
     at_work = [*submitters(house, runs)]
     said = [each.communicate(timeout=DONE_SECONDS_MAX)[1] for each in at_work]
@@ -203,8 +203,8 @@ def workers(house: House, runs: Mapping[str, str], count: int) -> Iterator[None]
         assert [each.ended() for each in at_work] == [None] * count
 
 
-def test_two_workers_behind_an_outside_queue_pay_twenty_runs_once_each(house: House) -> None:
-    runs = started(house, 20)
+def test_two_workers_behind_an_outside_queue_pay_a_dozen_runs_once_each(house: House) -> None:
+    runs = started(house, 12)
     with workers(house, runs, 2):
         await_count(Run.objects.filter(state__in=life.TERMINAL), len(runs))
     assert_paid_once(runs)
@@ -214,7 +214,7 @@ def test_two_workers_behind_an_outside_queue_pay_twenty_runs_once_each(house: Ho
 
 
 def test_a_worker_whose_connections_are_cut_goes_on_and_pays_once(house: House) -> None:
-    runs, cut = started(house, 8), 0
+    runs, cut = started(house, 6), 0
     sealed = Envelope.objects.count()
     with workers(house, runs, 1):
         for number in range(1, CUTS + 1):
