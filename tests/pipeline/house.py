@@ -243,6 +243,12 @@ class House:
             check=False,
         )
 
+    def starts(self, *words: str) -> subprocess.Popen[str]:
+        """A management command that goes on until it is ended."""
+        command = [sys.executable, "manage.py", *words]
+        env = {**os.environ, "NANOVM_DATA": str(self.folder)}
+        return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
+
     def far_side(self) -> bytes:
         """The raw bytes of the counterpart's database."""
         return b"".join(path.read_bytes() for path in self.counterpart.folder.glob("*.sqlite3*"))

@@ -19,7 +19,6 @@ ONE = {ALPHA: ACCOUNTS[ALPHA]}
 
 @pytest.fixture
 def server(database: Path, tmp_path: Path) -> Iterator[Server]:
-    """A counterpart of this test's own."""
     running = start(command(database=database, accounts=ONE), log=tmp_path / "stderr.log")
     yield running
     running.terminate()

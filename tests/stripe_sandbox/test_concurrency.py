@@ -20,7 +20,6 @@ CROWD = 50
 
 @pytest.fixture(scope="module")
 def restless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A counterpart whose threads never rest."""
     folder = tmp_path_factory.mktemp("restless")
     line = command(database=folder / "stripe.sqlite3", accounts=ACCOUNTS, restless=True)
     server = start(line, log=folder / "stderr.log")

@@ -18,7 +18,6 @@ PLACE = "/faults"
 
 
 def serve(folder: Path, *, faults: bool = True) -> Server:
-    """A counterpart on this folder's database."""
     line = command(database=folder / "s.sqlite3", accounts=ACCOUNTS, faults=faults)
     return start(line, log=folder / "stderr.log")
 
@@ -44,17 +43,14 @@ def spares() -> Iterator[str]:
 
 
 def pay(door: Door, key: str = "k") -> Answer:
-    """One POST that moves money."""
     return door.post(INTENTS, payment(), key=key)
 
 
 def told(door: Door, kind: str, **more: object) -> None:
-    """Ask for a fault."""
     assert door.post(PLACE, {"kind": kind, **more}).status == 200
 
 
 def waiting(door: Door) -> list[str]:
-    """The faults that wait."""
     return list(door.get(PLACE).body["waiting"])
 
 

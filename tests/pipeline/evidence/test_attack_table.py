@@ -42,7 +42,6 @@ class Scene:
 
     @property
     def known(self) -> Path:
-        """The second checkpoint, kept elsewhere."""
         return self.early.with_name("known")
 
 

@@ -43,17 +43,14 @@ def signed_twice(house: House) -> Workspace:
 
 
 def places(report: Report) -> set[tuple[str, int]]:
-    """Code and place of each damage."""
     return {(each.code, each.at) for each in report.damage}
 
 
 def of(log: Workspace, statement: str, *values: Any) -> None:
-    """Raw SQL at this log."""
     sql((f"{statement} AND workspace_id = %s", (*values, log.id.hex)))
 
 
 def forged(log: Workspace) -> None:
-    """A checkpoint that another key signed."""
     head = tree.head(log.id, log.origin, 11)
     note = notes.sign(head.text, log.origin, [Ed25519PrivateKey.generate()])
     Checkpoint.objects.create(workspace=log, size=11, note=note, at_ms=0)
@@ -80,10 +77,6 @@ def memory_of(log: Workspace) -> Path:
 DAMAGE: Mapping[str, tuple[Callable[[Workspace], object], set[tuple[str, int]]]] = {
     "a signed leaf": (lambda log: set_node(log, 0, 3, OTHER), {("LOG-008", 3)}),
     "a leaf of another length": (lambda log: set_node(log, 0, 3, b"x"), {("LOG-008", 3)}),
-    "a signed leaf gone": (
-        lambda log: drop_nodes(log, 'level = 0 AND "index" = 3'),
-        {("LOG-008", 3)},
-    ),
     "the last leaf gone": (
         lambda log: drop_nodes(log, 'level = 0 AND "index" = 10'),
         {("LOG-008", 10)},

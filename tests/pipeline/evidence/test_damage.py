@@ -36,12 +36,10 @@ CHANGED = b'{"v":"nanovm-envelope/1"}'
 
 
 def envelope(run: Run, change: str, *values: object, n: int = 2) -> Statement:
-    """A change of one stored envelope."""
     return f"UPDATE pipeline_envelope {change} WHERE run = %s AND n = %s", (*values, str(run.id), n)
 
 
 def row(run: Run, column: str, value: object) -> Statement:
-    """A change of the run's row."""
     return f"UPDATE pipeline_run SET {column} = %s WHERE id = %s", (value, run.id.hex)
 
 
@@ -51,7 +49,6 @@ def terms(run: Run, column: str, value: object) -> Statement:
 
 
 def drop(run: Run, n: int) -> Statement:
-    """An envelope less."""
     return "DELETE FROM pipeline_envelope WHERE run = %s AND n = %s", (str(run.id), n)
 
 
@@ -201,11 +198,9 @@ def forged_last(run: Run, body: dict[str, object]) -> Statement:
 MALFORMED = [
     {"kind": "result", "state": {}, "step": "x"},
     {"kind": "result", "secrets": [{}], "n": "three"},
-    {"kind": "erasure_done", "in": {}},
     {"kind": "erasure_done", "in": {"refs": 7}},
     {"kind": "integrity", "at": "here"},
     {"kind": "result", "state": [], "secrets": {"ref": 1}},
-    {},
 ]
 
 

@@ -31,7 +31,6 @@ def pinned(log: Workspace) -> Verifier:
 
 
 def newest(log: Workspace) -> bytes:
-    """The note that is served now."""
     row = Checkpoint.objects.filter(workspace=log).latest("size", "id")
     return bytes(row.note)
 

@@ -15,7 +15,6 @@ from tests.pipeline.trees import truncated
 
 
 def asked() -> tuple[int, dict[str, object]]:
-    """What /healthz answers."""
     answer = health.healthz(RequestFactory().get("/healthz"))
     return answer.status_code, json.loads(answer.content)
 

@@ -294,24 +294,6 @@ def test_it_can_be_put_back_once_more(house: House, away: Path) -> None:
     assert not restore.is_needed()
 
 
-def test_the_older_backup_is_put_back_again_after_a_restore(house: House, away: Path) -> None:
-    log = house.once(House.run).workspace
-    signed(log)
-    backup = Backup(house, away)
-    house.run(workspace=log)
-    size = signed(log)
-    backup.put_back()
-    (first,) = restore.restore("operator").logs
-    backup.put_back()
-    assert audit().exit_status == 1
-    with pytest.raises(VerificationError, match=r"manage\.py restore"):
-        signer.checkpoint(log.id)
-    named = {each.log: each for each in restore.restore("operator").logs}
-    assert {*named} == {log.origin, first.successor}
-    assert named[log.origin].signed == size
-    assert (audit().exit_status, restore.is_needed()) == (3, False)
-
-
 def test_an_erasure_that_the_backup_had_begun_is_finished(
     house: House, away: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,8 +5,6 @@ import json
 import os
 import signal
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,7 +22,7 @@ from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.models import Checkpoint, Workspace
 from pipeline.store import workspaces
 from pipeline.store.state_file import Slot, file_name
-from tests.pipeline.house import ROOT, House, crash, sql
+from tests.pipeline.house import House, crash, sql
 from tests.pipeline.trees import drop_nodes, grown, set_node, truncated
 
 REFUSED = "LOG-006"
@@ -33,7 +31,6 @@ FORGOTTEN = "LOG-007"
 
 @pytest.fixture
 def log(house: House) -> Workspace:
-    """A log of five envelopes."""
     return grown(workspaces.create(), 4)
 
 
@@ -281,14 +278,6 @@ def test_end_of_a_run_or_an_erasure_is_due_at_once_and_all_else_after_a_minute(
     assert signer.due(at_ms + 1_000) == [log.id, other.id]
 
 
-def test_many_ends_make_one_checkpoint(log: Workspace) -> None:
-    grown(log, 30, "terminal")
-    rounds = signer.Rounds()
-    assert rounds.round(log.created_ms + 1_000) == 1
-    assert rounds.round(log.created_ms + 1_250) == 0
-    assert Checkpoint.objects.get().size == 35
-
-
 @pytest.mark.parametrize("name", ["truncated", "regrown to the same size"])
 def test_first_round_finds_a_log_that_went_back_though_nothing_is_due(
     house: House, log: Workspace, name: str
@@ -314,13 +303,7 @@ def test_log_that_is_gone_altogether_is_a_refusal(house: House, log: Workspace) 
 def test_process_signs_by_itself_and_ends_cleanly(house: House, log: Workspace) -> None:
     grown(log, 1, "terminal")
     connection.close()
-    process = subprocess.Popen(
-        [sys.executable, "manage.py", "signer"],
-        cwd=ROOT,
-        env={**os.environ, "NANOVM_DATA": str(house.folder)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = house.starts("signer")
     try:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline()) == {"ready": True}

@@ -6,6 +6,7 @@ import threading
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -35,17 +36,14 @@ def head(size: int, *, origin: str = LOG, root: bytes = b"") -> Head:
 
 
 def note(said: Head, key: Ed25519PrivateKey = KEY) -> bytes:
-    """A checkpoint."""
     return notes.sign(said.text, said.origin, [key])
 
 
 def proof(old: int, new: int) -> list[bytes]:
-    """The proof between two sizes."""
     return merkle.consistency(old, new, lambda places: {each: NODES[each] for each in places})
 
 
 def request(old: object, hashes: Sequence[bytes], checkpoint: bytes) -> bytes:
-    """The body of an add-checkpoint."""
     lines = [f"old {old}", *(b64encode(each).decode() for each in hashes)]
     return "".join(f"{line}\n" for line in lines).encode() + b"\n" + checkpoint
 
@@ -57,7 +55,6 @@ def step(old: int, new: int) -> bytes:
 
 @pytest.fixture
 def party(tmp_path: Path) -> Witness:
-    """A witness of one log."""
     return Witness(NAME, tmp_path / "state", [notes.verifier(LOG, KEY)])
 
 
@@ -116,23 +113,19 @@ def test_unknown_logs_and_keys_are_refused(party: Witness) -> None:
     assert status(party.add_checkpoint(request(0, [], changed))) == 403
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(b"", b"\n", b"old 0\n", b"old 0\n\n", b"old 0\n\nx", b"new 0\n\n", b"\xff\n\n"),
-        *(request("00", [], note(head(5))), request("-1", [], note(head(5)))),
-        *(request("x", [], note(head(5))), request("", [], note(head(5)))),
-        request(9, [], note(head(5))),
-        request(0, [bytes(31)], note(head(5))),
-        b"old 0\nAAAA\n\n" + note(head(5)),
-        request(0, [bytes(32)], note(head(5))).replace(b"A=\n\n", b"B=\n\n"),
-        request(0, [bytes(32)] * 64, note(head(5))),
-        request(0, [], notes.sign("a text\n", LOG, [KEY])),
-        request(0, [], note(head(5))[:-1]),
-    ],
-)
-def test_malformed_requests_are_refused(party: Witness, body: bytes) -> None:
-    assert status(party.add_checkpoint(body)) == 400
+MALFORMED = [
+    *(b"", b"\n", b"old 0\n", b"old 0\n\n", b"old 0\n\nx", b"new 0\n\n", b"\xff\n\n"),
+    *(request(old, [], note(head(5))) for old in ("00", "-1", "x", "", 9)),
+    *(request(0, [bytes(31)], note(head(5))), b"old 0\nAAAA\n\n" + note(head(5))),
+    request(0, [bytes(32)], note(head(5))).replace(b"A=\n\n", b"B=\n\n"),
+    request(0, [bytes(32)] * 64, note(head(5))),
+    *(request(0, [], notes.sign("a text\n", LOG, [KEY])), request(0, [], note(head(5))[:-1])),
+]
+
+
+def test_malformed_requests_are_refused(party: Witness) -> None:
+    answers = [status(party.add_checkpoint(body)) for body in MALFORMED]
+    assert answers == [400] * len(MALFORMED)
 
 
 def test_the_published_update_is_answered_as_it_says(tmp_path: Path) -> None:
@@ -191,7 +184,6 @@ def test_of_two_forks_at_once_one_is_cosigned(party: Witness) -> None:
 
 @pytest.fixture
 def server(party: Witness) -> Iterator[WitnessServer]:
-    """The witness on a loopback port."""
     with WitnessServer(("127.0.0.1", 0), party) as found:
         threading.Thread(target=found.serve_forever, args=(0.05,), daemon=True).start()
         yield found
@@ -199,22 +191,22 @@ def server(party: Witness) -> Iterator[WitnessServer]:
 
 
 def connected(url: str) -> http.client.HTTPConnection:
-    """A connection to a witness."""
     address = urlsplit(url)
     return http.client.HTTPConnection(address.hostname or "", address.port, timeout=20)
 
 
+def asked(connection: http.client.HTTPConnection, body: bytes) -> tuple[int, str | None, bytes]:
+    """Status, content type and the beginning of an answer."""
+    connection.request("POST", "/add-checkpoint", body)
+    answer = connection.getresponse()
+    return answer.status, answer.getheader("Content-Type"), answer.read()[:3]
+
+
 def test_server_speaks_add_checkpoint_over_one_connection(server: WitnessServer) -> None:
-    connection = connected(server.url)
-    said = []
-    for body in (step(0, 5), step(0, 8), step(5, 8)):
-        connection.request("POST", "/add-checkpoint", body)
-        answer = connection.getresponse()
-        said.append((answer.status, answer.getheader("Content-Type"), answer.read()[:3]))
-    connection.close()
-    dash = "\u2014".encode()
-    text = "text/plain; charset=utf-8"
-    assert said == [(200, text, dash), (409, "text/x.tlog.size", b"5\n"), (200, text, dash)]
+    with closing(connected(server.url)) as connection:
+        said = [asked(connection, body) for body in (step(0, 5), step(0, 8), step(5, 8))]
+    good = (200, "text/plain; charset=utf-8", "\u2014".encode())
+    assert said == [good, (409, "text/x.tlog.size", b"5\n"), good]
 
 
 def test_server_bounds_what_it_reads(server: WitnessServer) -> None:
@@ -225,13 +217,12 @@ def test_server_bounds_what_it_reads(server: WitnessServer) -> None:
         ("/add-checkpoint", {"Transfer-Encoding": "chunked"}, 400),
         ("/elsewhere", {"Content-Length": "0"}, 404),
     ):
-        connection = connected(server.url)
-        connection.putrequest("POST", path)
-        for name, value in headers.items():
-            connection.putheader(name, value)
-        connection.endheaders()
-        assert connection.getresponse().status == expected
-        connection.close()
+        with closing(connected(server.url)) as connection:
+            connection.putrequest("POST", path)
+            for name, value in headers.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            assert connection.getresponse().status == expected
 
 
 def test_server_answers_so_many_at_a_time_and_closes_on_silence(
@@ -246,13 +237,9 @@ def test_server_answers_so_many_at_a_time_and_closes_on_silence(
             silent.sendall(b"POST /add-checkpoint HTTP/1.1\r\nContent-Length: 9\r\n\r\n")
             while server.places._value:  # until its place is taken
                 pass
-            connection = connected(server.url)
-            connection.request("POST", "/add-checkpoint", step(0, 5))
-            assert connection.getresponse().status == 503
-            connection.close()
+            with closing(connected(server.url)) as connection:
+                assert asked(connection, step(0, 5))[0] == 503
             assert silent.recv(100) == b""
-        connection = connected(server.url)
-        connection.request("POST", "/add-checkpoint", step(0, 5))
-        assert connection.getresponse().status == 200
-        connection.close()
+        with closing(connected(server.url)) as connection:
+            assert asked(connection, step(0, 5))[0] == 200
         server.shutdown()

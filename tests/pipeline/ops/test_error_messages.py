@@ -165,21 +165,18 @@ def test_key_store_that_is_locked_fails_no_run(
 # --- what is said of each ------------------------------------------------------------------------
 
 
-def unopened(folder: Path) -> None:
-    sqlite3.connect(folder / "none" / "app.sqlite3")
+def unopened(folder: Path) -> sqlite3.Connection:
+    return sqlite3.connect(folder / "none" / "app.sqlite3")
 
 
-def read_only(folder: Path) -> None:
-    sqlite3.connect(folder / "a").close()
+def read_only(folder: Path) -> sqlite3.Connection:
     (folder / "a").touch()
-    with closing(sqlite3.connect(f"file:{folder / 'a'}?mode=ro", uri=True)) as opened:
-        opened.execute("CREATE TABLE x (y)")
+    return sqlite3.connect(f"file:{folder / 'a'}?mode=ro", uri=True)
 
 
-def damaged(folder: Path) -> None:
+def damaged(folder: Path) -> sqlite3.Connection:
     (folder / "a").write_bytes(b"no database " * 1000)
-    with closing(sqlite3.connect(folder / "a")) as opened:
-        opened.execute("SELECT * FROM sqlite_master")
+    return sqlite3.connect(folder / "a")
 
 
 @pytest.mark.parametrize(
@@ -191,11 +188,14 @@ def damaged(folder: Path) -> None:
     ],
 )
 def test_each_fault_of_a_file_has_its_own_advice(
-    broken: Callable[[Path], None], advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broken: Callable[[Path], sqlite3.Connection],
+    advice: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connection, "vendor", "sqlite")
-    with pytest.raises(sqlite3.DatabaseError) as caught:
-        broken(tmp_path)
+    with pytest.raises(sqlite3.DatabaseError) as caught, closing(broken(tmp_path)) as opened:
+        opened.execute("CREATE TABLE x (y)")
     wrapped = DatabaseError(*caught.value.args)
     wrapped.__cause__ = caught.value
     assert advice in error_messages.of_database(wrapped, "")

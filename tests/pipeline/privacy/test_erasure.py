@@ -91,7 +91,6 @@ def sightings(house: House, *, besides: str = "") -> list[str]:
 
 
 def canary_run(house: House) -> Run:
-    """A run over the canary invoice."""
     return house.run(canary_invoice(), file_name=CANARIES["file"])
 
 

@@ -18,7 +18,6 @@ TWO = "vault://secret/00000000-0000-4000-8000-000000000002"
 
 
 def file_of(house: House) -> Path:
-    """Where the journal lies."""
     return house.folder / "signer" / "erased"
 
 

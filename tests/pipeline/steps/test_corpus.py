@@ -55,7 +55,6 @@ def invoices() -> Sequence[tuple[dict[str, Any], Result]]:
 
 
 def is_payable(truth: dict[str, Any]) -> bool:
-    """Payable by the corpus' own words."""
     return bool(
         truth["pay_status"] == "open"
         and truth["currency"]
@@ -111,7 +110,6 @@ def test_fields_agree_with_the_truth(field: str, missed_max: int) -> None:
 
 
 def run_all(house: House, files: Sequence[Path]) -> dict[str, Run]:
-    """Every file through the pipeline."""
     common: dict[str, Any] = {"workspace": workspaces.create(), "policy": "no_limits"}
     return {
         each.name: house.run(each.read_bytes(), file_name=each.name, **common) for each in files

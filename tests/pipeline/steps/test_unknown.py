@@ -63,7 +63,6 @@ class FarSide:
         self.server = start(line, log=self.folder / "stderr.log")
 
     def ends(self) -> int:
-        """Kill it; the port it had."""
         self.server.kill()
         return self.server.port
 

@@ -20,7 +20,6 @@ COUNT = 13  # perfect subtrees of 8, 4 and 1
 
 @pytest.fixture
 def log(house: House) -> Workspace:
-    """A log of thirteen envelopes."""
     return house.once(thirteen)
 
 
