@@ -25,10 +25,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbB
 
 @pytest.fixture
 def data(
-    empty: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    django_db_blocker: DjangoDbBlocker,
+    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[Path]:
     """A data folder of its own, in which commits are real. The same document is read once."""
     folder = tmp_path / "data"

@@ -205,11 +205,7 @@ ERASED = Story(
 )
 HELD_AND_ERASED = replace(ERASED, name="held, stopped and erased", before=_held, ends=life.KILLED)
 SIGNED = Story(
-    name="signed",
-    before=_paid_and_counted,
-    tell=_signed_later,
-    ends=life.COMPLETED,
-    points_min=30,
+    name="signed", before=_paid_and_counted, tell=_signed_later, ends=life.COMPLETED, points_min=30
 )
 ROTATED = replace(
     SIGNED, name="key rotated", tell=_rotated, faults=_key_faults, points_min=40, every=2

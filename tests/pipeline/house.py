@@ -25,7 +25,7 @@ from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Decision, Snapshot
 from nanovm_core.errors import CanonicalError
 from pipeline.models import Envelope, Run, Workspace
-from pipeline.runtime import api, create_run
+from pipeline.runtime import api, create_run, warrants
 from pipeline.steps.charge import gateway
 from pipeline.store import workspaces
 from pipeline.worker.drive import drive_patiently
@@ -206,6 +206,7 @@ class House:
             _RECORDED[key] = Recorded(folder, account, made)
         else:
             connections.close_all()
+            warrants._sealed.cache_clear()  # of the same log, as another test left it
             shutil.copytree(_RECORDED[key].folder, self.folder, dirs_exist_ok=True)
             settings.STRIPE["key"] = _RECORDED[key].account or settings.STRIPE["key"]
         return cast(T, deepcopy(_RECORDED[key].made))

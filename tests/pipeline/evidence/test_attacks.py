@@ -63,22 +63,10 @@ ATTACKS: Mapping[str, tuple[Callable[[Workspace], object], tuple[bool, bool, boo
     "edit the last row": (lambda log: rewrite(log, LATE - 1), (MISSED, SEEN, SEEN), False),
     "rewrite the whole suffix": (lambda log: rewrite(log, 4), (MISSED, SEEN, SEEN), False),
     "truncate the tail": (lambda log: truncate(log, EARLY), (MISSED, SEEN, SEEN), False),
-    "and the later checkpoints": (
-        lambda log: truncated(log, EARLY),
-        (MISSED, MISSED, SEEN),
-        False,
-    ),
+    "and the later checkpoints": (lambda log: truncated(log, EARLY), (MISSED, MISSED, SEEN), False),
     "restore": (lambda log: regrown(log, EARLY, 2), (MISSED, MISSED, SEEN), False),
-    "stolen key: rewrite": (
-        lambda log: forge(log, rewrite(log, 4)),
-        (MISSED, MISSED, SEEN),
-        False,
-    ),
-    "stolen key: fork": (
-        lambda log: forge(log, regrown(log, 8, 4)),
-        (MISSED, MISSED, SEEN),
-        False,
-    ),
+    "stolen key: rewrite": (lambda log: forge(log, rewrite(log, 4)), (MISSED, MISSED, SEEN), False),
+    "stolen key: fork": (lambda log: forge(log, regrown(log, 8, 4)), (MISSED, MISSED, SEEN), False),
     "false when written": (write_what_is_false, (MISSED, MISSED, MISSED), True),
 }
 

@@ -2,7 +2,8 @@
 
 import threading
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from pipeline.evidence.fsck import audit as audits
 from pipeline.evidence.fsck import tree_audit
 from pipeline.evidence.fsck.audit import Report, audit
 from pipeline.evidence.signer import keys
-from pipeline.models import Checkpoint, Envelope, Workspace
+from pipeline.models import Checkpoint, Envelope, Run, Workspace
 from pipeline.runtime import api
 from pipeline.store import records, state_file, tree, workspaces
 from tests.pipeline.databases import on_sqlite_alone
-from tests.pipeline.house import House, kinds, sql
+from tests.pipeline.house import House, kinds, sql, succeeded
 from tests.pipeline.trees import drop_nodes, exchange, grown, plant, set_node, truncated
 
 OTHER = bytes(range(32))
@@ -242,3 +243,29 @@ def long(log: Workspace, count: int) -> None:
         size=size + count, log_length=size + count, log_head=prev
     )
     plant(log.id)
+
+
+def driven(house: House, runs: Sequence[Run]) -> None:
+    """Drive runs to their ends on the thread that this is called on."""
+    try:
+        for run in runs:
+            house.drive(run)
+    finally:
+        connection.close()
+
+
+@pytest.mark.postgres
+def test_an_audit_finds_logs_whole_that_grow_meanwhile(house: House) -> None:
+    runs = [house.new() for _ in range(6)]
+    for run in runs:
+        api.start(str(run.id), "visitor")
+    with ThreadPoolExecutor(1) as thread:
+        at_work = thread.submit(driven, house, runs)
+        seen = set()
+        while not at_work.done():
+            report = audit()
+            assert report.damage == ()
+            seen.add(report.envelopes)
+        at_work.result()
+    assert len(seen) > 1
+    assert [succeeded(run) for run in runs] == [[(12_000, "eur")]] * 6

@@ -62,6 +62,11 @@ def away(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("backup") / "files"
 
 
+def kinds_of(log: Workspace) -> list[str]:
+    rows = Envelope.objects.filter(workspace=log).order_by("seq")
+    return [*rows.values_list("kind", flat=True)]
+
+
 def signed(log: Workspace) -> int:
     """Sign a log as it stands; how large it is."""
     return signer.checkpoint(log.id).size
@@ -111,8 +116,7 @@ def test_the_new_log_names_the_old_checkpoint_and_is_signed(house: House, away: 
     backup.put_back()
     (goes_on,) = restore.restore("operator").logs
     new = Workspace.objects.get(origin=goes_on.successor)
-    rows = Envelope.objects.filter(workspace=new).order_by("seq")
-    assert [each.kind for each in rows] == ["genesis", "restore"]
+    assert kinds_of(new) == ["genesis", "restore"]
     genesis, record = [each for each in bodies("log") if each["log"] == new.origin]
     assert genesis["in"]["restores"]["log"] == record["in"]["log"] == log.origin
     assert genesis["in"]["restores"]["size"] == record["in"]["size"] == size
@@ -198,16 +202,10 @@ def test_what_is_used_up_or_taken_back_stays_so(house: House, away: Path) -> Non
     assert any(before.values())
     _, new = rolled_back(house, away, run.workspace)
     after = Budget.objects.filter(workspace=new)
-    assert {each.reserved for each in after} == {0}
-    assert before == {
-        (each.owner.removeprefix(str(new.id)), each.account): each.spent for each in after
-    }
+    spent = {(each.owner.removeprefix(str(new.id)), each.account): each.spent for each in after}
+    assert ({each.reserved for each in after}, spent) == ({0}, before)
     assert warrants.revoked(new, programs.current()) == {grant}
-    assert [each.kind for each in Envelope.objects.filter(workspace=new).order_by("seq")] == [
-        "genesis",
-        "restore",
-        "capability",
-    ]
+    assert kinds_of(new) == ["genesis", "restore", "capability"]
 
 
 def test_a_log_that_is_gone_gets_one_that_names_it(house: House, away: Path) -> None:
@@ -323,6 +321,5 @@ def test_a_run_is_erased_after_the_restore_wherever_it_stands(house: House, away
     assert run.state == life.ACTIVE
     assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
     assert Envelope.objects.filter(workspace=old).count() == before
-    kinds = Envelope.objects.filter(workspace=new).order_by("seq").values_list("kind", flat=True)
-    assert [*kinds] == ["genesis", "restore", "erasure_requested", "erasure_done"]
+    assert kinds_of(new) == ["genesis", "restore", "erasure_requested", "erasure_done"]
     assert {each.code for each in audit().damage} == {"LOG-006"}

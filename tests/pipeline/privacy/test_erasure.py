@@ -19,7 +19,6 @@ from pipeline.models import AdapterCall, Envelope, Outbox, Run, Secret
 from pipeline.privacy import certificate, crypto_shred, erasure
 from pipeline.reports import report
 from pipeline.runtime import api, queue
-from pipeline.steps.seal import advice_file
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
 from samples import path
@@ -207,18 +206,6 @@ def test_secret_reads_as_erased_from_the_request_on(
         erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     assert seller in house.wrapped_keys()
     assert secret_store.read(seller) == TOMBSTONE
-
-
-def test_advice_of_a_worker_that_died_after_the_erasure_goes_with_the_second_one(
-    house: House,
-) -> None:
-    run = paid(house)
-    advice = advice_file(str(run.id))
-    late = advice.read_bytes()
-    first = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
-    advice.write_bytes(late)
-    assert erasure.erase_run(str(run.id), "art17-1-a", "visitor") == first
-    assert sightings(house) == []
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The erasure journal: refs alone, on the disk before anything is destroyed, never taken back."""
+"""The erasure journal, written before anything is destroyed; and what a crash left is destroyed."""
 
 import re
 import stat
@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from pipeline.evidence.fsck.audit import audit
-from pipeline.models import Secret
-from pipeline.privacy import crypto_shred, erasure, journal
+from pipeline.models import Run, Secret
+from pipeline.privacy import crypto_shred, erasure, garbage_collection, journal
+from pipeline.runtime import create_run
+from pipeline.vault.key_store import keystore
+from pipeline.vault.secret_store import media
 from tests.pipeline.house import House, crash, failing_once
 from tests.pipeline.privacy.test_erasure import found, paid
 
@@ -82,3 +85,22 @@ def test_fsck_says_what_can_be_read_again(house: House) -> None:
     assert (bad.code, bad.run, bad.explained) == ("PII-013", str(run.id), False)
     assert seller in bad.text
     assert "run manage.py restore" in bad.text
+
+
+def test_document_of_a_run_that_was_never_stored_is_destroyed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid = house.run()
+    refs, files = set(keystore().refs()), set(media().iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(create_run, "make_run", crash)
+        with pytest.raises(KeyboardInterrupt):
+            house.new()
+    assert Run.objects.count() == 1
+    assert len(keystore().refs()) == len(refs) + 2
+    assert garbage_collection.destroy_orphans() == (0, 0)  # a run that is being made looks just so
+    monkeypatch.setattr(garbage_collection, "AGE_MS_MIN", -60_000)
+    assert garbage_collection.destroy_orphans() == (2, 1)
+    assert set(keystore().refs()) == refs
+    assert set(media().iterdir()) == files
+    assert keystore().subjects() == [str(paid.id)]

@@ -99,9 +99,7 @@ def test_genesis_names_what_the_run_is_and_the_last_envelope_seals_what_it_becam
     assert run.head == Envelope.objects.get(run=str(run.id), n=last["n"]).hash
 
 
-def test_commitments_open_to_what_is_stored_and_the_staging_copy_is_destroyed(
-    house: House,
-) -> None:
+def test_commitments_open_to_what_is_stored_and_the_staging_copy_is_destroyed(house: House) -> None:
     run = house.once(House.run)
     staging = Secret.objects.get(run=run, slot="staging")
     assert (staging.erased_ms is not None, staging.ciphertext) == (True, None)
