@@ -150,6 +150,19 @@ def test_a_number_that_no_log_counts_to_hides_no_other_log(
     assert report.exit_status == 1
 
 
+def test_rewritten_log_with_a_tree_that_fits_is_another_than_was_signed(
+    house: House, log: Workspace
+) -> None:
+    rows = Envelope.objects.filter(workspace=log, seq__gte=6).order_by("seq")
+    head = exchange(rows, at_ms=1)[-1]
+    sql(("UPDATE pipeline_workspace SET log_head = %s WHERE id = %s", (head, log.id.hex)))
+    drop_nodes(log, "level >= 0")
+    plant(log.id)
+    report = audit()
+    assert places(report) == {("LOG-006", 9)}
+    assert report.damage[0].expected != report.damage[0].found != ""
+
+
 def test_a_log_that_was_signed_and_is_gone_is_damage(house: House, log: Workspace) -> None:
     for table in ("node", "envelope", "checkpoint"):
         sql((f"DELETE FROM pipeline_{table} WHERE workspace_id = %s", (log.id.hex,)))
