@@ -29,7 +29,7 @@ INVOICES: tuple[Mapping[str, Scalar], ...] = (
 )
 PLAYS = [Play().to_propose(**invoice) for invoice in INVOICES]
 EVERY_ACCOUNT = {f"workspace/{each['currency']}": 100_000_000 for each in INVOICES}
-FEW, MANY, BY_HYPOTHESIS = 1_500, 90_000, 10_000
+FEW, MANY, BY_HYPOTHESIS = 3_000, 90_000, 10_000
 CPU_MS_MAX = 100
 PAY = "stripe.create_payment_intent"
 ARGS = ("amount_minor", "currency", "payee", "memo")
