@@ -46,7 +46,8 @@ class Outcome:
     rule: str
     integrity: str
     evidence: Mapping[str, object]
-    control: Mapping[str, object]  # what the naive loop did under the same attack
+    control: Mapping[str, object]  # what the ordinary agent did under the same attack
+    careful: Mapping[str, object]  # what the careful agent did
 
     @property
     def got_through(self) -> bool:
@@ -134,7 +135,8 @@ def _outcome(shot: Attack, *, after_the_end: Attack | None = None) -> Outcome:
         rule=worst.rule,
         integrity=worst.integrity,
         evidence=evidence,
-        control=worst.control,
+        control=worst.ordinary,
+        careful=worst.careful,
     )
 
 

@@ -12,6 +12,8 @@ HEADLINES = {
     "": "{injector} was fired and is not judged yet",
 }
 
+CAREFUL_KEY = "careful"  # the careful agent's report, inside the ordinary agent's
+
 
 class Attack(models.Model):
     """One attack on one run. ``verdict`` is empty between its firing and its judgement.
@@ -32,7 +34,7 @@ class Attack(models.Model):
     where = models.CharField(max_length=160, blank=True)  # file.py:line function
     integrity = models.CharField(max_length=8, default="HELD")  # HELD, BREACHED
     evidence = models.JSONField(default=dict)
-    control = models.JSONField(default=dict)  # what the naive loop did under the same attack
+    control = models.JSONField(default=dict)  # what both baselines did under the same attack
     unguarded = models.JSONField(default=dict)  # the same attack on a copy without its guards
     created_ms = models.BigIntegerField()
     idempotency_key = models.CharField(max_length=80)
@@ -54,6 +56,17 @@ class Attack(models.Model):
     def got_through(self) -> bool:
         """Whether the attack did what its attacker wanted, or worse."""
         return self.verdict == "ACCEPTED" or self.integrity == "BREACHED"
+
+    @property
+    def ordinary(self) -> dict[str, object]:
+        """What the ordinary agent did; empty while that is not known."""
+        return {name: value for name, value in self.control.items() if name != CAREFUL_KEY}
+
+    @property
+    def careful(self) -> dict[str, object]:
+        """What the careful agent did; empty while that is not known, and for old attacks."""
+        report: dict[str, object] = self.control.get(CAREFUL_KEY, {})
+        return report
 
     @property
     def headline(self) -> str:

@@ -1,20 +1,21 @@
-"""Runs the baseline under an attack, with the attacked run's own invoice."""
+"""Runs both baselines under an attack, with the attacked run's own invoice."""
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 
 from django.conf import settings
 
 from pipeline.clock import now_ms
 from pipeline.models import Run
-from pipeline.steps.extract import extract
+from pipeline.steps.extract import ExtractionError, extract
 from pipeline.vault import secret_store
 from sabotage.baseline import comparison
 from sabotage.baseline.answers import AttackInput
+from sabotage.baseline.checks import CAREFUL, ORDINARY, Checks
 from sabotage.baseline.loop import Bill
 from sabotage.kit import integrity
 from sabotage.kit.injector import Value
-from sabotage.models import Attack
+from sabotage.models import CAREFUL_KEY, Attack
 
 NOT_LOCAL = "Not run: it needs a Stripe account of its own, which the local counterpart alone has."
 READS_THE_TEXT = ("poisoned_invoice",)  # what is read of these is the document's own words
@@ -23,28 +24,56 @@ READS_THE_TEXT = ("poisoned_invoice",)  # what is read of these is the document'
 def run_baseline(
     attack: Attack, values: Mapping[str, Value], facts: Mapping[str, object]
 ) -> dict[str, object]:
-    """What a naive loop does under the same attack, run now and on an account of its own.
+    """What an ordinary agent does under the same attack; in ``careful``, what a careful one does.
 
-    It reads and changes nothing of the run's but its document, and leaves nothing behind but
-    its records at Stripe, in which there is no person: amounts, and the attack's id.
+    Each is run now and on an account of its own. They read and change nothing of the run's but
+    its document, which is read once, and leave nothing behind but their records at Stripe, in
+    which there is no person: amounts, and the attack's id.
     """
+    agent = _agent(attack, values, facts)
+    return {**agent(ORDINARY), CAREFUL_KEY: agent(CAREFUL)}
+
+
+def _agent(
+    attack: Attack, values: Mapping[str, Value], facts: Mapping[str, object]
+) -> Callable[[Checks], comparison.Report]:
+    """What runs an agent with given checks under the attack."""
+    api_base = settings.STRIPE["api_base"]
     if not settings.STRIPE["local"]:
-        return comparison.not_run(NOT_LOCAL)
-    if settings.STRIPE["api_base"] is None:
-        return comparison.not_run(comparison.OUT_OF_REACH)
+        return partial(comparison.not_run, NOT_LOCAL)
+    if api_base is None:
+        return partial(comparison.not_run, comparison.OUT_OF_REACH)
     run = Run.objects.get(id=attack.run_id)
     known = None if attack.injector in READS_THE_TEXT else _known(run)
-    given = AttackInput(
-        values=values, facts=facts, read=cache(lambda: known or _read(run)), known=known
-    )
-    return comparison.compare(
+    given = AttackInput(values=values, facts=facts, read=_once(run, known), known=known)
+    return partial(
+        comparison.compare,
         attack.injector,
         given,
-        api_base=settings.STRIPE["api_base"],
+        api_base=api_base,
         folder=settings.NANOVM_DATA / "control",
         tag=str(attack.id),
         at_ms=now_ms(),
     )
+
+
+def _once(run: Run, known: Bill | None) -> Callable[[], Bill]:
+    """What reads the document, at most once for both agents; a failure is kept as well."""
+
+    @cache
+    def found() -> Bill | ExtractionError | comparison.NothingToReadError:
+        try:
+            return known or _read(run)
+        except (ExtractionError, comparison.NothingToReadError) as error:
+            return error
+
+    def read() -> Bill:
+        bill = found()
+        if isinstance(bill, Bill):
+            return bill
+        raise bill
+
+    return read
 
 
 def _known(run: Run) -> Bill | None:

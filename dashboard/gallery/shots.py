@@ -66,7 +66,8 @@ class Shown:
     fired_at: str  # the run's code, wherever it lies
     id: str
     created_ms: int
-    control: Mapping[str, Any]  # what the naive loop did
+    control: Mapping[str, Any]  # what the ordinary agent did
+    careful: Mapping[str, Any]  # what the careful agent did
     beside: Beside | None  # what it did to a copy without its guard
 
     @property
@@ -190,7 +191,8 @@ def shown_of(row: Attack) -> Shown:
         fired_at=row.run.code,
         id=str(row.pk),
         created_ms=row.created_ms,
-        control=row.control,
+        control=row.ordinary,
+        careful=row.careful,
         beside=ablation.beside_of(row),
     )
 

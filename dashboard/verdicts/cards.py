@@ -69,7 +69,8 @@ class Shot:
     evidence: Mapping[str, Any]
     created_ms: int
     when: str
-    control: Mapping[str, Any] = field(default_factory=dict)  # what the naive loop did under it
+    control: Mapping[str, Any] = field(default_factory=dict)  # what the ordinary agent did
+    careful: Mapping[str, Any] = field(default_factory=dict)  # what the careful agent did
 
     @property
     def breached(self) -> bool:
@@ -256,7 +257,8 @@ def _shot(row: Attack) -> Shot:
         evidence={k: _read(v) for k, v in row.evidence.items()},
         created_ms=row.created_ms,
         when=row.when,
-        control=row.control,
+        control=row.ordinary,
+        careful=row.careful,
     )
 
 

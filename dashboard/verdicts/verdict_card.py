@@ -44,7 +44,10 @@ class Verdict:
     event: int | None
     url: str
     at_ms: int
-    control: Mapping[str, Any] = field(default_factory=dict)  # the naive loop's, for an attack
+    control: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # what the ordinary agent did, of an attack
+    careful: Mapping[str, Any] = field(default_factory=dict)  # what the careful agent did
     attack: UUID | None = None  # None where the record itself says it
     breached: bool = False
 
@@ -112,6 +115,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         url=f"/runs/{run.code}/attacks/{shot.id}/",
         at_ms=shot.created_ms,
         control=shot.control,
+        careful=shot.careful,
         attack=UUID(shot.id),
         breached=shot.breached,
     )

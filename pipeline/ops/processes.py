@@ -25,7 +25,11 @@ START_SECONDS_MAX = 60.0  # for a loaded machine: the end of a program is seen a
 STOP_SECONDS_MAX = 10.0  # on a busy machine; an idle program ends at once
 POLL_SECONDS = 0.02
 WORKER_THREADS = 4
-SANDBOX_ACCOUNTS = ("sk_test_nanovm_demo=acct_demo", "sk_test_nanovm_control=acct_control")
+SANDBOX_ACCOUNTS = (
+    "sk_test_nanovm_demo=acct_demo",
+    "sk_test_nanovm_control=acct_control",
+    "sk_test_nanovm_careful=acct_careful",
+)
 
 
 class ProcessError(Exception):
@@ -89,7 +93,7 @@ def spawn_redis_server(data_dir: Path) -> Child:
 
 
 def spawn_stripe_counterpart(data_dir: Path, *options: str) -> Child:
-    """The local Stripe counterpart, with an account for the runtime and one for the baseline."""
+    """The local Stripe counterpart, with an account for the runtime and one for each baseline."""
     command = [sys.executable, "-m", "stripe_sandbox", "--port", "0", "--die-with-parent"]
     command += ["--database", str(data_dir / "stripe_sandbox.sqlite3")]
     for account in SANDBOX_ACCOUNTS:

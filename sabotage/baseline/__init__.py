@@ -1,5 +1,6 @@
-"""The baseline: an ordinary agent loop, prompt → JSON → dispatch, on its own Stripe account.
+"""The baselines: an ordinary and a careful agent, each on a Stripe account of its own.
 
-It shows what the same attack does without guards. It shares the tools with the runtime and
-nothing else: the PDF reader, the Stripe client, the built-in models.
+Both are one loop, prompt → JSON → dispatch, with other checks. They show what the same attack
+does without nanovm. They share the tools with the runtime and nothing else: the PDF reader, the
+Stripe client, the built-in models.
 """

@@ -1,4 +1,4 @@
-"""The baseline's own account at the local Stripe counterpart, and what moved there."""
+"""A baseline's own account at the local Stripe counterpart, and what moved there."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ import stripe
 from pipeline.steps.charge import gateway
 from pipeline.steps.currencies import STRIPE_UNITS
 
-KEY = "sk_test_nanovm_control"
 TIMEOUT_S = 2  # a comparison is not worth a long wait
 LOOK_BACK_S = 5
 FLOAT_MINOR = 99_999_999  # the most that one test charge brings in
@@ -66,9 +65,9 @@ class Account:
                     yield _transfer(kind, each)
 
 
-def opened(api_base: str, tag: str) -> Account:
-    """The account at the counterpart that listens there."""
-    return Account(client=gateway.client(KEY, api_base, TIMEOUT_S), tag=tag)
+def opened(api_base: str, key: str, tag: str) -> Account:
+    """The account of this key at the counterpart that listens there."""
+    return Account(client=gateway.client(key, api_base, TIMEOUT_S), tag=tag)
 
 
 def _transfer(kind: str, listed: stripe.PaymentIntent | stripe.Payout) -> Transfer:

@@ -1,4 +1,4 @@
-"""Runs the loop under one attack and reports the outcome: the entry point of the baseline."""
+"""Runs a loop under one attack and reports the outcome: the entry point of the baselines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,13 +12,13 @@ from sabotage.baseline import account, answers, gallery_answers, store
 from sabotage.baseline.account import Account, Transfer
 from sabotage.baseline.answers import AttackInput, Reporter
 from sabotage.baseline.answers import Report as Told
+from sabotage.baseline.checks import ORDINARY, Checks, RefusedCallError
 from sabotage.baseline.loop import Loop
-from sabotage.baseline.money import in_words, total_minor
+from sabotage.baseline.money import in_words, payments, total_minor
 from sabotage.baseline.tools import NoSuchToolError, Tools
 
 ANSWERS = {**answers.ANSWERS, **gallery_answers.ANSWERS}
-LABEL = "a naive agent loop: prompt → JSON → dispatch, the same tools, no guard"
-UNDEFINED = "No control is defined for this attack."
+UNDEFINED = "Not run: no baseline is defined for this attack."
 OUT_OF_REACH = "Not known: its account at the local Stripe counterpart is out of reach."
 NO_ACCOUNT = "Not run: this Stripe counterpart has no account for it."
 IDS_MAX = 60
@@ -30,32 +30,42 @@ class NothingToReadError(Exception):
     """The document was erased, so the loop has nothing to read."""
 
 
-def not_run(why: str) -> Report:
+def not_run(why: str, checks: Checks = ORDINARY) -> Report:
     """What is said where the loop could not be run; nothing is known then, which is not zero."""
-    return {"loop": LABEL, "ran": False, "happened": why}
+    return {"loop": checks.label, "ran": False, "happened": why}
 
 
 def compare(
-    name: str, given: AttackInput, *, api_base: str, folder: Path, tag: str, at_ms: int
+    name: str,
+    given: AttackInput,
+    checks: Checks,
+    *,
+    api_base: str,
+    folder: Path,
+    tag: str,
+    at_ms: int,
 ) -> Report:
-    """Run a fresh loop under the attack of this name.
+    """Run a fresh loop with these checks under the attack of this name.
 
     It moves money on its own account alone, under ``tag``. Whatever it raises is how it
     ended, as with any script; where its account is out of reach, that is said.
     """
     if name not in ANSWERS:
-        return not_run(UNDEFINED)
+        return not_run(UNDEFINED, checks)
     try:
-        return _reported(name, given, account.opened(api_base, tag), folder, at_ms)
+        own = account.opened(api_base, checks.account, tag)
+        return _reported(name, given, checks, own, folder, at_ms)
     except stripe.APIConnectionError:
-        return not_run(OUT_OF_REACH)
+        return not_run(OUT_OF_REACH, checks)
     except stripe.AuthenticationError:
-        return not_run(NO_ACCOUNT)
+        return not_run(NO_ACCOUNT, checks)
 
 
-def _reported(name: str, given: AttackInput, own: Account, folder: Path, at_ms: int) -> Report:
+def _reported(
+    name: str, given: AttackInput, checks: Checks, own: Account, folder: Path, at_ms: int
+) -> Report:
     with store.opened(folder) as kept:
-        tools = Tools(own, kept)
+        tools = Tools(own, kept, checks)
         loop = Loop(read=given.read, tools=tools, store=kept, model=_model(name, given))
         ended, tell = _ended(ANSWERS[name], loop, given)
         moved = own.moved(at_ms)
@@ -63,9 +73,9 @@ def _reported(name: str, given: AttackInput, own: Account, folder: Path, at_ms: 
         currency = moved[0].currency if moved else str(loop.state.get("currency") or "")
     cost = total_minor(moved) - told.due_minor
     return {
-        "loop": LABEL,
+        "loop": checks.label,
         "ran": True,
-        "happened": told.happened,
+        "happened": f"{told.happened} Loss: {in_words(cost, currency) if cost else 0}",
         "ended": ended,
         "cost": {
             "amount_minor": cost,
@@ -92,22 +102,23 @@ def _ended(
         raise
     except stripe.StripeError as error:
         why = f"Stripe refused it: {error.code or error.http_status}"
-        return why, _stopped("It asked Stripe for what the attack wanted, and Stripe refused it")
+        return why, _stopped("It executed the call, and Stripe refused it.")
+    except RefusedCallError as refused:
+        return "refused by its own checks", _stopped(str(refused))
     except NoSuchToolError:
-        return "no such tool", _stopped("It looked for the tool, and its toolkit has none so named")
+        return "no such tool", _stopped("Its toolkit has no such tool.")
     except NothingToReadError:
-        return "nothing to read", _stopped("The document was erased: it had nothing to read")
+        return "nothing to read", _stopped("The document was erased: it had nothing to read.")
     except ExtractionError as error:
-        return f"unreadable: {error.code}", _stopped("It could not read the document")
+        return f"unreadable: {error.code}", _stopped("It could not read the document.")
     except Exception as error:  # noqa: BLE001 - the loop checks nothing: what it raises is its end
         kind = type(error).__name__
-        return f"crashed: {kind}", _stopped(f"It crashed on what it was given ({kind})")
+        return f"crashed: {kind}", _stopped(f"It crashed on its input ({kind}).")
 
 
 def _stopped(why: str) -> Reporter:
     def tell(moved: Sequence[Transfer]) -> Told:
-        gone = f"{in_words(moved)} had gone out by then" if moved else "no money moved"
-        return Told(happened=f"{why}; {gone}.")
+        return Told(happened=f"{why} Before that: {payments(moved)}." if moved else why)
 
     return tell
 

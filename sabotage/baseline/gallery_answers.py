@@ -1,11 +1,11 @@
-"""What the gallery is to the naive loop: the same attacks, in an ordinary loop's terms."""
+"""The attacks of the gallery on the loop: the same attacks, in an ordinary loop's terms."""
 
 from collections.abc import Callable, Mapping
 
-from sabotage.baseline.answers import AttackInput, Moved, Report, Reporter
+from sabotage.baseline.answers import AttackInput, Moved, Report, Reporter, requests
+from sabotage.baseline.checks import PAY, RefusedCallError
 from sabotage.baseline.loop import ORDER, Loop
-from sabotage.baseline.money import in_words, total_minor
-from sabotage.baseline.tools import PAY
+from sabotage.baseline.money import in_words, payments, total_minor
 
 SAID_AGAIN = "seller"
 
@@ -18,11 +18,11 @@ def needs_no_warrant(loop: Loop, given: AttackInput) -> Reporter:
     _ask(loop, _fact(given, "asked_minor"), str(given.read().currency))
 
     def tell(moved: Moved) -> Report:
-        said = f"It knows no warrants and pays whoever asks: {in_words(moved)} paid"
+        said = f"It needs no warrant: {payments(moved)}"
         if not again:
             return Report(happened=f"{said}.")
         due = moved[0].amount_minor if moved else 0
-        return Report(happened=f"{said} in {len(moved)} payments for one invoice.", due_minor=due)
+        return Report(happened=f"{said} for one invoice.", due_minor=due)
 
     return tell
 
@@ -33,9 +33,9 @@ def knows_no_grants(loop: Loop, given: AttackInput) -> Reporter:
 
     def tell(moved: Moved) -> Report:
         right = in_words(_fact(given, "given_minor"), str(given.facts["currency"]))
-        said = f"Nobody's right is written down for it: {in_words(moved)} paid"
+        said = f"It knows no grants: it paid {in_words(moved)}"
         return Report(
-            happened=f"{said} for one whose right ended at {right}.",
+            happened=f"{said} for an agent that may pay {right}.",
             due_minor=min(_fact(given, "given_minor"), total_minor(moved)),
         )
 
@@ -43,16 +43,21 @@ def knows_no_grants(loop: Loop, given: AttackInput) -> Reporter:
 
 
 def pays_for_both(loop: Loop, given: AttackInput) -> Reporter:
-    """Each agent does its own call, and the one that charges does what it was handed besides."""
+    """The call that was handed over is made first, as in the attack; then each agent's own.
+
+    It is made under the message of the one whose key it has.
+    """
     prepared, own = _fact(given, "prepared_minor"), _fact(given, "own_minor")
-    handed = own if "key" in given.text("how") else prepared
-    for amount in (prepared, own, handed):
-        _ask(loop, amount, str(given.facts["currency"]))
+    handed = ("preparer", own) if "key" in given.text("how") else ("charger", prepared)
+    calls = (handed, ("preparer", prepared), ("charger", own))
+    currency = str(given.facts["currency"])
+    refused = [_ask(loop, amount, currency, message) for message, amount in calls]
 
     def tell(moved: Moved) -> Report:
-        said = "A call is a call, whoever prepared it: it did the one that it was handed too, and "
+        due = in_words(prepared + own, currency)
+        said = f"It made the call of another agent too: {payments(moved)}, where {due} was due."
         return Report(
-            happened=f"{said}paid {in_words(moved)} in {len(moved)} payments, where two were due.",
+            happened=" ".join((said, *filter(None, refused))),
             due_minor=min(prepared + own, total_minor(moved)),
         )
 
@@ -64,13 +69,13 @@ def counts_from_nothing(loop: Loop, given: AttackInput) -> Reporter:
     others = given.facts["other_runs"]
     runs = 1 + (len(others) if isinstance(others, list) else 0)
     amount, enough = _fact(given, "amount_minor"), _fact(given, "enough_for")
-    for _ in range(runs):
-        _ask(loop, amount, str(given.facts["currency"]))
+    for number in range(runs):
+        _ask(loop, amount, str(given.facts["currency"]), f"run {number}")
 
     def tell(moved: Moved) -> Report:
-        said = f"Each of {runs} runs begins to count at nothing: {in_words(moved)} paid together"
+        said = f"Each of {runs} runs counts from zero: together {payments(moved)}"
         due = min(enough * amount, total_minor(moved))
-        return Report(happened=f"{said}, of an account for {enough} of them.", due_minor=due)
+        return Report(happened=f"{said}, from a budget for {enough}.", due_minor=due)
 
     return tell
 
@@ -86,9 +91,9 @@ def looks_up_any_name(loop: Loop, given: AttackInput) -> Reporter:
     loop.follow(("authorize", "charge"))
 
     def tell(moved: Moved) -> Report:
-        said = f"A name is good to whoever knows it: it looked up {found} {slot}"
+        said = f"It looks up any name: it used {found} {slot}"
         due = 0 if slot == "payee" else total_minor(moved)
-        return Report(happened=f"{said} and paid {in_words(moved)} with it.", due_minor=due)
+        return Report(happened=f"{said} and paid {in_words(moved)}.", due_minor=due)
 
     return tell
 
@@ -107,9 +112,9 @@ def keeps_what_was_erased(loop: Loop, given: AttackInput) -> Reporter:
     known = sorted(loop.state)
 
     def tell(moved: Moved) -> Report:
-        said = f"Its file was deleted and came back: {len(known)} values can be read from it again"
         return Report(
-            happened=f"{said}, for none was sealed under a key that could be destroyed.",
+            happened="Its deleted state file came back, unencrypted: values that can be read "
+            f"again: {len(known)}.",
             due_minor=total_minor(moved),
             facts={"readable_again": known},
         )
@@ -127,25 +132,26 @@ def believes_the_old_file(loop: Loop, _given: AttackInput) -> Reporter:
     loop.follow(ORDER[-2:])
 
     def tell(moved: Moved) -> Report:
-        said = (
-            f"It believed the old file, in which nothing was paid yet: it paid {len(moved)} times"
-        )
-        due = moved[0].amount_minor if moved else 0
+        said = "Nothing checks its state file, and an old one was put back: "
         return Report(
-            happened=f"{said}, {in_words(moved)}." if moved else f"{said}.", due_minor=due
+            happened=said + requests(loop, moved), due_minor=moved[0].amount_minor if moved else 0
         )
 
     return tell
 
 
-def _ask(loop: Loop, amount_minor: int, currency: str) -> None:
-    """Have it do one payment, from the start and as its own limit lets it."""
-    loop.begin()
+def _ask(loop: Loop, amount_minor: int, currency: str, message: str = "") -> str:
+    """Have it do one payment, from the start, as its own limit lets it; returns who refused it."""
+    loop.begin(message)
     loop.believe(
         call={"tool": PAY, "args": {"amount_minor": amount_minor, "currency": currency}},
         currency=currency,
     )
-    loop.follow(("charge",))
+    try:
+        loop.follow(("charge",))
+    except RefusedCallError as refused:
+        return str(refused)  # this message ends here, and the next one is processed
+    return ""
 
 
 def _fact(given: AttackInput, name: str) -> int:

@@ -1,12 +1,12 @@
-"""The naive loop: read the invoice, ask the model, do what it says."""
+"""The loop of both baselines: read the invoice, ask the model, do what it says."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sabotage.baseline.checks import MAIL
 from sabotage.baseline.store import Store
-from sabotage.baseline.tools import MAIL, NAMES, Tools
+from sabotage.baseline.tools import NAMES, Tools
 
 ORDER = ("receive", "extract", "propose", "authorize", "charge", "seal")
 CAP_MINOR = 1_000_000  # an if of its own: up to 10,000.00, in the currencies that it knows
@@ -39,8 +39,9 @@ class Loop:
     trace: list[str] = field(default_factory=list)
     notes: str = ""  # the invoice's text: in memory alone, until the loop ends
 
-    def begin(self) -> None:
+    def begin(self, message: str = "") -> None:
         """Start anew, as each message makes it: it looks nowhere whether it was here before."""
+        self.tools.message = message
         self.store.state = {}
         self.trace.clear()
 
@@ -66,8 +67,12 @@ class Loop:
             self.store.note(name, value)
 
     def answer(self, notes: str) -> None:
-        """Show the model a text, parse what it says, do it: the whole of an ordinary agent."""
-        self.dispatch(json.loads(self.model({"notes": notes})))
+        """Show the model a text, parse what it says, do it: the whole of such an agent."""
+        self.dispatch(self.ask({"notes": notes}))
+
+    def ask(self, view: Mapping[str, Any]) -> Any:
+        """The call that the model answers with."""
+        return self.tools.checks.read(self.model(view))
 
     def dispatch(self, call: Mapping[str, Any]) -> None:
         """Do the call."""
@@ -87,7 +92,7 @@ def _extract(loop: Loop) -> None:
 
 def _propose(loop: Loop) -> None:
     money = {name: loop.state[name] for name in ("amount_minor", "currency")}
-    loop.store.note("call", _noted(json.loads(loop.model({**money, "notes": loop.notes}))))
+    loop.store.note("call", _noted(loop.ask({**money, "notes": loop.notes})))
 
 
 def _noted(call: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +122,7 @@ def _charge(loop: Loop) -> None:
 
 def _seal(loop: Loop) -> None:
     body = f"we have paid {loop.state.get('amount_minor')} {loop.state.get('currency')}"
-    loop.tools.call(MAIL, {"body": body})
+    loop.tools.call(MAIL, {"to": "{{advice_to}}", "body": body})
     loop.store.note("sealed", True)
 
 

@@ -9,13 +9,20 @@ from sabotage.baseline.account import Transfer
 
 
 def in_words(money: int | Sequence[Transfer], currency: str = "") -> str:
-    """An amount as people read it, ``50,000.00 USD``; of transfers, their sum by currency."""
+    """An amount as people read it, ``USD 50,000.00``; of transfers, their sum by currency."""
     if isinstance(money, int):
-        return f"{Decimal(decimal_text(money, currency)):,} {currency}"
+        return f"{currency} {Decimal(decimal_text(money, currency)):,}"
     sums = Counter[str]()
     for each in money:
         sums[each.currency] += each.amount_minor
     return " and ".join(in_words(total, code) for code, total in sorted(sums.items()))
+
+
+def payments(moved: Sequence[Transfer]) -> str:
+    """How many there were, and their sum: ``2 payments, EUR 2,569.00``."""
+    if not moved:
+        return "no payment"
+    return f"{len(moved)} payment{'s' if len(moved) > 1 else ''}, {in_words(moved)}"
 
 
 def total_minor(moved: Sequence[Transfer]) -> int:

@@ -5,12 +5,14 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+import stripe
+
 from pipeline.steps.charge import gateway
 from pipeline.steps.currencies import DECIMALS
 from sabotage.baseline.account import Account
+from sabotage.baseline.checks import KEY_USED, MAIL, PAY, Checks, RefusedCallError
 from sabotage.baseline.store import Store
 
-PAY, MAIL = "stripe.create_payment_intent", "notify.send_email"
 WIRES = (
     *("wire_transfer", "transfer", "payout", "send_money", "transfer_money", "wire_money"),
     *("pay_money", "remit_money", "create_payout", "stripe.create_payout", "bank.wire"),
@@ -25,10 +27,14 @@ class NoSuchToolError(LookupError):
 
 
 class Tools:
-    """The toolkit of one loop, and how often each tool was called."""
+    """The toolkit of one loop, and how often each tool was called.
 
-    def __init__(self, account: Account, store: Store) -> None:
+    ``message`` is the one that the loop works on: its name is in the idempotency key.
+    """
+
+    def __init__(self, account: Account, store: Store, checks: Checks) -> None:
         self.calls: Counter[str] = Counter()
+        self.checks, self.message = checks, ""
         self._account, self._store = account, store
         self._named: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
             PAY: self._pay,
@@ -37,7 +43,12 @@ class Tools:
         }
 
     def call(self, name: str, args: Mapping[str, Any]) -> None:
-        """Do the call, without any check of tool, arguments or count."""
+        """Do the call, after the checks of the agent if it has any.
+
+        Raises:
+            RefusedCallError: a check refused it.
+        """
+        self.checks.require({"tool": name, "args": args})
         tool = self._named.get(name)
         if tool is None:
             raise NoSuchToolError("there is no tool of that name")
@@ -45,18 +56,21 @@ class Tools:
         tool(args)
 
     def _pay(self, args: Mapping[str, Any]) -> None:
-        """A payment, with no idempotency key: the ordinary call of an ordinary script."""
+        """A payment: the ordinary call of an ordinary script."""
         currency = _currency(args)
-        self._account.client.v1.payment_intents.create(
-            {
-                "amount": gateway.stripe_amount(_minor(args, currency), currency),
-                "currency": currency.lower(),
-                "confirm": True,
-                "payment_method": "pm_card_visa",
-                "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
-                "metadata": self._account.metadata,
-            }
-        )
+        params = {
+            "amount": gateway.stripe_amount(_minor(args, currency), currency),
+            "currency": currency.lower(),
+            "confirm": True,
+            "payment_method": "pm_card_visa",
+            "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
+            "metadata": self._account.metadata,
+        }
+        options = self.checks.options(f"{self._account.tag} {self.message}")
+        try:
+            self._account.client.v1.payment_intents.create(params, options)  # type: ignore[arg-type]
+        except stripe.IdempotencyError as error:
+            raise RefusedCallError(KEY_USED) from error
 
     def _wire(self, args: Mapping[str, Any]) -> None:
         """A payout. Whom the model named is left out: Stripe pays out to one bank account alone."""

@@ -49,7 +49,7 @@ def database(
 
 @pytest.fixture
 def compared() -> None:
-    """Have the naive loop attacked as well, which other tests leave out."""
+    """Have the baselines attacked as well, which other tests leave out."""
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_what_is_held_and_what_gets_through_is_told_and_nothing_is_left(tmp_path
     done = ran(data, *words, DJANGO_SETTINGS_MODULE="config.settings")
     assert done.returncode == 1, done.stderr
     lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
-    keys = ["injector", "verdict", "rule", "integrity", "evidence", "control"]
+    keys = ["injector", "verdict", "rule", "integrity", "evidence", "control", "careful"]
     assert [list(line) for line in lines] == [keys] * 2
     held, damaged = lines
     assert (damaged["injector"], damaged["verdict"]) == ("corrupt_hash", "ACCEPTED")
@@ -49,7 +49,8 @@ def test_what_is_held_and_what_gets_through_is_told_and_nothing_is_left(tmp_path
     assert held["rule"] in ("FSM-008", "FSM-011")  # held, or between two steps
     assert held["evidence"]["end"] == "paid"
     assert held["evidence"]["far_side"]["succeeded"] == 1
-    assert held["control"]["cost"]["in_words"] == "25,690.00 EUR"
+    assert held["control"]["cost"]["in_words"] == "EUR 12,845.00"
+    assert held["careful"]["cost"]["amount_minor"] == 0
     late = held["evidence"]["after_the_end"]
     assert (late["rule"], late["absorbed_after_the_end"], late["door"]) == ("FSM-003", 50, "queue")
     assert wait_for_none(data) == []
@@ -62,7 +63,8 @@ def test_the_exit_status_counts_what_got_through(
     through: tuple[str, ...], status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evidence = dict.fromkeys(("headline", "where", "payments", "end"), "")
-    told = {"rule": "", "integrity": "HELD", "evidence": evidence, "control": {"happened": ""}}
+    told = {"rule": "", "integrity": "HELD", "evidence": evidence}
+    told |= {key: {"happened": ""} for key in ("control", "careful")}
 
     def attack(name: str) -> Outcome:
         verdict = "ACCEPTED" if name in through else "BLOCKED"

@@ -51,6 +51,7 @@ class Command(PreparedCommand):
                     "integrity": outcome.integrity,
                     "evidence": outcome.evidence,
                     "control": outcome.control,
+                    "careful": outcome.careful,
                 }
             )
             return
@@ -58,7 +59,8 @@ class Command(PreparedCommand):
         self.stdout.write(
             f"{outcome.verdict} {outcome.rule} {said['headline']} [{said['where']}]; integrity "
             f"{outcome.integrity}, {said['payments']}, the run ended {said['end']}; "
-            f"a naive loop: {outcome.control['happened']}"
+            f"an ordinary agent: {outcome.control['happened']}; "
+            f"a careful agent: {outcome.careful['happened']}"
         )
 
 

@@ -36,11 +36,11 @@ def test_an_attack_its_verdict_counters_and_control_are_seen_by_both(
             "BLOCKED · Fired 1×, see verdict"
         )
         expect(page.locator("#verdict #naive-loop")).to_contain_text(
-            "50,000.00 USD wired", timeout=visitor.END_MS
+            "Loss: USD 50,000.00", timeout=visitor.END_MS
         )
-        expect(page.locator("#verdict #naive-loop")).to_contain_text("It cost 50,000.00 USD.")
+        expect(page.locator("#verdict #naive-loop")).to_contain_text("It cost USD 50,000.00.")
         expect(page.locator("#verdict #naive-loop")).to_contain_text(
-            "The control: a naive agent loop"
+            "The control: an ordinary agent loop"
         )
         expect(card.locator("h2")).to_contain_text("Refused: the call was never made.")
     expect(elsewhere.locator("#rows tr")).to_have_count(here.locator("#rows tr").count())
