@@ -1,0 +1,177 @@
+"""The swim lanes: what is drawn of a run, and that it stays bounded."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.template.loader import render_to_string
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.runs import lanes_svg
+from dashboard.runs.lanes import Lanes, lanes_of
+from nanovm_core.core.canonical import encode
+from pipeline.models import Envelope, Outbox, Run
+from pipeline.privacy import erasure
+from pipeline.queries import steps
+from pipeline.queries.runs import RunHead, body_of
+from tests.dashboard.runs.test_damaged_rows import BODIES, forge
+from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def drawn(run: RunHead) -> tuple[Lanes, str]:
+    """The lanes of a run as it is now, and their HTML."""
+    run = by_code(run.code)
+    found = lanes_of(run, steps.of_run(run))
+    for mark in found.marks:
+        assert mark.hit_width >= 28
+        assert mark.hit_height >= 28
+        assert mark.hit_x + mark.hit_width <= found.width
+    return found, render_to_string("run/_lanes.html", {"run": run, "lanes": found})
+
+
+def shapes(found: Lanes) -> list[str]:
+    return [mark.shape for mark in found.marks]
+
+
+def links(html: str) -> list[str]:
+    return re.findall(r'<a class="mark[^>]+href="([^"]+)"', html)
+
+
+def test_a_paid_run_goes_from_the_document_over_model_and_gate_to_stripe(paid: RunHead) -> None:
+    found, html = drawn(paid)
+    assert shapes(found) == ["bar", "bar", "bar", "proposal", "allowed", "bar", "bar"]
+    assert [mark.y for mark in found.marks][3:6] == sorted(mark.y for mark in found.marks)[4:]
+    said = words(html)
+    assert "allowed ✓" in said
+    assert said.count("1,284.50 EUR") >= 2
+    assert re.search(r"paid \d+(\.\d)? m?s", said)
+    assert links(html) == [f"/runs/{paid.code}/steps/{n}/" for n in (1, 2, 3, 4, 5, 6, 7)]
+    assert sum(dot.count for dot in found.dots) == paid.length
+    assert "paused" not in found.total
+
+
+def test_a_run_that_waits_for_its_start_says_so(ready: RunHead) -> None:
+    found, html = drawn(ready)
+    assert (found.marks, found.dots) == ((), ())
+    assert "Not started yet." in words(html)
+    assert "<svg" not in html
+
+
+def test_a_blocked_proposal_ends_at_the_gate(owner: Visitor) -> None:
+    run = owner.make(pace="step")
+    for _ in range(2):
+        owner.command(by_code(run.code), "step")
+        owner.driven(run.code)
+    owner.fire(run, "tool_injection", proposal=TRANSFER)
+    found, html = drawn(run)
+    stop = next(mark for mark in found.marks if mark.shape == "stop")
+    assert stop.href == f"/runs/{run.code}/events/{by_code(run.code).length}/"
+    assert stop.path
+    assert stop.y + stop.height < lanes_svg.STRIPE
+    said = words(html)
+    assert "wire_transfer" in said
+    assert "50,000 USD" in said
+    assert "CAP-001" in said
+
+
+def test_erased_words_are_not_drawn(visitor: Visitor) -> None:
+    run = visitor.make("over_limit")
+    visitor.fire(run, "tool_injection", proposal=TRANSFER)
+    assert "wire_transfer" in drawn(run)[1]
+    erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    assert "wire_transfer" not in drawn(run)[1]
+
+
+def test_a_pause_is_drawn_with_its_length(owner: Visitor) -> None:
+    run = owner.make(pace="step")
+    owner.command(run, "step")
+    owner.driven(run.code)
+    found, html = drawn(run)
+    pauses = [mark for mark in found.marks if mark.shape == "pause"]
+    assert len(pauses) == 2
+    assert re.search(r"paused \d+(\.\d)? m?s", pauses[0].title)
+    assert pauses[1].title.startswith("paused since ")
+    assert ", of which " in found.total
+    assert "paused since" in html
+
+
+def test_the_pace_for_spectators_is_a_pause_and_no_work(owner: Visitor) -> None:
+    run = owner.make()
+    Run.objects.filter(pk=run.id).update(pace_ms=1_500)
+    row = Outbox.objects.filter(run_id=run.id, step="extract")
+    row.update(begun_ms=row.get().intent_ms + 1_500)
+    found, _ = drawn(run)
+    assert [mark.title for mark in found.marks if mark.shape == "pause"] == ["paused 1.5 s"]
+
+
+def test_a_hold_is_drawn_at_the_gate(held: RunHead) -> None:
+    found, html = drawn(held)
+    assert shapes(found)[-1] == "stop"
+    assert {"on hold: needs approval", "POL-020"} <= {t.text for t in found.marks[-1].texts}
+    assert "on hold since" in html
+
+
+def test_a_call_that_a_person_approved_says_so(owner: Visitor, held: RunHead) -> None:
+    owner.command(held, "approve")
+    owner.driven(held.code)
+    found, html = drawn(held)
+    assert "approved ✓" in words(html)
+    assert found.total.endswith(" on hold")
+
+
+def test_damage_and_ignored_events_are_marked(owner: Visitor) -> None:
+    run = owner.make()
+    owner.fire(run, "skip_step")
+    owner.fire(run, "corrupt_hash")
+    assert by_code(run.code).quarantined
+    found, html = drawn(run)
+    assert "damage" in shapes(found)
+    said = words(html)
+    assert "damage found" in said
+    assert "ignored" in said
+
+
+def test_thousands_of_events_cost_and_draw_no_more(owner: Visitor) -> None:
+    run = owner.make("over_limit")
+    owner.fire(run, "tool_injection", proposal=TRANSFER)
+    few = queries(run)
+    last = Envelope.objects.filter(run=run.id).order_by("-n")[0]
+    body = body_of(last.bytes)
+    Envelope.objects.bulk_create(
+        Envelope(
+            workspace_id=last.workspace_id,
+            seq=last.seq + more,
+            run=last.run,
+            n=last.n + more,
+            bytes=encode({**body, "n": last.n + more, "rule": f"CAP-{more % 9:03}"}),
+            hash=last.hash,
+            kind=last.kind,
+        )
+        for more in range(1, 2_001)
+    )
+    Run.objects.filter(pk=run.id).update(length=last.n + 2_001)
+    assert queries(run) == few
+    found, html = drawn(run)
+    assert len(found.marks) + len(found.dots) <= 60
+    assert len(html) < 24_000
+    shown = sum(dot.count for dot in found.dots)
+    assert f"{last.n + 2_001 - shown:,} older events not shown." in words(html)
+
+
+def queries(run: RunHead) -> int:
+    run = by_code(run.code)
+    found = steps.of_run(run)
+    with CaptureQueriesContext(connection) as seen:
+        lanes_of(run, found)
+    return len(seen)
+
+
+@pytest.mark.parametrize("begin", range(len(BODIES)))
+def test_damaged_events_break_no_drawing(paid: RunHead, begin: int) -> None:
+    rows = list(Envelope.objects.filter(run=paid.id).order_by("n"))
+    for place, row in enumerate(rows[2::3]):
+        forge(row, BODIES[(begin + place) % len(BODIES)])
+    found, _ = drawn(paid)
+    assert sum(dot.count for dot in found.dots) == paid.length
