@@ -9,6 +9,7 @@ from pathlib import Path
 from django.db import transaction
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.canonical import decode
 from nanovm_core.core.events import Event
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
@@ -180,6 +181,13 @@ def _key_faults(sim: Sim) -> Iterator[str]:
         yield f"the new key did not sign: {error}"
     if using in sim.world.kept["verifiers"]:
         yield "the key was not changed"
+    named = Envelope.objects.filter(kind="key").values_list("bytes", flat=True)
+    vkeys = [decode(bytes(each))["out"]["vkey"] for each in named]  # type: ignore[call-overload,index]
+    if len(vkeys) != len({*vkeys}):
+        yield "a change was sealed twice"
+    both = [bytes(each.note).count("\u2014 ".encode()) for each in Checkpoint.objects.all()]
+    if 2 not in both:
+        yield "no note leads from the old key to the new one"
 
 
 def _paid_and_counted(sim: Sim) -> None:

@@ -1,19 +1,15 @@
 """The log's key: printed, changed, and followed by whoever pinned the one before."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from nanovm_core.proof.notes import Note, Verifier
 from pipeline.evidence import signer
-from pipeline.evidence.signer import keys, rotation
 from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.models import Checkpoint, Workspace
 from pipeline.store import workspaces
-from tests.pipeline.house import House, bodies, crash
+from tests.pipeline.house import House, bodies
 from tests.pipeline.trees import grown, truncated
 
 
@@ -82,58 +78,6 @@ def test_the_change_is_sealed_in_every_log_and_a_second_one_follows_the_first(
     assert opens(newest(logs[0]), second)
     assert opens(newest(logs[0]), pinned(logs[0]))
     assert len(notes.open_note(newest(logs[0]), [pinned(logs[0])]).unknown) == 1
-
-
-PLACES = [(rotation, "_seal"), (keys, "switch"), (Path, "hardlink_to"), (keys, "forget_old")]
-
-
-@pytest.mark.parametrize("place", PLACES, ids=lambda each: each[1])
-def test_rotation_is_taken_up_where_a_crash_left_it(
-    house: House, logs: list[Workspace], monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str]
-) -> None:
-    old = pinned(logs[0])
-    owner, name = place
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, name, crash)
-        with pytest.raises(KeyboardInterrupt):
-            signer.rotate("operator")
-    signer.checkpoint(grown(logs[0], 1).id)
-    assert signer.rotate("operator") == []
-    assert files(house) == set()
-    for log in logs:
-        assert opens(newest(log), pinned(log))
-        followed = [bytes(row.note) for row in Checkpoint.objects.filter(workspace=log)]
-        assert any(_both(note, log, old) for note in followed)
-    sealed = [body["out"]["vkey"] for body in bodies("log") if body["kind"] == "key"]
-    assert len(sealed) == len(set(sealed))
-
-
-def _both(note: bytes, log: Workspace, old: Verifier) -> bool:
-    """Whether the old key and one more signed this note."""
-    opened = opens(note, Verifier(name=log.origin, public=old.public))
-    return opened is not None and len(opened.unknown) == 1
-
-
-def test_crash_in_the_change_itself_leaves_a_key_that_signs(
-    house: House, logs: list[Workspace], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = pinned(logs[0])
-    replace = Path.replace
-
-    def halted(source: Path, target: Path) -> Path:
-        if source.name == "key-next":
-            raise KeyboardInterrupt
-        return replace(source, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", halted)
-        with pytest.raises(KeyboardInterrupt):
-            signer.rotate("operator")
-    assert len(files(house)) == 2
-    assert pinned(logs[0]) == old
-    signer.checkpoint(grown(logs[0], 1).id)
-    assert opens(newest(logs[0]), old)
-    assert signer.rotate("operator") == []
 
 
 def test_log_that_is_refused_keeps_its_old_key_until_it_is_true_again(

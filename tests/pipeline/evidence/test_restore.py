@@ -13,8 +13,9 @@ from pipeline.evidence import restore, signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.evidence.signer import Rounds
 from pipeline.evidence.unsigned import unsigned_logs
-from pipeline.models import Budget, Checkpoint, Envelope, Secret, Workspace
+from pipeline.models import Budget, Checkpoint, Envelope, Run, Secret, Workspace
 from pipeline.privacy import certificate, crypto_shred, erasure
+from pipeline.privacy.certificate import Certificate
 from pipeline.runtime import api, warrants
 from pipeline.store import programs, workspaces
 from pipeline.vault import secret_store
@@ -72,25 +73,48 @@ def signed(log: Workspace) -> int:
     return signer.checkpoint(log.id).size
 
 
+def erased(run: Run, reason: str = "art17-1-a") -> Certificate:
+    done = erasure.erase_run(str(run.id), reason, "visitor")
+    assert done.state == "done"
+    return done
+
+
+def successor(log: Workspace) -> Workspace:
+    """Restore; the log that goes on in place of one."""
+    (goes_on,) = [each for each in restore.restore("operator").logs if each.log == log.origin]
+    return Workspace.objects.get(origin=goes_on.successor)
+
+
+def rolled_back(house: House, away: Path, log: Workspace) -> tuple[Workspace, Workspace]:
+    """A log that was put back behind what was signed, restored: it, and the one that goes on."""
+    put_back_behind(house, away, log, all_of_it=False)
+    new = successor(log)
+    log.refresh_from_db()
+    return log, new
+
+
+def put_back_behind(house: House, away: Path, log: Workspace, *, all_of_it: bool = True) -> None:
+    """Another run of the log is signed, and then a backup from before it is put back."""
+    signed(log)
+    backup = Backup(house, away)
+    house.run(workspace=log)
+    signed(log)
+    backup.put_back(all_of_it=all_of_it)
+
+
 def test_a_run_that_was_paid_after_the_backup_is_not_paid_again(house: House, away: Path) -> None:
     run = house.started()
     before = signed(run.workspace)
     backup = Backup(house, away)
     assert house.drive(run).state == life.COMPLETED
-    assert succeeded(run) == [(12000, "eur")]
     after = signed(run.workspace)
     backup.put_back()
-    run.refresh_from_db()
-    assert run.state == life.ACTIVE
     with pytest.raises(VerificationError, match=r"LOG-006.*run manage.py restore"):
         signer.checkpoint(run.workspace_id)
     first = audit()
     assert (first.exit_status, first.damage[-1].code) == (1, "LOG-006")
     assert "run manage.py restore" in first.damage[-1].text
-
-    done = restore.restore("operator")
-
-    (goes_on,) = done.logs
+    (goes_on,) = restore.restore("operator").logs
     assert (goes_on.log, goes_on.signed, goes_on.found) == (run.workspace.origin, after, before)
     name = str(run.id)
     for ask in (api.resume, api.wake, api.start, api.approve, api.step):
@@ -102,36 +126,27 @@ def test_a_run_that_was_paid_after_the_backup_is_not_paid_again(house: House, aw
     assert succeeded(run) == [(12000, "eur")]
     assert Envelope.objects.filter(run=name).count() == before - 1
     later = house.run(workspace=Workspace.objects.get(origin=goes_on.successor))
-    assert later.state == life.COMPLETED
-    assert len(succeeded(run)) == 1
+    assert (later.state, len(succeeded(later))) == (life.COMPLETED, 1)
 
 
 def test_the_new_log_names_the_old_checkpoint_and_is_signed(house: House, away: Path) -> None:
     log = house.once(House.run).workspace
-    signed(log)
-    backup = Backup(house, away)
-    house.run(workspace=log)
-    note = bytes(signer.checkpoint(log.id).note).decode()
-    size, root = signed(log), note.split("\n")[2]
-    backup.put_back()
-    (goes_on,) = restore.restore("operator").logs
-    new = Workspace.objects.get(origin=goes_on.successor)
+    put_back_behind(house, away, log)
+    (memory,) = (house.folder / "signer" / "logs").glob("*.note")
+    note = memory.read_text()
+    new = successor(log)
     assert kinds_of(new) == ["genesis", "restore"]
     genesis, record = [each for each in bodies("log") if each["log"] == new.origin]
     assert genesis["in"]["restores"]["log"] == record["in"]["log"] == log.origin
+    size = int(note.split("\n")[1])
     assert genesis["in"]["restores"]["size"] == record["in"]["size"] == size
     assert record["in"]["note"] == note
-    assert record["in"]["note"].split("\n")[2] == root
     assert new.checkpoints.get().size == 2
-    assert unsigned_logs() == []
     Rounds().round(2_000_000_000_000)
     assert unsigned_logs() == []
     report = audit()
-    assert {(each.log, each.code, each.explained) for each in report.damage} == {
-        (log.origin, "LOG-006", True)
-    }
-    assert report.exit_status == 3
-    assert not restore.is_needed()
+    found = {(each.log, each.code, each.explained) for each in report.damage}
+    assert (found, report.exit_status) == ({(log.origin, "LOG-006", True)}, 3)
     assert house.command("restore").returncode == 2
 
 
@@ -140,22 +155,20 @@ def test_what_was_erased_after_the_backup_is_erased_again(house: House, away: Pa
     refs = [each.ref for each in Secret.objects.filter(run=run)]
     wrapped = house.wrapped_keys()
     signed(run.workspace)
-    texts = [bytes(each) for each in Secret.objects.values_list("ciphertext", flat=True) if each]
     backup = Backup(house, away)
-    assert erasure.erase_run(str(run.id), "art17-1-b", "visitor").state == "done"
+    erased(run, "art17-1-b")
     signed(run.workspace)
-    assert sightings(house) == []
     backup.put_back()
     assert sightings(house) != []  # the advice lies there in the clear again
-    assert secret_store.read(Secret.objects.get(run=run, slot="seller").ref) != TOMBSTONE
     came_back = audit()
     assert came_back.exit_status == 1
-    assert "PII-013" in {each.code for each in came_back.damage}
+    again = [each for each in came_back.damage if each.code == "PII-013"]
+    assert {each.run for each in again} == {str(run.id)}
+    assert all("run manage.py restore" in each.text for each in again)
 
     done = house.command("restore", "--json")
 
-    assert done.returncode == 0, done.stderr
-    assert lines(done)[0]["erased"] == len([each for each in refs if each in wrapped])
+    assert (done.returncode, lines(done)[0]["erased"]) == (0, len({*refs} & {*wrapped}))
     connections.close_all()
     assert sightings(house) == []
     assert set(secret_store.read_all(refs).values()) == {TOMBSTONE}
@@ -164,29 +177,13 @@ def test_what_was_erased_after_the_backup_is_erased_again(house: House, away: Pa
     assert not [ref for ref, key in wrapped.items() if key in keys]
     assert not Secret.objects.exclude(ciphertext=None).exists()
     assert not [*(house.folder / "media").iterdir()]
-    journal = (house.folder / "signer" / "erased").read_text()
-    assert {*journal.split()} == {*refs}
-    assert texts
+    assert {*(house.folder / "signer" / "erased").read_text().split()} == {*refs}
     report = audit()
-    assert {each.explained for each in report.damage} == {True}
-    assert report.exit_status == 3
+    assert ({each.explained for each in report.damage}, report.exit_status) == ({True}, 3)
     made = certificate.newest(str(run.id))
     assert made is not None
     assert (made.state, made.chain, made.reason) == ("done", "log", "restore")
-    again = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
-    assert again.to_json() == made.to_json()
-
-
-def rolled_back(house: House, away: Path, log: Workspace) -> tuple[Workspace, Workspace]:
-    """A log that was put back behind what was signed, restored: it, and the one that goes on."""
-    signed(log)
-    backup = Backup(house, away)
-    house.run(workspace=log)
-    signed(log)
-    backup.put_back(all_of_it=False)
-    (goes_on,) = [each for each in restore.restore("operator").logs if each.log == log.origin]
-    log.refresh_from_db()
-    return log, Workspace.objects.get(origin=goes_on.successor)
+    assert erased(run).to_json() == made.to_json()
 
 
 def test_what_is_used_up_or_taken_back_stays_so(house: House, away: Path) -> None:
@@ -215,7 +212,6 @@ def test_a_log_that_is_gone_gets_one_that_names_it(house: House, away: Path) -> 
     size = signed(lost)
     backup.put_back(all_of_it=False)
     assert [each.text for each in audit().damage if "run manage.py restore" in each.text]
-    assert [*(house.folder / "mail").glob("*.txt")]
     named = {each.log: each for each in restore.restore("operator").logs}
     assert (named[lost.origin].signed, named[lost.origin].found) == (size, 0)
     assert sightings(house) == []  # its advice lay there in the clear, and nobody could erase it
@@ -226,7 +222,6 @@ def test_a_log_that_is_gone_gets_one_that_names_it(house: House, away: Path) -> 
 def test_what_happens_to_a_closed_log_later_is_not_explained(house: House, away: Path) -> None:
     old, new = rolled_back(house, away, house.once(House.run).workspace)
     assert signer.rotate("operator") == []  # it is explained after a change of the key, too
-    assert not list((house.folder / "signer").glob("key-old-*"))
     report = audit()
     assert {(each.code, each.explained) for each in report.damage} == {("LOG-006", True)}
     truncated(old, 2)
@@ -236,7 +231,7 @@ def test_what_happens_to_a_closed_log_later_is_not_explained(house: House, away:
     with pytest.raises(RefusedError, match="LOG-009"):
         workspaces.seal(old, "budget", {}, actor="operator")
     new.refresh_from_db()
-    assert signer.checkpoint(new.id).size == new.size
+    assert signed(new) == new.size
 
 
 def test_a_closed_log_of_which_nothing_signed_is_left_names_the_one_that_goes_on(
@@ -246,8 +241,7 @@ def test_a_closed_log_of_which_nothing_signed_is_left_names_the_one_that_goes_on
     backup = Backup(house, away)
     signed(old)
     backup.put_back(all_of_it=False)
-    (goes_on,) = [each for each in restore.restore("operator").logs if each.log == old.origin]
-    new = Workspace.objects.get(origin=goes_on.successor)
+    new = successor(old)
     said = f"LOG-009: A restore closed the log {old.origin}.* The log {new.origin} goes on"
     with pytest.raises(VerificationError, match=said):
         signer.checkpoint(old.id)
@@ -260,11 +254,7 @@ def test_a_closed_log_of_which_nothing_signed_is_left_names_the_one_that_goes_on
 
 def test_a_mark_that_the_signer_does_not_know_of_hushes_nothing(house: House, away: Path) -> None:
     log = house.once(House.run).workspace
-    signed(log)
-    backup = Backup(house, away)
-    house.run(workspace=log)
-    signed(log)
-    backup.put_back()
+    put_back_behind(house, away, log)
     Workspace.objects.filter(id=log.id).update(successor=workspaces.create())
     assert audit().exit_status == 1
     Rounds().round(2_000_000_000_000)
@@ -276,13 +266,11 @@ def test_it_can_be_put_back_once_more(house: House, away: Path) -> None:
     run = paid(house)
     old, first = rolled_back(house, away, run.workspace)
     backup = Backup(house, away.with_name("again"))
-    erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    erased(run)
     house.run(workspace=first)
     signed(first)
     backup.put_back()
-    assert sightings(house) != []
-    (goes_on,) = restore.restore("operator").logs
-    last = Workspace.objects.get(origin=goes_on.successor)
+    last = successor(first)
     assert {*Workspace.objects.filter(successor=last)} == {old, first}
     assert sightings(house) == []
     made = certificate.newest(str(run.id))
@@ -300,9 +288,9 @@ def test_an_erasure_that_the_backup_had_begun_is_finished(
     with monkeypatch.context() as patch:
         patch.setattr(crypto_shred, "destroy", crash)
         with pytest.raises(KeyboardInterrupt):
-            erasure.erase_run(str(run.id), "art17-1-c", "visitor")
+            erased(run, "art17-1-c")
     backup = Backup(house, away)
-    assert erasure.erase_run(str(run.id), "art17-1-c", "visitor").state == "done"
+    erased(run, "art17-1-c")
     signed(run.workspace)
     backup.put_back()
     restore.restore("operator")
@@ -316,10 +304,63 @@ def test_an_erasure_that_the_backup_had_begun_is_finished(
 def test_a_run_is_erased_after_the_restore_wherever_it_stands(house: House, away: Path) -> None:
     run = house.started(canary_invoice(), file_name=CANARIES["file"])
     old, new = rolled_back(house, away, run.workspace)
-    run.refresh_from_db()
     before = Envelope.objects.filter(workspace=old).count()
-    assert run.state == life.ACTIVE
-    assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
+    erased(run)
     assert Envelope.objects.filter(workspace=old).count() == before
     assert kinds_of(new) == ["genesis", "restore", "erasure_requested", "erasure_done"]
     assert {each.code for each in audit().damage} == {"LOG-006"}
+
+
+# --- and once more ------------------------------------------------------------------------------
+
+
+def test_after_a_change_of_the_key_an_older_backup_is_restored_and_erased_again(
+    house: House, away: Path
+) -> None:
+    run = paid(house)
+    signed(run.workspace)
+    before = signer.verifiers(run.workspace.origin)[0].public
+    backup = Backup(house, away)
+    new = successor(run.workspace)
+    erased(run)
+    assert signer.rotate("operator") == []
+    assert before in [each.public for each in signer.verifiers(run.workspace.origin)]
+    assert before not in [each.public for each in signer.verifiers(new.origin)]
+    assert not [*(house.folder / "signer").glob("key-old-*")]
+    kept = [file.read_bytes() for file in (house.folder / "signer").glob("retired-*.public")]
+    assert kept == [before]  # and nothing that could sign
+    backup.put_back()
+    assert restore.restore("operator").left == ()
+    refs = [*Secret.objects.filter(run=run).values_list("ref", flat=True)]
+    assert {*secret_store.read_all(refs).values()} == {TOMBSTONE}
+    assert sightings(house) == []
+    assert audit().exit_status in (0, 3)
+
+
+def test_advice_that_a_backup_brought_back_by_itself_goes_again(house: House) -> None:
+    run = paid(house)
+    mail = house.folder / "mail" / f"{run.id}.txt"
+    advice = mail.read_bytes()
+    erased(run)
+    mail.write_bytes(advice)
+    assert restore.restore("operator").left == ()
+    assert (mail.exists(), sightings(house)) == (False, [])
+
+
+def test_what_a_newer_backup_brought_is_closed_too(
+    house: House, away: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signed(paid(house).workspace)
+    older = Backup(house, away)
+    later = house.started()
+    newer = Backup(house, away.with_name("newer"))
+    older.put_back(all_of_it=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(restore, "_closed", crash)
+        with pytest.raises(KeyboardInterrupt):
+            restore.restore("operator")
+    newer.put_back(all_of_it=False)
+    assert len(restore.restore("operator").logs) == 2
+    assert Workspace.objects.get(id=later.workspace_id).successor_id is not None
+    assert Workspace.objects.filter(successor=None).count() == 2
+    assert house.drive(later).state.startswith("running.")  # nobody drives it any more
