@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Run, Secret
-from pipeline.privacy import crypto_shred, erasure, garbage_collection, journal
+from pipeline.privacy import erasure, garbage_collection, journal
 from pipeline.runtime import create_run
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
@@ -44,18 +43,6 @@ def test_it_names_the_staging_copy_that_an_older_backup_holds(house: House) -> N
     assert journal.refs() == {staging, seller}
 
 
-def test_it_is_written_before_anything_is_destroyed(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = paid(house)
-    monkeypatch.setattr(crypto_shred, "destroy", crash)
-    with pytest.raises(KeyboardInterrupt):
-        erasure.erase_run(str(run.id), "art17-1-a", "visitor")
-    living = {*house.wrapped_keys()}
-    assert living
-    assert living <= journal.refs()
-
-
 def test_nothing_is_destroyed_where_it_cannot_be_written(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,16 +62,6 @@ def test_a_line_that_a_crash_cut_off_spoils_no_other(house: House) -> None:
         opened.write(TWO[:20].encode())
     journal.record([TWO])
     assert journal.refs() == {ONE, TWO}
-
-
-def test_fsck_says_what_can_be_read_again(house: House) -> None:
-    run = paid(house)
-    seller = Secret.objects.get(run=run, slot="seller").ref
-    journal.record([seller])
-    (bad,) = audit().damage
-    assert (bad.code, bad.run, bad.explained) == ("PII-013", str(run.id), False)
-    assert seller in bad.text
-    assert "run manage.py restore" in bad.text
 
 
 def test_document_of_a_run_that_was_never_stored_is_destroyed(
