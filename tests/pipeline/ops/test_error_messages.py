@@ -20,10 +20,9 @@ from pipeline.ops.commands import one_sentence
 from pipeline.ops.processes import ProcessError
 from pipeline.steps import adapters
 from pipeline.steps.work import Answer, Work
-from pipeline.vault import key_store
 from samples import path
 from tests.pipeline.databases import on_sqlite_alone
-from tests.pipeline.house import House, failing_once, succeeded
+from tests.pipeline.house import House, succeeded
 
 pytestmark = pytest.mark.postgres
 
@@ -118,20 +117,19 @@ def test_disk_that_is_full_after_the_payment_hides_no_payment(
 
 
 @on_sqlite_alone
+@pytest.mark.parametrize("pages", [1, 8])  # not even the first table, of which Django tells
 def test_disk_that_is_full_at_the_start_is_told_from_a_database_that_is_held(
-    house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pages: int
 ) -> None:
     connection.close()
+    small = f"PRAGMA journal_mode=WAL; PRAGMA max_page_count = {pages};"
     monkeypatch.setitem(connection.settings_dict, "NAME", str(tmp_path / "new.sqlite3"))
-    for pages in (1, 8):  # not even the first table, which Django says in words of its own
-        small = f"PRAGMA journal_mode=WAL; PRAGMA max_page_count = {pages};"
-        with monkeypatch.context() as patch:
-            patch.setitem(connection.settings_dict["OPTIONS"], "init_command", small)
-            with pytest.raises(ProcessError, match="database or disk is full") as caught:
-                schema.migrate()
-        connection.close()
-        advice = f". Its disk is full: make room on the disk of {tmp_path}. Then start again."
-        assert str(caught.value).endswith(advice)
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "init_command", small)
+    with pytest.raises(ProcessError, match="database or disk is full") as caught:
+        schema.migrate()
+    connection.close()
+    advice = f". Its disk is full: make room on the disk of {tmp_path}. Then start again."
+    assert str(caught.value).endswith(advice)
 
 
 def test_a_database_of_a_different_schema_version_is_refused(house: House) -> None:
@@ -149,73 +147,47 @@ def test_fault_of_the_code_is_no_sentence() -> None:
         raise IntegrityError("UNIQUE constraint failed")
 
 
-def test_key_store_that_is_locked_fails_no_run(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    locked = sqlite3.OperationalError("database is locked")
-    run = house.started()
-    with monkeypatch.context() as patch:
-        new = key_store.KeyStore.new_keys
-        patch.setattr(key_store.KeyStore, "new_keys", failing_once(new, locked))
-        with pytest.raises(sqlite3.OperationalError):
-            house.drive(run)
-    assert house.drive(run).state == life.COMPLETED
-
-
 # --- what is said of each ------------------------------------------------------------------------
 
 
-def unopened(folder: Path) -> sqlite3.Connection:
-    return sqlite3.connect(folder / "none" / "app.sqlite3")
-
-
-def read_only(folder: Path) -> sqlite3.Connection:
-    (folder / "a").touch()
-    return sqlite3.connect(f"file:{folder / 'a'}?mode=ro", uri=True)
-
-
-def damaged(folder: Path) -> sqlite3.Connection:
+def damaged(folder: Path) -> str:
     (folder / "a").write_bytes(b"no database " * 1000)
-    return sqlite3.connect(folder / "a")
+    return str(folder / "a")
 
 
-@pytest.mark.parametrize(
-    ("broken", "advice"),
-    [
-        (unopened, "that this user may read and write in it"),
-        (read_only, "It may only be read: let this user write"),
-        (damaged, "It is damaged: put it back from a backup"),
-    ],
-)
-def test_each_fault_of_a_file_has_its_own_advice(
-    broken: Callable[[Path], sqlite3.Connection],
-    advice: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(connection, "vendor", "sqlite")
-    with pytest.raises(sqlite3.DatabaseError) as caught, closing(broken(tmp_path)) as opened:
-        opened.execute("CREATE TABLE x (y)")
+FILES: dict[str, Callable[[Path], str]] = {
+    "that this user may read and write in it": lambda folder: str(folder / "none" / "a"),
+    "It may only be read: let this user write": lambda folder: f"file:{folder}/app.sqlite3?mode=ro",
+    "It is damaged: put it back from a backup": damaged,
+}
+
+
+@on_sqlite_alone
+@pytest.mark.parametrize("advice", FILES)
+def test_each_fault_of_a_file_has_its_own_advice(house: House, advice: str) -> None:
+    place = FILES[advice](house.folder)
+    with pytest.raises(sqlite3.DatabaseError) as caught:
+        sqlite3.connect(place, uri=True).execute("CREATE TABLE x (y)")
     wrapped = DatabaseError(*caught.value.args)
     wrapped.__cause__ = caught.value
     assert advice in error_messages.of_database(wrapped, "")
 
 
-@pytest.mark.parametrize(
-    ("cause", "advice"),
-    [
-        (psycopg.errors.LockNotAvailable, "Another process holds it"),
-        (psycopg.errors.DiskFull, "Its disk is full: make room on the disk of the server"),
-        (psycopg.errors.ReadOnlySqlTransaction, "It may only be read"),
-        (psycopg.OperationalError, "See that the server that DATABASE_URL names runs"),
-    ],
-)
+SERVER: dict[str, type[psycopg.Error]] = {
+    "Another process holds it": psycopg.errors.LockNotAvailable,
+    "Its disk is full: make room on the disk of the server": psycopg.errors.DiskFull,
+    "It may only be read": psycopg.errors.ReadOnlySqlTransaction,
+    "See that the server that DATABASE_URL names runs": psycopg.OperationalError,
+}
+
+
+@pytest.mark.parametrize("advice", SERVER)
 def test_each_fault_of_a_server_has_its_own_advice(
-    cause: type[psycopg.Error], advice: str, monkeypatch: pytest.MonkeyPatch
+    advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "vendor", "postgresql")
     error = OperationalError("it said no\nand more")
-    error.__cause__ = cause("it said no")
+    error.__cause__ = SERVER[advice]("it said no")
     said = error_messages.of_database(error, "")
     assert advice in said
     assert "and more" not in said
@@ -224,20 +196,17 @@ def test_each_fault_of_a_server_has_its_own_advice(
 @pytest.mark.parametrize(
     "words",
     [
-        ("judge", "--program", "{}", "--proposals", "-"),
-        ("judge", "--program", "examples/refund_desk/program.toml", "--proposals", "{}"),
-        ("policy", "test", "{}"),
-        ("policy", "test", "pipeline/policies/default.toml", "--program", "{}"),
+        "judge --program {} --proposals -",
+        "judge --program examples/refund_desk/program.toml --proposals {}",
+        "policy test {}",
+        "policy test pipeline/policies/default.toml --program {}",
     ],
 )
-def test_file_that_is_not_there_is_named_with_what_to_do(
-    words: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_file_that_is_not_there_is_named_with_what_to_do(words: str, tmp_path: Path) -> None:
     missing = tmp_path / "missing.toml"
-    said = said_by(*(word.format(missing) for word in words))
-    assert said == (
-        f"{missing}: No such file or directory. Give the path of one that is there, "
-        "and give the command again."
+    advice = "Give the path of one that is there, and give the command again."
+    assert said_by(*words.format(missing).split()) == (
+        f"{missing}: No such file or directory. {advice}"
     )
-    said = said_by(*(word.format(tmp_path) for word in words))
+    said = said_by(*words.format(tmp_path).split())
     assert said.startswith(f"{tmp_path}: Is a directory. Give the path of a file in it")
