@@ -17,7 +17,6 @@ from pipeline.models import Run
 from tests.crash.points import hooked, watched
 from tests.crash.sim import Sim, new_world, opened
 from tests.crash.stories import Story
-from tests.crash.verdict import faults
 from tests.crash.world import World
 
 SECOND_MS = 1_000
@@ -90,11 +89,11 @@ def _told(story: Story, sim: Sim, seed: int, outage_ms: int) -> list[str]:
     try:
         story.tell(sim)
         sim.settle()
-        found = [*faults(sim), *story.faults(sim)]
+        found = [*story.of_all(sim), *story.faults(sim)]
     except (Exception, AssertionError) as error:  # noqa: BLE001 - told with its place
         return [repr(error)]
     ended = {*Run.objects.values_list("state", flat=True)}
-    if outage_ms == SECOND_MS and ended != {story.ends}:
+    if outage_ms == SECOND_MS and ended != {*story.ends}:
         found.append(f"it ended as {ended}")
     return found
 

@@ -1,16 +1,172 @@
 """Two workers, killed at random; messages late and twice; in the end all is as it must be."""
 
+import random
+import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
+from celery import Celery
+from django.conf import settings
+from django.db import connection, connections
 
 from nanovm_core.core import lifecycle as life
-from pipeline.models import AdapterCall, Outbox, Run
+from pipeline.clock import now_ms
+from pipeline.evidence.signer import Rounds
+from pipeline.models import AdapterCall, Envelope, Outbox, Run, Workspace
+from pipeline.ops.processes import (
+    Child,
+    ready,
+    redis_server,
+    spawn_celery_worker,
+    stop,
+    stripe_counterpart,
+)
+from pipeline.runtime import api, create_run, queue
+from pipeline.steps.charge import gateway
+from pipeline.store import workspaces
+from pipeline.worker import tasks
+from samples import path
 from tests.crash.sim import Sim
-from tests.crash.storm import storm
 from tests.crash.verdict import faults
+from tests.crash.world import CARD_DECLINED, World
 from tests.house.demo import wait_for_none
+from tests.pipeline.house import invoice
+
+WORKSPACES = 4
+WORKERS = 2
+DELAY_MS_MAX = 2_000
+POLL_SECONDS = 0.02
+SECONDS_MAX = 240  # a lease and the queue's own patience run out several times in this
+ENDED = (*life.TERMINAL, life.APPROVAL)
+
+
+class Unreliable:
+    """A way to the queue on which messages are late, and some come twice."""
+
+    def __init__(self, broker: str, dice: random.Random) -> None:
+        self._app, self._dice = Celery("storm", broker=broker), dice
+
+    def send_task(self, name: str, *, args: Sequence[str], **_: object) -> None:
+        """Send it once or twice, some time later."""
+        for _times in range(self._dice.choice((1, 1, 2))):
+            late = self._dice.uniform(0, DELAY_MS_MAX / 1000)
+            self._app.send_task(name, args=args, countdown=late, retry=False)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._app.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class Storm:
+    """The data folder, its workers, and what decides whom it hits."""
+
+    folder: Path
+    env: dict[str, str]
+    dice: random.Random
+    workers: list[Child]
+    kills: int = 0  # of workers, while runs were under way
+
+    def begin(self, count: int) -> None:
+        """Make runs in several workspaces, and start them all."""
+        logs = [workspaces.create() for _ in range(WORKSPACES)]
+        for number in range(count):
+            run = _new(logs[number % WORKSPACES], number)
+            api.start(str(run.id), "visitor")
+
+    def blow(self, kills: int) -> None:
+        """Kill one worker after the other, each time when some more envelopes are there.
+
+        Meanwhile messages come again, for whatever run.
+        """
+        before = Envelope.objects.count()
+        for _ in range(kills):
+            wanted = before + self.dice.randint(3, 25)
+            _until(lambda: Envelope.objects.count() >= wanted or not left())  # noqa: B023
+            self._kill()
+            again = self.dice.choice([*Run.objects.order_by("id").values_list("id", flat=True)])
+            queue.wake(str(again))
+            before = Envelope.objects.count()
+
+    def _kill(self) -> None:
+        self.kills += bool(left())
+        place = self.dice.randrange(len(self.workers))
+        self.workers[place].popen.kill()
+        self.workers[place].popen.wait()
+        self.workers[place] = spawn_celery_worker(self.env)
+        if self.dice.random() < 0.5:  # else it may be hit while it starts
+            ready(self.workers[place])
+
+    def calm(self) -> None:
+        """Wait until no run is under way; approve what is held, and wait again."""
+        _until(lambda: not left())
+        for run in Run.objects.filter(state=life.APPROVAL):
+            api.approve(str(run.id), "operator")
+        _until(lambda: not left())
+        stop(self.workers)
+        Rounds().round(now_ms())
+
+    def world(self) -> World:
+        """What the real far side holds."""
+        listed = gateway.configured().v1.payment_intents.list({"limit": 100})
+        intents: list[dict[str, Any]] = [each.to_dict() for each in listed.auto_paging_iter()]
+        return World(now_ms=now_ms(), dice=self.dice, intents=intents)
+
+
+def left() -> list[UUID]:
+    """The runs that have neither ended nor wait for a person."""
+    return [*Run.objects.exclude(state__in=ENDED).values_list("id", flat=True)]
+
+
+@contextmanager
+def storm(data: Path, seed: int) -> Iterator[Storm]:
+    """A queue, a counterpart and workers on a data folder, for the length of the block."""
+    dice = random.Random(seed)  # noqa: S311 - of a test
+    before = connection.settings_dict["NAME"]
+    with ExitStack() as stack:
+        broker = stack.enter_context(redis_server(data))
+        far_side = stack.enter_context(stripe_counterpart(data))
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        way = Unreliable(broker, dice)
+        stack.callback(way.close)
+        patch.setattr(settings, "NANOVM_DATA", data)
+        patch.setattr(settings, "REDIS_URL", broker)
+        patch.setitem(settings.STRIPE, "api_base", far_side)
+        patch.setattr(queue, "current_app", way)
+        connections.close_all()
+        connection.settings_dict["NAME"] = str(data / "app.sqlite3")
+        env = {"NANOVM_DATA": str(data), "REDIS_URL": broker, "STRIPE_API_BASE": far_side}
+        blown = Storm(folder=data, env=env, dice=dice, workers=[])
+        try:
+            for _ in range(WORKERS):
+                blown.workers.append(ready(spawn_celery_worker(env)))
+            yield blown
+        finally:
+            stop(blown.workers)
+            connections.close_all()
+            connection.settings_dict["NAME"] = before
+
+
+def _new(log: Workspace, number: int) -> Run:
+    """Most are paid; one in ten is held, one in ten has a card that is declined."""
+    document = path("over_limit").read_bytes() if number % 10 == 3 else invoice()
+    card = CARD_DECLINED if number % 10 == 7 else "pm_card_visa"
+    return create_run.create_run(log, document, "invoice.pdf", payment_method=card)
+
+
+def _until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not reached():
+        if time.monotonic() > deadline:
+            states = [*Run.objects.values_list("code", "state", "step")]
+            raise AssertionError(f"after {SECONDS_MAX} s: {states}, stranded {tasks.stranded()}")
+        time.sleep(POLL_SECONDS)
 
 
 def weathered(data: Path, runs: int, kills: int, seed: int) -> int:
