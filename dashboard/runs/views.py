@@ -1,6 +1,6 @@
 """One run: the live page, its commands, its news, its steps, events and calls."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +15,9 @@ from dashboard.verdicts.cards import Shot
 from dashboard.web.idempotency import once
 from dashboard.web.pages import is_live, own_run, page, see_other
 from nanovm_core.core.messages import Decision
-from pipeline.queries import log, money, runs, steps, why
+from pipeline.queries import log, money, runs, step_detail, steps, why
+from pipeline.queries.log import EventRow
+from pipeline.queries.money import CallView
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import api
 
@@ -96,10 +98,22 @@ def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
         raise Http404(f"there are {len(runs.STEPS)} steps")
     view = steps.of_run(run)[number - 1]
     events = log.of_step(run, view.name)
-    keys = {row.key for row in events}
-    calls = [call for call in money.calls_of(run) if call.key in keys]
-    context = {"run": run, "step": view, "events": events, "calls": calls}
+    detail = step_detail.of_step(run, view.name)
+    context = {
+        "run": run,
+        "step": view,
+        "events": events,
+        "calls": _calls_of(run, events),
+        "detail": detail,
+        "findings": why.of_event(run, detail.judged) if detail.judged else (),
+    }
     return render(request, "run/step.html", context)
+
+
+def _calls_of(run: RunHead, events: Iterable[EventRow]) -> list[CallView]:
+    """The adapters' records of the calls that these events recorded."""
+    keys = {row.key for row in events}
+    return [call for call in money.calls_of(run) if call.key in keys]
 
 
 @page

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.web.idempotency import FIELD, command_key
-from pipeline.steps.currencies import DECIMALS
+from pipeline.steps.currencies import shown
 
 register = template.Library()
 
@@ -121,12 +121,7 @@ def took(duration_ms: int | None) -> str:
 @register.filter
 def money(amount_minor: int | None, currency: str) -> str:
     """An amount in minor units as people write it: 123456 EUR is 1,234.56 EUR."""
-    if amount_minor is None:
-        return ""
-    digits = DECIMALS.get(currency, 2)
-    sign, whole = ("−" if amount_minor < 0 else ""), f"{abs(amount_minor):0{digits + 1}}"
-    major = f"{int(whole[: len(whole) - digits]):,}"
-    return f"{sign}{major}{'.' + whole[-digits:] if digits else ''} {currency}"
+    return "" if amount_minor is None else shown(amount_minor, currency)
 
 
 @register.filter

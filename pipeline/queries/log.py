@@ -1,12 +1,13 @@
 """Envelopes as the pages show them: rows after a cursor, one event, a recomputed chain."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nanovm_core.core.envelope import ZERO, canonical_hash
 from pipeline.models import Envelope
-from pipeline.queries.runs import RunHead, body_of
+from pipeline.queries.runs import RunHead, body_of, slots_of
+from pipeline.steps.currencies import shown
 
 MOVERS = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal")
 HALTS = ("suspended", "resumed")
@@ -14,11 +15,21 @@ TONES = {
     "refused": "held", "ignored": "held", "integrity": "held", "failed": "failed",
     "suspended": "warn", "erasure_requested": "warn", "erasure_done": "warn",
 }  # fmt: skip
+PROGRAM = "program"  # what decides where neither a rule nor a person does
+MACHINES = ("", "runtime", "queue", "model")  # actors whose message alone decides nothing
+BY_RULE = ("refused", "ignored", "failed", "integrity")
+BY_PERSON = ("Approved", "Declined", "KillRequested")
+PAID_STEPS = ("authorize", "charge")
+ABOUT_MONEY = ("result", "failed", "suspended", "resumed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRow:
-    """One envelope as a line. ``number`` is n + 1; ``seq`` its place in the workspace's log."""
+    """One envelope as a line. ``number`` is n + 1; ``seq`` its place in the workspace's log.
+
+    ``actor`` sent the message that caused it; ``decided_by`` names what decided it: a rule, a
+    person or the program.
+    """
 
     run: str
     number: int
@@ -26,6 +37,8 @@ class EventRow:
     kind: str
     at_ms: int
     actor: str
+    decided_by: str
+    amount: str  # as people write it; empty where the event is about none
     step: str
     tool: str
     rule: str
@@ -74,13 +87,13 @@ class LinkView:
 def rows_after(run: RunHead, after: int, limit: int) -> tuple[EventRow, ...]:
     """The run's envelopes numbered above ``after``, oldest first."""
     found = _of(run).filter(n__gte=after).order_by("n")[:limit]
-    return tuple(row_of(envelope) for envelope in found)
+    return _with_amounts(run, [row_of(envelope) for envelope in found])
 
 
 def last_rows(run: RunHead, limit: int) -> tuple[EventRow, ...]:
     """The newest envelopes up to the head that ``run`` names, oldest of them first."""
     found = list(_of(run).filter(n__lt=run.length).order_by("-n")[:limit])
-    return tuple(row_of(envelope) for envelope in reversed(found))
+    return _with_amounts(run, [row_of(envelope) for envelope in reversed(found)])
 
 
 def last_of_kind(run: RunHead, kinds: Iterable[str]) -> EventRow | None:
@@ -98,7 +111,7 @@ def last_move(run: RunHead) -> EventRow | None:
 def of_step(run: RunHead, step: str) -> tuple[EventRow, ...]:
     """The run's envelopes at one step."""
     rows = (row_of(envelope) for envelope in _of(run).order_by("n"))
-    return tuple(row for row in rows if row.step == step)
+    return _with_amounts(run, [row for row in rows if row.step == step])
 
 
 def event(run: RunHead, number: int) -> EventView | None:
@@ -108,7 +121,7 @@ def event(run: RunHead, number: int) -> EventView | None:
         return None
     data = bytes(found.bytes)
     return EventView(
-        row=row_of(found),
+        row=_with_amounts(run, [row_of(found)])[0],
         text=data.decode("utf-8", "replace"),
         size_bytes=len(data),
         fields=tuple(body_of(data).items()),
@@ -157,6 +170,8 @@ def row_of(envelope: Envelope) -> EventRow:
         kind=str(body.get("kind", envelope.kind)),
         at_ms=_integer(body.get("at_ms")),
         actor=str(body.get("actor", "")),
+        decided_by=_decider(body, str(state.get("event", "")), decision),
+        amount=_amount(_mapping(body.get("in"))) or _amount(_mapping(body.get("out"))),
         step=str(body.get("step", "")),
         tool=str(body.get("tool", "")),
         rule=str(body.get("rule", "")),
@@ -174,6 +189,40 @@ def row_of(envelope: Envelope) -> EventRow:
 
 def _of(run: RunHead) -> Any:
     return Envelope.objects.filter(workspace_id=run.workspace, run=run.id)
+
+
+def _with_amounts(run: RunHead, rows: list[EventRow]) -> tuple[EventRow, ...]:
+    """Rows of the payment, with its amount where the envelope itself does not repeat it.
+
+    The gate accepts a charge only with the invoice's own amount, which the run's slots hold.
+    """
+    bare = [row for row in rows if _is_bare(row)]
+    amount = _amount(slots_of(run.id)) if bare else ""
+    return tuple(replace(row, amount=amount) if _is_bare(row) else row for row in rows)
+
+
+def _is_bare(row: EventRow) -> bool:
+    return not row.amount and row.step in PAID_STEPS and row.kind in ABOUT_MONEY
+
+
+def _amount(values: Mapping[str, Any]) -> str:
+    amount, currency = values.get("amount_minor"), values.get("currency")
+    return shown(amount, currency) if type(amount) is int and isinstance(currency, str) else ""
+
+
+def _decider(body: dict[str, Any], event: str, decision: dict[str, Any]) -> str:
+    """What decided an event; the model and a message of the runtime never do."""
+    kind, actor = body.get("kind"), str(body.get("actor", ""))
+    person = PROGRAM if actor in MACHINES else actor
+    listed = decision.get("rules")
+    rules = [str(each) for each in listed] if isinstance(listed, list) else []
+    if not rules and body.get("rule"):
+        rules = [str(body["rule"])]
+    if rules and (kind in BY_RULE or event not in BY_PERSON):
+        return f"rule {', '.join(rules)}"
+    if kind in ("intent", "result") and event not in BY_PERSON:
+        return PROGRAM
+    return person
 
 
 def _integer(value: object) -> int:

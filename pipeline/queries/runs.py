@@ -79,7 +79,11 @@ class RunHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """One of the seven steps: how far it came, how often it was tried, how long it took."""
+    """One of the seven steps: how far it came, how often it was tried, how long it took.
+
+    ``duration_ms`` is the time of its attempts, from the adapter's record to the answer, without
+    ``paused_ms``: what the run was suspended at this step, or delayed by its pace.
+    """
 
     number: int
     name: str
@@ -87,6 +91,8 @@ class StepView:
     attempts: int
     refusals: int
     duration_ms: int | None
+    paused_ms: int
+    begun_ms: int | None  # when its first attempt began
     first: int | None  # n of its first and last envelope
     last: int | None
 

@@ -8,6 +8,8 @@ from tests.dashboard.visitor import TRANSFER, Visitor, by_code
 
 pytestmark = pytest.mark.usefixtures("db")
 
+CHECKS = "Policy checks (re-evaluated now)"
+
 
 def pages(visitor: Visitor, run: RunHead, kind: str, step: str) -> list[str]:
     """The pages of the run's events of a kind at a step."""
@@ -18,7 +20,7 @@ def pages(visitor: Visitor, run: RunHead, kind: str, step: str) -> list[str]:
 
 def test_an_accepted_call_shows_every_check_with_its_values(owner: Visitor, paid: RunHead) -> None:
     (page,) = pages(owner, paid, "result", "authorize")
-    for said in ("Why: every check", "within-limit", "$proposal.amount_minor &lt;= 1000000",
+    for said in (CHECKS, "within-limit", "$proposal.amount_minor &lt;= 1000000",
                  "<b>true</b>", "workspace/EUR"):  # fmt: skip
         assert said in page
     assert page.count('<span class="chip is-held">no</span>') == 0
@@ -32,8 +34,8 @@ def test_a_refused_call_shows_the_check_that_failed_until_its_words_are_erased(
     url = f"/runs/{run.code}/events/{by_code(run.code).length}/"
     assert "The proposed tool was never granted." in owner.read(url)
     owner.erase(run)
-    assert "Why: every check" not in owner.read(url)
-    assert "Why: every check" not in owner.read(f"/runs/{run.code}/events/1/")  # decides no call
+    assert CHECKS not in owner.read(url)
+    assert CHECKS not in owner.read(f"/runs/{run.code}/events/1/")  # decides no call
 
 
 def test_a_hold_is_told_with_its_rule_and_with_the_calls_that_it_was_lifted_for(

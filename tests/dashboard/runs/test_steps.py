@@ -1,0 +1,86 @@
+"""A step's page and the rows of events: input, output, who triggered and what decided."""
+
+import re
+
+import pytest
+
+from pipeline.queries import log
+from pipeline.queries.runs import RunHead
+from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def step(owner: Visitor, run: RunHead, number: int) -> str:
+    return words(owner.read(f"/runs/{run.code}/steps/{number}/"))
+
+
+def test_the_model_s_step_shows_what_was_sent_and_the_answer_with_its_verdict(
+    owner: Visitor, paid: RunHead
+) -> None:
+    page = step(owner, paid, 4)
+    assert '"payee": "{{payee}}"' in page
+    assert '"amount_minor": 128450' in page
+    assert re.search(r"Answered: event \d+ , by model → ACCEPTED \(rule within-limit\)", page)
+    assert "Nordlicht" not in page
+
+
+def test_every_refused_answer_is_shown_with_its_rule(owner: Visitor) -> None:
+    page = step(owner, owner.make("injected", model="gullible"), 4)
+    assert page.count("BLOCKED (rule CAP-001)") == 3
+    assert page.count("wire_transfer") >= 3
+
+
+def test_the_charge_shows_its_request_and_its_response(owner: Visitor, paid: RunHead) -> None:
+    page = step(owner, paid, 6)
+    for said in ("1,284.50 EUR", "Idempotency key", f"Metadata: code {paid.code}", "pm_card_visa",
+                 "Payment status succeeded", "pi_", "Adapter log"):  # fmt: skip
+        assert said in page
+
+
+def test_the_step_that_authorizes_shows_the_checks_and_what_decided(
+    owner: Visitor, paid: RunHead
+) -> None:
+    page = step(owner, paid, 5)
+    assert "Policy checks (re-evaluated now)" in page
+    assert "Decided by rule within-limit" in page
+    assert "Rule not triggered." in page
+
+
+def test_input_and_output_are_tombstones_after_an_erasure(owner: Visitor) -> None:
+    run = owner.make()
+    before = [step(owner, run, number) for number in (3, 6, 7)]
+    assert ("Nordlicht" in before[0], "pi_" in before[1]) == (True, True)
+    owner.erase(run)
+    for number in (3, 4, 6, 7):
+        assert "[REDACTED_TOMBSTONE]" in step(owner, run, number)
+    assert "pi_" not in step(owner, run, 6)
+
+
+def test_no_event_is_decided_by_the_model(owner: Visitor, paid: RunHead, held: RunHead) -> None:
+    owner.fire(held, "tool_injection", proposal=TRANSFER)
+    owner.command(held, "approve")
+    owner.driven(held.code)
+    rows = [*log.rows_after(paid, 0, 50), *log.rows_after(by_code(held.code), 0, 50)]
+    found = {(row.kind, row.step, row.decided_by) for row in rows}
+    rules = {f"rule {name}" for name in ("within-limit", "over-limit", "CAP-001")}
+    assert {decider for *_, decider in found} == {"program", "visitor", *rules}
+    assert ("result", "authorize", "rule within-limit") in found
+    assert ("suspended", "authorize", "rule over-limit") in found
+    assert {("resumed", "authorize", "visitor"), ("intent", "charge", "visitor")} <= found
+    assert ("intent", "receive", "program") in found
+
+
+def test_a_row_of_the_payment_has_its_amount(owner: Visitor, paid: RunHead, held: RunHead) -> None:
+    for run, amount in ((paid, "1,284.50 EUR"), (held, "18,400.00 EUR")):
+        rows = log.rows_after(run, 0, 50)
+        about = [row for row in rows if row.step in ("authorize", "charge")]
+        assert {row.amount for row in about} == {amount}
+        assert {row.amount for row in rows if row.step == "receive"} == {""}
+
+
+def test_an_event_has_one_number_and_the_raw_ones_are_folded(owner: Visitor, paid: RunHead) -> None:
+    page = owner.read(f"/runs/{paid.code}/events/7/")
+    before, _, raw = page.partition('<details class="card" id="raw">')
+    assert "<h1>Event 7: result</h1>" in before
+    assert ("seq" in words(before), "n = 6 in the run, seq = 7" in words(raw)) == (False, True)
