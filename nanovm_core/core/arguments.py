@@ -58,7 +58,7 @@ def reader(name: str, spec: ArgSpec, slot: str) -> Reader:
     must = "a vault ref or a {{slot}} placeholder" if is_ref else f"of type {spec.type}"
     low, high = _range(spec)
     # Only the argument's own type: True is not 1.
-    options = None if spec.one_of is None else {v for v in spec.one_of if type(v) is kind}
+    listed = None if spec.one_of is None else frozenset(v for v in spec.one_of if type(v) is kind)
 
     def read(value: object, slots: Args) -> Scalar:
         known = type(value) is kind
@@ -70,7 +70,7 @@ def reader(name: str, spec: ArgSpec, slot: str) -> Reader:
             raise RefusedError("CAP-006", f"The argument {name!r} must lie in {low}…{high}.")
         if kind is str and len(value) > length_max:  # type: ignore[arg-type]
             raise RefusedError("CAP-006", f"The argument {name!r} is over {length_max} characters.")
-        if options is not None and value not in options:
+        if listed is not None and value not in listed:
             raise RefusedError(
                 "CAP-006", f"The argument {name!r} is none of the values it may have."
             )

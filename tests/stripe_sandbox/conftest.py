@@ -1,11 +1,10 @@
 """Fixtures: the real counterpart on a temporary database, and two doors to it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 import stripe
@@ -15,10 +14,8 @@ from tests.stripe_sandbox.sdk import client_of
 from tests.stripe_sandbox.server import Server, command, start
 from tests.stripe_sandbox.shapes import Shapes, published
 
-SPARE_ACCOUNTS = 100
-ALPHA = "sk_test_alpha0001"
-BETA = "sk_test_beta0001"
-SPARES = [f"sk_test_spare{number:04d}" for number in range(SPARE_ACCOUNTS)]
+ALPHA, BETA = "sk_test_alpha0001", "sk_test_beta0001"
+SPARES = [f"sk_test_spare{number:04d}" for number in range(100)]
 ACCOUNTS = {key: f"acct_{key.removeprefix('sk_test_')}" for key in [ALPHA, BETA, *SPARES]}
 
 
@@ -29,21 +26,32 @@ class Sandbox:
     server: Server
     spares: list[str] = field(default_factory=lambda: list(SPARES))
 
-    def door(self, key: str) -> Door:
-        """Return the raw door of ``key``; it checks shapes where they are at hand."""
+    def door(self, key: str = "") -> Door:
+        """The raw door of ``key``, or of an unused account; it checks shapes where it can."""
         shapes = published()
-        return Door(url=self.server.url, key=key, check=shapes.check if shapes else no_check)
+        check = shapes.check if shapes else no_check
+        return Door(url=self.server.url, key=key or self.spares.pop(), check=check)
+
+
+@contextlib.contextmanager
+def serving(folder: Path, **how: Any) -> Iterator[Sandbox]:
+    """The counterpart on the folder's database; it ends as it was told, without a traceback."""
+    log = folder / "stderr.log"
+    line = command(database=folder / "stripe.sqlite3", accounts=ACCOUNTS, **how)
+    server = start(line, log=log)
+    try:
+        yield Sandbox(server=server)
+    finally:
+        ended = server.terminate()
+    assert ended in (0, -9)
+    assert "Traceback" not in log.read_text()
 
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """The counterpart, one process and database for the module."""
-    folder = tmp_path_factory.mktemp("stripe")
-    line = command(database=folder / "stripe.sqlite3", accounts=ACCOUNTS)
-    server = start(line, log=folder / "stderr.log")
-    yield Sandbox(server=server)
-    assert server.terminate() == 0
-    assert "Traceback" not in (folder / "stderr.log").read_text()
+    with serving(tmp_path_factory.mktemp("stripe")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +69,7 @@ def other_door(sandbox: Sandbox) -> Door:
 @pytest.fixture
 def empty_door(sandbox: Sandbox) -> Door:
     """The raw door of an account in which nothing has happened yet."""
-    return sandbox.door(sandbox.spares.pop())
+    return sandbox.door()
 
 
 @pytest.fixture
@@ -72,14 +80,8 @@ def sdk_http() -> Iterator[stripe.RequestsClient]:
 
 
 @pytest.fixture
-def sdk(door: Door, sdk_http: stripe.RequestsClient) -> stripe.StripeClient:
-    """The SDK on the first account."""
-    return client_of(door, sdk_http)
-
-
-@pytest.fixture
-def empty_sdk(empty_door: Door, sdk_http: stripe.RequestsClient) -> stripe.StripeClient:
-    """The SDK on an account in which nothing has happened yet."""
+def sdk(empty_door: Door, sdk_http: stripe.RequestsClient) -> stripe.StripeClient:
+    """The SDK on the account of ``empty_door``."""
     return client_of(empty_door, sdk_http)
 
 
@@ -90,9 +92,3 @@ def shapes() -> Shapes:
     if found is None:
         pytest.skip("../shared/data/stripe/openapi.json is missing, so there is no shape to hold")
     return found
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    """A database path for a test that starts and stops servers itself."""
-    return tmp_path / "stripe.sqlite3"

@@ -1,7 +1,5 @@
 """The raw door: HTTP requests as Stripe's reference writes them, with nothing in between."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import http.client

@@ -1,7 +1,5 @@
 """The second door: Stripe's official SDK, pointed at the counterpart."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import stripe

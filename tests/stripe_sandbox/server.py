@@ -1,7 +1,5 @@
 """The counterpart as a real process: started, read for its ready line, stopped by its own pid."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

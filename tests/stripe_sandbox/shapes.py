@@ -1,7 +1,5 @@
 """Stripe's published OpenAPI document, turned into validators for what the counterpart answers."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -3,8 +3,6 @@
 Source: docs.stripe.com/api/authentication.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

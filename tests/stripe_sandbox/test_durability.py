@@ -1,60 +1,42 @@
 """What was answered stays answered: over a stop, over kill -9, over kill -9 under load."""
 
-from __future__ import annotations
-
 import http.client
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
-from tests.stripe_sandbox.conftest import ACCOUNTS, ALPHA, BETA
-from tests.stripe_sandbox.door import INTENTS, Answer, Door, created, no_check, paid, payment
-from tests.stripe_sandbox.server import Server, command, start
-from tests.stripe_sandbox.shapes import published
+from tests.stripe_sandbox.conftest import ALPHA, BETA, serving
+from tests.stripe_sandbox.door import INTENTS, Answer, Door, created, paid, payment
+from tests.stripe_sandbox.server import Server
 
 WORKERS = 8
 ANSWERS_BEFORE_THE_KILL = 40
 DAY_SECONDS = 24 * 60 * 60
 
-Starter = Callable[..., Server]
-
-
-@pytest.fixture
-def starter(database: Path, tmp_path: Path) -> Iterator[Starter]:
-    """Start the counterpart on one database, as often as wanted; what still runs is stopped."""
-    started: list[Server] = []
-
-    def run(later_seconds: int = 0) -> Server:
-        line = command(database=database, accounts=ACCOUNTS, later_seconds=later_seconds)
-        started.append(start(line, log=tmp_path / "stderr.log"))
-        return started[-1]
-
-    yield run
-    for server in started:
-        server.terminate()
-
-
-def _door(server: Server, key: str = ALPHA) -> Door:
-    shapes = published()
-    return Door(url=server.url, key=key, check=shapes.check if shapes else no_check)
-
 
 @pytest.mark.parametrize("end", [Server.terminate, Server.kill])
-def test_records_and_keys_survive(starter: Starter, end: Callable[[Server], int]) -> None:
-    server = starter()
-    before = _door(server)
-    first = before.post(INTENTS, payment(metadata={"run": "r-1"}), key="k-1")
+def test_records_and_keys_survive(tmp_path: Path, end: Callable[[Server], int]) -> None:
     declined = payment(payment_method="pm_card_chargeDeclined")
-    failed = before.post(INTENTS, declined, key="k-2")
-    opened = created(before)
-    ids = before.ids()
-    end(server)
+    with serving(tmp_path) as running:
+        before = running.door(ALPHA)
+        first = before.post(INTENTS, payment(metadata={"run": "r-1"}), key="k-1")
+        failed = before.post(INTENTS, declined, key="k-2")
+        opened, ids = created(before), before.ids()
+        end(running.server)
+    with serving(tmp_path) as again:
+        assert again.door(BETA).ids() == []
+        records_and_keys_are_there(again.door(ALPHA), first, failed, opened, ids)
 
-    after = _door(starter())
+
+def records_and_keys_are_there(
+    after: Door, first: Answer, failed: Answer, opened: Any, ids: list[str]
+) -> None:
+    declined = payment(payment_method="pm_card_chargeDeclined")
     assert after.ids() == ids
     assert after.get(f"{INTENTS}/{first.body['id']}").body == first.body
     assert after.get(f"/v1/charges/{first.body['latest_charge']}").status == 200
@@ -71,7 +53,6 @@ def test_records_and_keys_survive(starter: Starter, end: Callable[[Server], int]
     fresh = paid(after)
     assert fresh["id"] not in ids
     assert after.ids() == [fresh["id"], *ids]
-    assert _door(Server(process=server.process, url=after.url), BETA).ids() == []
 
 
 def _post_until_dead(door: Door, numbers: Iterator[int], enough: Event) -> dict[str, Answer | None]:
@@ -89,38 +70,36 @@ def _post_until_dead(door: Door, numbers: Iterator[int], enough: Event) -> dict[
             enough.set()
 
 
-def test_a_kill_under_load_loses_nothing_and_doubles_nothing(starter: Starter) -> None:
-    server = starter()
+def test_a_kill_under_load_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     numbers, enough = itertools.count(), Event()
-    door = Door(url=server.url, key=ALPHA)  # shapes are held elsewhere: here speed makes overlap
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with serving(tmp_path) as running, ThreadPoolExecutor(WORKERS) as pool:
+        door = Door(url=running.server.url, key=ALPHA)  # no shapes: here speed makes overlap
         waits = [pool.submit(_post_until_dead, door, numbers, enough) for _ in range(WORKERS)]
         try:
             assert enough.wait(timeout=20)
         finally:
-            server.kill()
+            running.server.kill()
         sent = {key: answer for wait in waits for key, answer in wait.result().items()}
+    with serving(tmp_path) as again:
+        after = again.door(ALPHA)
+        for key, answer in sent.items():
+            repeat = after.post(INTENTS, payment(metadata={"key": key}), key=key)
+            assert repeat.status == 200, repeat.raw
+            if answer is not None:  # what was acknowledged is the very same payment
+                assert (repeat.replayed, repeat.body) == (True, answer.body)
+        assert len(after.ids()) == len(sent) > ANSWERS_BEFORE_THE_KILL
 
-    after = _door(starter())
-    for key, answer in sent.items():
-        again = after.post(INTENTS, payment(metadata={"key": key}), key=key)
-        assert again.status == 200, again.raw
-        if answer is not None:  # what was acknowledged is the very same payment
-            assert (again.replayed, again.body) == (True, answer.body)
-    assert len(after.ids()) == len(sent) > ANSWERS_BEFORE_THE_KILL
 
-
-def test_a_key_lasts_a_day_and_no_longer(starter: Starter) -> None:
+def test_a_key_lasts_a_day_and_no_longer(tmp_path: Path) -> None:
     # "removed ... after they're at least 24 hours old. We generate a new request if a key is
     # reused after the original is pruned."
-    server = starter()
-    first = _door(server).post(INTENTS, payment(), key="k-1")
-    server.terminate()
-    server = starter(later_seconds=DAY_SECONDS - 60)
-    within = _door(server).post(INTENTS, payment(), key="k-1")
-    assert (within.replayed, within.body) == (True, first.body)
-    server.terminate()
-    after = _door(starter(later_seconds=DAY_SECONDS + 60))
-    fresh = after.post(INTENTS, payment(amount=5000), key="k-1")
-    assert (fresh.status, fresh.replayed, fresh.body["amount"]) == (200, False, 5000)
-    assert after.ids() == [fresh.body["id"], first.body["id"]]
+    with serving(tmp_path) as running:
+        first = running.door(ALPHA).post(INTENTS, payment(), key="k-1")
+    with serving(tmp_path, later_seconds=DAY_SECONDS - 60) as running:
+        within = running.door(ALPHA).post(INTENTS, payment(), key="k-1")
+        assert (within.replayed, within.body) == (True, first.body)
+    with serving(tmp_path, later_seconds=DAY_SECONDS + 60) as running:
+        after = running.door(ALPHA)
+        fresh = after.post(INTENTS, payment(amount=5000), key="k-1")
+        assert (fresh.status, fresh.replayed, fresh.body["amount"]) == (200, False, 5000)
+        assert after.ids() == [fresh.body["id"], first.body["id"]]

@@ -1,45 +1,30 @@
 """Faults on demand: each strikes once, when it was told to, and leaves what it promises."""
 
-from __future__ import annotations
-
 import http.client
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from stripe_sandbox.faults import PENDING_MAX
-from tests.stripe_sandbox.conftest import ACCOUNTS, ALPHA, SPARES, Sandbox
-from tests.stripe_sandbox.door import INTENTS, Answer, Door, payment, refusal
-from tests.stripe_sandbox.server import Server, command, start
+from tests.stripe_sandbox.conftest import ALPHA, Sandbox, serving
+from tests.stripe_sandbox.door import INTENTS, Answer, Door, no_check, payment, refusal
 
 PLACE = "/faults"
 
 
-def serve(folder: Path, *, faults: bool = True) -> Server:
-    line = command(database=folder / "s.sqlite3", accounts=ACCOUNTS, faults=faults)
-    return start(line, log=folder / "stderr.log")
-
-
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A counterpart that takes faults, for all tests in which it lives."""
-    running = serve(tmp_path_factory.mktemp("faults"))
-    yield running
-    running.kill()
+    with serving(tmp_path_factory.mktemp("faults"), faults=True) as running:
+        yield running
 
 
 @pytest.fixture
-def door(server: Server, spares: Iterator[str]) -> Door:
-    """The raw door of an account in which nothing has happened yet."""
-    return Door(url=server.url, key=next(spares))
-
-
-@pytest.fixture(scope="module")
-def spares() -> Iterator[str]:
-    """Accounts that no test has used yet."""
-    return iter(SPARES)
+def door(faulty: Sandbox) -> Door:
+    return replace(faulty.door(), check=no_check)  # the document has no rate_limit_error
 
 
 def pay(door: Door, key: str = "k") -> Answer:
@@ -62,22 +47,18 @@ def test_without_being_allowed_nobody_asks_for_a_fault(sandbox: Sandbox) -> None
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_process_dies_before_or_after_the_deed(tmp_path: Path, when: str) -> None:
-    server = serve(tmp_path)
-    door = Door(url=server.url, key=ALPHA)
-    told(door, f"die_{when}")
-    with pytest.raises((ConnectionError, http.client.HTTPException)):
-        pay(door)
-    assert server.process.wait(10) == -9
-    server.kill()  # and its pipe is closed
-    again = serve(tmp_path)
-    try:
-        after = Door(url=again.url, key=ALPHA)
+    with serving(tmp_path, faults=True) as running:
+        door = running.door(ALPHA)
+        told(door, f"die_{when}")
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            pay(door)
+        assert running.server.process.wait(10) == -9
+    with serving(tmp_path, faults=True) as again:
+        after = again.door(ALPHA)
         assert len(after.ids()) == (1 if when == "after" else 0)
         answer = pay(after)
         assert (answer.status, answer.replayed) == (200, when == "after")
         assert len(after.ids()) == 1
-    finally:
-        again.kill()
 
 
 @pytest.mark.parametrize(("kind", "deeds"), [("hang_up_before", 0), ("hang_up_after", 1)])

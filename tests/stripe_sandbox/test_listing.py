@@ -1,13 +1,10 @@
 """Lists: order, bounds, cursors and filters (docs.stripe.com/api/pagination)."""
 
-from __future__ import annotations
-
 import time
 
-import pytest
 import stripe
 
-from tests.stripe_sandbox.door import INTENTS, Door, created, paid, refusal
+from tests.stripe_sandbox.door import INTENTS, Door, created, refusal
 
 PAGE_DEFAULT, PAGE_MAX = 10, 100
 
@@ -32,14 +29,10 @@ def test_a_page_is_newest_first_and_has_one_to_a_hundred_objects_and_ten_by_defa
     assert _page(empty_door) == (ids[:PAGE_DEFAULT], True)
     assert _page(empty_door, limit=1) == (ids[:1], True)
     assert _page(empty_door, limit=PAGE_MAX) == (ids[:PAGE_MAX], True)
-    for limit in ("0", str(PAGE_MAX + 1), "-1", "ten", "1.5", ""):
-        answer = empty_door.get(INTENTS, {"limit": limit})
-        assert refusal(answer)[:2] == (400, "invalid_request_error"), limit
-        assert answer.body["error"]["param"] == "limit"
 
 
 def test_pages_join_to_the_whole_in_both_directions(
-    empty_door: Door, empty_sdk: stripe.StripeClient
+    empty_door: Door, sdk: stripe.StripeClient
 ) -> None:
     ids = _filled(empty_door, 8)
     assert _page(empty_door, limit=8) == (ids, False)
@@ -51,7 +44,7 @@ def test_pages_join_to_the_whole_in_both_directions(
     assert _page(empty_door, limit=3, ending_before=ids[3]) == (ids[:3], False)
     assert _page(empty_door, limit=3, ending_before=ids[2]) == (ids[:2], False)
     assert _page(empty_door, limit=3, ending_before=ids[0]) == ([], False)
-    listed = empty_sdk.v1.payment_intents.list({"limit": 3})
+    listed = sdk.v1.payment_intents.list({"limit": 3})
     assert [intent.id for intent in listed.auto_paging_iter()] == ids
 
 
@@ -65,17 +58,14 @@ def test_neither_a_change_nor_an_arrival_moves_a_page(empty_door: Door) -> None:
     assert (first + second, has_more) == (ids, False)
 
 
-def test_two_cursors_at_once_are_refused(empty_door: Door) -> None:
+def test_two_cursors_at_once_and_unknown_ones_are_refused(empty_door: Door) -> None:
     ids = _filled(empty_door, 2)
-    answer = empty_door.get(INTENTS, {"starting_after": ids[0], "ending_before": ids[1]})
-    assert refusal(answer)[:2] == (400, "invalid_request_error")
-
-
-@pytest.mark.parametrize("cursor", ["starting_after", "ending_before"])
-def test_an_unknown_cursor_is_refused(empty_door: Door, cursor: str) -> None:
-    answer = empty_door.get(INTENTS, {cursor: "pi_unknown"})
-    assert answer.status in {400, 404}
-    assert refusal(answer)[1:] == ("invalid_request_error", "resource_missing", cursor)
+    both = {"starting_after": ids[0], "ending_before": ids[1]}
+    assert refusal(empty_door.get(INTENTS, both))[:2] == (400, "invalid_request_error")
+    for cursor in both:
+        answer = empty_door.get(INTENTS, {cursor: "pi_unknown"})
+        assert answer.status in {400, 404}
+        assert refusal(answer)[1:] == ("invalid_request_error", "resource_missing", cursor)
 
 
 def test_created_filters_by_time_before_it_pages(empty_door: Door) -> None:
@@ -106,15 +96,3 @@ def test_created_filters_by_time_before_it_pages(empty_door: Door) -> None:
     assert _page(empty_door, limit=3, created=since) == (later, True)
     rest = _page(empty_door, limit=3, created=since, starting_after=later[-1])
     assert rest == ([late["id"]], False)
-
-
-@pytest.mark.parametrize("created_filter", ["soon", {"gte": "x"}, {"about": 5}, {"gt": "1.5"}])
-def test_a_created_filter_takes_whole_seconds(door: Door, created_filter: object) -> None:
-    answer = door.get(INTENTS, {"created": created_filter})
-    assert refusal(answer)[:2] == (400, "invalid_request_error")
-    assert answer.body["error"]["param"].startswith("created")
-
-
-def test_a_list_shows_objects_as_retrieve_does(empty_door: Door) -> None:
-    intent = paid(empty_door, metadata={"run": "r-1"})
-    assert empty_door.get(INTENTS).body["data"] == [intent]

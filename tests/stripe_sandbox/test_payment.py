@@ -4,8 +4,6 @@ Sources: docs.stripe.com/payments/paymentintents/lifecycle, /testing, /declines/
 /error-codes, /api/payment_intents.
 """
 
-from __future__ import annotations
-
 import pytest
 import stripe
 
@@ -190,31 +188,6 @@ def test_an_open_intent_can_be_canceled_for_good(door: Door, reason: str | None)
     for action in ("/confirm", "/cancel"):
         assert refusal(door.post(address + action))[:3] == FINAL
     assert door.get(address).body == gone.body
-
-
-def test_only_a_listed_reason_cancels(door: Door) -> None:
-    intent = created(door)
-    answer = door.post(f"{INTENTS}/{intent['id']}/cancel", {"cancellation_reason": "bored"})
-    assert (answer.status, answer.body["error"]["param"]) == (400, "cancellation_reason")
-    assert door.get(f"{INTENTS}/{intent['id']}").body["status"] == "requires_payment_method"
-
-
-def test_manual_capture_never_takes_the_money_at_once(empty_door: Door) -> None:
-    # capture_method=manual only places a hold: a server that cannot do it must refuse.
-    answer = empty_door.post(INTENTS, payment(capture_method="manual"))
-    if answer.status == 200:
-        assert (answer.body["status"], answer.body["amount_received"]) == ("requires_capture", 0)
-    else:
-        assert refusal(answer)[:2] == (400, "invalid_request_error")
-        assert empty_door.ids() == []
-
-
-@pytest.mark.parametrize("path", ["", "/confirm", "/cancel", None])
-def test_an_unknown_id_is_not_found(door: Door, path: str | None) -> None:
-    asked = [door.get("/v1/charges/ch_unknown"), door.get(f"{INTENTS}/pi_unknown")]
-    for answer in asked if path is None else [door.post(f"{INTENTS}/pi_unknown{path}")]:
-        assert refusal(answer)[:3] == (404, "invalid_request_error", "resource_missing")
-        assert "unknown" in answer.body["error"]["message"]
 
 
 @pytest.mark.parametrize("method", ["pm_card_nonsense", "pm_1NoSuchMethod", "visa", "tok_visa_x"])

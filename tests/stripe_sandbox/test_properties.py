@@ -1,7 +1,5 @@
 """Properties over random payments and random nonsense; the seeds are fixed."""
 
-from __future__ import annotations
-
 from urllib.parse import quote_plus
 
 from hypothesis import given, settings

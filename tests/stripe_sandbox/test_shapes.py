@@ -3,8 +3,6 @@
 Every answer to a ``Door`` is held to its shape on the way in; here the check is seen to fail.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

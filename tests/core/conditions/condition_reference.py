@@ -1,19 +1,25 @@
-"""A second reading of the condition language: its own tokens, its own descent, its own walk.
+"""A second reading of the condition language: its own words, Python's grammar, its own walk.
 
-Written from the language's description in words, plainly and slowly, and from nothing else. It
-knows no limits of length, depth or count: give it texts far below them.
+Each operand becomes a name, so that nothing is left of Python but ``and``, ``or``, ``not``,
+comparisons and parentheses, which bind as they do in the language. It knows no limits of length,
+depth or count: give it texts far below them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from string import ascii_letters, digits
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 MISSING, VALUE, TYPES, LOGIC = "CON-020", "CON-021", "CON-022", "CON-023"
 INTEGER_MAX = 2**53 - 1
-NAME = ascii_letters + digits + "_"
-WORDS = ("and", "or", "not", "in", "contains", "true", "false")
-SIGNS = ("==", "!=", "<=", ">=", "<", ">", "(", ")", "[", "]", ",")
-SPACE = " \t\r\n"
+WORDS = ("and", "or", "not", "in", "contains")
+TOKEN = re.compile(
+    r"(?P<space>[ \t\r\n]+)|(?P<string>\"[^\"]*\"|'[^']*')|(?P<variable>\$[A-Za-z0-9_.]*)"
+    r"|(?P<number>[-0-9][A-Za-z0-9_.]*)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<sign>[=!<>]=|[<>()\[\],])"
+)
+PATH = re.compile(r"\$[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*")
+ALLOWED = (ast.Name, ast.Load, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.Not, ast.Compare, ast.cmpop)
+Token = tuple[str, object]  # "sign", "variable" or "literal", and what it says
 
 
 class Refused(Exception):
@@ -24,77 +30,44 @@ class NoAnswer(Exception):
     """The language has no answer; the first argument is the reason's code."""
 
 
-@dataclass(frozen=True)
-class Literal:
-    value: object
-
-
-@dataclass(frozen=True)
-class Variable:
-    path: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Not:
-    inner: "Tree"
-
-
-@dataclass(frozen=True)
-class Binary:
-    sign: str
-    left: "Tree"
-    right: "Tree"
-
-
-Tree = Literal | Variable | Not | Binary
-Token = tuple[str, object]  # "sign", "word", "variable" or "literal", and what it says
+def require(holds: object) -> None:
+    if not holds:
+        raise Refused
 
 
 def outcome(text: str, context: Mapping[str, object]) -> bool | str:
     """True, False, the code of why there is no answer, or "refused"."""
     try:
-        return boolean(reference(read(text), context))
+        tree, operands = read(text)
+        return boolean(evaluated(tree, operands, context))
     except Refused:
         return "refused"
     except NoAnswer as reason:
         return str(reason)
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str) -> Iterator[Token]:
     """The text cut into words; what nobody described is refused."""
-    found: list[Token] = []
     at = 0
     while at < len(text):
-        sign = next((sign for sign in SIGNS if text.startswith(sign, at)), "")
-        if text[at] in SPACE:
-            at += 1
-        elif text[at] in "\"'":
-            end = text.find(text[at], at + 1)
-            if end < 0 or any(hidden(sign) for sign in text[at:end]):
-                raise Refused
-            found.append(("literal", text[at + 1 : end]))
-            at = end + 1
-        elif text[at] == "$":
-            end = run(text, at + 1, NAME + ".")
-            names = text[at + 1 : end].split(".")
-            if not all(name and name[0] in ascii_letters for name in names):
-                raise Refused
-            found.append(("variable", tuple(names)))
-            at = end
-        elif sign:
-            found.append(("sign", sign))
-            at += len(sign)
-        else:
-            end = run(text, at + 1, NAME + ("." if text[at] in digits + "-" else ""))
-            found.append(word(text[at:end]))
-            at = end
-    return found
-
-
-def run(text: str, at: int, letters: str) -> int:
-    while at < len(text) and text[at] in letters:
-        at += 1
-    return at
+        found = TOKEN.match(text, at)
+        if found is None:
+            raise Refused
+        kind, said, at = found.lastgroup, found[0], found.end()
+        if kind == "variable":
+            require(PATH.fullmatch(said))
+            yield "variable", tuple(said[1:].split("."))
+        elif kind == "string":
+            require(not any(map(hidden, said)))
+            yield "literal", said[1:-1]
+        elif kind == "number":
+            require(re.fullmatch("-?(0|[1-9][0-9]*)", said) and abs(int(said)) <= INTEGER_MAX)
+            yield "literal", int(said)
+        elif said in ("true", "false"):
+            yield "literal", said == "true"
+        elif kind != "space":
+            require(kind == "sign" or said in WORDS)
+            yield "sign", said
 
 
 def hidden(sign: str) -> bool:
@@ -103,112 +76,61 @@ def hidden(sign: str) -> bool:
     return sign == "\\" or ord(sign) < 32 or 127 <= ord(sign) < 160 or sign in marks
 
 
-def word(said: str) -> Token:
-    number = said.removeprefix("-")
-    if number and all(sign in digits for sign in number):
-        plain = number == "0" or number[0] != "0"
-        if not plain or int(number) > INTEGER_MAX:
-            raise Refused
-        return "literal", int(said)
-    if said not in WORDS:
-        raise Refused
-    return ("literal", said == "true") if said in ("true", "false") else ("word", said)
+def read(text: str) -> tuple[ast.expr, Sequence[object]]:
+    """The text in Python's grammar, and its operands; ``contains`` is written as ``is``."""
+    words: list[str] = []
+    operands: list[object] = []
+    left = list(tokens(text))
+    while left:
+        kind, said = left.pop(0)
+        if kind == "sign" and said != "[":
+            words.append("is" if said == "contains" else str(said))
+        else:
+            words.append(f"x{len(operands)}")
+            operands.append(items(left) if kind == "sign" else said)
+    try:
+        tree = ast.parse(" ".join(words), mode="eval").body
+    except SyntaxError:
+        raise Refused from None
+    for node in ast.walk(tree):
+        # "contains not" would be read as Python's "is not"
+        require(isinstance(node, ALLOWED) and not isinstance(node, ast.IsNot))
+        require(not isinstance(node, ast.Compare) or len(node.ops) == 1)  # they do not chain
+    return tree, operands
 
 
-def read(text: str) -> Tree:
-    descent = Descent(tokens(text))
-    tree = descent.either()
-    if descent.left:
-        raise Refused
-    return tree
+def items(left: list[Token]) -> list[object]:
+    """The literals of a list, all of one type, up to its end."""
+    found: list[object] = []
+    while left[:1] != [("sign", "]")]:
+        require(not found or left[:1] == [("sign", ",")])
+        del left[: bool(found)]
+        kind, said = left.pop(0) if left else ("end", None)
+        require(kind == "literal" and (not found or named(said) == named(found[0])))
+        found.append(said)
+    del left[0]
+    return found
 
 
-class Descent:
-    """One function for each strength: or, and, not, a comparison, an operand."""
-
-    def __init__(self, left: Sequence[Token]) -> None:
-        self.left = list(left)
-
-    def next(self, *wanted: Token) -> bool:
-        """Take these tokens if they are what comes next."""
-        if self.left[: len(wanted)] == list(wanted):
-            del self.left[: len(wanted)]
-            return True
-        return False
-
-    def either(self) -> Tree:
-        tree = self.both()
-        while self.next(("word", "or")):
-            tree = Binary("or", tree, self.both())
-        return tree
-
-    def both(self) -> Tree:
-        tree = self.negation()
-        while self.next(("word", "and")):
-            tree = Binary("and", tree, self.negation())
-        return tree
-
-    def negation(self) -> Tree:
-        return Not(self.negation()) if self.next(("word", "not")) else self.comparison()
-
-    def comparison(self) -> Tree:
-        tree = self.operand()
-        if sign := self.sign():
-            tree = Binary(sign, tree, self.operand())
-            if self.sign():
-                raise Refused  # comparisons do not chain
-        return tree
-
-    def sign(self) -> str:
-        if self.next(("word", "not"), ("word", "in")):
-            return "not in"
-        for kind, sign in [("word", "in"), ("word", "contains"), *(("sign", s) for s in SIGNS[:6])]:
-            if self.next((kind, sign)):
-                return sign
-        return ""
-
-    def operand(self) -> Tree:
-        if self.next(("sign", "(")):
-            tree = self.either()
-            if not self.next(("sign", ")")):
-                raise Refused
-            return tree
-        if self.next(("sign", "[")):
-            return Literal(self.items())
-        kind, said = self.left.pop(0) if self.left else ("end", None)
-        if isinstance(said, tuple):
-            return Variable(said)
-        if kind != "literal":
-            raise Refused
-        return Literal(said)
-
-    def items(self) -> list[object]:
-        items: list[object] = []
-        while not self.next(("sign", "]")):
-            if items and not self.next(("sign", ",")):
-                raise Refused
-            kind, said = self.left.pop(0) if self.left else ("end", None)
-            if kind != "literal" or (items and named(said) != named(items[0])):
-                raise Refused
-            items.append(said)
-        return items
-
-
-def reference(tree: Tree, context: Mapping[str, object]) -> object:
+def evaluated(tree: ast.expr, operands: Sequence[object], context: Mapping[str, object]) -> object:
     """What the tree comes to, or NoAnswer."""
+
+    def of(node: ast.expr) -> object:
+        return evaluated(node, operands, context)
+
     match tree:
-        case Literal(value):
-            return value
-        case Variable(path):
-            return looked_up(path, context)
-        case Not(inner):
-            return not boolean(reference(inner, context))
-        case Binary("and", left, right):
-            return boolean(reference(left, context)) and boolean(reference(right, context))
-        case Binary("or", left, right):
-            return boolean(reference(left, context)) or boolean(reference(right, context))
-        case Binary(sign, left, right):
-            return compared(sign, reference(left, context), reference(right, context))
+        case ast.Name(id=name):
+            said = operands[int(name[1:])]
+            return looked_up(said, context) if isinstance(said, tuple) else said
+        case ast.UnaryOp(operand=inner):
+            return not boolean(of(inner))
+        case ast.BoolOp(op=ast.And(), values=values):
+            return all(boolean(of(each)) for each in values)
+        case ast.BoolOp(values=values):
+            return any(boolean(of(each)) for each in values)
+        case ast.Compare(left=left, ops=[sign], comparators=[right]):
+            return compared(type(sign).__name__, of(left), of(right))
+    raise AssertionError(tree)
 
 
 def looked_up(path: Sequence[str], context: Mapping[str, object]) -> object:
@@ -241,20 +163,18 @@ def boolean(value: object) -> bool:
 
 
 def compared(sign: str, left: object, right: object) -> bool:
-    if sign == "contains":
-        return compared("in", right, left)
-    if sign in ("!=", "not in"):
-        return not compared({"!=": "==", "not in": "in"}[sign], left, right)
-    if sign == "==":
-        return equal(left, right)
-    if sign == "in":
-        return inside(left, right)
+    if sign == "Is":
+        return inside(right, left)
+    if sign in ("In", "NotIn"):
+        return inside(left, right) is (sign == "In")
+    if sign in ("Eq", "NotEq"):
+        return equal(left, right) is (sign == "Eq")
     if named(left) != "integer" or named(right) != "integer":
         raise NoAnswer(TYPES)
     assert isinstance(left, int)
     assert isinstance(right, int)
-    above = left - right if sign[0] == ">" else right - left
-    return above > 0 or (len(sign) == 2 and above == 0)
+    above = left - right if sign[0] == "G" else right - left
+    return above > 0 or (sign[-1] == "E" and above == 0)
 
 
 def equal(left: object, right: object) -> bool:

@@ -1,13 +1,11 @@
-"""Conditions and contexts as Hypothesis draws them: trees, their texts, and texts gone wrong."""
+"""Conditions and contexts as Hypothesis draws them: texts, and texts gone wrong."""
 
 from collections import OrderedDict, UserDict, defaultdict
 from types import MappingProxyType
 
 from hypothesis import strategies as st
 
-from tests.core.conditions.condition_reference import Binary, Literal, Not, Tree, Variable
-
-STRENGTH = {"or": 1, "and": 2}
+Texts = st.SearchStrategy[str]
 SIGNS = ["==", "!=", "<", "<=", ">", ">=", "in", "not in", "contains"]
 NAMES = ["a", "b", "c", "Long_name2", "in"]
 # What people type who know another language, and what attackers type.
@@ -35,48 +33,70 @@ SOMETHING = FIELDS | st.booleans() | st.builds(lambda kind, of: kind(of), KINDS,
 FEW = st.dictionaries(st.sampled_from(NAMES), SOMETHING, max_size=5)
 MANY = st.fixed_dictionaries(dict.fromkeys(NAMES, SOMETHING))
 CONTEXTS = st.builds(lambda kind, of: kind(of), st.just(dict) | KINDS, FEW | MANY)
-LITERALS = st.one_of(*ITEMS, LISTS).map(Literal)
-VARIABLES = PATHS.map(Variable)
-LOGICAL = st.booleans().map(Literal) | VARIABLES
+SPACE = st.sampled_from([" ", "  ", "\n\t"])
+
+
+def spelled(value: object) -> str:
+    """A literal's text."""
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(spelled, value)) + "]"
+    if isinstance(value, str):
+        return f'"{value}"' if "'" in value else f"'{value}'"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+LITERALS = st.one_of(*ITEMS, LISTS).map(spelled)
+VARIABLES = PATHS.map(lambda path: "$" + ".".join(path))
 SIGN = st.sampled_from(SIGNS)
 
 
-def trees(
-    variables: st.SearchStrategy[Variable], logical: st.SearchStrategy[Tree]
-) -> st.SearchStrategy[Tree]:
-    """Trees over these variables: comparisons and logic, mixed as a person would not."""
+def negated(inner: Texts) -> Texts:
+    return st.builds(lambda space, text: f"not{space}{text}", SPACE, enclosed(inner))
+
+
+def joined(sign: Texts, left: Texts, right: Texts) -> Texts:
+    """Two texts and a sign; without parentheses they may group otherwise, or not be read."""
+
+    def build(one: str, said: str, space: str, other: str) -> str:
+        return f"{one}{space}{said}{space}{other}"
+
+    return st.builds(build, enclosed(left), sign, SPACE, enclosed(right))
+
+
+def enclosed(inner: Texts) -> Texts:
+    """In parentheses more often than not, where there is more than one word."""
+    often = st.sampled_from([True, True, True, False])
+    return st.builds(lambda text, shut: f"({text})" if shut and " " in text else text, inner, often)
+
+
+def conditions(variables: Texts = VARIABLES, logical: Texts | None = None) -> Texts:
+    """Texts over these variables: comparisons and logic, mixed as a person would not."""
+    logical = st.booleans().map(spelled) | variables if logical is None else logical
     same = st.sampled_from(ITEMS).flatmap(
-        lambda item: (
-            st.builds(Binary, SIGN, item.map(Literal), item.map(Literal))
-            | st.builds(Binary, SIGN, item.map(Literal), st.lists(item, max_size=3).map(Literal))
+        lambda item: joined(
+            SIGN, item.map(spelled), item.map(spelled) | st.lists(item, max_size=3).map(spelled)
         )
     )
     values = LITERALS | variables
-    compared = st.builds(Binary, SIGN, variables, values) | st.builds(Binary, SIGN, values, values)
+    compared = joined(SIGN, variables, values) | joined(SIGN, values, values)
     return st.recursive(
         same | compared | logical,
         lambda inner: (
-            st.builds(Not, inner)
-            | st.builds(Binary, st.sampled_from(["and", "or"]), inner, inner)
-            | st.builds(Binary, SIGN, inner, inner | LITERALS)
+            negated(inner)
+            | joined(st.sampled_from(["and", "or"]), inner, inner)
+            | joined(SIGN, inner, inner | LITERALS)
         ),
         max_leaves=6,
     )
 
 
-TREES = trees(VARIABLES, LOGICAL)
-
-
-@st.composite
-def conditions(draw: st.DrawFn, found: st.SearchStrategy[Tree] = TREES) -> tuple[Tree, str]:
-    tree = draw(found)
-    return tree, written(tree, 0, draw)
+CONDITIONS = conditions()
 
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
     """A condition's text after one to three strokes of a wrong key."""
-    text = draw(conditions())[1]
+    text = draw(CONDITIONS)
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(text)))
         end = draw(st.integers(at, min(at + 3, len(text))))
@@ -88,37 +108,3 @@ def mutated(draw: st.DrawFn) -> str:
 GARBAGE = st.text("$ab._1-09=!<>()[],'\" notridul\\é\n", max_size=30) | st.lists(
     st.sampled_from([*STRAY, *SIGNS, "$a", "$b.c", "'x'", "2", "true", "not ", " "]), max_size=12
 ).map("".join)
-
-
-def written(tree: Tree, outside: int, draw: st.DrawFn) -> str:
-    """The tree's text, with parentheses where they are needed and sometimes where not."""
-    text, strength = _bare(tree, draw)
-    if strength < outside or draw(st.integers(0, 5)) == 0:
-        return f"({text})"
-    return text
-
-
-def _bare(tree: Tree, draw: st.DrawFn) -> tuple[str, int]:
-    space = draw(st.sampled_from([" ", "  ", "\n\t"]))
-    match tree:
-        case Literal(value):
-            return _spelled(value, draw), 5
-        case Variable(path):
-            return "$" + ".".join(path), 5
-        case Not(inner):
-            return f"not{space}{written(inner, 3, draw)}", 3
-        case Binary(sign, left, right):
-            own = STRENGTH.get(sign, 4)
-            # A chain of one word groups from the left; comparisons do not chain at all.
-            near = own if own < 4 else 5
-            one, other = written(left, near, draw), written(right, own + 1, draw)
-            return f"{one}{space}{sign}{space}{other}", own
-
-
-def _spelled(value: object, draw: st.DrawFn) -> str:
-    if isinstance(value, list):
-        return "[" + ", ".join(_spelled(item, draw) for item in value) + "]"
-    if isinstance(value, str):
-        quote = draw(st.sampled_from([q for q in "\"'" if q not in value]))
-        return f"{quote}{value}{quote}"
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,17 +1,19 @@
 """A second opinion on calls, written from the contract's words: no compiled part of the gate.
 
-It shares the data types with the kernel, the hash that names a grant, and nothing that decides.
+It shares the data types with the kernel, the hash that names a grant, and nothing that decides;
+conditions are read by their own reference.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from nanovm_core.core.budget import Budget, Limits
 from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Tool, grant_id
 from nanovm_core.core.gate.tool_guard import Facts
 from nanovm_core.core.messages import Scalar
-from nanovm_core.core.policy import Window
+from nanovm_core.core.policy import PolicyRule, Window
+from tests.core.conditions.condition_reference import outcome
 
 UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 WIDE = 2**53 - 1
@@ -22,24 +24,6 @@ class Refused(Exception):  # it is an answer, not a fault
     """The oracle's no, with the code."""
 
 
-class Unknown(Exception):
-    """A condition has no answer."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule with its condition twice: as text for the gate, as Python for the oracle."""
-
-    id: str
-    outcome: str
-    text: str
-    holds: Callable[[Mapping[str, object]], bool]
-    approvable: bool = False
-    tools: frozenset[str] = frozenset()
-    level: str = "hard"
-    own: bool = True  # the program's; else the operator's
-
-
 @dataclass(frozen=True)
 class World:
     """All that was compiled into a gate."""
@@ -48,10 +32,11 @@ class World:
     grants: Mapping[str, Grant]
     limits: Limits
     modes: Mapping[str, str]
-    rules: Sequence[Rule] = ()
+    rules: Sequence[PolicyRule] = ()
+    operators: Sequence[PolicyRule] = ()
     windows: Sequence[Window] = ()
     budgets: Sequence[Budget] = ()
-    lifts: Sequence[str] = field(default_factory=tuple)
+    lifts: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -164,15 +149,14 @@ def policy(
 ) -> tuple[tuple[str, ...], str | None]:
     """Deny over hold over allow; any error denies; what nothing allows is denied."""
     context = said(world, tool, args, facts)
-    fired: list[Rule] = []
-    for rule in world.rules:
-        lifted = rule.own and rule.level == "soft" and rule.id in world.lifts
-        if lifted or (rule.tools and tool not in rule.tools):
+    fired: list[PolicyRule] = []
+    lifts = [rule for rule in world.rules if rule.level == "soft" and rule.id in world.lifts]
+    for rule in (*world.rules, *world.operators):
+        if rule in lifts or (rule.tools and tool not in rule.tools):
             continue
-        try:
-            fired += [rule] if rule.holds(context) else []
-        except Unknown:
-            raise Refused("POL-002") from None
+        found = outcome(rule.when.text, context)
+        require(isinstance(found, bool), "POL-002")
+        fired += [rule] if found else []
     require(not any(rule.outcome == "deny" for rule in fired), "POL-003")
     waits = [
         rule

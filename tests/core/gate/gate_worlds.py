@@ -1,6 +1,6 @@
 """Worlds to judge in, from a seed: tools, grants, rules, budgets, facts, and calls of all sorts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -11,7 +11,7 @@ from nanovm_core.core.messages import Recorded, Scalar
 from nanovm_core.core.policy import Policy, PolicyRule, Window
 from nanovm_core.core.proposals import Call
 from tests.core.gate.cashier import NOW_MS, rule
-from tests.core.gate.gate_oracle import Rule, Unknown, World
+from tests.core.gate.gate_oracle import World
 from tests.core.kit.builders import ref
 
 MODES = dict.fromkeys(("amount", "currency", "status"), "clear")
@@ -25,81 +25,41 @@ WINDOWS = (
 )
 
 
-def variable(path: str, kind: type) -> Callable[[Mapping[str, object]], Any]:
-    """Reads a variable of the context, which must be of exactly this type."""
-
-    def read(context: Any) -> Any:
-        for name in path.split("."):
-            if name not in context:
-                raise Unknown
-            context = context[name]
-        if type(context) is not kind:
-            raise Unknown
-        return context
-
-    return read
-
-
-Told = tuple[str, Callable[[Mapping[str, object]], bool]]
-RECENT, BROKEN, ROW, NAUGHTY = (
-    variable(f"history.{name}", int) for name in ("recent", "broken", "row", "naughty")
-)
-CALLS, REFUSED = variable("run.calls", int), variable("run.refused", int)
-AGENT, TOOL = variable("agent", str), variable("tool", str)
-AMOUNT, CURRENCY = variable("proposal.amount", int), variable("proposal.currency", str)
-DUE, DUE_IN = variable("slots.amount", int), variable("slots.currency", str)
-STATUS, BLOCKED = variable("slots.status", str), variable("slots.blocked", bool)
-SCORE, LEFT = variable("slots.score", int), variable("workspace.left_minor", int)
-
-
-def condition(dice: Random) -> Told:
+def condition(dice: Random) -> str:
     n = dice.choice((0, 3, 50, 5_000, 10_000))
-    listed = tuple(sorted(dice.sample(CURRENCIES, 3)))
+    listed = sorted(dice.sample(CURRENCIES, 3))
     word = dice.choice(("open", "paid", "EUR"))
-    options: list[Told] = [
-        (f"$proposal.amount <= {n}", lambda c: AMOUNT(c) <= n),
-        (f"{n} < $proposal.amount", lambda c: n < AMOUNT(c)),
-        (f"$proposal.amount > 0 and $proposal.amount <= {n}", lambda c: 0 < AMOUNT(c) <= n),
-        (f"$proposal.amount != {n}", lambda c: AMOUNT(c) != n),
-        (f"$slots.currency in {list(listed)}", lambda c: DUE_IN(c) in listed),
-        (f"$proposal.currency not in {list(listed)}", lambda c: CURRENCY(c) not in listed),
-        (f"$slots.status != '{word}'", lambda c: STATUS(c) != word),
-        ("$slots.blocked", lambda c: bool(BLOCKED(c))),
-        ("not $slots.blocked", lambda c: not BLOCKED(c)),
-        (f"$slots.score >= {n}", lambda c: SCORE(c) >= n),
-        (f"$slots.score > {n} or $proposal.amount > {n}", lambda c: SCORE(c) > n or AMOUNT(c) > n),
+    return dice.choice(
         (
+            f"$proposal.amount <= {n}",
+            f"{n} < $proposal.amount",
+            f"$proposal.amount > 0 and $proposal.amount <= {n}",
+            f"$proposal.amount != {n}",
+            f"$slots.currency in {listed}",
+            f"$proposal.currency not in {listed}",
+            f"$slots.status != '{word}'",
+            *("$slots.blocked", "not $slots.blocked", f"$slots.score >= {n}"),
+            f"$slots.score > {n} or $proposal.amount > {n}",
             f"not ($slots.blocked or $slots.status == '{word}')",
-            lambda c: not (BLOCKED(c) or STATUS(c) == word),
-        ),
-        ("$proposal.amount == $slots.amount", lambda c: AMOUNT(c) == DUE(c)),
-        ("$history.recent > 3", lambda c: RECENT(c) > 3),
-        ("$history.broken >= 1", lambda c: BROKEN(c) >= 1),
-        ("$history.row >= 2 and $history.naughty > 0", lambda c: ROW(c) >= 2 and NAUGHTY(c) > 0),
-        ("$run.calls > 1", lambda c: CALLS(c) > 1),
-        ("$run.refused >= 2", lambda c: REFUSED(c) >= 2),
-        ("$agent == 'payer'", lambda c: AGENT(c) == "payer"),
-        ("$tool == 'mail'", lambda c: TOOL(c) == "mail"),
-        (f"$workspace.left_minor < {n}", lambda c: LEFT(c) < n),
-    ]
-    return dice.choice(options)
+            *("$proposal.amount == $slots.amount", "$history.recent > 3", "$history.broken >= 1"),
+            *("$history.row >= 2 and $history.naughty > 0", "$run.calls > 1", "$run.refused >= 2"),
+            *("$agent == 'payer'", "$tool == 'mail'", f"$workspace.left_minor < {n}"),
+        )
+    )
 
 
-def rules(dice: Random) -> list[Rule]:
-    """An allow rule or two, and what may stand against them; the operator's rules come last."""
+def rules(dice: Random) -> list[PolicyRule]:
+    """An allow rule or two, and what may stand against them."""
     found = []
     for place in range(dice.choice((1, 1, 2, 2, 3, 3, 4, 6))):
-        first = place == 0
-        text, holds = condition(dice)
-        if first and dice.random() < 0.8:
-            text, holds = "$proposal.amount <= 10000", lambda c: AMOUNT(c) <= 10_000
-        outcome = "allow" if first else dice.choice(("allow", "hold", "deny"))
-        tools = frozenset({"pay"}) if dice.random() < 0.5 else frozenset[str]()
-        level = dice.choice(("hard", "soft"))
-        own = dice.random() < 0.5
-        approvable = dice.random() < 0.5
-        found.append(Rule(f"r{place}", outcome, text, holds, approvable, tools, level, own))
-    return sorted(found, key=lambda rule: not rule.own)
+        plain = place == 0 and dice.random() < 0.8
+        text = "$proposal.amount <= 10000" if plain else condition(dice)
+        outcome = dice.choice(("allow", "hold", "deny")) if place else "allow"
+        given: dict[str, Any] = {"tools": frozenset({"pay"} if dice.random() < 0.5 else ())}
+        given |= {"level": dice.choice(("hard", "soft")), "approvable": dice.random() < 0.5}
+        found.append(rule(f"r{place}", outcome, text, **given))
+    dice.shuffle(found)
+    return found
 
 
 def tools(dice: Random) -> dict[str, Tool]:
@@ -159,12 +119,15 @@ def budgets(dice: Random) -> list[Budget]:
 
 def world(dice: Random) -> World:
     unseen = {name: "hidden" for name in ("payee", "memo") if dice.random() < 0.1}
+    made = rules(dice)
+    own = dice.randint(0, len(made))
     return World(
         tools=tools(dice),
         grants=grants(dice),
         limits=Limits(money_minor_max=8_000, calls_max=4, wall_ms_max=1_000_000),
         modes={**MODES, **unseen},
-        rules=rules(dice),
+        rules=made[:own],
+        operators=made[own:],
         windows=WINDOWS,
         budgets=budgets(dice),
         lifts=[f"r{place}" for place in range(6) if dice.random() < 0.1],
@@ -173,15 +136,11 @@ def world(dice: Random) -> World:
 
 def compiled(of: World) -> Gate:
     """The gate of a world: half of its rules are the program's, half the operator's."""
-    made: dict[bool, tuple[PolicyRule, ...]] = {True: (), False: ()}
-    for each in of.rules:
-        given = {name: getattr(each, name) for name in ("approvable", "level", "tools")}
-        made[each.own] += (rule(each.id, each.outcome, each.text, **given),)
     half = len(of.budgets) // 2
     policy = Policy(
         name="operator",
         hash="0" * 64,
-        rules=made[False],
+        rules=tuple(of.operators),
         windows=tuple(of.windows[2:]),
         budgets=tuple(of.budgets[half:]),
         lifts=tuple(of.lifts),
@@ -191,7 +150,7 @@ def compiled(of: World) -> Gate:
         grants=of.grants,
         limits=of.limits,
         slots=of.modes,
-        rules=made[True],
+        rules=tuple(of.rules),
         windows=tuple(of.windows[:2]),
         budgets=tuple(of.budgets[:half]),
         policy=policy,

@@ -1,6 +1,6 @@
 """Builds logs, signed notes, bundles, exports and receipts from the specification alone.
 
-It shares no code with the product: a naive recursive tree, and the signatures of ``cryptography``.
+It builds with no code of the product: a naive recursive tree, the signatures of ``cryptography``.
 """
 
 import base64
@@ -12,12 +12,13 @@ import json
 import struct
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from nanovm_core import verify
 from tests.house.repository import ROOT
 
 ORIGIN = "log.example/abc"
@@ -264,11 +265,11 @@ def flips(data: bytes, every: int) -> Iterator[bytes]:
         yield data[:at] + bytes([changed]) + data[at + 1 :]
 
 
-def judged(program: Callable[[list[str]], int], data: bytes, *arguments: str) -> tuple[int, str]:
-    """What a verifier's ``main`` says of a file, and its exit code."""
+def judged(data: bytes, *arguments: str) -> tuple[int, str]:
+    """The verifier's exit code for a file, and what it prints."""
     said = io.StringIO()
     with tempfile.NamedTemporaryFile() as file, contextlib.redirect_stdout(said):
         file.write(data)
         file.flush()
-        code = program([file.name, *arguments])
+        code = verify.main([file.name, *arguments])
     return code, said.getvalue()

@@ -42,7 +42,6 @@ WHOLE = Tree(LEAVES)
 
 MODULES: tuple[Any, ...] = (merkle, verify)  # the kernel's, the verifier's
 CHECKS = pytest.mark.parametrize("module", MODULES, ids=["kernel", "verifier"])
-KINDS = pytest.mark.parametrize(("kind", "count"), [("want_ok", 6), ("want_error", 92)])
 
 
 def consistent(module: Any, old: int, old_root: bytes, new: int, root: bytes, proof: Any) -> bool:
@@ -189,28 +188,20 @@ def test_nothing_is_proven_about_the_empty_tree_nor_about_no_leaf() -> None:
 
 
 @CHECKS
-@KINDS
-def test_published_consistency_probes_are_answered_as_they_say(
-    kind: str, count: int, module: Any
-) -> None:
-    probes = vectors("merkle_consistency_probes.json")[kind]
-    assert len(probes) == count
-    for each in probes:
+@pytest.mark.parametrize(("kind", "count"), [("want_ok", 6), ("want_error", 92)])
+def test_published_probes_are_answered_as_they_say(kind: str, count: int, module: Any) -> None:
+    growths = vectors("merkle_consistency_probes.json")[kind]
+    inclusions = vectors("merkle_inclusion_probes.json")[kind]
+    assert len(growths) == len(inclusions) == count
+    for each in growths:
         old, new = (each["size1"], raw(each["root1"])), (each["size2"], raw(each["root2"]))
         answer = consistent(module, *old, *new, [raw(part) for part in each["proof"] or ()])
         assert answer is (kind == "want_ok"), each["desc"]
-
-
-@CHECKS
-@KINDS
-def test_published_inclusion_probes_are_answered_as_they_say(
-    kind: str, count: int, module: Any
-) -> None:
-    probes = vectors("merkle_inclusion_probes.json")[kind]
-    assert len(probes) == count
-    for each in probes:
-        proof = [raw(part) for part in each["proof"] or ()]
-        place = (each["leafIdx"], each["treeSize"])
+    for each in inclusions:
+        proof, place = (
+            [raw(part) for part in each["proof"] or ()],
+            (each["leafIdx"], each["treeSize"]),
+        )
         answer = module.check_inclusion(raw(each["leafHash"]), *place, proof, raw(each["root"]))
         assert answer is (kind == "want_ok"), each["desc"]
 

@@ -10,49 +10,26 @@ from typing import Any
 
 import pytest
 
-from nanovm_core.verify import LINE_BYTES_MAX, main
-from tests.core.proof.bundles import (
-    HASH,
-    LOG_KEY,
-    OTHER_KEY,
-    REF,
-    WITNESS,
-    Log,
-    Signer,
-    begin,
-    commitment,
-    disclosed,
-    dumps,
-    export,
-    flips,
-    judged,
-    leaf,
-    log_members,
-    note,
-    packed,
-    receipt,
-    run_id,
-    run_members,
-    whole_log,
-)
+from nanovm_core.verify import LINE_BYTES_MAX
+from tests.core.proof import bundles as kit
 
-KEY = ("--key", LOG_KEY.vkey)
-RUN = run_id(0)
-LOG = whole_log(1)
+KEY = ("--key", kit.LOG_KEY.vkey)
+RUN = kit.run_id(0)
+LOG = kit.whole_log(1)
 
 
 def code(data: bytes, *arguments: str) -> int:
-    return judged(main, data, *KEY, *arguments)[0]
+    return kit.judged(data, *KEY, *arguments)[0]
 
 
-SMALL = Log()
+SMALL = kit.Log()
 SMALL.add("log", "genesis")
-SMALL.add(RUN, "genesis", secrets=[{"slot": "payee", "ref": REF, "c": commitment()}])
+SMALL.add(RUN, "genesis", secrets=[{"slot": "payee", "ref": kit.REF, "c": kit.commitment()}])
 SMALL.add(RUN, "terminal", outcome="completed")
 WHOLE = {
-    "log": log_members(SMALL, disclosures=disclosed()),
-    "run": run_members(SMALL, RUN, disclosures=disclosed()),
-    "cosigned": log_members(SMALL, LOG_KEY, WITNESS),
+    "log": kit.log_members(SMALL, disclosures=kit.disclosed()),
+    "run": kit.run_members(SMALL, RUN, disclosures=kit.disclosed()),
+    "cosigned": kit.log_members(SMALL, kit.LOG_KEY, kit.WITNESS),
 }
 MEMBERS = [(kind, name) for kind in ("log", "run") for name in WHOLE[kind]]
 
@@ -64,26 +41,26 @@ EVERY = pytest.mark.parametrize("every", [31, pytest.param(1, marks=pytest.mark.
 @EVERY
 @pytest.mark.parametrize(("kind", "name"), [*MEMBERS, ("cosigned", "checkpoint")])
 def test_no_flipped_byte_of_a_member_passes(kind: str, name: str, every: int) -> None:
-    asked = ("--witness", WITNESS.vkey) if kind == "cosigned" else ()
-    assert code(packed(WHOLE[kind]), *asked) == 0
-    for flipped in flips(WHOLE[kind][name], every):
-        assert code(packed({**WHOLE[kind], name: flipped}), *asked) in (1, 2, 3), flipped
+    asked = ("--witness", kit.WITNESS.vkey) if kind == "cosigned" else ()
+    assert code(kit.packed(WHOLE[kind]), *asked) == 0
+    for flipped in kit.flips(WHOLE[kind][name], every):
+        assert code(kit.packed({**WHOLE[kind], name: flipped}), *asked) in (1, 2, 3), flipped
 
 
 @EVERY
 @pytest.mark.parametrize("kind", ["log", "run"])
 def test_a_flipped_byte_of_the_zip_changes_no_member_unseen(kind: str, every: int) -> None:
     """Dates and the like may change: what is read is then the same, byte for byte."""
-    for flipped in flips(packed(WHOLE[kind]), every):
+    for flipped in kit.flips(kit.packed(WHOLE[kind]), every):
         if code(flipped) == 0:
             with zipfile.ZipFile(io.BytesIO(flipped)) as archive:
                 assert {name: archive.read(name) for name in archive.namelist()} == WHOLE[kind]
 
 
 @EVERY
-@pytest.mark.parametrize("data", [export(SMALL.lines, SMALL.note()), receipt(SMALL, 2)])
+@pytest.mark.parametrize("data", [kit.export(SMALL.lines, SMALL.note()), kit.receipt(SMALL, 2)])
 def test_no_flipped_byte_of_an_export_or_a_receipt_passes(data: bytes, every: int) -> None:
-    for flipped in flips(data, every):
+    for flipped in kit.flips(data, every):
         found = code(flipped)
         if found == 0:  # white space, and a receipt's own words: its caveat says so
             held, other = json.loads(data), json.loads(flipped)
@@ -91,7 +68,7 @@ def test_no_flipped_byte_of_an_export_or_a_receipt_passes(data: bytes, every: in
         assert found in (0, 1, 2)
 
 
-@pytest.mark.parametrize("data", [packed(WHOLE["run"]), export(SMALL.lines, SMALL.note())])
+@pytest.mark.parametrize("data", [kit.packed(WHOLE["run"]), kit.export(SMALL.lines, SMALL.note())])
 def test_whatever_is_cut_off_is_missed(data: bytes) -> None:
     for end in range(0, len(data), 29):
         assert code(data[:end]) in (1, 2)
@@ -103,23 +80,23 @@ def without(members: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_missing_and_additional_members() -> None:
-    members = run_members(LOG, RUN)
-    assert {code(packed(without(members, name))) for name in members} <= {1, 2}
+    members = kit.run_members(LOG, RUN)
+    assert {code(kit.packed(without(members, name))) for name in members} <= {1, 2}
     for name in ("notes.txt", "./checkpoint", "Checkpoint", "x/", "proofs.json"):
-        assert code(packed({**log_members(LOG), name: b"{}"})) == 1
+        assert code(kit.packed({**kit.log_members(LOG), name: b"{}"})) == 1
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_member_twice() -> None:
-    members = log_members(LOG)
+    members = kit.log_members(LOG)
     for name, data in members.items():
-        assert code(packed([*members.items(), (name, data)])) == 1
-        assert code(packed([(name, b"other"), *members.items()])) == 1
+        assert code(kit.packed([*members.items(), (name, data)])) == 1
+        assert code(kit.packed([(name, b"other"), *members.items()])) == 1
 
 
 def manifested(members: Mapping[str, bytes], **changed: Any) -> bytes:
     held = json.loads(members["manifest.json"])
-    return packed({**members, "manifest.json": dumps({**held, **changed})})
+    return kit.packed({**members, "manifest.json": kit.dumps({**held, **changed})})
 
 
 SIZE, RUNS = len(LOG.lines), len(LOG.of(RUN))
@@ -127,33 +104,33 @@ BAD_MANIFESTS: list[dict[str, Any]] = [
     {"v": "nanovm-bundle/2"}, {"v": None}, {"log": "log.example/other"}, {"log": None},
     {"size": SIZE - 1}, {"size": SIZE + 1}, {"size": str(SIZE)}, {"size": True}, {"size": -1},
     {"leaves": RUNS - 1}, {"leaves": RUNS + 1}, {"leaves": 0}, {"leaves": None}, {"more": 1},
-    {"scope": {"kind": "log"}}, {"scope": {"kind": "run", "run": run_id(1)}}, {"scope": {}},
+    {"scope": {"kind": "log"}}, {"scope": {"kind": "run", "run": kit.run_id(1)}}, {"scope": {}},
     {"scope": {"kind": "run", "run": RUN, "n": 1}}, {"scope": "log"}, {"scope": None},
     {"scope": {"kind": "run"}}, {"scope": {"kind": "log", "run": RUN}}, {"scope": ["log"]},
 ]  # fmt: skip
 
 
 def test_bad_manifests() -> None:
-    members = run_members(LOG, RUN)
+    members = kit.run_members(LOG, RUN)
     assert code(manifested(members)) == 0
     for changed in BAD_MANIFESTS:
         assert code(manifested(members, **changed)) in (1, 2), changed
     for leaves in (0, SIZE - 1, SIZE + 1):
-        assert code(manifested(log_members(LOG), leaves=leaves)) == 1
+        assert code(manifested(kit.log_members(LOG), leaves=leaves)) == 1
 
 
 def test_manifest_and_proofs_are_canonical() -> None:
-    members = run_members(LOG, RUN)
+    members = kit.run_members(LOG, RUN)
     for name in ("manifest.json", "proofs.json"):
         for data in (members[name] + b"\n", json.dumps(json.loads(members[name])).encode(), b"[]"):
-            assert code(packed({**members, name: data})) == 1
+            assert code(kit.packed({**members, name: data})) == 1
 
 
 def test_proofs_are_of_these_envelopes_and_lead_to_the_root() -> None:
-    members = run_members(LOG, RUN)
+    members = kit.run_members(LOG, RUN)
     held = json.loads(members["proofs.json"])
     first, last, *_ = held
-    other = json.loads(run_members(LOG, "log")["proofs.json"])
+    other = json.loads(kit.run_members(LOG, "log")["proofs.json"])
     bad: list[dict[str, Any]] = [
         without(held, first), {**held, **other}, {**held, first: held[last]}, {**held, "99": []},
         {**held, first: held[first][:-1]}, {**held, first: [*held[first], held[first][0]]},
@@ -162,11 +139,11 @@ def test_proofs_are_of_these_envelopes_and_lead_to_the_root() -> None:
         {**without(held, first), "0" + first: held[first]},
     ]  # fmt: skip
     for proofs in bad:
-        assert code(packed({**members, "proofs.json": dumps(proofs)})) == 1, proofs
+        assert code(kit.packed({**members, "proofs.json": kit.dumps(proofs)})) == 1, proofs
 
 
 def test_what_hides_beside_the_members_is_found() -> None:
-    whole = packed(log_members(LOG))
+    whole = kit.packed(kit.log_members(LOG))
     commented = io.BytesIO(whole)
     with zipfile.ZipFile(commented, "a") as archive:
         archive.comment = b"see you at the server"
@@ -180,69 +157,78 @@ def test_what_hides_beside_the_members_is_found() -> None:
 def test_zip_bombs_are_not_unpacked() -> None:
     random = hashlib.shake_256(b"").digest(LINE_BYTES_MAX + 1)  # no bomb, but over its limit
     for name, data in (("envelopes.ndjson", bytes(2 * LINE_BYTES_MAX)), ("manifest.json", random)):
-        found, text = judged(main, packed({**log_members(LOG), name: data}), *KEY)
+        found, text = kit.judged(kit.packed({**kit.log_members(LOG), name: data}), *KEY)
         assert (found, "unpacks to more" in text) == (2, True)
 
 
 def test_files_of_other_kinds() -> None:
-    others = (b"", b"seq,run\n1,2\n", b"PK\5\6" + bytes(18), packed({"x": b""}), b"\x1f\x8b", b"{")
+    others = (
+        b"",
+        b"seq,run\n1,2\n",
+        b"PK\5\6" + bytes(18),
+        kit.packed({"x": b""}),
+        b"\x1f\x8b",
+        b"{",
+    )
     for data in others:
-        assert judged(main, data)[0] == 2
+        assert kit.judged(data)[0] == 2
 
 
 def test_exports() -> None:
     lines, run = LOG.lines, [LOG.lines[seq] for seq in LOG.of(RUN)]
-    assert code(export(lines, LOG.note())) == 0
-    assert code(export(lines, LOG.note(size=5))) == 3  # five are signed, the others are not
-    assert code(export(lines, None)) == 3
-    assert code(export(run, LOG.note())) == 3
-    assert code(export(run, None)) == 3
-    assert code(export([LOG.lines[seq] for seq in LOG.of("log")], LOG.note())) == 3
+    assert code(kit.export(lines, LOG.note())) == 0
+    assert code(kit.export(lines, LOG.note(size=5))) == 3  # five are signed, the others are not
+    assert code(kit.export(lines, None)) == 3
+    assert code(kit.export(run, LOG.note())) == 3
+    assert code(kit.export(run, None)) == 3
+    assert code(kit.export([LOG.lines[seq] for seq in LOG.of("log")], LOG.note())) == 3
     for bad in (lines[:-1], lines[1:], lines[:3] + lines[4:], [*lines, lines[-1]], lines[::-1]):
-        assert code(export(bad, LOG.note())) == 1
-        assert code(export(bad, None)) == (3 if bad == lines[:-1] else 1)
+        assert code(kit.export(bad, LOG.note())) == 1
+        assert code(kit.export(bad, None)) == (3 if bad == lines[:-1] else 1)
     for bad in (run[1:], run[:1] + run[2:], [*run, run[-1]], [*run, lines[0]], run[::-1]):
-        assert code(export(bad, LOG.note())) == 1
-    assert code(export(lines, note(SIZE, bytes(32)))) == 1
-    assert code(export(lines, LOG.note(OTHER_KEY))) == 1
+        assert code(kit.export(bad, LOG.note())) == 1
+    assert code(kit.export(lines, kit.note(SIZE, bytes(32)))) == 1
+    assert code(kit.export(lines, LOG.note(kit.OTHER_KEY))) == 1
 
 
 def test_export_trailers() -> None:
-    whole = export(LOG.lines, LOG.note())
+    whole = kit.export(LOG.lines, LOG.note())
     assert code(b"".join(line + b"\n" for line in LOG.lines)) == 2
-    assert code(export(LOG.lines, LOG.note(), filter="kind=refused")) == 2
+    assert code(kit.export(LOG.lines, LOG.note(), filter="kind=refused")) == 2
     assert code(whole.replace(b"nanovm-export/1", b"nanovm-filtered/1")) == 2
-    for changed in ({"count": 1}, {"head": HASH}, {"count": "9"}, {"head": None}, {"count": 0}):
-        assert code(export(LOG.lines, LOG.note(), **changed)) == 1
-    assert code(export(LOG.lines, None, checkpoint=1)) == 1
+    for changed in ({"count": 1}, {"head": kit.HASH}, {"count": "9"}, {"head": None}, {"count": 0}):
+        assert code(kit.export(LOG.lines, LOG.note(), **changed)) == 1
+    assert code(kit.export(LOG.lines, None, checkpoint=1)) == 1
     assert code(whole + b"\n") == 2
 
 
 def test_receipts() -> None:
-    assert code(receipt(LOG, 0)) == 0
-    proof = json.loads(receipt(LOG, 0))["proof"]
+    assert code(kit.receipt(LOG, 0)) == 0
+    proof = json.loads(kit.receipt(LOG, 0))["proof"]
     changed: dict[str, Any]
     for changed in (
         {"seq": 4}, {"seq": SIZE}, {"seq": "3"}, {"n": 99}, {"n": -1}, {"run": "x"}, {"more": 1},
-        {"canonical_hash": HASH}, {"canonical_hash": leaf(LOG.lines[3]).hex().upper()},
+        {"canonical_hash": kit.HASH}, {"canonical_hash": kit.leaf(LOG.lines[3]).hex().upper()},
         {"proof": []}, {"proof": proof}, {"proof": None}, {"checkpoint": ""}, {"checkpoint": None},
-        {"checkpoint": LOG.note(size=5).decode()}, {"checkpoint": LOG.note(OTHER_KEY).decode()},
+        {"checkpoint": LOG.note(size=5).decode()}, {"checkpoint": LOG.note(kit.OTHER_KEY).decode()},
     ):  # fmt: skip
-        assert code(receipt(LOG, 3, **changed)) == 1, changed
-    assert code(receipt(LOG, 3).replace(b'"n"', b'"n": 1, "n"')) in (1, 2)
+        assert code(kit.receipt(LOG, 3, **changed)) == 1, changed
+    assert code(kit.receipt(LOG, 3).replace(b'"n"', b'"n": 1, "n"')) in (1, 2)
 
 
 def test_receipt_whose_own_words_are_wrong_is_told_so_and_not_that_its_hash_is() -> None:
-    assert code(receipt(LOG, 3, n=3)) == 0  # seq 3 has three envelopes before it, n = 0 to 2
-    found, text = judged(main, receipt(LOG, 3, n=4), *KEY)
+    assert code(kit.receipt(LOG, 3, n=3)) == 0  # seq 3 has three envelopes before it, n = 0 to 2
+    found, text = kit.judged(kit.receipt(LOG, 3, n=4), *KEY)
     assert (found, "its n, run or seq is another's" in text, "its hash" in text) == (1, True, False)
     assert ("expected: n = 3 at most" in text, "found: n = 4" in text) == (True, True)
-    assert "its hash is not there" in judged(main, receipt(LOG, 3, canonical_hash=HASH), *KEY)[1]
+    assert (
+        "its hash is not there" in kit.judged(kit.receipt(LOG, 3, canonical_hash=kit.HASH), *KEY)[1]
+    )
 
 
-def rewritten(log: Log, first: int) -> Log:
+def rewritten(log: kit.Log, first: int) -> kit.Log:
     """The log with other content from ``first`` on, its chains made whole again."""
-    other = Log()
+    other = kit.Log()
     for seq, line in enumerate(log.lines):
         held = json.loads(line)
         own = {key: held[key] for key in held.keys() - {"seq", "prev", "n", "log", "v", "run"}}
@@ -252,38 +238,38 @@ def rewritten(log: Log, first: int) -> Log:
     return other
 
 
-GROWN = whole_log(1)
-begin(GROWN, run_id(5))
-CUT = Log()
+GROWN = kit.whole_log(1)
+kit.begin(GROWN, kit.run_id(5))
+CUT = kit.Log()
 for _line, _place in zip(LOG.lines[:-2], LOG.places, strict=False):
     CUT.append(_line, *_place)
 EDITED = {
-    **log_members(GROWN),
-    "envelopes.ndjson": log_members(GROWN)["envelopes.ndjson"].replace(b"128450", b"999999", 1),
+    **kit.log_members(GROWN),
+    "envelopes.ndjson": kit.log_members(GROWN)["envelopes.ndjson"].replace(b"128450", b"999999", 1),
 }
 LAST_EDITED = rewritten(GROWN, len(GROWN.lines) - 1)
-HASHED = {**log_members(LAST_EDITED), "checkpoint": GROWN.note()}
+HASHED = {**kit.log_members(LAST_EDITED), "checkpoint": GROWN.note()}
 REWRITTEN = rewritten(GROWN, 3)
 
 # attack: (bundle, recomputed chain alone, under the pinned key, under the key and a known note)
 ATTACKS: dict[str, tuple[dict[str, bytes], int, int, int]] = {
     "edit a row": (EDITED, 1, 1, 1),
     "edit the last row and its hash": (
-        {**log_members(LAST_EDITED), "checkpoint": GROWN.note()},
+        {**kit.log_members(LAST_EDITED), "checkpoint": GROWN.note()},
         1,
         1,
         1,
     ),
-    "the same, signed by someone": (log_members(LAST_EDITED, OTHER_KEY), 3, 1, 1),
-    "rewrite the suffix": (log_members(REWRITTEN, OTHER_KEY), 3, 1, 1),
-    "truncate the tail": ({**log_members(CUT), "checkpoint": GROWN.note()}, 1, 1, 1),
-    "truncate, signed by someone": (log_members(CUT, OTHER_KEY), 3, 1, 1),
-    "truncate the tail and later checkpoints": (log_members(CUT), 3, 0, 5),
-    "restore an old snapshot": (log_members(LOG), 3, 0, 5),
-    "stolen log key: rewrite": (log_members(REWRITTEN), 3, 0, 4),
-    "stolen log key: rewrite the last": (log_members(LAST_EDITED), 3, 0, 4),
-    "stolen log key: fork of a run": (run_members(REWRITTEN, RUN), 3, 0, 4),
-    "never logged": (log_members(GROWN), 3, 0, 0),
+    "the same, signed by someone": (kit.log_members(LAST_EDITED, kit.OTHER_KEY), 3, 1, 1),
+    "rewrite the suffix": (kit.log_members(REWRITTEN, kit.OTHER_KEY), 3, 1, 1),
+    "truncate the tail": ({**kit.log_members(CUT), "checkpoint": GROWN.note()}, 1, 1, 1),
+    "truncate, signed by someone": (kit.log_members(CUT, kit.OTHER_KEY), 3, 1, 1),
+    "truncate the tail and later checkpoints": (kit.log_members(CUT), 3, 0, 5),
+    "restore an old snapshot": (kit.log_members(LOG), 3, 0, 5),
+    "stolen log key: rewrite": (kit.log_members(REWRITTEN), 3, 0, 4),
+    "stolen log key: rewrite the last": (kit.log_members(LAST_EDITED), 3, 0, 4),
+    "stolen log key: fork of a run": (kit.run_members(REWRITTEN, RUN), 3, 0, 4),
+    "never logged": (kit.log_members(GROWN), 3, 0, 0),
 }
 
 
@@ -291,11 +277,11 @@ ATTACKS: dict[str, tuple[dict[str, bytes], int, int, int]] = {
 def test_who_sees_which_attack(name: str, tmp_path: Path) -> None:
     """The misses are asserted too: 3 and 0 say that nothing was found."""
     members, alone, pinned, known = ATTACKS[name]
-    data, kept = packed(members), tmp_path / "known"
-    assert judged(main, data)[0] == alone
+    data, kept = kit.packed(members), tmp_path / "known"
+    assert kit.judged(data)[0] == alone
     assert code(data) == pinned
     kept.write_bytes(GROWN.note())
-    found, text = judged(main, data, *KEY, "--known", str(kept))
+    found, text = kit.judged(data, *KEY, "--known", str(kept))
     assert found == known, text
     assert kept.read_bytes() == GROWN.note()
     if known == 4:
@@ -307,61 +293,67 @@ def test_who_sees_which_attack(name: str, tmp_path: Path) -> None:
 def test_known_is_made_and_then_moved_on_by_what_extends_it(tmp_path: Path) -> None:
     kept = tmp_path / "known"
     asked = ("--known", str(kept))
-    assert code(packed(EDITED), *asked) == 1
+    assert code(kit.packed(EDITED), *asked) == 1
     assert not kept.exists()
-    assert code(packed(log_members(LOG)), *asked) == 0
+    assert code(kit.packed(kit.log_members(LOG)), *asked) == 0
     assert kept.read_bytes() == LOG.note()
-    assert code(packed(log_members(GROWN)), *asked) == 0
+    assert code(kit.packed(kit.log_members(GROWN)), *asked) == 0
     assert kept.read_bytes() == GROWN.note()
-    assert code(packed(log_members(LOG)), *asked) == 5
-    assert code(packed(log_members(REWRITTEN)), *asked) == 4
-    assert code(export(REWRITTEN.lines, None), *asked) == 4
+    assert code(kit.packed(kit.log_members(LOG)), *asked) == 5
+    assert code(kit.packed(kit.log_members(REWRITTEN)), *asked) == 4
+    assert code(kit.export(REWRITTEN.lines, None), *asked) == 4
     run = [REWRITTEN.lines[seq] for seq in REWRITTEN.of(RUN)]
-    assert code(export(run, REWRITTEN.note()), *asked) == 4
+    assert code(kit.export(run, REWRITTEN.note()), *asked) == 4
     assert {each.name for each in tmp_path.iterdir()} == {"known", "known.tail"}
 
 
-@pytest.mark.parametrize("new", [run_members(GROWN, RUN), None])
+@pytest.mark.parametrize("new", [kit.run_members(GROWN, RUN), None])
 def test_a_longer_log_is_not_proved_by_a_run_or_a_receipt(
     new: dict[str, bytes] | None, tmp_path: Path
 ) -> None:
     kept = tmp_path / "known"
     kept.write_bytes(LOG.note())
-    data = packed(new) if new else receipt(GROWN, 3)
-    found, text = judged(main, data, *KEY, "--known", str(kept))
+    data = kit.packed(new) if new else kit.receipt(GROWN, 3)
+    found, text = kit.judged(data, *KEY, "--known", str(kept))
     assert (found, "that it extends the 7 known envelopes" in text) == (0, True)
     assert kept.read_bytes() == LOG.note()
 
 
 def test_known_without_a_key_is_made_but_not_replaced(tmp_path: Path) -> None:
     kept = tmp_path / "known"
-    forked = log_members(rewritten(LOG, 3))
-    for members, status in ((log_members(LOG), 3), (log_members(GROWN, OTHER_KEY), 3), (forked, 4)):
-        assert judged(main, packed(members), "--known", str(kept))[0] == status
+    forked = kit.log_members(rewritten(LOG, 3))
+    for members, status in (
+        (kit.log_members(LOG), 3),
+        (kit.log_members(GROWN, kit.OTHER_KEY), 3),
+        (forked, 4),
+    ):
+        assert kit.judged(kit.packed(members), "--known", str(kept))[0] == status
         assert kept.read_bytes() == LOG.note()
 
 
 def test_known_under_another_key_or_of_another_log(tmp_path: Path) -> None:
     kept = tmp_path / "known"
     asked = ("--known", str(kept))
-    other = Log("log.example/other")
+    other = kit.Log("log.example/other")
     other.add("log", "genesis")
-    theirs = other.note(Signer(other.origin))
-    for held in (LOG.note(OTHER_KEY), theirs, b"", b"\xff", b"{}"):
+    theirs = other.note(kit.Signer(other.origin))
+    for held in (LOG.note(kit.OTHER_KEY), theirs, b"", b"\xff", b"{}"):
         kept.write_bytes(held)
-        found, text = judged(main, packed(log_members(LOG)), *KEY, *asked)
+        found, text = kit.judged(kit.packed(kit.log_members(LOG)), *KEY, *asked)
         assert (found, text.splitlines()[0]) == (2, "UNREADABLE")
         assert kept.read_bytes() == held
     kept.write_bytes(theirs)
-    assert judged(main, packed(log_members(LOG)), *asked)[0] == 2
-    kept.write_bytes(LOG.note(OTHER_KEY))
-    assert code(packed(log_members(GROWN)), "--key", OTHER_KEY.vkey, *asked) == 0  # rotated
+    assert kit.judged(kit.packed(kit.log_members(LOG)), *asked)[0] == 2
+    kept.write_bytes(LOG.note(kit.OTHER_KEY))
+    assert (
+        code(kit.packed(kit.log_members(GROWN)), "--key", kit.OTHER_KEY.vkey, *asked) == 0
+    )  # rotated
 
 
 def test_known_in_a_folder_that_is_not_there_or_without_its_witness(tmp_path: Path) -> None:
-    kept, data = tmp_path / "no" / "known", packed(log_members(LOG))
-    status, said = judged(main, data, *KEY, "--known", str(kept))
+    kept, data = tmp_path / "no" / "known", kit.packed(kit.log_members(LOG))
+    status, said = kit.judged(data, *KEY, "--known", str(kept))
     assert (status, f"make the folder of {kept} first" in said) == (2, True)
     kept = tmp_path / "known"
-    assert code(data, "--known", str(kept), "--witness", WITNESS.vkey) == 3
+    assert code(data, "--known", str(kept), "--witness", kit.WITNESS.vkey) == 3
     assert not kept.exists()

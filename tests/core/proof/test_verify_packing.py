@@ -8,28 +8,19 @@ from collections.abc import Mapping
 
 import pytest
 
-from nanovm_core.verify import DEPTH_MAX, LINE_BYTES_MAX, main, parse, parse_key
-from tests.core.proof.bundles import (
-    LOG_KEY,
-    judged,
-    log_members,
-    packed,
-    receipt,
-    run_id,
-    run_members,
-    whole_log,
-)
+from nanovm_core.verify import DEPTH_MAX, LINE_BYTES_MAX, parse, parse_key
+from tests.core.proof import bundles as kit
 
-KEY = ("--key", LOG_KEY.vkey)
-LOG = whole_log(1)
-WHOLE = log_members(LOG)
+KEY = ("--key", kit.LOG_KEY.vkey)
+LOG = kit.whole_log(1)
+WHOLE = kit.log_members(LOG)
 NAME = "envelopes.ndjson"
 BOMB_BYTES = 64 * LINE_BYTES_MAX
 MORE = b"forged envelope lines\n" * 100
 
 
 def said(data: bytes) -> tuple[int, str]:
-    return judged(main, data, *KEY)
+    return kit.judged(data, *KEY)
 
 
 def deflated(data: bytes) -> bytes:
@@ -95,13 +86,13 @@ def test_a_member_whose_own_header_names_another_is_refused() -> None:
 
 
 def test_proofs_of_more_parts_than_a_bundle_has_are_not_held() -> None:
-    members = run_members(LOG, run_id(0))
+    members = kit.run_members(LOG, kit.run_id(0))
     many = b"[" + b",".join([b"[]"] * 10_000) + b"]"
-    code, text = said(packed({**members, "proofs.json": many}))
+    code, text = said(kit.packed({**members, "proofs.json": many}))
     assert (code, "more than a bundle of this size has" in text) == (1, True)
     leaves = {**json.loads(members["manifest.json"]), "leaves": 10**9}
     lying = json.dumps(leaves, sort_keys=True, separators=(",", ":")).encode()
-    code, text = said(packed({**members, "manifest.json": lying, "proofs.json": many}))
+    code, text = said(kit.packed({**members, "manifest.json": lying, "proofs.json": many}))
     assert (code, "more leaves than" in text) == (1, True)
 
 
@@ -112,7 +103,7 @@ def test_an_unterminated_string_is_scanned_once() -> None:
 
 
 def test_nothing_follows_a_receipt() -> None:
-    text = receipt(LOG, 1)
+    text = kit.receipt(LOG, 1)
     assert said(text)[0] == 0
     padded = text + b" " * (LINE_BYTES_MAX - len(text))
     assert said(padded)[0] == 0
@@ -120,7 +111,7 @@ def test_nothing_follows_a_receipt() -> None:
 
 
 def test_no_name_steers_a_terminal() -> None:
-    name, rest = LOG_KEY.vkey.split("+", 1)
+    name, rest = kit.LOG_KEY.vkey.split("+", 1)
     for steering in ("\x9b1F", "\u202e", "\x85"):
         with pytest.raises(ValueError, match="not a verification key"):
             parse_key(f"{name}{steering}+{rest}", 1)
