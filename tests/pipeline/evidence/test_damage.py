@@ -193,8 +193,7 @@ MALFORMED = [
     {"kind": "result", "state": {}, "step": "x"},
     {"kind": "result", "secrets": [{}], "n": "three"},
     {"kind": "erasure_done", "in": {"refs": 7}},
-    {"kind": "integrity", "at": "here"},
-    {"kind": "result", "state": [], "secrets": {"ref": 1}},
+    {"kind": "integrity", "at": "here", "state": [], "secrets": {"ref": 1}},
 ]
 
 

@@ -209,16 +209,19 @@ def test_a_number_beyond_all_trees_takes_no_memory(scene: Scene) -> None:
             tracemalloc.stop()
 
 
-def test_a_text_that_is_not_utf8_is_read_with_marks_in_it(scene: Scene) -> None:
-    scene.put("pipeline_run", "state", VALUES["not UTF-8"])
+@pytest.mark.parametrize(
+    ("table", "column", "value", "code", "at"),
+    [
+        ("pipeline_run", "state", VALUES["not UTF-8"], "LOG-003", None),  # read with marks in it
+        ("pipeline_node", "index", "0", "LOG-008", 4),  # it hides no leaf behind it
+    ],
+)
+def test_a_value_is_named_where_it_is(
+    scene: Scene, table: str, column: str, value: str, code: str, at: int | None
+) -> None:
+    scene.put(table, column, value)
     found = {*audit().damage} - scene.planted
-    assert {(each.code, each.run) for each in found} == {("LOG-003", str(scene.run.id))}
-
-
-def test_a_leaf_with_the_index_of_another_hides_none_behind_it(scene: Scene) -> None:
-    scene.put("pipeline_node", "index", "0")
-    found = {*audit().damage} - scene.planted
-    assert {(each.code, each.at) for each in found} == {("LOG-008", 4)}
+    assert {(each.code, at is None or each.at == at) for each in found} == {(code, True)}
 
 
 def test_a_workspace_without_a_row_hides_nothing_that_it_owns(scene: Scene) -> None:

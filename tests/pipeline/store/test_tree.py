@@ -38,6 +38,14 @@ def holds(log: Workspace, seq: int, head: Head, true_leaf: bytes) -> bool:
     return merkle.check_inclusion(true_leaf, seq, head.size, proof, head.root)
 
 
+def damage(log: Workspace, level: int, index: int, node: bytes | None) -> None:
+    """Another hash in a node's place, or none."""
+    if node is None:
+        drop_nodes(log, 'level = %s AND "index" = %s', (level, index))
+    else:
+        set_node(log, level, index, node)
+
+
 def test_size_and_root_are_counted_in_the_nodes(log: Workspace) -> None:
     sql(("UPDATE pipeline_workspace SET size = 1", ()))
     leaves = [leaf(log, seq) for seq in range(COUNT)]
@@ -64,10 +72,8 @@ def test_a_proof_reads_the_database_once(log: Workspace) -> None:
     head = tree.head(log.id, log.origin, COUNT)
     with CaptureQueriesContext(connection) as queries:
         tree.inclusion(log.id, 3, head)
-    assert len(queries) == 1
-    with CaptureQueriesContext(connection) as queries:
         tree.consistency(log.id, 5, COUNT)
-    assert len(queries) == 1
+    assert len(queries) == 2
 
 
 @pytest.mark.parametrize(("level", "index"), [(0, 2), (0, 3), (0, 12), (1, 1), (2, 2), (3, 0)])
@@ -76,10 +82,7 @@ def test_damage_to_any_node_costs_no_proof(
     log: Workspace, level: int, index: int, node: bytes | None
 ) -> None:
     head = tree.head(log.id, log.origin, COUNT)
-    if node is None:
-        drop_nodes(log, 'level = %s AND "index" = %s', (level, index))
-    else:
-        set_node(log, level, index, node)
+    damage(log, level, index, node)
     assert all(holds(log, seq, head, leaf(log, seq)) for seq in range(COUNT))
 
 
@@ -93,12 +96,9 @@ def test_what_no_copy_proves_any_more_is_named(log: Workspace) -> None:
     assert holds(log, 12, head, leaf(log, 12))
 
 
-@pytest.mark.parametrize("gone", [True, False])
-def test_a_missing_node_of_the_edge_is_named(log: Workspace, gone: bool) -> None:
-    if gone:
-        drop_nodes(log, 'level = 2 AND "index" = 2')
-    else:
-        set_node(log, 2, 2, bytes(31))
+@pytest.mark.parametrize("node", [bytes(31), None])
+def test_a_missing_node_of_the_edge_is_named(log: Workspace, node: bytes | None) -> None:
+    damage(log, 2, 2, node)
     with pytest.raises(VerificationError, match="envelopes 8 to 11") as raised:
         tree.head(log.id, log.origin, COUNT)
     assert raised.value.code == "LOG-008"

@@ -13,7 +13,6 @@ from pipeline.errors import FailedForNowError, TransientError
 from pipeline.models import AdapterCall, Lease, Outbox, Run
 from pipeline.runtime import api
 from pipeline.steps import adapters, vault
-from pipeline.steps.charge import gateway
 from pipeline.steps.extract import ExtractionError, ReaderLostError
 from pipeline.steps.extract import step as extract_step
 from pipeline.steps.work import Answer, Work, failed
@@ -27,6 +26,7 @@ from tests.pipeline.reading import read_here
 DEAD_MS = leases.TTL_MS + 1
 DUE_MS = tasks.SWEEP_AFTER_MS + 1
 PATIENCE_S = 20
+PAY = "stripe.create_payment_intent"
 
 
 @pytest.fixture
@@ -243,40 +243,41 @@ def test_run_that_is_stopped_while_an_effect_is_under_way_takes_no_answer_of_it(
     assert Lease.objects.get(run=run).holder == ""
 
 
-def test_run_that_is_stopped_in_a_pause_makes_no_further_attempt(
-    house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
+def waits(work: Work) -> Answer:
+    return Answer(event=EffectWaiting(key=work.effect.key))
+
+
+def fails_for_now(_: Work) -> Answer:
+    raise FailedForNowError("STR-001", "The card was declined (processing_error).")
+
+
+@pytest.mark.parametrize(
+    ("tool", "adapter"), [(PAY, fails_for_now), ("vault.split", waits)], ids=["pause", "wait"]
+)
+def test_run_that_is_stopped_between_attempts_makes_no_further_one(
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    leap: Leap,
+    tool: str,
+    adapter: Callable[[Work], Answer],
 ) -> None:
     with_backoff(monkeypatch, 60_000)
-    for_now = FailedForNowError("STR-001", "The card was declined (processing_error).")
-    monkeypatch.setattr(gateway, "_post", failing_once(gateway._post, for_now))
+    with_adapter(monkeypatch, tool, adapter)
     run = house.started()
     drive.drive(str(run.id))
+    assert snapshot(run).state not in life.TERMINAL
     assert api.kill(str(run.id), "operator").snapshot.state == life.KILLED
     leap(HOUR_MS)
     assert (tasks.stranded(), owed(run)) == ([], 0)
     house.drive(run)
     assert (run.state, run.deadline_ms, payments(run)) == (life.KILLED, None, [])
-    assert run.workspace.budgets.get(account="workspace/EUR").reserved == 0
-
-
-def test_run_that_is_stopped_while_it_waits_owes_nothing_any_more(
-    house: House, monkeypatch: pytest.MonkeyPatch, leap: Leap
-) -> None:
-    def waits(work: Work) -> Answer:
-        return Answer(event=EffectWaiting(key=work.effect.key))
-
-    with_adapter(monkeypatch, "vault.split", waits)
-    run = house.run()
-    assert (run.state, owed(run)) == (life.WAITING, 1)
-    assert api.kill(str(run.id), "operator").snapshot.state == life.KILLED
-    leap(HOUR_MS)
-    assert (tasks.stranded(), owed(run)) == ([], 0)
+    assert not run.workspace.budgets.exclude(reserved=0).exists()
 
 
 @pytest.mark.postgres
 def test_call_whose_record_is_gone_may_have_acted(house: House) -> None:
     run = house.once(House.run)
-    key = AdapterCall.objects.filter(run=run, tool="stripe.create_payment_intent").get().key
+    key = AdapterCall.objects.filter(run=run, tool=PAY).get().key
     assert outbox.may_have_acted(run.id, key)
     AdapterCall.objects.filter(key=key).update(outcome="NotSentError")
     assert not outbox.may_have_acted(run.id, key)
