@@ -15,10 +15,11 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import Stored, check_chain
 from pipeline.errors import ErasureRefusedError
 from pipeline.evidence.fsck.audit import audit
-from pipeline.models import AdapterCall, Envelope, Outbox, Run, Secret
+from pipeline.models import AdapterCall, Envelope, Lease, Outbox, Run, Secret
 from pipeline.privacy import certificate, crypto_shred, erasure
 from pipeline.reports import report
 from pipeline.runtime import api, queue
+from pipeline.steps import seal
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
 from samples import path
@@ -327,4 +328,27 @@ def test_damaged_run_can_be_erased_too(house: House) -> None:
     sql(("UPDATE pipeline_run SET head = 'x' WHERE id = %s", (run.id.hex,)))
     assert erasure.erase_run(str(run.id), "art17-1-a", "visitor").state == "done"
     assert kinds(run)[-3:] == ["integrity", "erasure_requested", "erasure_done"]
+    assert sightings(house) == []
+
+
+def test_advice_that_a_worker_writes_late_goes(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = house.started(canary_invoice(), file_name=CANARIES["file"])
+    real = seal.advice_file
+    slept: list[str] = []
+
+    def asleep(run_id: str) -> object:
+        if not slept:
+            slept.append(run_id)
+            Lease.objects.filter(run=run).update(until_ms=1)
+            house.drive(run)
+            assert run.state == life.COMPLETED
+            assert erasure.erase_run(run_id, "art17-1-a", "visitor").state == "done"
+        return real(run_id)
+
+    monkeypatch.setattr(seal, "advice_file", asleep)
+    house.drive(run)
+    assert slept == [str(run.id)]
+    assert not real(str(run.id)).exists()
     assert sightings(house) == []
