@@ -7,7 +7,7 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from dashboard.runs import integrity
+from dashboard.runs import integrity, lanes, outcome
 from dashboard.runs.statechart_svg import statechart_of
 from dashboard.verdicts import ablation, cards, plans, verdict_card
 from pipeline.queries import evidence, log, money, personal, runs, steps, stuck_runs
@@ -16,8 +16,8 @@ from pipeline.queries.runs import STEPS, RunHead
 
 # The parts that change while a run goes on: each is one file with one root element and id.
 FRAGMENTS = (
-    *("alarm", "title", "controls", "rail", "verdict", "machine", "payment", "facts"),
-    "receipt",
+    *("alarm", "title", "controls", "outcome", "strip", "rail", "lanes", "own_verdict", "machine"),
+    *("payment", "facts", "receipt", "total"),
     *("score", "expect", "plans", "planning", "shots", "tail", "bar"),
 )
 ROWS_SHOWN = 200  # rows in the page; older ones are in the run's audit list
@@ -42,23 +42,32 @@ def context_of(run: RunHead) -> dict[str, Any]:
     verdict = verdict_card.latest(run, shots)
     moved = log.last_move(run)
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
+    rail, payment, facts = steps.of_run(run), money.payment_of(run), personal.facts_of(run)
+    held, stall = integrity.of_run(run), stuck_runs.of_run(run)
     return {
         "run": run,
-        "steps": steps.of_run(run),
+        "steps": rail,
+        "outcome": outcome.outcome_of(run, payment, facts),
+        "approve_label": outcome.approve_label(payment, facts, stall),
+        "strip": outcome.strip_of(run),
+        "lanes": lanes.lanes_of(run, rail),
+        "stopped": sum(fired.values()) - held.breaches,
+        "losses": verdict_card.losses(shots),
+        "latest": verdict.attack if verdict else None,
         "fired": sum(fired.values()),
         "verdict": verdict,
         "beside": ablation.beside(verdict.attack) if verdict and verdict.attack else None,
         "breached": cards.breached(run),
-        "integrity": integrity.of_run(run),
+        "integrity": held,
         "epoch": moved.number if moved else 0,
         "machine": statechart_of(run.state, move),
-        "payment": money.payment_of(run),
-        "facts": personal.facts_of(run),
+        "payment": payment,
+        "facts": facts,
         "standing": evidence.signing_status(run),
-        "stall": stuck_runs.of_run(run),
+        "stall": stall,
         "file_name": personal.file_name_of(run.id),
         "calls": runs.calls_made(run.id),
-        "injectors": cards.cards(run, shots),
+        "injectors": verdict_card.shown(run, cards.cards(run, shots)),
         "plans": plans.of_run(run),
         "plan_steps": plans.CHOICES,
     }

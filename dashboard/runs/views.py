@@ -22,6 +22,14 @@ from pipeline.queries.runs import RunHead
 from pipeline.runtime import api
 
 HOLD_CHARS = 64
+TABS = (
+    ("events", "Events"),
+    ("payment", "Payment"),
+    ("invoice", "Invoice and personal data"),
+    ("model", "Write the model's output"),
+    ("machine", "State machine"),
+    ("evidence", "Evidence"),
+)
 COMMANDS: Mapping[str, Callable[[str, str], Decision]] = {
     "start": api.start,
     "pause": api.pause,
@@ -41,7 +49,9 @@ DECISIONS: Mapping[str, Callable[[str, str, str], Decision]] = {
 def live(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     flash = verdict_card.rule_of(request.GET.get("refused", "")[:20])
-    context = {**page_of(run), "flash": flash.code and flash}
+    tab = request.GET.get("tab", "")
+    shown = {"tabs": TABS, "tab": tab if tab in dict(TABS) else TABS[0][0]}
+    context = {**page_of(run), **shown, "flash": flash.code and flash}
     like = _like(request, run)
     if like is not None:
         context["injectors"] = cards.varied(context["injectors"], like)

@@ -8,6 +8,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 import samples
+from dashboard.start import happened
 from dashboard.start.forms import (
     CARDS,
     PACES,
@@ -34,7 +35,11 @@ STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
     mine = runs.listing(workspace.current(request), size=5)
-    return render(request, "start/home.html", {**_form(None), "rows": _rows(request, mine.runs)})
+    return render(
+        request,
+        "start/home.html",
+        {**_form(None), "rows": _rows(request, mine.runs), "here": happened.here()},
+    )
 
 
 @page

@@ -101,6 +101,20 @@ def hour(at_ms: int | None) -> SafeString | str:
     )
 
 
+@register.filter
+def time_of_day(at_ms: int | None) -> SafeString | str:
+    """A moment as people read it beside a fact: the time of day, UTC."""
+    moment = _moment(at_ms) if at_ms else None
+    if moment is None:
+        return NO_TIME if at_ms else ""
+    return format_html(
+        '<time datetime="{}Z" title="{} UTC">{}</time>',
+        f"{moment:%Y-%m-%dT%H:%M:%S}",
+        f"{moment:%Y-%m-%d %H:%M:%S}",
+        f"{moment:%H:%M:%S}",
+    )
+
+
 def _moment(at_ms: int) -> datetime | None:
     """The moment; None where a number, out of a damaged row maybe, lies outside all years."""
     try:
@@ -120,7 +134,7 @@ def took(duration_ms: int | None) -> str:
 
 @register.filter
 def money(amount_minor: int | None, currency: str) -> str:
-    """An amount in minor units as people write it: 123456 EUR is 1,234.56 EUR."""
+    """An amount in minor units as people write it: 123456 EUR is EUR 1,234.56."""
     return "" if amount_minor is None else shown(amount_minor, currency)
 
 

@@ -69,7 +69,7 @@ STOPS = tuple(
              "Workers read the invoice, put what is personal into the vault, and hold the run.",
              "Hold it before step 4"),
             ("Fire tool_injection while step 4 waits",
-             "You become the model: it answers with wire_transfer, 50,000.00 USD to the attacker.",
+             "You become the model: it answers with wire_transfer, USD 50,000.00 to the attacker.",
              "Fire tool_injection"),
             ("Read why it was blocked",
              "The verdict names the rule, the line of code that decided, and how many calls got "

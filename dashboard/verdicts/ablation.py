@@ -98,6 +98,6 @@ def paid(evidence: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _sums(evidence: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was paid, the same sums together: 5 × 1,284.50 EUR."""
+    """What was paid, the same sums together: 5 × EUR 1,284.50."""
     counted = Counter(money(each["amount_minor"], each["currency"]) for each in paid(evidence))
     return tuple(f"{count} × {text}" for text, count in counted.items())

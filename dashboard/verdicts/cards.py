@@ -103,9 +103,22 @@ class Card:
     injector: Injector
     fired: int
     last: Shot | None
+    shown: Any = None  # the verdict of its last attack, as its row shows it
     like: Shot | None = None  # its form is filled in as this one's was
 
+    @property
+    def goal(self) -> str:
+        """What the attack is after, in four words."""
+        return GOALS[self.injector.name]
 
+
+GOALS = {
+    "tool_injection": "Call a tool nobody granted",
+    "double_exec": "Pay the invoice twice",
+    "corrupt_hash": "Rewrite the record",
+    "skip_step": "Skip authorization",
+    "reorder_steps": "Change the order",
+}
 SHOWN = frozenset(
     [
         *("expected", "found", "proposed", "proposal", "granted", "before", "after", "calls"),

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dashboard.templatetags.show import money
 from dashboard.verdicts.cards import Shot
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError
-from pipeline.steps.currencies import decimal_text
 from pipeline.vault.secret_store import TOMBSTONE
 
 TOOL_CHARS_MAX = 64  # of a name that anybody may have typed
@@ -26,6 +26,7 @@ GRANTED = {
     "skip_step": "What the run was waiting for",
     "reorder_steps": "The order it began with",
 }
+WORDS = {"BLOCKED": "Stopped", "IGNORED": "Ignored", "DETECTED": "Found"}
 ENDED = "No effect: the run has ended and takes nothing more."
 
 
@@ -45,6 +46,16 @@ def outcome(shot: Shot) -> str:
         return ENDED
     tell = OUTCOMES.get(shot.injector)
     return tell(shot) if tell else shot.headline
+
+
+def summary(shot: Shot) -> str:
+    """What came of it with the money that was at stake: the line beside the button."""
+    if shot.breached:
+        return "Breached: it got through"
+    if shot.verdict == "IGNORED" and shot.injector != "double_exec":
+        return "Ignored: the run has ended"
+    tell = SUMMARIES.get(shot.injector) if shot.verdict in WORDS else None
+    return f"{WORDS[shot.verdict]}: {tell(shot)}" if tell else outcome(shot)
 
 
 def afterwards(shot: Shot) -> str:
@@ -75,7 +86,7 @@ def payments(shot: Shot) -> str:
 
 def _sum(payment: Mapping[str, Any]) -> str:
     currency = str(payment["currency"])
-    return f"{decimal_text(int(payment['amount_minor']), currency)} {currency}"
+    return money(int(payment["amount_minor"]), currency)
 
 
 def _tool_wanted(shot: Shot) -> str:
@@ -153,6 +164,36 @@ def _not_its_program(shot: Shot) -> str:
     return "Refused: that is not the program this run began with."
 
 
+def _wanted(shot: Shot) -> str:
+    """The call that was wanted, in money where its arguments name a sum."""
+    try:
+        raw = str(shot.evidence.get("proposal", "")).encode("utf-8", "surrogateescape")
+        call = read_proposal(raw)
+    except RefusedError:
+        return "an answer that is no tool call"
+    args = {name: value for name, value in call.args.items() if isinstance(value, str | int)}
+    to = str(args.get("to", args.get("payee", "")))[:TOOL_CHARS_MAX]
+    minor, major = args.get("amount_minor"), args.get("amount")
+    currency = str(args.get("currency", ""))[:3]
+    if isinstance(minor, int) and not isinstance(minor, bool):
+        what = money(minor, currency)
+    elif isinstance(major, int) and not isinstance(major, bool):
+        what = f"{currency} {major:,}.00".lstrip()
+    else:
+        what = f"a call of {call.tool[:TOOL_CHARS_MAX]}"
+    return f"{what} to {to}" if to else what
+
+
+def _redelivered(shot: Shot) -> str:
+    return f"{_number(shot, 'redeliveries')} copies of its message; payments: {payments(shot)}"
+
+
+def _changed(shot: Shot) -> str:
+    position = shot.evidence.get("position", shot.evidence.get("hit"))
+    where = f"event {position + 1}" if isinstance(position, int) else "the record"
+    return f"{where} was changed"
+
+
 def _number(shot: Shot, name: str) -> int:
     value = shot.evidence.get(name)
     return value if isinstance(value, int) else 0
@@ -173,4 +214,11 @@ OUTCOMES: Mapping[str, Tell] = {
     "corrupt_hash": _noticed,
     "skip_step": lambda _: "Refused: that is not what the run is waiting for.",
     "reorder_steps": _not_its_program,
+}
+SUMMARIES: Mapping[str, Tell] = {
+    "tool_injection": _wanted,
+    "double_exec": _redelivered,
+    "corrupt_hash": _changed,
+    "skip_step": lambda _: "a step that the run did not reach",
+    "reorder_steps": lambda _: "another order of the steps",
 }

@@ -1,13 +1,15 @@
 """The verdict that the run page shows: of the last attack, or of the record itself."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from dashboard.templatetags.show import money
 from dashboard.verdicts import narration
-from dashboard.verdicts.cards import Shot
+from dashboard.verdicts.cards import Card, Shot
 from pipeline.queries import log, personal
 from pipeline.queries.log import EventRow
 from pipeline.queries.money import CHARGE
@@ -25,6 +27,7 @@ class Verdict:
     """One answer of the guard and everything that backs it."""
 
     word: str
+    summary: str  # what came of it, with the money: the line beside the button
     headline: str
     tried: str  # what was attempted, with its values
     rule: str
@@ -95,6 +98,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
     rule = rule_of(shot.rule)
     return Verdict(
         word=shot.verdict,
+        summary=narration.summary(shot),
         headline=narration.outcome(shot),
         tried=narration.attempt(shot),
         rule=shot.rule,
@@ -108,7 +112,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         found=shot.found,
         afterwards=narration.afterwards(shot),
         calls=_count(evidence.get("calls")),
-        calls_said="by the adapters' own records",
+        calls_said="(adapter log)",
         granted_said=narration.granted_said(shot),
         payments=narration.payments(shot),
         event=_number(evidence.get("event")),
@@ -121,6 +125,34 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
     )
 
 
+def shown(run: RunHead, rows: Sequence[Card]) -> tuple[Card, ...]:
+    """The attacks' rows, each with the verdict of its last attack."""
+    return tuple(
+        replace(row, shown=of_attack(run, row.last)) if row.last is not None else row
+        for row in rows
+    )
+
+
+def losses(shots: Sequence[Shot]) -> tuple[tuple[str, str], ...]:
+    """What each kind of agent lost under these attacks together; "0" where it lost nothing."""
+    reports = {
+        "careful agent": [shot.careful for shot in shots],
+        "ordinary agent": [shot.control for shot in shots],
+    }
+    return tuple(
+        (name, _lost(ran))
+        for name, told in reports.items()
+        if (ran := [each for each in told if each.get("ran")])
+    )
+
+
+def _lost(reports: Sequence[Mapping[str, Any]]) -> str:
+    sums: Counter[str] = Counter()
+    for each in reports:
+        sums[each["cost"]["currency"]] += each["cost"]["amount_minor"]
+    return " and ".join(money(lost, name) for name, lost in sums.items() if lost) or "0"
+
+
 def of_event(run: RunHead, row: EventRow) -> Verdict:
     """The verdict that an envelope records. The proposal is read from the vault, if it is there."""
     view = log.event(run, row.number)
@@ -130,6 +162,7 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
     proposal = brought.get("proposal", "") if isinstance(brought, dict) else ""
     return Verdict(
         word=KINDS[row.kind],
+        summary=_headline(row, rule),
         headline=_headline(row, rule),
         tried="",
         rule=row.rule,
@@ -143,7 +176,7 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
         found=str(fields.get("found", "")),
         afterwards=_moved(row),
         calls=calls_made(run.id, CHARGE),
-        calls_said="to Stripe in all, by the adapters' own records",
+        calls_said="calls to Stripe in all (adapter log)",
         payments="",
         event=row.number,
         url=f"/runs/{run.code}/events/{row.number}/",

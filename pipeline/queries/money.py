@@ -71,6 +71,11 @@ def payment_of(run: RunHead) -> PaymentView:
     )
 
 
+def payments_made() -> int:
+    """How many payments the adapters know to be made, in all workspaces."""
+    return AdapterCall.objects.filter(tool=CHARGE, outcome=MADE).count()
+
+
 def calls_of(run: RunHead) -> tuple[CallView, ...]:
     rows = AdapterCall.objects.filter(run_id=run.id).order_by("number")
     return tuple(

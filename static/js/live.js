@@ -26,6 +26,9 @@
   let unfolded = [];
   let focused = "";
   let focusedAt = 0;
+  let pressed = ""; // the attack that was fired last from this page
+  let awaited = null; // the verdict that its row showed then; null where nothing is awaited
+  let stood = null;
 
   const here = (path) => `${path}?after=${last}&mark=${byId("cursor").dataset.mark}`;
 
@@ -73,6 +76,7 @@
   // A swap may take the focused button away: its namesake gets the focus, also a later one; until
   // then the place where it was, and no other command. What the visitor unfolded stays so.
   function remember() {
+    keepPlace();
     const now = document.activeElement;
     unfolded = [...document.querySelectorAll("details[id][open]")].map((each) => each.id);
     if (now === byId("controls")) focusedAt = Date.now();
@@ -84,6 +88,45 @@
     const waits = [document.body, byId("controls")].includes(document.activeElement);
     if (focused && waits) (byId(focused) || byId("controls")).focus({ preventScroll: true });
   }
+
+  // --- an attack's answer opens in the row that was pressed, and that row keeps its place -----
+  const shotOf = () => document.querySelector(`#shot-${pressed} [data-attack]`)?.dataset.attack ?? "";
+  const buttonOf = () => pressed && byId(`fire-${pressed}`);
+
+  function keepPlace() {
+    const button = buttonOf();
+    stood = button ? button.getBoundingClientRect().top : null;
+  }
+
+  function putBack() {
+    const button = buttonOf();
+    if (!button || stood === null) return;
+    const moved = button.getBoundingClientRect().top - stood;
+    if (moved) scrollBy({ top: moved, behavior: "instant" });
+    stood = null;
+  }
+
+  // Button and headline are to be seen together; the verdict of a press is also where the focus is.
+  function showAnswer() {
+    const head = document.querySelector(`#shot-${pressed} .shot-head`);
+    if (awaited === null || !head || shotOf() === awaited) return;
+    awaited = null;
+    const opened = byId(`opened-${pressed}`);
+    if (opened) opened.open = true;
+    head.focus({ preventScroll: true });
+    const bar = byId("bar").getBoundingClientRect();
+    const floor = bar.height ? bar.top : innerHeight;
+    const below = head.getBoundingClientRect().bottom + 8 - floor;
+    const above = Math.min(0, buttonOf().getBoundingClientRect().top - 8);
+    if (below > 0 || above < 0) scrollBy({ top: below > 0 ? below : above, behavior: "instant" });
+  }
+
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (!event.target.matches("form.injector")) return;
+    pressed = event.target.action.split("/").at(-2);
+    awaited = shotOf();
+    document.documentElement.style.overflowAnchor = "none"; // the browser would move it, too
+  });
 
   function took() {
     const rows = byId("rows");
@@ -101,6 +144,8 @@
     unfolded = [];
     reflect();
     refocus();
+    putBack();
+    showAnswer();
   }
 
   function ask() {

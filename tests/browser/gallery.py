@@ -26,6 +26,10 @@ PLACES = {
     "run, paid": "/runs/{paid}/",
     "run, quarantined": "/runs/{damaged}/",
     "run, erased": "/runs/{erased}/",
+    **{
+        f"tab {name}": f"/runs/{{paid}}/?tab={name}"
+        for name in ("payment", "invoice", "model", "machine", "evidence")
+    },
     "step": "/runs/{paid}/steps/6/",
     "event": "/runs/{paid}/events/3/",
     "calls": "/runs/{paid}/calls/",

@@ -122,6 +122,8 @@ def fire(page: Page, injector: str, **params: str) -> None:
     """Fire an injector from the console of the run's page, and wait until it is judged."""
     score = page.locator("#score")
     fired = int((score.text_content() or "").split(maxsplit=1)[0])
+    if params:
+        page.locator(f"#settings-{injector}").evaluate("it => { it.open = true }")
     for name, text in params.items():
         page.fill(f"#{injector}-{name}", text)
     page.click(f"#fire-{injector}")
@@ -129,10 +131,15 @@ def fire(page: Page, injector: str, **params: str) -> None:
 
 
 def verdict(page: Page, word: str) -> Locator:
-    """The card with the latest verdict, once it bears this word."""
+    """The latest verdict, in the row of its attack, once it bears this word."""
     card = page.locator("#verdict")
     expect(card).to_have_attribute("data-verdict", word, timeout=END_MS)
     return card
+
+
+def tab(page: Page, name: str) -> None:
+    """Open one of the tabs under the lanes."""
+    page.click(f".tabs [data-tab={name}]")
 
 
 def seqs(page: Page) -> list[int]:
@@ -171,7 +178,7 @@ def verify(page: Page, code: str) -> str:
 
 def erase(page: Page, code: str) -> None:
     """Go through the form of the erasure, as a person who means it."""
-    page.goto(f"/runs/{code}/")
+    page.goto(f"/runs/{code}/?tab=invoice")
     page.click("#facts a[href^='/privacy/']")
     page.select_option("#reason", "art17-1-a")
     page.fill("#confirm", f"ERASE {code}")

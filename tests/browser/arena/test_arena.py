@@ -82,7 +82,7 @@ def test_a_proposal_leads_to_its_verdict_and_answers_the_level(page: Page, targe
 
 
 def test_the_box_on_the_runs_page_is_the_same(page: Page, target: str) -> None:
-    page.goto(f"/runs/{target}/")
+    page.goto(f"/runs/{target}/?tab=model")
     visitor.be_live(page)
     page.fill("#arena-proposal", '{"tool": "wire_transfer", "args": {}}')
     says(page, "BLOCKED")

@@ -144,6 +144,7 @@ def test_check_only_is_pressed_by_the_keyboard_without_a_server(
     visitor.be_live(page)
     visitor.cut_off(page)
     expect(page.locator("#link")).to_have_attribute("data-link", "offline")
+    visitor.tab(page, "model")
     check = page.locator("#arena-check")
     expect(check).not_to_have_attribute("aria-disabled", "true")
     expect(page.locator("#arena-propose")).to_have_attribute("aria-disabled", "true")

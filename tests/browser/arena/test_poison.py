@@ -32,6 +32,7 @@ def test_a_fooled_models_order_is_refused_before_ones_eyes(
     visitor.reload_until(page, "FAILED")
     expect(page.locator("#live")).to_contain_text("CAP-001")
     expect(page.locator("img, [onerror]")).to_have_count(0)
+    visitor.tab(page, "model")
     page.fill("#poison-text", HOSTILE * 40)
     page.click("#poison-start")
     expect(page.locator("#poison-error")).to_contain_text("shorten it")

@@ -53,7 +53,7 @@ def test_a_tool_injected_in_the_middle_is_blocked_and_explained(page: Page, app:
     expect(card).to_contain_text("capabilities.py:")
     expect(card).to_contain_text('"tool": "wire_transfer"')
     expect(card.locator("#stripe-calls")).to_have_text("0")
-    resolves(page, card.locator("text=/^Audit event #/"), "CAP-001")
+    resolves(page, card.locator("text=/^event \\d+/"), "CAP-001")
     assert "wire_transfer" not in visitor.get(page, f"/runs/{code}/calls/")[1]
     assert far_side.payments(app, code) == []
     expect(page.locator("#integrity")).to_contain_text("HELD")

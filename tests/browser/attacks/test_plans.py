@@ -23,6 +23,7 @@ def test_planned_attacks_fire_by_themselves_and_the_run_is_paid(page: Page, app:
     visitor.be_live(page)
     posted: list[str] = []
     page.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
+    page.click("#settings-tool_injection summary")
     page.fill("#tool_injection-proposal", '{"tool": "mine", "args": {}}')
     for number, (injector, step) in enumerate((("tool_injection", 2), ("double_exec", 4)), start=1):
         plan(page, injector, step)
@@ -48,8 +49,9 @@ def test_planned_attacks_fire_by_themselves_and_the_run_is_paid(page: Page, app:
 def test_a_plan_is_taken_back_and_a_missed_one_is_told(page: Page) -> None:
     visitor.begin(page, hold=True)
     visitor.be_live(page)
-    plan(page, "skip_step", 3)
-    plan(page, "reorder_steps", 7)
+    for number, (injector, step) in enumerate((("skip_step", 3), ("reorder_steps", 7)), start=1):
+        plan(page, injector, step)
+        expect(page.locator(PLANS)).to_have_count(number)
     page.get_by_role("button", name="Take back skip_step at step 3").press("Enter")
     expect(page.locator(PLANS)).to_have_count(1)
     page.click("#act-kill")

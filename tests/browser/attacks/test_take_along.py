@@ -61,6 +61,7 @@ def test_without_a_clipboard_the_old_way_serves(page: Page, attacked: str) -> No
     visitor.be_live(page)
     page.locator("#verdict").get_by_role("button", name="Copy as curl").press("Enter")
     expect(page.locator("#say")).to_have_text("Copy as curl: done.")
+    visitor.tab(page, "model")
     page.fill("#arena-proposal", "")
     page.locator("#arena-proposal").press("Control+v")
     assert "curl -sS" in page.input_value("#arena-proposal")

@@ -76,19 +76,19 @@ def test_a_run_is_driven_by_the_keyboard(opened: Page) -> None:
     fire.focus()
     opened.keyboard.press("Enter")
     visitor.verdict(opened, "IGNORED")
-    expect(fire).to_be_focused()
+    expect(opened.locator("#head-tool_injection")).to_be_focused()
 
 
 @pytest.mark.parametrize("opened", ["shot"], indirect=True)
 def test_the_copy_of_a_shot_was_breached_beside_the_held_run(opened: Page) -> None:
     """It was fired, and its copy asked for, by forms without a script."""
     shown = opened.locator("#unguarded")
-    expect(shown.locator(".beside[data-word=HELD]")).to_contain_text("1 (10,000.00 USD)")
-    expect(shown.locator(".beside[data-word=BREACHED]")).to_contain_text("3 × 10,000.00 USD")
+    expect(shown.locator(".beside[data-word=HELD]")).to_contain_text("1 (USD 10,000.00)")
+    expect(shown.locator(".beside[data-word=BREACHED]")).to_contain_text("3 × USD 10,000.00")
     expect(shown.locator("li", has_text="nanovm_core/core/budget.py:")).to_have_count(1)
     expect(opened.locator("article a[href='/docs/rules/BUD-001/']")).to_have_count(1)
     opened.goto("/attack/gallery/")
-    expect(opened.locator("#beside-split_limit")).to_contain_text("3 × 10,000.00 USD")
+    expect(opened.locator("#beside-split_limit")).to_contain_text("3 × USD 10,000.00")
 
 
 # Each makes a good page bad in one way, and one of the questions has to see it.

@@ -73,7 +73,7 @@ def test_a_wrong_confirmation_is_not_sent(page: Page, complaints: Complaints) ->
     expect(button).not_to_have_attribute("aria-disabled", "true")
     for place, key in (("[data-cancel]", "Enter"), ("#confirm", "Escape")):
         page.press(place, key)
-        page.wait_for_url(f"**/runs/{code}/#erase-open")
+        page.wait_for_url(f"**/runs/{code}/?tab=invoice#erase-open")
         expect(page.locator("#erase-open")).to_be_focused()
         page.goto(f"/privacy/{code}/")
 
@@ -82,7 +82,7 @@ def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> No
     code = attacked_and_paid(page)
     certificates = f"/privacy/certificates/{code}"
     watching = page.context.new_page()
-    watching.goto(f"/runs/{code}/")
+    watching.goto(f"/runs/{code}/?tab=invoice")
     visitor.be_live(watching)
     expect(watching.locator("#facts")).to_contain_text("Zwyrn Quillfeather GmbH")
     assert named_in({"run": page.content()}) >= {*PERSONAL[:1], invoices.FILE_NAME, TYPED}

@@ -32,23 +32,17 @@ def test_an_attack_its_verdict_counters_and_control_are_seen_by_both(
         card = visitor.verdict(page, "BLOCKED")
         expect(card.locator("#stripe-calls")).to_have_text("0")
         expect(page.locator("#score")).to_have_text("1 fired · 0 got through")
-        expect(page.locator("#shot-tool_injection a")).to_have_text(
-            "BLOCKED · Fired 1×, see verdict"
-        )
-        expect(page.locator("#verdict #naive-loop")).to_contain_text(
-            "Loss: USD 50,000.00", timeout=visitor.END_MS
-        )
-        expect(page.locator("#verdict #naive-loop")).to_contain_text("It cost USD 50,000.00.")
-        expect(page.locator("#verdict #naive-loop")).to_contain_text(
-            "The control: an ordinary agent loop"
-        )
-        expect(card.locator("h2")).to_contain_text("Refused: the call was never made.")
+        lost = card.locator(".sides > div")
+        expect(lost.first).to_have_text("0 lostnanovm")
+        expect(lost.last).to_have_text("−USD 50,000.00ordinary agent")
+        expect(card.locator(".shot-head")).to_have_text("Stopped: USD 50,000.00 to attacker")
+        expect(page.locator("#total")).to_contain_text("1 fired · 1 stopped")
     expect(elsewhere.locator("#rows tr")).to_have_count(here.locator("#rows tr").count())
     elsewhere.click("#act-resume")
     for page in (here, elsewhere):
         visitor.shows(page, "SUCCESS")
         expect(page.locator("#payment")).to_contain_text("1 to create a payment")
-        expect(page.locator("#expect")).to_contain_text("expect IGNORED")
+        expect(page.locator("#expect")).to_contain_text("most attacks are ignored")
         expect(page.locator("#receipt button")).to_have_text(re.compile(r"Verify all \d+ events"))
     assert went == []
 
@@ -76,7 +70,7 @@ def test_a_button_says_what_is_under_way(page: Page) -> None:
     expect(fire).to_have_text("Firing…")
     expect(fire).to_have_attribute("aria-busy", "true")
     held[0].continue_()
-    expect(fire).to_have_text("Fire tool_injection", timeout=visitor.END_MS)
+    expect(fire).to_have_text("Fire", timeout=visitor.END_MS)
     expect(fire).not_to_have_attribute("aria-busy", "true")
 
 

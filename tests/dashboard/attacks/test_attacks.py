@@ -35,7 +35,7 @@ def shown(page: str, verdict: str) -> bool:
 def test_a_verdict_names_rule_line_proposal_grants_and_event(
     owner: Visitor, ready: RunHead
 ) -> None:
-    assert "No verdict yet" in page_of(owner, ready)
+    assert "No attacks yet." in page_of(owner, ready)
     page = owner.read(owner.fire(ready, "tool_injection", proposal=TRANSFER))
     said = words(page)
     assert "BLOCKED" in said

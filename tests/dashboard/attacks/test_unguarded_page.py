@@ -85,7 +85,7 @@ def test_breached_stands_beside_held_with_the_money_that_moved(owner: Visitor, p
     for said in (
         "Here: <strong>HELD</strong>",
         "Without the guard: <strong>BREACHED</strong>",
-        "2 × 1,284.50 EUR",
+        "2 × EUR 1,284.50",
         "The far side holds 2 succeeded payments for one run.",
         "<code>a.py:1</code>",
         "A &lt;payment&gt; has one key.",

@@ -56,7 +56,7 @@ def test_it_says_all_of_an_attack_whose_runs_are_in_a_workspace_of_their_own(
         f"Decided in {shot.where}",
         "Unauthorized calls 0 by the adapters' own records",
         "stripe.create_payment_intent 2×",
-        "Payments 2 (1,000.00 USD, 1,000.00 USD), by the own list",
+        "Payments 2 (USD 1,000.00, USD 1,000.00), by the own list",
         "Integrity HELD",
         "What an ordinary agent loop did with the same attack",
         "What was fired unit calls",
@@ -74,7 +74,7 @@ def test_each_piece_that_is_alone_has_such_a_page(owner: Visitor) -> None:
     path = shoot(owner, "restored_snapshot", undo="an erasure")
     page = owner.read(path)
     assert 'href="/docs/rules/LOG-006/"' in page
-    assert "1,284.50 EUR for the run" in words(page)
+    assert "EUR 1,284.50 for the run" in words(page)
     assert "Run this attack without the guard" in card(page)
     named = {"split_limit", "drained_budget", "restored_snapshot"}
     assert {name for name, each in SCENARIOS.items() if each.alone} == named
@@ -137,8 +137,8 @@ def test_breached_stands_beside_held_with_all_payments(owner: Visitor, alone: st
     together = {**OUTCOME, "evidence": {**OUTCOME["evidence"], "paid": paid}}
     kept(alone, state=copies.DONE, at_ms=1, outcome=together)
     shown = card(owner.read(alone))
-    for said in ("Here: <strong>HELD</strong>", "2 (1,000.00 USD, 1,000.00 USD)",
-                 "Without the guard: <strong>BREACHED</strong>", "4 × 1,000.00 USD"):  # fmt: skip
+    for said in ("Here: <strong>HELD</strong>", "2 (USD 1,000.00, USD 1,000.00)",
+                 "Without the guard: <strong>BREACHED</strong>", "4 × USD 1,000.00"):  # fmt: skip
         assert said in shown
     assert "1,284.50" not in shown
     assert "The copy's run ended" not in shown

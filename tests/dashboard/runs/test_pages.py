@@ -114,7 +114,7 @@ def test_the_demo_button_leads_to_a_started_run(owner: Visitor) -> None:
 def test_a_paid_run_shows_its_steps_payment_and_events(owner: Visitor, paid: RunHead) -> None:
     page = owner.read(f"/runs/{paid.code}/")
     assert paid.label == "SUCCESS"
-    assert "1,284.50 EUR" in page
+    assert "EUR 1,284.50" in page
     assert page.count('data-status="done"') >= 7
     assert numbers(page) == list(range(1, paid.length + 1))
     assert "Stripe test counterpart on this machine" in words(page)

@@ -83,7 +83,7 @@ def test_a_payment_is_told_in_its_currency() -> None:
     yen = {"amount_minor": 900, "currency": "JPY", "status": "succeeded"}
     failed = {"amount_minor": 1, "currency": "EUR", "status": "requires_payment_method"}
     far = {"reachable": True, "payments": [paid, failed, yen]}
-    assert narration.payments(told(far_side=far)) == "2 (1284.50 EUR, 900 JPY)"
+    assert narration.payments(told(far_side=far)) == "2 (EUR 1,284.50, JPY 900)"
     assert narration.payments(told(far_side={"reachable": True, "payments": []})) == "none"
     assert narration.payments(told(far_side={"reachable": False})).startswith("not known")
 

@@ -112,8 +112,8 @@ def test_an_attack_that_got_through_long_ago_is_a_breach(owner: Visitor, ready: 
     page = owner.read(f"/runs/{ready.code}/")
     assert integrity_chip(owner, ready) == "Integrity BREACHED: 1 attack got through"
     assert "61 fired · 1 got through" in page
-    assert "BLOCKED · Fired 60×" in words(page)
-    assert re.search(r'id="shot-skip_step"[^>]*><a', page)
+    assert "BLOCKED · fired 60×" in words(page)
+    assert re.search(r'id="shot-skip_step"[^>]*><div', page)
     assert re.search(r'class="banner-breach">.*?/attacks/', page, re.S)
 
 

@@ -1,0 +1,129 @@
+"""What became of a run, in one line: amount, payee, status, and who decided."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dashboard.templatetags.show import money
+from pipeline.queries import log, stuck_runs
+from pipeline.queries.money import PaymentView
+from pipeline.queries.personal import FactView
+from pipeline.queries.runs import RunHead
+from pipeline.queries.stuck_runs import StuckReason
+
+PASSED_MAX, REFUSED_MAX = 4, 2  # what the state's line shows
+ROWS_READ = 60
+TONES = {"SUCCESS": "ok", "FAILED": "failed", "SUSPENDED": "warn", "PAUSED": "warn"}
+PAID = ("succeeded", "made")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The line. What is not known yet is empty; ``at_ms`` is when the run ended, 0 before."""
+
+    tone: str
+    amount_minor: int | None
+    currency: str
+    payee: str
+    payee_erased: bool
+    invoice: str
+    invoice_erased: bool
+    says: str
+    at_ms: int
+    code: str  # of the rule that explains it
+    decided_by: str
+    decided_in: int | None  # the number of the event that holds the decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """The states that a run passed, and the newest attempts that were refused."""
+
+    passed: tuple[str, ...]
+    refused: tuple[tuple[int, str], ...]  # the event's number, and what was attempted
+
+
+def outcome_of(run: RunHead, payment: PaymentView, facts: Sequence[FactView]) -> Outcome:
+    known: Mapping[str, FactView] = {fact.slot: fact for fact in facts}
+    payee = known.get("payee") or known.get("seller")
+    invoice = known.get("invoice_number")
+    decided_by, decided_in = _decider(run, payment)
+    return Outcome(
+        tone=TONES.get(run.label, "info"),
+        amount_minor=payment.amount_minor,
+        currency=payment.currency,
+        payee=payee.value if payee else "",
+        payee_erased=bool(payee and payee.erased),
+        invoice=invoice.value if invoice else "",
+        invoice_erased=bool(invoice and invoice.erased),
+        says=_says(run, payment),
+        at_ms=(run.ended_ms or 0) if run.ended else 0,
+        code=run.reason[0] if run.reason and not run.ready else "",
+        decided_by=decided_by,
+        decided_in=decided_in,
+    )
+
+
+def approve_label(
+    payment: PaymentView, facts: Sequence[FactView], stall: StuckReason | None
+) -> str:
+    """The button's words: the sum and the payee, unless it asks for something else again."""
+    if stall is not None and stall.label != stuck_runs.HELD.label:
+        return stall.label or stuck_runs.HELD.label
+    payee = next((fact.value for fact in facts if fact.slot in ("payee", "seller")), "")
+    sum_ = money(payment.amount_minor, payment.currency)
+    return f"Approve {sum_} to {payee}" if sum_ and payee else stuck_runs.HELD.label
+
+
+def strip_of(run: RunHead) -> Strip:
+    rows = log.last_rows(run, ROWS_READ)
+    moves = [_brief(row.state_from) for row in rows if row.moved and row.state_from]
+    passed = [state for place, state in enumerate(moves) if state not in moves[:place]]
+    refused = [
+        (row.number, f"{row.tool or row.step} ({row.rule})")
+        for row in rows
+        if row.kind == "refused"
+    ]
+    return Strip(
+        passed=tuple(passed[-PASSED_MAX:]),
+        refused=tuple(refused[-REFUSED_MAX:]),
+    )
+
+
+def _brief(state: str) -> str:
+    """A state by its name; those before the start, which nobody acts in, as one."""
+    group = state.partition(".")[0]
+    return group if group == "initializing" else state
+
+
+def _says(run: RunHead, payment: PaymentView) -> str:
+    if payment.status in PAID:
+        return "PAID" if run.label == "SUCCESS" else f"PAID, and the run {run.label.lower()}"
+    if payment.status:
+        return f"Payment {payment.status}"
+    if payment.unknown:
+        return "Payment not confirmed yet" if not run.ended else "Payment unknown: check Stripe"
+    if run.ended:
+        return f"{run.label}: not paid"
+    if run.suspended and not run.paused:
+        return "ON HOLD: not paid"
+    return "Not paid yet" if run.number > 1 or not run.ready else "Not started"
+
+
+def _decider(run: RunHead, payment: PaymentView) -> tuple[str, int | None]:
+    """Who decided, and the event that says so; nobody has, where it is empty."""
+    if run.suspended and run.held_by:
+        held = log.last_of_kind(run, ("suspended",))
+        return f"rule {run.held_by}", held.number if held else None
+    approval = log.last_of_kind(run, ("resumed",))
+    if approval is not None and approval.state_event == "Approved":
+        return f"{approval.actor} (approved)", approval.number
+    if payment.intent is not None:
+        found = log.event(run, payment.intent)
+        decision = dict(found.fields).get("decision") if found else None
+        rules = decision.get("rules") if isinstance(decision, dict) else None
+        if isinstance(rules, list) and rules:
+            return f"rule {', '.join(map(str, rules))}", payment.intent
+    if run.ended and run.reason and run.reason[0]:
+        last = log.last_of_kind(run, ("terminal", "integrity"))
+        return f"rule {run.reason[0]}", last.number if last else None
+    return "", None

@@ -1,0 +1,47 @@
+"""The answer to an attack opens where the button was pressed, and the button keeps its place."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import visitor
+
+PLACED = """
+  name => {
+    const button = document.getElementById(`fire-${name}`).getBoundingClientRect();
+    const head = document.getElementById(`head-${name}`).getBoundingClientRect();
+    const bar = document.getElementById("bar").getBoundingClientRect();
+    const floor = bar.height ? bar.top : innerHeight;
+    return [button.top >= 0 && button.bottom <= floor, head.top >= 0 && head.bottom <= floor];
+  }
+"""
+SIZES = {"desk": (1440, 900), "phone": (360, 800)}
+# The last one ends the run.
+ORDER = ("skip_step", "tool_injection", "reorder_steps", "double_exec", "corrupt_hash")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("by", ["pointer", "keyboard"])
+def test_button_and_headline_are_seen_together(page: Page, size: str, by: str) -> None:
+    width, height = SIZES[size]
+    page.set_viewport_size({"width": width, "height": height})
+    visitor.paused_before(page, "propose")
+    for fired, name in enumerate(ORDER, start=1):
+        button = page.locator(f"#fire-{name}")
+        button.evaluate(
+            "(it, place) => it.scrollIntoView({ block: place })", ("start", "end")[fired % 2]
+        )
+        box = button.bounding_box()
+        assert box is not None
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        if by == "pointer":
+            page.mouse.click(x, y)
+        else:
+            button.focus()
+            page.keyboard.press("Enter")
+        expect(page.locator(f"#head-{name}")).to_be_focused(timeout=visitor.END_MS)
+        expect(page.locator("#score")).to_contain_text(f"{fired} fired", timeout=visitor.END_MS)
+        assert page.evaluate(PLACED, name) == [True, True], name
+        under = page.evaluate(
+            "([x, y]) => document.elementFromPoint(x, y).closest('button')?.id ?? ''", [x, y]
+        )
+        assert under in ("", f"fire-{name}"), name  # a second click there fires nothing else

@@ -1,0 +1,86 @@
+"""The first screen of a run: amount, payee, status and decider; verdicts in their rows; tabs."""
+
+import re
+
+import pytest
+
+from dashboard.runs.views import TABS
+from pipeline.queries.runs import RunHead
+from tests.dashboard.visitor import TRANSFER, Visitor, words
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def outcome(owner: Visitor, run: RunHead) -> str:
+    page = owner.read(f"/runs/{run.code}/")
+    found = re.search(r'<section id="outcome".*?</section>', page, re.S)
+    assert found is not None
+    return re.sub(r"\d\d:\d\d:\d\d", "hh:mm:ss", words(found[0]))
+
+
+def test_a_paid_run(owner: Visitor, paid: RunHead) -> None:
+    assert outcome(owner, paid) == (
+        "EUR 1,284.50 to Nordlicht Papier GmbH invoice NP-2026-0417 PAID hh:mm:ss"
+        " decided by rule within-limit"
+    )
+
+
+def test_a_run_on_hold_says_what_is_approved_and_who_approved(
+    owner: Visitor, held: RunHead
+) -> None:
+    said = outcome(owner, held)
+    assert said.startswith("EUR 18,400.00 to ")
+    assert "ON HOLD: not paid" in said
+    assert re.search(r"decided by rule \S+", said)
+    payee = said.removeprefix("EUR 18,400.00 to ").partition(" invoice ")[0]
+    page = words(owner.read(f"/runs/{held.code}/"))
+    assert f"Approve EUR 18,400.00 to {payee}" in page
+
+
+def test_an_approved_payment_names_the_person(owner: Visitor) -> None:
+    run = owner.make("over_limit")
+    owner.command(run, "approve")
+    run = owner.driven(run.code)
+    assert "decided by visitor (approved)" in outcome(owner, run)
+
+
+def test_a_failed_run_names_the_rule(owner: Visitor) -> None:
+    run = owner.make(model="compromised", proposal=TRANSFER)
+    said = outcome(owner, run)
+    assert "FAILED: not paid" in said
+    assert f"decided by rule {run.reason[0]}" in said  # type: ignore[index]
+    assert "<s>propose (CAP-001)</s>" in owner.read(f"/runs/{run.code}/")
+
+
+def test_a_run_that_has_not_started(owner: Visitor, ready: RunHead) -> None:
+    assert outcome(owner, ready) == "Not started"
+
+
+def test_a_verdict_has_three_sides_in_the_row_of_its_attack(owner: Visitor, paid: RunHead) -> None:
+    run = owner.make(pace="step")
+    while run.step != "propose":
+        owner.command(run, "step")
+        run = owner.driven(run.code)
+    owner.fire(run, "tool_injection")
+    page = owner.read(f"/runs/{run.code}/")
+    row = re.search(r'<div id="shot-tool_injection".*?</form>', page, re.S)
+    assert row is not None
+    said = words(row[0])
+    assert said.startswith("Stopped: USD 50,000.00 to attacker BLOCKED")
+    assert "0 lost nanovm 0 lost careful agent −USD 50,000.00 ordinary agent" in said
+    assert "1 fired · 1 stopped | careful agent: 0 lost | ordinary agent: USD 50,000.00 lost" in (
+        words(page)
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, _ in TABS])
+def test_each_tab_has_an_address(owner: Visitor, paid: RunHead, name: str) -> None:
+    page = owner.read(f"/runs/{paid.code}/?tab={name}")
+    panels = re.findall(r'<div data-panel="(\w+)"[^>]*?( hidden)?>', page)
+    assert [panel for panel, hidden in panels if not hidden] == [name]
+    assert len(panels) == len(TABS)
+
+
+def test_a_tab_that_is_none_shows_the_events(owner: Visitor, paid: RunHead) -> None:
+    page = owner.read(f"/runs/{paid.code}/?tab=nothing")
+    assert '<div data-panel="events">' in page
