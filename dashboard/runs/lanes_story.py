@@ -383,7 +383,7 @@ def _tool(call: Call | None) -> str:
 def _sum(call: Call | None) -> str:
     if call is None or call.amount is None:
         return ""
-    shown = money(call.amount, call.currency) if call.minor else f"{call.amount:,} {call.currency}"
+    shown = money(call.amount, call.currency) if call.minor else f"{call.currency} {call.amount:,}"
     return shown if len(shown) <= SUM_CHARS else "too large"
 
 

@@ -77,7 +77,7 @@ def approve_label(
 def strip_of(run: RunHead) -> Strip:
     rows = log.last_rows(run, ROWS_READ)
     moves = [_brief(row.state_from) for row in rows if row.moved and row.state_from]
-    passed = [state for place, state in enumerate(moves) if state not in moves[:place]]
+    passed = [*dict.fromkeys(state for state in moves if state != run.state)]
     refused = [
         (row.number, f"{row.tool or row.step} ({row.rule})")
         for row in rows

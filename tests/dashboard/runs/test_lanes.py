@@ -45,7 +45,7 @@ def test_a_paid_run_goes_from_the_document_over_model_and_gate_to_stripe(paid: R
     assert [mark.y for mark in found.marks][3:6] == sorted(mark.y for mark in found.marks)[4:]
     said = words(html)
     assert "allowed ✓" in said
-    assert said.count("1,284.50 EUR") >= 2
+    assert said.count("EUR 1,284.50") >= 2
     assert re.search(r"paid \d+(\.\d)? m?s", said)
     assert links(html) == [f"/runs/{paid.code}/steps/{n}/" for n in (1, 2, 3, 4, 5, 6, 7)]
     assert sum(dot.count for dot in found.dots) == paid.length
@@ -72,7 +72,7 @@ def test_a_blocked_proposal_ends_at_the_gate(owner: Visitor) -> None:
     assert stop.y + stop.height < lanes_svg.STRIPE
     said = words(html)
     assert "wire_transfer" in said
-    assert "50,000 USD" in said
+    assert "USD 50,000" in said
     assert "CAP-001" in said
 
 
