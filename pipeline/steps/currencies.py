@@ -34,11 +34,11 @@ def decimal_text(amount_minor: int, currency: str) -> str:
 
 
 def shown(amount_minor: int, currency: str) -> str:
-    """The amount for a page: ``1234567`` EUR is ``12,345.67 EUR``; two decimals if unknown."""
+    """The amount for a page: ``1234567`` EUR is ``EUR 12,345.67``; two decimals if unknown."""
     digits = DECIMALS.get(currency, 2)
     sign, whole = ("−" if amount_minor < 0 else ""), f"{abs(amount_minor):0{digits + 1}}"
     major = f"{int(whole[: len(whole) - digits]):,}"
-    return f"{sign}{major}{'.' + whole[-digits:] if digits else ''} {currency}"
+    return f"{currency} {sign}{major}{'.' + whole[-digits:] if digits else ''}".lstrip()
 
 
 def _step(currency: str) -> Decimal:

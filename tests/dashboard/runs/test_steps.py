@@ -33,7 +33,7 @@ def test_every_refused_answer_is_shown_with_its_rule(owner: Visitor) -> None:
 
 def test_the_charge_shows_its_request_and_its_response(owner: Visitor, paid: RunHead) -> None:
     page = step(owner, paid, 6)
-    for said in ("1,284.50 EUR", "Idempotency key", f"Metadata: code {paid.code}", "pm_card_visa",
+    for said in ("EUR 1,284.50", "Idempotency key", f"Metadata: code {paid.code}", "pm_card_visa",
                  "Payment status succeeded", "pi_", "Adapter log"):  # fmt: skip
         assert said in page
 
@@ -72,7 +72,7 @@ def test_no_event_is_decided_by_the_model(owner: Visitor, paid: RunHead, held: R
 
 
 def test_a_row_of_the_payment_has_its_amount(owner: Visitor, paid: RunHead, held: RunHead) -> None:
-    for run, amount in ((paid, "1,284.50 EUR"), (held, "18,400.00 EUR")):
+    for run, amount in ((paid, "EUR 1,284.50"), (held, "EUR 18,400.00")):
         rows = log.rows_after(run, 0, 50)
         about = [row for row in rows if row.step in ("authorize", "charge")]
         assert {row.amount for row in about} == {amount}
