@@ -15,7 +15,7 @@ DOCUMENT, MODEL, GATE, STRIPE, LOG = (y for _, _, y in LANES)
 WIDTH, HEIGHT, LEFT, RIGHT = 790, 266, 96, 784
 BOX, TARGET = 26, 28  # heights of a box and of what a finger hits
 GAP_WIDTH = 28  # of an idle time that says its length
-ALLOWED = 72  # the width of what the gate says to a call that it allows
+ALLOWED = 82  # the width of what the gate says to a call that it allows
 LONG_MS = 1_000  # an idle gap from here on says its length
 WORK = ("bar", "proposal")  # what a step at work is drawn as
 FAR_MS = 10**13  # damaged times may be anything
@@ -317,7 +317,7 @@ def gaps_of(ticks: Sequence[Tick], items: Iterable[Item], axis: Axis) -> tuple[G
 
 def wide(text: str) -> int:
     """About the width of a line of text."""
-    return len(text) * 13 // 2 + 2
+    return len(text) * 15 // 2 + 4
 
 
 def length(span_ms: int) -> str:
