@@ -42,7 +42,7 @@ class Ended(NamedTuple):
 
 LINT = Part("lint", ("make", "--no-print-directory", "lint"), {})
 SQLITE = Part("SQLite", (*PYTEST, "-n", "2", "-m", "not browser and not soak"), {})
-BROWSER = Part("browser", (*PYTEST, "-n", "2", "-m", "browser and not soak", "tests/browser"), {})
+BROWSER = Part("browser", (*PYTEST, "-n", "3", "-m", "browser and not soak", "tests/browser"), {})
 POSTGRES = Part(
     "PostgreSQL",
     (

@@ -28,7 +28,7 @@ SHELL: Mapping[str, tuple[str, str]] = {
     "PII-010": ("tests/pipeline/privacy/test_erasure.py", "PII-010"),
     "PII-011": ("tests/pipeline/privacy/test_erasure.py", "incomplete_until"),
     "PII-012": ("tests/pipeline/privacy/test_retention.py", "PII-012"),
-    "PII-013": ("tests/pipeline/privacy/test_journal.py", "PII-013"),
+    "PII-013": ("tests/pipeline/evidence/test_restore.py", "PII-013"),
 }
 
 
