@@ -154,7 +154,7 @@ def _run_damage(workspace: Workspace, run: Run, newest: Head | None) -> Iterator
     vouched = tree_audit.vouched(workspace, newest, str(run.id))
     found = [*_chain_damage(workspace, run, envelopes, named, vouched)]
     try:
-        records.verified(run)
+        records.recomputed(run, envelopes, workspace.origin)
     except VerificationError as fault:
         if fault.code == "LOG-004" and vouched(envelopes[-1]):  # so the row was changed
             fault.expected, fault.found = fault.found, fault.expected
