@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from pipeline.clock import sleep_ms
 from pipeline.evidence import liveness, signer
-from pipeline.evidence.signer.cosigning import configured
+from pipeline.evidence.signer.cosigning import configured, parse_witness
 from pipeline.evidence.signer.rounds import POLL_MS, poll
 from pipeline.ops.commands import PreparedCommand, named, named_workspace
 
@@ -37,10 +37,12 @@ class Command(PreparedCommand):
         """Sign in rounds."""
         if options.remember is not None:
             row = signer.remember(named_workspace(options.remember).id)
-            self.stdout.write(f"BytesCache: {row.workspace.origin} at size {row.size}.")
+            self.stdout.write(f"Remembered: {row.workspace.origin} at size {row.size}.")
             return
         if options.witness:
-            os.environ["NANOVM_WITNESS"] = " ".join(options.witness)
+            named_witness = " ".join(options.witness)
+            parse_witness(named_witness)
+            os.environ["NANOVM_WITNESS"] = named_witness
         configured()  # a wrong witness is said now, not at the first checkpoint
         stopped: list[int] = []
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -58,7 +58,8 @@ def test_it_says_all_of_an_attack_whose_runs_are_in_a_workspace_of_their_own(
         "stripe.create_payment_intent 2×",
         "Payments 2 (USD 1,000.00, USD 1,000.00), by the own list",
         "Integrity HELD",
-        "What an ordinary agent loop did with the same attack",
+        "Without nanovm (ordinary agent)",
+        "With common checks (careful agent)",
         "What was fired unit calls",
     ):
         assert text in said
