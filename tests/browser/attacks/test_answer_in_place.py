@@ -19,8 +19,16 @@ SIZES = {"desk": (1440, 900), "phone": (360, 800)}
 ORDER = ("skip_step", "tool_injection", "reorder_steps", "double_exec", "corrupt_hash")
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("by", ["pointer", "keyboard"])
+# The other two are the long run's: each fires five attacks.
+@pytest.mark.parametrize(
+    ("by", "size"),
+    [
+        ("pointer", "desk"),
+        ("keyboard", "phone"),
+        pytest.param("keyboard", "desk", marks=pytest.mark.soak),
+        pytest.param("pointer", "phone", marks=pytest.mark.soak),
+    ],
+)
 def test_button_and_headline_are_seen_together(page: Page, size: str, by: str) -> None:
     width, height = SIZES[size]
     page.set_viewport_size({"width": width, "height": height})
