@@ -25,7 +25,8 @@ def attacked(page: Page) -> str:
     visitor.be_live(page)
     visitor.fire(page, "tool_injection", proposal='{\n  "tool": "it\'s $HOME"\n}')
     visitor.verdict(page, "BLOCKED")
-    expect(page.locator("#share-curl")).to_be_visible()  # the attack itself is judged by now
+    # The other agents' losses come last: from then on the row stays as it is.
+    expect(page.locator("#verdict .sides > div")).to_have_count(3, timeout=visitor.END_MS)
     return code
 
 
