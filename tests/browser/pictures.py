@@ -1,14 +1,19 @@
 """The README's picture, from the running application: ``python -m tests.browser.pictures``."""
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
 
+import django
 from playwright.sync_api import sync_playwright
 
-from tests.browser import visitor
-from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS
-from tests.house.demo import start
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from tests.browser import visitor  # noqa: E402 - it names the steps of the program
+from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS  # noqa: E402
+from tests.house.demo import start  # noqa: E402
 
 TO = visitor.ROOT / "docs" / "img" / "run.png"
 
@@ -30,7 +35,7 @@ def take(folder: Path) -> None:
             )
             visitor.paused_before(page, "propose")
             visitor.fire(page, "tool_injection")
-            visitor.verdict(page, "BLOCKED")
+            visitor.verdict(page, "BLOCKED").locator(".sides > div >> nth=2").wait_for()
             page.evaluate("() => scrollTo(0, 0)")
             page.mouse.move(0, 0)
             page.screenshot(path=TO)
