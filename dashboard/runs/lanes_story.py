@@ -159,7 +159,7 @@ class Story:
         return max(64, svg.wide(text) + 12)
 
     def _proposed(self, moment: Moment, place: int, tone: str, text: str = "") -> None:
-        """The model's box, up to ``place``; one that nobody was asked for is in its room."""
+        """The model's box, up to ``place``; one without a question has a place of its own."""
         row, asked = moment.row, self.open
         inside = asked is None or asked.shape != "proposal" or row.actor != "model"
         tool, text = _tool(moment.call), text or _sum(moment.call) or PROPOSES

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dashboard.templatetags.show import money
 from pipeline.queries import log, stuck_runs
+from pipeline.queries.log import EventRow
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import FactView
 from pipeline.queries.runs import RunHead
@@ -18,7 +19,7 @@ PAID = ("succeeded", "made")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The line. What is not known yet is empty; ``at_ms`` is when the run ended, 0 before."""
+    """The line. What is not known yet is empty; ``at_ms``: paid or ended, 0 before that."""
 
     tone: str
     amount_minor: int | None
@@ -56,7 +57,7 @@ def outcome_of(run: RunHead, payment: PaymentView, facts: Sequence[FactView]) ->
         invoice=invoice.value if invoice else "",
         invoice_erased=bool(invoice and invoice.erased),
         says=_says(run, payment),
-        at_ms=(run.ended_ms or 0) if run.ended else 0,
+        at_ms=_paid_ms(run, payment),
         code=run.reason[0] if run.reason and not run.ready else "",
         decided_by=decided_by,
         decided_in=decided_in,
@@ -90,7 +91,7 @@ def strip_of(run: RunHead) -> Strip:
 
 
 def _brief(state: str) -> str:
-    """A state by its name; those before the start, which nobody acts in, as one."""
+    """A state by its name; the states before the start count as one."""
     group = state.partition(".")[0]
     return group if group == "initializing" else state
 
@@ -110,20 +111,27 @@ def _says(run: RunHead, payment: PaymentView) -> str:
 
 
 def _decider(run: RunHead, payment: PaymentView) -> tuple[str, int | None]:
-    """Who decided, and the event that says so; nobody has, where it is empty."""
-    if run.suspended and run.held_by:
-        held = log.last_of_kind(run, ("suspended",))
-        return f"rule {run.held_by}", held.number if held else None
+    """Who decided, and the number of the event that says so; empty before any decision."""
+    row = _decision(run, payment)
+    return (row.decided_by, row.number) if row else ("", None)
+
+
+def _decision(run: RunHead, payment: PaymentView) -> EventRow | None:
+    """The event that decided: a hold, an approval, the payment's intent, or how the run ended."""
+    if run.suspended:
+        return log.last_of_kind(run, ("suspended",)) if run.held_by else None
     approval = log.last_of_kind(run, ("resumed",))
     if approval is not None and approval.state_event == "Approved":
-        return f"{approval.actor} (approved)", approval.number
-    if payment.intent is not None:
-        found = log.event(run, payment.intent)
-        decision = dict(found.fields).get("decision") if found else None
-        rules = decision.get("rules") if isinstance(decision, dict) else None
-        if isinstance(rules, list) and rules:
-            return f"rule {', '.join(map(str, rules))}", payment.intent
-    if run.ended and run.reason and run.reason[0]:
-        last = log.last_of_kind(run, ("terminal", "integrity"))
-        return f"rule {run.reason[0]}", last.number if last else None
-    return "", None
+        return approval
+    intent = log.event(run, payment.intent) if payment.intent is not None else None
+    if intent is not None and (payment.status or payment.unknown):
+        return intent.row
+    return log.last_of_kind(run, ("terminal", "integrity")) if run.ended else None
+
+
+def _paid_ms(run: RunHead, payment: PaymentView) -> int:
+    """When the payment's answer was recorded, or the run ended without one; 0 before that."""
+    answer = log.event(run, payment.result) if payment.result is not None else None
+    if payment.status in PAID and answer is not None:
+        return answer.row.at_ms
+    return (run.ended_ms or 0) if run.ended else 0

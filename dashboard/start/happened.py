@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from django.core.cache import cache
 
 from dashboard.templatetags.show import money
+from dashboard.verdicts.cards import ACCEPTED, BREACHED
 from pipeline.queries.money import payments_made
 from sabotage.models import Attack
 
 KEY, FRESH_S = "dashboard.happened", 3  # the scoreboard is as old as that, too
-BREACHED = "BREACHED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,12 @@ def here() -> Happened:
 
 def _counted() -> Happened:
     judged = Attack.objects.exclude(verdict="")
-    attacks, breached = judged.count(), judged.filter(integrity=BREACHED).count()
+    stopped = judged.exclude(integrity=BREACHED).exclude(verdict=ACCEPTED)
     lost: Counter[str] = Counter()
     for cost in judged.values_list("control__cost", flat=True).iterator():
         if cost and cost.get("amount_minor"):
             lost[str(cost["currency"])] += int(cost["amount_minor"])
     sums = tuple(money(amount, currency) for currency, amount in lost.most_common())
-    return Happened(paid=payments_made(), attacks=attacks, stopped=attacks - breached, lost=sums)
+    return Happened(
+        paid=payments_made(), attacks=judged.count(), stopped=stopped.count(), lost=sums
+    )

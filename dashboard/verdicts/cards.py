@@ -35,7 +35,9 @@ __all__ = [
     "ids_with",
     "of_run",
     "params_of",
+    "reports",
     "row_of",
+    "stopped",
     "varied",
     "words_of",
 ]
@@ -47,7 +49,7 @@ NO_WORDS = (
 ALL = "all"  # in place of an injector's name: each of them once
 LAST = "corrupt_hash"  # it ends the run, so the others come before it
 SHOWN_MAX = 50
-BREACHED = "BREACHED"
+BREACHED, ACCEPTED = "BREACHED", "ACCEPTED"
 
 
 class GoneError(Exception):
@@ -164,6 +166,16 @@ def fired(run: RunHead) -> Mapping[str, int]:
     """How often each injector was fired at the run, by its name: all of them are counted."""
     counted = _judged(run).order_by().values_list("injector").annotate(Count("pk"))
     return dict(counted)
+
+
+def stopped(run: RunHead) -> int:
+    """How many attacks on the run were stopped: neither accepted nor got through."""
+    return _judged(run).exclude(integrity=BREACHED).exclude(verdict=ACCEPTED).count()
+
+
+def reports(run: RunHead) -> list[Mapping[str, Any]]:
+    """What the other agents did under each attack on the run: all of them count."""
+    return [*_judged(run).values_list("control", flat=True)]
 
 
 def find(run: RunHead, attack_id: UUID) -> Shot | None:

@@ -26,6 +26,7 @@ GRANTED = {
     "skip_step": "What the run was waiting for",
     "reorder_steps": "The order it began with",
 }
+NOT_KNOWN = "not known: Stripe could not be asked"
 WORDS = {"BLOCKED": "Stopped", "IGNORED": "Ignored", "DETECTED": "Found"}
 ENDED = "No effect: the run has ended and takes nothing more."
 
@@ -78,7 +79,7 @@ def payments(shot: Shot) -> str:
     """What Stripe's own list says was paid for this run."""
     far = shot.evidence.get("far_side")
     if not isinstance(far, Mapping) or not far.get("reachable"):
-        return "not known: Stripe could not be asked"
+        return NOT_KNOWN
     paid = [each for each in far.get("payments", []) if each.get("status") == "succeeded"]
     sums = ", ".join(_sum(each) for each in paid)
     return f"{len(paid)} ({sums})" if paid else "none"
@@ -194,6 +195,11 @@ def _changed(shot: Shot) -> str:
     return f"{where} was changed"
 
 
+def _forged(shot: Shot) -> str:
+    forged = shot.evidence.get("forged_amount_minor")
+    return f"a forged payment of {money(forged, 'USD')}" if forged else "a step reported too early"
+
+
 def _number(shot: Shot, name: str) -> int:
     value = shot.evidence.get(name)
     return value if isinstance(value, int) else 0
@@ -219,6 +225,6 @@ SUMMARIES: Mapping[str, Tell] = {
     "tool_injection": _wanted,
     "double_exec": _redelivered,
     "corrupt_hash": _changed,
-    "skip_step": lambda _: "a step that the run did not reach",
+    "skip_step": _forged,
     "reorder_steps": lambda _: "another order of the steps",
 }

@@ -55,6 +55,13 @@ class Verdict:
     breached: bool = False
 
     @property
+    def own(self) -> str:
+        """What nanovm lost: nothing is said to be lost or not where Stripe could not be asked."""
+        if self.breached:
+            return "breached"
+        return "not known" if self.payments == narration.NOT_KNOWN else "0 lost"
+
+    @property
     def offending(self) -> str:
         """The part of the proposal, as it is written there, that no grant covers; or nothing."""
         try:
@@ -133,11 +140,11 @@ def shown(run: RunHead, rows: Sequence[Card]) -> tuple[Card, ...]:
     )
 
 
-def losses(shots: Sequence[Shot]) -> tuple[tuple[str, str], ...]:
+def losses(controls: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
     """What each kind of agent lost under these attacks together; "0" where it lost nothing."""
     reports = {
-        "careful agent": [shot.careful for shot in shots],
-        "ordinary agent": [shot.control for shot in shots],
+        "careful agent": [each.get("careful", {}) for each in controls],
+        "ordinary agent": controls,
     }
     return tuple(
         (name, _lost(ran))

@@ -1,11 +1,13 @@
 """The first screen of a run: amount, payee, status and decider; verdicts in their rows; tabs."""
 
 import re
+import uuid
 
 import pytest
 
 from dashboard.runs.views import TABS
 from pipeline.queries.runs import RunHead
+from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, words
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -41,7 +43,7 @@ def test_an_approved_payment_names_the_person(owner: Visitor) -> None:
     run = owner.make("over_limit")
     owner.command(run, "approve")
     run = owner.driven(run.code)
-    assert "decided by visitor (approved)" in outcome(owner, run)
+    assert "decided by visitor" in outcome(owner, run)
 
 
 def test_a_failed_run_names_the_rule(owner: Visitor) -> None:
@@ -71,6 +73,32 @@ def test_a_verdict_has_three_sides_in_the_row_of_its_attack(owner: Visitor, paid
     assert "1 fired · 1 stopped | careful agent: 0 lost | ordinary agent: USD 50,000.00 lost" in (
         words(page)
     )
+
+
+def test_an_attack_that_was_taken_is_not_counted_as_stopped(owner: Visitor, ready: RunHead) -> None:
+    owner.fire(ready, "tool_injection")
+    Attack.objects.update(verdict="ACCEPTED")
+    assert "0 of 1 attack stopped" in outcome(owner, ready)
+    assert "1 fired · 0 stopped" in words(owner.read(f"/runs/{ready.code}/"))
+
+
+def test_what_stripe_was_not_asked_about_is_not_known(owner: Visitor, ready: RunHead) -> None:
+    owner.fire(ready, "tool_injection")
+    shot = Attack.objects.get()
+    shot.evidence["far_side"] = {"reachable": False}
+    shot.save()
+    assert "not known nanovm" in words(owner.read(f"/runs/{ready.code}/"))
+
+
+def test_the_losses_are_those_of_all_attacks(owner: Visitor, ready: RunHead) -> None:
+    owner.fire(ready, "tool_injection")
+    shot = Attack.objects.get()
+    for _ in range(59):
+        shot.pk = uuid.uuid4()
+        shot.idempotency_key = str(shot.pk)
+        shot.save(force_insert=True)
+    page = words(owner.read(f"/runs/{ready.code}/"))
+    assert "ordinary agent: USD 3,000,000.00 lost" in page
 
 
 @pytest.mark.parametrize("name", [name for name, _ in TABS])
