@@ -11,9 +11,6 @@ from nanovm_core.core.events import (
     AnswerArrived,
     Context,
     EffectDone,
-    EffectFailed,
-    EffectUnknown,
-    EffectWaiting,
     Event,
     KillRequested,
 )
@@ -99,14 +96,6 @@ def test_context_that_says_nothing_grants_nothing() -> None:
     context = Context(at_ms=1)
     assert (context.by_holder, context.vouched, context.under_way) == (False, False, True)
     assert (dict(context.ledger), context.history, context.revoked) == ({}, (), frozenset())
-
-
-@pytest.mark.parametrize("kind", [EffectDone, EffectFailed, EffectUnknown, EffectWaiting])
-def test_result_of_which_nothing_is_said_is_not_the_workers(kind: type[Event]) -> None:
-    run = Refund().to_refund()
-    event = kind(**{**EVERY[kind], "key": run.key})
-    decision = transition(run.program, run.now, event, Context(at_ms=run.at_ms))
-    assert (code(decision), decision.snapshot) == ("FSM-012", run.now)
 
 
 @pytest.mark.parametrize("said", [{"out": {"receipt": RECEIPT.ref}}, {"code": "X-1", "text": "no"}])

@@ -1,7 +1,9 @@
-"""Several runs that share accounts, authority and a clock, under random events, by a model."""
+"""Runs that share accounts, authority and a clock, under random events, held to a model."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -9,385 +11,352 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.envelope import check_chain, decode_snapshot, encode_snapshot
-from nanovm_core.core.events import AnswerArrived, EffectDone, Event, TimePassed
+from nanovm_core.core.events import AnswerArrived, EffectDone, EffectFailed, Event, TimePassed
 from nanovm_core.core.fsm import replay
-from nanovm_core.core.messages import (
-    Commitment,
-    Decision,
-    Effect,
-    Recorded,
-    RunId,
-    Scalar,
-    Snapshot,
-)
+from nanovm_core.core.messages import Decision, Effect, Recorded, RunId, Snapshot
 from nanovm_core.core.warrants import authorize, binding
-from tests.core.fsm import cashier_rules as till
-from tests.core.fsm.cashier_rules import wants
-from tests.core.fsm.ledger_model import (
-    ENDED,
-    GOES_ON,
-    JUNK,
-    OTHER_TOOL,
-    RECEIPT,
-    REQUESTS,
-    STILL,
-    TEXT,
-    Till,
-    World,
-    refusal,
-)
+from tests.core.fsm.test_lifecycle import Move, check
 from tests.core.kit.builders import START_MS, Scene
 from tests.core.kit.chain import sealed
+from tests.core.kit.refund_runs import BUYER, GRANT_ENDS_MS, ORDER, PROGRAM, RECEIPT, Refund
 
-BOOLS = st.booleans()
-RUNS = st.integers(0, len(till.AGENTS) - 1)
-AMOUNTS = st.sampled_from([100, 250, 300, 450, 700])
-LEAPS = st.sampled_from(
-    [1, 1, 999, 1_300, 9_999, 15_000, 20_000, 30_000, till.TTL_MS, -400, till.WALL_MS]
+REFUND, ASK_TOKENS, LARGE, MINUTE_MS = "money.refund", 8_192, 4_000, 60_000
+LIMITS = PROGRAM.limits
+AGENTS = ("ann", "ann", "bob")  # whose the runs are
+SHARED = {"workspace/EUR": 9_000, "workspace/steps": 16, "agent/tokens": 20_000}
+GOES_ON = (events.RunStarted, events.ResumeRequested, events.StepRequested, events.Approved)
+NAMED = (events.ResumeRequested, events.StepRequested, events.DeliveryReceived)
+PLAIN = (events.RunStarted, events.PauseRequested, events.Approved, events.Declined, TimePassed)
+NEVER = (events.DamageFound, events.ForeignIntent)  # what nobody says in an event
+ERASURE = events.ErasureRequested(refs=(RECEIPT.ref,), reason="art17-1-a")
+BAD_OUTS: tuple[dict[str, Any], ...] = (
+    {"out": {"receipt": RECEIPT.ref}},
+    {"out": {"receipt": "Jane Doe"}, "secrets": (RECEIPT._replace(ref="Jane Doe"),)},
+    {"out": {"amount_minor": True}},
 )
-HASHES = st.sampled_from([till.PROGRAM.hash, till.PROGRAM.hash, till.PROGRAM.hash, "0" * 64])
-OUTS: st.SearchStrategy[tuple[dict[str, Scalar], tuple[Commitment, ...]]] = st.sampled_from(
-    [
-        ({"receipt": RECEIPT.ref}, (RECEIPT,)),
-        ({"receipt": RECEIPT.ref}, ()),
-        ({"receipt": "Jane Doe"}, (RECEIPT._replace(ref="Jane Doe"),)),
-        ({"amount": True}, ()),
-    ]
+BAD_CALLS: tuple[dict[str, Any], ...] = (
+    *({"tool": "wire_transfer"}, {"now": True}, {"amount_minor": "100"}, {"amount_minor": 1}),
+    {"to": ORDER.ref},
 )
-TOKENS = st.sampled_from([0, 300, till.ASK_TOKENS, 10**9, -5])
+BOOLS, RUNS = st.booleans(), st.integers(0, len(AGENTS) - 1)
+SELDOM = st.sampled_from([False, False, False, True])
+AMOUNTS = st.sampled_from([1_000, 3_000, 4_500, 8_500])  # held over 4,000, granted up to 8,000
+LEAPS = st.sampled_from([1, 999, 2_000, MINUTE_MS, 120_000, 300_000, 600_000, -400, 3_600_000])
+TOKENS = st.sampled_from([0, 300, ASK_TOKENS, 10**9, -5])
+
+
+class World:
+    """What all runs share: the time, who may pay, what others did, and the accounts."""
+
+    def __init__(self, at_ms: int) -> None:
+        self.at_ms, self.revoked = at_ms, False
+        self.refunded_ms: list[int] = []
+        self.keys = ["", "0" * 64]
+        self.taken: Counter[tuple[str, str, str]] = Counter()  # (account, agent, run)
+
+    def left(self, agent: str) -> dict[str, int]:
+        """What each account has left for an agent."""
+        found = dict(SHARED)
+        for (account, whose, _), amount in self.taken.items():
+            if whose == agent or not account.startswith("agent/"):
+                found[account] -= amount
+        return found
+
+    def may_pay(self) -> bool:
+        return not self.revoked and self.at_ms < GRANT_ENDS_MS
+
+    def calm(self) -> bool:
+        """Whether nobody refunded elsewhere in the last minute."""
+        return not any(self.at_ms - each <= MINUTE_MS for each in self.refunded_ms)
+
+
+class Run(Refund):
+    """A run, what it is about, and what became of it: told by the test, not by the kernel."""
+
+    def __init__(self, world: World, number: int, agent: str, amount: int, stepping: bool) -> None:
+        name = RunId(f"r{number}")
+        Scene.__init__(self, PROGRAM, {}, [ORDER], agent=agent, stepping=stepping, run=name)
+        self.world, self.amount = world, amount
+        self.begun = self.tokens = 0
+        self.paid = False
+        self.kept = ""  # the step of which nobody will ever know what became of it
+
+    @property
+    def ended(self) -> bool:
+        return self.now.state in life.TERMINAL
+
+    def owes(self, step: str) -> bool:
+        return self.now.owed is not None and self.now.owed.step == step
+
+    def feed(
+        self, event: Event | type[Event], *, after_ms: int = 1, bad: bool = False, **given: Any
+    ) -> Decision:
+        """Feed an event, hold its decision to the model; a ``bad`` one is not taken."""
+        world, before, asked = self.world, self.now, self.owes("ask")
+        world.at_ms += after_ms
+        self.ledger = world.left(before.agent)
+        self.history = tuple(Recorded(each, REFUND, "called") for each in world.refunded_ms)
+        self.revoked = frozenset({grant_id(PROGRAM.grants[REFUND])} if world.revoked else ())
+        decision = super().feed(event, **{"at_ms": world.at_ms, **given})
+        event, context, _ = self.heard[-1]
+        taken = decision.refusal is None and not decision.absorbed
+        assert not (bad and taken)
+        for account, reserved, spent in decision.budgets:
+            world.taken[account, before.agent, before.run] += reserved + spent
+        if before.state in life.TERMINAL:
+            assert (decision.effects, decision.budgets) == ((), ())
+            assert self.now._replace(ignored=()) == before._replace(ignored=())
+            return decision
+        check(Move(before, event, context, decision))
+        if isinstance(event, TimePassed) and context.at_ms < before.deadline_ms:
+            assert decision.drafts == ()
+        if isinstance(event, events.ProposalReceived) and asked and self.now != before:
+            own = context.by_holder
+            self.tokens += min(max(event.tokens, 0), ASK_TOKENS) if own else ASK_TOKENS
+        if before.step == "refund" and before.owed is not None and taken:
+            self.hear_of_payment(event)
+        self.hear_of_intents(decision)
+        told = isinstance(event, AnswerArrived) and taken
+        if before.held_by == "unknown-outcome" and self.ended and not told:
+            self.kept = before.step
+        for effect in decision.effects:
+            self.check_turn(before, event, effect)
+            self.check_authority(effect)
+        return decision
+
+    def hear_of_payment(self, event: Event) -> None:
+        """A payment is made once."""
+        happened = isinstance(event, EffectDone) or (
+            isinstance(event, AnswerArrived) and not event.code
+        )
+        assert not (happened and self.paid)
+        self.paid |= happened
+
+    def hear_of_intents(self, decision: Decision) -> None:
+        """A key is one attempt's of one run, and each attempt of a payment is judged anew."""
+        for draft in decision.drafts:
+            if draft.kind == "intent":
+                key = str(draft.body["idempotency_key"])
+                assert (key in self.world.keys, len(key)) == (False, 64)
+                self.world.keys.append(key)
+                self.begun += draft.body.get("outcome") != "waiting"
+                assert draft.body.get("tool") != REFUND or self.world.calm()
+
+    def check_turn(self, before: Snapshot, event: Event, effect: Effect) -> None:
+        """A suspended run begins nothing unless somebody lets it go on."""
+        asked_to = isinstance(event, GOES_ON)
+        resolved = isinstance(event, AnswerArrived) and before.state == life.APPROVAL
+        assert asked_to or resolved or before.state not in life.SUSPENDED
+        assert asked_to or effect.step == before.step or not before.stepping
+
+    def check_authority(self, effect: Effect) -> None:
+        """What is handed out is owed and sealed; what needs a grant is granted for exactly this."""
+        now, at_ms = self.now, self.world.at_ms
+        assert (now.owed, now.awaits, effect.key in self.world.keys) == (effect, "", True)
+        if effect.tool not in PROGRAM.grants:
+            assert effect.warrant is None
+            return
+        authorize(effect.warrant, binding(now.run, PROGRAM.hash, effect), at_ms=at_ms)
+        assert effect.warrant is not None
+        ends_ms = at_ms + LIMITS.warrant_ttl_ms
+        if effect.tool == REFUND:
+            assert self.world.may_pay()
+            assert dict(effect.args) == {"amount_minor": self.amount, "to": BUYER.ref}
+            assert self.amount <= LARGE or "large" in now.approved
+            assert not self.paid
+            ends_ms = min(ends_ms, GRANT_ENDS_MS)
+        assert effect.warrant.expires_ms <= ends_ms
+
+    def check_accounts(self) -> None:
+        """The accounts hold what the run did and what is under way, and so does its own count."""
+        now, name = self.now, self.now.run
+        again = now.step == "refund" and now.attempt > 1
+        pays = self.kept == "refund" or (not self.ended and (self.owes("refund") or again))
+        asks = self.kept == "ask" or (not self.ended and self.owes("ask"))
+        money = self.amount * (self.paid or pays)
+        expected = {"workspace/EUR": money, "workspace/steps": self.begun}
+        expected["agent/tokens"] = self.tokens + ASK_TOKENS * asks
+        found = {account: self.world.taken[account, now.agent, name] for account in SHARED}
+        assert found == expected
+        assert (now.begun, now.used.get("EUR", 0)) == (self.begun, money)
+        assert now.used.get("tokens", 0) == expected["agent/tokens"] <= LIMITS.tokens_max
+        assert bool(money) <= now.used.get("calls", 0) <= LIMITS.calls_max
+        assert self.begun <= LIMITS.steps_max
+        assert now.refused <= LIMITS.proposals_max
 
 
 class Runs(RuleBasedStateMachine):
-    """Feeds events to three runs of two agents. What must come of each is said before it is fed."""
+    """Feeds events to three runs of two agents, each some way into its work."""
 
     @initialize(
         amounts=st.tuples(*[AMOUNTS] * 3),
-        stepping=st.tuples(*[st.sampled_from([False, False, False, True])] * 3),
-        ahead=st.tuples(*[st.integers(0, 4)] * 3),
-        used=st.sampled_from(till.USED),
-        late=st.sampled_from([False, False, True]),
-        failing=BOOLS,
+        stepping=st.tuples(*[SELDOM] * 3),
+        ahead=st.tuples(*[st.integers(1, 5)] * 3),
+        late=SELDOM,
     )
     def begin(
-        self,
-        amounts: Sequence[int],
-        stepping: Sequence[bool],
-        ahead: Sequence[int],
-        used: Mapping[str, int],
-        late: bool,
-        failing: bool,
+        self, amounts: Sequence[int], stepping: Sequence[bool], ahead: Sequence[int], late: bool
     ) -> None:
-        """Begin the runs, each some way into its work."""
-        self.at_ms = till.GRANT_ENDS_MS - 20_000 if late else START_MS
-        self.accounts, self.revoked = till.Accounts(used), False
-        past = [Recorded(self.at_ms, till.PAY, each, "bob") for each in ("called", "failed") * 2]
-        self.history = past if failing else []
-        self.keys = ["", "0" * 64]
-        self.runs: list[Till] = []
-        self.places = [
-            self.new_run(agent, amounts[place], stepping[place])
-            for place, agent in enumerate(till.AGENTS)
-        ]
+        self.world = World(GRANT_ENDS_MS - 20_000 if late else START_MS)
+        self.runs: list[Run] = []
+        self.places = list(map(self.new_run, AGENTS, amounts, stepping))
         for place, steps in enumerate(ahead):
             for _ in range(steps):
                 self.work(place)
 
-    def new_run(self, agent: str, amount: int, stepping: bool) -> Till:
-        name = RunId(f"r{len(self.runs)}")
-        scene = Scene(till.PROGRAM, {}, [], agent=agent, stepping=stepping, run=name)
-        self.runs.append(Till(scene, amount))
+    def new_run(self, agent: str, amount: int, stepping: bool) -> Run:
+        self.runs.append(Run(self.world, len(self.runs), agent, amount, stepping))
         return self.runs[-1]
 
     @rule(leap=LEAPS)
     def leap(self, leap: int) -> None:
-        self.at_ms += leap
+        self.world.at_ms += leap
 
-    @rule(now=st.sampled_from([True, False, False]))
-    def revoke(self, now: bool) -> None:
-        self.revoked = now
+    @rule(revoked=SELDOM, refunded=SELDOM)
+    def elsewhere(self, revoked: bool, refunded: bool) -> None:
+        """The grant is taken back or given anew; somebody refunds in another run."""
+        self.world.revoked = revoked
+        self.world.refunded_ms += [self.world.at_ms] if refunded else []
 
     @rule(number=RUNS, amount=AMOUNTS)
     def another(self, number: int, amount: int) -> None:
         """Where a run has ended, its agent begins the next one."""
-        run = self.places[number]
-        if run.scene.now.state in ENDED and len(self.runs) < 7:
-            self.places[number] = self.new_run(till.AGENTS[number], amount, False)
+        if self.places[number].ended and len(self.runs) < 7:
+            self.places[number] = self.new_run(AGENTS[number], amount, False)
             self.work(number)
+
+    @rule(number=RUNS)
+    def work(self, number: int) -> None:
+        """What really comes next: an answer, a time, a person's word."""
+        run = self.places[number]
+        now = run.now
+        if now.state == life.READY:
+            run.start()
+        elif now.state == life.APPROVAL and not now.awaits:
+            run.approve()
+        elif now.awaits:
+            run.arrives(*self.fruit(run))
+        elif run.owes("ask"):
+            run.propose()
+        elif now.owed is not None and now.owed.step == "look_up":
+            run.look_up(amount_minor=run.amount, urgent=bool(number))
+        elif now.owed is not None:
+            out, *secrets = self.fruit(run)
+            run.done(*secrets, **out)
+        elif now.state == life.IDLE:
+            run.passes(2_000)
+        elif not run.ended:
+            run.resume()
+
+    def fruit(self, run: Run) -> list[Any]:
+        """What the refund fills, and its secret; no other step that is worked on fills anything."""
+        return [{"receipt": RECEIPT.ref}, RECEIPT] if run.now.step == "refund" else [{}]
 
     @rule(first=RUNS, then=RUNS)
     def work_on(self, first: int, then: int) -> None:
         self.work(first)
         self.work(then)
 
-    @rule(number=RUNS)
-    def work(self, number: int) -> None:
-        """What really comes next: an answer, a time, a person's word."""
-        run = self.places[number]
-        now = run.scene.now
-        if now.state == life.READY:
-            self.submit(run, events.RunStarted())
-        elif now.awaits:
-            self.submit(run, self.arrival(run, run.answer()))
-        elif run.asks and now.owed is not None:
-            self.propose(run, wants(run.amount), now.owed.key, 300)
-        elif now.owed is not None and now.state in (life.ACTIVE, life.PAUSED):
-            self.submit(run, EffectDone(key=now.owed.key, out=run.answer()))
-        elif now.state == life.APPROVAL:
-            self.submit(run, events.Approved())
-        elif now.state == life.IDLE:
-            self.at_ms += 2 * till.PAUSE_MS
-            self.submit(run, TimePassed())
-        elif now.state not in ENDED:
-            self.submit(run, events.ResumeRequested(program=till.PROGRAM.hash))
+    @rule(number=RUNS, tokens=TOKENS, other=SELDOM, holder=BOOLS, data=st.data())
+    def proposal(
+        self, number: int, tokens: int, other: bool, holder: bool, data: st.DataObject
+    ) -> None:
+        """The faithful proposal or a bad one, at times under another key."""
+        run, changes = self.places[number], data.draw(st.sampled_from([{}, *BAD_CALLS]))
+        key = data.draw(st.sampled_from(self.world.keys)) if other else run.key
+        call = {"amount_minor": run.amount, "to": BUYER.ref, **changes}
+        tool = call.pop("tool", REFUND)
+        raw = json.dumps({"tool": tool, "args": call}).encode()
+        bad = bool(changes) or not run.owes("ask") or key != run.key
+        event = events.ProposalReceived(raw=raw, key=key, tokens=tokens)
+        run.feed(event, bad=bad, by_holder=holder)
 
-    @rule(number=RUNS, kind=st.integers(0, 7), tokens=TOKENS, data=st.data())
-    def proposal(self, number: int, kind: int, tokens: int, data: st.DataObject) -> None:
-        run = self.places[number]
-        amount = run.amount
-        raws = (
-            *(
-                wants(amount),
-                JUNK,
-                wants(amount, tool=OTHER_TOOL),
-                wants(amount, now=True),
-            ),
-            *(
-                wants(TEXT),
-                wants(amount + 1),
-                wants(amount, "mallory"),
-                wants(amount),
-            ),
+    @rule(number=RUNS, other=SELDOM, holder=BOOLS, data=st.data())
+    def result(self, number: int, other: bool, holder: bool, data: st.DataObject) -> None:
+        """What the worker or a forger says of an effect."""
+        run, fails = self.places[number], {"code": "X-1", "text": "no"}
+        key = data.draw(st.sampled_from(self.world.keys)) if other else run.key
+        bad = run.now.owed is None or key != run.now.owed.key or not holder
+        until_ms = self.world.at_ms + data.draw(st.sampled_from([1, 5_000, 10**9]))
+        said = (
+            *(EffectDone(key=key, **each) for each in BAD_OUTS),
+            *(EffectFailed(key=key, retry=retry, **fails) for retry in (True, True, False)),
+            *(events.EffectUnknown(key=key, **fails), events.EffectWaiting(key=key)),
+            events.EffectWaiting(key=key, until_ms=until_ms),
         )
-        self.propose(run, raws[kind], self.key(data, run), tokens)
+        event = data.draw(st.sampled_from(said))
+        run.feed(event, bad=bad or isinstance(event, EffectDone), by_holder=holder)
 
-    @rule(number=RUNS, holder=BOOLS, data=st.data())
-    def result(self, number: int, holder: bool, data: st.DataObject) -> None:
-        run = self.places[number]
-        out, secrets = data.draw(OUTS)
-        event = EffectDone(key=self.key(data, run), out=out, secrets=secrets)
-        self.submit(run, event, by_holder=holder)
-
-    @rule(number=RUNS, retry=BOOLS, holder=st.sampled_from([1, 1, 0]), data=st.data())
-    def failure(self, number: int, retry: bool, holder: int, data: st.DataObject) -> None:
-        run = self.places[number]
-        key = self.key(data, run)
-        event = events.EffectFailed(key=key, code="EXT-1", text="no", retry=retry)
-        self.submit(run, event, by_holder=bool(holder))
-
-    @rule(number=RUNS, data=st.data())
-    def unknown(self, number: int, data: st.DataObject) -> None:
-        run = self.places[number]
-        self.submit(run, events.EffectUnknown(key=self.key(data, run), code="EXT-4", text="?"))
-
-    @rule(number=RUNS, leap=LEAPS, then=st.sampled_from([None, EffectDone, EffectDone, TimePassed]))
-    def interlude(self, number: int, leap: int, then: type[Event] | None) -> None:
-        """A pause of some time, in which something may come, and on."""
-        run = self.places[number]
-        self.submit(run, events.PauseRequested())
-        self.at_ms += leap
-        if then is TimePassed:
-            self.submit(run, TimePassed())
-        elif then is not None:
-            self.work(number)
-        self.submit(run, events.ResumeRequested(program=till.PROGRAM.hash))
-        self.submit(run, TimePassed())
-
-    @rule(number=RUNS, leap=LEAPS, retry=BOOLS)
-    def later(self, number: int, leap: int, retry: bool) -> None:
-        """An effect that is under way for some time, or is known to have failed for now."""
-        run = self.places[number]
-        key = run.scene.key
-        failed = events.EffectFailed(key=key, code="EXT-3", text="no", retry=True)
-        self.submit(run, failed if retry else events.EffectWaiting(key=key))
-        self.at_ms += leap
-        self.submit(run, TimePassed())
-
-    @rule(number=RUNS, until=st.sampled_from([0, 1, 5_000, 10**9]), data=st.data())
-    def under_way(self, number: int, until: int, data: st.DataObject) -> None:
-        run = self.places[number]
-        until_ms = self.at_ms + 1 + until if until else 0
-        self.submit(run, events.EffectWaiting(key=self.key(data, run), until_ms=until_ms))
-
-    @rule(number=RUNS, to=RUNS, program=HASHES, no=BOOLS, wrong=BOOLS, data=st.data())
+    @rule(
+        number=RUNS, to=RUNS, forged=SELDOM, other=SELDOM, no=BOOLS, vouched=BOOLS, data=st.data()
+    )
     def answer(
-        self, number: int, to: int, program: str, no: bool, wrong: bool, data: st.DataObject
+        self,
+        number: int,
+        to: int,
+        forged: bool,
+        other: bool,
+        no: bool,
+        vouched: bool,
+        data: st.DataObject,
     ) -> None:
         """An answer from elsewhere, at times to another run, program or key."""
         run = self.places[number]
-        out, secrets = data.draw(OUTS) if wrong else ({}, ())
-        event = replace(self.arrival(run, out), secrets=secrets)
-        key = self.key(data, run) if data.draw(BOOLS) else event.key
-        named = replace(event, key=key, program=program, code="EXT-2" if no else "")
-        self.submit(run, replace(named, run=self.places[to].scene.now.run) if wrong else named)
+        name = self.places[to].now.run
+        key = data.draw(st.sampled_from(self.world.keys)) if other else run.now.awaits
+        program = "0" * 64 if forged else PROGRAM.hash
+        bad = (name, key, program) != (run.now.run, run.now.awaits or "-", PROGRAM.hash)
+        said: dict[str, Any] = (
+            {"code": "X-2", "text": "no"} if no else data.draw(st.sampled_from(BAD_OUTS))
+        )
+        event = AnswerArrived(run=name, program=program, key=key, **said)
+        run.feed(event, bad=bad or not no or not vouched, vouched=vouched)
 
-    @rule(number=RUNS, program=HASHES, kind=st.sampled_from(REQUESTS))
-    def request(self, number: int, program: str, kind: type[Event]) -> None:
-        named = kind in (events.ResumeRequested, events.StepRequested, events.DeliveryReceived)
-        event = kind(program=program) if named else kind()  # type: ignore[call-arg]
-        self.submit(self.places[number], event)
-
-    @rule(number=RUNS)
-    def erasure(self, number: int) -> None:
-        asked = events.ErasureRequested(refs=(RECEIPT.ref,), reason="art17-1-a")
-        self.submit(self.places[number], asked)
-
-    @rule(number=RUNS, under_way=BOOLS, really=st.sampled_from([False] * 7 + [True]))
-    def stop(self, number: int, under_way: bool, really: bool) -> None:
+    @rule(number=RUNS, leap=LEAPS, retry=BOOLS, paused=BOOLS)
+    def later(self, number: int, leap: int, retry: bool, paused: bool) -> None:
+        """An effect is under way or has failed for now; some time passes, perhaps in a pause."""
         run = self.places[number]
-        if really or run.pays:
-            self.submit(run, events.KillRequested(), under_way=under_way)
+        run.fail(retry=True) if retry else run.under_way()
+        if paused:
+            run.pause()
+        self.world.at_ms += leap
+        if paused:
+            run.resume()
+        run.passes(1)
 
-    # --- one event, and the model -------------------------------------------------------------
+    @rule(number=RUNS, kind=st.sampled_from([*PLAIN, *NAMED, *NEVER, None]), other=SELDOM)
+    def request(self, number: int, kind: type[Event] | None, other: bool) -> None:
+        """What a person or the queue asks for; values are erased after the end only."""
+        run = self.places[number]
+        named = {"program": "0" * 64 if other else PROGRAM.hash} if kind in NAMED else {}
+        bad = bool(named and other) or kind in NEVER or (kind is None and not run.ended)
+        run.feed(kind(**named) if kind else ERASURE, bad=bad)
 
-    def key(self, data: st.DataObject, run: Till) -> str:
-        """The key of what is owed; now and then another one, also another run's."""
-        forged = data.draw(st.integers(0, 5)) == 5
-        return data.draw(st.sampled_from(self.keys)) if forged else run.scene.key
-
-    def propose(self, run: Till, raw: bytes, key: str, tokens: int) -> None:
-        self.submit(run, events.ProposalReceived(raw=raw, key=key, tokens=tokens))
-
-    def arrival(self, run: Till, out: dict[str, Scalar]) -> AnswerArrived:
-        now = run.scene.now
-        return AnswerArrived(run=now.run, program=now.program, key=now.awaits, out=out)
-
-    def submit(
-        self, run: Till, event: Event, *, by_holder: bool = True, under_way: bool = True
-    ) -> None:
-        """Say what must come of the event, feed it, and see."""
-        self.at_ms += 1
-        scene, before = run.scene, run.scene.now
-        run.clock.see(self.at_ms)
-        left = self.accounts.left(before.agent)
-        world = World(self.at_ms, self.revoked, left, tuple(self.history), by_holder, under_way)
-        expected = refusal(run, event, world)
-        over = run.clock.is_over
-        scene.ledger, scene.history = left, world.history
-        scene.revoked = frozenset({till.GRANT}) if self.revoked else frozenset()
-        asked = run.asks
-        decision = scene.feed(event, at_ms=self.at_ms, by_holder=by_holder, under_way=under_way)
-        self.accounts.book(before.agent, before.run, decision.budgets)
-        refused = decision.refusal.code if decision.refusal else ""
-        assert refused == expected or (expected == "out of turn" and refused)
-        after = decision.snapshot
-        if after.state != before.state:
-            assert after.state in life.TABLE[before.state, type(event).__name__]
-        if before.state in ENDED:
-            own = isinstance(event, EffectDone) and by_holder
-            self.check_absorbed(run, f"{type(event).__name__}{own}", before, decision)
-            return
-        if isinstance(event, TimePassed) and not refused:
-            self.check_time(run, before, decision, over)
-        self.history += run.hear(before, event, self.at_ms, decision, asked)
-        intents = [draft for draft in decision.drafts if draft.kind == "intent"]
-        for key in (str(draft.body["idempotency_key"]) for draft in intents):
-            assert key not in self.keys, "a key is one attempt's of one run"
-            assert len(key) == 64
-            self.keys.append(key)
-        self.check_limits(run, before, decision, world)
-        for effect in decision.effects:
-            self.check_turn(before, event, effect)
-            self.check_authority(run, effect)
-
-    # --- what must be -------------------------------------------------------------------------
-
-    def check_time(self, run: Till, before: Snapshot, decision: Decision, over: bool) -> None:
-        """A time runs out when it has run out, and not before."""
-        ran = bool(decision.drafts)
-        waited_ms = run.clock.ran_ms - run.clock.since_ms
-        if before.state == life.IDLE and till.PAUSE_MS <= waited_ms < till.PAUSE_MS * 5 // 4:
-            return  # how much more than till.PAUSE_MS it waits is its key's secret
-        assert ran == over
-        if not ran:
-            assert decision.snapshot == before
-        elif before.owed is not None and before.owed.tool == till.PAY:
-            assert decision.snapshot.held_by == "unknown-outcome"
-            assert (decision.effects, decision.budgets) == ((), ())
-
-    def check_absorbed(self, run: Till, kind: str, before: Snapshot, decision: Decision) -> None:
-        """What has ended has ended; each kind is sealed once, an erasure each time."""
-        assert (decision.effects, decision.budgets) == ((), ())
-        if kind.startswith("ErasureRequested"):
-            assert [draft.kind for draft in decision.drafts] == ["erasure_requested"]
-            assert decision.snapshot == before
-            return
-        assert decision.snapshot._replace(ignored=()) == before._replace(ignored=())
-        assert [draft.kind for draft in decision.drafts] == ["ignored"] * (kind not in run.ignored)
-        run.ignored.add(kind)
-
-    def check_limits(self, run: Till, before: Snapshot, decision: Decision, world: World) -> None:
-        """A step begins where every limit lets it, and only there; a payment is held by rule."""
-        for draft in decision.drafts:
-            step, tries = str(draft.body["step"]), draft.after.attempt > 1
-            if draft.kind == "intent" and draft.body.get("outcome") != "waiting":
-                run.spent["steps"] -= 1  # it was not yet begun when the limit was asked
-                assert world.short_of(run, step, tries=tries) == ""
-                run.spent["steps"] += 1
-                assert step != "pay" or world.holds(run) == ""
-            elif draft.kind == "suspended" and decision.snapshot.state == life.EXHAUSTED:
-                assert world.short_of(run, step, tries=tries) == draft.body["rule"]
-        if decision.snapshot.state == life.APPROVAL and before.state != life.APPROVAL:
-            assert decision.snapshot.held_by in ("unknown-outcome", world.holds(run))
-
-    def check_turn(self, before: Snapshot, event: Event, effect: Effect) -> None:
-        """A suspended run begins nothing unless somebody lets it go on."""
-        asked_to = isinstance(event, GOES_ON)
-        resolved = isinstance(event, AnswerArrived) and before.state == life.APPROVAL
-        assert asked_to or resolved or before.state not in STILL
-        assert asked_to or effect.step == before.step or not before.stepping
-
-    def check_authority(self, run: Till, effect: Effect) -> None:
-        """What is handed out is owed, sealed, and a payment also granted now, for exactly this."""
-        now = run.scene.now
-        assert (now.owed, now.state, now.awaits) == (effect, life.ACTIVE, "")
-        assert effect.key in self.keys
-        if effect.tool != till.PAY:
-            assert effect.warrant is None
-            return
-        assert not self.revoked
-        assert self.at_ms < till.GRANT_ENDS_MS
-        assert dict(effect.args) == {"amount": run.amount, "payee": "acme"}
-        assert run.amount <= till.LARGE or "large" in now.approved
-        assert not run.paid
-        warrant = effect.warrant
-        assert warrant is not None
-        assert warrant.expires_ms <= min(self.at_ms + till.TTL_MS, till.GRANT_ENDS_MS)
-        authorize(warrant, binding(now.run, till.PROGRAM.hash, effect), at_ms=self.at_ms)
+    @rule(number=RUNS, under_way=BOOLS, really=SELDOM)
+    def stop(self, number: int, under_way: bool, really: bool) -> None:
+        """A run is stopped, but not while its payment is under way."""
+        run = self.places[number]
+        if really or run.owes("refund"):
+            bad = under_way and run.owes("refund")
+            run.feed(events.KillRequested(), bad=bad, under_way=under_way)
 
     @invariant()
     def accounts_hold_what_runs_did(self) -> None:
         """No account is overdrawn, and each holds what its runs spent and have frozen."""
-        for agent in set(till.AGENTS):
-            assert min(self.accounts.left(agent).values()) >= 0
+        for agent in set(AGENTS):
+            assert min(self.world.left(agent).values()) >= 0
         for run in self.runs:
-            name = run.scene.now.run
-            frozen, spent = run.frozen(), run.spent
-            assert self.accounts.of(self.accounts.frozen, name) == till.shared(frozen)
-            assert self.accounts.of(self.accounts.spent, name) == till.shared(spent)
-            used = {unit: spent[unit] + frozen.get(unit, 0) for unit in ("calls", "tokens", "EUR")}
-            assert run.scene.now.begun == spent["steps"]
-            ended = run.scene.now.state in ENDED
-            if not (ended and run.kept):
-                assert dict(run.scene.now.used) == {unit: n for unit, n in used.items() if n}
-
-    @invariant()
-    def values_come_back_from_bytes(self) -> None:
-        for run in self.runs:
-            now = run.scene.now
-            assert decode_snapshot(encode_snapshot(now)) == now
-            assert now.slots.get("receipt") in (None, RECEIPT.ref)
-            assert now.refused <= till.PROGRAM.limits.proposals_max
-            if now.owed is not None:
-                assert (now.owed.step, now.state in ENDED) == (now.step, False)
+            run.check_accounts()
+            assert decode_snapshot(encode_snapshot(run.now)) == run.now
 
     def teardown(self) -> None:
         """What was sealed is a chain, and replay comes to the same values."""
         for run in getattr(self, "runs", []):
-            scene = run.scene
-            check_chain(sealed(scene), run=scene.first.run)
-            told = [each[:2] for each in scene.heard]
-            assert replay(till.PROGRAM, scene.first, told) == scene.now
+            check_chain(sealed(run), run=run.first.run)
+            told = [each[:2] for each in run.heard]
+            assert replay(PROGRAM, run.first, told) == run.now
 
 
 TestRuns = Runs.TestCase

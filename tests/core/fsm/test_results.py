@@ -73,13 +73,6 @@ def test_step_fills_its_own_slots_with_what_fits(out: Any, secrets: Any, said: s
     assert "draft" not in run.now.slots
 
 
-@pytest.mark.parametrize("amount", ["1", True, 2**53, 1.5])
-def test_integer_slot_takes_an_integer_that_can_be_sealed(amount: Any) -> None:
-    run = Refund()
-    run.start()
-    assert code(run.look_up(amount_minor=amount)) == "FSM-007"
-
-
 def test_nothing_is_owed_or_charged_twice_by_a_result() -> None:
     run = Refund().to_refund()
     key = run.key
@@ -129,13 +122,6 @@ def test_attempts_of_one_step_are_not_those_of_the_next() -> None:
     assert (run.owed.step, run.owed.attempt, run.now.refused) == ("refund", 1, 0)
 
 
-def test_failure_without_retry_is_the_last_one() -> None:
-    run = Refund()
-    run.start()
-    assert kinds(run.fail(retry=False)) == ["failed", "terminal"]
-    assert (run.now.state, run.now.reason) == (life.FAILED, ("DESK-1", "no"))
-
-
 def test_next_attempt_waits_longer_each_time_and_never_too_long() -> None:
     run = Refund()
     run.start()
@@ -170,15 +156,6 @@ def test_every_intent_has_a_deadline_and_nothing_happens_before_it() -> None:
     assert (run.passes(59_999).drafts, run.now) == ((), before)
     late = run.passes(1)
     assert (kinds(late), body(late)["rule"]) == (["failed"], "FSM-014")
-
-
-def test_late_payment_is_not_made_again_but_looked_into() -> None:
-    run = Refund().to_refund()
-    key = run.key
-    late = run.passes(120_000)
-    assert (late.effects, late.budgets, run.why) == ((), (), "FSM-014")
-    assert (run.now.state, run.now.held_by) == (life.APPROVAL, "unknown-outcome")
-    assert run.approve().effects[0].key == key
 
 
 def test_late_question_gives_its_tokens_back() -> None:
@@ -223,16 +200,6 @@ def test_worker_neither_answers_twice_nor_puts_the_deadline_off() -> None:
     for kind in (EffectDone, EffectWaiting):
         assert code(run.feed(kind, key=run.key)) == "FSM-015"
     assert (run.resume().effects, run.now.state) == ((), life.WAITING)
-
-
-def test_answer_moves_a_run_that_a_person_decides_about_once() -> None:
-    run = waiting()
-    run.passes(120_000)
-    assert run.now.state == life.APPROVAL
-    key = run.now.awaits
-    assert code(run.arrives()) == ""
-    run.pause()
-    assert code(run.arrives(key=key)) == "FSM-015"
 
 
 def test_wait_step_seals_a_key_that_nobody_guesses_and_has_an_end() -> None:
@@ -309,11 +276,6 @@ def test_proposal_counts_under_the_open_question_alone() -> None:
     assert code(run.propose(amount_minor=0)) != ""
     assert code(run.propose(tool="wire_transfer")) == "CAP-001"
     assert run.now == before
-
-
-def test_granted_tool_is_no_answer_where_the_step_does_not_accept_it() -> None:
-    run = Refund().to_ask()
-    assert code(run.propose(tool="letters.send", to=BUYER.ref)) == "CAP-002"
 
 
 def test_paused_run_asks_anew_after_it_where_an_answer_was_refused() -> None:

@@ -202,7 +202,10 @@ def test_late_result_that_cannot_be_sealed_says_nothing() -> None:
     ("answer", "stands"),
     [
         (Done(out=5), "awaiting_approval issue FSM-017"),  # type: ignore[arg-type]
-        (Done(out={"receipt": HALF}), "awaiting_approval issue FSM-007"),
+        *(
+            (Done(out=out), "awaiting_approval issue FSM-007")
+            for out in ({"receipt": HALF}, {"receipt": 7}, {"order": "A-2"})
+        ),
         (Done(out={HALF: "x"}), "awaiting_approval issue FSM-007"),
         (Done(secrets=(Commitment("x", HALF, "c"),)), "awaiting_approval issue FSM-017"),
         (Failed(code="X", text=HALF), "completed apologise"),
@@ -212,7 +215,7 @@ def test_late_result_that_cannot_be_sealed_says_nothing() -> None:
 def test_tool_whose_answer_cannot_be_taken_counts_as_broken(answer: Any, stands: str) -> None:
     run = Run(Till(answer), order="A-1").go()
     assert run.stands == stands
-    assert len(run.till.asked) == 1
+    assert (len(run.till.asked), run.money) == (1, 25_000 if "completed" in stands else 20_500)
     run.verify()
 
 

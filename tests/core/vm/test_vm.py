@@ -154,13 +154,6 @@ def test_an_answer_of_no_known_kind_is_an_error_of_the_tool(nonsense: object) ->
     assert (text.stands, text.snapshot.slots["receipt"]) == ("completed issue", "PENDING")
 
 
-@pytest.mark.parametrize("out", [{"receipt": 7}, {"order": "A-2"}, {"receipt": "\ud800"}])
-def test_an_answer_that_does_not_fit_is_asked_for_once(out: dict[str, Scalar]) -> None:
-    run = Run(Till(Done(out=out))).go()
-    assert run.stands == "awaiting_approval issue FSM-007"
-    assert (len(run.till.asked), run.money) == (1, 20_500)
-
-
 def test_the_programs_own_tool_fails_with_an_answer_that_does_not_fit() -> None:
     asked = []
 
