@@ -14,6 +14,7 @@ from tests.core.kit.builders import FACTS, ROOT, program, ref
 from tests.core.kit.deployment import DEPLOY, gate
 from tests.core.kit.refund_desk import DESK, TOOL, args_of, desk_with, slots_of
 
+PROPOSALS = FOLDER / "proposals.jsonl"
 ATTACKS = ROOT.parent / "shared/data/attacks/proposals.jsonl"
 DAY_MS = 86_400_000
 PERSONAL = ("payee", "memo", "advice_to", "advice_subject", "advice_body")
@@ -55,7 +56,7 @@ def test_verdicts_come_one_by_one_in_the_order_of_their_lines() -> None:
 
 
 def test_the_proposals_of_the_example_come_to_what_they_are_called() -> None:
-    text = (FOLDER / "proposals.jsonl").read_bytes()
+    text = PROPOSALS.read_bytes()
     found = {each.id: each for each in judge(DESK, text.splitlines())}
     accepted = {name for name, each in found.items() if each.verdict == "ACCEPTED"}
     assert accepted == {
@@ -93,7 +94,7 @@ def test_the_proposals_of_the_example_come_to_what_they_are_called() -> None:
 
 
 def test_a_slot_that_a_rule_reads_and_the_context_leaves_out_is_named() -> None:
-    lines = (FOLDER / "proposals.jsonl").read_bytes().splitlines()
+    lines = PROPOSALS.read_bytes().splitlines()
     found = {each.id: each for each in judge(DESK, lines)}["large-and-not-signed"]
     assert (found.verdict, found.rule) == ("BLOCKED", "POL-002")
     assert "slots.signed_by" in found.why.partition("The context leaves out ")[2]
