@@ -17,7 +17,7 @@ def entry(**change: object) -> dict[str, object]:
         "code": "",
         "find": GUARD,
         "replace": "    pass",
-        "tests": ["tests/core/values/test_chain_faults.py"],
+        "tests": ["tests/core/values/test_envelope.py"],
     }
     return {key: value for key, value in {**good, **change}.items() if value is not None}
 
@@ -26,7 +26,7 @@ def mutation(**change: str) -> Mutation:
     """A mutation that removes the guard of a commitment's r."""
     fields = entry(**change)
     del fields["tests"]
-    return Mutation(**fields, tests=("tests/core/values/test_chain_faults.py",))  # type: ignore[arg-type]
+    return Mutation(**fields, tests=("tests/core/values/test_envelope.py",))  # type: ignore[arg-type]
 
 
 def written(folder: Path, *entries: dict[str, object], name: str = "some.toml") -> Path:

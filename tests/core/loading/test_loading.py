@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import SOURCE_BYTES_MAX, load_program, schema, strict_toml
-from nanovm_core.loading.schema import DAYS_30_MS, RULES_MAX
+from nanovm_core.loading.schema import DAYS_30_MS
 from tests.core.kit.desk import DESK, changed, error_of
 
 LINE = re.compile(r"line (\d+), column (\d+): ")
@@ -126,9 +126,6 @@ def test_lines_that_end_as_on_windows_are_the_same_lines() -> None:
     ("[tools.", 's{} = {{ type = "ref" }}\n', 6, schema.SLOTS_MAX),
     ("[[grants]]", "[tools.t{}]\n", 4, schema.TOOLS_MAX),
     ("[[grants]]", 'a{} = {{ type = "ref" }}\n', 1, schema.ARGS_MAX),
-    ("[[windows]]",
-     '[[rules]]\nid = "r{}"\nat = "admission"\noutcome = "deny"\nwhen = "true"\nwhy = "x"\n', 2,
-     RULES_MAX),
     ('  { to = "ask" },\n', '{{ when = "$run.calls > {}", to = "ask" }},', 3, schema.BRANCHES_MAX),
 ])  # fmt: skip
 def test_how_many_there_may_be(at: str, row: str, has: int, most: int) -> None:

@@ -75,21 +75,6 @@ def test_every_path_is_found_where_it_was_written(source: str, windows: bool) ->
             assert found == [7, 7], path
 
 
-@pytest.mark.parametrize(("source", "path", "expected"), [
-    ("a = 1\nb = 2", ("b",), (2, 1)), ("[a]\nb.c = 2", ("a", "b", "c"), (2, 3)),
-    ("[a.b]\nc = 1\n[a]\nd = 2", ("a",), (3, 2)),
-    ("[[a]]\n[[a]]\n[a.b]\nc = 1", ("a", 1, "b", "c"), (4, 1)),
-    ("[[a]]\n[[a]]\nx = 1", ("a", 1), (2, 3)), ("[[a]]\n[[a]]\nx = 1", ("a",), (1, 3)),
-    ("[[a]]\n[[a.b]]\n[[a.b]]\n[[a]]\n[[a.b]]\nx=1", ("a", 1, "b", 0, "x"), (6, 1)),
-    ("a = [\n  1, # ]\n  [2,\n 3],\n]", ("a", 1, 1), (4, 2)), ('"\\u0061" = 1', ("a",), (1, 1)),
-    ("a = { b = { c = [{ d = 1 }] } }", ("a", "b", "c", 0, "d"), (1, 20)),
-    ("é = 1".replace("é", "'é'") + "\nb = '''\n]\n'''\nc = 3", ("c",), (5, 1)),
-])  # fmt: skip
-def test_a_place_by_hand(source: str, path: Path, expected: tuple[int, int]) -> None:
-    tomllib.loads(source)
-    assert Places(source).at(path) == expected
-
-
 def test_what_is_absent_stands_where_it_is_lacking() -> None:
     places = Places("[a]\nb = 1\n")
     assert places.at(("a", "x", 3)) == (1, 2)

@@ -26,10 +26,9 @@ from nanovm_core.loading.schema import (
     RULES_MAX,
     WINDOWS_MAX,
 )
-from tests.core.kit.desk import DESK, place
+from tests.core.kit.desk import DESK, check, place
 from tests.core.kit.desk import changed as desk
 from tests.core.kit.desk import error_of as desk_error
-from tests.core.loading.faults import check
 
 FOLDER = Path(__file__).resolve().parents[3] / "pipeline"
 POLICY = """\

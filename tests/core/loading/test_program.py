@@ -4,7 +4,6 @@ import pickle
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
 from types import BuiltinMethodType, FunctionType, MappingProxyType, MethodWrapperType
 
 import pytest
@@ -27,11 +26,9 @@ from nanovm_core.errors import (
     VerificationError,
 )
 from nanovm_core.loading import load_policy, load_program
+from tests.core.kit.builders import POLICY, SOURCE
 from tests.core.kit.desk import DESK
 
-ROOT = Path(__file__).resolve().parents[3]
-INVOICE = (ROOT / "pipeline/invoice_payment.toml").read_bytes()
-DEFAULT = (ROOT / "pipeline/policies/default.toml").read_bytes()
 HEAD = 'v = "nanovm-policy/1"\nname = "test"\n'
 
 
@@ -82,7 +79,7 @@ def test_what_a_step_does_not_say_is_the_safe_default() -> None:
 
 
 def test_shipped_program_has_its_seven_steps_and_its_two_grants() -> None:
-    loaded = load_program(INVOICE)
+    loaded = load_program(SOURCE)
     at, order = loaded.first, []
     while at != "completed":
         order.append(at)
@@ -152,8 +149,8 @@ def is_frozen(value: object) -> bool:
 def test_nothing_that_can_change_is_reachable() -> None:
     windows = "[[windows]]\nname = 'w'\ncounts = 'calls'\nwithin_ms = 1\n"
     assert mutable(desk(rule("r") + windows)) == []
-    assert mutable(load_policy(DEFAULT)) == []
-    assert mutable(load_program(INVOICE).under(load_policy(DEFAULT))) == []
+    assert mutable(load_policy(POLICY)) == []
+    assert mutable(load_program(SOURCE).under(load_policy(POLICY))) == []
 
 
 def test_the_walk_sees_what_can_change() -> None:
@@ -166,7 +163,7 @@ def test_the_same_bytes_give_an_equal_program_and_others_do_not() -> None:
     assert desk() == desk()
     assert desk().hash == desk().hash
     assert load_program((DESK + "#").encode()).hash != desk().hash
-    assert load_policy(DEFAULT) == load_policy(DEFAULT)
+    assert load_policy(POLICY) == load_policy(POLICY)
 
 
 def refusal(program: Program) -> str:

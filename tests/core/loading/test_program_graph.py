@@ -13,8 +13,7 @@ from nanovm_core.errors import ProgramError
 from nanovm_core.loading import graph, load_program
 from nanovm_core.loading.graph import CYCLES_SHOWN_MAX, MOVES_MAX
 from nanovm_core.loading.schema import STEPS_MAX
-from tests.core.kit.desk import DESK, changed, error_of
-from tests.core.loading.faults import check_one
+from tests.core.kit.desk import DESK, changed, check_one, error_of
 
 TELL = 'args = { text = "answer" }\nnext = "completed"'
 ASK = 'next = "judge"\non_error = "apologise"'

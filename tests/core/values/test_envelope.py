@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given, settings
@@ -11,15 +12,20 @@ from hypothesis import strategies as st
 from nanovm_core.core.canonical import encode
 from nanovm_core.core.envelope import (
     ZERO,
+    Place,
     Stored,
+    canonical_hash,
     chain_faults,
     check_chain,
     decode_snapshot,
+    encode_envelope,
     encode_snapshot,
     last_segment,
     snapshot_hash,
+    starts_segment,
 )
 from nanovm_core.core.fsm import quarantine
+from nanovm_core.core.messages import Draft
 from nanovm_core.errors import VerificationError
 from tests.core.kit.builders import RUN, Play, proposal
 from tests.core.kit.chain import body, place_of, rehashed, sealed
@@ -61,6 +67,11 @@ def test_what_was_read_before_is_held_to_as_much_as_what_is_new(chain: list[Stor
 def test_whole_chain_verifies() -> None:
     check_chain(CHAIN, run=RUN)
     assert list(chain_faults(CHAIN, run=RUN)) == []
+
+
+def test_a_field_that_says_nothing_is_left_out() -> None:
+    fields = body(envelope(1, ZERO, tool="", found=None, rules=[], decision={}, at=0))
+    assert {*fields} == {"v", "log", "seq", "run", "n", "kind", "at_ms", "actor", "prev", "at"}
 
 
 def test_bytes_are_canonical_json_and_the_hash_is_the_leaf_hash() -> None:
@@ -142,6 +153,7 @@ def test_every_fault_is_listed_and_the_rest_is_checked_on() -> None:
 
 
 HEAD = CHAIN[-1].hash
+SNAPSHOT = json.loads(encode_snapshot(Play().now))
 TRUE = {each.hash for each in CHAIN}
 
 
@@ -231,6 +243,25 @@ def test_missed_are_a_rewritten_suffix_and_a_truncated_tail() -> None:
         check_chain(chain, run=RUN)
 
 
+def envelope(n: int, prev: str, kind: str = "result", **said: object) -> Stored:
+    """An envelope of its own."""
+    draft = Draft(kind, 1_000 + n, "runtime", Play().now, MappingProxyType(said))
+    data = encode_envelope(draft, Place(log="log", seq=n, run=RUN, n=n, prev=prev), names={})
+    return Stored(n=n, data=data, hash=canonical_hash(data))
+
+
+def test_an_integrity_envelope_alone_starts_a_segment_and_a_whole_one_opens_it() -> None:
+    before = CHAIN[:2]
+    integrity = envelope(2, ZERO, "integrity")
+    assert last_segment([*before, integrity]) == 2
+    nested = envelope(2, before[1].hash, slots={"kind": "integrity"})
+    assert b'"kind":"integrity"' in nested.data
+    assert last_segment([*before, nested]) == 0
+    damaged = integrity._replace(hash=ZERO)
+    assert last_segment([*before, damaged]) == 2  # and is its first fault
+    assert [starts_segment(each) for each in (integrity, damaged, nested)] == [True, False, False]
+
+
 def damaged_run() -> Play:
     """A run whose damage at n = 2 was sealed."""
     play = Play().to_propose()
@@ -270,7 +301,9 @@ def test_every_snapshot_of_a_run_comes_back_from_its_bytes() -> None:
         encode_snapshot(Play().now)[:-1],
         encode_snapshot(Play().now).replace(b'"v":', b'"x":1,"v":'),
         encode({**json.loads(encode_snapshot(Play().to_propose().now)), "owed": {"x": 1}}),
-        encode({**json.loads(encode_snapshot(Play().now)), "approved": 5}),
+        *(encode({**SNAPSHOT, "v": version}) for version in ("nanovm-snapshot/999", "", 2, None)),
+        *(encode({**SNAPSHOT, name: "large"}) for name in ("approved", "ignored", "allowed_by")),
+        encode({**SNAPSHOT, "approved": 5}),
     ],
 )
 def test_bytes_that_are_no_snapshot_are_refused(data: bytes) -> None:
