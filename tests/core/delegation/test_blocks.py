@@ -13,7 +13,7 @@ from nanovm_core.core.canonical import encode
 from nanovm_core.core.capabilities import Constraint, Grant
 from nanovm_core.delegation import blocks
 from nanovm_core.delegation.blocks import Block
-from nanovm_core.errors import RefusedError
+from tests.core.kit.builders import refused
 
 DOMAIN = b"nanovm/delegation/v1\0"
 KEY = Ed25519PrivateKey.from_private_bytes(b"\1" * 32)
@@ -38,9 +38,7 @@ BODY: Mapping[str, Any] = json.loads(DATA[signed.SIGNATURE_BYTES :])
 
 def code(data: bytes) -> str:
     """What the bytes are refused with, as a block of the key's."""
-    with pytest.raises(RefusedError) as caught:
-        blocks.read(data, KEY.public_key())
-    return caught.value.code
+    return refused(lambda: blocks.read(data, KEY.public_key()))
 
 
 def rewritten(change: Mapping[str, object]) -> bytes:

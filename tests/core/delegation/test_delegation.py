@@ -1,6 +1,6 @@
 """Delegation: a chain only narrows, only grows at its end, and only its last holder can use it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -24,7 +24,7 @@ from nanovm_core.delegation import (
     verify,
 )
 from nanovm_core.delegation.blocks import Block
-from nanovm_core.errors import RefusedError
+from tests.core.kit.builders import refused
 from tests.core.kit.refund_desk import DESK, TOOL, held
 
 KEYS = [Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in range(1, 12)]
@@ -45,12 +45,6 @@ LEAST = Grant(
 def grants(*given: Grant) -> Mapping[str, Grant]:
     """Grants by tool, as a program holds them."""
     return {grant.tool: grant for grant in given}
-
-
-def refused(call: Callable[[], object]) -> str:
-    with pytest.raises(RefusedError) as caught:
-        call()
-    return caught.value.code
 
 
 def chain(holders: Sequence[Ed25519PrivateKey] = (FIRST, SECOND, THIRD)) -> bytes:

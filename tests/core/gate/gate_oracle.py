@@ -6,17 +6,18 @@ conditions are read by their own reference.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nanovm_core.core.budget import Budget, Limits
 from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Tool, grant_id
 from nanovm_core.core.gate.tool_guard import Facts
 from nanovm_core.core.messages import Scalar
-from nanovm_core.core.policy import PolicyRule, Window
+from nanovm_core.core.policy import Policy, PolicyRule, Window
 from tests.core.conditions.condition_reference import outcome
 
 UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 WIDE = 2**53 - 1
+SCOPES = ("agent", "workspace", "global")
 KINDS = {"integer": int, "string": str, "ref": str, "boolean": bool}
 
 
@@ -24,23 +25,25 @@ class Refused(Exception):  # it is an answer, not a fault
     """The oracle's no, with the code."""
 
 
-@dataclass(frozen=True)
-class World:
-    """All that was compiled into a gate."""
+class World(NamedTuple):
+    """All that is compiled into a gate, under the names that ``compile_gate`` has for it."""
 
     tools: Mapping[str, Tool]
     grants: Mapping[str, Grant]
     limits: Limits
-    modes: Mapping[str, str]
-    rules: Sequence[PolicyRule] = ()
-    operators: Sequence[PolicyRule] = ()
-    windows: Sequence[Window] = ()
-    budgets: Sequence[Budget] = ()
-    lifts: Sequence[str] = ()
+    slots: Mapping[str, str]
+    rules: Sequence[PolicyRule]
+    windows: Sequence[Window]
+    budgets: Sequence[Budget]
+    policy: Policy
+
+    def counts(self, scope: str, unit: str) -> list[Budget]:
+        """The accounts of a scope that count a unit, the program's and the operator's."""
+        both = (*self.budgets, *self.policy.budgets)
+        return [each for each in both if (each.scope, each.unit) == (scope, unit)]
 
 
-@dataclass(frozen=True)
-class Yes:
+class Yes(NamedTuple):
     """The oracle's yes."""
 
     args: Mapping[str, Scalar]
@@ -102,7 +105,7 @@ def placed(world: World, value: object, slots: Mapping[str, Scalar]) -> object:
     if match is None:
         return value
     name = match[1]
-    shown = world.modes.get(name) in ("clear", "placeholder", "text") and name in slots
+    shown = world.slots.get(name) in ("clear", "placeholder", "text") and name in slots
     require(shown, "CAP-005")
     inner = slots[name]
     require(not (isinstance(inner, str) and re.fullmatch(pattern, inner)), "CAP-005")
@@ -150,8 +153,9 @@ def policy(
     """Deny over hold over allow; any error denies; what nothing allows is denied."""
     context = said(world, tool, args, facts)
     fired: list[PolicyRule] = []
-    lifts = [rule for rule in world.rules if rule.level == "soft" and rule.id in world.lifts]
-    for rule in (*world.rules, *world.operators):
+    lifted = world.policy.lifts
+    lifts = [rule for rule in world.rules if rule.level == "soft" and rule.id in lifted]
+    for rule in (*world.rules, *world.policy.rules):
         if rule in lifts or (rule.tools and tool not in rule.tools):
             continue
         found = outcome(rule.when.text, context)
@@ -179,26 +183,9 @@ def said(world: World, tool: str, args: Mapping[str, Scalar], facts: Facts) -> M
         "proposal": args,
         "tool": tool,
         "agent": facts.agent,
-        "history": {window.name: counted(window, facts) for window in world.windows},
         "workspace": {} if left is None else {"left_minor": left},
         "run": {"calls": facts.used.get("calls", 0), "refused": facts.refused},
     }
-
-
-def counted(window: Window, facts: Facts) -> int:
-    """A window over the newest 256 records, up to now or to the newest of them."""
-    past = list(facts.history)[-256:]
-    now_ms = sorted([facts.at_ms, *(each.at_ms for each in past)])[-1]
-    if window.scope == "agent":
-        past = [each for each in past if each.agent == facts.agent]
-    if window.counts == "failures_in_a_row":
-        row = 0
-        for each in past:
-            row = {"done": 0, "failed": row + 1}.get(each.outcome, row)
-        return row
-    wanted = {"calls": "called", "failures": "failed", "refusals": "refused"}[window.counts]
-    recent = [each for each in past if now_ms - each.at_ms <= window.within_ms]
-    return len([each for each in recent if each.outcome == wanted])
 
 
 def provenance(tool: Tool, args: Mapping[str, Scalar], slots: Mapping[str, Scalar]) -> None:
@@ -219,8 +206,8 @@ def cost(tool: Tool, args: Mapping[str, Scalar]) -> tuple[str, int]:
 def budgets(world: World, tool: Tool, args: Mapping[str, Scalar], facts: Facts) -> None:
     """One call and its money, of the run's own limits and of every shared account."""
     require(facts.used.get("calls", 0) < world.limits.calls_max, "BUD-002")
-    for scope in ("agent", "workspace", "global"):
-        if any((each.scope, each.unit) == (scope, "calls") for each in world.budgets):
+    for scope in SCOPES:
+        if world.counts(scope, "calls"):
             require(facts.ledger.get(f"{scope}/calls", 0) >= 1, "BUD-002")
     if tool.money is not None:
         money(world, *cost(tool, args), facts)
@@ -231,8 +218,7 @@ def budgets(world: World, tool: Tool, args: Mapping[str, Scalar], facts: Facts) 
 def money(world: World, currency: str, amount: int, facts: Facts) -> None:
     """Three capital letters, more than nothing, covered by the run and by every scope's account."""
     require(re.fullmatch("[A-Z]{3}", currency) is not None, "BUD-006")
-    pots = {scope: [b for b in world.budgets if (b.scope, b.unit) == (scope, "money")]
-            for scope in ("agent", "workspace", "global")}  # fmt: skip
+    pots = {scope: world.counts(scope, "money") for scope in SCOPES}
     require(any(pots.values()), "BUD-006")
     for mine in pots.values():
         require(not mine or any(each.currency in ("", currency) for each in mine), "BUD-006")

@@ -6,44 +6,30 @@ from typing import Any
 
 from nanovm_core.core.budget import Budget, Limits
 from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool, grant_id
-from nanovm_core.core.gate import Facts, Gate, compile_gate
-from nanovm_core.core.messages import Recorded, Scalar
-from nanovm_core.core.policy import Policy, PolicyRule, Window
+from nanovm_core.core.gate import Facts
+from nanovm_core.core.messages import Scalar
+from nanovm_core.core.policy import Policy, PolicyRule
 from nanovm_core.core.proposals import Call
 from tests.core.gate.cashier import NOW_MS, rule
-from tests.core.gate.gate_oracle import World
+from tests.core.gate.gate_oracle import SCOPES, World
 from tests.core.kit.builders import ref
 
 MODES = dict.fromkeys(("amount", "currency", "status"), "clear")
 MODES |= {"payee": "placeholder", "memo": "text", "secret": "hidden"}
 CURRENCIES = ("EUR", "USD", "SEK", "XTS", "JPY")
-WINDOWS = (
-    Window(name="recent", counts="calls", within_ms=60_000),
-    Window(name="broken", counts="failures", within_ms=600_000, scope="agent"),
-    Window(name="naughty", counts="refusals", within_ms=60_000),
-    Window(name="row", counts="failures_in_a_row"),
-)
 
 
 def condition(dice: Random) -> str:
-    n = dice.choice((0, 3, 50, 5_000, 10_000))
-    listed = sorted(dice.sample(CURRENCIES, 3))
-    word = dice.choice(("open", "paid", "EUR"))
+    n, listed = dice.choice((0, 50, 5_000, 10_000)), sorted(dice.sample(CURRENCIES, 3))
     return dice.choice(
         (
             f"$proposal.amount <= {n}",
-            f"{n} < $proposal.amount",
-            f"$proposal.amount > 0 and $proposal.amount <= {n}",
-            f"$proposal.amount != {n}",
+            f"{n} < $proposal.amount or $slots.score >= {n}",
             f"$slots.currency in {listed}",
-            f"$proposal.currency not in {listed}",
-            f"$slots.status != '{word}'",
-            *("$slots.blocked", "not $slots.blocked", f"$slots.score >= {n}"),
-            f"$slots.score > {n} or $proposal.amount > {n}",
-            f"not ($slots.blocked or $slots.status == '{word}')",
-            *("$proposal.amount == $slots.amount", "$history.recent > 3", "$history.broken >= 1"),
-            *("$history.row >= 2 and $history.naughty > 0", "$run.calls > 1", "$run.refused >= 2"),
-            *("$agent == 'payer'", "$tool == 'mail'", f"$workspace.left_minor < {n}"),
+            f"not ($slots.blocked or $proposal.currency not in {listed})",
+            *("$proposal.amount == $slots.amount", "$slots.status != 'open'", "$run.calls > 1"),
+            *("$run.refused >= 2", "$agent == 'payer'", "$tool == 'mail'"),
+            f"$workspace.left_minor < {n}",
         )
     )
 
@@ -108,7 +94,7 @@ def grants(dice: Random) -> dict[str, Grant]:
 
 def budgets(dice: Random) -> list[Budget]:
     found = []
-    for scope in ("agent", "workspace", "global"):
+    for scope in SCOPES:
         if dice.random() < 0.3:
             found.append(Budget(scope=scope, unit="calls", max=10))
         if dice.random() < (0.8 if scope == "workspace" else 0.4):
@@ -118,42 +104,25 @@ def budgets(dice: Random) -> list[Budget]:
 
 
 def world(dice: Random) -> World:
+    """Half of the rules and of the budgets are the program's, half the operator's."""
     unseen = {name: "hidden" for name in ("payee", "memo") if dice.random() < 0.1}
-    made = rules(dice)
-    own = dice.randint(0, len(made))
+    made, pots = rules(dice), budgets(dice)
+    own, half = dice.randint(0, len(made)), len(pots) // 2
+    lifts = tuple(f"r{place}" for place in range(6) if dice.random() < 0.1)
+    theirs: dict[str, Any] = {
+        "rules": tuple(made[own:]),
+        "budgets": tuple(pots[half:]),
+        "lifts": lifts,
+    }
     return World(
         tools=tools(dice),
         grants=grants(dice),
         limits=Limits(money_minor_max=8_000, calls_max=4, wall_ms_max=1_000_000),
-        modes={**MODES, **unseen},
-        rules=made[:own],
-        operators=made[own:],
-        windows=WINDOWS,
-        budgets=budgets(dice),
-        lifts=[f"r{place}" for place in range(6) if dice.random() < 0.1],
-    )
-
-
-def compiled(of: World) -> Gate:
-    """The gate of a world: half of its rules are the program's, half the operator's."""
-    half = len(of.budgets) // 2
-    policy = Policy(
-        name="operator",
-        hash="0" * 64,
-        rules=tuple(of.operators),
-        windows=tuple(of.windows[2:]),
-        budgets=tuple(of.budgets[half:]),
-        lifts=tuple(of.lifts),
-    )
-    return compile_gate(
-        tools=of.tools,
-        grants=of.grants,
-        limits=of.limits,
-        slots=of.modes,
-        rules=tuple(of.rules),
-        windows=tuple(of.windows[:2]),
-        budgets=tuple(of.budgets[:half]),
-        policy=policy,
+        slots={**MODES, **unseen},
+        rules=tuple(made[:own]),
+        windows=(),
+        budgets=tuple(pots[:half]),
+        policy=Policy(name="operator", hash="0" * 64, **theirs),
     )
 
 
@@ -170,9 +139,7 @@ def facts(dice: Random, of: World) -> Facts:
     }
     if dice.random() < 0.05:
         slots.pop(dice.choice(sorted(slots)))
-    accounts = [
-        f"{s}/{u}" for s in ("agent", "workspace", "global") for u in (*CURRENCIES, "calls")
-    ]
+    accounts = [f"{s}/{u}" for s in SCOPES for u in (*CURRENCIES, "calls")]
     ids = [grant_id(grant) for grant in of.grants.values()]
     lineage = [name for grant in of.grants.values() for name in grant.narrowed_from]
     return Facts(
@@ -180,7 +147,6 @@ def facts(dice: Random, of: World) -> Facts:
         ledger={name: dice.choice((0, 1, *[9_000] * 20)) for name in accounts
                 if dice.random() < 0.98},
         used={"calls": dice.choice((0, 0, 1, 2, 3, 3, 4)), "EUR": dice.choice((0, 0, 2_000))},
-        history=tuple(record(dice) for _ in range(dice.choice((0, 0, 4, 12)))),
         agent=dice.choice(("payer", "other")),
         at_ms=NOW_MS,
         approved=tuple(f"r{place}" for place in range(6) if dice.random() < 0.3),
@@ -188,13 +154,6 @@ def facts(dice: Random, of: World) -> Facts:
         refused=dice.randint(0, 2),
         started_ms=NOW_MS - dice.choice((10, 999_999, 1_000_000)) if dice.random() < 0.2 else 0,
     )  # fmt: skip
-
-
-def record(dice: Random) -> Recorded:
-    """One remembered call; some are late, and some are from the future."""
-    at_ms = NOW_MS - dice.choice((-1, 0, 60_000, 60_001, 600_001))
-    outcome = dice.choice(("called", "done", "failed", "failed", "refused"))
-    return Recorded(at_ms, "pay", outcome, dice.choice(("payer", "other")))
 
 
 ODD = (

@@ -1,6 +1,6 @@
 """Capabilities: every code at its boundary, and grants that can only be narrowed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -24,7 +24,7 @@ from nanovm_core.core.gate.tool_guard import Case, require, schema_of, tool_guar
 from nanovm_core.core.messages import Args, Scalar
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
-from tests.core.kit.builders import ref, within_grant
+from tests.core.kit.builders import ref, refused, within_grant
 
 PAY = "stripe.create_payment_intent"
 TOOL = Tool(
@@ -61,12 +61,6 @@ def check_provenance(args: dict[str, Scalar], slots: Args, tool: Tool = TOOL) ->
     except RefusedError as error:
         return error.code
     return ""
-
-
-def refused(call: Callable[[], object]) -> str:
-    with pytest.raises(RefusedError) as caught:
-        call()
-    return caught.value.code
 
 
 @pytest.mark.parametrize(

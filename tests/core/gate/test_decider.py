@@ -11,7 +11,7 @@ from nanovm_core.core.events import Approved
 from nanovm_core.core.policy import ADMISSION, Outcome, PolicyRule
 from nanovm_core.errors import RefusedError
 from nanovm_core.loading import load_policy, load_program
-from tests.core.kit.builders import POLICY, SOURCE, Play, proposal
+from tests.core.kit.builders import POLICY, SOURCE, Play, code, proposal
 
 SLOW = PolicyRule(
     id="slow",
@@ -47,11 +47,6 @@ def play(engine: Decider) -> Play:
     return Play(load_program(SOURCE).under(load_policy(POLICY), engine))
 
 
-def code(run: Play) -> str:
-    decision = run.propose()
-    return decision.refusal.code if decision.refusal else ""
-
-
 def test_what_it_allows_goes_on_with_its_rules_named() -> None:
     engine = Engine()
     run = play(engine).to_charge()
@@ -68,14 +63,14 @@ def test_what_it_allows_goes_on_with_its_rules_named() -> None:
     ],
 )
 def test_what_it_denies_or_cannot_answer_is_denied(answer: object, met: str) -> None:
-    assert code(play(Engine(answer)).to_propose()) == met
+    assert code(play(Engine(answer)).to_propose().propose()) == met
 
 
 def test_it_cannot_allow_what_our_own_rules_hold_or_deny() -> None:
     run = play(Engine()).to_propose(amount_minor=1_000_001)
     run.propose(proposal(amount_minor=1_000_001))
     assert (run.now.state, run.now.held_by) == (life.APPROVAL, "over-limit")
-    assert code(play(Engine()).to_propose(amount_minor=5)) == "POL-010"
+    assert code(play(Engine()).to_propose(amount_minor=5).propose()) == "POL-010"
 
 
 def test_its_hold_waits_for_a_person_who_may_lift_it() -> None:

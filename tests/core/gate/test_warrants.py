@@ -4,8 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,9 +16,7 @@ from nanovm_core.core import signed
 from nanovm_core.core.canonical import INTEGER_MAX, SIZE_BYTES_MAX, Json, encode
 from nanovm_core.core.messages import Effect, Warrant
 from nanovm_core.core.warrants import authorize, binding, check, mint, sign
-from nanovm_core.errors import RefusedError
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.core.kit.builders import ROOT, refused
 
 DOMAIN = b"nanovm/warrant-token/v1\0"
 KEY = Ed25519PrivateKey.from_private_bytes(b"\1" * 32)
@@ -55,12 +52,6 @@ OTHER_CALLS: tuple[Mapping[str, Any], ...] = (
     *({**BOUND, "args": args} for args in OTHER_ARGS),
     {**BOUND, "more": 1},
 )
-
-
-def refused(call: Callable[[], object]) -> str:
-    with pytest.raises(RefusedError) as caught:
-        call()
-    return caught.value.code
 
 
 def checked(token: bytes, bound: Mapping[str, Json] = BOUND, at_ms: int = ISSUED_MS) -> str:

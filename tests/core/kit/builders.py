@@ -1,10 +1,12 @@
 """Builds good programs, events and runs; one keyword makes them bad."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from nanovm_core.core import events
 from nanovm_core.core.arguments import holds_to
@@ -24,6 +26,7 @@ from nanovm_core.core.messages import (
     Snapshot,
 )
 from nanovm_core.core.program import Program
+from nanovm_core.errors import RefusedError
 from nanovm_core.loading import load_policy, load_program
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -71,6 +74,13 @@ def proposal(tool: str = "stripe.create_payment_intent", **args: object) -> byte
 def within_grant(grant: Grant, args: Args, slots: Args) -> bool:
     """Whether typed arguments lie within a grant, as the gate finds it."""
     return all(holds_to(limit)(args[name], slots) for name, limit in grant.where.items())
+
+
+def refused(call: Callable[[], object]) -> str:
+    """The code that a call is refused with."""
+    with pytest.raises(RefusedError) as caught:
+        call()
+    return caught.value.code
 
 
 def code(decision: Decision) -> str:
