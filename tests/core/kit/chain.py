@@ -10,6 +10,8 @@ from nanovm_core.core.envelope import (
     encode_snapshot,
     snapshot_hash,
 )
+from nanovm_core.core.messages import Snapshot
+from nanovm_core.core.snapshots import _decoded
 from nanovm_core.errors import VerificationError
 from tests.core.kit.builders import Scene
 
@@ -41,6 +43,11 @@ def body(stored: Stored) -> dict[str, object]:
 def rehashed(stored: Stored, data: bytes) -> Stored:
     """The envelope with other bytes, and the hash that they have."""
     return stored._replace(data=data, hash=canonical_hash(data))
+
+
+def comes_back(snapshot: Snapshot) -> bool:
+    """Whether a snapshot is read from its bytes as it was; what was just written is cached."""
+    return _decoded(encode_snapshot(snapshot)) == snapshot
 
 
 def place_of(fault: VerificationError) -> tuple[str, int]:

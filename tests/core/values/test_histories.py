@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.envelope import check_chain, decode_snapshot, encode_snapshot
+from nanovm_core.core.envelope import check_chain
 from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.fsm import replay, transition
 from tests.core.kit.builders import Scene
-from tests.core.kit.chain import sealed
+from tests.core.kit.chain import comes_back, sealed
 from tests.core.kit.histories import FILES, FOLDER, differences, named, read, replayed, rules
 
 
@@ -37,7 +37,7 @@ def test_replay_alone_gives_the_same_value_from_anywhere_on_the_way(file: Path) 
         snapshot = scene.heard[place][2].snapshot
         assert replay(program, snapshot, events[place + 1 :]) == scene.now
     for draft in scene.drafts:
-        assert decode_snapshot(encode_snapshot(draft.after)) == draft.after
+        assert comes_back(draft.after)
 
 
 @pytest.mark.parametrize("file", FILES, ids=named)

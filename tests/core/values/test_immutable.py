@@ -1,9 +1,10 @@
 """Nothing that the kernel gives away can be changed, and nothing that it is given changes it."""
 
-from nanovm_core.core.envelope import decode_snapshot, encode_snapshot
+from nanovm_core.core.envelope import encode_snapshot
 from nanovm_core.core.events import ErasureDone
 from nanovm_core.core.fsm import begin, quarantine, replay
 from nanovm_core.core.messages import Scalar
+from nanovm_core.core.snapshots import _decoded
 from nanovm_core.errors import VerificationError
 from tests.core.kit.builders import RUN, Play, ref
 from tests.core.kit.deployment import gate
@@ -37,7 +38,7 @@ def test_a_value_read_from_bytes_or_replayed_is_frozen() -> None:
     for file in FILES[::3]:
         scene, _ = played(file)
         for draft in scene.drafts:
-            assert mutable(decode_snapshot(encode_snapshot(draft.after))) == []
+            assert mutable(_decoded(encode_snapshot(draft.after))) == []
         events = [(event, context) for event, context, _ in scene.heard]
         assert mutable(replay(scene.program, scene.first, events)) == []
 
