@@ -1,6 +1,7 @@
 """The real application on a data folder of its own, as ``manage.py demo`` starts it."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -34,6 +35,13 @@ def ran(data: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str
         text=True,
         timeout=RUN_SECONDS_MAX,
     )
+
+
+def refusal(data: Path, *words: str, **env: str) -> str:
+    """The one line with which a command ends, with status 2."""
+    done = ran(data, *words, **env)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    return done.stderr
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,8 +109,8 @@ def start(data: Path, **more: str) -> Demo:
 
 
 def processes_of(data: Path) -> list[tuple[int, str]]:
-    """Process ids and command lines of all that run on this data folder."""
-    mark = f"NANOVM_DATA={data}\0".encode()
+    """Process ids and command lines of all that run on this data folder, or on one in it."""
+    marks = [f"NANOVM_DATA={data}{end}".encode() for end in ("\0", "/")]
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -112,9 +120,21 @@ def processes_of(data: Path) -> list[tuple[int, str]]:
         except OSError:  # it ended while we looked, or it is not ours
             continue
         # The queue server writes its title over its environment, but works inside the folder.
-        if command and (inside or mark in environ):
+        if command and (inside or any(mark in environ for mark in marks)):
             found.append((int(folder.name), command))
     return found
+
+
+def await_end(pid: int) -> None:
+    """Wait until a process has ended that may be nobody's child any more."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        assert select.select([handle], [], [], STOP_SECONDS_MAX)[0] == [handle]
+    finally:
+        os.close(handle)
 
 
 def wait_for_none(data: Path) -> list[tuple[int, str]]:

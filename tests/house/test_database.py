@@ -7,7 +7,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from config.database import SESSION, database
-from tests.house.demo import ran
+from tests.house.demo import refusal
 
 FOLDER = Path("data")
 SECRET = "hunter2"
@@ -78,22 +78,15 @@ def test_what_is_no_address_is_refused_and_not_repeated(address: str, why: str) 
     assert not any(SECRET in str(each) for each in errors)
 
 
-def said_by(tmp_path: Path, *words: str, address: str) -> str:
-    """The one line with which a command ends on this database."""
-    refused = ran(tmp_path, "manage.py", *words, DATABASE_URL=address)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert len(refused.stderr.strip().splitlines()) == 1, refused.stderr
-    return refused.stderr
-
-
 @pytest.mark.parametrize("word", ["fsck", "demo"])
 def test_a_server_that_does_not_answer_is_one_sentence(tmp_path: Path, word: str) -> None:
     address = f"postgresql://u:{SECRET}@%2Fnowhere/n"
-    said = said_by(tmp_path, word, address=address)
+    said = refusal(tmp_path, "manage.py", word, DATABASE_URL=address)
     assert "The database cannot be used: " in said
     assert "See that the server that DATABASE_URL names runs" in said
     assert SECRET not in said
 
 
 def test_what_the_settings_refuse_is_one_sentence(tmp_path: Path) -> None:
-    assert "DATABASE_URL names no" in said_by(tmp_path, "check", address=f"redis://:{SECRET}@h/0")
+    said = refusal(tmp_path, "manage.py", "check", DATABASE_URL=f"redis://:{SECRET}@h/0")
+    assert "DATABASE_URL names no" in said

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from pipeline.ops.processes import redis_server
-from tests.house.demo import Demo, launch, processes_of, ran, start, wait_for_none
+from tests.house.demo import Demo, launch, processes_of, refusal, start
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks into /proc")
 
@@ -76,19 +76,6 @@ def test_it_refuses_a_second_one_stops_with_a_component_and_starts_again(demo: D
         again.close()
 
 
-@pytest.mark.soak  # the browser tests end theirs with SIGTERM
-def test_sigterm_ends_it_and_leaves_no_process(demo: Demo) -> None:
-    assert demo.signal(signal.SIGTERM) == 0
-    assert processes_of(demo.data) == []
-
-
-@pytest.mark.soak  # tests/house/test_processes.py has one child and its parent
-def test_a_killed_supervisor_leaves_no_process(demo: Demo) -> None:
-    demo.popen.kill()
-    demo.popen.wait()
-    assert wait_for_none(demo.data) == []
-
-
 @pytest.mark.soak  # the first test has one of them
 @pytest.mark.parametrize("part", sorted({*TITLES} - {"celery"}))
 def test_a_component_that_dies_is_named_and_the_rest_is_stopped(demo: Demo, part: str) -> None:
@@ -132,16 +119,9 @@ def test_a_queue_server_that_is_away_is_named_and_starts_nothing(tmp_path: Path)
     with redis_server(tmp_path / "queue") as url:
         place = url.partition("@")[2].removesuffix("/0")
         wrong = url.replace("redis://:", "redis://:not-")
-        strange = refusal(tmp_path / "data", "demo", REDIS_URL=wrong, PORT="0")
-    silent = refusal(tmp_path / "data", "sabotage", "skip_step", REDIS_URL=wrong)
+        strange = refusal(tmp_path / "data", "manage.py", "demo", REDIS_URL=wrong, PORT="0")
+    silent = refusal(tmp_path / "data", "manage.py", "sabotage", "skip_step", REDIS_URL=wrong)
     for errors, says in ((strange, "refuses its password"), (silent, "does not answer")):
         assert f"The queue server {says} at {place}, which REDIS_URL names: start it" in errors
         assert "not-" not in errors
     assert not [*(tmp_path / "data" / "logs").glob("worker*")]
-
-
-def refusal(data: Path, *words: str, **env: str) -> str:
-    """The one line with which a command ends, with status 2."""
-    done = ran(data, "manage.py", *words, **env)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
-    return done.stderr

@@ -1,8 +1,6 @@
 """The programs beside the application: they answer when ready, and end with their parent."""
 
 import errno
-import os
-import select
 import signal
 import socket
 import subprocess
@@ -17,7 +15,7 @@ from celery import Celery
 
 from pipeline.ops import processes
 from pipeline.ops.processes import Child, ProcessError, celery_worker, redis_server, stop
-from tests.house.demo import ROOT, ran, wait_for_none
+from tests.house.demo import ROOT, await_end, ran, wait_for_none
 
 
 def test_the_queue_server_answers_whoever_has_the_password_and_keeps_nothing(
@@ -92,14 +90,10 @@ def test_a_child_ends_with_a_parent_that_is_killed() -> None:
     )
     parent = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE)
     assert parent.stdout is not None
-    child = os.pidfd_open(int(parent.stdout.readline()))
+    child = int(parent.stdout.readline())
     parent.kill()
     parent.communicate()
-    try:
-        ended, _, _ = select.select([child], [], [], 10)
-        assert ended == [child]
-    finally:
-        os.close(child)
+    await_end(child)
 
 
 def test_a_child_whose_parent_ended_first_does_not_start() -> None:

@@ -4,47 +4,62 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 import stripe
 
-from tests.stripe_sandbox.door import Door, no_check
-from tests.stripe_sandbox.sdk import client_of
-from tests.stripe_sandbox.server import Server, command, start
+from pipeline.ops.processes import Child, ready, spawn_stripe_counterpart, stop
+from tests.stripe_sandbox.door import Door, client_of, no_check
 from tests.stripe_sandbox.shapes import Shapes, published
 
 ALPHA, BETA = "sk_test_alpha0001", "sk_test_beta0001"
 SPARES = [f"sk_test_spare{number:04d}" for number in range(100)]
-ACCOUNTS = {key: f"acct_{key.removeprefix('sk_test_')}" for key in [ALPHA, BETA, *SPARES]}
+KEYS = [
+    word
+    for key in [ALPHA, BETA, *SPARES]
+    for word in ("--key", f"{key}=acct_{key.removeprefix('sk_test_')}")
+]
+RESTLESS_S = 0.000001  # threads take turns 5000 times as often as usual
+WRAPPED = """
+import sys, time
+real = time.time
+time.time = lambda: real() + {later_s}
+sys.setswitchinterval({switch_s:f})
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
     """A running counterpart and its accounts that no test has used yet."""
 
-    server: Server
+    child: Child
     spares: list[str] = field(default_factory=lambda: list(SPARES))
 
     def door(self, key: str = "") -> Door:
         """The raw door of ``key``, or of an unused account; it checks shapes where it can."""
         shapes = published()
         check = shapes.check if shapes else no_check
-        return Door(url=self.server.url, key=key or self.spares.pop(), check=check)
+        return Door(url=self.child.url, key=key or self.spares.pop(), check=check)
 
 
 @contextlib.contextmanager
-def serving(folder: Path, **how: Any) -> Iterator[Sandbox]:
-    """The counterpart on the folder's database; it ends as it was told, without a traceback."""
-    log = folder / "stderr.log"
-    line = command(database=folder / "stripe.sqlite3", accounts=ACCOUNTS, **how)
-    server = start(line, log=log)
+def serving(
+    folder: Path, *options: str, later_s: int = 0, switch_s: float = 0.005
+) -> Iterator[Sandbox]:
+    """The counterpart on the folder's database; it ends as it was told, without a traceback.
+
+    Its clock is ``later_s`` ahead; its threads take turns every ``switch_s``.
+    """
+    (folder / "sitecustomize.py").write_text(WRAPPED.format(later_s=later_s, switch_s=switch_s))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder))
+        child = spawn_stripe_counterpart(folder, *KEYS, *options)
     try:
-        yield Sandbox(server=server)
+        yield Sandbox(child=ready(child))
     finally:
-        ended = server.terminate()
-    assert ended in (0, -9)
-    assert "Traceback" not in log.read_text()
+        stop([child])
+    assert child.popen.returncode in (0, -9)
+    assert "Traceback" not in child.written()
 
 
 @pytest.fixture(scope="module")

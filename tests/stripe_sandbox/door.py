@@ -1,4 +1,4 @@
-"""The raw door: HTTP requests as Stripe's reference writes them, with nothing in between."""
+"""The two doors: HTTP requests as Stripe's reference writes them, and Stripe's official SDK."""
 
 import base64
 import contextlib
@@ -6,8 +6,10 @@ import http.client
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote_plus, urlsplit
+
+import stripe
 
 INTENTS = "/v1/payment_intents"
 FORM = "application/x-www-form-urlencoded"
@@ -63,15 +65,6 @@ def _text(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
-    """One POST of a volley; ``params`` hold at least one."""
-
-    path: str
-    params: Params
-    key: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
     """A client of one account that speaks plain HTTP and checks the shape of every answer."""
 
@@ -99,24 +92,24 @@ class Door:
             connection.request(method, target, body=body, headers=dict(headers))
             return self._answer(connection, target)
 
-    def volley(self, posts: Sequence[Post]) -> list[Answer]:
-        """Let POSTs arrive together, each on a connection of its own, and return their answers.
+    def volley(self, posts: Sequence[tuple[str, Params, str]]) -> list[Answer]:
+        """Let POSTs (path, parameters, key) arrive together, each on a connection of its own.
 
         Everything but the last byte of each body is sent first, so that the server has one
         thread ready for each and the last bytes set them off within a millisecond.
         """
         with contextlib.ExitStack() as stack:
             ready = []
-            for post in posts:
+            for path, params, key in posts:
                 connection = stack.enter_context(contextlib.closing(self._connection()))
-                body = encoded(post.params).encode()
-                connection.putrequest("POST", post.path)
-                headers = {"Content-Type": FORM, "Idempotency-Key": post.key}
+                body = encoded(params).encode()
+                connection.putrequest("POST", path)
+                headers = {"Content-Type": FORM, "Idempotency-Key": key}
                 headers["Content-Length"] = str(len(body))
                 for name, value in self._headers(headers).items():
                     connection.putheader(name, value)
                 connection.endheaders(body[:-1])
-                ready.append((connection, body[-1:], post.path))
+                ready.append((connection, body[-1:], path))
             for connection, last, _ in ready:
                 connection.send(last)
             return [self._answer(connection, path) for connection, _, path in ready]
@@ -181,3 +174,20 @@ def paid(door: Door, **changes: object) -> Any:
     assert answer.status == 200, answer.raw
     assert answer.body["status"] == "succeeded"
     return answer.body
+
+
+def client_of(door: Door, http: stripe.RequestsClient) -> stripe.StripeClient:
+    """The SDK's client of a door's account, without retries of its own."""
+    return stripe.StripeClient(
+        door.key, base_addresses={"api": door.url}, max_network_retries=0, http_client=http
+    )
+
+
+def pay(
+    client: stripe.StripeClient, *, key: str | None = None, **changes: object
+) -> stripe.PaymentIntent:
+    """Create and confirm a payment; what is refused raises the SDK's own error."""
+    # The SDK types its parameters as one TypedDict per call; the builder is shared by both doors.
+    params = cast(Any, payment(**changes))
+    options: stripe.RequestOptions = {} if key is None else {"idempotency_key": key}
+    return client.v1.payment_intents.create(params, options)

@@ -10,10 +10,10 @@ from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
+from tests.house.demo import ROOT as REPOSITORY
 from tests.stripe_sandbox.door import INTENTS, Answer
-from tests.stripe_sandbox.server import REPO_ROOT
 
-SPEC_PATH: Path = REPO_ROOT.parent / "shared" / "data" / "stripe" / "openapi.json"
+SPEC_PATH: Path = REPOSITORY.parent / "shared" / "data" / "stripe" / "openapi.json"
 ROOT = "urn:stripe-openapi"
 LISTS = {INTENTS: "list", "/v1/payouts": "payouts"}
 """The lists whose published shape is held, and what they are called here."""

@@ -2,95 +2,104 @@
 
 import contextlib
 import http.client
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.stripe_sandbox.conftest import ACCOUNTS, ALPHA
+from pipeline.ops.processes import Child, ready, spawn_stripe_counterpart, stop
+from tests.house.demo import refusal
 from tests.stripe_sandbox.door import INTENTS, Door
-from tests.stripe_sandbox.server import Server, command, run_to_its_end, start
 
-ONE = {ALPHA: ACCOUNTS[ALPHA]}
+ONE = "sk_test_alpha0001=acct_alpha0001"
+
+
+def port_of(child: Child) -> int:
+    return urlsplit(child.url).port or 0
+
+
+def started(folder: Path, port: int = 0) -> Child:
+    return ready(spawn_stripe_counterpart(folder, "--key", ONE, "--port", str(port)))
+
+
+def ended(child: Child) -> int:
+    """The status with which it ends when it is asked to, within a few seconds."""
+    child.popen.send_signal(signal.SIGTERM)
+    return child.popen.wait(5)
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    running = start(
-        command(database=tmp_path / "s.sqlite3", accounts=ONE), log=tmp_path / "stderr.log"
-    )
+def server(tmp_path: Path) -> Iterator[Child]:
+    running = started(tmp_path)
     yield running
-    running.terminate()
+    stop([running])
 
 
-def _one_sentence(text: str) -> None:
-    assert text.strip()
-    assert len(text.strip().splitlines()) == 1, text
-    assert "Traceback" not in text
+@pytest.fixture
+def door(server: Child) -> Door:
+    return Door(url=server.url, key=ONE.partition("=")[0])
 
 
-def test_it_listens_on_loopback_and_sigterm_ends_it_with_zero(server: Server) -> None:
-    assert server.url == f"http://127.0.0.1:{server.port}"
-    assert Door(url=server.url, key=ALPHA).send("GET", "/healthz", headers={}).status == 200
-    assert server.terminate() == 0
+def refused(tmp_path: Path, *options: str, **changed: str) -> str:
+    """The one sentence with which it ends instead of starting."""
+    given = {"database": str(tmp_path / "second.sqlite3"), "key": ONE, **changed}
+    words = [word for name, text in given.items() for word in (f"--{name}", text)]
+    return refusal(tmp_path, "-m", "stripe_sandbox", *words)
+
+
+def test_it_listens_on_loopback_and_sigterm_ends_it_with_zero(server: Child, door: Door) -> None:
+    assert server.url == f"http://127.0.0.1:{port_of(server)}"
+    assert door.send("GET", "/healthz", headers={}).status == 200
+    assert ended(server) == 0
     with pytest.raises(ConnectionError):
-        Door(url=server.url, key=ALPHA).get(INTENTS)
+        door.get(INTENTS)
 
 
 HALF = b"POST /v1/payment_intents HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\nam"
 
 
-def test_open_connections_and_a_half_sent_request_do_not_hold_it_up(server: Server) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-    address = ("127.0.0.1", server.port)
+def test_open_connections_and_a_half_sent_request_do_not_hold_it_up(
+    server: Child, door: Door
+) -> None:
+    address = ("127.0.0.1", port_of(server))
+    connection = http.client.HTTPConnection(*address, timeout=10)
     with contextlib.closing(connection), socket.create_connection(address, timeout=10) as half:
         connection.request("GET", "/healthz")
         connection.getresponse().read()
         half.sendall(HALF)
-        assert Door(url=server.url, key=ALPHA).get(INTENTS).status == 200  # nor anybody else
-        assert server.terminate() == 0
+        assert door.get(INTENTS).status == 200  # nor anybody else
+        assert ended(server) == 0
 
 
 def test_a_stop_right_after_the_start_is_not_lost(tmp_path: Path) -> None:
     # Connections that arrive at the same moment keep the process busy enough to miss a signal.
-    for number in range(3):
-        line = command(database=tmp_path / f"{number}.sqlite3", accounts=ONE)
-        hurried = start(line, log=tmp_path / "stderr.log")
+    for _ in range(3):
+        hurried = started(tmp_path)
         with contextlib.ExitStack() as crowd:
             for _ in range(4):
-                address = ("127.0.0.1", hurried.port)
+                address = ("127.0.0.1", port_of(hurried))
                 crowd.enter_context(socket.create_connection(address, timeout=10))
-            assert hurried.terminate() == 0
+            assert ended(hurried) == 0
 
 
 @pytest.mark.parametrize("key", ["sk_live_51Real", "rk_live_51Real", "pk_test_alpha", "alpha", ""])
 def test_what_is_no_secret_test_key_is_refused(tmp_path: Path, key: str) -> None:
-    ended = run_to_its_end(
-        command(database=tmp_path / "s.sqlite3", accounts={**ONE, key: "acct_real"})
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert "Traceback" not in ended.stderr
-    if "live" in key:
-        _one_sentence(ended.stderr)
-        assert "live" in ended.stderr
+    assert ("live" in refused(tmp_path, key=f"{key}=acct_real")) == ("live" in key)
 
 
 def test_a_taken_port_is_refused_and_a_freed_one_can_be_taken_at_once(
-    server: Server, tmp_path: Path
+    server: Child, door: Door, tmp_path: Path
 ) -> None:
-    line = command(database=tmp_path / "second.sqlite3", accounts=ONE, port=server.port)
-    ended = run_to_its_end(line)
-    assert (ended.returncode, ended.stdout, str(server.port) in ended.stderr) == (2, "", True)
-    _one_sentence(ended.stderr)
-    Door(url=server.url, key=ALPHA).get(INTENTS)
-    assert server.terminate() == 0
-    again = start(line, log=tmp_path / "stderr.log")
-    assert again.port == server.port
-    assert again.terminate() == 0
+    port = port_of(server)
+    assert str(port) in refused(tmp_path, port=str(port))
+    door.get(INTENTS)
+    assert ended(server) == 0
+    again = started(tmp_path, port)
+    assert (port_of(again), ended(again)) == (port, 0)
 
 
 def test_a_database_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
-    ended = run_to_its_end(command(database=tmp_path, accounts=ONE))  # a folder
-    assert (ended.returncode != 0, ended.stdout) == (True, "")
-    assert "Traceback" not in ended.stderr
+    assert str(tmp_path) in refused(tmp_path, database=str(tmp_path))  # a folder

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.stripe_sandbox.conftest import Sandbox, serving
-from tests.stripe_sandbox.door import INTENTS, Answer, Door, Post, created, payment
+from tests.stripe_sandbox.conftest import RESTLESS_S, Sandbox, serving
+from tests.stripe_sandbox.door import INTENTS, Answer, Door, created, payment
 
 CROWD = 50
 
 
 @pytest.fixture(scope="module")
 def restless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    with serving(tmp_path_factory.mktemp("restless"), restless=True) as running:
+    with serving(tmp_path_factory.mktemp("restless"), switch_s=RESTLESS_S) as running:
         yield running
 
 
@@ -37,7 +37,7 @@ def _only_conflicts(answers: list[Answer]) -> None:
 @pytest.mark.parametrize(("card", "status"), [("visa", 200), ("chargeDeclined", 402)])
 def test_fifty_at_once_are_one_attempt(door: Door, card: str, status: int) -> None:
     params = payment(payment_method=f"pm_card_{card}")
-    answers = door.volley([Post(path=INTENTS, params=params, key="k-crowd")] * CROWD)
+    answers = door.volley([(INTENTS, params, "k-crowd")] * CROWD)
     good = [answer for answer in answers if answer.status == status]
     _only_conflicts([answer for answer in answers if answer.status != status])
     assert all(answer.body == good[0].body for answer in good)
@@ -49,7 +49,7 @@ def test_fifty_at_once_are_one_attempt(door: Door, card: str, status: int) -> No
 
 def test_fifty_different_requests_under_one_key_execute_one(door: Door) -> None:
     crowd = [payment(amount=1000 + number) for number in range(CROWD)]
-    answers = door.volley([Post(path=INTENTS, params=params, key="k-crowd") for params in crowd])
+    answers = door.volley([(INTENTS, params, "k-crowd") for params in crowd])
     statuses = Counter(answer.status for answer in answers)
     assert statuses[200] == 1
     assert set(statuses) <= {200, 400, 409}
@@ -61,9 +61,7 @@ def test_fifty_confirmations_under_fifty_keys_charge_once(door: Door) -> None:
     intent = created(door, payment_method="pm_card_visa")
     path = f"{INTENTS}/{intent['id']}/confirm"
     card = {"payment_method": "pm_card_visa"}
-    answers = door.volley(
-        [Post(path=path, params=card, key=f"k-{number}") for number in range(CROWD)]
-    )
+    answers = door.volley([(path, card, f"k-{number}") for number in range(CROWD)])
     good = [answer for answer in answers if answer.status == 200]
     assert len(good) == 1
     codes = {answer.body["error"]["code"] for answer in answers if answer.status != 200}
@@ -73,9 +71,7 @@ def test_fifty_confirmations_under_fifty_keys_charge_once(door: Door) -> None:
 
 
 def test_fifty_payments_at_once_are_all_kept(door: Door) -> None:
-    answers = door.volley(
-        [Post(path=INTENTS, params=payment(), key=f"k-{number}") for number in range(CROWD)]
-    )
+    answers = door.volley([(INTENTS, payment(), f"k-{number}") for number in range(CROWD)])
     assert {answer.status for answer in answers} == {200}
     ids = door.ids()
     assert len(ids) == CROWD

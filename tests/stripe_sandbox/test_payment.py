@@ -5,10 +5,8 @@ Sources: docs.stripe.com/payments/paymentintents/lifecycle, /testing, /declines/
 """
 
 import pytest
-import stripe
 
 from tests.stripe_sandbox.door import INTENTS, Door, created, paid, payment, refusal
-from tests.stripe_sandbox.sdk import pay
 
 AUTHENTICATION = "pm_card_authenticationRequired"
 FINAL = (400, "invalid_request_error", "payment_intent_unexpected_state")
@@ -30,30 +28,6 @@ def test_a_good_card_pays_at_once_and_leaves_one_captured_charge(door: Door) -> 
     assert amounts == [4242, 4242, 0]
     # docs.stripe.com/metadata: a PaymentIntent's metadata is copied to its charge
     assert charge["metadata"] == {"run": "r-1"}
-
-
-def test_the_sdk_reads_a_payment_and_its_charge_and_raises_what_is_refused(
-    sdk: stripe.StripeClient,
-) -> None:
-    intent = pay(sdk, amount=777)
-    again = sdk.v1.payment_intents.retrieve(intent.id)
-    assert (again.id, again.status, again.amount_received) == (intent.id, "succeeded", 777)
-    assert isinstance(again.latest_charge, str)
-    assert sdk.v1.charges.retrieve(again.latest_charge).payment_intent == intent.id
-    with pytest.raises(stripe.InvalidRequestError) as refused:
-        pay(sdk, amount=49)
-    found = (refused.value.http_status, refused.value.code, refused.value.param)
-    assert found == (400, "amount_too_small", "amount")
-    with pytest.raises(stripe.InvalidRequestError) as missing:
-        sdk.v1.payment_intents.retrieve("pi_unknown")
-    assert (missing.value.http_status, missing.value.code) == (404, "resource_missing")
-    with pytest.raises(stripe.CardError) as declined:
-        pay(sdk, payment_method="pm_card_chargeDeclinedInsufficientFunds")
-    assert (declined.value.http_status, declined.value.code) == (402, "card_declined")
-    assert declined.value.error is not None
-    assert declined.value.error.decline_code == "insufficient_funds"
-    assert declined.value.error.payment_intent is not None
-    assert declined.value.error.payment_intent.status == "requires_payment_method"
 
 
 # PaymentMethod, error code and decline code as docs.stripe.com/testing#declined-payments has them.
@@ -158,13 +132,6 @@ def test_an_intent_moves_through_its_states_step_by_step(door: Door) -> None:
     assert done.body["amount_received"] == 2000
 
 
-def test_confirm_at_creation_needs_a_card(empty_door: Door) -> None:
-    answer = empty_door.post(INTENTS, payment(payment_method=None))
-    assert refusal(answer)[:2] == (400, "invalid_request_error")
-    states = [empty_door.get(f"{INTENTS}/{each}").body["status"] for each in empty_door.ids()]
-    assert states in ([], ["requires_payment_method"])
-
-
 def test_a_paid_intent_is_final(door: Door) -> None:
     intent = paid(door)
     address = f"{INTENTS}/{intent['id']}"
@@ -188,12 +155,3 @@ def test_an_open_intent_can_be_canceled_for_good(door: Door, reason: str | None)
     for action in ("/confirm", "/cancel"):
         assert refusal(door.post(address + action))[:3] == FINAL
     assert door.get(address).body == gone.body
-
-
-@pytest.mark.parametrize("method", ["pm_card_nonsense", "pm_1NoSuchMethod", "visa", "tok_visa_x"])
-def test_an_unknown_card_is_refused(empty_door: Door, method: str) -> None:
-    answer = empty_door.post(INTENTS, payment(payment_method=method))
-    # /error-codes#resource-missing; /api/errors allows 400 and 404 for it
-    assert refusal(answer)[1:] == ("invalid_request_error", "resource_missing", "payment_method")
-    assert answer.status in {400, 404}
-    assert empty_door.ids() == []

@@ -35,18 +35,6 @@ def test_what_is_paid_is_what_was_said(
 
 
 @steady
-@given(amount=AMOUNT, metadata=METADATA, key=st.text("abcXYZ019-_./:=", min_size=1, max_size=255))
-def test_a_repeat_is_always_the_first_answer(
-    door: Door, amount: int, metadata: dict[str, str], key: str
-) -> None:
-    params = draft(amount=amount, metadata={**metadata, "key": key})
-    key = f"{amount}{key}"[:255]
-    first, second = door.post(INTENTS, params, key=key), door.post(INTENTS, params, key=key)
-    assert first.status == 200, first.raw
-    assert (second.status, second.replayed, second.body) == (200, True, first.body)
-
-
-@steady
 @given(amount=st.text(TEXT, max_size=40))
 def test_an_amount_is_understood_or_refused(door: Door, amount: str) -> None:
     answer = door.post(INTENTS, draft(amount=amount))

@@ -5,11 +5,7 @@ Whatever it does, a run ends with exactly one payment, or stands and says what i
 
 import http.client
 import signal
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -19,28 +15,33 @@ from django.conf import settings
 from nanovm_core.core import lifecycle as life
 from pipeline.errors import NotSentError
 from pipeline.models import AdapterCall, Outbox, Run
+from pipeline.ops.processes import Child, ready, spawn_stripe_counterpart
 from pipeline.runtime import api
 from pipeline.steps.charge import gateway
 from pipeline.store import outbox
 from pipeline.worker import drive
 from tests.pipeline.clock import Leap, stopped, with_backoff
 from tests.pipeline.house import House, bodies, failing_once, payments, reason, succeeded
-from tests.stripe_sandbox.server import Server, command, start
 
 PAY = "stripe.create_payment_intent"
 ONE = [(12_000, "eur")]
 
 
-@dataclass(slots=True)
 class FarSide:
     """The counterpart, and what it is told."""
 
-    folder: Path
-    server: Server
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.child = self.starts()
+
+    @property
+    def place(self) -> str:
+        """Host and port."""
+        return urlsplit(self.child.url).netloc
 
     def tells(self, method: str, path: str, form: dict[str, object], **headers: str) -> int:
         """One request of our own; the status of the answer."""
-        place = http.client.HTTPConnection(urlsplit(self.server.url).netloc, timeout=15)
+        place = http.client.HTTPConnection(self.place, timeout=15)
         said = {"Content-Type": "application/x-www-form-urlencoded", **headers}
         try:
             place.request(method, path, urlencode(form), said)
@@ -52,19 +53,17 @@ class FarSide:
         """What is to become of the next payment."""
         assert self.tells("POST", "/faults", {"kind": kind, **more}) == 200
 
-    def starts(self, port: int = 0) -> None:
+    def starts(self, port: str = "0") -> Child:
         """Start it, again where it ended, on the same records."""
-        line = command(
-            database=self.folder / "s.sqlite3",
-            accounts={settings.STRIPE["key"]: "acct_demo"},
-            port=port,
-            faults=True,
-        )
-        self.server = start(line, log=self.folder / "stderr.log")
+        options = ("--key", f"{settings.STRIPE['key']}=acct_demo", "--faults", "--port", port)
+        self.child = ready(spawn_stripe_counterpart(self.folder, *options))
+        return self.child
 
-    def ends(self) -> int:
-        self.server.kill()
-        return self.server.port
+    def ends(self) -> str:
+        """Kill it; the port at which it was."""
+        self.child.popen.kill()
+        self.child.popen.wait()
+        return self.place.partition(":")[2]
 
 
 @pytest.fixture(autouse=True)
@@ -78,46 +77,10 @@ def far(
     house: House, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[FarSide]:
     """A counterpart of the test's own."""
-    side = FarSide.__new__(FarSide)
-    side.folder = tmp_path_factory.mktemp("far")
-    side.starts()
-    monkeypatch.setitem(settings.STRIPE, "api_base", side.server.url)
+    side = FarSide(tmp_path_factory.mktemp("far"))
+    monkeypatch.setitem(settings.STRIPE, "api_base", side.child.url)
     yield side
     side.ends()
-
-
-@contextmanager
-def slow(far: FarSide, when: str) -> Iterator[str]:
-    """The address of a way to the counterpart on which one request is never answered.
-
-    It is passed on before the sender gives up, or (``when`` is "before") after the block.
-    """
-    asked: list[tuple[bytes, dict[str, str]]] = []
-
-    def pass_on() -> None:
-        place = http.client.HTTPConnection(urlsplit(far.server.url).netloc, timeout=15)
-        place.request("POST", "/v1/payment_intents", *asked[0])
-        assert place.getresponse().status == 200
-        place.close()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            asked.append((body, {**self.headers}))
-            if when == "after":
-                pass_on()
-            self.rfile.read()  # until the sender has hung up
-
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        thread.join()
-    if when == "before":
-        pass_on()
 
 
 def keys(run: Run) -> set[str]:
@@ -175,11 +138,13 @@ def test_payment_that_is_made_while_nobody_waits_for_it_is_the_only_one(
     house: House, far: FarSide, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     run = house.started()
-    with slow(far, when) as url, monkeypatch.context() as patch:
-        patch.setitem(settings.STRIPE, "api_base", url)
+    far.told(f"delay_{when}", delay_ms=1_500)
+    with monkeypatch.context() as patch:
         patch.setattr(gateway, "TIMEOUT_S", 0.5)  # which is over: this request gets no answer
         drive.drive(str(run.id))
     assert tried(run) == ["TransientError"]
+    while not payments(run):
+        pass
     assert paid_once(house, run)
 
 
@@ -190,7 +155,7 @@ def test_far_side_that_dies_is_asked_again_once_it_is_back(
     run = house.started()
     far.told(f"die_{when}")
     assert drive.drive(str(run.id))
-    assert far.server.process.wait(10) == -signal.SIGKILL
+    assert far.child.popen.wait(10) == -signal.SIGKILL
     port = far.ends()
     assert tried(run) == ["TransientError"]
     leap(drive.BACKOFF_MS * 2)
@@ -227,14 +192,6 @@ def test_busy_key_asks_a_person_in_the_end_who_may_have_it_tried_again(
     api.approve(str(run.id), "operator")
     assert house.drive(run).state == life.COMPLETED
     assert (succeeded(run), len(keys(run))) == (ONE, 1)
-
-
-def test_faults_in_a_row_lead_to_one_payment(house: House, far: FarSide) -> None:
-    for kind in ("rate_limit", "hang_up_before", "error_before", "busy", "hang_up_after"):
-        far.told(kind)
-    run = house.run()
-    assert paid_once(house, run)
-    assert len(tried(run)) == 6
 
 
 def test_far_side_out_of_reach_fails_the_attempts_that_the_program_has(
