@@ -10,6 +10,7 @@ from pytest_django import DjangoDbBlocker
 
 from pipeline.ops.processes import stripe_counterpart
 from pipeline.steps.extract import step as extract_step
+from tests.pipeline.clock import Leap, leaping
 from tests.pipeline.databases import Database
 from tests.pipeline.house import Counterpart, House
 from tests.pipeline.reading import read_here
@@ -63,3 +64,9 @@ def house(
         monkeypatch.setenv("DATABASE_URL", own.url)  # for the processes that a test starts
     with django_db_blocker.unblock(), own.in_use():
         yield House(folder=tmp_path, database=own, counterpart=counterpart)
+
+
+@pytest.fixture
+def leap(monkeypatch: pytest.MonkeyPatch) -> Leap:
+    """Move this process's clock on."""
+    return leaping(monkeypatch)

@@ -1,5 +1,6 @@
 """The databases of the pipeline's tests: a file each, or one each on a PostgreSQL server."""
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -14,6 +15,7 @@ from tests import postgres
 on_sqlite_alone = pytest.mark.skipif(
     postgres.WANTED, reason="works on the file of a SQLite database"
 )
+KEYS = "keys.sqlite3"
 on_postgres_alone = pytest.mark.postgres(alone=True)
 
 
@@ -86,3 +88,27 @@ class Database:
         finally:
             connections.close_all()
             connection.settings_dict["NAME"] = before
+
+
+class Backup:
+    """A copy of a data folder's databases, and of the documents and mails beside them."""
+
+    def __init__(self, folder: Path, away: Path) -> None:
+        self._folder, self._away = folder, away
+        connections.close_all()
+        away.mkdir()
+        for name in ("app", "keys"):
+            Database.named(folder, name).copy_to(Database.named(away, name))
+        for name in ("media", "mail"):
+            (folder / name).mkdir(exist_ok=True)
+            shutil.copytree(folder / name, away / name)
+
+    def put_back(self, *, all_of_it: bool = True) -> None:
+        """Put it in place of what is there; without ``all_of_it`` the application's database."""
+        connections.close_all()
+        for file in self._folder.glob("app.sqlite3-*"):
+            file.unlink()
+        Database.named(self._away, "app").copy_to(Database.named(self._folder, "app"))
+        if all_of_it:
+            others = shutil.ignore_patterns("app.*")
+            shutil.copytree(self._away, self._folder, dirs_exist_ok=True, ignore=others)

@@ -5,11 +5,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, redirect_stderr, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -229,26 +230,20 @@ class House:
                 status = end.code if isinstance(end.code, int) else bool(end.code)
         return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
 
-    def process(self, *words: str, stripe: bool = True) -> subprocess.CompletedProcess[str]:
-        """A management command as a person runs it, in a process of its own."""
-        env = {**os.environ, "NANOVM_DATA": str(self.folder)}
-        if stripe:
-            env["STRIPE_API_BASE"] = self.counterpart.url
-        return subprocess.run(
-            [sys.executable, "manage.py", *words],
-            cwd=ROOT,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    def starts(self, *words: str) -> subprocess.Popen[str]:
-        """A management command that goes on until it is ended."""
+    @contextmanager
+    def running(self, *words: str) -> Iterator[tuple[subprocess.Popen[str], Any]]:
+        """A management command that says that it is ready; SIGTERM ends it with success."""
         command = [sys.executable, "manage.py", *words]
         env = {**os.environ, "NANOVM_DATA": str(self.folder)}
-        return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            yield process, json.loads(process.stdout.readline())
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
+            process.communicate()
 
     def far_side(self) -> bytes:
         """The raw bytes of the counterpart's database."""

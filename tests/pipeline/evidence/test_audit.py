@@ -22,7 +22,7 @@ from pipeline.models import Checkpoint, Envelope, Run, Workspace
 from pipeline.store import records, state_file, tree, workspaces
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House, sql
-from tests.pipeline.trees import drop_nodes, exchange, grown, plant, set_node, truncated
+from tests.pipeline.trees import drop_nodes, grown, plant, set_node, truncated
 
 OTHER = bytes(range(32))
 
@@ -116,19 +116,6 @@ def test_damage_of_the_tree_or_of_what_was_signed_is_found_where_it_is(
     assert {each.log for each in report.damage} == {log.origin}
     assert report.exit_status == 1
     assert len(report.damage) <= 2
-
-
-def test_rewritten_log_with_a_tree_that_fits_is_another_than_was_signed(
-    house: House, log: Workspace
-) -> None:
-    rows = Envelope.objects.filter(workspace=log, seq__gte=6).order_by("seq")
-    head = exchange(rows, at_ms=1)[-1]
-    sql(("UPDATE pipeline_workspace SET log_head = %s WHERE id = %s", (head, log.id.hex)))
-    drop_nodes(log, "level >= 0")
-    plant(log.id)
-    report = audit()
-    assert places(report) == {("LOG-006", 9)}
-    assert report.damage[0].expected != report.damage[0].found != ""
 
 
 def test_a_log_that_was_signed_and_is_gone_is_damage(house: House, log: Workspace) -> None:

@@ -1,9 +1,12 @@
 """Damage behind the application's back: found, named, contained; other runs go on."""
 
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
+from nanovm_core import verify
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import encode
 from nanovm_core.core.envelope import (
@@ -13,9 +16,10 @@ from nanovm_core.core.envelope import (
     encode_snapshot,
     snapshot_hash,
 )
-from pipeline.evidence import signer
+from pipeline.evidence import bundles, signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Run
+from pipeline.queries import evidence, runs
 from pipeline.reports import displayed_head, report
 from pipeline.runtime import api
 from pipeline.store import programs
@@ -23,10 +27,10 @@ from tests import postgres
 from tests.pipeline.house import (
     House,
     bodies,
+    invoice,
     kinds,
     payments,
     reason,
-    refusal,
     snapshot,
     sql,
     succeeded,
@@ -156,13 +160,6 @@ def test_foreign_program_is_refused_and_the_true_copy_put_back(
     assert (run.program_source, run.state) == (programs.shipped_program(), life.COMPLETED)
 
 
-def test_resuming_under_another_program_is_refused(house: House) -> None:
-    run = live(house)
-    assert refusal(api.resume(str(run.id), "visitor", program="0" * 64)) == "PRG-010"
-    run.refresh_from_db()
-    assert run.state == life.PAUSED
-
-
 def test_changed_outbox_moves_no_other_money(house: House) -> None:
     run = live(house)
     api.resume(str(run.id), "visitor")
@@ -250,3 +247,61 @@ def test_exchanged_policy_and_mark_of_quarantine_are_damage(house: House) -> Non
     assert audit().exit_status == 1
     sql(terms(run, "policy", run.policy_source), row(run, "quarantined", True))
     assert audit().exit_status == 1
+
+
+# --- twenty places of one run ---------------------------------------------------------------------
+
+
+SPREAD = ("all", "tail")  # of which nothing is left to damage
+CHANGES = ("bytes = x'7b7d'", f"hash = '{ZERO}'", "kind = 'terminal'", "bytes = x'00'")
+
+
+def places(run: Run) -> list[Statement]:
+    """Changes of what is stored of a run, each in another place."""
+    of_run = [damage(run) for name, (damage, _) in DAMAGE.items() if name not in SPREAD]
+    each_one = [envelope(run, f"SET {CHANGES[n % 4]}", n=n) for n in range(12)]
+    leaf = "SELECT seq FROM pipeline_envelope WHERE run = %s AND n = 5"
+    node = f"UPDATE pipeline_node SET hash = x'00' WHERE level = 0 AND \"index\" = ({leaf})"
+    return [
+        *of_run,
+        *each_one,
+        terms(run, "policy", b"x"),
+        drop(run, 12, 12),
+        (node, (str(run.id),)),
+    ]
+
+
+def test_twenty_damaged_places_of_one_run_stop_no_other(house: House, tmp_path: Path) -> None:
+    bad = house.once(House.paused)
+    log, before = bad.workspace, house.run(invoice("Total  EUR 80.00"), workspace=bad.workspace)
+    other = house.paused("charge", invoice("Total  EUR 95.00"), workspace=log)
+    signer.checkpoint(log.id)
+    damage = places(bad)
+    assert len(damage) > 20
+    for each in damage:
+        sql(each)
+        api.check(str(bad.id))  # found and contained again and again
+    assert house.resumed(bad).quarantined
+    assert (bad.state in life.TERMINAL, displayed_head(bad), succeeded(bad)) == (True, ZERO, [])
+    assert house.resumed(other).state == life.COMPLETED
+    after = house.run(invoice("Total  EUR 70.00"), workspace=log)
+    signer.checkpoint(log.id)
+    for run, amount in ((before, 8_000), (other, 9_500), (after, 7_000)):
+        assert succeeded(run) == [(amount, "eur")]
+        assert (api.check(str(run.id)), reason(run)) == (None, "")
+        holds(run, tmp_path)
+    assert audit().exit_status != 0
+    assert {each.run for each in audit().damage if not each.explained} <= {str(bad.id), "log"}
+
+
+def holds(run: Run, folder: Path) -> None:
+    """Page, bundle and receipt of a run hold, for whoever kept the key."""
+    key = signer.verifiers(run.workspace.origin)[0].vkey
+    proved = evidence.proved(runs.by_id(str(run.id)), key)
+    assert (proved.grade, dict(proved.faults), proved.unsigned) == ("SIGNED", {}, frozenset())
+    checkpoint = bundles.newest(run.workspace)
+    assert checkpoint is not None
+    bundles.write_bundle(run.workspace, run, folder / "bundle.zip", checkpoint)
+    assert verify.main([str(folder / "bundle.zip"), "--key", key]) == 0
+    (folder / "receipt.json").write_text(json.dumps(bundles.receipt(run, run.length - 1)))
+    assert verify.main([str(folder / "receipt.json"), "--key", key]) == 0

@@ -1,9 +1,7 @@
 """The signer signs what continues what it signed before, and refuses all else."""
 
 import fcntl
-import json
 import os
-import signal
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -264,17 +262,10 @@ def test_log_that_is_gone_altogether_is_a_refusal(house: House, log: Workspace) 
 def test_process_signs_by_itself_and_ends_cleanly(house: House, log: Workspace) -> None:
     grown(log, 1, "terminal")
     connection.close()
-    process = house.starts("signer")
-    try:
-        assert process.stdout is not None
-        assert json.loads(process.stdout.readline()) == {"ready": True}
-        memory = memory_of(house, log)
+    memory = memory_of(house, log)
+    with house.running("signer") as (process, ready):
+        assert ready == {"ready": True}
         while not (memory.exists() and Checkpoint.objects.exists()):
             assert process.poll() is None
             connection.close()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
-    finally:
-        process.kill()
-        process.communicate()
     assert Checkpoint.objects.get().size == 6

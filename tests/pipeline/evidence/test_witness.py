@@ -1,8 +1,6 @@
 """The witness cosigns what continues what it saw, and the signer asks it."""
 
 import http.client
-import json
-import signal
 import threading
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -106,14 +104,6 @@ def test_first_checkpoint_takes_no_proof_and_an_empty_tree_has_its_root(party: W
     assert status(party.add_checkpoint(step(0, 5))) == 200
 
 
-def test_unknown_logs_and_keys_are_refused(party: Witness) -> None:
-    unknown = note(head(5, origin="nanovm.localhost/bbbb"))
-    changed = note(head(5)).replace(b"\n5\n", b"\n6\n")
-    refused = [(unknown, 404), (note(head(5), OTHER_KEY), 403), (changed, 403)]
-    for each, expected in refused:
-        assert status(party.add_checkpoint(request(0, [], each))) == expected
-
-
 MALFORMED = [
     *(b"", b"\n", b"old 0\n", b"old 0\n\n", b"old 0\n\nx", b"new 0\n\n", b"\xff\n\n"),
     *(request(old, [], note(head(5))) for old in ("00", "-1", "x", "", 9)),
@@ -124,9 +114,13 @@ MALFORMED = [
 ]
 
 
-def test_malformed_requests_are_refused(party: Witness) -> None:
+def test_malformed_requests_and_unknown_logs_and_keys_are_refused(party: Witness) -> None:
     answers = [status(party.add_checkpoint(body)) for body in MALFORMED]
     assert answers == [400] * len(MALFORMED)
+    unknown = note(head(5, origin="nanovm.localhost/bbbb"))
+    changed = note(head(5)).replace(b"\n5\n", b"\n6\n")
+    for each, expected in ((unknown, 404), (note(head(5), OTHER_KEY), 403), (changed, 403)):
+        assert status(party.add_checkpoint(request(0, [], each))) == expected
 
 
 def test_the_published_update_is_answered_as_it_says(tmp_path: Path) -> None:
@@ -326,18 +320,10 @@ def test_witness_that_saw_a_fork_does_not_cosign(
 
 def test_command_serves_and_ends_cleanly(house: House, log: Workspace) -> None:
     vkey = signer.verifiers(log.origin)[0].vkey
-    process = house.starts("witness", "--listen", "127.0.0.1:0", "--log", vkey)
-    try:
-        assert process.stdout is not None
-        ready = json.loads(process.stdout.readline())
-        row = signer.checkpoint(log.id)
-        with closing(connected(ready["url"])) as connection:
-            assert asked(connection, request(0, [], bytes(row.note)))[0] == 200
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
-    finally:
-        process.kill()
-        process.communicate()
+    words = ("witness", "--listen", "127.0.0.1:0", "--log", vkey)
+    row = signer.checkpoint(log.id)
+    with house.running(*words) as (_, ready), closing(connected(ready["url"])) as connection:
+        assert asked(connection, request(0, [], bytes(row.note)))[0] == 200
     assert (house.folder / "witness" / file_name(log.origin)).exists()
     for listen, key in (("x", vkey), ("127.0.0.1:0", "x"), ("127.0.0.1:0", ready["vkey"])):
         assert house.command("witness", "--listen", listen, "--log", key).returncode == 2

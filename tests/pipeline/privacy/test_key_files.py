@@ -1,7 +1,6 @@
 """Key files that are gone or damaged: said in one sentence, and never replaced by fresh ones."""
 
 import sqlite3
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,28 +45,23 @@ def test_a_key_file_that_is_gone_is_named_and_not_made_anew(house: House) -> Non
     assert not kek.exists()
 
 
-def emptied(file: Path) -> None:
-    file.write_bytes(b"")
-
-
-def garbled(file: Path) -> None:
-    file.write_bytes(b"no database, and no key either" * 100)
+GARBLED = b"no database, and no key either" * 100
 
 
 @pytest.mark.parametrize(
-    ("name", "spoil", "said"),
+    ("name", "data", "said"),
     [
-        ("kek", emptied, "has 0 bytes in place of 32"),
-        ("signer/key", garbled, "has 3000 bytes in place of 32"),
-        ("keys.sqlite3", garbled, "is damaged"),
+        ("kek", b"", "has 0 bytes in place of 32"),
+        ("signer/key", GARBLED, "has 3000 bytes in place of 32"),
+        ("keys.sqlite3", GARBLED, "is damaged"),
     ],
 )
 def test_a_damaged_key_file_is_one_sentence(
-    house: House, name: str, spoil: Callable[[Path], None], said: str
+    house: House, name: str, data: bytes, said: str
 ) -> None:
     paid(house)
     assert house.command("keys", "vkey").returncode == 0
-    spoil(house.folder / name)
+    (house.folder / name).write_bytes(data)
     done = house.command("run_invoice", "samples/plain.pdf")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert said in done.stderr

@@ -11,7 +11,6 @@ from django.conf import settings
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.messages import Effect, RunId, Snapshot
-from nanovm_core.core.program import Program
 from nanovm_core.core.warrants import binding, check, mint
 from nanovm_core.errors import ProgramError, RefusedError
 from pipeline.errors import OutcomeUnknownError
@@ -131,12 +130,6 @@ def test_a_revocation_is_not_undone_by_changing_the_database(
     assert [each.run for each in audit().damage][:1] == ["log"]
 
 
-def test_the_advice_mail_is_not_sent_without_a_warrant(house: House) -> None:
-    with pytest.raises(OutcomeUnknownError, match="CAP-022"):
-        adapters.perform(replace(work(house, "seal"), token=b""))
-    assert not [*(house.folder / "mail").glob("*")]
-
-
 def work(house: House, step: str = "charge") -> Work:
     """The charge, or the advice mail, taken in hand with its signed warrant."""
     run = house.paused(step)  # of a log that no other test has revoked anything in
@@ -155,10 +148,12 @@ def test_an_adapter_pays_under_a_whole_token_for_this_very_call_alone(house: Hou
         ({"token": broken}, "CAP-022"),
         ({"effect": more}, "CAP-020"),
     ):
-        fields = {name: getattr(good, name) for name in good.__slots__}
         with pytest.raises(OutcomeUnknownError, match=code):
-            adapters.perform(Work(**{**fields, **changed}))
-    assert payments(good.run) == []
+            adapters.perform(replace(good, **changed))
+    mail = work(house, "seal")
+    with pytest.raises(OutcomeUnknownError, match="CAP-022"):
+        adapters.perform(replace(mail, token=b""))
+    assert (payments(good.run), [*(house.folder / "mail").glob("*")]) == ([], [])
     warrants.revoke(str(good.run.workspace_id), PAY, "operator")
     with pytest.raises(OutcomeUnknownError, match="CAP-008"):
         adapters.perform(good)
@@ -192,7 +187,9 @@ def test_a_broken_policy_begins_nothing_and_falls_back_to_nothing(
 
 
 @pytest.mark.postgres
-def test_a_window_counts_the_calls_of_the_whole_workspace(house: House, policy: Path) -> None:
+def test_a_window_counts_the_calls_of_the_whole_workspace_for_the_agents_that_made_them(
+    house: House, policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     policy.write_text(POLICY % (CALM, "workspace", 100_000_000))
     first = house.run()
     second = house.run(workspace=first.workspace)
@@ -201,6 +198,12 @@ def test_a_window_counts_the_calls_of_the_whole_workspace(house: House, policy: 
     assert (second.state, snapshot(second).held_by) == (life.APPROVAL, "calm-down")
     api.approve(str(second.id), "operator")
     assert house.drive(second).state == life.COMPLETED
+    with_source(monkeypatch, lambda source: source.replace(b'agent = "payer"', b'agent = "other"'))
+    other = programs.program_of(house.new(workspace=third.workspace))
+    assert other.agent == "other"
+    seen = call_history.recorded(third.workspace_id, other)
+    paid = [(call.outcome, call.agent) for call in seen if call.tool == PAY]
+    assert paid == [("called", "payer"), ("done", "payer")]
 
 
 @pytest.mark.parametrize(
@@ -240,21 +243,6 @@ def test_no_row_widens_the_programs_own_limit(
     assert (beside.state, reason(beside)) == (life.EXHAUSTED, "BUD-001")
 
 
-def test_a_call_counts_for_the_agent_of_its_run(
-    house: House, policy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    policy.write_text(POLICY % (CALM, "workspace", 100_000_000))
-    run = house.run()
-    with_source(monkeypatch, lambda source: source.replace(b'agent = "payer"', b'agent = "other"'))
-    other = programs.program_of(house.new(workspace=run.workspace))
-    assert other.agent == "other"
-    seen = call_history.recorded(run.workspace_id, other)
-    assert [(call.outcome, call.agent) for call in seen if call.tool == PAY] == [
-        ("called", "payer"),
-        ("done", "payer"),
-    ]
-
-
 def test_the_commands_judge_test_and_revoke(house: House, tmp_path: Path) -> None:
     first = house.new()
     line = {"id": "a", "tool": "wire_transfer", "args": {}}
@@ -272,8 +260,6 @@ def test_the_commands_judge_test_and_revoke(house: House, tmp_path: Path) -> Non
     bad = (tmp_path / "bad.toml").absolute()
     bad.write_text(Path("pipeline/policies/default.toml").read_text().replace("1000000", "5"))
     assert house.command("policy", "test", str(bad)).returncode == 1
-    missing = house.command("policy", "test", str(tmp_path / "none.toml"))
-    assert (missing.returncode, "Traceback" in missing.stderr) == (2, False)
     other = house.new(workspace=workspaces.create())
     several = house.command("revoke", PAY)
     assert (several.returncode, other.workspace.origin in several.stderr) == (2, True)
@@ -294,27 +280,13 @@ def owed(program: str, tool: str = PAY) -> tuple[Snapshot, Effect]:
     return Snapshot(run=run, program=program, policy="", state="", step="charge"), warranted
 
 
-@pytest.fixture
-def program() -> Program:
-    return programs.current()
-
-
-def test_the_runs_own_call_is_signed(program: Program) -> None:
+def test_a_call_is_signed_where_the_runs_own_program_warranted_and_grants_it(house: House) -> None:
+    program = programs.current()
     now, effect = owed(program.hash)
     token = warrants.token(program, now, effect)
-    bound = binding("run", program.hash, effect)
-    check(token, bound, warrants.public_key(), at_ms=NOW_MS)
-
-
-def test_a_call_that_was_warranted_under_another_program_is_not_signed(program: Program) -> None:
-    now, _ = owed("0" * 64)
-    _, effect = owed(program.hash)
-    with pytest.raises(RefusedError) as refused:
-        warrants.token(program, now, effect)
-    assert refused.value.code == "CAP-020"
-
-
-def test_a_call_of_a_tool_that_was_never_granted_is_not_signed(program: Program) -> None:
-    now, effect = owed(program.hash, "wire_transfer")
-    with pytest.raises(KeyError):
-        warrants.token(program, now, effect)
+    check(token, binding("run", program.hash, effect), warrants.public_key(), at_ms=NOW_MS)
+    other, _ = owed("0" * 64)
+    with pytest.raises(RefusedError, match="CAP-020"):
+        warrants.token(program, other, effect)
+    with pytest.raises(KeyError):  # never granted
+        warrants.token(program, *owed(program.hash, "wire_transfer"))

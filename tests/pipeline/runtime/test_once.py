@@ -4,10 +4,9 @@ import pytest
 from django.db import OperationalError
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import EffectDone, EffectUnknown
+from nanovm_core.core.events import EffectDone
 from nanovm_core.core.messages import Reservation
 from pipeline.clock import now_ms
-from pipeline.errors import TransientError
 from pipeline.models import AdapterCall, Envelope, Lease, Outbox, Run
 from pipeline.runtime import api
 from pipeline.steps import adapters, authorize
@@ -156,22 +155,6 @@ def test_lost_lease_stops_the_worker_that_lost_it(house: House) -> None:
     assert Lease.objects.get(run=run).holder == theirs.holder
 
 
-def test_silent_outside_is_asked_again_later_and_then_a_person(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def silent(*_: object, **__: object) -> None:
-        raise TransientError("STR-004", "Stripe could not be reached; trying again.")
-
-    run = house.owing()
-    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
-    monkeypatch.setattr(gateway, "pay", silent)
-    house.drive(run)
-    assert (run.state, reason(run)) == (life.APPROVAL, "STR-004")
-    tried = AdapterCall.objects.filter(run=run, tool=PAY)
-    assert tried.count() == drive.TRIES_MAX
-    assert {each.outcome for each in tried} == {"TransientError"}
-
-
 def test_step_that_breaks_ends_its_run_and_nothing_else(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,17 +208,6 @@ def test_answer_that_the_kernel_refuses_ends_the_run_instead_of_looping(
     assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["FSM-007"]
 
 
-def test_forged_result_is_refused_and_the_payment_still_made(house: House) -> None:
-    run = house.owing()
-    key = Outbox.objects.get(run=run, done_ms=None).key
-    forged = EffectDone(key=key, out={"payment_status": "succeeded"})
-    for holder in ("", "somebody"):
-        assert refusal(api.submit(str(run.id), [forged], holder=holder)) == "FSM-012"
-    assert succeeded(run) == []
-    house.drive(run)
-    assert succeeded(run) == ONE
-
-
 @pytest.mark.postgres
 def test_outbox_row_that_was_deleted_is_put_back(house: House) -> None:
     run = house.owing()
@@ -256,16 +228,3 @@ def test_forged_outbox_row_is_taken_out_and_never_done(house: House) -> None:
     assert succeeded(run) == ONE
     assert not AdapterCall.objects.filter(key="f" * 64).exists()
     assert not Outbox.objects.filter(key="f" * 64).exists()
-
-
-def test_unknown_outcome_that_is_declined_keeps_the_money_reserved(house: House) -> None:
-    run = house.owing()
-    key = Outbox.objects.get(run=run, done_ms=None).key
-    _, work = api.take(str(run.id))
-    assert work is not None
-    unknown = EffectUnknown(key=key, code="STR-004", text="?")
-    api.submit(str(run.id), [unknown], holder=work.holder)
-    ended = api.decline(str(run.id), "operator").snapshot
-    assert (ended.state, ended.reason and ended.reason[0]) == (life.FAILED, "POL-023")
-    budget = run.workspace.budgets.get(account="workspace/EUR")
-    assert (budget.reserved, budget.spent) == (12_000, 0)

@@ -6,14 +6,14 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import AnswerArrived, EffectWaiting
 from pipeline.clock import now_ms
 from pipeline.errors import FailedForNowError
-from pipeline.models import Lease, Outbox, Run
+from pipeline.models import Outbox, Run
 from pipeline.runtime import api
 from pipeline.steps import adapters
 from pipeline.steps.charge import gateway
 from pipeline.steps.work import Answer, Work
 from pipeline.worker import drive, tasks
 from samples import path
-from tests.pipeline.clock import DAY_MS, HOUR_MS, Leap, leaping, with_backoff
+from tests.pipeline.clock import DAY_MS, HOUR_MS, Leap, with_backoff
 from tests.pipeline.house import (
     House,
     bodies,
@@ -27,12 +27,6 @@ from tests.pipeline.house import (
 )
 
 FOR_NOW = FailedForNowError("STR-001", "The card was declined (processing_error).")
-
-
-@pytest.fixture
-def leap(monkeypatch: pytest.MonkeyPatch) -> Leap:
-    """Move this process's clock on."""
-    return leaping(monkeypatch)
 
 
 def deliver(run: Run) -> Run:
@@ -153,16 +147,6 @@ def test_clock_of_a_suspended_run_stands_still(house: House, leap: Leap) -> None
     assert [house.drive(held).deadline_ms, house.drive(paused).deadline_ms] == [None, None]
     assert [kinds(held), kinds(paused)] == before
     assert house.resumed(paused).state == life.COMPLETED
-
-
-def test_worker_that_is_still_on_it_is_left_alone(house: House, leap: Leap) -> None:
-    run = house.started()
-    assert api.take(str(run.id))[1] is not None
-    leap(HOUR_MS)
-    Lease.objects.filter(run=run).update(until_ms=now_ms() + 1_000)
-    assert tasks.stranded() == []
-    leap(1_001)
-    assert tasks.stranded() == [str(run.id)]
 
 
 @pytest.mark.postgres

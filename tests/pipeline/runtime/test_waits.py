@@ -85,16 +85,6 @@ def test_hold_that_nobody_can_lift_stays(house: House, words: tuple[str, ...], s
     assert payments(run) == []
 
 
-@pytest.mark.parametrize("action", [api.approve, api.decline, api.resume, api.step])
-def test_what_does_not_wait_is_not_decided(
-    house: House, action: Callable[[str, str], Decision]
-) -> None:
-    run = house.new()
-    assert refusal(action(str(run.id), "operator")) == "FSM-002"
-    run.refresh_from_db()
-    assert run.state == life.READY
-
-
 def test_stepping_goes_one_step_at_a_time(house: House) -> None:
     run, seen = house.started(stepping=True), []
     while house.drive(run).state == life.PAUSED:

@@ -1,18 +1,15 @@
-"""Step 6 at a local server that answers as Stripe does, and otherwise where a test says so."""
+"""Step 6 at a far side that answers as Stripe does, and otherwise where a test says so."""
 
-import json
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from django.conf import settings
+import stripe
 
 from nanovm_core.core import lifecycle as life
 from pipeline.errors import OutcomeUnknownError, PermanentError, TransientError
+from pipeline.steps.charge import gateway
 from pipeline.steps.charge.gateway import KEY_LIFE_MS, LOOK_BACK_S, Charge, Payment, pay
 from tests.pipeline.house import House, reason
 
@@ -29,23 +26,29 @@ CHARGE = Charge(
 METADATA = {"run": CHARGE.run, "code": CHARGE.code, "key": CHARGE.key}
 
 
-@dataclass(slots=True)
 class FakeStripe:
     """Answers each POST with a payment that succeeded, but for what ``lies`` says of it."""
 
-    lies: dict[str, Any] = field(default_factory=dict)
-    payments: list[dict[str, Any]] = field(default_factory=list)
-    posts: int = 0
+    def __init__(self) -> None:
+        self.lies: dict[str, Any] = {}
+        self.payments: list[dict[str, Any]] = []
+        self.posts = 0
+        self.v1 = SimpleNamespace(payment_intents=self)
 
-    def post(self, form: dict[str, str]) -> dict[str, Any]:
+    def create(self, params: dict[str, Any], _: object) -> stripe.PaymentIntent:
         self.posts += 1
-        metadata = {key[9:-1]: text for key, text in form.items() if key.startswith("metadata[")}
-        return payment(int(form["amount"]), form["currency"], metadata) | self.lies
+        given = (params[name] for name in ("amount", "currency", "metadata"))
+        return made(payment(*given) | self.lies)
 
-    def list(self, query: dict[str, str]) -> dict[str, Any]:
-        since = int(query["created[gte]"])
-        data = [each for each in self.payments if each["created"] >= since]
-        return {"object": "list", "data": data, "has_more": False, "url": "/v1/payment_intents"}
+    def list(self, query: dict[str, Any]) -> SimpleNamespace:
+        since = query["created"]["gte"]
+        data = [made(each) for each in self.payments if each["created"] >= since]
+        return SimpleNamespace(auto_paging_iter=lambda: iter(data))
+
+
+def made(body: dict[str, Any]) -> stripe.PaymentIntent:
+    """What the SDK makes of an answer's body."""
+    return stripe.PaymentIntent.construct_from(body, "sk_test_fake")
 
 
 def payment(
@@ -68,33 +71,11 @@ def payment(
 
 
 @pytest.fixture
-def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStripe]:
-    """The server, at which the gateway pays."""
+def far(monkeypatch: pytest.MonkeyPatch) -> FakeStripe:
+    """The far side, at which the gateway pays."""
     fake = FakeStripe()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            self.answer(fake.post(dict(parse_qsl(body))))
-
-        def do_GET(self) -> None:
-            self.answer(fake.list(dict(parse_qsl(urlsplit(self.path).query))))
-
-        def answer(self, body: dict[str, Any]) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
-
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        monkeypatch.setitem(settings.STRIPE, "api_base", f"http://127.0.0.1:{server.server_port}")
-        yield fake
-        server.shutdown()
-        thread.join()
+    monkeypatch.setattr(gateway, "configured", lambda: fake)
+    return fake
 
 
 LIES: dict[str, dict[str, Any]] = {

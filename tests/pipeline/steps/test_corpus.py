@@ -10,21 +10,13 @@ from typing import Any
 import pytest
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import Context, ProposalReceived
-from nanovm_core.core.fsm import transition
-from nanovm_core.core.messages import Snapshot
-from nanovm_core.core.program import Program
-from pipeline import clock
-from pipeline.models import Outbox, Run
+from pipeline.models import Run
 from pipeline.reports import report
-from pipeline.runtime import api
 from pipeline.steps.currencies import DECIMALS
 from pipeline.steps.extract import Extraction, ExtractionError, extract
 from pipeline.steps.extract import step as extract_step
-from pipeline.store import programs, workspaces
-from samples import path
-from tests.core.kit.builders import secret
-from tests.pipeline.house import SHARED, House, payments, snapshot, succeeded
+from pipeline.store import workspaces
+from tests.pipeline.house import SHARED, House, payments, succeeded
 from tests.pipeline.reading import read_here
 
 pytestmark = [
@@ -152,46 +144,3 @@ def test_bad_documents_end_in_a_reason_and_pay_nothing_wrong(
         assert said["decision"] in ("held", "rejected"), name
         assert said["reason"], name
         assert payments_of(run) == [], name
-
-
-# --- attacks -----------------------------------------------------------------------------------
-
-
-def asked(house: House) -> tuple[Program, Snapshot, str]:
-    """A legitimate run that waits for its model: program, value, key."""
-    run = house.paused("propose", path("plain").read_bytes())
-    api.resume(str(run.id), "visitor")
-    key = Outbox.objects.get(run=run, done_ms=None).key
-    return programs.program_of(run), snapshot(run), key
-
-
-def judged(program: Program, now: Snapshot, key: str, proposal: object) -> str:
-    """The code that a proposal is refused with; empty where it is accepted."""
-    raw = json.dumps(proposal).encode()
-    event = ProposalReceived(raw=raw, secret=secret("proposal"), key=key)
-    context = Context(at_ms=clock.now_ms(), ledger={"workspace/EUR": 10**9})
-    decision = transition(program, now, event, context)
-    charged = [effect for effect in decision.effects if effect.tool != "model.propose"]
-    assert bool(charged) == (decision.refusal is None)
-    return decision.refusal.code if decision.refusal else ""
-
-
-def test_no_attack_is_accepted_where_the_faithful_proposal_is(house: House) -> None:
-    program, now, key = asked(house)
-    lines = lines_of("attacks/proposals.jsonl")
-    codes = {line["id"]: judged(program, now, key, line["proposal"]) for line in lines}
-    assert len(codes) == 671
-    assert [name for name, code in codes.items() if not code] == []
-    unknown = {
-        line["id"] for line in lines if line["should_be_stopped_by"].startswith("capability")
-    }
-    assert len(unknown) == 563
-    assert {codes[name][:4] for name in unknown} == {"CAP-"}
-    others = {code for name, code in codes.items() if name not in unknown}
-    assert others <= {"CAP-002", "CAP-003", "CAP-004", "CAP-005", "CAP-006", "POL-010"}
-    good = {"amount_minor": 128_450, "currency": "EUR", "payee": "{{payee}}", "memo": "{{memo}}"}
-    faithful = {"tool": "stripe.create_payment_intent", "args": good}
-    assert judged(program, now, key, faithful) == ""
-    for name, value in good.items():
-        other = {**good, name: value + 1 if isinstance(value, int) else "{{seller}}"}
-        assert judged(program, now, key, {**faithful, "args": other}) != ""

@@ -30,6 +30,7 @@ from pipeline.steps.extract import (
     sandbox,
 )
 from pipeline.steps.extract.sandbox import run_child
+from tests.house.demo import ROOT, await_end
 from tests.pipeline.pdf_builder import (
     empty_pages_pdf,
     encrypted_pdf,
@@ -40,7 +41,6 @@ from tests.pipeline.pdf_builder import (
 from tests.pipeline.reading import read_here
 
 T = TypeVar("T")
-ROOT = Path(__file__).resolve().parents[3]
 SLOW = [b"BT /F1 1 Tf (abc) Tj ET\n" * 400_000]
 GREEDY = [b"BT /F1 1 Tf (", b"a" * 20_000_000, b") Tj ET"]
 
@@ -200,7 +200,7 @@ def test_child_dies_with_its_parent() -> None:
     child = eventually(lambda: busy(children_of(parent.pid)))
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
-    assert eventually(lambda: not Path(f"/proc/{child}/cmdline").exists() or zombie(child))
+    await_end(child)
 
 
 def children_of(pid: int) -> list[int]:
@@ -217,10 +217,6 @@ def busy(children: list[int]) -> int | None:
         if int(written["wchar"]) > 0:
             return child
     return None
-
-
-def zombie(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
 
 
 def eventually(check: Callable[[], T | None]) -> T:

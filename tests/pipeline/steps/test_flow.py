@@ -4,8 +4,6 @@ import pytest
 
 from nanovm_core.core import lifecycle as life
 from pipeline.reports import report
-from pipeline.runtime import api, create_run
-from pipeline.store import workspaces
 from samples import path
 from tests.pipeline.house import (
     House,
@@ -17,7 +15,6 @@ from tests.pipeline.house import (
     snapshot,
     succeeded,
 )
-from tests.pipeline.pdf_builder import encrypted_pdf
 
 HAPPY = [
     "genesis",
@@ -107,27 +104,6 @@ def test_currency_without_decimals_is_paid_in_its_own_units(house: House) -> Non
     assert snapshot(run).slots["amount_minor"] == 12_000
     assert succeeded(run) == [(12_000, "jpy")]
     assert report(run, "x")["paid"]["amount_minor"] == 12_000  # type: ignore[index]
-
-
-@pytest.mark.parametrize(
-    ("document", "code"),
-    [
-        (b"", "DOC-001"),
-        (b"this is no PDF", "DOC-003"),
-        (encrypted_pdf("secret"), "DOC-004"),
-        (b"%PDF-1.7\n" + b"0" * (10 * 1024 * 1024), "DOC-002"),
-        (path("plain").read_bytes()[:2000], "DOC-009"),
-    ],
-)
-def test_document_that_cannot_be_paid_is_rejected_and_sealed(
-    house: House, document: bytes, code: str
-) -> None:
-    run = create_run.create_run(workspaces.create(), document, "bad.pdf")
-    api.start(str(run.id), "visitor")
-    house.drive(run)
-    assert (run.state, reason(run)) == (life.FAILED, code)
-    assert kinds(run)[-2:] == ["failed", "terminal"]
-    assert payments(run) == []
 
 
 @pytest.mark.parametrize(

@@ -278,13 +278,24 @@ def test_it_is_offered_only_where_it_is_set(
         model_adapters.asked("endpoint", VIEW, b"")
 
 
-def test_its_faithful_call_is_paid(house: House, chosen: Answers) -> None:
+def test_its_faithful_call_is_paid_and_neither_a_value_nor_the_key_gets_out(
+    house: House, chosen: Answers, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
     chosen.says(FAITHFUL)
-    run = house.run(invoice(), model="endpoint")
+    run = house.run(invoice(), model="endpoint", file_name="canary-file-name.pdf")
     assert run.state == life.COMPLETED, reason(run)
     assert succeeded(run) == [(12000, "eur")]
     house.drive(run)  # what it said is recorded: nobody asks again
     assert len(chosen.asked) == 1
+    sent = json.dumps(chosen.asked, ensure_ascii=False)
+    assert "{{payee}}" in sent
+    never = ["canary-file-name", "vault://", str(run.id), run.code, *hidden(run)]
+    assert [value for value in never if value in sent] == []
+    chosen.body = b"no JSON"
+    assert house.run(invoice(), model="endpoint").state == life.FAILED
+    assert KEY not in caplog.text
+    assert [path for path, data in house.files() if KEY.encode() in data] == []
 
 
 def test_its_poisoned_call_is_refused(house: House, chosen: Answers) -> None:
@@ -294,15 +305,6 @@ def test_its_poisoned_call_is_refused(house: House, chosen: Answers) -> None:
     assert payments(run) == []
     assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["CAP-001"] * 3
     assert len(chosen.asked) == 3  # as often as the program lets a model propose
-
-
-def test_what_the_projection_hides_never_leaves(house: House, chosen: Answers) -> None:
-    chosen.says(FAITHFUL)
-    run = house.run(invoice(), model="endpoint", file_name="canary-file-name.pdf")
-    sent = json.dumps(chosen.asked, ensure_ascii=False)
-    assert "{{payee}}" in sent
-    never = ["canary-file-name", "vault://", str(run.id), run.code, *hidden(run)]
-    assert [value for value in never if value in sent] == []
 
 
 def hidden(run: Run) -> list[str]:
@@ -323,16 +325,3 @@ def test_without_an_answer_the_run_fails_and_pays_nothing(
     assert (run.state, reason(run)) == (life.FAILED, "MDL-001")
     assert payments(run) == []
     assert len(chosen.asked) == tries
-
-
-def test_the_key_is_kept_nowhere(
-    house: House, chosen: Answers, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    chosen.says(FAITHFUL)
-    house.run(invoice(), model="endpoint")
-    chosen.body = b"no JSON"
-    house.run(invoice(), model="endpoint")
-    assert len(chosen.asked) == 2
-    assert KEY not in caplog.text
-    assert [path for path, data in house.files() if KEY.encode() in data] == []

@@ -70,11 +70,6 @@ def test_hidden_orders_reach_the_model_and_change_no_field() -> None:
     assert "wire_transfer" not in str(found.fields)
 
 
-def test_unreadable_sample_says_why() -> None:
-    assert outcome(path("scan").read_bytes()) == "DOC-010"
-    assert outcome(path("broken").read_bytes()) == "DOC-009"
-
-
 def test_everything_is_invented_and_accounts_are_valid() -> None:
     for name in ("PLAIN", "EN16931", "OVER_LIMIT", "INJECTED", "MULTI_PAGE_GBP"):
         bill = getattr(bills, name)

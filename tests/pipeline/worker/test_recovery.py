@@ -19,7 +19,7 @@ from pipeline.steps.work import Answer, Work, failed
 from pipeline.store import leases, outbox
 from pipeline.worker import drive, tasks
 from pipeline.worker.lease_renewal import LeaseRenewal
-from tests.pipeline.clock import HOUR_MS, Leap, leaping, with_backoff
+from tests.pipeline.clock import HOUR_MS, Leap, with_backoff
 from tests.pipeline.house import House, bodies, failing_once, payments, reason, snapshot, succeeded
 from tests.pipeline.reading import read_here
 
@@ -27,12 +27,6 @@ DEAD_MS = leases.TTL_MS + 1
 DUE_MS = tasks.SWEEP_AFTER_MS + 1
 PATIENCE_S = 20
 PAY = "stripe.create_payment_intent"
-
-
-@pytest.fixture
-def leap(monkeypatch: pytest.MonkeyPatch) -> Leap:
-    """Move this process's clock on."""
-    return leaping(monkeypatch)
 
 
 def with_adapter(
@@ -87,17 +81,6 @@ def test_lease_of_a_worker_that_hangs_is_kept_up_to_the_deadline_and_no_longer(
     tasks.deliver(str(run.id), run.program_hash)
     run.refresh_from_db()
     assert (run.state, reason(run)) == (life.FAILED, "FSM-014")
-
-
-@pytest.mark.postgres
-def test_lost_lease_is_not_taken_back_by_a_renewal(house: House) -> None:
-    run, renewal = house.started(), LeaseRenewal()
-    work = api.take(str(run.id))[1]
-    assert work is not None
-    Lease.objects.filter(run=run).update(holder="another worker", until_ms=7)
-    with renewal.renewing(str(run.id), work.holder, 0):
-        renewal.renew_all()
-    assert Lease.objects.get(run=run).until_ms == 7
 
 
 def test_a_renewal_that_fails_takes_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
