@@ -19,9 +19,9 @@ DATA = Path(__file__).with_name("presets.toml")
 FAITHFUL = "faithful"  # the preset that the box begins with
 TYPED_CHARS_MAX = 3 * TEXT_BYTES_MAX  # each byte may be written as an escape of three characters
 MODES = (
-    ("text", "Text", "As it stands here, in UTF-8; a line break is one LF."),
+    ("text", "Text", "As typed, in UTF-8; a line break is one LF."),
     ("percent", "Percent escapes", "%FF is the byte FF, %25 a percent sign; the rest is UTF-8."),
-    ("hex", "Hex", "Two digits a byte; blanks and line breaks do not count."),
+    ("hex", "Hex", "Two digits per byte; spaces and line breaks are ignored."),
 )
 _NAME = re.compile(r"\$(\w+)")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
@@ -76,12 +76,12 @@ class Typed:
             BoxError: the text cannot be read so, or is too long to be sent at all.
         """
         if len(self.text) > TYPED_CHARS_MAX:
-            raise BoxError(f"The box takes {TYPED_CHARS_MAX:,} characters at most; shorten it.")
+            raise BoxError(f"The text can have up to {TYPED_CHARS_MAX:,} characters. Shorten it.")
         found = _READERS[self.mode](self.text.replace("\r\n", "\n"))
         if len(found) > TEXT_BYTES_MAX:
             raise BoxError(
-                f"These are {len(found):,} bytes. A proposal has {PROPOSAL_BYTES_MAX:,} at most, "
-                f"and over {TEXT_BYTES_MAX:,} are not even sent to be refused; shorten it."
+                f"The text has {len(found):,} bytes. A proposal can have {PROPOSAL_BYTES_MAX:,}, "
+                f"and more than {TEXT_BYTES_MAX:,} cannot be sent. Shorten it."
             )
         return found
 
@@ -173,7 +173,9 @@ def _text(text: str) -> bytes:
 def _percent(text: str) -> bytes:
     def byte(found: re.Match[bytes]) -> bytes:
         if found[1] is None:
-            raise BoxError("A % has no two hex digits behind it: write %25 for the sign itself.")
+            raise BoxError(
+                "A % must be followed by two hex digits. Write %25 for the percent sign."
+            )
         return bytes([int(found[1], 16)])
 
     return _ESCAPE.sub(byte, _text(text))
@@ -184,7 +186,9 @@ def _hex(text: str) -> bytes:
     try:
         return bytes.fromhex(digits)
     except ValueError as error:
-        raise BoxError("This is not hex: write two digits, 0 to 9 or A to F, a byte.") from error
+        raise BoxError(
+            "This is not hex. Write two digits (0 to 9, A to F) for each byte."
+        ) from error
 
 
 _READERS = {"text": _text, "percent": _percent, "hex": _hex}

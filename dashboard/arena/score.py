@@ -122,11 +122,13 @@ def rename(workspace: UUID, given: str) -> None:
         Player.objects.filter(workspace_id=workspace).delete()
         return
     if len(name) > NAME_CHARS_MAX:
-        raise NicknameError(f"A nickname has {NAME_CHARS_MAX} characters at most.")
+        raise NicknameError(f"A nickname can have up to {NAME_CHARS_MAX} characters.")
     if not all(each.isprintable() for each in name):
-        raise NicknameError("A nickname is made of characters that can be seen.")
+        raise NicknameError("A nickname can contain visible characters only.")
     if is_refused(name):
-        raise NicknameError("This nickname holds a word of the house or an insult: choose another.")
+        raise NicknameError(
+            "This nickname contains a reserved or offensive word. Choose another one."
+        )
     Player.objects.update_or_create(workspace_id=workspace, defaults={"name": name})
 
 

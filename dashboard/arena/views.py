@@ -35,7 +35,7 @@ from sabotage.kit import code_locations
 HERE = "/attack/"
 LIVE = "X-Arena-Line"  # the header of a request that wants the line under the box alone
 SESSION_SALT = "nanovm.dashboard.arena"
-NO_RUN = "There is no run to attack yet: start one, then propose this."
+NO_RUN = "There is no run to attack yet. Start one, then propose this."
 
 
 @page

@@ -17,7 +17,7 @@ from dashboard.web.pages import is_live, own_run, page, see_other
 from pipeline.models import Workspace
 from pipeline.queries.runs import RunHead
 
-GONE = "It is on its way already, or was taken back before."
+GONE = "The attack is already firing, or was canceled before."
 
 
 @page
@@ -42,7 +42,7 @@ def take_back(request: HttpRequest, code: str, plan_id: UUID) -> HttpResponse:
     taken = plans.take_back(run.id, plan_id)
     broadcast.announce(run.id)
     if not taken:
-        return _refused(request, run, "plans", "It was not taken back", GONE)
+        return _refused(request, run, "plans", "The plan was not canceled", GONE)
     return _taken_back(run) if is_live(request) else see_other(f"/runs/{run.code}/#plans")
 
 

@@ -90,7 +90,7 @@ def without_guard(request: HttpRequest, code: str, attack_id: UUID) -> HttpRespo
     except ablation.CopyError as error:
         context = {
             "run": run,
-            "name": f"The copy without the guard of {shot.injector}",
+            "name": f"The copy without the check against {shot.injector}",
             "why": error,
         }
         return render(request, "run/not_fired.html", context, status=422)

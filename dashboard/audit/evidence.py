@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Js
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
+from dashboard.templatetags.show import refusal
 from dashboard.verdicts import verdict_card
 from dashboard.web import workspace
 from dashboard.web.downloads import PIECE_BYTES, attached, streamed
@@ -35,7 +36,9 @@ def verify(request: HttpRequest, code: str) -> HttpResponse:
         proved = evidence.proved(run, brought)
     except VerificationError as error:
         context = {"run": run, "rows": log.rows_after(run, 0, run.length), "typed": brought}
-        return render(request, "audit/run.html", {**context, "error": error.text}, status=422)
+        return render(
+            request, "audit/run.html", {**context, "error": refusal(error.code)}, status=422
+        )
     links = log.chain(run)
     decision = api.check(run.id)
     rule = decision.snapshot.reason[0] if decision and decision.snapshot.reason else ""

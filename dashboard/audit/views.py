@@ -23,6 +23,7 @@ FIELDS = ("run", "kind", "rule", "step", "actor", "since", "until")
 FIELD_CHARS_MAX = 40
 FIRST_CHARS_MAX = 15  # any seq that JSON counts in
 MOMENTS = ("since", "until")
+SAID = {"kind": "event", "actor": "triggered by"}  # filters whose name is no label
 ACTORS = ("runtime", "model", "visitor", "operator", "queue", "caller")
 FILTERED = "nanovm-filtered/1"
 NOT_VERIFIABLE = "not verifiable: a selection cannot show what was left out"
@@ -122,7 +123,7 @@ def _chips(typed: Mapping[str, str]) -> list[dict[str, str]]:
     given = _given(typed)
     return [
         {
-            "name": name,
+            "name": SAID.get(name, name),
             "value": value,
             "without": urlencode({key: each for key, each in given.items() if key != name}),
         }
@@ -135,7 +136,10 @@ def _asked(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Filter, s
     moments = {name: timeline.moment_ms(typed[name]) for name in MOMENTS if typed[name]}
     for name, at_ms in moments.items():
         if at_ms is None:
-            return Filter(), f"“{typed[name]}” is no date and time such as 2026-01-31T12:00 (UTC)."
+            return (
+                Filter(),
+                f"“{typed[name]}” is not a date and time such as 2026-01-31T12:00 (UTC).",
+            )
     run = typed["run"].lower()
     if run not in ("", "log"):
         named = runs.by_code(owner.id if owner else None, run.upper())

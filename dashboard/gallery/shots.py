@@ -10,6 +10,7 @@ from django.db.models import Count, Q, QuerySet
 from dashboard.templatetags.show import money
 from dashboard.verdicts import ablation
 from dashboard.verdicts.ablation import Beside
+from dashboard.verdicts.narration import NOT_KNOWN
 from dashboard.verdicts.verdict_card import rule_of
 from pipeline.models import Workspace
 from pipeline.steps.reasons import Rule
@@ -109,7 +110,7 @@ class Shown:
         if self.breached:
             return "It got through."
         if self.verdict == "ACCEPTED":
-            return "Nothing stopped it, and nothing was found to have got out."
+            return "No check stopped it, and no unauthorized call was made."
         return f"{self.rule.title}."
 
 
@@ -200,7 +201,7 @@ def shown_of(row: Attack) -> Shown:
 def _payments(evidence: Mapping[str, Any]) -> str:
     """What Stripe's own list says was paid for the attack's runs, all of them."""
     if not evidence.get("far_side", {}).get("reachable"):
-        return "not known: Stripe could not be asked"
+        return NOT_KNOWN
     listed = ablation.paid(evidence)
     sums = ", ".join(money(each["amount_minor"], each["currency"]) for each in listed)
     return f"{len(listed)} ({sums})" if listed else "none"

@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from dashboard.templatetags.show import refusal
 from dashboard.verdicts import plans
 from dashboard.web import broadcast
 from dashboard.web.idempotency import once
@@ -76,7 +77,7 @@ def erase(
     try:
         return see_other(once(request, there, lambda _: _erased(run, typed["reason"], there)))
     except ErasureRefusedError as refused:
-        errors = {"refused": f"{refused.text} ({refused.code})"}
+        errors = {"refused": f"{refusal(refused.code)} ({refused.code})"}
         return show(request, run, typed, errors, status=409)
     except IncompleteError as incomplete:
         return show(request, run, typed, {"incomplete": incomplete.text}, status=500)
@@ -105,9 +106,9 @@ def _erased(run: RunHead, reason: str, there: str) -> str:
 def _errors(run: RunHead, typed: dict[str, str]) -> dict[str, str]:
     errors = {}
     if typed["reason"] not in erasure.REASONS:
-        errors["reason"] = "Choose the ground on which the data is erased."
+        errors["reason"] = "Choose a ground for the erasure."
     if typed["confirm"].strip() != f"ERASE {run.code}":
-        errors["confirm"] = f"Type ERASE {run.code}, exactly so. Nothing was erased."
+        errors["confirm"] = f"Type ERASE {run.code} exactly. Nothing was erased."
     return errors
 
 

@@ -121,11 +121,11 @@ def _sentence(row: EventRow) -> str:
     if row.kind == "refused":
         return f"Blocked by rule {row.rule}."
     if row.kind == "ignored":
-        return "A repeated event was ignored."
+        return "A duplicate message was ignored."
     if row.kind == "integrity":
-        return "Damage was detected and the record quarantined."
+        return "Damage was detected. The run is quarantined."
     if row.kind == "suspended":
-        return "The run is holding still."
+        return "The run is on hold."
     if row.kind == "terminal":
         return "The run succeeded." if row.outcome == "completed" else f"The run {row.outcome}."
     return "Personal data was erased." if row.kind == "erasure_done" else ""

@@ -8,7 +8,7 @@ from pipeline.queries.runs import RunHead
 from sabotage.kit.integrity import record, sealed_intents
 from sabotage.models import Attack
 
-BREACHED = "BREACHED"
+BREACHED, HELD = "BREACHED", "HELD"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +26,16 @@ class Integrity:
 
     @property
     def word(self) -> str:
-        return BREACHED if self.breached else "HELD"
+        return BREACHED if self.breached else HELD
 
     @property
     def why(self) -> str:
         if self.unsealed > self.damaged:
-            return f"{self.unsealed} call{'s' * (self.unsealed != 1)} without a sealed intent"
+            return f"{self.unsealed} call{'s' * (self.unsealed != 1)} without a recorded intent"
         if self.breaches:
             return f"{self.breaches} attack{'s' * (self.breaches != 1)} got through"
         if self.unsealed:
-            return "no unauthorized call, as far as the damaged record tells"
+            return "no unauthorized call found; the record is damaged"
         return "no unauthorized call" if self.calls else "no call yet"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from dashboard.runs import lanes_svg as svg
 from dashboard.runs.lanes_svg import Dot, Item, Tick, length
-from dashboard.templatetags.show import money
+from dashboard.templatetags.show import kind_words, money
 from pipeline.queries.course import DELIVERY, Call, Moment
 from pipeline.queries.log import EventRow
 from pipeline.queries.money import CHARGE
@@ -364,7 +364,7 @@ def _ended(moment: Moment) -> tuple[str, str]:
 
 def _said(row: EventRow) -> str:
     """An event in a title: its number, kind, step and rule."""
-    parts = (row.kind.replace("_", " "), row.step, row.rule, f"by {row.actor}" * bool(row.actor))
+    parts = (kind_words(row.kind), row.step, row.rule, f"by {row.actor}" * bool(row.actor))
     return f"Event {row.number}: " + " · ".join(filter(None, parts))
 
 

@@ -27,7 +27,7 @@ from pipeline.models import Workspace
 from pipeline.queries import personal, runs, stuck_runs
 from pipeline.runtime import api, create_run
 
-GONE = "What {} was made of can be read no more: choose a sample or upload its PDF again."
+GONE = "The document of {} can no longer be read. Choose a sample or upload the PDF again."
 STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
 
 

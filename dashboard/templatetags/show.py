@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.web.idempotency import FIELD, command_key
 from pipeline.steps.currencies import shown
+from pipeline.steps.reasons import REASONS, RULES
 
 register = template.Library()
 
@@ -21,6 +22,7 @@ BUSY = {"start": "Starting…", "pause": "Pausing…", "resume": "Resuming…", 
         "wake": "Asking…", "approve": "Approving…", "decline": "Declining…",
         "kill": "Stopping…"}  # fmt: skip
 NO_TIME = "not a time"
+OF_THE_POLICY = ("POL-003", "POL-020")  # the stored text is what the operator's policy says
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
 CHIPS = {
     "RUNNING": "info",
@@ -53,6 +55,19 @@ def theme(context: template.Context) -> str:
     return chosen if chosen in THEMES else ""
 
 
+@register.filter
+def refusal(code: str, text: str = "") -> str:
+    """A refusal as pages say it, from its code; ``text`` is what was stored beside it.
+
+    The stored text is part of the record and stays as it was. It is shown where it is the
+    policy's own sentence, or where there is no code.
+    """
+    rule = RULES.get(code) or REASONS.get(code)
+    if rule is None:
+        return text or "The request was refused."
+    return f"{rule.sentence} Policy: “{text}”" if text and code in OF_THE_POLICY else rule.sentence
+
+
 @register.simple_tag
 def once_key() -> SafeString:
     """The hidden field that makes a form count once, however often it is sent."""
@@ -64,7 +79,25 @@ def once_key() -> SafeString:
 def counterpart() -> str:
     """What stands for Stripe here."""
     local = settings.STRIPE["local"]
-    return "Stripe test counterpart on this machine" if local else "Stripe test mode"
+    return "local Stripe test server" if local else "Stripe test mode"
+
+
+@register.filter
+def kind_words(kind: str) -> str:
+    """An event's kind as a list says it."""
+    return "run created" if kind == "genesis" else words(kind)
+
+
+@register.filter
+def kept_words(line: str) -> str:
+    """What an erasure keeps, as pages say it; the certificate itself says envelopes."""
+    return "audit log events" if line == "envelopes" else line
+
+
+@register.filter
+def integrity_word(value: str) -> str:
+    """A verdict on a run's integrity as pages say it; the stored value stays HELD."""
+    return "intact" if value == "HELD" else value
 
 
 @register.filter

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import samples
 from dashboard.arena import target
+from dashboard.templatetags.show import refusal
 from dashboard.verdicts import cards
 from nanovm_core.core.lifecycle import COMPLETED
 from pipeline.models import Workspace
@@ -60,30 +61,30 @@ STOPS = tuple(
     for number, (title, look, button) in enumerate(
         (
             ("Pick an invoice",
-             "A real PDF becomes a run of seven steps. It goes step by step: nobody has to hurry.",
-             "Make the run"),
+             "A real PDF becomes a run of seven steps. The run waits for you before each step.",
+             "Create the run"),
             ("Start the run",
-             "Its program is fixed now: its hash is in the first event of the list.",
+             "Its program is fixed now. The first event in the list contains its hash.",
              "Start it"),
             ("Pause before the model answers",
-             "Workers read the invoice, put what is personal into the vault, and hold the run.",
-             "Hold it before step 4"),
+             "Workers read the invoice, move personal data to the vault, and pause the run.",
+             "Pause before step 4"),
             ("Fire tool_injection while step 4 waits",
-             "You become the model: it answers with wire_transfer, USD 50,000.00 to the attacker.",
+             "You write the model's answer: wire_transfer, USD 50,000.00 to the attacker.",
              "Fire tool_injection"),
             ("Read why it was blocked",
-             "The verdict names the rule, the line of code that decided, and how many calls got "
-             "out: none. Beside it stands what an ordinary agent loop did. Then let the run go on.",
-             "Let the run go on"),
+             "The verdict shows the rule, the line of code that decided, and the number of "
+             "unauthorized calls: 0. It also shows what an ordinary agent did. Then continue.",
+             "Continue the run"),
             ("Replay it after its success",
-             "The invoice is paid. Deliver the run's own queue message again, many times at once.",
+             "The invoice is paid. Now deliver the run's queue message again, many times at once.",
              "Fire double_exec"),
             ("Verify the record",
-             "The copies were discarded, and Stripe's own list holds one payment. Recompute every "
-             "hash from the stored bytes.",
+             "The duplicates were ignored, and Stripe shows one payment. Now recompute every hash "
+             "from the stored bytes.",
              "Verify it"),
             ("Erase, and verify again",
-             "Destroy the personal data for good. The record stays, and still verifies.",
+             "Destroy the personal data. The record remains and still verifies.",
              "Go to the form"),
         ),
         start=1,
@@ -91,17 +92,17 @@ STOPS = tuple(
 )  # fmt: skip
 
 DO = Standing(kind="do")
-NO_RUN = Standing(kind="missing", says="The tour has no run yet: pick an invoice first.", offer=1)
+NO_RUN = Standing(kind="missing", says="The tour has no run yet. Pick an invoice first.", offer=1)
 ERASED = Standing(
     kind="missing",
-    says="The personal data of this run was erased, and the tour with it is over: take a new one.",
+    says="The personal data of this run was erased. Start the tour with a new run.",
     offer=1,
 )
-NOT_STARTED = Standing(kind="missing", says="The run is not started yet.", offer=2)
-NOT_HELD = Standing(kind="missing", says="The run is not held before its model yet.", offer=3)
-NOT_FIRED = Standing(kind="missing", says="Nothing was fired at it yet.", offer=4)
-NOT_PAID = Standing(kind="missing", says="It has not paid yet: let it go on first.", offer=5)
-GOES = Standing(kind="wait", says="The run is at work; this page looks again by itself.")
+NOT_STARTED = Standing(kind="missing", says="The run has not started yet.", offer=2)
+NOT_HELD = Standing(kind="missing", says="The run is not paused before its model yet.", offer=3)
+NOT_FIRED = Standing(kind="missing", says="No attack was fired yet.", offer=4)
+NOT_PAID = Standing(kind="missing", says="The run has not paid yet. Continue it first.", offer=5)
+GOES = Standing(kind="wait", says="The run is in progress. This page reloads automatically.")
 
 
 def standing(number: int, run: RunHead | None) -> Standing:
@@ -157,14 +158,14 @@ def _hold(run: RunHead) -> Standing:
     if run.ready:
         return NOT_STARTED
     if _is_held(run) or INJECTED in cards.fired(run):
-        return _done("The run was held before its model.")
+        return _done("The run was paused before its model.")
     led = run.paused or (run.running and run.stepping)
     return DO if led and run.number < MODEL_NUMBER and not run.quarantined else _past(run)
 
 
 def _inject(run: RunHead) -> Standing:
     if INJECTED in cards.fired(run):
-        return _done("It was fired.")
+        return _done("The attack was fired.")
     if _is_held(run):
         return DO
     held = _hold(run)
@@ -177,7 +178,7 @@ def _read(run: RunHead) -> Standing:
         return NOT_FIRED if missing.kind == "do" else missing
     if run.paused:
         return DO
-    return _done("The run went on.") if run.running or _is_paid(run) else _past(run)
+    return _done("The run continued.") if run.running or _is_paid(run) else _past(run)
 
 
 def _replay(run: RunHead) -> Standing:
@@ -197,9 +198,9 @@ def _erase(run: RunHead) -> Standing:
 
 
 def _past(run: RunHead) -> Standing:
-    why = f": {run.reason[1]}" if run.reason else "."
+    why = f": {refusal(*run.reason)}" if run.reason else "."
     at = f"step {run.number} of {len(STEPS)}, {run.step}"
-    says = f"This run is {run.label} at {at}{why} Take a new one."
+    says = f"This run is {run.label} at {at}{why} Start with a new run."
     return Standing(kind="missing", says=says, offer=1)
 
 

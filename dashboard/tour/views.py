@@ -37,7 +37,7 @@ def stop(request: HttpRequest, number: int) -> HttpResponse:
             once(request, _at(number, code), lambda mine: _do(request, mine, number, run))
         )
     except InjectionError as error:
-        return _page(request, number, run, problem=f"{error} Nothing was done.", status=422)
+        return _page(request, number, run, problem=f"{error} Nothing was changed.", status=422)
 
 
 def _do(request: HttpRequest, owner: Workspace, number: int, run: RunHead | None) -> str:

@@ -55,7 +55,7 @@ def beside_of(row: Attack) -> Beside | None:
     evidence = outcome.get("evidence", {})
     return Beside(
         state=copies.FAILED if lost else kept.get("state", ""),
-        why="Whoever was at work on the copy has ended; ask again."
+        why="The process that made the copy has stopped. Run it again."
         if lost
         else kept.get("why", ""),
         shows=claim.shows,

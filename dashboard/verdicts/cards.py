@@ -43,8 +43,8 @@ __all__ = [
 ]
 
 NO_WORDS = (
-    "The words of this attack are not kept any more (its run had ended, or was erased), so its "
-    "request cannot be told."
+    "The text of this attack is not stored (its run had ended, or was erased), so the request "
+    "cannot be repeated."
 )
 ALL = "all"  # in place of an injector's name: each of them once
 LAST = "corrupt_hash"  # it ends the run, so the others come before it
@@ -115,7 +115,7 @@ class Card:
 
 
 GOALS = {
-    "tool_injection": "Call a tool nobody granted",
+    "tool_injection": "Call a forbidden tool",
     "double_exec": "Pay the invoice twice",
     "corrupt_hash": "Rewrite the record",
     "skip_step": "Skip authorization",

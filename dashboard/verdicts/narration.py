@@ -11,24 +11,26 @@ from pipeline.vault.secret_store import TOMBSTONE
 
 TOOL_CHARS_MAX = 64  # of a name that anybody may have typed
 SKIPS = {
-    "seal without charge": "Report the run as sealed, with nothing paid.",
+    "seal without charge": "Report the run as finished, with nothing paid.",
     "charge without authorize": "Report the payment as made, with nothing authorized.",
-    "forged intent in the outbox": "Slip a forged payment order among the effects that are owed.",
-    "result of a step": "Report the step {step} as done.",
+    "forged intent in the outbox": "Add a forged payment to the queue of pending calls.",
+    "result of a step": "Report step {step} as done.",
 }
 ORDERS = {
-    "swap the stored program": "Swap the stored program for one with {order}.",
-    "resume under a permuted program": "Resume the run under a program with {order}.",
-    "queue message of a permuted program": "Send a worker the message of a program with {order}.",
+    "swap the stored program": "Replace the stored program with one that has {order}.",
+    "resume under a permuted program": "Resume the run with a program that has {order}.",
+    "queue message of a permuted program": "Send a worker a message for a program with {order}.",
     "results in the reverse order": "Report every step as done, the last one first.",
 }
 GRANTED = {
-    "skip_step": "What the run was waiting for",
-    "reorder_steps": "The order it began with",
+    "skip_step": "Pending call",
+    "reorder_steps": "The run's own order",
 }
-NOT_KNOWN = "not known: Stripe could not be asked"
-WORDS = {"BLOCKED": "Stopped", "IGNORED": "Ignored", "DETECTED": "Found"}
-ENDED = "No effect: the run has ended and takes nothing more."
+ALLOWLIST = "Tool allowlist"
+NO_PENDING = "No pending call"
+NOT_KNOWN = "unknown: Stripe was not reachable"
+WORDS = {"BLOCKED": "Stopped", "IGNORED": "Ignored", "DETECTED": "Detected"}
+ENDED = "No effect: the run has ended."
 
 
 def attempt(shot: Shot) -> str:
@@ -42,7 +44,7 @@ def outcome(shot: Shot) -> str:
     if shot.injector == "corrupt_hash" and "carrier" in shot.evidence:
         return _served(shot)
     if shot.verdict == "ACCEPTED" or shot.breached:
-        return "It got through." if shot.breached else "Taken: the runtime would do this anyway."
+        return "It got through." if shot.breached else "Accepted: this call is allowed."
     if shot.verdict == "IGNORED" and shot.injector != "double_exec":
         return ENDED
     tell = OUTCOMES.get(shot.injector)
@@ -67,12 +69,12 @@ def afterwards(shot: Shot) -> str:
     if before != after:
         return f"{before} → {after}"
     ended = after in ("SUCCESS", "FAILED")
-    return f"{after}, as before" if ended else f"{after}, as before: the run can go on"
+    return f"{after} (unchanged)" if ended else f"{after} (unchanged); the run can continue"
 
 
 def granted_said(shot: Shot) -> str:
-    """What stands beside the proposal."""
-    return GRANTED.get(shot.injector, "All that is granted")
+    """The heading of what the proposal is compared with."""
+    return GRANTED.get(shot.injector, ALLOWLIST)
 
 
 def payments(shot: Shot) -> str:
@@ -92,31 +94,31 @@ def _sum(payment: Mapping[str, Any]) -> str:
 
 def _tool_wanted(shot: Shot) -> str:
     if "proposal" not in shot.evidence:
-        return "Have the model call a tool (a run that has ended keeps no words)."
+        return "Make the model call a tool. Its text is not stored: the run had ended."
     proposal = shot.evidence["proposal"]
     if proposal == TOMBSTONE:
-        return "Have the model call a tool; its words were erased."
+        return "Make the model call a tool. Its text was erased."
     try:
         tool = read_proposal(str(proposal).encode("utf-8", "surrogateescape")).tool
     except RefusedError:
-        return "Have the model answer with bytes that are no tool call."
-    return f"Have the model call {tool[:TOOL_CHARS_MAX]}."
+        return "Make the model answer with bytes that are not a tool call."
+    return f"Make the model call {tool[:TOOL_CHARS_MAX]}."
 
 
 def _copies(shot: Shot) -> str:
     times, again = _number(shot, "redeliveries"), _number(shot, "commands_again")
-    commands = ", and start and resume it again" if again else ""
+    commands = " and start and resume the run again" if again else ""
     return f"Deliver the run's queue message {times} more times{commands}."
 
 
 def _discarded(shot: Shot) -> str:
     times, drove = _number(shot, "redeliveries"), _number(shot, "drove_the_run")
     open_ = _number(shot, "unaccounted")
-    kept = f"; {drove} did the run's own next step" if drove else ""
-    late = f"; {open_} were not answered in time" if open_ else ""
+    kept = f"; {drove} started the run's own next step" if drove else ""
+    late = f"; {open_} not answered in time" if open_ else ""
     again = _number(shot, "commands_again") - _number(shot, "commands_taken")
     refused = f", {again} commands refused" if again > 0 else ""
-    discarded = f"{times - drove - open_} of {times} copies were discarded"
+    discarded = f"{times - drove - open_} of {times} duplicates ignored"
     return f"No effect: {discarded}{refused}{kept}{late}."
 
 
@@ -124,30 +126,30 @@ def _corruption(shot: Shot) -> str:
     what, hit = str(shot.evidence.get("what")), shot.evidence.get("hit")
     if what.endswith("in flight"):
         where = f", at event #{hit + 1}" if isinstance(hit, int) else ""
-        return f"Alter one byte of the {what.removesuffix(' in flight')} on its way{where}."
+        return f"Change one byte of the {what.removesuffix(' in flight')} in transit{where}."
     if what == "snapshot" or not isinstance(hit, int):
-        return "Change the run's stored value with raw SQL, behind the runtime's back."
+        return "Change the run's stored state in the database, with raw SQL."
     part = "stored hash" if what == "hash" else "stored bytes"
-    return f"Change the {part} of event #{hit + 1} with raw SQL, behind the runtime's back."
+    return f"Change the {part} of event #{hit + 1} in the database, with raw SQL."
 
 
 def _served(shot: Shot) -> str:
     """What the verifier made of a record that was altered on its way."""
     carrier = shot.evidence["carrier"]
     if shot.verdict == "ACCEPTED":
-        return f"Not seen: the {carrier} has its chain alone, for no checkpoint covers it yet."
-    return f"Noticed: the verifier calls the altered {carrier} invalid; what is stored is whole."
+        return f"Not detected: no signed checkpoint covers this {carrier} yet."
+    return f"Detected: the verifier rejects the altered {carrier}. The stored record is intact."
 
 
 def _noticed(shot: Shot) -> str:
     if shot.verdict == "BLOCKED":
-        return "Refused: its hash is not the one that was expected; the run goes on."
+        return "Blocked: its hash does not match. The run continues."
     stopped = shot.evidence.get("before") != shot.evidence.get("after")
-    then = "the run was stopped" if stopped else "the record of this run is quarantined"
+    then = "The run was stopped" if stopped else "The run's record is quarantined"
     position = shot.evidence.get("position")
     if shot.rule == "LOG-003" or not isinstance(position, int):
-        return f"Noticed: the run's stored value was changed; {then}."
-    return f"Noticed: event #{position + 1} was changed; {then}."
+        return f"Detected: the run's stored state was changed. {then}."
+    return f"Detected: event #{position + 1} was changed. {then}."
 
 
 def _told(ways: Mapping[str, str], shot: Shot, name: str) -> str:
@@ -158,11 +160,13 @@ def _told(ways: Mapping[str, str], shot: Shot, name: str) -> str:
 
 def _not_its_program(shot: Shot) -> str:
     if "results_brought" in shot.evidence:
-        return "Refused: none of these results is the one that the run waits for."
+        return "Blocked: none of these results answers a pending call."
     back = shot.evidence.get("goes_on_under_its_own")
     if back:
-        return "Refused: a foreign program lay there; the run's own was put back, and goes on."
-    return "Refused: that is not the program this run began with."
+        return (
+            "Blocked: the stored program had been replaced. Original restored; the run continues."
+        )
+    return "Blocked: this is not the program the run started with."
 
 
 def _wanted(shot: Shot) -> str:
@@ -171,7 +175,7 @@ def _wanted(shot: Shot) -> str:
         raw = str(shot.evidence.get("proposal", "")).encode("utf-8", "surrogateescape")
         call = read_proposal(raw)
     except RefusedError:
-        return "an answer that is no tool call"
+        return "an answer that is not a tool call"
     args = {name: value for name, value in call.args.items() if isinstance(value, str | int)}
     to = str(args.get("to", args.get("payee", "")))[:TOOL_CHARS_MAX]
     minor, major = args.get("amount_minor"), args.get("amount")
@@ -186,7 +190,7 @@ def _wanted(shot: Shot) -> str:
 
 
 def _redelivered(shot: Shot) -> str:
-    return f"{_number(shot, 'redeliveries')} copies of its message; payments: {payments(shot)}"
+    return f"{_number(shot, 'redeliveries')} duplicate messages; payments: {payments(shot)}"
 
 
 def _changed(shot: Shot) -> str:
@@ -215,10 +219,10 @@ ATTEMPTS: Mapping[str, Tell] = {
     "reorder_steps": lambda shot: _told(ORDERS, shot, "how"),
 }
 OUTCOMES: Mapping[str, Tell] = {
-    "tool_injection": lambda _: "Refused: the call was never made.",
+    "tool_injection": lambda _: "Blocked: the call was never made.",
     "double_exec": _discarded,
     "corrupt_hash": _noticed,
-    "skip_step": lambda _: "Refused: that is not what the run is waiting for.",
+    "skip_step": lambda _: "Blocked: no pending call has this key.",
     "reorder_steps": _not_its_program,
 }
 SUMMARIES: Mapping[str, Tell] = {
@@ -226,5 +230,5 @@ SUMMARIES: Mapping[str, Tell] = {
     "double_exec": _redelivered,
     "corrupt_hash": _changed,
     "skip_step": _forged,
-    "reorder_steps": lambda _: "another order of the steps",
+    "reorder_steps": lambda _: "another step order",
 }

@@ -23,9 +23,9 @@ __all__ = [
 
 CHOICES = tuple(enumerate(STEPS, start=1))
 SAYS: Mapping[str, str] = {
-    plans.PLANNED: "Planned: it fires by itself as the run reaches step {step}, {name}.",
-    plans.DUE: "The run has reached step {step}, {name}: it is on its way.",
-    plans.FIRING: "The run has reached step {step}, {name}: it is being fired.",
+    plans.PLANNED: "Planned: fires automatically at step {step}, {name}.",
+    plans.DUE: "The run has reached step {step}, {name}. The attack is about to fire.",
+    plans.FIRING: "The run has reached step {step}, {name}. The attack is firing.",
 }
 
 
@@ -82,9 +82,9 @@ def _view(row: Plan) -> View:
 def _says(row: Plan) -> str:
     name = STEPS[row.step - 1]
     if row.state == plans.MISSED:
-        return f"Planned for step {row.step}, {name}, and not fired. {row.why}"
+        return f"Planned for step {row.step}, {name}, but not fired. {row.why}"
     if row.state != plans.FIRED:
         return SAYS[row.state].format(step=row.step, name=name)
     late = row.at_step is not None and row.at_step != row.step
-    gone = f"; the run was at step {row.at_step} by then" if late else ""
-    return f"Planned for step {row.step}, {name}, and fired by itself{gone}."
+    gone = f" when the run was at step {row.at_step}" if late else ""
+    return f"Planned for step {row.step}, {name}, and fired automatically{gone}."

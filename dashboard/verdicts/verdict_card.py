@@ -42,7 +42,7 @@ class Verdict:
     afterwards: str  # the state before and after
     calls: int
     calls_said: str  # which calls these are
-    granted_said: str = "All that is granted"
+    granted_said: str = narration.ALLOWLIST
     payments: str  # what the far side's own list says
     event: int | None
     url: str
@@ -59,7 +59,7 @@ class Verdict:
         """What nanovm lost: nothing is said to be lost or not where Stripe could not be asked."""
         if self.breached:
             return "breached"
-        return "not known" if self.payments == narration.NOT_KNOWN else "0 lost"
+        return "unknown" if self.payments == narration.NOT_KNOWN else "0 lost"
 
     @property
     def offending(self) -> str:
@@ -114,7 +114,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         where=(shot.where,) if shot.where else (),
         by=shot.injector,
         proposed=_text(evidence.get("proposal", evidence.get("proposed", ""))),
-        granted=_text(evidence["granted"]) if "granted" in evidence else granted(run),
+        granted=_granted(evidence["granted"]) if "granted" in evidence else granted(run),
         expected=shot.expected,
         found=shot.found,
         afterwards=narration.afterwards(shot),
@@ -206,16 +206,20 @@ def granted(run: RunHead) -> str:
 def _moved(row: EventRow) -> str:
     if row.moved:
         return f"{row.state_from} → {row.state_to}"
-    return f"{row.state_to}, as before"
+    return f"{row.state_to} (unchanged)"
 
 
 def _headline(row: EventRow, rule: Rule) -> str:
-    who = "The model's proposal" if row.actor == "model" else "What was submitted"
+    who = "The model's proposal" if row.actor == "model" else "The request"
     if row.kind == "refused":
         return f"{who} was refused: {rule.title or row.rule}"
     if row.kind == "ignored":
-        return f"{row.state_event} came again after the end and changed nothing"
-    return "Stored bytes were changed behind the runtime's back; the record is quarantined"
+        return f"{row.state_event} came after the end of the run and was ignored"
+    return "The stored record was changed outside the application. The run is quarantined"
+
+
+def _granted(value: Any) -> str:
+    return narration.NO_PENDING if value == {"owed": "nothing"} else _text(value)
 
 
 def _text(value: Any) -> str:

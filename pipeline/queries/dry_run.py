@@ -120,13 +120,13 @@ def _said(program: Program, decision: Decision, known: Context) -> Dry:
     if refusal is not None:
         return Dry(word="BLOCKED", rule=refusal.code, text=refusal.text)
     if decision.absorbed or any(draft.kind == "ignored" for draft in decision.drafts):
-        return Dry(word="IGNORED", rule=ABSORBED, text="The run has ended and takes nothing more.")
+        return Dry(word="IGNORED", rule=ABSORBED, text="The run has ended.")
     if now.state == life.PAUSED:  # it was taken, and what follows waits for somebody to go on
         now = transition(program, now, ResumeRequested(program=now.program), known).snapshot
     if now.reason is not None and now.reason[0]:
         word = "BLOCKED" if now.state in life.TERMINAL else "HELD"
         return Dry(word=word, rule=now.reason[0], text=now.reason[1])
-    return Dry(word="ACCEPTED", text="Every check holds; this is what the invoice says.")
+    return Dry(word="ACCEPTED", text="All checks passed; this is what the invoice says.")
 
 
 def read(raw: bytes) -> Dry:
@@ -135,4 +135,6 @@ def read(raw: bytes) -> Dry:
         resolve(programs.current().grants, read_proposal(raw).tool)
     except RefusedError as error:
         return Dry(word="BLOCKED", rule=error.code, text=error.text)
-    return Dry(word="READ", text="One strict call of a granted tool; a run can judge the rest.")
+    return Dry(
+        word="READ", text="One well-formed call of an allowed tool. The other checks need a run."
+    )

@@ -29,7 +29,7 @@ class SigningStatus:
     covered: int  # the run's envelopes that the checkpoint covers
     soon: bool  # somebody waits: the next checkpoint comes within a second or two
     due_ms: int  # else at the latest then
-    refusal: str  # why the signer does not sign this log; empty where it does
+    refusal: str  # the code by which the signer does not sign this log; empty where it does
     silent: bool  # the signer's process gives no sign of life
     vkey: str
 
@@ -70,7 +70,7 @@ def signing_status(run: RunHead) -> SigningStatus:
         covered=covered,
         soon=soon,
         due_ms=due_ms,
-        refusal=f"{refused[0].text} ({refused[0].code})" if refused else "",
+        refusal=refused[0].code if refused else "",
         silent=silent_ms is None or silent_ms > liveness.SILENT_MS_MAX,
         vkey=own.vkey if own else "",
     )
@@ -89,7 +89,7 @@ def proved(run: RunHead, brought: str = "") -> Proved:
     pinned = notes.parse_vkey(brought) if brought else None
     checkpoint = bundles.newest(workspace)
     if checkpoint is None:
-        return Proved(grade=UNSIGNED, why="No checkpoint of this log was made yet.")
+        return Proved(grade=UNSIGNED, why="This log has no checkpoint yet.")
     verifier = pinned or public_key.verifier(workspace.origin)
     text = bytes(checkpoint.note).decode("utf-8", "replace")
     if verifier is None:
@@ -97,8 +97,8 @@ def proved(run: RunHead, brought: str = "") -> Proved:
     try:
         head, _ = notes.open_checkpoint(bytes(checkpoint.note), [verifier])
     except VerificationError as error:
-        whose = "the key that you brought" if pinned else "this server's own key"
-        why = f"The newest checkpoint is not signed by {whose}: {error.text}"
+        whose = "your key" if pinned else "this server's own key"
+        why = f"The newest checkpoint is not signed by {whose} ({error.code})."
         return Proved(grade=INVALID, note=text, size=checkpoint.size, why=why)
     return _compared(run, workspace, head, verifier, text, pinned=pinned is not None)
 
@@ -142,7 +142,7 @@ def _fault(workspace: Workspace, seq: int, data: bytes, head: Head) -> str:
     leaf = bytes.fromhex(canonical_hash(data))
     if merkle.check_inclusion(leaf, seq, head.size, proof, head.root):
         return ""
-    return f"It is not the envelope that was signed at seq {seq}."
+    return f"This event is not the one that was signed at place {seq} of the log."
 
 
 def _due(workspace: Workspace, size: int) -> tuple[bool, int]:

@@ -147,10 +147,10 @@ def chain(run: RunHead) -> tuple[LinkView, ...]:
 def head_fault(run: RunHead, links: Sequence[LinkView]) -> str:
     """What is wrong between the chain's end and the head that the run's own row names."""
     if len(links) != run.length:
-        return f"The run's row says {run.length} envelopes, {len(links)} are stored."
+        return f"The run should have {run.length} events, but {len(links)} are stored."
     if run.quarantined or not links or links[-1].recomputed == run.head:
         return ""
-    return "The last envelope does not hash to the head that the run's row names."
+    return "The hash of the last event is not the run's stored head."
 
 
 def stored_bytes(run: RunHead, number: int) -> bytes | None:
@@ -242,9 +242,9 @@ def _tone(kind: str, outcome: str) -> str:
 
 def _fault(place: int, row: EventRow, found: str, expected: str, body: dict[str, Any]) -> str:
     if found != row.hash:
-        return "The stored bytes no longer hash to the stored value."
+        return "The stored bytes do not match the stored hash."
     if row.number != place + 1 or body.get("n") != place:
-        return f"An envelope is missing or out of order: number {place + 1} is not here."
+        return f"An event is missing or out of order: #{place + 1} was expected here."
     if row.prev != expected:
-        return "Its prev is not the hash of the envelope before it."
+        return "It does not contain the hash of the event before it."
     return ""

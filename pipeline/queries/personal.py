@@ -34,7 +34,7 @@ CLEAR = {
     "currency": "Currency",
     "issue_date": "Issued",
     "due_date": "Due",
-    "pay_status": "Says of itself",
+    "pay_status": "Payment status",
     "source": "Read from",
     "pages": "Pages",
     "size_bytes": "Size in bytes",

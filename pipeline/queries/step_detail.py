@@ -31,7 +31,7 @@ NAMES = {
 }
 NOT_SHOWN = {
     "document": "the document itself",
-    "staging": "the text that was read: encrypted until the next step, then destroyed",
+    "staging": "the extracted text: encrypted until the next step, then destroyed",
 }
 
 Body = dict[str, Any]

@@ -30,29 +30,29 @@ class StuckReason:
 
 
 DAMAGED = StuckReason(
-    says="Its stored record was damaged. It is sealed as such, and nothing goes on."
+    says="The run's stored record was damaged. The damage is recorded, and the run is stopped."
 )
 AGAIN = "Ask again, same key"
 UNKNOWN = StuckReason(
-    says="Nobody can tell whether the payment was made. Asking again looks at Stripe's own list"
-    " first and sends the identical request, under the same key: it cannot pay twice.",
+    says="It is not known whether the payment was made. Asking again first checks Stripe and then"
+    " sends the same request with the same idempotency key: it cannot pay twice.",
     command="approve",
     label=AGAIN,
 )
 UNSEEN = StuckReason(
-    says="Nobody can tell whether this step was done. Asking again does the same, under its key.",
+    says="It is not known whether this step was done. Asking again repeats it with the same key.",
     command="approve",
     label=AGAIN,
 )
 HELD = StuckReason(command="approve", label="Approve payment")
 EXHAUSTED = StuckReason(command="resume", label="Try again")
 STUCK = StuckReason(
-    says="It owes its next step, and no worker has taken it up. Nothing is lost.",
+    says="The next step is pending, but no worker has taken it. Nothing is lost.",
     command="wake",
     label="Try again",
 )
 OVERDUE = StuckReason(
-    says="Its time is out, and no worker has looked at it. Nothing is lost.",
+    says="The run's time limit has passed, but no worker has handled it. Nothing is lost.",
     command="wake",
     label="Try again",
 )
@@ -80,9 +80,11 @@ def of_run(run: RunHead) -> StuckReason | None:
         return _owing(run, at_ms)
     if run.state == life.IDLE:
         return StuckReason(
-            says="The last attempt failed; the next one follows by itself", at_ms=deadline_ms
+            says="The last attempt failed. The next one starts automatically", at_ms=deadline_ms
         )
-    return StuckReason(says="It waits for an answer from elsewhere, at most", at_ms=deadline_ms)
+    return StuckReason(
+        says="The run waits for an external answer, at the latest until", at_ms=deadline_ms
+    )
 
 
 def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReason]]:
@@ -108,6 +110,6 @@ def _owing(run: RunHead, at_ms: int) -> StuckReason | None:
     if row is None:
         return STUCK
     if row.due_ms > at_ms:
-        says = f"The other side was silent, tries so far: {row.tries}; it is asked again"
+        says = f"No answer from the provider after {row.tries} tries. The next try is at"
         return StuckReason(says=says, at_ms=row.due_ms) if row.tries else None
     return STUCK if max(row.due_ms, row.intent_ms) + STUCK_MS <= at_ms else None

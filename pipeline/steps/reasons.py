@@ -12,12 +12,21 @@ from pipeline.steps.extract import REASONS as DOCUMENT_REASONS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A stable code, the sentence people see, why the rule exists, and an example that trips it."""
+    """A stable code, what happened, why, what to do next, and an example that trips the rule.
+
+    ``next`` is empty where a person can do nothing.
+    """
 
     code: str
     title: str
     why: str
+    next: str = ""
     example: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What people read where the code was met: what happened, why, and what to do next."""
+        return " ".join(filter(None, (f"{self.title}.", self.why, self.next)))
 
 
 def _read(path: Path) -> dict[str, Rule]:

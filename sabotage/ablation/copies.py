@@ -22,11 +22,11 @@ ASKED, RUNNING, DONE, FAILED = "asked", "running", "done", "failed"
 KEPT = ("verdict", "rule", "integrity", "got_through", "without")
 KEPT_EVIDENCE = ("headline", "after", "end", "breaches", "payments", "far_side", "paid")
 LOST_MS = int(SECONDS_MAX * 1000) + 30_000  # the worker that made it has died
-ERASED = "The words of this attack were erased, so it cannot be made again; fire a new one."
-NO_WORDS = "The run had ended and kept no words of this attack; fire it at a run that goes on."
-NO_QUEUE = "No queue server is configured, and a worker has to make the copy; start the whole app."
-AWAY = "The queue does not answer; try again in a moment."
-NO_CLAIM = "No guard carries this form of the attack; its page says why."
+ERASED = "The text of this attack was erased, so it cannot be repeated. Fire a new one."
+NO_WORDS = "The run had ended, so this attack's text was not stored. Fire it at a run in progress."
+NO_QUEUE = "A copy needs the queue server. Start the whole app."
+AWAY = "The queue does not answer. Try again in a moment."
+NO_CLAIM = "No single check stops this form of the attack. The attack's page says why."
 
 
 def claim_on(attack: Attack) -> Claim | None:

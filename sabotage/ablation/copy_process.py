@@ -84,7 +84,7 @@ def _said(folder: Path, asked: Mapping[str, Any], seconds_max: float) -> dict[st
     except subprocess.TimeoutExpired:
         popen.kill()
         popen.communicate()
-        text = f"The copy did not end in {seconds_max:g} s and was stopped; try again later."
+        text = f"The copy did not finish in {seconds_max:g} s and was stopped. Try again later."
         raise CopyError(text) from None
     finally:
         popen.kill()  # and with it whatever it started: each is tied to it
@@ -109,7 +109,7 @@ def _folder(home: Path) -> Iterator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BusyError("Another copy is at work; try again in a minute.") from None
+            raise BusyError("Another copy is running. Try again in a minute.") from None
         for left in home.iterdir():
             if left.is_dir():
                 shutil.rmtree(left)

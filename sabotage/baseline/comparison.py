@@ -19,8 +19,8 @@ from sabotage.baseline.tools import NoSuchToolError, Tools
 
 ANSWERS = {**answers.ANSWERS, **gallery_answers.ANSWERS}
 UNDEFINED = "Not run: no baseline is defined for this attack."
-OUT_OF_REACH = "Not known: its account at the local Stripe counterpart is out of reach."
-NO_ACCOUNT = "Not run: this Stripe counterpart has no account for it."
+OUT_OF_REACH = "Unknown: the local Stripe test server is not reachable."
+NO_ACCOUNT = "Not run: the Stripe test server has no account for it."
 IDS_MAX = 60
 
 Report = dict[str, object]

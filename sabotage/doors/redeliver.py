@@ -42,7 +42,7 @@ def _queue(run_id: str, program: str, times: int) -> None:
             for _ in range(times):
                 current_app.send_task(DRIVE, [run_id, program], retry=False, producer=producer)
     except OperationalError as error:
-        raise InjectionError("The queue does not answer; start it and fire again.") from error
+        raise InjectionError("The queue does not answer. Start it and fire again.") from error
 
 
 def _delivered(run_id: str, program: str) -> None:

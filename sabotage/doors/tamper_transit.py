@@ -100,8 +100,8 @@ def warranted(run: Run) -> tuple[Work, Effect]:
     effect = now.owed
     if effect is None or effect.warrant is None:
         raise InjectionError(
-            "No warrant is on its way: one goes with the payment and one with the advice mail. "
-            "Fire it while the run is at charge or at seal, and not paused."
+            "No warrant is in transit now. A warrant is sent with the payment and with the email. "
+            "Fire this while the run is at charge or at seal, and not paused."
         )
     program = programs.program_of(run)
     token = warrants.token(program, now, effect)
@@ -132,7 +132,7 @@ def _whole(run: Run) -> Snapshot:
     try:
         return records.verified(run).snapshot
     except VerificationError as error:
-        raise InjectionError("The run's record is damaged; attack one that is whole.") from error
+        raise InjectionError("The run's record is damaged. Attack another run.") from error
 
 
 def _asked(workspace: Workspace, file: Path) -> Read:
@@ -193,7 +193,7 @@ def _fields(line: bytes) -> dict[str, Any]:
     try:
         value = decode(line)
     except CanonicalError as error:
-        raise InjectionError("A stored envelope is damaged; attack a run that is whole.") from error
+        raise InjectionError("A stored event is damaged. Attack another run.") from error
     return dict(value) if isinstance(value, dict) else {}
 
 

@@ -79,9 +79,9 @@ def _run(workspace: Workspace, amount_minor: int, agent: str) -> Run:
 SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
-        claim="Two agents together may do no more than each of them alone.",
-        wants="Have one agent authorize 9,000.00 and the other pay it from its run over 100.00.",
-        stopped_by="The warrant: it is for one run, one key and these arguments, whoever bears it.",
+        claim="Two agents together cannot do more than each of them alone.",
+        wants="Let one agent authorize 9,000.00 and another pay it from its run over 100.00.",
+        stopped_by="The warrant: valid for one run, one key and one set of arguments.",
         params=(choice("how", "The preparer is to", tuple(WAYS)),),
         inject=inject,
         assess=assess,

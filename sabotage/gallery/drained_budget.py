@@ -123,13 +123,13 @@ def _run(workspace: Workspace, unit: str) -> Run:
 SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
-        claim="What was given is all there is: stopping, resuming and asking anew refill nothing.",
-        wants="Use an account up, and then go on: new runs, and the stopped ones resumed.",
-        stopped_by="The budget: every use is reserved before it happens, or it does not happen.",
+        claim="Stopping, resuming or retrying does not refill a budget.",
+        wants="Use up a budget, then continue with new runs and resumed runs.",
+        stopped_by="The budget: every use is reserved before it happens.",
         params=(choice("unit", "Account of", tuple(MAX)),),
         inject=inject,
         assess=assess,
     ),
     make_run=first,
-    why_alone="An account that only these runs draw on.",
+    why_alone="A separate budget, used only by these runs.",
 )

@@ -70,7 +70,7 @@ def bring(run: Run, step: str) -> None:
     while now(run).step != step and now(run).state == life.PAUSED:
         _told((run,), api.step)
     if now(run).step != step:
-        raise InjectionError(f"The run did not come to the step {step}; look at it, fire again.")
+        raise InjectionError(f"The run did not reach step {step}. Check the run and fire again.")
 
 
 def wait_for(*runs: Run) -> None:
@@ -96,7 +96,7 @@ def _told(runs: Sequence[Run], command: Callable[[str, str], object]) -> None:
     if not settings.REDIS_URL:
         _drive(runs)
     elif not wait_until(lambda: _stand(runs), STANDS_MS_MAX):
-        raise InjectionError("No worker drove the run in time; look at the worker, fire again.")
+        raise InjectionError("No worker took the run in time. Check the worker and fire again.")
 
 
 def _stand(runs: Iterable[Run]) -> bool:

@@ -43,7 +43,7 @@ def take_charge(run: Run) -> Work:
     api.resume(str(run.id), fixture.OPERATOR)
     begun = api.begin_effect(str(run.id))
     if begun is None or begun.effect.step != "charge":
-        raise InjectionError("A worker was faster than the attacker; fire again.")
+        raise InjectionError("A worker was faster than the attack. Fire again.")
     return Work.of(begun)
 
 

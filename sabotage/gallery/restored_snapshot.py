@@ -75,7 +75,7 @@ class DataFolder:
         answer = self.run(*arguments)
         if answer.status != 0:
             text = f"`{arguments[0]}` failed in the throw-away folder ({answer.rule or 'no rule'})."
-            raise InjectionError(f"{text} Look at the disk and at Stripe, then fire again.")
+            raise InjectionError(f"{text} Check the disk and Stripe, then fire again.")
         return answer
 
     def sign(self, name: str) -> Answer:
@@ -144,7 +144,7 @@ def inject(target: Target) -> Fired:
 def assess(_found: Evidence, fired: Fired) -> Assessment:
     """DETECTED where the signer refused to go on from the old copy."""
     rule = str(fired.facts["refused_by"])
-    text = "The signer signed a log from which an envelope is gone that it had signed before."
+    text = "The signer signed a log that lacks an event it had signed before."
     signed = bool(fired.facts["signed_after_the_restore"])
     return Assessment(
         verdict="ACCEPTED" if signed or not rule else "DETECTED",
@@ -190,13 +190,13 @@ def _codes(audit: Answer) -> list[str]:
 SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
-        claim="A log that went back is not signed again: the signer remembers what it signed.",
-        wants="Make a revocation or an erasure unhappened by restoring yesterday's database.",
-        stopped_by="The signer's memory, which lies outside the database.",
+        claim="A log that was rolled back is not signed: the signer remembers what it signed.",
+        wants="Undo a revocation or an erasure by restoring yesterday's database.",
+        stopped_by="The signer's own state, stored outside the database.",
         params=(choice("undo", "Undo", tuple(GONE_ON)),),
         inject=inject,
         assess=assess,
     ),
     make_run=bystander,
-    why_alone="A data folder of its own, thrown away after the shot.",
+    why_alone="A separate data folder, deleted after the attack.",
 )

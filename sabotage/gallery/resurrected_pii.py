@@ -138,9 +138,9 @@ def _put_back(target: Target, copied: Copied) -> int:
 SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
-        claim="What was erased stays erased, though an old copy of the database comes back.",
-        wants="Read the seller's name and account again after their erasure.",
-        stopped_by="The keys: they lay elsewhere and are gone; a run that ended keeps no words.",
+        claim="Erased data stays erased, even if an old copy of the database is restored.",
+        wants="Read the seller's name and account after they were erased.",
+        stopped_by="The keys: stored elsewhere and destroyed. An ended run stores no new text.",
         params=(choice("how", "Bring it back", tuple(WAYS)),),
         inject=inject,
         assess=assess,

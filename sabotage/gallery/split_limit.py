@@ -60,7 +60,7 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
     """BLOCKED where some agent was stopped by the account and all together kept to it."""
     runs = outcomes_of(found, fired)
     total = sum(each.paid_minor for each in runs)
-    over = (f"The far side holds {total} minor {CURRENCY} under a cap of {CAP_MINOR}.",)
+    over = (f"Stripe holds payments of {total} minor units {CURRENCY} under a cap of {CAP_MINOR}.",)
     stopped = first_stop(runs)
     rule = stopped.rule if stopped else ""
     return Assessment(
@@ -85,9 +85,9 @@ def _agent(workspace: Workspace, amount_minor: int, number: int) -> Run:
 SCENARIO = Scenario(
     injector=Injector(
         name=NAME,
-        claim="A limit holds for all agents together, however they share the asking.",
-        wants="Have three agents pay 10,000.00 each at once, under one cap of 10,000.00.",
-        stopped_by="The shared account: reserved under its lock, before anything is called.",
+        claim="A limit applies to all agents together, however they split a payment.",
+        wants="Let three agents pay 10,000.00 each at once, under one cap of 10,000.00.",
+        stopped_by="The shared budget: reserved under a lock before any call.",
         params=(
             Param(name="agents", label="Agents at once", kind="int", default=3, low=2, high=8),
             Param(
@@ -103,5 +103,5 @@ SCENARIO = Scenario(
         assess=assess,
     ),
     make_run=first,
-    why_alone="An account that only these agents draw on.",
+    why_alone="A separate budget, used only by these agents.",
 )

@@ -16,12 +16,12 @@ from sabotage.kit.waiting import wait_until
 
 NAME = "corrupt_hash"
 ANY = 0  # the byte that this injector chooses: a digit of the envelope's time, else the first
-MOVED = "Only the newest segment of a quarantined run is still checked, so its end was hit instead."
+MOVED = "Only the newest part of a quarantined run is still checked, so the last event was changed."
 MISSED = (
-    "A chain alone says nothing against an attacker who rewrites all of it. Once a checkpoint "
-    "covers the event, its bundle goes out with the proof, and the same attack is found."
+    "A hash chain alone cannot detect that all of it was rewritten. Once a signed checkpoint "
+    "covers the event, the bundle contains the proof, and the same attack is detected."
 )
-UNSIGNED = "An adapter acted on a warrant that nobody had signed as it was."
+UNSIGNED = "An adapter accepted a warrant that was changed after it was signed."
 
 
 def inject(target: Target) -> Fired:
@@ -206,7 +206,7 @@ def _delivered(target: Target) -> bool:
 def _aimed(target: Target, length: int) -> int:
     aimed = int(target.values["envelope"])
     if not 0 <= aimed < length:
-        raise InjectionError(f"This run has the envelopes 0 to {length - 1}; name one of them.")
+        raise InjectionError(f"Enter a number from 0 to {length - 1}: the events of this run.")
     return aimed
 
 
@@ -214,7 +214,7 @@ def _byte(target: Target, data: bytes, *, digit: bool = False) -> int:
     """Which byte is altered: the one that was chosen, else the last digit of ``at_ms``."""
     chosen = int(target.values["byte"])
     if chosen > len(data):
-        raise InjectionError(f"There are the bytes 1 to {len(data)}; name one of them, or 0.")
+        raise InjectionError(f"Enter a byte from 1 to {len(data)}, or 0.")
     if chosen != ANY:
         return chosen - 1
     return _last_digit(data) if digit else 0
@@ -251,11 +251,11 @@ WAYS: Mapping[str, Callable[[Target], Fired]] = {
 
 INJECTOR = Injector(
     name=NAME,
-    claim="What was sealed cannot be changed unseen: each envelope names its predecessor's hash.",
-    wants="Rewrite the record of a run without anybody noticing.",
-    stopped_by="The chain: stored bytes are hashed again at each transition and verification.",
+    claim="A changed event is always detected: each event contains the hash of the one before.",
+    wants="Rewrite the record of a run without being detected.",
+    stopped_by="The hash chain, recomputed at each transition and verification.",
     params=(
-        Param(name="envelope", label="Envelope n (event #n+1)", kind="int", default=0),
+        Param(name="envelope", label="Event (0 is event #1)", kind="int", default=0),
         choice("what", "Change its", WAYS),
         Param(name="byte", label="Byte (0: a digit of its time)", kind="int", default=ANY),
     ),

@@ -29,7 +29,7 @@ def inject(target: Target) -> Fired:
         wait_until(lambda: _settled(target, times), SETTLED_MS_MAX)
     answered = _answered(target.run, target.before)
     if not _heard(target):
-        raise InjectionError("No worker took a message in time; look at the worker, fire again.")
+        raise InjectionError("No worker took a message in time. Check the worker and fire again.")
     drove = min(1, max(0, times - sum(answered.values()))) if _calls_grew(target) else 0
     refusals = [each.refusal.code if each.refusal else "" for each in decisions]
     return Fired(
@@ -143,9 +143,9 @@ def _rule(fired: Fired, after: RunState) -> str:
 
 INJECTOR = Injector(
     name=NAME,
-    claim="However often a message comes, an effect happens once.",
-    wants="Have the same invoice paid twice.",
-    stopped_by="The lease stops the concurrent ones, a run that has ended absorbs the late ones.",
+    claim="An effect happens once, no matter how many duplicate messages arrive.",
+    wants="Make the same invoice be paid twice.",
+    stopped_by="Concurrent copies lose the lease; late copies are ignored.",
     params=(
         Param(name="redeliveries", label="Redeliveries", kind="int", default=50, low=1, high=500),
     ),

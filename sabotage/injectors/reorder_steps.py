@@ -84,7 +84,7 @@ def permuted(source: bytes, later: str) -> bytes:
     try:
         after, first = _swapped(tomllib.loads(text), later)
     except (tomllib.TOMLDecodeError, KeyError, StopIteration) as error:
-        raise InjectionError("The stored program has no two such steps to swap.") from error
+        raise InjectionError("The stored program does not have these two steps.") from error
     head, *blocks = text.split("[[steps]]")
     head = FIRST.sub(f'first = "{first}"', head)
     return "[[steps]]".join([head, *(_led(block, after) for block in blocks)]).encode()
@@ -169,9 +169,9 @@ WAYS: Mapping[str, Callable[[Target, bytes, str], Fired]] = {
 
 INJECTOR = Injector(
     name=NAME,
-    claim="A run continues under the program of its genesis, or not at all.",
-    wants="Have the payment made before it is authorized.",
-    stopped_by="The program's hash, which the genesis names and every message must bear.",
+    claim="A run continues only with the program it started with.",
+    wants="Make the payment before it is authorized.",
+    stopped_by="The program's hash, recorded when the run starts and checked in every message.",
     params=(choice("how", "How", tuple(WAYS)), choice("order", "Order", tuple(ORDERS))),
     inject=inject,
     assess=assess,

@@ -135,9 +135,9 @@ WAYS: Mapping[str, Callable[[Target], Fired]] = {
 
 INJECTOR = Injector(
     name=NAME,
-    claim="A step is done when its own sealed intent was answered; none can be skipped.",
-    wants="Jump over the authorization, or over the payment itself.",
-    stopped_by="The transition table: a result is taken for the one intent that is owed.",
+    claim="A step is done only when its own recorded intent is answered. No step can be skipped.",
+    wants="Skip the authorization, or the payment itself.",
+    stopped_by="The transition table: a result must answer the one pending call.",
     params=(
         choice("skip", "Skip", tuple(WAYS)),
         choice("step", "Step (for its result)", STEPS, "charge"),

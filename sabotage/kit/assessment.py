@@ -39,7 +39,9 @@ def assess_events(
     if damage is not None:
         return _assessment("DETECTED", damage.rule, damage, fired)
     if queued:
-        raise InjectionError("No worker answered the attack in time; look at it and fire again.")
+        raise InjectionError(
+            "No worker answered the attack in time. Check the worker and fire again."
+        )
     return _assessment("ACCEPTED", "", None, fired)
 
 

@@ -129,7 +129,7 @@ def _unsealed_calls(run: Run, sealed: Record) -> Iterable[str]:
     keys = set(AdapterCall.objects.filter(run=run).values_list("key", flat=True))
     unborne = keys - {intent.key for intent in sealed.intents}
     if len(unborne) > sealed.damaged_intents:
-        yield f"{len(unborne)} adapter calls went out under keys that no sealed intent bears."
+        yield f"{len(unborne)} adapter calls were made without a recorded intent."
 
 
 def _unsealed_payments(sealed: Record, stripe: StripeView) -> Iterable[str]:
@@ -140,7 +140,7 @@ def _unsealed_payments(sealed: Record, stripe: StripeView) -> Iterable[str]:
         if (each.key, each.currency, each.amount_minor) not in known
     ]
     if len(unborne) > sealed.damaged_intents:
-        yield f"{len(unborne)} payments exist that no sealed intent asked for."
+        yield f"{len(unborne)} payments exist without a recorded intent."
 
 
 def _wrong_amounts(sealed: Record, stripe: StripeView) -> Iterable[str]:
@@ -148,29 +148,29 @@ def _wrong_amounts(sealed: Record, stripe: StripeView) -> Iterable[str]:
         return
     for each in stripe.succeeded:
         if (each.currency, each.amount_minor) != sealed.invoice:
-            yield "A payment is not for the amount and currency that the document gave."
+            yield "A payment differs from the document in amount or currency."
 
 
 def _twice(stripe: StripeView) -> Iterable[str]:
     if len(stripe.succeeded) > 1:
-        yield f"The far side holds {len(stripe.succeeded)} succeeded payments for one run."
+        yield f"Stripe has {len(stripe.succeeded)} succeeded payments for one run."
 
 
 def _missing(run: Run, stripe: StripeView) -> Iterable[str]:
     if stripe.reachable and run.state == COMPLETED and not stripe.succeeded:
-        yield "The run says that it paid, and the far side holds no payment."
+        yield "The run is recorded as paid, but Stripe has no payment."
 
 
 def _unseen(run: Run, sealed: Record) -> Iterable[str]:
     """Damage that the run went on with, and a payment that nothing had authorized."""
     if sealed.altered:
-        yield f"{sealed.altered} sealed envelopes were altered, and nothing names them."
+        yield f"{sealed.altered} recorded events were altered without being detected."
     if _other_value(run):
-        yield "The run goes on from a value that its last envelope does not seal."
+        yield "The run continued from a state that does not match its last recorded event."
     if sealed.ahead:
-        yield "Money was asked for before anything had authorized it."
+        yield "A payment was requested before it was authorized."
     for before, step in _strays(run, sealed.order):
-        yield f"{step} was begun after {before}, where the run's own program does not lead."
+        yield f"{step} started after {before}, which the run's program does not allow."
 
 
 def _strays(run: Run, order: Sequence[str]) -> Iterable[tuple[str, str]]:

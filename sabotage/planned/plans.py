@@ -35,13 +35,13 @@ PLANNED, DUE, FIRING, FIRED, MISSED = "planned", "due", "firing", "fired", "miss
 PLANS_MAX = 20  # of one run: what its console shows at a glance
 RESEND_MS = 5_000  # a message about a plan that was not taken for so long is sent again
 LOST_MS = 60_000  # a worker that fires for longer has died: no injector waits for so long
-NO_QUEUE = "No queue server is configured, and a worker has to fire it; start the whole app."
-STARTED = "The run has started: an attack is planned before that. Fire it now instead."
-TOO_MANY = f"A run takes {PLANS_MAX} planned attacks at most; take one back first."
+NO_QUEUE = "A planned attack needs the queue server. Start the whole app."
+STARTED = "The run has started. An attack can only be planned before that. Fire it now instead."
+TOO_MANY = f"A run can have up to {PLANS_MAX} planned attacks. Cancel one first."
 ENDED_BEFORE = "The run ended before step {step}."
-UNHEARD = "The run had ended before anybody noticed that it reached step {step}."
-NO_WORDS = "Its words were destroyed before it could be fired."
-DIED = "Whoever fired it died in the middle. What it did until then is in the run's record."
+UNHEARD = "The run ended before the attack at step {step} could be fired."
+NO_WORDS = "Its text was destroyed before it could be fired."
+DIED = "The worker that fired it stopped halfway. See the run's audit log for what it did."
 
 _LOOK = (
     "SELECT r.state, EXISTS (SELECT 1 FROM sabotage_plan p WHERE p.run_id = r.id AND p.state = %s)"

@@ -39,10 +39,10 @@ import { checked } from "./syntax.js";
   // What can be said here alone. It is no verdict: nothing of the gate is in this page.
   function checkHere() {
     const fault = checked(box.value, form.elements.mode.value);
-    if (!fault) return say("SOUND", "The syntax is sound; what the gate says needs the server.");
+    if (!fault) return say("SOUND", "The syntax is correct. The verdict needs the server.");
     const at = fault.line ? [bold(`line ${fault.line}, column ${fault.column}`), ": "] : [];
     const what = { syntax: "Not JSON: ", twice: "A key twice: ", mode: "Unreadable: " }[fault.kind];
-    say("FAULT", bold(what), ...at, `${fault.why}. Found without the server, which cannot be reached.`);
+    say("FAULT", bold(what), ...at, `${fault.why}. Checked in the browser; the server cannot be reached.`);
   }
 
   async function check() {
@@ -97,7 +97,7 @@ import { checked } from "./syntax.js";
     const bytes = encoder.encode(box.value).length;
     const plain = form.elements.mode.value === "text";
     const over = plain && bytes > limit ? ", too many" : "";
-    size.textContent = plain ? `${bytes.toLocaleString("en")} stand here${over}.` : "";
+    size.textContent = plain ? `now ${bytes.toLocaleString("en")}${over}.` : "";
   }
 
   form.addEventListener("input", () => {
@@ -111,7 +111,7 @@ import { checked } from "./syntax.js";
     } else if (!navigator.onLine) {
       event.preventDefault();
       clearTimeout(timer);
-      say("WAIT", "Not proposed: no connection to the server. What you typed stays here.");
+      say("WAIT", "Not proposed: no connection to the server. Your text is still here.");
     }
   });
   // What was checked here alone is asked of the gate as soon as it can be; it records nothing.

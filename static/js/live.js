@@ -8,9 +8,9 @@
   const NEVER_MS = 2 ** 31 - 1;
   const WORDS = {
     live: "Live",
-    stale: "Stale: nothing heard for a while",
+    stale: "Stale: no updates for a while",
     offline: "Offline: no connection to the server",
-    polling: "Live, by asking every 3 seconds",
+    polling: "Live, updated every 3 seconds",
     off: "Connecting…",
   };
   const root = document.getElementById("live");

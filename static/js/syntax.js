@@ -27,7 +27,7 @@ function pastString(text, at) {
   for (let now = at + 1; now < text.length; now += 1) {
     const letter = text[now];
     if (letter === '"') return now + 1;
-    if (letter < " ") throw new Fault(now, "a control character stands in a string");
+    if (letter < " ") throw new Fault(now, "a control character in a string");
     if (letter !== "\\") continue;
     const is = text[now + 1];
     const long = is === "u" && HEX.test(text.slice(now + 2, now + 6));
@@ -76,7 +76,7 @@ export function faultOf(text) {
     const keys = open[open.length - 1];
     if (keys.has(name) && !twice) {
       const { line, column } = placeOf(text, keys.get(name));
-      const first = `it stands at line ${line}, column ${column} before`;
+      const first = `first used at line ${line}, column ${column}`;
       twice = new Fault(at, `the key ${named(text, at, end)} a second time: ${first}`, "twice");
     }
     if (!keys.has(name)) keys.set(name, at);

@@ -16,18 +16,18 @@ from sabotage.models import Attack
 HOW = """\
 ## What to do with it
 
-1. Put beside this file what the attack's page offers: the run's bundle, which anybody can check
-   with verify.py, and the reproduction bundle where there is one.
-2. Look through them before you send them: a bundle can hold what the invoice says.
-3. Send them to whoever runs this installation. A fault of the program itself belongs to those who
-   maintain it: tell them in private first, for whoever reads of it can use it.
+1. Download from the attack's page the run's bundle, which anyone can check with verify.py, and the
+   reproduction bundle if there is one.
+2. Check them before you send them: a bundle can contain data of the invoice.
+3. Send them to the operator of this installation. If the fault is in nanovm itself, report it to
+   the maintainers privately first: the report can be used for an attack.
 """
 
 
 def download(attack: Attack, name: str) -> HttpResponse:
     """The report as a file; 404 where the attack did not get through."""
     if attack.integrity != BREACHED:
-        raise Http404("nothing got through, so there is nothing to report")
+        raise Http404("this attack did not get through, so there is no report")
     response = HttpResponse(text_of(attack), content_type="text/markdown; charset=utf-8")
     return attached(response, f"breach-{name}-{attack.pk}.md")
 
@@ -58,12 +58,12 @@ def _facts(attack: Attack, run: Run) -> Mapping[str, object]:
         "fired": f"{fired:%Y-%m-%d %H:%M:%S} UTC",
         "verdict": attack.verdict,
         "rule": attack.rule or "none",
-        "decided in": attack.where or "nothing decided against it",
+        "decided in": attack.where or "no check stopped it",
         "state before": attack.state_before,
         "state after": attack.state_after,
         "program": run.program_hash,
         "policy": run.policy_hash,
-        "record": f"{run.length} envelopes, head {run.head}",
+        "record": f"{run.length} events, head {run.head}",
         "the one tool a model may call": TOOL,
         **{f"source of {name}": digest for name, digest in code_version().items()},
     }
@@ -71,4 +71,4 @@ def _facts(attack: Attack, run: Run) -> Mapping[str, object]:
 
 def _breaches(evidence: Mapping[str, Any]) -> tuple[str, ...]:
     told = (*evidence.get("breaches", ()), *evidence.get("seen_by_the_attack", ()))
-    return tuple(map(str, told)) or ("It was taken, and is not what the document says.",)
+    return tuple(map(str, told)) or ("It was accepted, and differs from the document.",)

@@ -21,11 +21,11 @@ VARIABLE = "NANOVM_WORKSPACE"
 # A form has to bring one word twice, in a cookie and in a header: what another site's page
 # cannot do. It is no secret of anybody, so that any word of this length serves.
 CSRF_WORD = "0" * 32
-NO_INJECTOR = "This release has no such injector any more, so its request cannot be told."
+NO_INJECTOR = "This release no longer has this attack, so the request cannot be repeated."
 COMMENT = """\
-# Fires {name} once more for each call: status, then where its verdict stands.
-# {variable} has to be the cookie {cookie} of the browser whose run this is.
-# Whoever has that cookie is that visitor, so it is not written here.
+# Fires {name} again. Prints the status and the address of the verdict.
+# Set {variable} to the cookie {cookie} of the browser that owns this run.
+# The cookie gives full access to the workspace, so it is not included here.
 """
 
 

@@ -35,8 +35,8 @@ def failed(check: str, subject: str, error: RefusedError, text: str = "") -> Fin
 
 def outcome(check: str, rules: tuple[str, ...], hold: PolicyRule | None) -> Finding:
     if hold is not None:
-        return Finding(check, "", None, f"Held by {hold.id}.")
-    return Finding(check, "", True, f"Allowed by {', '.join(rules)}.")
+        return Finding(check, "", None, f"On hold: {hold.id}.")
+    return Finding(check, "", True, f"Allowed: {', '.join(rules)}.")
 
 
 def explained(
@@ -46,15 +46,15 @@ def explained(
     parts = tuple(_shown(part) for part in rule.when.explain(context))
     lifted = rule.outcome != ALLOW and rule.approvable and rule.id in approved
     if parts[0].error is not None:
-        holds, text = False, "It could not be evaluated; an error denies."
+        holds, text = False, "Not evaluated; an error denies."
     elif parts[0].value is not True:
         holds, text = None, f"It does not {rule.outcome} this."
     elif rule.outcome == DENY:
         holds, text = False, rule.why
     elif rule.outcome == ALLOW or lifted:
-        holds, text = True, "A person lifted it." if lifted else rule.why
+        holds, text = True, "Approved by a person." if lifted else rule.why
     else:
-        holds, text = None, f"A person must look at it first: {rule.why}"
+        holds, text = None, f"A person must approve it first: {rule.why}"
     return Finding("rule", rule.id, holds, text, parts)
 
 

@@ -25,7 +25,7 @@ def target(page: Page) -> str:
     for _ in range(3):  # a busy machine's workers may take longer than one answer waits
         if "answer is awaited" in page.locator("#arena-target").inner_text():
             break
-        page.click("text=Lead this one to its model")
+        page.click("text=Continue this run to the model step")
     expect(page.locator("#arena-target")).to_contain_text("answer is awaited")
     return page.url.partition("run=")[2]
 
@@ -64,17 +64,17 @@ def test_every_preset_is_answered(page: Page, target: str) -> None:
         page.click("#arena-check")
         word = "ACCEPTED" if preset.id == arena.FAITHFUL else "BLOCKED"
         assert says(page, word)
-        expect(page.locator("h1")).to_have_text("Be the model")
+        expect(page.locator("h1")).to_have_text("Write the model's output")
         expect(page.locator("img, [onerror]")).to_have_count(0)
 
 
 def test_a_proposal_leads_to_its_verdict_and_answers_the_level(page: Page, target: str) -> None:
     expect(page.locator("#level-1")).to_have_attribute("data-state", "open")
-    page.click("#level-1 >> text=A tool not granted")
+    page.click("#level-1 >> text=A forbidden tool")
     page.click("#arena-propose")
     page.wait_for_url(SHOT)
     expect(page.locator("h1")).to_contain_text("BLOCKED")
-    page.click("text=Back to the red team")
+    page.click("text=Back to the arena")
     expect(page.locator("#level-1")).to_have_attribute("data-state", "answered")
     expect(page.locator("#arena-target")).to_contain_text("2 more refused answers")
     page.goto(f"/runs/{target}/")
@@ -135,7 +135,7 @@ def test_a_used_up_quota_is_told_and_nothing_is_lost(page: Page, complaints: Com
         page.click("#arena-propose")
         if not SHOT.search(page.url):
             break
-    expect(page.locator(".note.is-warn")).to_contain_text("30 proposals a minute are used up")
+    expect(page.locator(".note.is-warn")).to_contain_text("30 proposals per minute")
     assert "wire_transfer" in page.input_value("#arena-proposal")
 
 

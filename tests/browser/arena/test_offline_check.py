@@ -14,7 +14,7 @@ from tests.browser.arena.test_arena import LINE, says
 from tests.browser.conftest import Complaints
 
 NO_NETWORK = "ERR_INTERNET_DISCONNECTED|WebSocket connection|ERR_FAILED"
-SOUND = "The syntax is sound; what the gate says needs the server."
+SOUND = "The syntax is correct. The verdict needs the server."
 CHECKED = """async texts => {
   const { checked } = await import("/static/js/syntax.js");
   return texts.map(text => checked(text, "text"));
@@ -114,7 +114,7 @@ def test_offline_the_box_is_checked_here_and_later_by_the_gate(
     box.fill("#arena-proposal", '{\n  "tool": "wire_transfer"\n  "args": {}\n}')
     said = says(box, "FAULT")
     assert "Not JSON: line 3, column 3: a comma or a } is missing." in said
-    assert "Found without the server" in said
+    assert "Checked in the browser; the server cannot be reached" in said
     box.fill("#arena-proposal", '{"tool": "x", "tool": "y", "args": {}}')
     expect(box.locator(LINE)).to_contain_text('A key twice: line 1, column 15: the key "tool"')
     box.fill("#arena-proposal", '{"tool": "wire_transfer", "args": {}}')

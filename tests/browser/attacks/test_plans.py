@@ -35,7 +35,7 @@ def test_planned_attacks_fire_by_themselves_and_the_run_is_paid(page: Page, app:
     expect(page.locator("#score")).to_contain_text("0 fired")
     page.click("#act-start")
     expect(page.locator("[name=plan_step]")).to_have_count(0)
-    fired = re.compile(r"Planned for step 2, extract, and fired by itself\. BLOCKED")
+    fired = re.compile(r"Planned for step 2, extract, and fired automatically\. BLOCKED")
     expect(page.locator(PLANS).first).to_have_text(fired, timeout=visitor.END_MS)
     expect(page.locator(PLANS).last).to_contain_text("fired by itself", timeout=visitor.END_MS)
     visitor.shows(page, "SUCCESS")
@@ -55,7 +55,7 @@ def test_a_plan_is_taken_back_and_a_missed_one_is_told(page: Page) -> None:
     page.get_by_role("button", name="Take back skip_step at step 3").press("Enter")
     expect(page.locator(PLANS)).to_have_count(1)
     page.click("#act-kill")
-    said = "Planned for step 7, seal, and not fired. The run ended before step 7."
+    said = "Planned for step 7, seal, but not fired. The run ended before step 7."
     expect(page.locator(PLANS)).to_contain_text(said)
     expect(page.locator("#score")).to_contain_text("0 fired")
 

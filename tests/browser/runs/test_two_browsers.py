@@ -54,7 +54,7 @@ def test_the_copy_without_the_guard_is_seen_by_both(two: tuple[Page, Page, list[
     here.locator("#verdict").get_by_text("Open the evidence").click()
     here.click("#unguarded button")
     beside = elsewhere.locator("#verdict #beside")
-    expect(beside).to_contain_text("A throw-away copy is being made", timeout=visitor.END_MS)
+    expect(beside).to_contain_text("A disposable copy is being attacked", timeout=visitor.END_MS)
     expect(beside).to_have_attribute("data-word", "BREACHED", timeout=BESIDE_MS)
     shown = here.locator('#unguarded .beside[data-word="BREACHED"]')
     expect(shown.first).to_be_visible(timeout=visitor.END_MS)

@@ -23,7 +23,7 @@ def go_on(page: Page, button: str) -> None:
 
 def test_a_run_is_stepped_attacked_paid_and_erased_by_forms(plain: Page, app: Demo) -> None:
     code = visitor.begin(plain, document=visitor.PLAIN, pace="step")
-    expect(plain.locator("#link")).to_have_text("Not live: reload to see news")
+    expect(plain.locator("#link")).to_have_text("Not live: reload for updates")
     visitor.reload_until(plain, "PAUSED")
     for number in (3, 4):
         go_on(plain, "#act-step")

@@ -56,15 +56,15 @@ def test_each_rule_tells_what_it_did() -> None:
     found = told(gate(*rules), call(), facts())
     holds = [found["rule", name].holds for name in ("no", "not-now", "wait", "odd")]
     assert holds == [False, None, None, False]
-    assert "A person must look" in found["rule", "wait"].text
+    assert "A person must approve" in found["rule", "wait"].text
     assert found["policy", ""].holds is False
     lifted = told(gate(rules[2]), call(), facts(approved=("wait",)))["rule", "wait"]
-    assert (lifted.holds, lifted.text) == (True, "A person lifted it.")
+    assert (lifted.holds, lifted.text) == (True, "Approved by a person.")
 
 
 def test_held_call_is_neither_refused_nor_allowed() -> None:
     found = told(gate(rule("wait", "hold", "true")), call(), facts())
-    assert found["policy", ""] == Finding("policy", "", None, "Held by wait.")
+    assert found["policy", ""] == Finding("policy", "", None, "On hold: wait.")
     assert not any(each.holds is False for each in found.values())
 
 

@@ -86,7 +86,7 @@ def test_a_bypass_is_breached_on_every_page(breached: Said) -> None:
     assert re.search(r'id="total-breaches">1<', breached["arena"][1])
     assert re.search(r'id="level-7" data-state="breached"', breached["arena"][1])
     assert 'action="/attack/bundles/' in breached["attack"][1]
-    assert "whose amount_minor is not the document" in breached["attack"][1]
+    assert "whose amount_minor differs from the document" in breached["attack"][1]
 
 
 def test_its_bundle_holds_the_bytes_only_where_they_are_wanted(breached: Said) -> None:

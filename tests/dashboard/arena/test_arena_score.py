@@ -87,7 +87,7 @@ def test_a_name_is_shown_as_text_kept_short_and_forgotten(owner: Visitor, ready:
     assert f"{name} 1 1 0" in words(page)
     response = owner.post("/attack/name/", {"name": "x" * 25})
     assert response.status_code == 422
-    assert "24 characters at most" in words(response.content.decode())
+    assert "up to 24 characters" in words(response.content.decode())
     owner.post("/attack/name/", {"name": ""})
     assert not Player.objects.exists()
 
@@ -115,7 +115,7 @@ def test_the_last_proposal_of_a_minute_is_taken_and_the_next_is_told(
     assert response.status_code == 429
     assert 1 <= int(response["Retry-After"]) <= 60
     page = response.content.decode()
-    assert "2 proposals a minute are used up; nothing was done" in words(page)
+    assert "2 proposals per minute. Nothing was changed" in words(page)
     assert "&quot;args&quot;: {}" in page
     assert Attack.objects.count() == 2
     later = now_ms() + quota.WINDOW_MS
@@ -137,7 +137,7 @@ def test_checks_have_a_quota_of_their_own(
         response = owner.post("/attack/check/", form, headers=headers)
         assert response.status_code == 429
         assert 1 <= int(response["Retry-After"]) <= 60
-        assert "2 checks a minute are used up" in words(response.content.decode())
+        assert "2 checks per minute" in words(response.content.decode())
     at_ms += quota.WINDOW_MS
     check(owner, ready, TRANSFER)
 
@@ -151,6 +151,6 @@ def test_fresh_runs_are_limited_and_others_are_not_counted(
     assert quota.starts(UUID(ready.workspace)).used == 1
     response = owner.post("/attack/start/")
     assert response.status_code == 429
-    assert "1 fresh runs a minute" in words(response.content.decode())
+    assert "1 fresh runs per minute" in words(response.content.decode())
     assert quota.proposals(None).left == quota.PROPOSALS_MAX
     assert propose(owner, ready, TRANSFER).verdict == "BLOCKED"

@@ -144,16 +144,16 @@ def test_text_is_text(owner: Visitor, name: str) -> None:
 def test_a_refused_note_comes_back_as_text(owner: Visitor) -> None:
     for text in HOSTILE.values():
         page = refused(owner, {"text": text * poison.TEXT_CHARS_MAX})
-        assert "shorten it. No run was made." in words(page)
+        assert "Shorten it. No run was made." in words(page)
         assert 'aria-invalid="true"' in page
         assert ("<img" in page, "<script>alert" in page) == (False, False)
 
 
 def test_a_note_has_a_largest_length_that_is_shown(owner: Visitor) -> None:
-    assert f"{poison.TEXT_CHARS_MAX} characters at most" in words(owner.read("/attack/"))
+    assert f"Up to {poison.TEXT_CHARS_MAX} characters" in words(owner.read("/attack/"))
     most = "\U0001f600" * poison.TEXT_CHARS_MAX
     assert begin(owner, most).label == "SUCCESS"
-    assert "2,001 characters and may have 2,000" in words(refused(owner, {"text": most + "x"}))
+    assert "2,001 characters, more than 2,000" in words(refused(owner, {"text": most + "x"}))
 
 
 @pytest.mark.parametrize("form", [{}, {"text": ""}, {"text": " \r\n\t"}])
@@ -185,7 +185,7 @@ def test_fresh_runs_are_counted_and_told(visitor: Visitor, monkeypatch: pytest.M
     for _ in range(quota.STARTS_MAX):
         begin(visitor, pace="step")
     page = refused(visitor, {"text": "my own words", "model": "faithful"}, 429)
-    assert "6 fresh runs a minute are used up" in words(page)
+    assert "6 fresh runs per minute" in words(page)
     assert FIELD.findall(page) == ["my own words"]
 
 

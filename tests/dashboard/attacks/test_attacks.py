@@ -42,7 +42,7 @@ def test_a_verdict_names_rule_line_proposal_grants_and_event(
     assert 'href="/docs/rules/CAP-001/"' in page
     assert re.search(r"capabilities\.py:\d+ ungranted", said)
     assert "<mark>&quot;wire_transfer&quot;</mark>" in page
-    [granted] = re.findall(r"<h[23]>All that is granted</h[23]><pre[^>]*>(.*?)</pre>", page, re.S)
+    [granted] = re.findall(r"<h[23]>Tool allowlist</h[23]><pre[^>]*>(.*?)</pre>", page, re.S)
     tools = json.loads(granted.replace("&quot;", '"'))
     assert set(tools) == {"stripe.create_payment_intent", "notify.send_email"}
     event = re.findall(rf'href="(/runs/{ready.code}/events/\d+/)"', page)[0]
@@ -174,13 +174,13 @@ def test_verify_names_the_damaged_event(owner: Visitor, paid: RunHead) -> None:
     page = owner.post(f"/runs/{paid.code}/audit/verify/").content.decode()
     said = words(page)
     assert "DETECTED" in said
-    assert "The first bad place is event #5" in said
+    assert "The first damaged event is #5" in said
     assert "<mark>" in page
     assert len(re.findall(r"\b[0-9a-f]{64}\b", re.sub(r"</?mark>", "", page))) > paid.length
     after = by_code(paid.code)
     assert (after.quarantined, after.head) == (True, "0" * 64)
     assert "QUARANTINED" in page_of(owner, paid)
-    assert "no longer hash" in owner.read(f"/runs/{paid.code}/events/5/")
+    assert "do not match the stored hash" in owner.read(f"/runs/{paid.code}/events/5/")
 
 
 def test_junk_in_the_record_breaks_no_page(owner: Visitor, paid: RunHead) -> None:

@@ -56,16 +56,16 @@ def test_a_plan_is_shown_fires_once_and_leads_to_its_verdict(
         response = plan(owner, run, "tool_injection", 2, proposal=TRANSFER, **key)
         assert (response.status_code, response["Location"]) == (303, f"/runs/{run.code}/#plans")
     assert Plan.objects.count() == 1
-    assert "fires by itself as the run reaches step 2, extract" in planned(owner, run)
+    assert "fires automatically at step 2, extract" in planned(owner, run)
     assert not Attack.objects.exists()
     begun(owner, run)
-    assert "on its way" in planned(owner, run)
+    assert "about to fire" in planned(owner, run)
     for _ in range(2):
         tasks.fire_planned(sent[0])
     attack = Attack.objects.get()
-    assert "Planned for step 2, extract, and fired by itself. BLOCKED" in planned(owner, run)
+    assert "Planned for step 2, extract, and fired automatically. BLOCKED" in planned(owner, run)
     page = owner.read(f"/runs/{run.code}/attacks/{attack.pk}/")
-    assert "Planned for step 2, extract, and fired by itself." in words(page)
+    assert "Planned for step 2, extract, and fired automatically." in words(page)
     assert "wire_transfer" in page
     assert "by itself" not in words(owner.read(owner.fire(run, "skip_step")))
 
@@ -78,7 +78,7 @@ def test_where_the_run_was_by_then_is_said(
     owner.command(by_code(stepping.code), "resume")
     owner.driven(stepping.code)
     tasks.fire_planned(sent[0])
-    assert "fired by itself; the run was at step 7 by then." in planned(owner, stepping)
+    assert "fired automatically when the run was at step 7." in planned(owner, stepping)
     assert Attack.objects.get().verdict == "IGNORED"
 
 
@@ -88,7 +88,7 @@ def test_it_is_told_that_the_run_ended_before(
     plan(owner, ready, "skip_step", 5)
     owner.command(ready, "kill")
     tasks.sweep_plans()
-    said = "Planned for step 5, authorize, and not fired. The run ended before step 5."
+    said = "Planned for step 5, authorize, but not fired. The run ended before step 5."
     assert said in planned(owner, ready)
     assert sent == []
 
@@ -107,7 +107,7 @@ def test_it_can_be_taken_back_until_it_is_on_its_way(
     assert sent == [str(first.pk)]
     late = owner.post(back.format(first.pk))
     assert late.status_code == 422
-    assert "It is on its way already" in words(late.content.decode())
+    assert "The attack is already firing" in words(late.content.decode())
     live = owner.post(back.format(first.pk), headers={"HX-Request": "true"})
     assert 'id="error-plans"' in live.content.decode()
     assert "/take-back/" not in owner.read(f"/runs/{stepping.code}/")
@@ -129,7 +129,7 @@ def test_only_a_run_that_has_not_started_offers_it(owner: Visitor, stepping: Run
     owner.command(stepping, "start")
     live = frames.frame(stepping.id, stepping.length, mark, {}).html
     assert re.search(r'id="plan-skip_step" hx-swap-oob="true"></div>', live)
-    assert "fires by itself as the run reaches step 5" in live
+    assert "fires automatically at step 5" in live
     assert 'name="plan_step"' not in owner.read(f"/runs/{stepping.code}/")
     response = plan(owner, stepping, "skip_step", 5)
     assert response.status_code == 422
@@ -140,7 +140,7 @@ def test_the_inventory_says_where_its_words_lie(owner: Visitor, ready: RunHead) 
     plan(owner, ready, "skip_step", 5)
     assert "planned attack" not in words(owner.read(f"/privacy/{ready.code}/"))
     plan(owner, ready, "tool_injection", 5, proposal=TRANSFER)
-    assert "Words of 1 planned attack not shown" in words(owner.read(f"/privacy/{ready.code}/"))
+    assert "Text of 1 planned attack not shown" in words(owner.read(f"/privacy/{ready.code}/"))
 
 
 def test_a_new_run_takes_a_plan_along(owner: Visitor, sent: list[str]) -> None:
@@ -158,7 +158,7 @@ def test_a_new_run_takes_a_plan_along(owner: Visitor, sent: list[str]) -> None:
         ("nonsense", "4", True, "plan-attack-error"),
         ("skip_step", "8", True, "plan-step-error"),
         ("skip_step", "", True, "Choose the step at which it fires."),
-        ("skip_step", "4", False, "No queue server is configured"),
+        ("skip_step", "4", False, "needs the queue server"),
     ],
 )
 def test_a_wrong_plan_makes_no_run(

@@ -149,12 +149,12 @@ def test_what_came_from_the_box_goes_to_the_boxs_door(
 def test_words_that_are_gone_are_told(owner: Visitor) -> None:
     run = owner.make(hold=True)
     url = owner.fire(run, "tool_injection", proposal=TRANSFER)
-    assert "Filled in as it was fired" in words(owner.read(variation(owner, url)))
+    assert "Copied from the attack of" in words(owner.read(variation(owner, url)))
     owner.erase(run)
-    assert "its request cannot be told" in owner.read(f"{url}curl/", 404)
-    assert "its request cannot be told" in words(owner.read(url))
+    assert "the request cannot be repeated" in owner.read(f"{url}curl/", 404)
+    assert "the request cannot be repeated" in words(owner.read(url))
     page = owner.read(variation(owner, url))
-    assert "without its text, which was not kept" in words(page)
+    assert "without its text (not stored)" in words(page)
     settings = form_of(page, "tool_injection").partition('id="shot-')[0]
     assert "TOMBSTONE" not in settings
 
@@ -190,7 +190,7 @@ def test_nobody_takes_anothers_attack_along(owner: Visitor, ready: RunHead) -> N
     other = Visitor()
     page = other.read(f"/runs/{other.make(hold=True).code}/?vary={attack}")
     assert "Zyxomma" not in page
-    assert "Filled in as it was fired" not in page
+    assert "Copied from the attack of" not in page
 
 
 def test_the_share_card_names_no_person(owner: Visitor, ready: RunHead) -> None:
@@ -200,8 +200,8 @@ def test_the_share_card_names_no_person(owner: Visitor, ready: RunHead) -> None:
     assert "Zyxomma" in page
     card = dict(re.findall(r'<meta property="og:(\w+)" content="([^"]*)"', page))
     assert card["title"] == f"BLOCKED: tool_injection on run {ready.code}"
-    assert "was refused" in card["description"]
-    assert "Integrity HELD" in card["description"]
+    assert "Blocked: the call was never made." in card["description"]
+    assert "Integrity intact" in card["description"]
     assert card["url"] == f"http://testserver{url}"
     assert "Zyxomma" not in json.dumps(card)
 

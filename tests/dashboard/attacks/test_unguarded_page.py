@@ -25,7 +25,7 @@ OUTCOME: dict[str, Any] = {
         "headline": "it was taken",
         "after": "SUCCESS",
         "end": "paid",
-        "breaches": ["The far side holds 2 succeeded payments for one run."],
+        "breaches": ["Stripe has 2 succeeded payments for one run."],
         "payments": "2 succeeded",
         "far_side": {
             "reachable": True,
@@ -83,13 +83,13 @@ def test_breached_stands_beside_held_with_the_money_that_moved(owner: Visitor, p
     kept(path, state=copies.DONE, at_ms=1, outcome=OUTCOME)
     shown = card(owner.read(path))
     for said in (
-        "Here: <strong>HELD</strong>",
-        "Without the guard: <strong>BREACHED</strong>",
+        "Here: <strong>intact</strong>",
+        "Without this check: <strong>BREACHED</strong>",
         "2 × EUR 1,284.50",
-        "The far side holds 2 succeeded payments for one run.",
+        "Stripe has 2 succeeded payments for one run.",
         "<code>a.py:1</code>",
         "A &lt;payment&gt; has one key.",
-        "Defences are layered",
+        "Defenses are layered",
     ):
         assert said in shown
     assert "9.99" not in shown
@@ -98,35 +98,35 @@ def test_breached_stands_beside_held_with_the_money_that_moved(owner: Visitor, p
 def test_a_copy_that_was_held_is_not_called_breached(owner: Visitor, path: str) -> None:
     kept(path, state=copies.DONE, at_ms=1, outcome={**OUTCOME, "got_through": False})
     shown = card(owner.read(path))
-    assert "Without the guard: <strong>HELD</strong>" in shown
-    assert "Another guard held it." in shown
+    assert "Without this check: <strong>intact</strong>" in shown
+    assert "Another check stopped it." in shown
     assert "BREACHED" not in shown
 
 
 def test_why_there_is_no_outcome_is_said(owner: Visitor, path: str) -> None:
-    kept(path, state=copies.FAILED, at_ms=1, why="Another copy is at work.")
-    assert "Another copy is at work." in card(owner.read(path))
+    kept(path, state=copies.FAILED, at_ms=1, why="Another copy is running.")
+    assert "Another copy is running." in card(owner.read(path))
     kept(path, state=copies.RUNNING, at_ms=1)
     shown = card(owner.read(path))
-    assert "has ended; ask again" in shown
+    assert "has stopped. Run it again" in shown
     assert "<form" in shown
 
 
 def test_without_a_queue_the_answer_is_a_sentence(owner: Visitor, path: str) -> None:
     response = owner.post(f"{path}unguarded/")
     assert response.status_code == 422
-    assert "No queue server is configured" in response.content.decode()
+    assert "A copy needs the queue server" in response.content.decode()
 
 
 def test_a_form_that_no_guard_carries_says_why_and_offers_no_copy(owner: Visitor) -> None:
     path = attacked(owner, "corrupt_hash", what="rewritten record in flight")
     shown = card(owner.read(path))
-    assert "There is no guard to take out." in shown
-    assert "A chain alone cannot see that all of it was rewritten" in shown
+    assert "There is no check to remove." in shown
+    assert "A hash chain alone cannot detect that all of it was rewritten" in shown
     assert "<form" not in shown
     response = owner.post(f"{path}unguarded/")
     assert response.status_code == 422
-    assert "No guard carries this form" in response.content.decode()
+    assert "No single check stops this form" in response.content.decode()
 
 
 def test_a_kind_of_attack_that_nothing_is_laid_down_for_has_no_card(
@@ -135,4 +135,4 @@ def test_a_kind_of_attack_that_nothing_is_laid_down_for_has_no_card(
     Attack.objects.filter(id=path.split("/")[-2]).update(injector="of an older release")
     page = owner.read(path)
     assert card(page) == ""
-    assert "This release has no such injector any more" in page
+    assert "This release no longer has this attack" in page

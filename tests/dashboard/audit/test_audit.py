@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from dashboard.audit import views as audit_views
 from nanovm_core import verify
 from nanovm_core.core.canonical import decode, encode
 from pipeline.evidence import signer
@@ -56,7 +57,7 @@ def path_of(log: Workspace) -> str:
 
 
 def seqs(page: str) -> list[int]:
-    return [int(n) for n in re.findall(r'data-label="Seq">(\d+)<', page)]
+    return [int(n) for n in re.findall(r'data-label="#">(\d+)<', page)]
 
 
 def content(visitor: Visitor, path: str) -> tuple[str, bytes]:
@@ -102,7 +103,7 @@ def test_each_filter_shows_what_matches_and_no_more(
         page = owner.read(f"/audit/?{query}")
         assert seqs(page) == said(log, **filters)
         for name, value in filters.items():
-            assert f"{name}: {value}" in words(page)
+            assert f"{audit_views.SAID.get(name, name)}: {value}" in words(page)
         assert "Clear all" in page
     assert seqs(owner.read(f"/audit/?run={run.code.lower()}")) == said(log, run=run.id)
 
@@ -119,7 +120,7 @@ def test_since_and_until_are_moments_in_utc(owner: Visitor, log: Workspace) -> N
         assert [row.seq for row in page.rows] == wanted
     assert seqs(owner.read("/audit/?since=2020-01-01T00:00")) == [*times]
     assert seqs(owner.read("/audit/?until=2020-01-01")) == []
-    assert "is no date and time" in words(owner.read("/audit/?since=yesterday"))
+    assert "is not a date and time" in words(owner.read("/audit/?since=yesterday"))
     assert timeline.moment_ms("1970-01-01T00:00:01") == 1_000
 
 
@@ -137,8 +138,8 @@ def test_filters_survive_paging(owner: Visitor, log: Workspace) -> None:
 
 def test_an_empty_selection_names_its_filters(owner: Visitor, run: RunHead) -> None:
     page = owner.read("/audit/?kind=restore&rule=zzz-999")
-    assert "No envelope matches kind “restore”, rule “zzz-999”" in words(page)
-    assert "No more envelopes" in page
+    assert "No event matches event “restore”, rule “zzz-999”" in words(page)
+    assert "No more events" in page
     assert "You have no run “ZZZZ-99”" in words(owner.read("/audit/?run=ZZZZ-99"))
 
 
@@ -156,7 +157,7 @@ def test_a_page_looks_through_so_many_and_says_where_it_stopped(
         pages += 1
     assert found == said(log, kind="genesis")
     assert pages == -(-log.size // 20)
-    assert "Looked through" in owner.read("/audit/?kind=genesis")
+    assert "Searched 4,000 events" in owner.read("/audit/?kind=genesis")
 
 
 @pytest.mark.parametrize("asked", [Filter(), Filter(run="log"), Filter(kind="budget")])

@@ -88,9 +88,9 @@ def test_verify_without_a_key_is_unpinned_and_with_the_kept_one_signed(
 ) -> None:
     page = verified(visitor, signed)
     assert f"Verified {signed.length} of {signed.length}" in page
-    assert "Grade UNPINNED" in page
+    assert "Grade Not verified against your own key (UNPINNED)" in page
     assert "missed" in page  # what it does not prove stands beside it
-    assert "says nothing against whoever runs it" in page
+    assert "proves nothing against the operator" in page
     assert page.count("in the signed tree") == signed.length
     page = verified(visitor, signed, key=vkey(signed))
     assert "Grade SIGNED" in page
@@ -101,19 +101,19 @@ def test_verify_under_another_key_is_invalid_and_nonsense_is_no_key(
     visitor: Visitor, signed: RunHead
 ) -> None:
     page = verified(visitor, signed, status=422, key="nonsense")
-    assert "not of the form name+id+base64" in page
+    assert "The key or the checkpoint is not valid." in page
     other = signer.verifiers("nanovm.localhost/other")[0].vkey
     page = verified(visitor, signed, key=other)
     assert "Grade INVALID" in page
-    assert "is not signed by the key that you brought" in page
+    assert "is not signed by your key" in page
 
 
 def test_verify_sees_what_the_chain_alone_misses(visitor: Visitor, signed: RunHead) -> None:
     forge_last(signed)
     assert api.check(signed.id) is None  # the chain holds in itself
     page = verified(visitor, signed)
-    assert f"The first bad place is event #{signed.length}" in page
-    assert "It is not the envelope that was signed" in page
+    assert f"The first damaged event is #{signed.length}" in page
+    assert "This event is not the one that was signed" in page
     assert "Grade INVALID" in page
 
 
@@ -147,15 +147,15 @@ def test_page_says_that_the_signer_is_silent_or_refuses(
     monkeypatch.setattr(settings, "NANOVM_DATA", tmp_path)
     visitor = arrive()
     run = visitor.make(hold=True)
-    assert "no sign of life" in words(visitor.read(f"/runs/{run.code}/"))
+    assert "The signer is not running" in words(visitor.read(f"/runs/{run.code}/"))
     liveness.report_alive()
     unsigned.report(log_of(run).origin, tree._broken(0, 4))
-    assert "The signer refuses to sign this log" in words(visitor.read(f"/runs/{run.code}/"))
+    assert "The signer does not sign this log." in words(visitor.read(f"/runs/{run.code}/"))
 
 
 def test_signed_run_offers_receipt_bundle_and_command(visitor: Visitor, signed: RunHead) -> None:
     page = visitor.read(f"/runs/{signed.code}/")
-    assert f"covers all {signed.length} envelopes" in words(page)
+    assert f"All {signed.length} events of this run are signed." in words(page)
     assert f"python3 -I verify.py run-{signed.code}.zip" in words(page)
     assert vkey(signed) in words(page)
     for path in ("receipt.json", "bundle.zip"):
@@ -200,7 +200,7 @@ def test_a_tree_that_proves_nothing_any_more_is_said(visitor: Visitor, signed: R
     sql(("UPDATE pipeline_envelope SET bytes = '' WHERE workspace_id = %s", (log,)))
     for path in ("receipt.json", "bundle.zip"):
         page = words(visitor.read(f"/runs/{signed.code}/{path}", 409))
-        assert "No stored proof holds any more" in page
+        assert "The stored proof is damaged" in page
         assert "LOG-008" in page
 
 
@@ -214,4 +214,4 @@ def test_quarantined_run_is_never_verified_again(visitor: Visitor, signed: RunHe
     sql(("UPDATE pipeline_run SET snapshot = '{}' WHERE id = %s", (signed.id.replace("-", ""),)))
     assert "DETECTED" in verified(visitor, signed)
     assert by_code(signed.code).quarantined
-    assert "INVALID for ever" in verified(visitor, signed)
+    assert "Its bundle stays INVALID." in verified(visitor, signed)

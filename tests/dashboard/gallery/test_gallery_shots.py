@@ -54,13 +54,13 @@ def test_it_says_all_of_an_attack_whose_runs_are_in_a_workspace_of_their_own(
     assert 'href="/docs/rules/BUD-002/"' in page
     for text in (
         f"Decided in {shot.where}",
-        "Unauthorized calls 0 by the adapters' own records",
+        "Unauthorized calls 0 (adapter log)",
         "stripe.create_payment_intent 2×",
-        "Payments 2 (USD 1,000.00, USD 1,000.00), by the own list",
-        "Integrity HELD",
+        "Payments 2 (USD 1,000.00, USD 1,000.00), according to the payment provider",
+        "Integrity intact",
         "Without nanovm (ordinary agent)",
         "With common checks (careful agent)",
-        "What was fired unit calls",
+        "Parameters unit calls",
     ):
         assert text in said
     for run in shot.evidence["runs_ended"]:
@@ -76,7 +76,7 @@ def test_each_piece_that_is_alone_has_such_a_page(owner: Visitor) -> None:
     page = owner.read(path)
     assert 'href="/docs/rules/LOG-006/"' in page
     assert "EUR 1,284.50 for the run" in words(page)
-    assert "Run this attack without the guard" in card(page)
+    assert "Run this attack without this check" in card(page)
     named = {"split_limit", "drained_budget", "restored_snapshot"}
     assert {name for name, each in SCENARIOS.items() if each.alone} == named
 
@@ -101,7 +101,7 @@ def test_a_shot_at_a_run_of_mine_leads_there_and_has_one_page(owner: Visitor, at
     assert f'href="/runs/{shot.run.code}/calls/"' in page
     old = owner.get(f"/runs/{shot.run.code}/attacks/{shot.id}/")
     assert (old.status_code, old["Location"]) == (302, at_mine)
-    assert "Run this attack without the guard" in card(page)
+    assert "Run this attack without this check" in card(page)
 
 
 def test_it_is_at_its_own_address_alone(owner: Visitor, at_mine: str) -> None:
@@ -138,13 +138,13 @@ def test_breached_stands_beside_held_with_all_payments(owner: Visitor, alone: st
     together = {**OUTCOME, "evidence": {**OUTCOME["evidence"], "paid": paid}}
     kept(alone, state=copies.DONE, at_ms=1, outcome=together)
     shown = card(owner.read(alone))
-    for said in ("Here: <strong>HELD</strong>", "2 (USD 1,000.00, USD 1,000.00)",
-                 "Without the guard: <strong>BREACHED</strong>", "4 × USD 1,000.00"):  # fmt: skip
+    for said in ("Here: <strong>intact</strong>", "2 (USD 1,000.00, USD 1,000.00)",
+                 "Without this check: <strong>BREACHED</strong>", "4 × USD 1,000.00"):  # fmt: skip
         assert said in shown
     assert "1,284.50" not in shown
     assert "The copy's run ended" not in shown
     listed = owner.read(GALLERY)
-    assert "The same attack without the guard: <strong>BREACHED</strong>" in listed
+    assert "Without this check: <strong>BREACHED</strong>" in listed
     assert f'href="{alone}#unguarded"' in listed
 
 
@@ -152,7 +152,7 @@ def test_why_no_copy_is_made_is_said_on_its_page(owner: Visitor, alone: str) -> 
     response = owner.post(f"{alone}unguarded/")
     assert response.status_code == 422
     page = response.content.decode()
-    assert "No copy was made. No queue server is configured" in words(page)
+    assert "No copy was made. A copy needs the queue server" in words(page)
     assert f'<form method="post" action="{alone}unguarded/">' in card(page)
 
 
@@ -212,18 +212,18 @@ def test_a_double_click_is_one_shot_that_stays_on_its_card(visitor: Visitor) -> 
     assert 'data-verdict="BLOCKED"' in shown
     assert 'href="/docs/rules/CAP-030/"' in shown
     assert re.search(r"nanovm_core/core/capabilities\.py:\d+ attenuate", said)
-    assert "Payments none, by the own list of the Stripe test counterpart" in said
-    assert "Unauthorized calls 0 by the adapters' own records" in said
-    assert "HELD" in said
+    assert "Payments none, according to the payment provider (local Stripe test server" in said
+    assert "Unauthorized calls 0 (adapter log)" in said
+    assert "Integrity intact" in said
     assert "how: any amount" in said
     link = re.findall(r'href="(/attack/gallery/widened_grant/[^"]+/)"', shown)[0]
     assert "CAP-030" in visitor.read(link)
     shot = Attack.objects.latest("created_ms")
     shot.integrity, shot.verdict, shot.rule = "BREACHED", "ACCEPTED", ""
-    shot.evidence["breaches"] = ["1 payments exist that no sealed intent asked for."]
+    shot.evidence["breaches"] = ["1 payments exist without a recorded intent."]
     shot.save()
     said = words(exhibit(visitor.read(GALLERY), "widened_grant"))
-    assert "BREACHED. 1 payments exist that no sealed intent asked for." in said
+    assert "BREACHED. 1 payments exist without a recorded intent." in said
     assert "It got through." in said
 
 
@@ -232,7 +232,7 @@ def test_what_cannot_be_fired_is_said_beside_its_form(visitor: Visitor) -> None:
     response = visitor.post(f"{GALLERY}split_limit/", {"agents": "99"})
     assert response.status_code == 422
     shown = exhibit(response.content.decode(), "split_limit")
-    assert "Agents at once is a number from 2 to 8. Nothing was attacked." in words(shown)
+    assert "Agents at once is a number from 2 to 8. The attack was not fired." in words(shown)
     assert 'aria-describedby="error-split_limit"' in shown
     assert Attack.objects.count() == before
     assert visitor.post(f"{GALLERY}nonsense/").status_code == 404

@@ -18,7 +18,7 @@ PERSONAL = (
 )  # fmt: skip
 CANARY = "ZYX-canary-441"
 TOMBSTONE = "[REDACTED_TOMBSTONE]"
-GONE = "Nothing is left to erase"
+GONE = "There is nothing left to erase"
 
 
 def inventory(owner: Visitor, run: RunHead) -> str:
@@ -83,8 +83,8 @@ def test_a_wrong_confirmation_erases_nothing(owner: Visitor, paid: RunHead) -> N
     for form, says in (
         ({"confirm": "ERASE"}, "Type ERASE"),
         ({"confirm": "erase everything"}, "Type ERASE"),
-        ({"reason": ""}, "Choose the ground"),
-        ({"reason": "art99"}, "Choose the ground"),
+        ({"reason": ""}, "Choose a ground"),
+        ({"reason": "art99"}, "Choose a ground"),
     ):
         response = owner.erase(paid, **form)
         assert response.status_code == 422

@@ -87,7 +87,7 @@ def test_what_stripe_was_not_asked_about_is_not_known(owner: Visitor, ready: Run
     shot = Attack.objects.get()
     shot.evidence["far_side"] = {"reachable": False}
     shot.save()
-    assert "not known nanovm" in words(owner.read(f"/runs/{ready.code}/"))
+    assert "unknown nanovm" in words(owner.read(f"/runs/{ready.code}/"))
 
 
 def test_the_losses_are_those_of_all_attacks(owner: Visitor, ready: RunHead) -> None:

@@ -78,7 +78,7 @@ def test_the_address_of_a_form_says_what_it_is_and_leads_back(
         response = owner.get(path)
         assert (response.status_code, response["Allow"]) == (405, "POST")
         page = response.content.decode()
-        assert "takes what a form sends" in words(page)
+        assert "This page needs the form. Go back and press the button again." in words(page)
         assert f'href="{before}"' in page
         assert owner.get(before).status_code == 200
     assert owner.head("/attack/check/").content == b""
@@ -117,14 +117,14 @@ def test_a_paid_run_shows_its_steps_payment_and_events(owner: Visitor, paid: Run
     assert "EUR 1,284.50" in page
     assert page.count('data-status="done"') >= 7
     assert numbers(page) == list(range(1, paid.length + 1))
-    assert "Stripe test counterpart on this machine" in words(page)
-    assert "stands in for the payout" in words(page)
+    assert "ocal Stripe test server" in words(page)
+    assert "represents the payout" in words(page)
 
 
 def test_every_event_and_every_step_has_a_page(owner: Visitor, paid: RunHead) -> None:
     for number in range(1, paid.length + 1):
         page = owner.read(f"/runs/{paid.code}/events/{number}/")
-        assert "The stored bytes hash to the stored value." in page
+        assert "The stored bytes match the stored hash." in page
         assert len(set(re.findall(r"\b[0-9a-f]{64}\b", page))) >= 2
     owner.read(f"/runs/{paid.code}/events/{paid.length + 1}/", 404)
     owner.read(f"/runs/{paid.code}/events/0/", 404)

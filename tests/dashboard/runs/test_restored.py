@@ -42,12 +42,12 @@ def test_a_new_run_begins_in_the_log_that_goes_on(visitor: Visitor, run: RunHead
 
 
 def test_the_old_run_is_erased_in_the_log_that_goes_on(visitor: Visitor, run: RunHead) -> None:
-    assert "sealed in the log that goes on" in words(visitor.read(f"/privacy/{run.code}/"))
+    assert "recorded in the log that continues it" in words(visitor.read(f"/privacy/{run.code}/"))
     assert visitor.erase(run)["Location"] == f"/privacy/certificates/{run.code}/"
     page = words(visitor.read(f"/privacy/certificates/{run.code}/"))
     successor = Workspace.objects.get(id=run.workspace).successor
     assert successor is not None
-    assert f"the log {successor.origin}, which goes on after a restore" in page
+    assert f"the log {successor.origin}, which continues after a restore" in page
     assert Run.objects.get(id=run.id).erased_ms
     assert by_code(run.code).state == run.state
 
@@ -58,7 +58,7 @@ def test_the_page_says_until_when_a_law_keeps_the_document_and_why(
     run = visitor.make(hold=True)
     monkeypatch.setattr(settings, "NANOVM_RETENTION", 3_650)
     said = words(visitor.read(f"/privacy/{run.code}/"))
-    assert "A law keeps the document until 203" in said
+    assert "must be kept by law until 203" in said
     assert "3650 days from its receipt (GDPR, Art. 17(3)(b))" in said
     answer = visitor.erase(run)
     assert answer.status_code == 409

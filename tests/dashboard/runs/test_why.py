@@ -32,7 +32,7 @@ def test_a_refused_call_shows_the_check_that_failed_until_its_words_are_erased(
     run = owner.make(hold=True)
     owner.fire(run, "tool_injection", proposal=TRANSFER)
     url = f"/runs/{run.code}/events/{by_code(run.code).length}/"
-    assert "The proposed tool was never granted." in owner.read(url)
+    assert "This tool is not on the allowlist." in owner.read(url)
     owner.erase(run)
     assert CHECKS not in owner.read(url)
     assert CHECKS not in owner.read(f"/runs/{run.code}/events/1/")  # decides no call
@@ -47,7 +47,7 @@ def test_a_hold_is_told_with_its_rule_and_with_the_calls_that_it_was_lifted_for(
     owner.command(held, "approve")
     owner.driven(held.code)
     (page,) = pages(owner, held, "result", "authorize")
-    assert "A person lifted it." in page
-    assert "A person must look at it first" not in page
+    assert "Approved by a person." in page
+    assert "A person must approve it first" not in page
     (page,) = pages(owner, held, "suspended", "authorize")
-    assert "A person must look at it first" in page
+    assert "A person must approve it first" in page

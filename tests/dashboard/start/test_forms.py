@@ -52,7 +52,7 @@ def test_what_was_erased_cannot_be_run_again(visitor: Visitor) -> None:
     visitor.erase(run)
     response = visitor.post(f"/runs/{run.code}/again/", {})
     assert response.status_code == 422
-    assert f"What {run.code} was made of can be read no more" in words(response.content.decode())
+    assert f"The document of {run.code} can no longer be read" in words(response.content.decode())
 
 
 def test_a_damaged_run_is_run_again_and_one_without_its_document_is_not(visitor: Visitor) -> None:
@@ -166,7 +166,7 @@ def test_a_click_on_a_page_from_before_the_hold_lifts_nothing(
         for name in ("approve", "decline"):
             response = owner.command(held, name, hold=stale)
             assert response["Location"] == f"{page_of(held)}?refused=FSM-016"
-            assert "A person's word counts for what they saw" in html.unescape(
+            assert "A decision applies only to the hold that was shown" in html.unescape(
                 owner.read(response["Location"])
             )
     assert by_code(held.code).label == "SUSPENDED"

@@ -75,7 +75,7 @@ def test_without_a_run_every_stop_offers_one_and_makes_none(tourist: Visitor) ->
     before = Run.objects.count()
     for number in range(2, 9):
         page = tourist.read(f"/tour/{number}/")
-        assert "pick an invoice first" in words(panel(tourist, number))
+        assert "Pick an invoice first" in words(panel(tourist, number))
         assert 'action="/tour/1/" id="tour-pick"' in page
         assert take(tourist, number) == f"/tour/{number}/"
     assert Run.objects.count() == before
@@ -114,7 +114,7 @@ def test_a_wrong_confirmation_erases_nothing_and_is_said_on_the_same_page(
     response = tourist.post(at, {"reason": "", "confirm": "erase"})
     assert response.status_code == 422
     said = words(response.content.decode())
-    assert f"Type ERASE {shown_all.code}, exactly so. Nothing was erased." in said
+    assert f"Type ERASE {shown_all.code} exactly. Nothing was erased." in said
     assert "8 of 8" in said
     assert not by_code(shown_all.code).erased_ms
 
@@ -142,7 +142,7 @@ def test_out_of_turn_a_stop_says_what_is_missing_and_offers_it(
     at = f"/tour/6/?run={picked.code}"  # it goes on now, and here nobody drives it
     response = tourist.get(at)
     assert response["Refresh"] == f"2; url={at}"
-    assert "looks again by itself" in words(response.content.decode())
+    assert "reloads automatically" in words(response.content.decode())
 
 
 def test_what_was_done_is_not_done_again(tourist: Visitor, shown_all: RunHead) -> None:

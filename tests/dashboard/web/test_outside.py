@@ -16,8 +16,8 @@ from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")
 
-UNKNOWN = "unknown: being made, or its answer is not in"
-LOOK = "unknown: look at Stripe"
+UNKNOWN = "pending, or not confirmed yet"
+LOOK = "unknown: check Stripe"
 
 
 @pytest.fixture
@@ -91,11 +91,11 @@ def test_an_answer_after_the_end_is_a_payment_made(owner: Visitor, charging: Run
 def test_a_call_under_a_key_nobody_sealed_is_a_breach(
     owner: Visitor, ready: RunHead, paid: RunHead, tool: str
 ) -> None:
-    assert integrity_chip(owner, ready) == "Integrity HELD: no call yet"
-    assert integrity_chip(owner, paid) == "Integrity HELD: no unauthorized call"
+    assert integrity_chip(owner, ready) == "Integrity intact: no call yet"
+    assert integrity_chip(owner, paid) == "Integrity intact: no unauthorized call"
     call(paid, tool)
     page = owner.read(f"/runs/{paid.code}/")
-    assert integrity_chip(owner, paid) == "Integrity BREACHED: 1 call without a sealed intent"
+    assert integrity_chip(owner, paid) == "Integrity BREACHED: 1 call without a recorded intent"
     assert "banner-breach" in page
     assert not Attack.objects.exists()
 

@@ -108,7 +108,7 @@ def test_a_chain_that_ends_before_its_row_s_head_is_named(pair: Pair) -> None:
     assert log.head_fault(pair.paid, links) == ""
     assert "envelopes" in log.head_fault(pair.paid, links[:-1])
     sql(("UPDATE pipeline_run SET head = %s WHERE code = %s", ("0" * 64, pair.paid.code)))
-    assert "does not hash to the head" in log.head_fault(runs.by_id(pair.paid.id), links)
+    assert "is not the run's stored head" in log.head_fault(runs.by_id(pair.paid.id), links)
 
 
 def test_the_key_that_a_reader_brought_decides_and_not_the_server_s_own(pair: Pair) -> None:

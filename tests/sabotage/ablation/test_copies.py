@@ -95,21 +95,21 @@ def test_what_was_erased_is_not_made_again(sent: list[str]) -> None:
     run = at("propose")
     attack = shoot(run, "tool_injection")
     erase_run(str(let_go(run).id), "art17-1-a", "visitor")
-    with pytest.raises(CopyError, match="were erased"):
+    with pytest.raises(CopyError, match="was erased"):
         copies.ask(fresh(attack))
     assert sent == []
 
 
 def test_a_form_without_a_claim_is_not_made(sent: list[str]) -> None:
     attack = Attack(injector="nonsense", params={})
-    with pytest.raises(CopyError, match="No guard carries this form"):
+    with pytest.raises(CopyError, match="No single check stops this form"):
         copies.ask(attack)
 
 
 def test_without_a_queue_that_answers_it_is_said(
     attack: Attack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(CopyError, match="No queue server"):
+    with pytest.raises(CopyError, match="needs the queue server"):
         copies.ask(attack)
     assert fresh(attack).unguarded == {}
     monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
@@ -122,13 +122,13 @@ def test_a_copy_that_was_not_made_says_why_and_can_be_asked_for_again(
     attack: Attack, monkeypatch: pytest.MonkeyPatch, sent: list[str]
 ) -> None:
     def busy(*_: object) -> dict[str, Any]:
-        raise BusyError("Another copy is at work.")
+        raise BusyError("Another copy is running.")
 
     monkeypatch.setattr(copies, "run_copy", busy)
     copies.ask(attack)
     copies.carry_out(str(attack.id))
     kept = fresh(attack).unguarded
-    assert (kept["state"], kept["why"]) == ("failed", "Another copy is at work.")
+    assert (kept["state"], kept["why"]) == ("failed", "Another copy is running.")
     copies.ask(fresh(attack))
     assert len(sent) == 2
 

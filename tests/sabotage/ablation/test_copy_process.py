@@ -63,7 +63,7 @@ def test_without_its_guard_the_run_ends_as_paid_that_never_paid(data: Path) -> N
     assert (bare["verdict"], bare["integrity"]) == ("ACCEPTED", "BREACHED")
     assert bare["got_through"]
     assert bare["evidence"]["breaches"] == [
-        "The run says that it paid, and the far side holds no payment.",
+        "The run is recorded as paid, but Stripe has no payment.",
         "EffectDone was taken from an attacker: no transition of the run allows it.",
     ]
     [guard] = bare["without"]
@@ -120,12 +120,12 @@ def test_one_copy_at_a_time(data: Path) -> None:
     (data / "copies").mkdir()
     with (data / "copies" / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(BusyError, match="Another copy is at work"):
+        with pytest.raises(BusyError, match="Another copy is running"):
             run_copy(one_guard(), {})
 
 
 def test_a_copy_that_takes_too_long_is_stopped_with_all_that_it_started(data: Path) -> None:
-    with pytest.raises(CopyError, match="did not end in 2 s"):
+    with pytest.raises(CopyError, match="did not finish in 2 s"):
         run_copy(one_guard(), one_guard().each[0], seconds_max=2)
     assert copies_in(data) == []
 

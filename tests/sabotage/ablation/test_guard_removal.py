@@ -110,7 +110,7 @@ class TestToolInjection:
         let_go(run)
         assert look_again(attack).integrity == "BREACHED"
         assert attack.evidence["breaches"] == [
-            "A payment is not for the amount and currency that the document gave."
+            "A payment differs from the document in amount or currency."
         ]
 
 
@@ -173,7 +173,7 @@ class TestSkipStep:
         let_go(run)
         assert look_again(attack).integrity == "BREACHED"
         assert attack.evidence["breaches"] == [
-            "The run says that it paid, and the far side holds no payment."
+            "The run is recorded as paid, but Stripe has no payment."
         ]
 
     @pytest.mark.parametrize("proof", [True, False], ids=["proof", "no-proof"])

@@ -85,7 +85,7 @@ def test_a_quarantined_run_is_hit_where_it_is_still_checked() -> None:
 def test_an_envelope_that_is_not_there_is_said_so() -> None:
     run = at("ready")
     before = rows_hash(run.workspace)
-    with pytest.raises(InjectionError, match="has the envelopes 0 to 0"):
+    with pytest.raises(InjectionError, match="number from 0 to 0"):
         shoot(run, "corrupt_hash", envelope="1")
     assert rows_hash(run.workspace) == before
 
@@ -145,7 +145,7 @@ def test_the_chosen_byte_is_the_one_that_is_altered() -> None:
 def test_a_byte_that_is_not_there_is_said_so() -> None:
     run = at("ready")
     for what in ("bytes", "hash", "snapshot", "record in flight", QUEUE):
-        with pytest.raises(InjectionError, match="There are the bytes 1 to"):
+        with pytest.raises(InjectionError, match="Enter a byte from 1 to"):
             shoot(run, "corrupt_hash", what=what, byte="2000000000")
     assert now(run).length == run.length
 

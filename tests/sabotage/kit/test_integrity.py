@@ -32,15 +32,15 @@ def test_payments_that_no_sealed_intent_bears_too_many_and_too_few(paid: Run) ->
     [payment] = stripe_view(paid).payments
     strange = replace(payment, key="f" * 64)
     dearer = replace(payment, amount_minor=payment.amount_minor + 1)
-    unasked = "1 payments exist that no sealed intent asked for."
-    other = "A payment is not for the amount and currency that the document gave."
+    unasked = "1 payments exist without a recorded intent."
+    other = "A payment differs from the document in amount or currency."
     for payments, said in (
         ([payment], ()),
         ([strange], (unasked,)),
         ([dearer], (unasked, other)),
         ([payment, replace(strange, status="canceled")], ()),
-        ([payment, payment], ("The far side holds 2 succeeded payments for one run.",)),
-        ([], ("The run says that it paid, and the far side holds no payment.",)),
+        ([payment, payment], ("Stripe has 2 succeeded payments for one run.",)),
+        ([], ("The run is recorded as paid, but Stripe has no payment.",)),
     ):
         assert breaches(paid, seen(*payments)) == said
     assert breaches(paid, UNREACHABLE) == breaches(at("charge"), seen()) == ()
@@ -51,26 +51,26 @@ def test_an_adapter_call_that_no_intent_bears(paid: Run) -> None:
     AdapterCall.objects.create(
         run=paid, number=last.number + 1, key="f" * 64, tool=last.tool, at_ms=last.at_ms
     )
-    said = "1 adapter calls went out under keys that no sealed intent bears."
+    said = "1 adapter calls were made without a recorded intent."
     assert breaches(paid, UNREACHABLE) == (said,)
 
 
 def test_altered_envelopes_and_a_value_that_nobody_sealed(paid: Run) -> None:
     tamper_db.change_envelope(paid, 2, "hash", "0" * 64)
     [said] = breaches(paid, UNREACHABLE)
-    assert said.endswith("sealed envelopes were altered, and nothing names them.")
+    assert said.endswith("recorded events were altered without being detected.")
     other = at("succeeded")
     tamper_db.change_run(other, "snapshot", bytes(other.snapshot) + b" ")
-    goes_on = "The run goes on from a value that its last envelope does not seal."
+    goes_on = "The run continued from a state that does not match its last recorded event."
     assert breaches(now(other), UNREACHABLE) == (goes_on,)
 
 
 def test_a_payment_before_its_authorization_and_another_order(paid: Run) -> None:
     honest: Record = record(paid)
     assert [*_unseen(paid, honest)] == []
-    early = "Money was asked for before anything had authorized it."
+    early = "A payment was requested before it was authorized."
     assert [*_unseen(paid, replace(honest, ahead=True))] == [early]
-    led = "charge was begun after receive, where the run's own program does not lead."
+    led = "charge started after receive, which the run's program does not allow."
     assert [*_unseen(paid, replace(honest, order=("receive", "charge")))] == [led]
 
 

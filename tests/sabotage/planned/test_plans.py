@@ -113,7 +113,7 @@ def test_what_nobody_heard_of_the_sweep_finds(sent: list[str]) -> None:
         api.kill(str(ended.id), VISITOR)
     tasks.sweep_plans()
     assert sent == [str(plan.pk)]
-    assert fresh(missed).why == "The run had ended before anybody noticed that it reached step 1."
+    assert fresh(missed).why == "The run ended before the attack at step 1 could be fired."
 
 
 def test_a_run_that_ended_before_its_step_is_told(sent: list[str]) -> None:
@@ -241,7 +241,9 @@ def test_an_erasure_leaves_nothing_of_it() -> None:
     assert keystore().keys([plan.words_ref]) == {}
 
 
-@pytest.mark.parametrize(("erased", "says"), [(True, plans.NO_WORDS), (False, "finds no order")])
+@pytest.mark.parametrize(
+    ("erased", "says"), [(True, plans.NO_WORDS), (False, "finds no instruction")]
+)
 def test_an_attack_that_cannot_be_made_is_told(sent: list[str], erased: bool, says: str) -> None:
     run = at("stepped")
     plan = planned(run, 1, "tool_injection", proposal="hello", by="gullible")
@@ -287,11 +289,11 @@ def test_a_run_takes_so_many_plans_and_no_more(monkeypatch: pytest.MonkeyPatch) 
     run = at("stepped")
     for _ in range(plans.PLANS_MAX):
         planned(run, 7)
-    with pytest.raises(InjectionError, match=f"{plans.PLANS_MAX} planned attacks at most"):
+    with pytest.raises(InjectionError, match=f"up to {plans.PLANS_MAX} planned attacks"):
         planned(run, 7)
     assert run.plans.count() == plans.PLANS_MAX
     monkeypatch.setattr(settings, "REDIS_URL", None)
-    with pytest.raises(InjectionError, match="No queue server"):
+    with pytest.raises(InjectionError, match="needs the queue server"):
         planned(at("stepped"), 1)
 
 
