@@ -110,7 +110,7 @@ class Run(Refund):
             assert self.now._replace(ignored=()) == before._replace(ignored=())
             return decision
         check(Move(before, event, context, decision))
-        if isinstance(event, TimePassed) and context.at_ms < before.deadline_ms:
+        if isinstance(event, TimePassed) and taken and context.at_ms < before.deadline_ms:
             assert decision.drafts == ()
         if isinstance(event, events.ProposalReceived) and asked and self.now != before:
             own = context.by_holder
