@@ -1,23 +1,17 @@
 """Dying at a point of a story, coming back, and telling it to its end."""
 
 import hashlib
-import os
 import pickle
 import random
 import shutil
-import signal
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from django.db import connections
-
 from pipeline.models import Run
 from tests.crash.points import hooked, watched
-from tests.crash.sim import Sim, new_world, opened
+from tests.crash.sim import Sim, World, new_world, opened
 from tests.crash.stories import Story
-from tests.crash.world import World
 
 SECOND_MS = 1_000
 DAY_MS = 25 * 3_600_000  # warrants have run out, and Stripe has forgotten every key
@@ -114,33 +108,3 @@ def wrecked_again(story: Story, left: Wreck, count: int) -> list[Wreck]:
             story.tell(sim)
             sim.settle()
     return kept
-
-
-def killed(story: Story, data: Path, number: int) -> Wreck:
-    """Tell a story in a process of its own, which is killed at a point."""
-    world, file = prepared(story, data), data.parent / "world.pickle"
-    connections.close_all()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: the child uses none
-        child = os.fork()
-    if child == 0:
-        _die_at(story, data, world, number, file)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
-    point, world = pickle.loads(file.read_bytes())  # noqa: S301 - our own bytes
-    return Wreck(number=number, point=point, folder=data, world=world)
-
-
-def _die_at(story: Story, data: Path, world: World, number: int, file: Path) -> None:
-    """Never returns: where no such point is passed, it ends with status 1."""
-
-    def die(passed: int, point: str) -> None:
-        if passed == number:
-            file.write_bytes(pickle.dumps((point, world)))
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    try:
-        with opened(data, world) as sim, hooked(), watched(data, die):
-            story.tell(sim)
-    finally:
-        os._exit(1)

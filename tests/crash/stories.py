@@ -27,8 +27,7 @@ from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE, Sealed
 from samples import path
 from tests.crash import verdict
-from tests.crash.sim import Sim
-from tests.crash.world import CARD_DECLINED
+from tests.crash.sim import CARD_DECLINED, Sim
 from tests.pipeline.house import invoice
 from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, found
 

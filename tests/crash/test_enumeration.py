@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.crashes import DAY_MS, Wreck, killed, recovered, wrecked_again, wrecks
-from tests.crash.stories import APPROVED, PAID, STORIES, Story
+from tests.crash.crashes import DAY_MS, Wreck, recovered, wrecked_again, wrecks
+from tests.crash.stories import PAID, STORIES, Story
 
 PAYMENT = "payment: "
 each_story = pytest.mark.parametrize("story", STORIES, ids=lambda each: each.name)
@@ -34,12 +34,6 @@ def test_a_crash_at_any_point_loses_nothing_and_does_nothing_twice(
     record_property("crash points", len(states))
 
 
-@each_story
-def test_a_process_that_is_killed_leaves_nothing_worse(story: Story, data: Path) -> None:
-    left = killed(story, data, story.points_min // 2)
-    assert recovered(story, left) == []
-
-
 def test_a_day_without_anybody_leads_to_one_payment(data: Path) -> None:
     found, _ = wrecks(PAID, data, lambda point: point.startswith(PAYMENT))
     assert [fault for left in found for fault in recovered(PAID, left, DAY_MS)] == []
@@ -62,11 +56,3 @@ def test_a_crash_while_it_comes_back(story: Story, data: Path) -> None:
     again = [each for left in found for each in wrecked_again(story, left, 3)]
     assert [fault for left in again for fault in recovered(story, left)] == []
     print(f"{story.name}: second crashes: {len(again)}, all held")
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("number", range(0, 100, 3))
-@pytest.mark.parametrize("story", [PAID, APPROVED], ids=lambda each: each.name)
-def test_a_process_that_is_killed_anywhere(story: Story, data: Path, number: int) -> None:
-    if number < story.points_min:
-        assert recovered(story, killed(story, data, number)) == []

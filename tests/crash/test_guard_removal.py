@@ -1,4 +1,4 @@
-"""Each guard of the commit path, taken away: some crash, or some second delivery, gets through."""
+"""Each guard of the commit path, taken away: some crash gets through."""
 
 import secrets
 from collections.abc import Callable
@@ -9,20 +9,15 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from pipeline.models import AdapterCall, Run
 from pipeline.privacy import erasure
-from pipeline.steps import adapters
 from pipeline.steps.charge import gateway
-from pipeline.store import leases, logs, sql
+from pipeline.store import logs, sql
 from pipeline.store.budgets import BudgetLedger
 from pipeline.store.state_file import Slot
 from pipeline.worker import tasks
 from tests.crash.crashes import DAY_MS, SECOND_MS, recovered, wrecks
-from tests.crash.points import hooked, watched
-from tests.crash.sim import new_world, opened
+from tests.crash.sim import Stripe
 from tests.crash.stories import ERASED, PAID, SIGNED, Story
-from tests.crash.verdict import PAY, faults
-from tests.crash.world import Stripe
 
 Patch = pytest.MonkeyPatch
 
@@ -109,38 +104,3 @@ def test_without_a_guard_a_crash_gets_through(
     found, _ = wrecks(story, data, lambda passed: passed == point)
     bad = (each for left in found for each in recovered(story, left, outage_ms))
     assert any(fault in each for each in bad)
-
-
-def tell_with_a_second_delivery(data: Path, at: str) -> tuple[list[str], int, int]:
-    """Deliver the run's message to a second worker while the first is at a point."""
-    twice: list[int] = []
-    with opened(data, new_world(seed=7)) as sim, hooked():
-
-        def again(_: int, point: str) -> None:
-            if point == at and not twice:
-                twice.append(1)
-                run = Run.objects.get()
-                tasks.drive(str(run.id), run.program_hash)
-
-        with watched(data, again):
-            PAID.tell(sim)
-            sim.settle()
-        assert twice
-        found = [*faults(sim), *PAID.faults(sim)]
-        return found, AdapterCall.objects.count(), len(sim.world.posts)
-
-
-EFFECTS = tuple(f"before the effect {tool}" for tool in adapters.ADAPTERS)
-
-
-@pytest.mark.parametrize("at", EFFECTS)
-def test_message_that_comes_twice_is_worked_off_once(data: Path, at: str) -> None:
-    assert tell_with_a_second_delivery(data, at) == ([], len(EFFECTS), 1)
-
-
-def test_without_leases_a_second_delivery_acts_too(data: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(leases, "is_held", lambda *_: False)
-    bad, calls, posts = tell_with_a_second_delivery(data, f"before the effect {PAY}")
-    assert calls > len(EFFECTS)
-    assert posts == 2
-    assert bad == []  # and the key still has one payment made

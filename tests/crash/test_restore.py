@@ -1,11 +1,9 @@
 """A restore that dies at any point is told again: logs are closed once, and nothing is read."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.db import connections
 
 from nanovm_core.core import lifecycle as life
 from pipeline.evidence import restore, signer
@@ -21,12 +19,9 @@ from tests.crash.crashes import recovered, wrecks
 from tests.crash.sim import Sim
 from tests.crash.stories import Story
 from tests.crash.test_enumeration import different
-from tests.pipeline.databases import Database
+from tests.pipeline.databases import Backup
 from tests.pipeline.house import invoice
 from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, found
-
-KEPT = ("app.sqlite3", "keys.sqlite3")
-FOLDERS = ("media", "mail")
 
 
 def put_back_a_backup(sim: Sim) -> None:
@@ -38,27 +33,14 @@ def put_back_a_backup(sim: Sim) -> None:
     sim.work()
     api.start(str(second.id), "visitor")
     signer.checkpoint(log.id)
-    away = sim.folder.parent / "backup"
-    _copied(sim.folder, away)
+    backup = Backup(sim.folder, sim.folder.parent / "backup")
     erasure.erase_run(str(first.id), "art17-1-a", "visitor")
     sim.work()
     signer.checkpoint(log.id)
     signer.checkpoint(workspaces.create().id)
     sim.world.kept["second"] = str(second.id)
     sim.world.queue.clear()
-    connections.close_all()
-    for file in sim.folder.glob("app.sqlite3-*"):
-        file.unlink()
-    _copied(away, sim.folder)
-
-
-def _copied(old: Path, new: Path) -> None:
-    new.mkdir(exist_ok=True)
-    for name in KEPT:
-        Database(name=str(old / name)).copy_to(Database(name=str(new / name)))
-    for name in FOLDERS:
-        (old / name).mkdir(exist_ok=True)
-        shutil.copytree(old / name, new / name, dirs_exist_ok=True)
+    backup.put_back()
 
 
 def told(_: Sim) -> None:

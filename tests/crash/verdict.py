@@ -18,8 +18,7 @@ from pipeline.models import Budget, Checkpoint, Envelope, Lease, Outbox, Run, Se
 from pipeline.store import state_file
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
-from tests.crash.sim import Sim
-from tests.crash.world import World
+from tests.crash.sim import Sim, World
 
 SHARED_MONEY = re.compile(r"^workspace/[A-Z]{3}$")
 PAY = "stripe.create_payment_intent"

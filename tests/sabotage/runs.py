@@ -1,8 +1,9 @@
 """Runs at the moments at which a test attacks them."""
 
+from collections.abc import Mapping
 from hashlib import sha256
+from typing import Any
 
-from django.db import connection
 from django.db.models import Model
 
 import samples
@@ -82,37 +83,22 @@ def shoot(run: Run, injector: str, **params: str) -> Attack:
 
 
 def rows_hash(workspace: Workspace) -> str:
-    """One hash over every row that belongs to a workspace, as the database file holds it."""
-    runs = [run.hex for run in workspace.runs.values_list("id", flat=True)]
-    owned: tuple[tuple[type[Model], str], ...] = (
-        (Workspace, "id"),
-        (Envelope, "workspace_id"),
-        (Run, "workspace_id"),
-        (Budget, "workspace_id"),
-        (Attack, "workspace_id"),
-        (Node, "workspace_id"),
-        (Checkpoint, "workspace_id"),
-    )
-    digest = sha256()
-    for model, column in (*owned, *((model, "run_id") for model in BY_RUN)):
-        values = [workspace.id.hex] if (model, column) in owned else runs
-        digest.update(_rows(model, column, values))
-    return digest.hexdigest()
+    """One hash over every row that belongs to a workspace."""
+    owned: tuple[type[Model], ...] = (Envelope, Run, Budget, Attack, Node, Checkpoint)
+    of_runs = [(model, {"run__workspace": workspace}) for model in BY_RUN]
+    of_log = [(model, {"workspace": workspace}) for model in owned]
+    return _hash((Workspace, {"id": workspace.id}), *of_log, *of_runs)
 
 
 def run_hash(run: Run) -> str:
     """One hash over every row that belongs to a run, but for the attacks on it."""
-    digest = sha256(_rows(Run, "id", [run.id.hex]) + _rows(Envelope, "run", [str(run.id)]))
-    for model in BY_RUN:
-        digest.update(_rows(model, "run_id", [run.id.hex]))
-    return digest.hexdigest()
+    of_run = [(model, {"run": run}) for model in BY_RUN]
+    return _hash((Run, {"id": run.id}), (Envelope, {"run": str(run.id)}), *of_run)
 
 
-def _rows(model: type[Model], column: str, values: list[str]) -> bytes:
-    marks = ",".join(["%s"] * len(values))
-    with connection.cursor() as cursor:
-        table = model._meta.db_table
-        cursor.execute(
-            f"SELECT * FROM {table} WHERE {column} IN ({marks}) ORDER BY 1, 2, 3", values
-        )
-        return repr(cursor.fetchall()).encode()
+def _hash(*chosen: tuple[type[Model], Mapping[str, Any]]) -> str:
+    rows = [
+        [*model._default_manager.filter(**given).order_by("pk").values_list()]
+        for model, given in chosen
+    ]
+    return sha256(repr(rows).encode()).hexdigest()

@@ -1,9 +1,6 @@
 """``manage.py sabotage`` with the real queue server, worker and Stripe counterpart."""
 
 import json
-import signal
-import subprocess
-import sys
 from argparse import Namespace
 from contextlib import nullcontext
 from io import StringIO
@@ -16,9 +13,8 @@ from django.core.management.base import CommandError
 from sabotage.campaign import Outcome
 from sabotage.injectors import INJECTORS
 from sabotage.management.commands import sabotage
-from tests.house.demo import ROOT, environment, processes_of, ran, wait_for_none
+from tests.house.demo import ran, wait_for_none
 
-SECONDS_MAX = 120
 UNGUARDED = """
 import sys
 from django.core.management import execute_from_command_line
@@ -28,11 +24,6 @@ from pipeline.store import records
 records.check_chain = lambda *args, **kwargs: None
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 """
-
-
-def _hears_ctrl_c() -> None:
-    """Whoever started the tests in the background may have had them ignore it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_what_is_held_and_what_gets_through_is_told_and_nothing_is_left(tmp_path: Path) -> None:
@@ -78,27 +69,6 @@ def test_the_exit_status_counts_what_got_through(
     assert ended.value.code == status
     words = [line.split()[0] for line in out.getvalue().splitlines()]
     assert words == ["ACCEPTED" if name in through else "BLOCKED" for name in INJECTORS]
-
-
-def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "manage.py", "sabotage", "double_exec"],
-        cwd=ROOT,
-        env=environment(tmp_path),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=_hears_ctrl_c,
-    )
-    try:
-        while not any("celery" in line for _, line in processes_of(tmp_path)):
-            assert process.poll() is None, process.communicate()
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=SECONDS_MAX)
-    finally:
-        process.kill()
-    assert process.returncode != 0
-    assert wait_for_none(tmp_path) == []
 
 
 def test_an_unknown_name_is_wrong_use() -> None:

@@ -118,7 +118,7 @@ def test_without_a_queue_that_answers_it_is_said(
     assert fresh(attack).unguarded["state"] == "failed"
 
 
-def test_a_copy_that_was_not_made_says_why_and_can_be_asked_for_again(
+def test_a_copy_that_was_not_made_says_why_and_whoever_died_over_one_does_not_block_the_next(
     attack: Attack, monkeypatch: pytest.MonkeyPatch, sent: list[str]
 ) -> None:
     def busy(*_: object) -> dict[str, Any]:
@@ -130,18 +130,9 @@ def test_a_copy_that_was_not_made_says_why_and_can_be_asked_for_again(
     kept = fresh(attack).unguarded
     assert (kept["state"], kept["why"]) == ("failed", "Another copy is running.")
     copies.ask(fresh(attack))
-    assert len(sent) == 2
-
-
-def test_whoever_died_over_a_copy_does_not_block_the_next(
-    attack: Attack, monkeypatch: pytest.MonkeyPatch, sent: list[str]
-) -> None:
-    copies.ask(attack)
     kept = fresh(attack).unguarded
-    assert copies.under_way(kept)
-    monkeypatch.setattr(copies, "now_ms", lambda: kept["at_ms"] + copies.LOST_MS - 1)
-    assert copies.under_way(kept)
-    monkeypatch.setattr(copies, "now_ms", lambda: kept["at_ms"] + copies.LOST_MS)
-    assert not copies.under_way(kept)
+    for later_ms, expected in ((0, True), (copies.LOST_MS - 1, True), (copies.LOST_MS, False)):
+        monkeypatch.setattr(copies, "now_ms", lambda later_ms=later_ms: kept["at_ms"] + later_ms)
+        assert copies.under_way(kept) is expected
     copies.ask(fresh(attack))
-    assert len(sent) == 2
+    assert len(sent) == 3

@@ -13,14 +13,15 @@ from django.conf import settings
 
 from mutations import ablation
 from mutations.ablation import ClaimResult
-from sabotage.ablation import copy_process
+from pipeline.models import Run
+from pipeline.store import workspaces
+from sabotage.ablation import copies, copy_process
 from sabotage.ablation.copy_process import BusyError, CopyError, run_copy
 from sabotage.ablation.guards import Claim, claim_of, claims
-from sabotage.kit.waiting import wait_until
-from tests.house.demo import ROOT, environment
+from sabotage.fire_scenario import fire_scenario
+from tests.house.demo import ROOT, environment, processes_of, wait_for_none
 
 SECONDS_MAX = 120
-LEFT_MS_MAX = 10_000
 TAMPERED = """[[claim]]
 injector = "skip_step"
 when = { skip = "charge without authorize" }
@@ -42,7 +43,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data folder of its own, in which no copy and no process of one is left."""
     monkeypatch.setattr(settings, "NANOVM_DATA", tmp_path)
     yield tmp_path
-    assert none_left(tmp_path)
+    assert wait_for_none(tmp_path / "copies") == []
 
 
 def one_guard() -> Claim:
@@ -68,6 +69,25 @@ def test_without_its_guard_the_run_ends_as_paid_that_never_paid(data: Path) -> N
     ]
     [guard] = bare["without"]
     assert guard["where"].startswith("nanovm_core/core/fsm/results.py:")
+    assert copies_in(data) == []
+
+
+@pytest.mark.usefixtures("runtime_here", "queued")
+def test_a_shot_of_the_gallery_with_runs_of_its_own_is_made_on_a_copy_as_it_was_fired(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = workspaces.create()
+    with monkeypatch.context() as driven_here:
+        driven_here.setattr(settings, "REDIS_URL", None)
+        shot = fire_scenario(owner, "split_limit", {"agents": "2", "amount_minor": "600000"}, "")
+    runs = Run.objects.count()
+    copies.ask(shot)
+    copies.carry_out(str(shot.id))
+    shot.refresh_from_db()
+    outcome = shot.unguarded["outcome"]
+    assert (shot.integrity, outcome["integrity"]) == ("HELD", "BREACHED")
+    assert [each["amount_minor"] for each in outcome["evidence"]["paid"]] == [600_000] * 2
+    assert (Run.objects.count(), Run.objects.filter(workspace=owner).count()) == (runs, 0)
     assert copies_in(data) == []
 
 
@@ -144,33 +164,13 @@ def test_a_killed_owner_leaves_no_process_and_the_next_one_clears_its_folder(dat
         stderr=subprocess.DEVNULL,
     )
     try:
-        while not any("mutations.worker" in line for line in of_copies(data)):
+        while not any("mutations.worker" in line for _, line in processes_of(data / "copies")):
             assert owner.poll() is None
     finally:
         os.kill(owner.pid, signal.SIGKILL)
         owner.wait(SECONDS_MAX)
-    assert none_left(data)
+    assert wait_for_none(data / "copies") == []
     left = copies_in(data)
     assert len(left) == 1
     with copy_process._folder(data / "copies") as fresh:
         assert copies_in(data) == [fresh] != left
-
-
-def of_copies(data: Path) -> list[str]:
-    """The command lines of all processes of copies in a data folder, there or gone."""
-    mark, found = f"NANOVM_DATA={data}/copies/".encode(), []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            environ = (folder / "environ").read_bytes()
-            inside = (folder / "cwd").readlink().is_relative_to(data / "copies")
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:  # it ended while we looked, or it is not ours
-            continue
-        if command and (inside or mark in environ):
-            found.append(command)
-    return found
-
-
-def none_left(data: Path) -> bool:
-    """Whether all of them have ended after some time to do so."""
-    return wait_until(lambda: not of_copies(data), LEFT_MS_MAX)

@@ -10,19 +10,11 @@ from uuid import uuid4
 
 import pytest
 
-from nanovm_core.core import fsm, warrants
-from nanovm_core.core.canonical import decode
 from nanovm_core.core.capabilities import Grant
 from nanovm_core.core.envelope import decode_snapshot
-from nanovm_core.core.events import Event as KernelEvent
-from nanovm_core.core.fsm import commands, results, terminal
-from nanovm_core.core.fsm.drafts import Cause
-from nanovm_core.core.messages import Decision, Effect, Snapshot
+from nanovm_core.core.fsm import commands, results
 from nanovm_core.core.program import Program
-from nanovm_core.errors import RefusedError
-from pipeline.models import Outbox
 from pipeline.runtime import decide
-from pipeline.runtime.transaction import LockedRun, UnitOfWork
 from pipeline.steps.charge import gateway
 from pipeline.steps.charge.gateway import Charge, Payment
 from pipeline.store import leases, programs, records
@@ -89,13 +81,11 @@ def test_without_its_guard_the_attack_gets_further(
 
 
 class TestToolInjection:
-    def test_with_provenance_a_cent_more_is_blocked(self) -> None:
-        attack = shoot(owing("propose"), "tool_injection", proposal=A_CENT_MORE)
-        assert judged(attack) == "BLOCKED POL-010 HELD"
-
-    def test_without_provenance_a_cent_more_is_paid_and_seen(
+    def test_a_cent_more_is_blocked_and_without_provenance_paid_and_seen(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        held = shoot(owing("propose"), "tool_injection", proposal=A_CENT_MORE)
+        assert judged(held) == "BLOCKED POL-010 HELD"
         program_of = programs.program_of
 
         def unproved(run: Any) -> Program:  # its payment's arguments need come from nowhere
@@ -123,59 +113,23 @@ class TestDoubleExec:
         monkeypatch.setattr(double_exec, "SETTLED_MS_MAX", 3_000)  # it never settles so
 
     @pytest.mark.usefixtures("no_lease")
-    def test_without_leases_effects_are_done_twice_and_stripe_holds_the_payment(self) -> None:
-        attack = shoot(owing("charge"), "double_exec", redeliveries="8")
-        assert attack.verdict == "ACCEPTED"
-        assert attack.evidence["effects_done_twice"] > 0
-        assert attack.evidence["far_side"]["succeeded"] == 1
-
-    @pytest.mark.usefixtures("no_lease")
-    def test_without_leases_and_keys_it_is_paid_twice(
-        self, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("keys", [True, False])
+    def test_without_leases_effects_are_done_twice_and_without_keys_paid_twice(
+        self, keys: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         pay = gateway.pay
 
         def anew(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
             return pay(replace(charge, key=uuid4().hex), begun_before=False, at_ms=at_ms)
 
-        monkeypatch.setattr(gateway, "pay", anew)
+        monkeypatch.setattr(gateway, "pay", pay if keys else anew)
         attack = shoot(owing("charge"), "double_exec", redeliveries="8")
-        assert (attack.verdict, attack.integrity) == ("ACCEPTED", "BREACHED")
-        assert attack.evidence["far_side"]["succeeded"] > 1
-
-    def test_without_absorption_replays_flood_the_log(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run = at("succeeded")
-        shoot(run, "double_exec", redeliveries="3")
-        program = programs.current()
-
-        def judged_again(
-            _: Program, snapshot: Snapshot, event: KernelEvent, cause: Cause
-        ) -> Decision:
-            refused = snapshot._replace(ignored=())
-            return fsm._refused(program, refused, event, cause, RefusedError("FSM-002", "no"))
-
-        monkeypatch.setattr(terminal, "absorbed", judged_again)
-        attack = shoot(run, "double_exec", redeliveries="3")
-        assert attack.evidence["envelopes_grown"] == 6
+        assert (attack.verdict, attack.integrity == "HELD") == ("ACCEPTED", keys)
+        assert attack.evidence["effects_done_twice"] > 0
+        assert (attack.evidence["far_side"]["succeeded"] == 1) == keys
 
 
 class TestSkipStep:
-    def test_without_the_owed_key_a_run_ends_as_paid_that_never_paid(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run = at("charge")
-        with monkeypatch.context() as patched:
-            patched.setattr(results, "_owed", lambda _now, _cause, _key: "x")
-            attack = shoot(run, "skip_step", skip=FORGED_CHARGE)
-        assert attack.verdict == "ACCEPTED"
-        let_go(run)
-        assert look_again(attack).integrity == "BREACHED"
-        assert attack.evidence["breaches"] == [
-            "The run is recorded as paid, but Stripe has no payment."
-        ]
-
     @pytest.mark.parametrize("proof", [True, False], ids=["proof", "no-proof"])
     def test_a_forged_answer_to_the_payment_under_way_needs_the_holders_proof(
         self, proof: bool, monkeypatch: pytest.MonkeyPatch
@@ -189,16 +143,6 @@ class TestSkipStep:
         assert look_again(attack).integrity == ("HELD" if proof else "BREACHED")
         assert attack.evidence["far_side"]["succeeded"] == int(proof)
 
-    def test_a_worker_that_believed_the_outbox_would_pay_the_forger(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(decide, "claim", believed)
-        monkeypatch.setattr(warrants, "check", nothing)
-        attack = shoot(owing("charge"), "skip_step", skip=FORGED_ROW)
-        assert (attack.verdict, attack.integrity) == ("ACCEPTED", "BREACHED")
-        assert attack.evidence["calls"] == 1
-        assert "5000000 minor USD" in attack.evidence["payments"]
-
 
 def meeting(pay: Callable[..., Payment]) -> Callable[..., Payment]:
     """The payment, made only when a second worker has come to make it too."""
@@ -211,22 +155,3 @@ def meeting(pay: Callable[..., Payment]) -> Callable[..., Payment]:
         return pay(charge, begun_before=begun_before, at_ms=at_ms)
 
     return paid
-
-
-def believed(_commit: UnitOfWork, held: LockedRun) -> decide.Claim:
-    """What a worker takes that acts on the outbox' word instead of the sealed intent."""
-    row = Outbox.objects.filter(run=held.run, done_ms=None).order_by("-attempt").first()
-    if row is None:
-        return decide.Claim()
-    args: Any = decode(bytes(row.args))
-    effect = Effect(
-        step=row.step,
-        tool=row.tool,
-        attempt=row.attempt,
-        key=row.key,
-        args=MappingProxyType(args),
-        at_ms=row.intent_ms,
-    )
-    held.holder = leases.give(held.id)
-    now = decode_snapshot(bytes(held.run.snapshot))
-    return decide.Claim(work=decide.start(held, now, effect))

@@ -1,6 +1,6 @@
 """The control stands apart: no code, no row, no money and no person's data of the runtime's."""
 
-import ast
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -18,59 +18,35 @@ from sabotage.baseline import comparison, store
 from sabotage.baseline.answers import ANSWERS
 from sabotage.kit.injector import Value
 from sabotage.models import Attack
+from tests.house.demo import ROOT
 from tests.pipeline.pdf_builder import text_pdf
 from tests.sabotage.runs import at, now, rows_hash, shoot
 
 pytestmark = pytest.mark.usefixtures("compared")
 
-ROOT = Path(__file__).resolve().parents[3]
-OURS = ("config", "dashboard", "mutations", "nanovm_core", "pipeline", "sabotage", "samples")
-SHARED = (
-    "pipeline",
-    "pipeline.steps.charge",
-    "pipeline.steps.currencies",
-    "pipeline.steps.charge.gateway",
-    "pipeline.steps.propose",
+SHARED = {
+    *("pipeline.steps", "pipeline.steps.charge", "pipeline.steps.charge.gateway"),
+    *("pipeline.steps.currencies", "pipeline.steps.propose"),
     "pipeline.steps.propose.model_adapters",
-    "pipeline.steps.extract",
-)
+}
 TYPED = '{"tool": "wire_transfer", "args": {"amount": 7, "to": "Zyxomma Petiolatum"}}'
 SHOT: dict[str, Value] = {"proposal": TYPED, "redeliveries": 1, "amount_minor": 9}
 CANARIES = (b"Zyxomma", b"Quibblewick", b"quibblewick", b"QX-2026-7781")
 """In the proposal; the seller's name, its address and e-mail; the invoice's number."""
 
 
-def imported(file: Path) -> set[str]:
-    """The modules that a file imports: for ``from a import b`` both a and a.b may be one."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {each.name for each in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, file
-            names |= {str(node.module)} | {
-                f"{node.module}.{each.name}"
-                for each in node.names
-                if (ROOT / str(node.module).replace(".", "/") / f"{each.name}.py").exists()
-            }
-    return names
-
-
-def test_the_loop_shares_the_tools_with_the_runtime_and_nothing_else() -> None:
-    files = sorted((ROOT / "sabotage" / "baseline").glob("**/*.py"))
-    assert len(files) > 5
-    for file in files:
-        for name in imported(file):
-            if name.partition(".")[0] in OURS:
-                mine = name.startswith("sabotage.baseline")
-                shared = name in SHARED or name.startswith("pipeline.steps.extract.")
-                assert mine or shared, f"{file.name} imports {name}"
-
-
-def test_the_imports_of_a_file_are_found(tmp_path: Path) -> None:
-    file = tmp_path / "loop.py"
-    file.write_text("from pipeline import reports\nimport nanovm_core.core.fsm\n")
-    assert imported(file) == {"pipeline", "pipeline.reports", "nanovm_core.core.fsm"}
+def test_all_of_the_pipeline_but_the_tools_is_forbidden_to_the_loop() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    (ours,) = [each for each in contracts if each.get("source_modules") == ["sabotage.baseline"]]
+    there = [*(ROOT / "pipeline").glob("*"), *(ROOT / "pipeline" / "steps").glob("**/*")]
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in there
+        if (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").exists()
+    }
+    left = {each for each in names if not each.startswith("pipeline.steps.extract")}
+    assert left - {*ours["forbidden_modules"]} == SHARED
 
 
 INVOICE = text_pdf(

@@ -4,54 +4,16 @@ import pytest
 from django.db import Error, connection, transaction
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core import warrants
-from nanovm_core.core.envelope import ZERO
 from nanovm_core.core.fsm import drafts
 from pipeline.evidence import signer
-from pipeline.models import Envelope, Run
-from pipeline.reports import displayed_head
+from pipeline.models import Envelope
 from pipeline.runtime import api
-from pipeline.store import records, workspaces
-from sabotage.doors import tamper_db
 from sabotage.injectors.corrupt_hash import INJECTOR, MISSED, MOVED, QUEUE, REWRITTEN, WARRANT
 from sabotage.kit.evidence import gather, observe
 from sabotage.kit.injector import Fired, InjectionError
 from tests.sabotage.runs import at, let_go, now, owing, rows_hash, run_hash, shoot
 
 pytestmark = pytest.mark.usefixtures("runtime_here")
-
-WHAT = ("bytes", "hash", "snapshot")
-
-
-@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.soak)])
-def test_only_the_damaged_run_fails_however_often(times: int) -> None:
-    elsewhere = at("propose").workspace
-    shoot(let_go(at("ready", elsewhere)), "tool_injection")
-    untouched = rows_hash(elsewhere)
-    workspace = workspaces.create()
-    for turn in range(times):
-        a, b = at("extract", workspace), at("ready", workspace)
-        aimed = turn % a.length
-        attack = shoot(a, "corrupt_hash", what=WHAT[turn % 3], envelope=str(aimed))
-        named = a.length - 1 if WHAT[turn % 3] == "snapshot" else aimed
-        assert (attack.verdict, attack.evidence["position"]) == ("DETECTED", named)
-        assert now(a).state == life.FAILED
-        assert displayed_head(now(a)) == ZERO
-        assert let_go(b).state == life.COMPLETED
-        assert api.check(str(b.id)) is None
-        assert records.verified(now(b)).snapshot.slots["payment_status"] == "succeeded"
-        assert attack.evidence["other_runs_quarantined_since"] == 0
-    assert rows_hash(elsewhere) == untouched
-    assert Run.objects.filter(workspace=workspace, quarantined=True).count() == times
-
-
-def test_a_driven_run_fails_at_its_next_transition() -> None:
-    run = at("running")
-    tamper_db.change_envelope(run, 1, "hash", "0" * 64)
-    ended = let_go(run)
-    assert (ended.state, ended.quarantined) == (life.FAILED, True)
-    kinds = Envelope.objects.filter(run=str(run.id)).order_by("n").values_list("kind", flat=True)
-    assert list(kinds)[-2:] == ["integrity", "terminal"]
 
 
 def test_the_triggers_stand_again_after_the_attack() -> None:
@@ -80,14 +42,6 @@ def test_a_quarantined_run_is_hit_where_it_is_still_checked() -> None:
     assert second.evidence["note"] == MOVED
     assert second.verdict == "DETECTED"
     assert now(run).state == life.COMPLETED
-
-
-def test_an_envelope_that_is_not_there_is_said_so() -> None:
-    run = at("ready")
-    before = rows_hash(run.workspace)
-    with pytest.raises(InjectionError, match="number from 0 to 0"):
-        shoot(run, "corrupt_hash", envelope="1")
-    assert rows_hash(run.workspace) == before
 
 
 @pytest.mark.parametrize("what", ["bytes", "hash"])
@@ -142,12 +96,15 @@ def test_the_chosen_byte_is_the_one_that_is_altered() -> None:
     assert attack.evidence["expected"][:63] == attack.evidence["found"][:63]
 
 
-def test_a_byte_that_is_not_there_is_said_so() -> None:
+def test_an_envelope_or_a_byte_that_is_not_there_is_said_so() -> None:
     run = at("ready")
+    before = rows_hash(run.workspace)
+    with pytest.raises(InjectionError, match="number from 0 to 0"):
+        shoot(run, "corrupt_hash", envelope="1")
     for what in ("bytes", "hash", "snapshot", "record in flight", QUEUE):
         with pytest.raises(InjectionError, match="Enter a byte from 1 to"):
             shoot(run, "corrupt_hash", what=what, byte="2000000000")
-    assert now(run).length == run.length
+    assert rows_hash(run.workspace) == before
 
 
 @pytest.mark.parametrize("byte", ["1", "200"])
@@ -157,15 +114,6 @@ def test_a_warrant_with_any_byte_altered_buys_nothing(byte: str) -> None:
     assert (attack.verdict, attack.rule) == ("BLOCKED", "CAP-022")
     assert attack.evidence["far_side"]["succeeded"] == 0
     assert let_go(run).state == life.COMPLETED
-
-
-def test_an_adapter_that_checks_no_warrant_would_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = owing("charge")
-    with monkeypatch.context() as patched:
-        patched.setattr(warrants, "check", lambda *_, **__: None)
-        attack = shoot(run, "corrupt_hash", what=WARRANT)
-    assert (attack.verdict, attack.rule) == ("ACCEPTED", "")
-    assert attack.evidence["far_side"]["succeeded"] == 1
 
 
 def test_without_the_hash_in_the_message_an_altered_one_is_taken_for_a_wake_up(

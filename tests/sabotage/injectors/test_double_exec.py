@@ -5,23 +5,13 @@ from typing import Any
 import pytest
 
 from nanovm_core.core import lifecycle as life
-from pipeline.models import AdapterCall, Envelope, Run
-from pipeline.steps.charge import gateway
+from pipeline.models import AdapterCall, Envelope
 from pipeline.worker import tasks
 from sabotage.kit.evidence import fields_of
+from tests.pipeline.house import payments, succeeded
 from tests.sabotage.runs import at, let_go, now, owing, shoot
 
 pytestmark = pytest.mark.usefixtures("runtime_here")
-
-
-def payments_of(run: Run) -> list[tuple[int, str, str]]:
-    """The far side's records of a run, all pages, as the SDK gives them."""
-    page = gateway.configured().v1.payment_intents.list({"limit": 100})
-    return [
-        (each.amount, each.currency, each.status)
-        for each in page.auto_paging_iter()
-        if each.metadata and each.metadata.to_dict().get("run") == str(run.id)
-    ]
 
 
 def accounted(evidence: dict[str, Any]) -> int:
@@ -41,7 +31,7 @@ def test_fifty_at_once_and_fifty_late_are_one_payment() -> None:
     assert (late.verdict, late.rule, late.integrity) == ("IGNORED", "FSM-003", "HELD")
     assert late.evidence["absorbed_after_the_end"] == accounted(late.evidence) == 50
     assert late.evidence["effects_done_twice"] == 0
-    assert payments_of(run) == [(128450, "eur", "succeeded")]
+    assert (succeeded(run), len(payments(run))) == ([(128_450, "eur")], 1)
 
 
 def test_replays_after_the_end_do_not_flood_the_log() -> None:

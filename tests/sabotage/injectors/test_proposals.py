@@ -1,10 +1,8 @@
 """Generated proposals: none crashes, and the runtime takes those alone that the oracle takes."""
 
-import gc
 import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from random import Random
 from urllib.parse import urlencode
@@ -29,8 +27,6 @@ INVOICES: tuple[Mapping[str, Scalar], ...] = (
 )
 PLAYS = [Play().to_propose(**invoice) for invoice in INVOICES]
 EVERY_ACCOUNT = {f"workspace/{each['currency']}": 100_000_000 for each in INVOICES}
-FEW, MANY, BY_HYPOTHESIS = 3_000, 90_000, 10_000
-CPU_MS_MAX = 100
 PAY = "stripe.create_payment_intent"
 ARGS = ("amount_minor", "currency", "payee", "memo")
 TOOLS = (PAY, f"{PAY} ", PAY.title(), "wire_transfer", "notify.send_email",
@@ -156,18 +152,14 @@ def needs_nobody(slots: Mapping[str, Scalar]) -> bool:
     return listed and 0 < int(slots["amount_minor"]) <= 1_000_000
 
 
-def judged(play: Play, raw: bytes) -> tuple[str, int]:
-    """Propose the bytes and compare the answer with the oracle's; the code, and its CPU µs."""
+def judged(play: Play, raw: bytes) -> str:
+    """Propose the bytes and compare the answer with the oracle's; the code."""
     event = ProposalReceived(raw=raw, secret=secret("proposal", 500), key=play.key)
     ledger = LEDGER if play.now.slots["currency"] == "EUR" else EVERY_ACCOUNT
     context = worker_context(at_ms=play.at_ms, actor="model", ledger=ledger)
-    gc.disable()  # what the tests themselves hold is not swept on this call's account
-    began = time.thread_time_ns()
     decision = transition(play.program, play.now, event, context)
-    spent = (time.thread_time_ns() - began) // 1000
-    gc.enable()
     compare(play, raw, decision)
-    return decision.refusal.code if decision.refusal else "taken", spent
+    return decision.refusal.code if decision.refusal else "taken"
 
 
 def compare(play: Play, raw: bytes, decision: Decision) -> None:
@@ -181,16 +173,17 @@ def compare(play: Play, raw: bytes, decision: Decision) -> None:
         assert {name: effect.args[name] for name in ARGS} == {name: slots[name] for name in ARGS}
 
 
-def judge_all(proposals: Iterable[bytes], play: Play) -> tuple[Counter[str], int]:
-    """The answers by code, and the most CPU time that one took, in µs."""
-    answers = [judged(play, raw) for raw in proposals]
-    return Counter(code for code, _ in answers), max(spent for _, spent in answers)
+def judge_all(proposals: Iterable[bytes], play: Play) -> Counter[str]:
+    """The answers by code."""
+    return Counter(judged(play, raw) for raw in proposals)
 
 
+@pytest.mark.parametrize("count", [1_000, pytest.param(30_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("place", range(len(PLAYS)))
-def test_variations_are_taken_only_where_they_are_the_invoices_own(place: int) -> None:
+def test_variations_are_taken_only_where_they_are_the_invoices_own(place: int, count: int) -> None:
     many = changed(seeded(place), INVOICES[place])
-    answers, _ = judge_all(islice(many, FEW // len(PLAYS)), PLAYS[place])
+    answers = judge_all(islice(many, count), PLAYS[place])
+    print(f"{count} proposals: {dict(answers)}")
     assert answers["taken"] > 50
     assert len(answers) > 12  # as many different refusals, so that not one wall stops them all
 
@@ -198,16 +191,20 @@ def test_variations_are_taken_only_where_they_are_the_invoices_own(place: int) -
 @pytest.mark.skipif(not RECORDED.is_file(), reason="../shared/data is missing: no attacks to read")
 @pytest.mark.parametrize("play", PLAYS)
 def test_nothing_that_a_fooled_model_said_is_taken(play: Play) -> None:
-    answers, _ = judge_all(recorded(), play)
+    answers = judge_all(recorded(), play)
     assert answers["taken"] == 0
     assert answers["CAP-001"] > 500
 
 
-@settings(max_examples=200)
-@given(raw=ANYTHING)
-def test_whatever_bytes_come_the_oracle_agrees(raw: bytes) -> None:
-    for play in PLAYS:
-        judged(play, raw)
+@pytest.mark.parametrize("examples", [200, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_whatever_bytes_come_the_oracle_agrees(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(raw=ANYTHING)
+    def agrees(raw: bytes) -> None:
+        for play in PLAYS:
+            judged(play, raw)
+
+    agrees()
 
 
 @pytest.mark.parametrize(
@@ -242,28 +239,3 @@ def test_over_http_no_proposal_is_an_error_of_ours(times: int) -> None:
         assert set(attacks.values_list("verdict", "integrity")) == {("BLOCKED", "HELD")}
         assert Run.objects.get(id=run.id).state == run.state
         assert not AdapterCall.objects.filter(run_id=run.id).exists()
-
-
-@pytest.mark.soak
-def test_a_hundred_thousand_are_judged_in_time(
-    record_property: Callable[[str, object], None],
-) -> None:
-    told, worst = Counter[str](), 0
-    for place, play in enumerate(PLAYS):
-        many = changed(seeded(1_000 + place), INVOICES[place])
-        answers, slowest = judge_all(islice(many, MANY // len(PLAYS)), play)
-        told, worst = told + answers, max(worst, slowest)
-
-    @settings(max_examples=BY_HYPOTHESIS)
-    @given(raw=ANYTHING)
-    def generated(raw: bytes) -> None:
-        nonlocal worst
-        code, spent = judged(PLAYS[0], raw)
-        told[code] += 1
-        worst = max(worst, spent)
-
-    generated()
-    assert told.total() >= MANY + BY_HYPOTHESIS
-    record_property("answers", dict(told))
-    record_property("slowest_us", worst)
-    assert worst < CPU_MS_MAX * 1000
