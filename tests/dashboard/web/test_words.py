@@ -1,0 +1,174 @@
+"""The words of the pages: plain product English, and a sentence for every code."""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from uuid import UUID
+
+import pytest
+from django.conf import settings
+
+from dashboard.templatetags.show import refusal
+from dashboard.verdicts import cards
+from pipeline.evidence import signer
+from pipeline.queries.runs import RunHead
+from pipeline.steps.reasons import REASONS, RULES
+from tests.core.kit.builders import ROOT
+from tests.core.values.test_rules import codes
+from tests.dashboard.visitor import Visitor, by_code
+
+pytestmark = pytest.mark.usefixtures("db")
+
+# What pages said once and do not say again.
+NO_MORE = (
+    *("No verdict yet.", "Nothing has tried to leave", "goes through a door", "doors that"),
+    *("Wants:", "Held by:", "The capability snapshot:", "was never granted does not resolve"),
+    *("The lease stops the concurrent ones", "absorbs the late ones", "is owed under this key"),
+    *("The run waits for no message now", "a foreign program lay there", "by the own list of"),
+    *("by Stripe's own list", "by the adapters' own records", "It did what the model said"),
+    *("nobody asked", "nobody allowed", "What an ordinary agent loop did", "no such switch"),
+    *("run again just now", "It does not hold this", "This server computed", "told here for"),
+    *("No key was brought", "Take it along", "Proof to keep", "Be its model", "Says of itself"),
+    *("takes what a form sends", "came of a button", "keeps no words", "Integrity HELD"),
+)
+TERMS = re.compile(r"\b(sealed|envelopes?|genesis|seq|UNPINNED)\b", re.IGNORECASE)
+PARENTHESES = re.compile(r"\([^()]*\)")
+RAW = frozenset({"script", "style", "pre", "code", "textarea"})
+VOID = frozenset({"input", "meta", "link", "br", "hr", "img", "path", "rect", "circle", "polygon"})
+SAID = ("aria-label", "title", "placeholder", "data-label", "data-head")
+
+
+class Visible(HTMLParser):
+    """What a page shows or reads aloud, without scripts, raw views and what is typed into it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[tuple[str, bool]] = []  # each element, and whether it is raw
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        raw = tag in RAW or "data-raw" in given or given.get("id") == "raw"
+        if not self._is_raw:
+            self.found += [given[name] or "" for name in SAID if name in given]
+        if tag not in VOID:
+            self.open.append((tag, raw))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.open and self.open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if not self._is_raw:
+            self.found.append(data)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass  # the parts of an icon
+
+    @property
+    def _is_raw(self) -> bool:
+        return any(raw for _, raw in self.open)
+
+
+def visible(page: str) -> str:
+    parser = Visible()
+    parser.feed(page)
+    return " ".join(" ".join(parser.found).split())
+
+
+def faults(page: str, *, documented: bool = False) -> list[str]:
+    """The old sentences that a page says, and its terms that no plain word goes before."""
+    said = visible(page)
+    bare = PARENTHESES.sub(" ", said)
+    terms = (
+        [] if documented else [bare[max(0, m.start() - 30) : m.end()] for m in TERMS.finditer(bare)]
+    )
+    return [each for each in NO_MORE if each in said] + terms
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keys and memory of the signer for these tests alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings, "NANOVM_DATA", tmp_path_factory.mktemp("data"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def attacked(owner: Visitor) -> RunHead:
+    """A run that was attacked by all five, outside a test's transaction: one uses threads."""
+    run = owner.make(hold=True)
+    for name in sorted(cards.INJECTORS, key=cards.LAST.__eq__):
+        owner.fire(run, name, redeliveries="2")
+    return by_code(run.code)
+
+
+def test_the_pages_of_runs_are_in_plain_words(
+    owner: Visitor, paid: RunHead, held: RunHead, attacked: RunHead
+) -> None:
+    failed, erased = owner.make("broken"), owner.make(hold=True)
+    owner.erase(erased)
+
+    signer.checkpoint(UUID(paid.workspace))
+    attacks = re.findall(r'href="(/runs/[^"]*/attacks/[0-9a-f-]{36}/)"', owner.read(at(attacked)))
+    paths = [f"/privacy/certificates/{erased.code}/", *dict.fromkeys(attacks)]
+    assert len(paths) == 6
+    for run in (paid, held, failed, attacked, by_code(erased.code)):
+        paths += [at(run), f"{at(run)}steps/{run.number}/", f"/privacy/{run.code}/"]
+        paths += [f"{at(run)}events/{number}/" for number in range(1, run.length + 1, 4)]
+    paths += [f"{at(paid)}{end}" for end in ("calls/", "audit/", "steps/4/", "steps/6/")]
+    pages = {path: owner.read(path) for path in paths}
+    for run in (paid, attacked):
+        verified = owner.post(f"{at(run)}audit/verify/").content.decode()
+        assert "your own key (UNPINNED)" in visible(verified) or run is attacked
+        pages[f"{at(run)}audit/verify/"] = verified
+    assert {path: found for path, page in pages.items() if (found := faults(page))} == {}
+
+
+def test_the_other_pages_are_in_plain_words(owner: Visitor, paid: RunHead) -> None:
+    shot = owner.post("/attack/gallery/widened_grant/")
+    assert shot.status_code == 303
+    gallery = owner.read("/attack/gallery/")
+    shots = re.findall(r'href="(/attack/gallery/widened_grant/[0-9a-f-]+/)"', gallery)
+    tour = [f"/tour/{number}/?run={paid.code}" for number in (2, 5, 8)]
+    start = ("/", "/runs/", "/runs/new/", "/attack/", "/attack/gallery/", "/audit/", "/tour/1/")
+    pages = {path: owner.read(path) for path in (*start, shots[0], *tour)}
+    pages["404"] = owner.read("/runs/ZZZZ-00/", 404)
+    pages["405"] = owner.read(f"{at(paid)}audit/verify/", 405)
+    assert {path: found for path, page in pages.items() if (found := faults(page))} == {}
+    docs = ("/docs/", "/docs/threat-model/", "/policy/", "/docs/rules/FSM-001/")
+    told = {path: faults(owner.read(path), documented=True) for path in docs}
+    assert {path: found for path, found in told.items() if found} == {}
+
+
+def test_an_old_sentence_and_a_bare_term_are_found() -> None:
+    assert faults('<p title="Take it along">The genesis</p>') == [
+        "Take it along",
+        "Take it along The genesis",
+    ]
+    assert faults("<p>run created (genesis)</p><pre>sealed</pre><p data-raw>seq</p>") == []
+
+
+def test_every_code_of_the_product_has_its_sentence() -> None:
+    folders = ("nanovm_core", "pipeline", "sabotage", "dashboard")
+    files = [path for name in folders for path in (ROOT / name).rglob("*.py")]
+    found = {code for path in files for code in codes(path)}
+    assert found <= {*RULES, *REASONS}
+    assert len(found) > 110
+    for code in {*RULES, *REASONS}:
+        sentence = refusal(code)
+        assert re.fullmatch(r"[A-Z].*\. .*[.!]", sentence), code
+        assert not TERMS.search(PARENTHESES.sub("", sentence)), code
+
+
+def test_a_refusal_is_said_from_its_code_and_not_from_the_stored_text() -> None:
+    stored = "No effect with a sealed intent is owed under this key."
+    assert refusal("FSM-001", stored).startswith("No pending call has this key. ")
+    assert stored not in refusal("FSM-001", stored)
+    assert refusal("POL-020", "Over the limit.").endswith("Policy: “Over the limit.”")
+    assert refusal("", "Paused.") == "Paused."
+    assert refusal("NO-001") == "The request was refused."
+
+
+def at(run: RunHead) -> str:
+    return f"/runs/{run.code}/"
