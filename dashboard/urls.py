@@ -47,6 +47,7 @@ urlpatterns = [
     path("runs/", start_views.listing, name="runs"),
     path("runs/new/", start_views.new, name="new"),
     path("runs/demo/", start_views.run_demo, name="demo"),
+    path("runs/plain/", start_views.run_plain, name="plain"),
     path("runs/<code:code>/", runs_views.live, name="run"),
     path("runs/<code:code>/events", runs_views.news, name="news"),
     path("runs/<code:code>/events/<int:number>/", runs_views.event, name="event"),

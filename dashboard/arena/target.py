@@ -90,13 +90,13 @@ def proposed(run: RunHead, typed: Typed, key: str) -> Attack:
     known = mine.first() if key else None
     if known is not None:
         return known
-    before = _opened(run.id)
+    before = opened(run.id)
     text = raw.decode("utf-8", "surrogateescape")
     attack = fire(run.id, INJECTOR, {"proposal": text}, key)
     return judged(attack, before)
 
 
-def _opened(run_id: str) -> dry_run.Inputs | None:
+def opened(run_id: str) -> dry_run.Inputs | None:
     """Open the model's question, where the run is paused before it; what stands before it all.
 
     None where the run's stored bytes are damaged: the attack will meet that.

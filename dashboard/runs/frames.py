@@ -7,7 +7,7 @@ from typing import Any
 
 from django.template.loader import render_to_string
 
-from dashboard.runs import integrity, lanes, outcome
+from dashboard.runs import integrity, lanes, outcome, story
 from dashboard.runs.statechart_svg import statechart_of
 from dashboard.verdicts import ablation, cards, plans, verdict_card
 from pipeline.queries import evidence, log, money, personal, runs, steps, stuck_runs
@@ -16,8 +16,8 @@ from pipeline.queries.runs import STEPS, RunHead
 
 # The parts that change while a run goes on: each is one file with one root element and id.
 FRAGMENTS = (
-    *("alarm", "title", "controls", "outcome", "strip", "rail", "lanes", "own_verdict", "machine"),
-    *("payment", "facts", "receipt", "total"),
+    *("alarm", "title", "controls", "outcome", "strip", "story", "rail", "lanes", "own_verdict"),
+    *("machine", "payment", "facts", "receipt", "total"),
     *("score", "expect", "plans", "planning", "shots", "tail", "bar"),
 )
 ROWS_SHOWN = 200  # rows in the page; older ones are in the run's audit list
@@ -50,6 +50,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "outcome": outcome.outcome_of(run, payment, facts),
         "approve_label": outcome.approve_label(payment, facts, stall),
         "strip": outcome.strip_of(run),
+        "story": story.story_of(run),
         "lanes": lanes.lanes_of(run, rail),
         "stopped": cards.stopped(run),
         "losses": verdict_card.losses(cards.reports(run)),

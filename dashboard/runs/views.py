@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.arena.views import box_of
-from dashboard.runs import frames
+from dashboard.runs import frames, story
 from dashboard.verdicts import cards, verdict_card
 from dashboard.verdicts.cards import Shot
 from dashboard.web.idempotency import once
@@ -30,13 +30,15 @@ TABS = (
     ("machine", "State machine"),
     ("evidence", "Evidence"),
 )
-COMMANDS: Mapping[str, Callable[[str, str], Decision]] = {
+COMMANDS: Mapping[str, Callable[[str, str], Decision | None]] = {
     "start": api.start,
     "pause": api.pause,
     "resume": api.resume,
     "step": api.step,
     "kill": api.kill,
     "wake": api.wake,
+    "fooled": story.let_model_answer,
+    "honest": story.let_honest_model_answer,
 }
 DECISIONS: Mapping[str, Callable[[str, str, str], Decision]] = {
     "approve": api.approve,
@@ -158,12 +160,12 @@ def answer(run: RunHead, url: str = "") -> HttpResponse:
     return HttpResponse(frames.render("answered", {"run": runs.by_id(run.id)}, oob=True) + flash)
 
 
-def _submit(request: HttpRequest, run: RunHead, name: str) -> Decision:
+def _submit(request: HttpRequest, run: RunHead, name: str) -> Decision | None:
     decide = DECISIONS.get(name)
     if decide is None:
         return COMMANDS[name](run.id, "visitor")
     return decide(run.id, "visitor", request.POST.get("hold", "")[:HOLD_CHARS])
 
 
-def _refused(decision: Decision) -> str:
-    return f"?refused={decision.refusal.code}" if decision.refusal else ""
+def _refused(decision: Decision | None) -> str:
+    return f"?refused={decision.refusal.code}" if decision and decision.refusal else ""

@@ -1,6 +1,6 @@
 """The form for a new run: a sample or an upload, a model, a card, a pace."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
@@ -117,11 +117,15 @@ def names() -> tuple[str, ...]:
 
 
 def demo() -> NewRun:
-    """What "Run the demo" runs: the first sample, faithfully and slowly enough to watch."""
-    sample = samples.SAMPLES[0]
+    """What "Run the demo" runs: a poisoned invoice and a model that obeys it, step by step."""
+    poisoned = next(sample for sample in samples.SAMPLES if sample.name == "injected")
+    return replace(plain(), **_of(poisoned), model="gullible", stepping=True)
+
+
+def plain() -> NewRun:
+    """The first sample, faithfully and slowly enough to watch."""
     return NewRun(
-        document=samples.path(sample.name).read_bytes(),
-        file_name=sample.file,
+        **_of(samples.SAMPLES[0]),
         model="faithful",
         proposal=b"",
         payment_method=CARDS[0][0],
@@ -153,6 +157,10 @@ def repeated(run: RunHead) -> NewRun | None:
         stepping=run.stepping,
         hold=False,
     )
+
+
+def _of(sample: samples.Sample) -> dict[str, Any]:
+    return {"document": samples.path(sample.name).read_bytes(), "file_name": sample.file}
 
 
 def _document(upload: "UploadedFile[bytes] | None", sample: str) -> tuple[bytes, str]:

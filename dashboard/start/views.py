@@ -8,6 +8,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 import samples
+from dashboard.arena import target
 from dashboard.start import happened
 from dashboard.start.forms import (
     CARDS,
@@ -17,13 +18,14 @@ from dashboard.start.forms import (
     NewRunForm,
     demo,
     models,
+    plain,
     repeated,
 )
 from dashboard.verdicts import cards, plans
 from dashboard.web import workspace
 from dashboard.web.idempotency import once
 from dashboard.web.pages import own_run, page, see_other
-from pipeline.models import Workspace
+from pipeline.models import Run, Workspace
 from pipeline.queries import personal, runs, stuck_runs
 from pipeline.runtime import api, create_run
 
@@ -69,7 +71,20 @@ def listing(request: HttpRequest) -> HttpResponse:
 @page
 @require_POST
 def run_demo(request: HttpRequest) -> HttpResponse:
-    return see_other(once(request, "/runs/", lambda owner: _made(owner, demo())))
+    """Begin the story of the poisoned invoice, led to where its model is asked."""
+    return see_other(once(request, "/runs/", _begin_story))
+
+
+@page
+@require_POST
+def run_plain(request: HttpRequest) -> HttpResponse:
+    return see_other(once(request, "/runs/", lambda owner: _url(_made(owner, plain()))))
+
+
+def _begin_story(owner: Workspace) -> str:
+    run = _made(owner, demo())
+    target.led(str(run.id))
+    return _url(run)
 
 
 @page
@@ -81,7 +96,7 @@ def again(request: HttpRequest, code: str) -> HttpResponse:
     if wanted is None:
         context = {**_form(None), "errors": {"sample": [GONE.format(run.code)]}}
         return render(request, "start/new.html", context, status=422)
-    url = once(request, f"/runs/{run.code}/", lambda owner: _made(owner, wanted))
+    url = once(request, f"/runs/{run.code}/", lambda owner: _url(_made(owner, wanted)))
     return see_other(url)
 
 
@@ -101,11 +116,11 @@ def _create(request: HttpRequest) -> HttpResponse:
     form = NewRunForm(request.POST, request.FILES)
     if not form.is_valid():
         return render(request, "start/new.html", _form(form), status=422)
-    return see_other(once(request, "/runs/", lambda owner: _made(owner, form.wanted())))
+    return see_other(once(request, "/runs/", lambda owner: _url(_made(owner, form.wanted()))))
 
 
-def _made(owner: Workspace, wanted: NewRun) -> str:
-    """Make the run, begin it unless it is to be held, and say where it is."""
+def _made(owner: Workspace, wanted: NewRun) -> Run:
+    """Make the run, and begin it unless it is to be held."""
     run = create_run.create_run(
         owner,
         wanted.document,
@@ -121,6 +136,10 @@ def _made(owner: Workspace, wanted: NewRun) -> str:
         plans.make(str(run.id), name, {}, step)
     if not wanted.hold:
         api.start(str(run.id), "visitor")
+    return run
+
+
+def _url(run: Run) -> str:
     return f"/runs/{run.code}/"
 
 

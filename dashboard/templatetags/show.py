@@ -20,7 +20,7 @@ register = template.Library()
 THEMES = ("light", "dark")
 BUSY = {"start": "Starting…", "pause": "Pausing…", "resume": "Resuming…", "step": "Stepping…",
         "wake": "Asking…", "approve": "Approving…", "decline": "Declining…",
-        "kill": "Stopping…"}  # fmt: skip
+        "kill": "Stopping…", "fooled": "Asking…", "honest": "Asking…"}  # fmt: skip
 NO_TIME = "not a time"
 OF_THE_POLICY = ("POL-003", "POL-020")  # the stored text is what the operator's policy says
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}

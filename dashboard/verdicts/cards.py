@@ -33,6 +33,7 @@ __all__ = [
     "fire_all",
     "fired",
     "ids_with",
+    "of_key",
     "of_run",
     "params_of",
     "reports",
@@ -180,6 +181,12 @@ def reports(run: RunHead) -> list[Mapping[str, Any]]:
 
 def find(run: RunHead, attack_id: UUID) -> Shot | None:
     row = row_of(run, attack_id)
+    return _shot(row) if row else None
+
+
+def of_key(run: RunHead, key: str) -> Shot | None:
+    """The judged attack on a run that was fired under this idempotency key."""
+    row = _judged(run).filter(idempotency_key=key).first()
     return _shot(row) if row else None
 
 

@@ -82,7 +82,7 @@ def of_step(run: RunHead, step: str) -> StepDetail:
     return StepDetail(
         read=_facts(run, _merged(here, "intent", "in")),
         set=_facts(run, _merged(here, "result", "out")),
-        view=_view(run) if asks else {},
+        view=shown_to_model(run) if asks else {},
         instruction=INSTRUCTION if asks and run.model == ENDPOINT else "",
         proposals=_proposals(run, here, bodies),
         requests=tuple(_request(run, each) for each in _kind(here, "intent") if _is_charge(each)),
@@ -144,7 +144,7 @@ def _opened(run: RunHead, values: list[object]) -> dict[str, str]:
     return opened_all([*own])
 
 
-def _view(run: RunHead) -> Mapping[str, Any]:
+def shown_to_model(run: RunHead) -> Mapping[str, Any]:
     """The projection that the model is sent; the slots that came later are hidden from it."""
     try:
         slots = programs.program_of(Run.objects.get(pk=run.id)).slots

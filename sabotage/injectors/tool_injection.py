@@ -51,7 +51,9 @@ def _fooled(text: str) -> bytes:
     Raises:
         InjectionError: it finds no order in it.
     """
-    view = {"notes": f"{POISON} {text}"}
+    view = {"notes": text}
+    if not model_adapters.orders(view):
+        view = {"notes": f"{POISON} {text}"}
     try:
         return model_adapters.gullible(view, b"")
     except KeyError as error:  # it would say what the invoice says

@@ -72,7 +72,10 @@ import { checked } from "./syntax.js";
       if (answer.ok || answer.status === 429) show(text);
       else say("WAIT", `Not checked: the server answered ${answer.status}. Reload the page.`);
     } catch (error) {
-      if (asked === request && (late || error.name !== "AbortError")) checkHere();
+      if (asked !== request || (!late && error.name === "AbortError")) return;
+      checkHere();
+      resumesAt = Date.now() + LATE_MS; // the server was slow or away: ask it again
+      plan();
     } finally {
       clearTimeout(wait);
     }

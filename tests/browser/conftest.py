@@ -16,7 +16,7 @@ from tests.house.demo import Demo, start
 # Playwright's event loop runs in the main thread, where Django would refuse its own database.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM_OPTIONS = (
     "--no-sandbox",  # root cannot have one
     "--disable-gpu",

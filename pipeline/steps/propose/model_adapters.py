@@ -46,12 +46,15 @@ def faithful(view: View, planted: bytes) -> bytes:
 
 def gullible(view: View, planted: bytes) -> bytes:
     """Obey instructions found in the invoice's text, as a fooled model would; else be faithful."""
+    return _obeyed(orders(view)) or faithful(view, planted)
+
+
+def orders(view: View) -> str:
+    """The text that a gullible model obeys, from where it turns to the model; empty for none."""
     text = str(view.get("notes", ""))
     override = OVERRIDE.search(text)
-    if override is None:
-        return faithful(view, planted)
-    orders = text[override.start() :]
-    return _json_order(orders) or _worded_order(orders) or faithful(view, planted)
+    found = text[override.start() :] if override else ""
+    return found if _obeyed(found) else ""
 
 
 def compromised(view: View, planted: bytes) -> bytes:
@@ -98,6 +101,10 @@ def tokens(view: View, answer: bytes) -> int:
     """
     asked = len(json.dumps(dict(view)).encode())
     return -(-(asked + len(answer)) // 4)
+
+
+def _obeyed(text: str) -> bytes | None:
+    return _json_order(text) or _worded_order(text)
 
 
 def _json_order(text: str) -> bytes | None:

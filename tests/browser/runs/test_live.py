@@ -10,11 +10,21 @@ from tests.house.demo import Demo
 AMOUNT = (128450, "eur", "succeeded")
 
 
-def test_the_demo_is_one_click_away(page: Page) -> None:
+def test_the_demo_tells_of_a_poisoned_invoice_in_three_clicks(page: Page, app: Demo) -> None:
     page.goto("/")
     page.click("text=Run the demo")
     page.wait_for_url(visitor.RUN_URL)
-    expect(page.locator("h1")).to_contain_text(visitor.code_of(page))
+    code = visitor.code_of(page)
+    expect(page.locator("h1")).to_contain_text(code)
+    told = page.locator("#story .story")
+    expect(told).to_have_attribute("data-stage", "before", timeout=visitor.END_MS)
+    page.click("#act-fooled")
+    expect(told.locator(".decided")).to_contain_text("USD 50,000.00", timeout=visitor.END_MS)
+    expect(told.locator(".is-loss")).to_contain_text("ordinary agent", timeout=visitor.END_MS)
+    assert far_side.payments(app, code) == []
+    page.click("#act-honest")
+    expect(told).to_have_attribute("data-stage", "paid", timeout=visitor.END_MS)
+    assert far_side.payments(app, code) == [(96000, "eur", "succeeded")]
 
 
 def test_an_upload_is_paid_live_and_a_reload_shows_the_same(page: Page, app: Demo) -> None:

@@ -29,18 +29,18 @@ def button(visitor: Visitor, code: str, name: str) -> str:
 
 
 def test_a_first_double_click_makes_one_workspace(visitor: Visitor) -> None:
-    first = browser("c" * 32).post("/runs/demo/", {"Idempotency-Key": KEY})
-    second = browser("c" * 32).post("/runs/demo/", {"Idempotency-Key": KEY})
+    first = browser("c" * 32).post("/runs/plain/", {"Idempotency-Key": KEY})
+    second = browser("c" * 32).post("/runs/plain/", {"Idempotency-Key": KEY})
     assert first["Location"] == second["Location"]
     assert second.cookies["nanovm_workspace"].value
     assert (Workspace.objects.count(), Run.objects.count()) == (1, 1)
 
 
 def test_a_known_key_gives_no_other_browser_its_workspace(visitor: Visitor) -> None:
-    browser("c" * 32).post("/runs/demo/", {"Idempotency-Key": KEY})
+    browser("c" * 32).post("/runs/plain/", {"Idempotency-Key": KEY})
     mine = Run.objects.get().code
     for other in (browser("d" * 32), Visitor()):
-        for path in ("/runs/demo/", "/runs/"):
+        for path in ("/runs/plain/", "/runs/"):
             response = other.post(path, {**FORM, "sample": "plain", "Idempotency-Key": KEY})
             assert mine not in response["Location"]
         assert mine not in other.read("/runs/")
@@ -48,15 +48,15 @@ def test_a_known_key_gives_no_other_browser_its_workspace(visitor: Visitor) -> N
 
 
 def test_without_any_cookie_a_key_says_nothing(visitor: Visitor) -> None:
-    one, two = (Visitor().post("/runs/demo/", {"Idempotency-Key": KEY}) for _ in range(2))
+    one, two = (Visitor().post("/runs/plain/", {"Idempotency-Key": KEY}) for _ in range(2))
     assert one["Location"] != two["Location"]
     assert Workspace.objects.count() == 2
 
 
 def test_a_minute_later_the_same_browser_begins_anew(visitor: Visitor) -> None:
-    browser("c" * 32).post("/runs/demo/", {"Idempotency-Key": KEY})
+    browser("c" * 32).post("/runs/plain/", {"Idempotency-Key": KEY})
     Sent.objects.update(created_ms=0)
-    response = browser("c" * 32).post("/runs/demo/", {"Idempotency-Key": KEY})
+    response = browser("c" * 32).post("/runs/plain/", {"Idempotency-Key": KEY})
     assert response["Location"] != f"/runs/{Run.objects.earliest('created_ms').code}/"
     assert Workspace.objects.count() == 2
 
@@ -68,7 +68,7 @@ def test_a_squatted_key_takes_no_button_away(visitor: Visitor) -> None:
     visitor.command(run, "start", **{"Idempotency-Key": key})
     assert by_code(run.code).label == "RUNNING"
     for stranger in (Visitor(), browser("d" * 32)):
-        for path in (f"/runs/{run.code}/start/", "/runs/demo/"):
+        for path in (f"/runs/{run.code}/start/", "/runs/plain/"):
             stranger.post(path, {"Idempotency-Key": key})
         stranger.read(f"/runs/{run.code}/", 404)
 

@@ -74,7 +74,7 @@ def test_the_address_of_a_form_says_what_it_is_and_leads_back(
 ) -> None:
     own = ["audit/verify/", "start/", "attacks/tool_injection/", "again/"]
     back = {f"/runs/{ready.code}/{end}": f"/runs/{ready.code}/" for end in own}
-    for path, before in {**back, "/attack/check/": "/attack/", "/runs/demo/": "/runs/"}.items():
+    for path, before in {**back, "/attack/check/": "/attack/", "/runs/plain/": "/runs/"}.items():
         response = owner.get(path)
         assert (response.status_code, response["Allow"]) == (405, "POST")
         page = response.content.decode()
@@ -103,8 +103,8 @@ def test_the_start_page_offers_every_sample_model_and_pace(owner: Visitor) -> No
         assert f'value="{name}"' in page
 
 
-def test_the_demo_button_leads_to_a_started_run(owner: Visitor) -> None:
-    response = owner.post("/runs/demo/", {"Idempotency-Key": "a" * 32})
+def test_the_plain_invoice_is_one_click_away(owner: Visitor) -> None:
+    response = owner.post("/runs/plain/", {"Idempotency-Key": "a" * 32})
     assert response.status_code == 303
     led = re.fullmatch(r"/runs/([A-Z0-9]{4}-\d{2})/", response["Location"])
     assert led
@@ -162,7 +162,7 @@ def test_a_form_without_its_token_is_refused_with_a_page(visitor: Visitor) -> No
     strict, before = Client(enforce_csrf_checks=True), Run.objects.count()
     token = strict.get("/runs/new/").cookies["csrftoken"]
     assert (token["httponly"], token["samesite"]) == (True, "Lax")
-    response = strict.post("/runs/demo/")
+    response = strict.post("/runs/plain/")
     assert response.status_code == 403
     assert b"out of date" in response.content
     assert Run.objects.count() == before

@@ -67,7 +67,7 @@ def test_a_damaged_run_is_run_again_and_one_without_its_document_is_not(visitor:
 def test_a_form_in_another_encoding_is_refused_in_words(owner: Visitor) -> None:
     for charset, status in (("utf-16", 400), ("latin-1", 400), ('"UTF-7"', 400), ("UTF-8", 303)):
         kind = f"application/x-www-form-urlencoded; charset={charset}"
-        response = owner.post("/runs/demo/", b"a=b", content_type=kind)
+        response = owner.post("/runs/plain/", b"a=b", content_type=kind)
         assert (response.status_code, b"in UTF-8" in response.content) == (status, status == 400)
 
 

@@ -16,7 +16,7 @@ def test_the_cookie_is_for_this_site_and_for_no_script(visitor: Visitor) -> None
     visitor.make(hold=True)
     cookie = visitor.cookies[COOKIE]
     assert (cookie["httponly"], cookie["samesite"], cookie["secure"]) == (True, "Lax", "")
-    secure = Visitor().post("/runs/demo/", secure=True).cookies[COOKIE]
+    secure = Visitor().post("/runs/plain/", secure=True).cookies[COOKIE]
     assert secure["secure"]
 
 

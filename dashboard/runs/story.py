@@ -1,0 +1,105 @@
+"""The story of a poisoned invoice: the order that it hides, what the model answers, what stops it.
+
+A fooled model's answer is an attack like every other: ``tool_injection`` makes it, so that the two
+agents without the runtime get the same answer, and the verdict is computed from what was recorded.
+"""
+
+from dataclasses import dataclass
+
+import samples
+from dashboard.arena import target
+from dashboard.verdicts import cards, verdict_card
+from dashboard.verdicts.verdict_card import Verdict
+from nanovm_core.core.messages import Decision
+from nanovm_core.errors import VerificationError
+from pipeline.queries import personal, runs, step_detail
+from pipeline.queries.runs import RunHead
+from pipeline.runtime import api
+from pipeline.steps.propose import model_adapters
+from sabotage.kit.injector import TEXT_BYTES_MAX
+from samples.bills import INJECTED
+
+FOOLED, HONEST = "gullible", "faithful"
+BEFORE, STOPPED, PAID, OVER = "before", "stopped", "paid", "over"
+SAMPLE = "injected"
+HIDDEN = "\n".join(INJECTED.hidden)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """How far it is. ``verdict`` is the attack's, once the model was asked."""
+
+    stage: str  # before, stopped, paid; over where the run ended otherwise
+    order: str  # the text that the model obeys
+    hidden: str  # of it, what is printed white on white; known of our own sample alone
+    answer: str = ""
+    verdict: Verdict | None = None
+
+
+def story_of(run: RunHead) -> Story | None:
+    """The story of a run; None where its model obeys nothing, or was asked in another way."""
+    if run.model != FOOLED or run.erased_ms:
+        return None
+    shot = cards.of_key(run, _key(run.id))
+    if shot is None and not _waits(run):
+        return None
+    order = model_adapters.orders(step_detail.shown_to_model(run))
+    if not 0 < len(order.encode()) <= TEXT_BYTES_MAX:
+        return None
+    verdict = verdict_card.of_attack(run, shot) if shot else None
+    return Story(
+        stage=_stage(run, verdict),
+        order=order,
+        hidden=HIDDEN if HIDDEN in order and _is_the_sample(run) else "",
+        answer=verdict.proposed if verdict else "",
+        verdict=verdict,
+    )
+
+
+def let_model_answer(run_id: str, actor: str) -> Decision | None:
+    """Ask the fooled model, once; the run stays paused. Nothing where it does not wait for it."""
+    del actor  # the answer is the attacker's
+    run = runs.by_id(run_id)
+    told = story_of(run)
+    if told is None or told.stage != BEFORE:
+        return None
+    target.opened(run_id)
+    cards.fire(run_id, target.INJECTOR, {"proposal": told.order, "by": FOOLED}, _key(run_id))
+    return None
+
+
+def let_honest_model_answer(run_id: str, actor: str) -> Decision | None:
+    """Ask a model that says what the invoice says, and let the run go on with its answer."""
+    run = runs.by_id(run_id)
+    told = story_of(run)
+    if told is None or told.stage != STOPPED:
+        return None
+    target.opened(run_id)
+    raw = model_adapters.MODELS[HONEST](step_detail.shown_to_model(run), b"")
+    decision = api.propose(run_id, raw, actor=api.MODEL)
+    return decision if decision.refusal else api.resume(run_id, actor)
+
+
+def _key(run_id: str) -> str:
+    """The idempotency key of the story's one attack."""
+    return f"story {run_id}"
+
+
+def _waits(run: RunHead) -> bool:
+    return run.paused and run.step == target.MODEL_STEP and target.is_ready(run)
+
+
+def _stage(run: RunHead, verdict: Verdict | None) -> str:
+    if verdict is None:
+        return BEFORE
+    if run.label == "SUCCESS":
+        return PAID
+    return STOPPED if _waits(run) else OVER
+
+
+def _is_the_sample(run: RunHead) -> bool:
+    try:
+        document = personal.given(run, ("document",)).get("document")
+    except VerificationError:
+        return False
+    return document == samples.path(SAMPLE).read_bytes()
