@@ -16,8 +16,8 @@ from pipeline.queries.runs import STEPS, RunHead
 
 # The parts that change while a run goes on: each is one file with one root element and id.
 FRAGMENTS = (
-    *("alarm", "title", "controls", "outcome", "strip", "story", "rail", "lanes", "own_verdict"),
-    *("machine", "payment", "facts", "receipt", "total"),
+    *("alarm", "title", "controls", "outcome", "stage", "strip", "story", "rail", "lanes"),
+    *("own_verdict", "machine", "payment", "facts", "receipt", "total"),
     *("score", "expect", "plans", "planning", "shots", "tail", "bar"),
 )
 ROWS_SHOWN = 200  # rows in the page; older ones are in the run's audit list
@@ -57,6 +57,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "latest": verdict.attack if verdict else None,
         "fired": sum(fired.values()),
         "verdict": verdict,
+        "stage": verdict_card.stage_of(verdict),
         "beside": ablation.beside(verdict.attack) if verdict and verdict.attack else None,
         "breached": cards.breached(run),
         "integrity": held,

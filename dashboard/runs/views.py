@@ -52,8 +52,8 @@ def live(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
     flash = verdict_card.rule_of(request.GET.get("refused", "")[:20])
     tab = request.GET.get("tab", "")
-    shown = {"tabs": TABS, "tab": tab if tab in dict(TABS) else TABS[0][0]}
-    context = {**page_of(run), **shown, "flash": flash.code and flash}
+    shown = {"tab": tab if tab in dict(TABS) else TABS[0][0], "present": "present" in request.GET}
+    context = {**page_of(run), **shown, "tabs": TABS, "flash": flash.code and flash}
     like = _like(request, run)
     if like is not None:
         context["injectors"] = cards.varied(context["injectors"], like)

@@ -140,6 +140,17 @@ def shown(run: RunHead, rows: Sequence[Card]) -> tuple[Card, ...]:
     )
 
 
+def stage_of(verdict: Verdict | None) -> dict[str, Any]:
+    """An attack's verdict in a word that is read from afar, and what the other agents lost."""
+    if verdict is None or verdict.attack is None:
+        return {"word": ""}
+    accepted = "ALLOWED" if verdict.word == "ACCEPTED" else "HELD"
+    word = "BREACHED" if verdict.breached else accepted
+    if not verdict.breached and verdict.payments == narration.NOT_KNOWN:
+        word = "NOT KNOWN"
+    return {"word": word, "others": losses([{**verdict.control, "careful": verdict.careful}])}
+
+
 def losses(controls: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
     """What each kind of agent lost under these attacks together; "0" where it lost nothing."""
     reports = {

@@ -22,7 +22,9 @@
     if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
     event.preventDefault();
     show(link.dataset.tab);
-    history.replaceState(null, "", `?tab=${link.dataset.tab}`);
+    const address = new URL(location);
+    address.searchParams.set("tab", link.dataset.tab);
+    history.replaceState(null, "", address);
     if (!link.closest(".tabs")) document.getElementById("tabs").scrollIntoView();
   });
 })();

@@ -1,0 +1,46 @@
+"""Stage mode and its keys, and the drawer under the lanes."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser import visitor
+from tests.browser.look import looks_well
+
+
+def test_a_run_is_shown_on_a_stage_and_driven_by_keys(page: Page) -> None:
+    code = visitor.paused_before(page, "propose")
+    page.keyboard.press("1")  # single keys do nothing outside
+    page.keyboard.press("Alt+s")
+    page.wait_for_url(f"**/runs/{code}/?present=1")
+    visitor.be_live(page)
+    stage = page.locator("#stage")
+    expect(stage).to_contain_text("No attacks yet")
+    page.keyboard.press("1")
+    expect(stage).to_have_attribute("data-word", "HELD", timeout=visitor.END_MS)
+    expect(stage).to_contain_text("HELD 0 lost")
+    expect(stage).to_contain_text("ordinary agent: USD 50,000.00 lost", timeout=visitor.END_MS)
+    assert page.evaluate("() => getComputedStyle(document.documentElement).fontSize") == "24px"
+    looks_well(page)
+    page.keyboard.press("n")
+    visitor.at_step(page, 5)
+    page.keyboard.press("p")
+    expect(page.locator("#outcome")).to_contain_text("PAID", timeout=visitor.END_MS)
+    page.keyboard.press("Escape")
+    page.wait_for_url(f"**/runs/{code}/")
+    expect(page.locator("#score")).to_contain_text("1 fired")
+
+
+def test_a_mark_opens_in_a_drawer_that_has_an_address(page: Page) -> None:
+    code = visitor.paid(page)
+    page.locator(".lanes a.mark[href$='/steps/6/']").first.click()
+    drawer = page.locator("#item")
+    expect(drawer.locator("h2").first).to_be_focused()
+    expect(drawer).to_contain_text("Idempotency key")
+    assert page.url.endswith(f"/runs/{code}/?item=steps%2F6")
+    page.reload()
+    expect(drawer).to_contain_text("Idempotency key")
+    looks_well(page)
+    drawer.locator("text=Close").click()
+    expect(drawer).to_be_hidden()
+    expect(page).to_have_url(re.compile(rf"/runs/{code}/$"))
