@@ -65,7 +65,7 @@ def refusal(code: str, text: str = "") -> str:
     rule = RULES.get(code) or REASONS.get(code)
     if rule is None:
         return text or "The request was refused."
-    return f"{rule.sentence} Policy: “{text}”" if text and code in OF_THE_POLICY else rule.sentence
+    return f"{rule.title}. Policy: “{text}”" if text and code in OF_THE_POLICY else rule.sentence
 
 
 @register.simple_tag
