@@ -52,7 +52,7 @@ def test_a_plan_is_taken_back_and_a_missed_one_is_told(page: Page) -> None:
     for number, (injector, step) in enumerate((("skip_step", 3), ("reorder_steps", 7)), start=1):
         plan(page, injector, step)
         expect(page.locator(PLANS)).to_have_count(number)
-    page.get_by_role("button", name="Take back skip_step at step 3").press("Enter")
+    page.get_by_role("button", name="Cancel skip_step at step 3").press("Enter")
     expect(page.locator(PLANS)).to_have_count(1)
     page.click("#act-kill")
     said = "Planned for step 7, seal, but not fired. The run ended before step 7."
@@ -67,7 +67,7 @@ def test_it_is_planned_and_taken_back_by_forms_alone(arrive: Callable[..., Page]
         page.select_option(f"#plan-step-{injector}", str(step))
         page.click(f"#do-plan-{injector}")
         page.wait_for_url("**/#plans")
-    page.click("text=Take back >> nth=1")
+    page.click("#plans button >> nth=1")
     expect(page.locator(PLANS)).to_have_count(1)
     page.goto("/runs/new/")
     page.select_option("#plan_attack", "skip_step")
