@@ -11,7 +11,7 @@ from typing import Any
 
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
 from pipeline.models import Outbox
-from pipeline.queries.runs import RunHead, slots_of
+from pipeline.queries.runs import RunHead
 from pipeline.steps.propose.model_adapters import TOOL
 from sabotage.kit.injector import TEXT_BYTES_MAX
 
@@ -123,7 +123,7 @@ def typed_of(raw: bytes) -> Typed:
 
 def is_read(run: RunHead | None) -> bool:
     """Whether the run knows what its invoice says."""
-    return run is not None and isinstance(slots_of(run.id).get("amount_minor"), int)
+    return run is not None and isinstance(run.slots.get("amount_minor"), int)
 
 
 def place(raw: bytes, why: str) -> tuple[int, int] | None:
@@ -142,7 +142,7 @@ def place(raw: bytes, why: str) -> tuple[int, int] | None:
 
 def _values(run: RunHead | None) -> dict[str, str]:
     example = _data()["example"]
-    slots: Mapping[str, Any] = slots_of(run.id) if run is not None and is_read(run) else example
+    slots: Mapping[str, Any] = run.slots if run is not None and is_read(run) else example
     amount, currency = int(slots["amount_minor"]), str(slots["currency"])
     return {
         "pay": TOOL,

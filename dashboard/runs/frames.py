@@ -20,7 +20,7 @@ FRAGMENTS = (
     *("own_verdict", "machine", "payment", "facts", "receipt", "total"),
     *("score", "expect", "plans", "planning", "shots", "tail", "bar"),
 )
-ROWS_SHOWN = 200  # rows in the page; older ones are in the run's audit list
+ROWS_SHOWN = 60  # rows in the page; older ones are in the run's audit list
 ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
 
 
@@ -43,13 +43,15 @@ def context_of(run: RunHead) -> dict[str, Any]:
     moved = log.last_move(run)
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
     rail, payment, facts = steps.of_run(run), money.payment_of(run), personal.facts_of(run)
+    rows = log.last_rows(run, ROWS_SHOWN)
     held, stall = integrity.of_run(run), stuck_runs.of_run(run)
     return {
         "run": run,
         "steps": rail,
         "outcome": outcome.outcome_of(run, payment, facts),
         "approve_label": outcome.approve_label(payment, facts, stall),
-        "strip": outcome.strip_of(run),
+        "strip": outcome.strip_of(run, rows),
+        "rows": rows,
         "story": story.story_of(run),
         "lanes": lanes.lanes_of(run, rail),
         "stopped": cards.stopped(run),
@@ -67,7 +69,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "facts": facts,
         "standing": evidence.signing_status(run),
         "stall": stall,
-        "file_name": personal.file_name_of(run.id),
+        "file_name": personal.file_name_of(run),
         "calls": runs.calls_made(run.id),
         "injectors": verdict_card.shown(run, cards.cards(run, shots)),
         "plans": plans.of_run(run),
@@ -79,9 +81,8 @@ def render(name: str, context: Mapping[str, Any], *, oob: bool) -> str:
     return render_to_string(f"run/_{name}.html", {**context, "oob": oob})
 
 
-def seen(run: RunHead) -> str:
-    """The mark of everything a page shows that is rendered now; its cursor carries it."""
-    context = context_of(run)
+def mark_of(context: Mapping[str, Any]) -> str:
+    """The mark of everything that a page with this context shows; its cursor carries it."""
     return _whole({name: _mark(render(name, context, oob=True)) for name in FRAGMENTS})
 
 

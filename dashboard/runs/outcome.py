@@ -12,7 +12,6 @@ from pipeline.queries.runs import RunHead
 from pipeline.queries.stuck_runs import StuckReason
 
 PASSED_MAX, REFUSED_MAX = 4, 2  # what the state's line shows
-ROWS_READ = 60
 TONES = {"SUCCESS": "ok", "FAILED": "failed", "SUSPENDED": "warn", "PAUSED": "warn"}
 PAID = ("succeeded", "made")
 
@@ -75,8 +74,8 @@ def approve_label(
     return f"Approve {sum_} to {payee}" if sum_ and payee else stuck_runs.HELD.label
 
 
-def strip_of(run: RunHead) -> Strip:
-    rows = log.last_rows(run, ROWS_READ)
+def strip_of(run: RunHead, rows: Sequence[EventRow]) -> Strip:
+    """The states that these events, a run's newest, passed through, and what was refused."""
     moves = [_brief(row.state_from) for row in rows if row.moved and row.state_from]
     passed = [*dict.fromkeys(state for state in moves if state != run.state)]
     refused = [

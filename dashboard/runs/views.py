@@ -72,8 +72,8 @@ def page_of(run: RunHead) -> dict[str, Any]:
     """Everything the live page shows, with the mark of it."""
     box = box_of(run)
     run = runs.by_id(run.id)  # the box took a while: state, rows and mark are of one moment
-    extra = {"rows": log.last_rows(run, frames.ROWS_SHOWN), "mark": frames.seen(run)}
-    return {**box, **frames.context_of(run), **extra}
+    context = frames.context_of(run)
+    return {**box, **context, "mark": frames.mark_of(context)}
 
 
 @page

@@ -12,7 +12,7 @@ from dashboard.verdicts.cards import INJECTORS
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
 from nanovm_core.errors import VerificationError
 from pipeline.queries import personal
-from pipeline.queries.runs import RunHead, slots_of
+from pipeline.queries.runs import RunHead
 from pipeline.steps.propose import model_adapters
 
 MODELS = (
@@ -152,7 +152,7 @@ def repeated(run: RunHead) -> NewRun | None:
         file_name=name.decode("utf-8", "replace"),
         model=run.model,
         proposal=given.get("planted") or b"",
-        payment_method=str(slots_of(run.id).get("payment_method", CARDS[0][0])),
+        payment_method=str(run.slots.get("payment_method", CARDS[0][0])),
         pace_ms=run.pace_ms,
         stepping=run.stepping,
         hold=False,

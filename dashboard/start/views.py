@@ -160,6 +160,6 @@ def _form(form: NewRunForm | None) -> dict[str, Any]:
 def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:
     counts = cards.attacked(workspace.current(request))
     return [
-        {"run": run, "file": personal.file_name_of(run.id), "attacks": counts.get(run.id, 0)}
+        {"run": run, "file": personal.file_name_of(run), "attacks": counts.get(run.id, 0)}
         for run in found
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from nanovm_core.core.envelope import ZERO, canonical_hash
 from pipeline.models import Envelope
-from pipeline.queries.runs import RunHead, body_of, slots_of
+from pipeline.queries.runs import RunHead, body_of
 from pipeline.steps.currencies import shown
 
 MOVERS = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal")
@@ -197,7 +197,7 @@ def _with_amounts(run: RunHead, rows: list[EventRow]) -> tuple[EventRow, ...]:
     The gate accepts a charge only with the invoice's own amount, which the run's slots hold.
     """
     bare = [row for row in rows if _is_bare(row)]
-    amount = _amount(slots_of(run.id)) if bare else ""
+    amount = _amount(run.slots) if bare else ""
     return tuple(replace(row, amount=amount) if _is_bare(row) else row for row in rows)
 
 

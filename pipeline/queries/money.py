@@ -8,7 +8,7 @@ from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.core.vault import TOMBSTONE
 from pipeline.models import AdapterCall, Envelope
 from pipeline.queries.personal import opened
-from pipeline.queries.runs import RunHead, body_of, slots_of
+from pipeline.queries.runs import RunHead, body_of
 
 CHARGE = "stripe.create_payment_intent"
 MADE, NOT_MADE = "EffectDone", "EffectFailed"  # what an adapter notes where it knows
@@ -47,7 +47,7 @@ class CallView:
 
 
 def payment_of(run: RunHead) -> PaymentView:
-    slots = slots_of(run.id)
+    slots = run.slots
     bodies = _charge_bodies(run)
     calls = list(AdapterCall.objects.filter(run_id=run.id, tool=CHARGE).order_by("number"))
     intent, result = _last(bodies, "intent"), _last(bodies, "result")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import VerificationError
 from pipeline.models import Secret
-from pipeline.queries.runs import RunHead, slots_of
+from pipeline.queries.runs import RunHead
 from pipeline.vault import secret_store
 
 LABELS = {
@@ -71,7 +71,7 @@ class StoredView:
 
 def facts_of(run: RunHead) -> tuple[FactView, ...]:
     """The invoice as its owner may read it: secrets through the vault, the rest in the clear."""
-    slots = slots_of(run.id)
+    slots = run.slots
     refs = {slot: str(slots[slot]) for slot in SHOWN if slots.get(slot)}
     values = opened_all(tuple(refs.values()))
     secret = [
@@ -112,9 +112,9 @@ def _one(ref: str) -> str:
         return DAMAGED
 
 
-def file_name_of(run_id: str) -> str:
+def file_name_of(run: RunHead) -> str:
     """The uploaded file's name, or the tombstone."""
-    ref = slots_of(run_id).get("file_name")
+    ref = run.slots.get("file_name")
     return opened(str(ref)) if ref else ""
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -54,6 +54,7 @@ class RunHead:
     stepping: bool
     program: str
     policy: str
+    slots: Mapping[str, Any] = field(hash=False)  # clear facts and refs, as the snapshot has them
     steps_count: int = len(STEPS)
 
     @property
@@ -124,7 +125,8 @@ def by_id(run_id: str) -> RunHead:
 
 
 def head_of(run: Run) -> RunHead:
-    snapshot = _snapshot(run)
+    snapshot = body_of(run.snapshot)
+    slots = snapshot.get("slots")
     return RunHead(
         id=str(run.pk),
         code=run.code,
@@ -147,6 +149,7 @@ def head_of(run: Run) -> RunHead:
         stepping=bool(snapshot.get("stepping")),
         program=run.program_hash,
         policy=run.policy_hash,
+        slots=slots if isinstance(slots, dict) else {},
     )
 
 
@@ -207,21 +210,11 @@ def body_of(data: bytes | memoryview) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"kind": "damaged"}
 
 
-def slots_of(run_id: str) -> Mapping[str, Any]:
-    """The clear facts and refs a run holds, as its stored snapshot has them."""
-    slots = _snapshot(Run.objects.get(pk=run_id)).get("slots")
-    return slots if isinstance(slots, dict) else {}
-
-
 def _reason(value: object) -> tuple[str, str] | None:
     """A snapshot's (code, sentence); a damaged one gives none."""
     if isinstance(value, list) and len(value) == 2:
         return str(value[0]), str(value[1])
     return None
-
-
-def _snapshot(run: Run) -> dict[str, Any]:
-    return body_of(run.snapshot)
 
 
 def _of_state(rows: "QuerySet[Run]", state: str) -> "QuerySet[Run]":

@@ -10,7 +10,7 @@ from nanovm_core.errors import RefusedError, VerificationError
 from pipeline.models import Envelope, Run, Secret
 from pipeline.queries.money import CHARGE
 from pipeline.queries.personal import CLEAR, LABELS, FactView, opened_all
-from pipeline.queries.runs import RunHead, body_of, slots_of
+from pipeline.queries.runs import RunHead, body_of
 from pipeline.steps.currencies import shown
 from pipeline.steps.propose.model_adapters import ENDPOINT
 from pipeline.steps.propose.model_endpoint import INSTRUCTION
@@ -150,7 +150,7 @@ def shown_to_model(run: RunHead) -> Mapping[str, Any]:
         slots = programs.program_of(Run.objects.get(pk=run.id)).slots
     except (VerificationError, RefusedError):
         return {}  # damage: the page says so elsewhere
-    held = {name: value for name, value in slots_of(run.id).items() if name in slots}
+    held = {name: value for name, value in run.slots.items() if name in slots}
     refs = {name: str(ref) for name, ref in held.items() if slots[name].type == "ref"}
     values = _opened(run, [ref for name, ref in refs.items() if name != "document"])
     opened = {name: values[ref] for name, ref in refs.items() if ref in values}

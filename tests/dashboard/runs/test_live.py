@@ -27,6 +27,11 @@ def socket(visitor: Visitor, code: str, query: str) -> Any:
     return WebsocketCommunicator(application, f"/ws/runs/{code}/?{query}", headers=[*named.items()])
 
 
+def mark_of(run: RunHead) -> str:
+    """The mark that the run's page would bear now."""
+    return frames.mark_of(frames.context_of(run))
+
+
 async def heard(link: Any, until: str = "") -> tuple[list[dict[str, Any]], list[str]]:
     """Everything the socket says up to ``until`` and then until it is silent, by kind of frame."""
     control: list[dict[str, Any]] = []
@@ -57,7 +62,7 @@ async def test_a_viewer_who_missed_rows_gets_exactly_those(owner: Visitor, paid:
 async def test_a_viewer_who_missed_nothing_gets_no_rows(
     owner: Visitor, ready: RunHead, resync: bool
 ) -> None:
-    mark = await sync_to_async(frames.seen)(ready)
+    mark = await sync_to_async(mark_of)(ready)
     after = "after=999" if resync else f"after={ready.length}&mark={mark}"
     link = socket(owner, ready.code, after)
     await link.connect()
@@ -175,7 +180,7 @@ def test_a_page_carries_the_mark_of_what_it_shows(owner: Visitor, paid: RunHead)
 def test_an_attack_without_an_envelope_reaches_the_viewers_too(owner: Visitor) -> None:
     run = owner.make()
     owner.fire(run, "tool_injection")
-    seen, length = frames.seen(run), by_code(run.code).length
+    seen, length = mark_of(run), by_code(run.code).length
     owner.fire(run, "tool_injection")
     assert by_code(run.code).length == length  # a repeat is only counted
     assert 'id="score"' in frames.frame(run.id, length, seen, {}).html

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pipeline.models import Run, Secret
-from pipeline.queries import runs
 from pipeline.queries.runs import RunHead
 from pipeline.vault import secret_store
 from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
@@ -20,7 +19,7 @@ HOSTILE = "<img src=x onerror=alert(1)>.pdf"
 
 
 def opened(run: RunHead, slot: str) -> bytes | None:
-    ref = str(runs.slots_of(run.id)[slot])
+    ref = str(run.slots[slot])
     return secret_store.read_bytes([ref])[ref]
 
 
@@ -42,7 +41,7 @@ def test_run_again_is_a_new_run_of_the_same_document_and_choices(visitor: Visito
     read = [[opened(run, slot) for slot in MADE_OF] for run in (first, second)]
     assert read[0] == read[1]
     assert None not in read[0]
-    methods = {runs.slots_of(run.id)["payment_method"] for run in (first, second)}
+    methods = {run.slots["payment_method"] for run in (first, second)}
     assert methods == {"pm_card_chargeDeclined"}
 
 

@@ -1,0 +1,133 @@
+"""Server time and weight of a run's page, in a workspace of ten thousand runs.
+
+``python -m bench.page [RUNS EVENTS ROUNDS]`` fills a database on SQLite in a folder of its own,
+pays an invoice through the real pipeline, pauses another run until it has so many events, and
+prints how long the pages take; 1 where a bar is not reached.
+"""
+
+import gzip
+import os
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+RUNS, EVENTS, ROUNDS = 10_000, 2_000, 21
+MS_MAX, KB_MAX = 50, 150
+WARM_UP = 3
+LINKED = re.compile(r'(?:src|href)="(/static/[^"#]+)')
+FLOOR = "a page of text, /docs/"
+
+
+def pages(visitor: Any, workspace: Any, runs: int, events: int) -> Mapping[str, str]:
+    """The addresses that are timed, by what they show; the runs on them are made here."""
+    from bench import fill, seven
+    from nanovm_core.core.events import PauseRequested, ResumeRequested
+    from pipeline.models import Run
+    from pipeline.runtime import api
+    from pipeline.worker import drive
+
+    sent = {"sample": "plain", "model": "faithful", "payment_method": "pm_card_visa"}
+    made = visitor.post("/runs/", {**sent, "pace": "real", "proposal": ""})
+    paid = Run.objects.get(code=made["Location"].split("/")[2])
+    drive.drive_patiently(str(paid.pk))
+    paid.refresh_from_db()
+    if paid.state != "terminated.completed":
+        raise RuntimeError(f"The invoice was not paid: the run is {paid.state}.")
+    long = fill.made(workspace).run
+    resume = ResumeRequested(program=long.program_hash)
+    while long.length < events:
+        api.submit(str(long.pk), [PauseRequested(), resume], actor="bench")
+        long.refresh_from_db()
+    if Run.objects.filter(workspace=workspace).count() < runs:
+        raise RuntimeError(f"The workspace has fewer than {runs} runs of {seven.ENVELOPES} events.")
+    return {
+        "the page of a paid run": f"/runs/{paid.code}/",
+        f"the page of a run of {events:,} events": f"/runs/{long.code}/",
+        "the list of runs": "/runs/",
+        FLOOR: "/docs/",
+    }
+
+
+def timed(visitor: Any, addresses: Mapping[str, str], rounds: int) -> Mapping[str, list[float]]:
+    """Milliseconds of each page, in rounds: all pages once in each."""
+    found: dict[str, list[float]] = {name: [] for name in addresses}
+    for turn in range(WARM_UP + rounds):
+        for name, address in addresses.items():
+            began = time.perf_counter()
+            status = visitor.get(address).status_code
+            took = (time.perf_counter() - began) * 1_000
+            if status != 200:
+                raise RuntimeError(f"{address} answered {status}.")
+            if turn >= WARM_UP:
+                found[name].append(took)
+    return found
+
+
+def weight(visitor: Any, address: str) -> float:
+    """Kilobytes of a page and of all that it links, each compressed by gzip."""
+    from django.contrib.staticfiles import finders
+
+    page = visitor.get(address).content
+    size = len(gzip.compress(page))
+    for link in sorted({*LINKED.findall(page.decode())}):
+        path = finders.find(link.removeprefix("/static/"))
+        if not isinstance(path, str):
+            raise RuntimeError(f"The page links {link}, and there is no such file.")
+        size += len(gzip.compress(Path(path).read_bytes()))
+    return size / 1_000
+
+
+def measure(say: Callable[[str], object], runs: int, events: int, rounds: int) -> int:
+    """Fill, measure and print; 1 where a bar is not reached."""
+    from django.core import signing
+    from django.test import Client
+
+    from bench import fill, seven
+    from dashboard.web.workspace import COOKIE, SALT
+
+    workspace = fill.filled(runs * seven.ENVELOPES)
+    visitor = Client(SERVER_NAME="localhost")
+    visitor.cookies[COOKIE] = signing.dumps(str(workspace.pk), salt=SALT)
+    addresses = pages(visitor, workspace, runs, events)
+    times = timed(visitor, addresses, rounds)
+    floor, short = statistics.median(times[FLOOR]), 0
+    say(f"{runs:,} runs in the workspace, on SQLite; bars: {MS_MAX} ms, {KB_MAX} kB")
+    for name, taken in times.items():
+        median = statistics.median(taken)
+        kilobytes = weight(visitor, addresses[name])
+        holds = median <= MS_MAX and kilobytes <= KB_MAX
+        short += not holds
+        say(
+            f"{name}: {median:.1f} ms ({min(taken):.1f} to {max(taken):.1f}), "
+            f"{median / floor:.1f} x {FLOOR}; {kilobytes:.0f} kB: {'PASS' if holds else 'SHORT'}"
+        )
+    return int(short > 0)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure in a folder of its own, beside a Stripe counterpart of its own."""
+    runs, events, rounds = map(int, arguments) if arguments else (RUNS, EVENTS, ROUNDS)
+    with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder:
+        os.environ.update(NANOVM_DATA=folder, DATABASE_URL="", REDIS_URL="", DEBUG="")
+        os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+        import django
+        from django.conf import settings
+
+        django.setup()
+        from django.core.management import call_command
+
+        from pipeline.ops.processes import stripe_counterpart
+
+        call_command("migrate", verbosity=0, interactive=False)
+        with stripe_counterpart(Path(folder)) as url:
+            settings.STRIPE["api_base"] = url
+            return measure(print, runs, events, rounds)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
