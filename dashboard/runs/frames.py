@@ -37,14 +37,15 @@ class Frame:
 
 def context_of(run: RunHead) -> dict[str, Any]:
     """Everything the run's page and its fragments show, read now."""
-    fired = cards.fired(run)  # before the verdicts: none is counted that is not shown
+    tally = cards.tally(run)  # before the verdicts: none is counted that is not shown
     shots = cards.of_run(run)
     verdict = verdict_card.latest(run, shots)
     moved = log.last_move(run)
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
-    rail, payment, facts = steps.of_run(run), money.payment_of(run), personal.facts_of(run)
+    values, rail = personal.values_of(run), steps.of_run(run)
+    payment, facts = money.payment_of(run, values), personal.facts_of(run, values)
     rows = log.last_rows(run, ROWS_SHOWN)
-    held, stall = integrity.of_run(run), stuck_runs.of_run(run)
+    held, stall = integrity.of_run(run, tally.breached), stuck_runs.of_run(run)
     return {
         "run": run,
         "steps": rail,
@@ -54,14 +55,14 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "rows": rows,
         "story": story.story_of(run),
         "lanes": lanes.lanes_of(run, rail),
-        "stopped": cards.stopped(run),
-        "losses": verdict_card.losses(cards.reports(run)),
+        "stopped": tally.stopped,
+        "losses": verdict_card.losses(tally.reports),
         "latest": verdict.attack if verdict else None,
-        "fired": sum(fired.values()),
+        "fired": sum(tally.fired.values()),
         "verdict": verdict,
         "stage": verdict_card.stage_of(verdict),
         "beside": ablation.beside(verdict.attack) if verdict and verdict.attack else None,
-        "breached": cards.breached(run),
+        "breached": cards.breached(run) if tally.breached else (),
         "integrity": held,
         "epoch": moved.number if moved else 0,
         "machine": statechart_of(run.state, move),
@@ -69,9 +70,9 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "facts": facts,
         "standing": evidence.signing_status(run),
         "stall": stall,
-        "file_name": personal.file_name_of(run),
+        "file_name": values.get("file_name", ""),
         "calls": runs.calls_made(run.id),
-        "injectors": verdict_card.shown(run, cards.cards(run, shots)),
+        "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired)),
         "plans": plans.of_run(run),
         "plan_steps": plans.CHOICES,
     }
@@ -81,9 +82,14 @@ def render(name: str, context: Mapping[str, Any], *, oob: bool) -> str:
     return render_to_string(f"run/_{name}.html", {**context, "oob": oob})
 
 
-def mark_of(context: Mapping[str, Any]) -> str:
-    """The mark of everything that a page with this context shows; its cursor carries it."""
-    return _whole({name: _mark(render(name, context, oob=True)) for name in FRAGMENTS})
+def parts_of(context: Mapping[str, Any]) -> dict[str, str]:
+    """Every fragment with this context: a page and a frame are made of the same bytes."""
+    return {name: render(name, context, oob=True) for name in FRAGMENTS}
+
+
+def mark_of(parts: Mapping[str, str]) -> str:
+    """The mark of everything that a page of these fragments shows; its cursor carries it."""
+    return _whole({name: _mark(html) for name, html in parts.items()})
 
 
 def frame(run_id: str, after: int, mark: str, known: Mapping[str, str]) -> Frame:
@@ -98,7 +104,7 @@ def frame(run_id: str, after: int, mark: str, known: Mapping[str, str]) -> Frame
         return Frame(html="", upto=run.length, resync=True)
     rows = log.rows_after(run, after, run.length - after)
     context = context_of(run)
-    parts = {name: render(name, context, oob=True) for name in FRAGMENTS}
+    parts = parts_of(context)
     marks = {name: _mark(html) for name, html in parts.items()}
     now = _whole(marks)
     changed = [parts[name] for name in FRAGMENTS if now != mark and marks[name] != known.get(name)]

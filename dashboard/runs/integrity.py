@@ -6,7 +6,6 @@ from uuid import UUID
 from pipeline.models import AdapterCall, Run
 from pipeline.queries.runs import RunHead
 from sabotage.kit.integrity import record, sealed_intents
-from sabotage.models import Attack
 
 BREACHED, HELD = "BREACHED", "HELD"
 
@@ -39,8 +38,8 @@ class Integrity:
         return "no unauthorized call" if self.calls else "no call yet"
 
 
-def of_run(run: RunHead) -> Integrity:
-    """Read the records now. The far side is not asked: a page view waits for nobody."""
+def of_run(run: RunHead, breaches: int) -> Integrity:
+    """Read the records now; ``breaches`` attacks got through. The far side is not asked."""
     keys = list(AdapterCall.objects.filter(run_id=run.id).values_list("key", flat=True))
     intents, damaged = sealed_intents(run.id, UUID(run.workspace))
     unsealed = set(keys) - {intent.key for intent in intents}
@@ -52,5 +51,5 @@ def of_run(run: RunHead) -> Integrity:
         calls=len(keys),
         unsealed=len(unsealed),
         damaged=damaged,
-        breaches=Attack.objects.filter(run_id=run.id, integrity=BREACHED).count(),
+        breaches=breaches,
     )

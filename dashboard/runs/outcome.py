@@ -130,7 +130,6 @@ def _decision(run: RunHead, payment: PaymentView) -> EventRow | None:
 
 def _paid_ms(run: RunHead, payment: PaymentView) -> int:
     """When the payment's answer was recorded, or the run ended without one; 0 before that."""
-    answer = log.event(run, payment.result) if payment.result is not None else None
-    if payment.status in PAID and answer is not None:
-        return answer.row.at_ms
+    if payment.status in PAID and payment.answered_ms:
+        return payment.answered_ms
     return (run.ended_ms or 0) if run.ended else 0

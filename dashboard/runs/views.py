@@ -15,7 +15,7 @@ from dashboard.verdicts.cards import Shot
 from dashboard.web.idempotency import once
 from dashboard.web.pages import is_live, own_run, page, see_other
 from nanovm_core.core.messages import Decision
-from pipeline.queries import log, money, runs, step_detail, steps, why
+from pipeline.queries import log, money, personal, runs, step_detail, steps, why
 from pipeline.queries.log import EventRow
 from pipeline.queries.money import CallView
 from pipeline.queries.runs import RunHead
@@ -70,10 +70,9 @@ def _like(request: HttpRequest, run: RunHead) -> Shot | None:
 
 def page_of(run: RunHead) -> dict[str, Any]:
     """Everything the live page shows, with the mark of it."""
-    box = box_of(run)
-    run = runs.by_id(run.id)  # the box took a while: state, rows and mark are of one moment
     context = frames.context_of(run)
-    return {**box, **context, "mark": frames.mark_of(context)}
+    parts = frames.parts_of(context)
+    return {**box_of(run), **context, "parts": parts, "mark": frames.mark_of(parts)}
 
 
 @page
@@ -145,7 +144,11 @@ def event(request: HttpRequest, code: str, number: int) -> HttpResponse:
 @require_safe
 def calls(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    context = {"run": run, "calls": money.calls_of(run), "payment": money.payment_of(run)}
+    context = {
+        "run": run,
+        "calls": money.calls_of(run),
+        "payment": money.payment_of(run, personal.values_of(run)),
+    }
     return render(request, "run/calls.html", context)
 
 

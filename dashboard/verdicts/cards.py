@@ -1,12 +1,14 @@
 """Attacks as the pages show them: the cards to fire from, and verdicts with their evidence."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import or_
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, QuerySet
+from django.db.models import QuerySet
 
 from nanovm_core.errors import VerificationError
 from pipeline.queries import personal
@@ -36,9 +38,8 @@ __all__ = [
     "of_key",
     "of_run",
     "params_of",
-    "reports",
     "row_of",
-    "stopped",
+    "tally",
     "varied",
     "words_of",
 ]
@@ -97,6 +98,19 @@ class Shot:
     def rest(self) -> tuple[tuple[str, Any], ...]:
         """The evidence that no field of the card shows by itself."""
         return tuple((k, v) for k, v in self.evidence.items() if k not in SHOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """All attacks on a run: by injector, those that were stopped, those that got through.
+
+    ``reports`` say what the other agents did under each.
+    """
+
+    fired: Mapping[str, int]
+    stopped: int
+    breached: int
+    reports: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,18 +179,20 @@ def breached(run: RunHead) -> tuple[Shot, ...]:
 
 def fired(run: RunHead) -> Mapping[str, int]:
     """How often each injector was fired at the run, by its name: all of them are counted."""
-    counted = _judged(run).order_by().values_list("injector").annotate(Count("pk"))
-    return dict(counted)
+    return tally(run).fired
 
 
-def stopped(run: RunHead) -> int:
-    """How many attacks on the run were stopped: neither accepted nor got through."""
-    return _judged(run).exclude(integrity=BREACHED).exclude(verdict=ACCEPTED).count()
-
-
-def reports(run: RunHead) -> list[Mapping[str, Any]]:
-    """What the other agents did under each attack on the run: all of them count."""
-    return [*_judged(run).values_list("control", flat=True)]
+def tally(run: RunHead) -> Tally:
+    """Count all attacks on the run, however many are shown."""
+    rows = [*_judged(run).values_list("injector", "verdict", "integrity", "control")]
+    got = [integrity == BREACHED for _, _, integrity, _ in rows]
+    through = [verdict == ACCEPTED for _, verdict, _, _ in rows]
+    return Tally(
+        fired=Counter(injector for injector, *_ in rows),
+        stopped=sum(not each for each in map(or_, got, through)),
+        breached=sum(got),
+        reports=tuple(control for *_, control in rows),
+    )
 
 
 def find(run: RunHead, attack_id: UUID) -> Shot | None:
@@ -230,9 +246,8 @@ def ids_with(workspace: UUID | None, injector: str) -> list[str]:
     return [str(run_id) for run_id in rows.values_list("run_id", flat=True)]
 
 
-def cards(run: RunHead, shots: Sequence[Shot]) -> tuple[Card, ...]:
+def cards(run: RunHead, shots: Sequence[Shot], counts: Mapping[str, int]) -> tuple[Card, ...]:
     """Each injector with its last attack, which may be older than all of ``shots``."""
-    counts = fired(run)
     return tuple(
         Card(
             injector=injector,

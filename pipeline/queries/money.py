@@ -1,13 +1,12 @@
 """What reached the outside: the payment, and the adapters' own records of their calls."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.core.vault import TOMBSTONE
 from pipeline.models import AdapterCall, Envelope
-from pipeline.queries.personal import opened
 from pipeline.queries.runs import RunHead, body_of
 
 CHARGE = "stripe.create_payment_intent"
@@ -33,6 +32,7 @@ class PaymentView:
     calls: int
     intent: int | None  # the numbers of the envelopes that hold intent and result
     result: int | None
+    answered_ms: int  # when the result was recorded; 0 before that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +46,14 @@ class CallView:
     outcome: str
 
 
-def payment_of(run: RunHead) -> PaymentView:
+def payment_of(run: RunHead, values: Mapping[str, str]) -> PaymentView:
+    """The run's payment; ``values`` are its opened secrets by slot."""
     slots = run.slots
     bodies = _charge_bodies(run)
     calls = list(AdapterCall.objects.filter(run_id=run.id, tool=CHARGE).order_by("number"))
     intent, result = _last(bodies, "intent"), _last(bodies, "result")
     ref = str(slots.get("payment", ""))
-    value = opened(ref) if ref else ""
+    value = values.get("payment", "")
     amount = slots.get("amount_minor")
     status = str(slots.get("payment_status", "")) or _answered(bodies, calls)
     return PaymentView(
@@ -68,6 +69,7 @@ def payment_of(run: RunHead) -> PaymentView:
         calls=len(calls),
         intent=intent.get("number"),
         result=result.get("number"),
+        answered_ms=at_ms if isinstance(at_ms := result.get("at_ms"), int) else 0,
     )
 
 

@@ -1,6 +1,6 @@
 """What a run holds of people: the facts as their owner sees them, and where each one lies."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nanovm_core.core.vault import TOMBSTONE
@@ -42,6 +42,7 @@ CLEAR = {
 }
 DAMAGED = "unreadable: the stored bytes were changed"
 SHOWN = tuple(LABELS)[:10]  # what the run page shows; the rest is on the privacy page
+ON_THE_PAGE = (*SHOWN, "payment", "file_name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,20 +70,26 @@ class StoredView:
     erased_ms: int | None
 
 
-def facts_of(run: RunHead) -> tuple[FactView, ...]:
-    """The invoice as its owner may read it: secrets through the vault, the rest in the clear."""
-    slots = run.slots
-    refs = {slot: str(slots[slot]) for slot in SHOWN if slots.get(slot)}
+def values_of(run: RunHead) -> Mapping[str, str]:
+    """The secrets that the run's page shows, by slot, opened at once for their owner."""
+    refs = {slot: str(run.slots[slot]) for slot in ON_THE_PAGE if run.slots.get(slot)}
     values = opened_all(tuple(refs.values()))
+    return {slot: values[ref] for slot, ref in refs.items()}
+
+
+def facts_of(run: RunHead, values: Mapping[str, str]) -> tuple[FactView, ...]:
+    """The invoice as its owner may read it; ``values`` are its opened secrets."""
+    slots = run.slots
     secret = [
         FactView(
             slot=slot,
             label=LABELS[slot],
-            value=values[ref],
-            ref=ref,
-            erased=values[ref] == TOMBSTONE,
+            value=values[slot],
+            ref=str(slots[slot]),
+            erased=values[slot] == TOMBSTONE,
         )
-        for slot, ref in refs.items()
+        for slot in SHOWN
+        if slot in values
     ]
     clear = [
         FactView(slot=slot, label=label, value=str(slots[slot]), ref="", erased=False)

@@ -29,7 +29,7 @@ def socket(visitor: Visitor, code: str, query: str) -> Any:
 
 def mark_of(run: RunHead) -> str:
     """The mark that the run's page would bear now."""
-    return frames.mark_of(frames.context_of(run))
+    return frames.mark_of(frames.parts_of(frames.context_of(run)))
 
 
 async def heard(link: Any, until: str = "") -> tuple[list[dict[str, Any]], list[str]]:

@@ -26,7 +26,7 @@ def begun(owner: Visitor) -> Iterator[RunHead]:
 
 
 def told(owner: Visitor, run: RunHead) -> str:
-    found = re.search(r'<div id="story">(.*?)<ol', owner.read(f"/runs/{run.code}/"), re.S)
+    found = re.search(r'<div id="story"[^>]*>(.*?)<ol', owner.read(f"/runs/{run.code}/"), re.S)
     assert found
     return words(found[1])
 

@@ -44,7 +44,7 @@ BY_FIELD = {
 }
 # What every visitor may ask for: the address names nothing of a workspace.
 OPEN = {
-    *("home", "theme", "runs", "new", "demo", "gallery", "gallery_news", "gallery_fire"),
+    *("home", "theme", "runs", "new", "demo", "plain", "gallery", "gallery_news", "gallery_fire"),
     *("arena_board", "arena_start", "arena_name", "audit", "verifier", "policy", "docs", "rule"),
     "threat_model",
 }

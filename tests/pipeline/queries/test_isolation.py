@@ -77,7 +77,7 @@ def test_an_envelope_that_another_log_holds_under_a_run_s_name_is_none_of_the_ru
     said: dict[str, Callable[[], object]] = {
         "log": lambda: len(log.rows_after(run, 0, 500)),
         "steps": lambda: [each.refusals for each in steps.of_run(run)],
-        "payment": lambda: money.payment_of(run).intent,
+        "payment": lambda: money.payment_of(run, {}).intent,
         "signed": lambda: evidence.signing_status(run).total,
         "proved": lambda: evidence.proved(run).unsigned,
     }
@@ -106,7 +106,7 @@ def test_a_changed_envelope_is_named_by_the_chain_and_by_the_signed_tree(pair: P
 def test_a_chain_that_ends_before_its_row_s_head_is_named(pair: Pair) -> None:
     links = log.chain(pair.paid)
     assert log.head_fault(pair.paid, links) == ""
-    assert "envelopes" in log.head_fault(pair.paid, links[:-1])
+    assert "but 14 are stored" in log.head_fault(pair.paid, links[:-1])
     sql(("UPDATE pipeline_run SET head = %s WHERE code = %s", ("0" * 64, pair.paid.code)))
     assert "is not the run's stored head" in log.head_fault(runs.by_id(pair.paid.id), links)
 
@@ -126,6 +126,7 @@ def test_a_checkpoint_covers_what_was_sealed_before_it_alone(pair: Pair) -> None
 
 def test_a_damaged_value_is_shown_as_damaged_and_the_others_as_they_are(pair: Pair) -> None:
     Secret.objects.filter(run_id=pair.paid.id, slot="seller").update(ciphertext=b"x" * 80)
-    facts = {each.slot: each.value for each in personal.facts_of(pair.paid)}
+    values = personal.values_of(pair.paid)
+    facts = {each.slot: each.value for each in personal.facts_of(pair.paid, values)}
     assert facts["seller"] == personal.DAMAGED
     assert personal.DAMAGED not in {facts[slot] for slot in facts if slot != "seller"}
