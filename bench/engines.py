@@ -12,8 +12,8 @@ import regopy
 import regorus
 
 import nanovm_core
-from bench.cedar_port import CedarDecider
 from bench.kit import subject
+from bench.kit.cedar_port import CedarDecider
 from bench.kit.five_rules import (
     CASES,
     CEDAR,

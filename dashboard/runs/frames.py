@@ -71,7 +71,6 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "standing": evidence.signing_status(run),
         "stall": stall,
         "file_name": values.get("file_name", ""),
-        "calls": runs.calls_made(run.id),
         "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired)),
         "plans": plans.of_run(run),
         "plan_steps": plans.CHOICES,

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 import samples
 from dashboard.arena import target
+from dashboard.start.forms import demo
+from dashboard.start.views import made, url_of
 from dashboard.verdicts import cards, verdict_card
 from dashboard.verdicts.verdict_card import Verdict
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
+from pipeline.models import Workspace
 from pipeline.queries import personal, runs, step_detail
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import api
@@ -54,6 +57,13 @@ def story_of(run: RunHead) -> Story | None:
         answer=verdict.proposed if verdict else "",
         verdict=verdict,
     )
+
+
+def begun(owner: Workspace) -> str:
+    """Begin the story's run, wait until it is paused before its model, and say where it is."""
+    run = made(owner, demo())
+    target.led(str(run.id))
+    return url_of(run)
 
 
 def let_model_answer(run_id: str, actor: str) -> Decision | None:

@@ -77,6 +77,13 @@ def page_of(run: RunHead) -> dict[str, Any]:
 
 @page
 @require_POST
+def demo(request: HttpRequest) -> HttpResponse:
+    """Begin the story of the poisoned invoice, led to where its model is asked."""
+    return see_other(once(request, "/runs/", story.begun))
+
+
+@page
+@require_POST
 def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Submit a command of the page.
 

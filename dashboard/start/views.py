@@ -8,7 +8,6 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 import samples
-from dashboard.arena import target
 from dashboard.start import happened
 from dashboard.start.forms import (
     CARDS,
@@ -16,7 +15,6 @@ from dashboard.start.forms import (
     PLANTED,
     NewRun,
     NewRunForm,
-    demo,
     models,
     plain,
     repeated,
@@ -70,21 +68,8 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 @page
 @require_POST
-def run_demo(request: HttpRequest) -> HttpResponse:
-    """Begin the story of the poisoned invoice, led to where its model is asked."""
-    return see_other(once(request, "/runs/", _begin_story))
-
-
-@page
-@require_POST
 def run_plain(request: HttpRequest) -> HttpResponse:
-    return see_other(once(request, "/runs/", lambda owner: _url(_made(owner, plain()))))
-
-
-def _begin_story(owner: Workspace) -> str:
-    run = _made(owner, demo())
-    target.led(str(run.id))
-    return _url(run)
+    return see_other(once(request, "/runs/", lambda owner: url_of(made(owner, plain()))))
 
 
 @page
@@ -96,7 +81,7 @@ def again(request: HttpRequest, code: str) -> HttpResponse:
     if wanted is None:
         context = {**_form(None), "errors": {"sample": [GONE.format(run.code)]}}
         return render(request, "start/new.html", context, status=422)
-    url = once(request, f"/runs/{run.code}/", lambda owner: _url(_made(owner, wanted)))
+    url = once(request, f"/runs/{run.code}/", lambda owner: url_of(made(owner, wanted)))
     return see_other(url)
 
 
@@ -116,10 +101,10 @@ def _create(request: HttpRequest) -> HttpResponse:
     form = NewRunForm(request.POST, request.FILES)
     if not form.is_valid():
         return render(request, "start/new.html", _form(form), status=422)
-    return see_other(once(request, "/runs/", lambda owner: _url(_made(owner, form.wanted()))))
+    return see_other(once(request, "/runs/", lambda owner: url_of(made(owner, form.wanted()))))
 
 
-def _made(owner: Workspace, wanted: NewRun) -> Run:
+def made(owner: Workspace, wanted: NewRun) -> Run:
     """Make the run, and begin it unless it is to be held."""
     run = create_run.create_run(
         owner,
@@ -139,7 +124,7 @@ def _made(owner: Workspace, wanted: NewRun) -> Run:
     return run
 
 
-def _url(run: Run) -> str:
+def url_of(run: Run) -> str:
     return f"/runs/{run.code}/"
 
 

@@ -203,8 +203,10 @@ def calls_made(run_id: str, tool: str = "") -> int:
 def body_of(data: bytes | memoryview) -> dict[str, Any]:
     """The fields of stored envelope bytes; damaged ones read as nothing."""
     try:
-        value = json.loads(bytes(data))
-        json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no text
+        text = bytes(data).decode()
+        value = json.loads(text)
+        if "\\u" in text:  # half a surrogate pair, spelled as an escape, is no text
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return {"kind": "damaged"}
     return value if isinstance(value, dict) else {"kind": "damaged"}
