@@ -23,10 +23,10 @@ def target(page: Page) -> str:
     page.click("#arena-start")
     page.wait_for_url("**/attack/?run=*")
     for _ in range(3):  # a busy machine's workers may take longer than one answer waits
-        if "answer is awaited" in page.locator("#arena-target").inner_text():
+        if "waits for its model's answer" in page.locator("#arena-target").inner_text():
             break
         page.click("text=Continue this run to the model step")
-    expect(page.locator("#arena-target")).to_contain_text("answer is awaited")
+    expect(page.locator("#arena-target")).to_contain_text("waits for its model's answer")
     return page.url.partition("run=")[2]
 
 
@@ -70,7 +70,7 @@ def test_every_preset_is_answered(page: Page, target: str) -> None:
 
 def test_a_proposal_leads_to_its_verdict_and_answers_the_level(page: Page, target: str) -> None:
     expect(page.locator("#level-1")).to_have_attribute("data-state", "open")
-    page.click("#level-1 >> text=A forbidden tool")
+    page.click("#level-1 .presets >> text=A forbidden tool")
     page.click("#arena-propose")
     page.wait_for_url(SHOT)
     expect(page.locator("h1")).to_contain_text("BLOCKED")

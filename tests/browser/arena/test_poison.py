@@ -35,7 +35,7 @@ def test_a_fooled_models_order_is_refused_before_ones_eyes(
     visitor.tab(page, "model")
     page.fill("#poison-text", HOSTILE * 40)
     page.click("#poison-start")
-    expect(page.locator("#poison-error")).to_contain_text("shorten it")
+    expect(page.locator("#poison-error")).to_contain_text("Shorten it")
     expect(page.locator("#poison-text")).to_have_value(HOSTILE * 40)
     expect(page.locator("img, [onerror]")).to_have_count(0)
 

@@ -37,7 +37,7 @@ def test_planned_attacks_fire_by_themselves_and_the_run_is_paid(page: Page, app:
     expect(page.locator("[name=plan_step]")).to_have_count(0)
     fired = re.compile(r"Planned for step 2, extract, and fired automatically\. BLOCKED")
     expect(page.locator(PLANS).first).to_have_text(fired, timeout=visitor.END_MS)
-    expect(page.locator(PLANS).last).to_contain_text("fired by itself", timeout=visitor.END_MS)
+    expect(page.locator(PLANS).last).to_contain_text("fired automatically", timeout=visitor.END_MS)
     visitor.shows(page, "SUCCESS")
     expect(page.locator("#score")).to_contain_text("2 fired · 0 got through")
     assert far_side.payments(app, code) == [AMOUNT]
@@ -76,4 +76,4 @@ def test_it_is_planned_and_taken_back_by_forms_alone(arrive: Callable[..., Page]
     page.click("text=Start this run")
     page.wait_for_url(visitor.RUN_URL)
     assert visitor.code_of(page) != code
-    expect(page.locator(PLANS)).to_contain_text("reaches step 7, seal")
+    expect(page.locator(PLANS)).to_contain_text("at step 7, seal")
