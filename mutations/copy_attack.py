@@ -10,8 +10,8 @@ from typing import Any
 
 from django.conf import settings
 
+from mutations.changes import changes
 from mutations.extra_tool import register
-from mutations.patching import line_of, named
 from pipeline.ops import schema
 from pipeline.ops.processes import celery_worker, stripe_counterpart
 from sabotage.campaign import Outcome, attack, attack_at, services
@@ -42,8 +42,14 @@ def attack_copy(asked: Mapping[str, Any]) -> dict[str, object]:
             with services(worker):
                 _slow(url, asked["far_side_ms"])
                 outcome = attack_at(MOMENTS[asked["moment"]], asked["injector"], asked["params"])
-    told = {**asdict(outcome), "got_through": outcome.got_through, "without": guards(without)}
-    return {**told, "evidence": _with_all_breaches(outcome.evidence)}
+    made = changes(without)
+    return {
+        **asdict(outcome),
+        "got_through": outcome.got_through,
+        "without": made["guards"],
+        "changes": made,
+        "evidence": _with_all_breaches(outcome.evidence),
+    }
 
 
 def _with_all_breaches(evidence: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,15 +64,6 @@ def _exhibited(name: str, params: Mapping[str, Any], through: Sequence[str]) -> 
     if through:
         restored_snapshot.COMMAND = (sys.executable, "-m", *through, "manage.py")
     return attack(name, params)
-
-
-def guards(ids: Sequence[str]) -> list[dict[str, str]]:
-    """These guards in words, with file and line."""
-    found = [named(each) for each in ids]
-    return [
-        {"id": each.id, "guard": each.guard, "where": f"{each.file}:{line_of(each)}"}
-        for each in found
-    ]
 
 
 def _slow(url: str, delay_ms: int) -> None:

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from types import MappingProxyType
 
+from mutations.changes import TOOL
 from pipeline.steps import adapters
 from pipeline.steps.charge import step as charge
 from pipeline.steps.work import Answer, Work
 
-TOOL = "wire_transfer"
 MINOR = 100  # cents in a dollar
 
 

@@ -104,7 +104,7 @@ def install(*mutations: Mutation) -> None:
     Raises:
         MutationError: where a module was imported before, or a ``find`` is not there once.
     """
-    for file, chosen in _by_file(mutations).items():
+    for file, chosen in by_file(mutations).items():
         if chosen[0].module in sys.modules:
             raise MutationError(f"{chosen[0].module} is imported already: start a fresh process.")
         apply_all((ROOT / file).read_text(encoding="utf-8"), chosen)
@@ -131,7 +131,8 @@ def line_of(mutation: Mutation) -> int:
     return whole.count("\n") - found.count("\n") + 1
 
 
-def _by_file(mutations: Iterable[Mutation]) -> dict[str, list[Mutation]]:
+def by_file(mutations: Iterable[Mutation]) -> dict[str, list[Mutation]]:
+    """The mutations of each file, in their order."""
     found: dict[str, list[Mutation]] = {}
     for mutation in mutations:
         found.setdefault(mutation.file, []).append(mutation)

@@ -54,6 +54,7 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
         "shot": shot,
         "verdict": verdict_card.of_attack(run, shot),
         "beside": beside,
+        "changes": ablation.changed(attack_id),
         "entry": Entry.objects.filter(attack_id=attack_id).first(),
         "plan": plans.of_attack(attack_id),
         **share.context_of(request, run, attack_id),

@@ -98,6 +98,7 @@ def _context(request: HttpRequest, row: Attack, shown: shots.Shown) -> dict[str,
         "shot": shown,
         "verdict": shown,
         "beside": shown.beside,
+        "changes": ablation.changed(row.pk),
         "link": request.build_absolute_uri(shown.url),
         "curl": curl.of_attack(row, head_of(row.run), f"{request.scheme}://{request.get_host()}"),
     }

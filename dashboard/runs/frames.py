@@ -71,7 +71,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "standing": evidence.signing_status(run),
         "stall": stall,
         "file_name": values.get("file_name", ""),
-        "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired)),
+        "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired), payment),
         "plans": plans.of_run(run),
         "plan_steps": plans.CHOICES,
     }

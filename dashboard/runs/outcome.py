@@ -13,7 +13,6 @@ from pipeline.queries.stuck_runs import StuckReason
 
 PASSED_MAX, REFUSED_MAX = 4, 2  # what the state's line shows
 TONES = {"SUCCESS": "ok", "FAILED": "failed", "SUSPENDED": "warn", "PAUSED": "warn"}
-PAID = ("succeeded", "made")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +95,7 @@ def _brief(state: str) -> str:
 
 
 def _says(run: RunHead, payment: PaymentView) -> str:
-    if payment.status in PAID:
+    if payment.paid:
         return "PAID" if run.label == "SUCCESS" else f"PAID, and the run {run.label.lower()}"
     if payment.status:
         return f"Payment {payment.status}"
@@ -130,6 +129,6 @@ def _decision(run: RunHead, payment: PaymentView) -> EventRow | None:
 
 def _paid_ms(run: RunHead, payment: PaymentView) -> int:
     """When the payment's answer was recorded, or the run ended without one; 0 before that."""
-    if payment.status in PAID and payment.answered_ms:
+    if payment.paid and payment.answered_ms:
         return payment.answered_ms
     return (run.ended_ms or 0) if run.ended else 0

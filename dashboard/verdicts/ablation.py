@@ -1,19 +1,30 @@
 """The card of an attack on a copy without its guards, beside the verdict here."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from dashboard.templatetags.show import money
+from dashboard.templatetags.show import money, took
 from sabotage.ablation import copies
+from sabotage.ablation.changes import changes_of
 from sabotage.ablation.copy_process import SECONDS_MAX, CopyError
 from sabotage.ablation.guards import why_none
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
 
-__all__ = ["SECONDS_MAX", "Beside", "CopyError", "ask", "beside", "beside_of", "paid"]
+__all__ = [
+    "SECONDS_MAX",
+    "Beside",
+    "Changes",
+    "CopyError",
+    "ask",
+    "beside",
+    "beside_of",
+    "changed",
+    "paid",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +37,6 @@ class Beside:
     word: str  # BREACHED or HELD
     money: tuple[str, ...]  # what the far side's own list holds
     noticed: tuple[str, ...]
-    guards: tuple[Mapping[str, str], ...]
     end: str  # empty where its runs are several, or none
     none: str = ""  # why no guard could be taken out for this form of the attack
 
@@ -37,6 +47,37 @@ class Beside:
     @property
     def done(self) -> bool:
         return self.state == copies.DONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """How the copy differs from the product, or ``why`` that is not known here."""
+
+    guards: Sequence[Mapping[str, str]] = ()
+    files: Sequence[Mapping[str, Any]] = ()  # each with the lines of its diff
+    tools: Sequence[str] = ()  # what the copy has and the product lacks
+    slowed_ms: int = 0  # how long the copy's Stripe server waits before it answers
+    why: str = ""
+
+    @property
+    def slowed(self) -> str:
+        return took(self.slowed_ms) if self.slowed_ms else ""
+
+
+def changed(attack_id: UUID) -> Changes | None:
+    """How the attack's copy differed; before it is made, how it will differ.
+
+    None where there can be no copy. It may start a process: it is for an attack's own page.
+    """
+    row = Attack.objects.get(pk=attack_id)
+    claim = copies.claim_on(row)
+    if claim is None:
+        return None
+    kept = row.unguarded.get("outcome", {}).get("changes")
+    try:
+        return Changes(**(kept or changes_of(claim.without)), slowed_ms=claim.far_side_ms)
+    except CopyError as error:
+        return Changes(why=str(error))
 
 
 def beside(attack_id: UUID) -> Beside | None:
@@ -62,7 +103,6 @@ def beside_of(row: Attack) -> Beside | None:
         word="BREACHED" if outcome.get("got_through") else "HELD",
         money=_sums(evidence),
         noticed=tuple(evidence.get("breaches", ())) or (str(evidence.get("headline", "")),),
-        guards=tuple(outcome.get("without", ())),
         end=_end(row.injector, evidence),
     )
 
@@ -74,9 +114,7 @@ def _end(injector: str, evidence: Mapping[str, Any]) -> str:
 
 
 def _no_copy(why: str) -> Beside | None:
-    said = Beside(
-        state="", why="", shows="", word="", money=(), noticed=(), guards=(), end="", none=why
-    )
+    said = Beside(state="", why="", shows="", word="", money=(), noticed=(), end="", none=why)
     return said if why else None
 
 

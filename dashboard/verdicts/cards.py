@@ -121,12 +121,18 @@ class Card:
     fired: int
     last: Shot | None
     shown: Any = None  # the verdict of its last attack, as its row shows it
+    expects: str = ""  # what firing it now would put at stake, where that depends on the moment
     like: Shot | None = None  # its form is filled in as this one's was
 
     @property
     def goal(self) -> str:
         """What the attack is after, in four words."""
         return GOALS[self.injector.name]
+
+    @property
+    def plan_step(self) -> str:
+        """The step that its form for planning begins with: where it does the most harm."""
+        return "charge" if self.injector.name == "double_exec" else "propose"
 
 
 GOALS = {

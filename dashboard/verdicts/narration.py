@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dashboard.templatetags.show import money
+from dashboard.templatetags.show import lower_first, money
 from dashboard.verdicts.cards import Shot
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError
+from pipeline.queries.money import PaymentView
+from pipeline.queries.runs import RunHead
 from pipeline.vault.secret_store import TOMBSTONE
 
 TOOL_CHARS_MAX = 64  # of a name that anybody may have typed
@@ -30,6 +32,12 @@ ALLOWLIST = "Tool allowlist"
 NO_PENDING = "No pending call"
 NOT_KNOWN = "unknown: Stripe was not reachable"
 WORDS = {"BLOCKED": "Stopped", "IGNORED": "Ignored", "DETECTED": "Detected"}
+ENDS = ("SUCCESS", "FAILED")
+BEFORE = "The duplicates came before any payment: no money was at stake."
+FIRE_LATER = (
+    "To see money at stake, fire this after step charge, or plan it for step charge before a start."
+)
+FIRE_PAID = "To see money at stake, fire this at a run that has paid."
 ENDED = "No effect: the run has ended."
 
 
@@ -68,8 +76,44 @@ def afterwards(shot: Shot) -> str:
         return ""
     if before != after:
         return f"{before} → {after}"
-    ended = after in ("SUCCESS", "FAILED")
+    ended = after in ENDS
     return f"{after} (unchanged)" if ended else f"{after} (unchanged); the run can continue"
+
+
+def stake(shot: Shot) -> str:
+    """What a duplicate would have cost, from the record; empty where the attack is no duplicate.
+
+    Without the provider's own list nothing is said to be paid or not.
+    """
+    if shot.injector != "double_exec" or shot.verdict != "IGNORED" or shot.breached:
+        return ""
+    paid = _succeeded(shot)
+    at_stake = shot.evidence.get("at_stake") or (paid[0] if paid else {})
+    if not at_stake:
+        return BEFORE if "at_stake" in shot.evidence else ""
+    if payments(shot) == NOT_KNOWN:
+        return f"{_sum(at_stake)} was at stake. Payments: {NOT_KNOWN}."
+    return f"A {'second' if paid else 'duplicate'} payment of {_sum(at_stake)} was not made."
+
+
+def advice(shot: Shot) -> str:
+    """Where to fire the attack to see money at stake; empty where money was."""
+    if stake(shot) != BEFORE:
+        return ""
+    return FIRE_PAID if str(shot.evidence.get("before")) in ENDS else FIRE_LATER
+
+
+def expectation(injector: str, run: RunHead, payment: PaymentView) -> str:
+    """What firing it now would put at stake; empty for an attack that no payment is needed for."""
+    if injector != "double_exec":
+        return ""
+    due = run.step in ("charge", "seal") and not run.ended
+    if payment.amount_minor is not None and (payment.paid or payment.unknown or due):
+        return f"At stake: a second payment of {money(payment.amount_minor, payment.currency)}."
+    if run.ended:
+        return f"Nothing was paid. {FIRE_PAID}"
+    planned = ", or plan it for that step" if run.ready else ""
+    return f"No money at stake yet. Fire this after step charge{planned}."
 
 
 def granted_said(shot: Shot) -> str:
@@ -82,9 +126,14 @@ def payments(shot: Shot) -> str:
     far = shot.evidence.get("far_side")
     if not isinstance(far, Mapping) or not far.get("reachable"):
         return NOT_KNOWN
-    paid = [each for each in far.get("payments", []) if each.get("status") == "succeeded"]
+    paid = _succeeded(shot)
     sums = ", ".join(_sum(each) for each in paid)
     return f"{len(paid)} ({sums})" if paid else "none"
+
+
+def _succeeded(shot: Shot) -> list[Mapping[str, Any]]:
+    listed = shot.evidence.get("far_side", {}).get("payments", [])
+    return [each for each in listed if each.get("status") == "succeeded"]
 
 
 def _sum(payment: Mapping[str, Any]) -> str:
@@ -190,7 +239,11 @@ def _wanted(shot: Shot) -> str:
 
 
 def _redelivered(shot: Shot) -> str:
-    return f"{_number(shot, 'redeliveries')} duplicate messages; payments: {payments(shot)}"
+    times, said = _number(shot, "redeliveries"), stake(shot)
+    if said == BEFORE:
+        return f"{times} duplicate messages before any payment"
+    told = lower_first(said).rstrip(".") or f"payments: {payments(shot)}"
+    return f"{times} duplicate messages; {told}"
 
 
 def _changed(shot: Shot) -> str:

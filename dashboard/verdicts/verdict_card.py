@@ -10,9 +10,10 @@ from uuid import UUID
 from dashboard.templatetags.show import money
 from dashboard.verdicts import narration
 from dashboard.verdicts.cards import Card, Shot
+from dashboard.verdicts.step_order import MOVED, StepMark, steps_of
 from pipeline.queries import log, personal
 from pipeline.queries.log import EventRow
-from pipeline.queries.money import CHARGE
+from pipeline.queries.money import CHARGE, PaymentView
 from pipeline.queries.runs import RunHead, calls_made
 from pipeline.steps.reasons import REASONS, RULES, Rule
 from pipeline.store import programs
@@ -51,6 +52,9 @@ class Verdict:
         default_factory=dict
     )  # what the ordinary agent did, of an attack
     careful: Mapping[str, Any] = field(default_factory=dict)  # what the careful agent did
+    stake: str = ""  # the money that the attack put at stake, where that is known
+    advice: str = ""  # where to fire it to see money at stake
+    order: tuple[StepMark, ...] = ()  # the steps as an attack wanted them
     attack: UUID | None = None  # None where the record itself says it
     breached: bool = False
 
@@ -60,6 +64,11 @@ class Verdict:
         if self.breached:
             return "breached"
         return "unknown" if self.payments == narration.NOT_KNOWN else "0 lost"
+
+    @property
+    def moved(self) -> bool:
+        """Whether the row of steps shows both orders: the wanted one, and the run's own numbers."""
+        return any(step.mark == MOVED for step in self.order)
 
     @property
     def offending(self) -> str:
@@ -127,15 +136,20 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         at_ms=shot.created_ms,
         control=shot.control,
         careful=shot.careful,
+        stake=narration.stake(shot),
+        advice=narration.advice(shot),
+        order=steps_of(shot),
         attack=UUID(shot.id),
         breached=shot.breached,
     )
 
 
-def shown(run: RunHead, rows: Sequence[Card]) -> tuple[Card, ...]:
-    """The attacks' rows, each with the verdict of its last attack."""
+def shown(run: RunHead, rows: Sequence[Card], payment: PaymentView) -> tuple[Card, ...]:
+    """The attacks' rows, each with the verdict of its last attack, or what it would show now."""
     return tuple(
-        replace(row, shown=of_attack(run, row.last)) if row.last is not None else row
+        replace(row, shown=of_attack(run, row.last))
+        if row.last is not None
+        else replace(row, expects=narration.expectation(row.injector.name, run, payment))
         for row in rows
     )
 

@@ -34,6 +34,11 @@ class PaymentView:
     result: int | None
     answered_ms: int  # when the result was recorded; 0 before that
 
+    @property
+    def paid(self) -> bool:
+        """Whether the money moved: the payment provider or the adapter's record says so."""
+        return self.status in ("succeeded", "made")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallView:

@@ -19,7 +19,7 @@ from sabotage.models import Attack
 
 TASK = "sabotage.tasks.attack_copy"
 ASKED, RUNNING, DONE, FAILED = "asked", "running", "done", "failed"
-KEPT = ("verdict", "rule", "integrity", "got_through", "without")
+KEPT = ("verdict", "rule", "integrity", "got_through", "without", "changes")
 KEPT_EVIDENCE = ("headline", "after", "end", "breaches", "payments", "far_side", "paid")
 LOST_MS = int(SECONDS_MAX * 1000) + 30_000  # the worker that made it has died
 ERASED = "The text of this attack was erased, so it cannot be repeated. Fire a new one."

@@ -11,9 +11,11 @@ from sabotage.doors.redeliver import delivering
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence, RunState, observe, sealed_since
 from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target
+from sabotage.kit.integrity import record
 from sabotage.kit.waiting import wait_until
 
 NAME = "double_exec"
+PAYING = frozenset({"charge", "seal"})  # the payment is to be made, or was
 DELIVERY = "DeliveryReceived"
 ANSWERED = frozenset({"ignored", "refused"})
 SETTLED_MS_MAX = 30_000  # workers that answer at all may be slow
@@ -22,6 +24,7 @@ SETTLED_MS_MAX = 30_000  # workers that answer at all may be slow
 def inject(target: Target) -> Fired:
     """Start again, resume twice, redeliver; then wait until each delivery is accounted for."""
     times = int(target.values["redeliveries"])
+    stake = _at_stake(target)
     decisions = _commanded(target)
     with delivering(target.run_id, target.run.program_hash, times) as door:
         pass
@@ -36,6 +39,8 @@ def inject(target: Target) -> Fired:
         decisions=decisions,
         facts={
             "redeliveries": times,
+            "at_step": target.before.step,
+            "at_stake": stake,
             "door": door,
             **answered,
             "drove_the_run": drove,
@@ -83,6 +88,15 @@ def _commanded(target: Target) -> tuple[Decision, ...]:
         if (state, event) not in life.TABLE:
             made.append(command(target.run_id, target.actor))
     return tuple(made)
+
+
+def _at_stake(target: Target) -> dict[str, object]:
+    """The payment that a duplicate could repeat; empty before there is one to make."""
+    said = record(target.run)
+    sums = [(each.currency, each.amount_minor) for each in said.intents if each.amount_minor]
+    if not sums and said.invoice and target.before.step in PAYING and not target.before.ended:
+        sums = [said.invoice]
+    return {"currency": sums[-1][0], "amount_minor": sums[-1][1]} if sums else {}
 
 
 def _heard(target: Target) -> bool:

@@ -54,6 +54,7 @@ def inject(target: Target) -> Fired:
     facts = {
         "how": how,
         "order": order,
+        "at_step": target.before.step,
         "expected": target.run.program_hash,
         "found": digest(b"nanovm/program/v1\0", source),
         "permuted_program": _fault(source),

@@ -117,10 +117,12 @@ def _noticed(target: Target) -> bool:
 
 
 def _beside(target: Target, step: str, key: str, values: Mapping[str, Scalar]) -> dict[str, object]:
-    """What was claimed or forged, and what the run owes: the one effect that it would take."""
+    """What was claimed or forged, the step that the run is at, and the one effect that it owes."""
     rows = Outbox.objects.filter(run=target.run, done_ms=None)
     owed = rows.values("step", "tool", "key").first()
     return {
+        "steps": [*STEPS],
+        "at_step": target.before.step,
         "proposed": {"step": step, "tool": tool_of(step), "key": key, "values": dict(values)},
         "granted": owed or {"owed": "nothing"},
     }

@@ -1,26 +1,36 @@
 """The card that sets the product's verdict beside that of a copy without the guard."""
 
+import html
 import re
 from typing import Any
 
 import pytest
 
+from mutations.patching import ROOT, apply, line_of, named
 from sabotage.ablation import copies
+from sabotage.ablation.guards import claim_of
+from sabotage.kit.injector import Value
 from sabotage.models import Attack
 from tests.dashboard.visitor import Visitor
 
 pytestmark = pytest.mark.usefixtures("db")
 
+CLAIMED = {"skip": "charge without authorize"}  # a single guard stops it
 PAYMENT = {"amount_minor": 128450, "currency": "EUR", "status": "succeeded", "key": ""}
 OUTCOME: dict[str, Any] = {
     "verdict": "ACCEPTED",
     "rule": "",
     "integrity": "BREACHED",
     "got_through": True,
-    "without": [
-        {"id": "a", "guard": "While one worker drives, no other does.", "where": "a.py:1"},
-        {"id": "b", "guard": "A <payment> has one key.", "where": "b.py:2"},
-    ],
+    "without": [],
+    "changes": {
+        "guards": [
+            {"id": "a", "guard": "While one worker drives, no other does.", "where": "a.py:1"},
+            {"id": "b", "guard": "A <payment> has one key.", "where": "b.py:2"},
+        ],
+        "files": [],
+        "tools": [],
+    },
     "evidence": {
         "headline": "it was taken",
         "after": "SUCCESS",
@@ -101,6 +111,43 @@ def test_a_copy_that_was_held_is_not_called_breached(owner: Visitor, path: str) 
     assert "Without this check: <strong>intact</strong>" in shown
     assert "Another check stopped it." in shown
     assert "BREACHED" not in shown
+
+
+def diff(page: str, sign: str) -> list[str]:
+    """The lines of a page's diffs with this sign, without their numbers."""
+    tag = {"-": "del", "+": "ins"}[sign]
+    found = re.findall(rf"<{tag}><i>\d+ \{sign}</i>(.*?)</{tag}>", page)
+    return [html.unescape(text) for text in found]
+
+
+def test_before_the_copy_is_made_the_lines_are_shown_that_it_lacks(owner: Visitor) -> None:
+    shown = card(owner.read(attacked(owner, **CLAIMED)))
+    assert "What will be removed from the copy" in shown
+    assert "a sample invoice of ours, not yours, and pays into its own Stripe test server" in shown
+    [guard] = [named(each) for each in without("skip_step", **CLAIMED)]
+    assert f"<code>{guard.file}:{line_of(guard)}</code> 1 line removed, 1 added" in shown
+    removed, added = diff(shown, "-"), diff(shown, "+")
+    source = (ROOT / guard.file).read_text()
+    assert "\n".join(removed) in source
+    assert source.replace("\n".join(removed), "\n".join(added), 1) == apply(source, guard)
+
+
+def test_what_the_copy_slows_and_adds_is_listed(owner: Visitor, path: str) -> None:
+    assert "Slowed down" not in card(owner.read(path))
+    Attack.objects.filter(id=path.split("/")[-2]).update(injector="double_exec")
+    shown = card(owner.read(path))
+    assert "server waits 1.5 s before it answers a payment" in shown
+    assert "Added to the copy: the tool <code>wire_transfer</code>." in shown
+    assert len(re.findall("<details", shown)) == len(
+        {named(each).file for each in without("double_exec")}
+    )
+
+
+def without(injector: str, **params: Value) -> tuple[str, ...]:
+    """The guards that a copy of this attack lacks."""
+    claim = claim_of(injector, params)
+    assert claim is not None
+    return claim.without
 
 
 def test_why_there_is_no_outcome_is_said(owner: Visitor, path: str) -> None:

@@ -75,6 +75,29 @@ def test_a_verdict_has_three_sides_in_the_row_of_its_attack(owner: Visitor, paid
     )
 
 
+def test_before_duplicates_are_fired_their_row_says_what_they_put_at_stake(
+    owner: Visitor, ready: RunHead, paid: RunHead
+) -> None:
+    def row(run: RunHead) -> str:
+        page = owner.read(f"/runs/{run.code}/")
+        found = re.search(r'<div id="shot-double_exec".*?</div>', page, re.S)
+        assert found is not None
+        return words(found[0])
+
+    assert row(paid) == "At stake: a second payment of EUR 1,284.50."
+    later = "No money at stake yet. Fire this after step charge"
+    assert row(ready) == f"{later}, or plan it for that step."
+    assert '<option value="6" selected>6 charge' in owner.read(f"/runs/{ready.code}/")
+    run = owner.make(pace="step")
+    assert row(run) == f"{later}."
+    while run.step != "charge":
+        owner.command(run, "step")
+        run = owner.driven(run.code)
+    assert row(run) == "At stake: a second payment of EUR 1,284.50."
+    failed = owner.make(model="compromised", proposal=TRANSFER)
+    assert row(failed).startswith("Nothing was paid.")
+
+
 def test_an_attack_that_was_taken_is_not_counted_as_stopped(owner: Visitor, ready: RunHead) -> None:
     owner.fire(ready, "tool_injection")
     Attack.objects.update(verdict="ACCEPTED")

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from dashboard.verdicts import cards, narration
+from dashboard.verdicts import cards, narration, step_order
 from dashboard.verdicts.cards import Shot
 from pipeline.queries.runs import RunHead
-from tests.dashboard.visitor import TRANSFER, Visitor, by_code
+from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -86,6 +86,77 @@ def test_a_payment_is_told_in_its_currency() -> None:
     assert narration.payments(told(far_side=far)) == "2 (EUR 1,284.50, JPY 900)"
     assert narration.payments(told(far_side={"reachable": True, "payments": []})) == "none"
     assert narration.payments(told(far_side={"reachable": False})).startswith("unknown")
+
+
+SUM = {"amount_minor": 128450, "currency": "EUR"}
+PAID = {"reachable": True, "payments": [{**SUM, "status": "succeeded"}]}
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [
+        ({"at_stake": SUM, "far_side": PAID}, "A second payment of EUR 1,284.50 was not made."),
+        (
+            {"at_stake": SUM, "far_side": {"reachable": True, "payments": []}},
+            "A duplicate payment of EUR 1,284.50 was not made.",
+        ),
+        ({"at_stake": {}, "far_side": PAID}, "A second payment of EUR 1,284.50 was not made."),
+        ({"at_stake": {}, "far_side": {"reachable": False}}, narration.BEFORE),
+        (
+            {"at_stake": SUM, "far_side": {"reachable": False}},
+            f"EUR 1,284.50 was at stake. Payments: {narration.NOT_KNOWN}.",
+        ),
+        ({}, ""),  # of an older release
+    ],
+)
+def test_duplicates_are_told_with_the_sum_at_stake(evidence: dict[str, Any], said: str) -> None:
+    shot = told("IGNORED", injector="double_exec", redeliveries=7, before="READY", **evidence)
+    assert narration.stake(shot) == said
+    assert (narration.advice(shot) == narration.FIRE_LATER) == (said == narration.BEFORE)
+    assert narration.stake(told("ACCEPTED", injector="double_exec", **evidence)) == ""
+    if said == narration.BEFORE:
+        assert narration.summary(shot) == "Ignored: 7 duplicate messages before any payment"
+
+
+def row(shot: Shot) -> list[str]:
+    """The row of steps, a text each."""
+    return [
+        f"{step.number} {step.name} {step.says}".strip() + " *" * step.here
+        for step in step_order.steps_of(shot)
+    ]
+
+
+def test_skipped_steps_are_marked_in_the_row_of_steps(owner: Visitor) -> None:
+    run = owner.make(pace="step")
+    while run.step != "propose":
+        owner.command(run, "step")
+        run = owner.driven(run.code)
+    shot = shot_at(owner, run, "skip_step", skip="charge without authorize")
+    assert row(shot) == [
+        *("1 receive", "2 extract", "3 vault"),
+        *("4 propose skipped by the attack *", "5 authorize skipped by the attack"),
+        *("6 charge reported as done by the attack", "7 seal"),
+    ]
+    page = words(owner.read(f"/runs/{run.code}/attacks/{shot.id}/"))
+    assert "4 propose : skipped by the attack (the run was here) 5 authorize : skipped" in page
+    late = shot_at(owner, run, "skip_step", skip="result of a step", step="vault")
+    assert [text for text in row(late) if "attack" in text] == [
+        "3 vault reported as done by the attack"
+    ]
+
+
+def test_moved_steps_are_marked_in_the_order_that_the_attack_wanted(
+    owner: Visitor, ready: RunHead
+) -> None:
+    how = {"how": "resume under a permuted program", "order": "charge before authorize"}
+    shot = shot_at(owner, ready, "reorder_steps", **how)
+    assert row(shot) == [
+        *("1 receive *", "2 extract", "3 vault", "4 propose"),
+        *("6 charge moved to place 5", "5 authorize moved to place 6", "7 seal"),
+    ]
+    assert ">Proposed</" not in owner.read(f"/runs/{ready.code}/attacks/{shot.id}/")
+    shot = shot_at(owner, ready, "reorder_steps", how="results in the reverse order")
+    assert [text.split()[0] for text in row(shot)] == ["7", "6", "5", "4", "3", "2", "1"]
 
 
 def test_what_got_through_is_never_called_refused() -> None:

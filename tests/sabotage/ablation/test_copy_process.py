@@ -16,6 +16,7 @@ from mutations.ablation import ClaimResult
 from pipeline.models import Run
 from pipeline.store import workspaces
 from sabotage.ablation import copies, copy_process
+from sabotage.ablation.changes import changes_of
 from sabotage.ablation.copy_process import BusyError, CopyError, run_copy
 from sabotage.ablation.guards import Claim, claim_of, claims
 from sabotage.fire_scenario import fire_scenario
@@ -69,6 +70,7 @@ def test_without_its_guard_the_run_ends_as_paid_that_never_paid(data: Path) -> N
     ]
     [guard] = bare["without"]
     assert guard["where"].startswith("nanovm_core/core/fsm/results.py:")
+    assert bare["changes"] == changes_of(claim.without)
     assert copies_in(data) == []
 
 

@@ -26,11 +26,13 @@ def test_fifty_at_once_and_fifty_late_are_one_payment() -> None:
     assert first.evidence["redeliveries"] == accounted(first.evidence) == 50
     assert first.evidence["unaccounted"] == 0
     assert first.evidence["drove_the_run"] == 1
+    assert first.evidence["at_stake"] == {}
     assert let_go(run).state == life.COMPLETED
     late = shoot(run, "double_exec")
     assert (late.verdict, late.rule, late.integrity) == ("IGNORED", "FSM-003", "HELD")
     assert late.evidence["absorbed_after_the_end"] == accounted(late.evidence) == 50
     assert late.evidence["effects_done_twice"] == 0
+    assert late.evidence["at_stake"] == {"currency": "EUR", "amount_minor": 128_450}
     assert (succeeded(run), len(payments(run))) == ([(128_450, "eur")], 1)
 
 
@@ -46,8 +48,10 @@ def test_replays_after_the_end_do_not_flood_the_log() -> None:
 
 
 def test_a_paused_run_is_not_resumed_by_the_attack() -> None:
+    assert shoot(at("charge"), "double_exec", redeliveries="2").evidence["at_stake"]
     run = at("propose")
     attack = shoot(run, "double_exec", redeliveries="3")
+    assert attack.evidence["at_stake"] == {}
     assert now(run).state == life.PAUSED
     assert attack.evidence["commands_again"] == 1
     assert attack.evidence["commands_refused_by"] == ["FSM-002"]
