@@ -20,12 +20,11 @@ from pipeline.queries.runs import RunHead
 from pipeline.runtime import api
 from pipeline.steps.propose import model_adapters
 from sabotage.kit.injector import TEXT_BYTES_MAX
-from samples.bills import INJECTED
 
 FOOLED, HONEST = "gullible", "faithful"
 BEFORE, STOPPED, PAID, OVER = "before", "stopped", "paid", "over"
 SAMPLE = "injected"
-HIDDEN = "\n".join(INJECTED.hidden)
+HIDDEN = "\n".join(samples.HIDDEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

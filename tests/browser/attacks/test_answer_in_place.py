@@ -14,6 +14,12 @@ PLACED = """
     return [button.top >= 0 && button.bottom <= floor, head.top >= 0 && head.bottom <= floor];
   }
 """
+# The page's height, and the words that are seen on it.
+SIZE = """
+  () => [document.documentElement.scrollHeight,
+         document.querySelector("main").innerText.trim().split(/\\s+/).length]
+"""
+HEIGHT_MAX, WORDS_MAX, HEADLINE_WORDS = 2_000, 450, 10  # at a desk, one verdict open
 SIZES = {"desk": (1440, 900), "phone": (360, 800)}
 # The last one ends the run.
 ORDER = ("skip_step", "tool_injection", "reorder_steps", "double_exec", "corrupt_hash")
@@ -49,6 +55,10 @@ def test_button_and_headline_are_seen_together(page: Page, size: str, by: str) -
         expect(page.locator(f"#head-{name}")).to_be_focused(timeout=visitor.END_MS)
         expect(page.locator("#score")).to_contain_text(f"{fired} fired", timeout=visitor.END_MS)
         assert page.evaluate(PLACED, name) == [True, True], name
+        if size == "desk":
+            tall, words = page.evaluate(SIZE)
+            assert tall <= HEIGHT_MAX, (name, tall)
+            assert words <= WORDS_MAX + (fired - 1) * HEADLINE_WORDS, (name, words)
         under = page.evaluate(
             "([x, y]) => document.elementFromPoint(x, y).closest('button')?.id ?? ''", [x, y]
         )

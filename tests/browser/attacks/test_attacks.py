@@ -95,6 +95,7 @@ def test_corruption_shows_where_the_hashes_part_and_touches_no_other_run(
     visitor.paused_before(page, "propose")
     visitor.fire(page, "corrupt_hash")
     card = visitor.verdict(page, "DETECTED")
+    card.locator("text=The hashes").click()
     expected, found = card.locator(".hash-pair .hash").all_inner_texts()
     assert [len(digest) for digest in (expected, found)] == [64, 64]
     first = next(i for i, (a, b) in enumerate(zip(expected, found, strict=True)) if a != b)
