@@ -111,7 +111,7 @@ def expectation(injector: str, run: RunHead, payment: PaymentView) -> str:
     if payment.amount_minor is not None and (payment.paid or payment.unknown or due):
         return f"At stake: a second payment of {money(payment.amount_minor, payment.currency)}."
     if run.ended:
-        return f"Nothing was paid. {FIRE_PAID}"
+        return "Nothing was paid."
     planned = ", or plan it for that step" if run.ready else ""
     return f"No money at stake yet. Fire this after step charge{planned}."
 

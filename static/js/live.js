@@ -111,8 +111,9 @@
     const head = document.querySelector(`#shot-${pressed} .shot-head`);
     if (awaited === null || !head || shotOf() === awaited) return;
     awaited = null;
-    const opened = byId(`opened-${pressed}`);
-    if (opened) opened.open = true;
+    keepPlace();
+    for (const each of document.querySelectorAll("[id^=opened-]")) each.open = each.id === `opened-${pressed}`;
+    putBack();
     head.focus({ preventScroll: true });
     const bar = byId("bar").getBoundingClientRect();
     const floor = bar.height ? bar.top : innerHeight;

@@ -19,7 +19,8 @@ SIZE = """
   () => [document.documentElement.scrollHeight,
          document.querySelector("main").innerText.trim().split(/\\s+/).length]
 """
-HEIGHT_MAX, WORDS_MAX, HEADLINE_WORDS = 2_000, 450, 10  # at a desk, one verdict open
+HEIGHT_MAX, WORDS_MAX = 2_000, 450  # at a desk, one verdict open
+SHOT_WORDS = 24  # the headline and the event of an attack that was fired before
 SIZES = {"desk": (1440, 900), "phone": (360, 800)}
 # The last one ends the run.
 ORDER = ("skip_step", "tool_injection", "reorder_steps", "double_exec", "corrupt_hash")
@@ -58,7 +59,7 @@ def test_button_and_headline_are_seen_together(page: Page, size: str, by: str) -
         if size == "desk":
             tall, words = page.evaluate(SIZE)
             assert tall <= HEIGHT_MAX, (name, tall)
-            assert words <= WORDS_MAX + (fired - 1) * HEADLINE_WORDS, (name, words)
+            assert words <= WORDS_MAX + (fired - 1) * SHOT_WORDS, (name, words)
         under = page.evaluate(
             "([x, y]) => document.elementFromPoint(x, y).closest('button')?.id ?? ''", [x, y]
         )
