@@ -83,7 +83,7 @@ browser: # the browser tests drive Chromium; a developer may name another one wi
 		[ -x "$$CHROMIUM" ] || { echo "CHROMIUM=$$CHROMIUM is no program; name the browser's executable or unset it." >&2; exit 1; }; \
 	elif command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq </dev/null && DEBIAN_FRONTEND=noninteractive \
+		apt-get update -qq </dev/null && export DEBIAN_FRONTEND=noninteractive && \
 		{ apt-get install -y -qq --no-install-recommends chromium-headless-shell fonts-dejavu-core </dev/null || \
 		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core </dev/null; }; \
 	else \
