@@ -14,9 +14,9 @@ from pipeline.queries.runs import RunHead
 STEP_LANE = {"propose": svg.MODEL, "authorize": svg.GATE, "charge": svg.STRIPE}
 REASONS = {
     "CAP-001": "not granted",
-    "FSM-001": "not pending",
+    "FSM-001": "not asked for",
     "FSM-002": "not allowed now",
-    "PRG-011": "other program",
+    "PRG-011": "changed program",
     "POL-020": "needs approval",
 }
 FAMILIES = {"CAP": "bad call", "BUD": "over budget", "POL": "policy", "PII": "personal data"}

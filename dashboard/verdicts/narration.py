@@ -283,5 +283,5 @@ SUMMARIES: Mapping[str, Tell] = {
     "double_exec": _redelivered,
     "corrupt_hash": _changed,
     "skip_step": _forged,
-    "reorder_steps": lambda _: "another step order",
+    "reorder_steps": lambda _: "the steps in another order",
 }

@@ -7,7 +7,6 @@ issues. The step is pure: it has no adapter, and no worker is asked.
 
 from nanovm_core.core import warrants
 from pipeline.clock import now_ms
-from pipeline.models import Workspace
 from pipeline.runtime import warrants as authority
 from pipeline.steps.work import Work
 
@@ -20,6 +19,5 @@ def check_warrant(work: Work) -> None:
             was revoked since.
     """
     bound = warrants.binding(str(work.run.id), work.program.hash, work.effect)
-    log = Workspace.objects.get(pk=work.run.workspace_id)  # as it is now: it may have grown
-    key, revoked = authority.public_key(), authority.revoked(log, work.program)
+    key, revoked = authority.public_key(), authority.revoked(work.run.workspace, work.program)
     warrants.check(work.token, bound, key, at_ms=now_ms(), revoked=revoked)

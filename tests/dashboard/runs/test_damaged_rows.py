@@ -85,7 +85,7 @@ def test_an_intent_that_calls_itself_otherwise_is_an_intent_still(
     owner: Visitor, paid: RunHead
 ) -> None:
     page = owner.read(f"/runs/{paid.code}/")
-    assert ("Integrity intact" in words(page), "BREACHED" in page) == (True, False)
+    assert ("No unauthorized call" in words(page), "BREACHED" in page) == (True, False)
     change = "UPDATE pipeline_envelope SET kind = 'result' WHERE run = %s AND kind = 'intent'"
     sql((change, (paid.id,)))
     assert "BREACHED" not in owner.read(f"/runs/{paid.code}/")

@@ -91,8 +91,8 @@ def test_an_answer_after_the_end_is_a_payment_made(owner: Visitor, charging: Run
 def test_a_call_under_a_key_nobody_sealed_is_a_breach(
     owner: Visitor, ready: RunHead, paid: RunHead, tool: str
 ) -> None:
-    assert integrity_chip(owner, ready) == "Integrity intact: no call yet"
-    assert integrity_chip(owner, paid) == "Integrity intact: no unauthorized call"
+    assert integrity_chip(owner, ready) == "No call yet"
+    assert integrity_chip(owner, paid) == "No unauthorized call"
     call(paid, tool)
     page = owner.read(f"/runs/{paid.code}/")
     assert integrity_chip(owner, paid) == "Integrity BREACHED: 1 call without a recorded intent"
