@@ -8,6 +8,7 @@ from tests.browser import far_side, visitor
 from tests.house.demo import Demo
 
 AMOUNT = (128450, "eur", "succeeded")
+NO_CALL = re.compile("^No (unauthorized )?call")
 FILE_AND_LINE = re.compile(r"[\w/]+\.py:\d+ \w+")
 # On a paused run, in this order: the run can still be paid after each of them.
 PAUSED = {
@@ -56,7 +57,7 @@ def test_a_tool_injected_in_the_middle_is_blocked_and_explained(page: Page, app:
     resolves(page, card.locator("text=/^event \\d+/"), "CAP-001")
     assert "wire_transfer" not in visitor.get(page, f"/runs/{code}/calls/")[1]
     assert far_side.payments(app, code) == []
-    expect(page.locator("#integrity")).to_contain_text("intact")
+    expect(page.locator("#integrity")).to_contain_text(NO_CALL)
     page.click("#act-resume")
     visitor.shows(page, "SUCCESS")
     assert went == []
@@ -70,7 +71,7 @@ def fire_and_read(page: Page, injector: str, word: str) -> None:
     expect(page.locator("#score")).to_contain_text("fired · 0 got through")
     expect(page.locator(f"#shot-{injector}")).to_contain_text(word)
     has_its_evidence(page, visitor.verdict(page, word), injector)
-    expect(page.locator("#integrity")).to_contain_text("intact")
+    expect(page.locator("#integrity")).to_contain_text(NO_CALL)
 
 
 def test_each_is_held_on_a_paused_run_and_after_the_end(page: Page, app: Demo) -> None:
