@@ -119,7 +119,7 @@ def names() -> tuple[str, ...]:
 def demo() -> NewRun:
     """What "Run the demo" runs: a poisoned invoice and a model that obeys it, step by step."""
     poisoned = next(sample for sample in samples.SAMPLES if sample.name == "injected")
-    return replace(plain(), **_of(poisoned), model="gullible", stepping=True)
+    return replace(plain(), **_of(poisoned), model="gullible", pace_ms=0, stepping=True)
 
 
 def plain() -> NewRun:
