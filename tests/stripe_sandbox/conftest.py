@@ -53,6 +53,8 @@ def serving(
     (folder / "sitecustomize.py").write_text(WRAPPED.format(later_s=later_s, switch_s=switch_s))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(folder))
+        # Byte code would be taken for a file of the same size that was written in the same second.
+        patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
         child = spawn_stripe_counterpart(folder, *KEYS, *options)
     try:
         yield Sandbox(child=ready(child))
