@@ -45,8 +45,14 @@ def test_it_is_told_in_three_acts(owner: Visitor, begun: RunHead) -> None:
     assert "Stopped: USD 50,000.00 to Mirage 0 lost nanovm 0 lost careful agent" in stopped
     assert "−USD 50,000.00 ordinary agent" in stopped
     assert "CAP-001" in stopped
-    attack = Attack.objects.get(run_id=begun.id)
-    assert (attack.verdict, attack.integrity) == ("BLOCKED", "HELD")
+    attack = Attack.objects.filter(run_id=begun.id)
+    assert [*attack.values_list("verdict", "integrity")] == [("BLOCKED", "HELD")]
+    assert stopped.startswith("The model was fooled, and its call was blocked")
+    attack.update(verdict="ACCEPTED")  # what it says follows the record
+    assert told(owner, begun).startswith("The model obeyed. Accepted: this call is allowed.")
+    attack.update(integrity="BREACHED")
+    assert told(owner, begun).startswith("The model obeyed, and its call got through")
+    attack.update(verdict="BLOCKED", integrity="HELD")
 
     owner.command(begun, "fooled")  # once is enough
     owner.command(begun, "honest")
