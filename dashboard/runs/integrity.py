@@ -7,8 +7,6 @@ from pipeline.models import AdapterCall, Run
 from pipeline.queries.runs import RunHead
 from sabotage.kit.integrity import record, sealed_intents
 
-BREACHED, HELD = "BREACHED", "HELD"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integrity:
@@ -22,10 +20,6 @@ class Integrity:
     @property
     def breached(self) -> bool:
         return self.unsealed > self.damaged or self.breaches > 0
-
-    @property
-    def word(self) -> str:
-        return BREACHED if self.breached else HELD
 
     @property
     def why(self) -> str:

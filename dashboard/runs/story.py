@@ -53,7 +53,7 @@ class Story:
 
 def story_of(run: RunHead) -> Story | None:
     """The story of a run; None where its model obeys nothing, or was asked in another way."""
-    if run.model != FOOLED or run.erased_ms:
+    if run.model != FOOLED:
         return None
     shot = cards.of_key(run, _key(run.id))
     if shot is None and not _waits(run):

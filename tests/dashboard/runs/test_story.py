@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 
+import samples
 from dashboard.runs import story
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import queue
@@ -54,13 +56,38 @@ def test_it_is_told_in_three_acts(owner: Visitor, begun: RunHead) -> None:
     assert told(owner, begun).startswith("The model obeyed, and its call got through")
     attack.update(verdict="BLOCKED", integrity="HELD")
 
+    length = by_code(begun.code).length
     owner.command(begun, "fooled")  # once is enough
+    assert by_code(begun.code).length == length
     owner.command(begun, "honest")
     assert Attack.objects.filter(run_id=begun.id).count() == 1
     paid = by_code(begun.code)
     assert paid.label == "SUCCESS"
     assert told(owner, paid).startswith("The order was blocked, and the invoice was paid")
     assert "EUR 960.00 to Quartz Software GmbH" in words(owner.read(f"/runs/{begun.code}/"))
+    owner.erase(paid)
+    assert story.story_of(by_code(begun.code)) is None
+
+
+def before_its_model(owner: Visitor, content: bytes, model: str) -> RunHead:
+    """A run over these bytes that is paused before this model is asked."""
+    document = SimpleUploadedFile("invoice.pdf", content)
+    run = owner.make("", pace="step", model=model, document=document)
+    while run.step != "propose":
+        owner.command(run, "step")
+        run = by_code(run.code)
+    return run
+
+
+def test_text_is_called_hidden_in_our_own_sample_alone(owner: Visitor, begun: RunHead) -> None:
+    sample = samples.path("injected").read_bytes()
+    assert story.story_of(before_its_model(owner, sample, "faithful")) is None
+    own = story.story_of(before_its_model(owner, sample, "gullible"))
+    other = story.story_of(before_its_model(owner, sample + b"%\n", "gullible"))
+    assert own
+    assert other
+    assert (own.hidden, other.hidden) == (story.HIDDEN, "")
+    assert own.order == other.order
 
 
 def test_other_runs_have_no_story(owner: Visitor, begun: RunHead, paid: RunHead) -> None:
