@@ -6,8 +6,9 @@ None is derived: what can be derived again cannot be destroyed.
 
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,6 +33,21 @@ PRAGMAS = (
     "PRAGMA synchronous=EXTRA",
     "PRAGMA foreign_keys=ON",
 )
+
+
+class _Kept(threading.local):
+    """The connection of this thread, to the file that it was opened for."""
+
+    connection: sqlite3.Connection | None = None
+    to: tuple[object, ...] = ()
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = None
+
+
+_kept = _Kept()
 
 
 class KeyStore:
@@ -59,7 +75,7 @@ class KeyStore:
             "SELECT secret.ref, subject.id, subject.wrapped, secret.wrapped FROM secret "  # noqa: S608
             f"JOIN subject ON subject.id = secret.subject WHERE secret.ref IN ({marks})"
         )
-        with self._open() as connection:
+        with self._open("BEGIN") as connection:
             rows = connection.execute(query, list(refs)).fetchall()
             kek = self._kek(connection) if rows else b""
         return {
@@ -82,12 +98,12 @@ class KeyStore:
 
     def refs(self) -> Mapping[str, str]:
         """Every ref that has a key, with its subject: for fsck."""
-        with self._open() as connection:
+        with self._open("BEGIN") as connection:
             return dict(connection.execute("SELECT ref, subject FROM secret").fetchall())
 
     def subjects(self) -> list[str]:
         """Every subject that has a key."""
-        with self._open() as connection:
+        with self._open("BEGIN") as connection:
             return [row[0] for row in connection.execute("SELECT id FROM subject ORDER BY id")]
 
     def _subject_key(self, connection: sqlite3.Connection, subject: str) -> bytes:
@@ -100,30 +116,55 @@ class KeyStore:
         return key
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection in one immediate transaction, committed if nothing was raised."""
-        with closing(sqlite3.connect(self._database, timeout=20, isolation_level=None)) as opened:
-            opened.text_factory = _text
-            self._prepare(opened)
-            opened.execute("BEGIN IMMEDIATE")
-            try:
-                yield opened
-            except BaseException:
-                opened.execute("ROLLBACK")
-                raise
+    def _open(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
+        """A connection in one transaction, committed if nothing was raised."""
+        opened = self._connection()
+        try:
+            opened.execute(begin)
+            yield opened
             opened.execute("COMMIT")
+            opened.execute("PRAGMA shrink_memory")  # no page with a key stays in its cache
+        except BaseException as error:
+            _kept.close()  # what was begun is rolled back
+            if type(error) is sqlite3.DatabaseError:
+                raise self._damaged(error) from error
+            raise
 
-    def _prepare(self, opened: sqlite3.Connection) -> None:
+    def _connection(self) -> sqlite3.Connection:
+        """This thread's connection; a new one in a forked process, or to another file."""
+        if _kept.connection is None or _kept.to != self._identity():
+            _kept.close()
+            _kept.connection = self._connected()
+            _kept.to = self._identity()
+        return _kept.connection
+
+    def _identity(self) -> tuple[object, ...]:
+        try:
+            found = self._database.stat()
+        except FileNotFoundError:
+            return ()
+        return os.getpid(), self._database, found.st_dev, found.st_ino
+
+    def _connected(self) -> sqlite3.Connection:
+        opened = sqlite3.connect(
+            self._database, timeout=20, isolation_level=None, check_same_thread=False
+        )
+        opened.text_factory = _text
         try:
             for pragma in PRAGMAS:
                 opened.execute(pragma)
             if not opened.execute("SELECT 1 FROM sqlite_master WHERE name='secret'").fetchone():
                 opened.executescript(SCHEMA)
         except sqlite3.DatabaseError as error:
+            opened.close()
             if isinstance(error, sqlite3.OperationalError):
                 raise
-            text = f"The key store {self._database} is damaged ({error}); put it back from a backup"
-            raise OSError(f"{text}, and restore.") from error
+            raise self._damaged(error) from error
+        return opened
+
+    def _damaged(self, error: Exception) -> OSError:
+        text = f"The key store {self._database} is damaged ({error}); put it back from a backup"
+        return OSError(f"{text}, and restore.")
 
     def _kek(self, connection: sqlite3.Connection) -> bytes:
         """The key-encryption key; made once, readable by the owner alone.

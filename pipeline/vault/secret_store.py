@@ -105,13 +105,14 @@ def read_bytes(refs: Sequence[str]) -> dict[str, bytes | None]:
 
 def openings(refs: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
     """``r`` and value of each ref that can still be opened."""
-    stored = Secret.objects.filter(ref__in=refs, erased_ms=None).select_related("run__workspace")
-    living = {secret.ref: secret for secret in stored}
-    keys = keystore().keys(list(living)) if living else {}
-    return {
-        ref: unseal_value(key, _ciphertext(living[ref]), bound_to=_bound(living[ref]))
-        for ref, key in keys.items()
+    living = {
+        ref: (origin, file, bytes(ciphertext or b""))
+        for ref, origin, file, ciphertext in Secret.objects.filter(
+            ref__in=refs, erased_ms=None
+        ).values_list("ref", "run__workspace__origin", "file", "ciphertext")
     }
+    keys = keystore().keys(list(living)) if living else {}
+    return {ref: _opened(ref, key, *living[ref]) for ref, key in keys.items()}
 
 
 def recomputed(refs: Sequence[str]) -> dict[str, str]:
@@ -125,20 +126,19 @@ def media() -> Path:
     return folder
 
 
-def _ciphertext(secret: Secret) -> bytes:
-    if secret.file:
-        if FILE_NAME.fullmatch(secret.file) is None:  # it could lead out of the folder
-            raise VerificationError("PII-002", "A sealed file has no name of ours.", at=-1)
-        try:
-            return (media() / secret.file).read_bytes()
-        except OSError as error:
-            text = f"A sealed file cannot be read: {error.strerror}."
-            raise VerificationError("PII-002", text, at=-1) from error
-    return bytes(secret.ciphertext or b"")
+def _opened(ref: str, key: bytes, origin: str, file: str, ciphertext: bytes) -> tuple[bytes, bytes]:
+    stored = _content(file) if file else ciphertext
+    return unseal_value(key, stored, bound_to=_bound_to(origin, ref))
 
 
-def _bound(secret: Secret) -> str:
-    return _bound_to(secret.run.workspace.origin, secret.ref)
+def _content(file: str) -> bytes:
+    if FILE_NAME.fullmatch(file) is None:  # it could lead out of the folder
+        raise VerificationError("PII-002", "A sealed file has no name of ours.", at=-1)
+    try:
+        return (media() / file).read_bytes()
+    except OSError as error:
+        text = f"A sealed file cannot be read: {error.strerror}."
+        raise VerificationError("PII-002", text, at=-1) from error
 
 
 def _bound_to(origin: str, ref: str) -> str:

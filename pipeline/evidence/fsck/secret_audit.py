@@ -49,13 +49,13 @@ def undone() -> Iterator[Damage]:
 
 def _opened(living: Sequence[Secret]) -> dict[str, str]:
     """The recomputed commitment of each secret that still opens."""
-    found: dict[str, str] = {}
-    for secret in living:
-        try:
-            found |= secret_store.recomputed([secret.ref])
-        except (VerificationError, OSError):
-            found[secret.ref] = "does not open"
-    return found
+    refs = [secret.ref for secret in living]
+    try:
+        return secret_store.recomputed(refs)
+    except (VerificationError, OSError):
+        if len(refs) == 1:
+            return {refs[0]: "does not open"}
+    return {ref: c for secret in living for ref, c in _opened([secret]).items()}
 
 
 def _committed(envelopes: Sequence[Stored]) -> dict[str, tuple[int, str]]:

@@ -1,5 +1,6 @@
 """Key files that are gone or damaged: said in one sentence, and never replaced by fresh ones."""
 
+import os
 import sqlite3
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,25 @@ def test_destroyed_key_is_overwritten_where_sqlite_keeps_deleted_bytes(
     assert ref.encode() in (tmp_path / "keys.sqlite3").read_bytes()
     assert store.destroy([ref]) == 1
     assert ref.encode() not in (tmp_path / "keys.sqlite3").read_bytes()
+
+
+def test_the_connection_that_is_kept_belongs_to_its_file_its_process_and_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first := KeyStore(tmp_path)).new_keys("subject", ["a"])
+    with pytest.raises(sqlite3.IntegrityError):
+        first.new_keys("subject", ["b", "a"])
+    assert list(first.keys(["a", "b"])) == ["a"]
+    copied = tmp_path / "copied"
+    copied.write_bytes((tmp_path / "keys.sqlite3").read_bytes())
+    first.destroy(["a"])
+    copied.replace(tmp_path / "keys.sqlite3")  # a backup is put back
+    assert list(first.keys(["a"])) == ["a"]
+    monkeypatch.setattr(sqlite3, "connect", None)
+    assert list(first.keys(["a"])) == ["a"]  # by the connection that is open
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as in a forked child
+    with pytest.raises(TypeError):
+        first.keys(["a"])
 
 
 def test_a_key_file_that_is_gone_is_named_and_not_made_anew(house: House) -> None:
