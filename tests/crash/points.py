@@ -20,6 +20,7 @@ from django.dispatch import Signal
 
 from pipeline.signals import run_changed
 from pipeline.steps import adapters
+from pipeline.vault import key_store
 
 WRITES = ("insert", "update", "delete", "replace", "create", "drop", "commit", "end")
 EMPTIES = "pragma wal_checkpoint"
@@ -81,6 +82,7 @@ def hooked() -> Iterator[None]:
         options = {**connection.settings_dict["OPTIONS"], "factory": Connection}
         patch.setitem(connection.settings_dict, "OPTIONS", options)
         patch.setattr(sqlite3, "connect", _connecting(sqlite3.connect))
+        patch.setattr(key_store, "_kept", type(key_store._kept)())  # no older connection
         for name in ("open", "fsync", "replace", "link", "unlink"):
             patch.setattr(os, name, _told(name, getattr(os, name)))
         for name in ("write_bytes", "write_text"):
