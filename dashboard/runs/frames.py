@@ -20,7 +20,7 @@ FRAGMENTS = (
     *("own_verdict", "machine", "payment", "facts", "receipt", "total"),
     *("score", "expect", "plans", "planning", "shots", "tail", "bar"),
 )
-ROWS_SHOWN = 60  # rows in the page; older ones are in the run's audit list
+ROWS_SHOWN = 40  # rows in the page; older ones are in the run's audit list
 ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
 
 

@@ -11,6 +11,7 @@ from pipeline.queries.course import Course
 from pipeline.queries.runs import RunHead, StepView
 
 SAID_MAX = 16
+TICKS_ROOMY = 60  # more than these fit only when they are drawn as closely as possible
 IDLE = (46, 30, 28, 4, 4)  # the least width of an idle time, by grain
 
 
@@ -51,7 +52,7 @@ def drawn(run: RunHead, found: Course, places: Mapping[str, int]) -> Lanes:
         if axis.fits or len(moments) == 1:
             break
         if grain < PACKED:
-            grain += 1
+            grain = PACKED if len(story.ticks) > TICKS_ROOMY else grain + 1
         else:
             moments = moments[max(1, len(moments) // 5) :]
     hidden = found.hidden + len(found.moments) - len(moments)

@@ -3,6 +3,7 @@
 import json
 import secrets
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from django import template
@@ -38,6 +39,7 @@ KIND_ICONS = {"refused": "shield", "ignored": "ignored", "integrity": "detected"
 
 
 @register.simple_tag
+@cache
 def icon(name: str) -> SafeString:
     """An icon of the sprite; decoration, so that screen readers skip it."""
     return format_html(

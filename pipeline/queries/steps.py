@@ -8,8 +8,9 @@ from typing import Any
 from pipeline.models import AdapterCall, Envelope
 from pipeline.queries.runs import STEPS, RunHead, StepView, body_of
 
-KINDS = ("intent", "result", "failed", "refused", "suspended", "resumed", "terminal")
-SHOWN = KINDS[:5]
+OWN = ("intent", "result", "failed", "refused", "terminal")
+HALTS, HALTS_MAX = ("suspended", "resumed"), 200  # of a run that was paused more often, the newest
+SHOWN = (*OWN[:4], "suspended")
 Body = dict[str, Any]
 Span = tuple[int, int]  # from, until
 
@@ -26,8 +27,10 @@ class Times:
 
 def of_run(run: RunHead) -> tuple[StepView, ...]:
     """The seven steps, from the recorded intents, results and failures alone."""
-    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, kind__in=KINDS)
-    found = [{**body_of(data), "n": n} for n, data in rows.order_by("n").values_list("n", "bytes")]
+    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id).values_list("n", "bytes")
+    halts = rows.filter(kind__in=HALTS).order_by("-n")[:HALTS_MAX]
+    read = sorted([*rows.filter(kind__in=OWN), *halts])
+    found = [{**body_of(data), "n": n} for n, data in read]
     seen: dict[str, list[Body]] = {step: [] for step in STEPS}
     for body in found:
         if body.get("kind") in SHOWN:
