@@ -44,20 +44,25 @@ OVERFLOW = """
 QUESTIONS = (OVERFLOW, SMALL_TEXT, SMALL_DRAWN_TEXT, SMALL_TARGETS)
 
 
-def violations(page: Page, rules: Sequence[str] = ()) -> list[tuple[str, list[Any]]]:
-    """What axe objects to, by all rules or by these: the rule, and where."""
+def violations(
+    page: Page, rules: Sequence[str] = (), within: str | None = None
+) -> list[tuple[str, list[Any]]]:
+    """What axe objects to, by all rules or by these, in a part or all of it: rule, and where."""
     wanted = {"type": "rule", "values": rules} if rules else {"type": "tag", "values": TAGS}
     options = {"runOnly": wanted, "resultTypes": ["violations"]}
-    found = Axe().run(page, options=options).response["violations"]
+    found = Axe().run(page, within, options=options).response["violations"]
     return [(one["id"], [node["target"] for node in one["nodes"]]) for one in found]
 
 
-def looks_well(page: Page) -> None:
-    """Accessible in light and dark, and in its frame from a desk to a phone."""
+def looks_well(page: Page, within: str | None = None) -> None:
+    """Accessible in light and dark, and in its frame from a desk to a phone.
+
+    ``within`` is the part that axe looks at, where another place shows the rest of the page.
+    """
     page.emulate_media(color_scheme="light")
-    assert violations(page) == [], page.url
+    assert violations(page, within=within) == [], page.url
     page.emulate_media(color_scheme="dark")
-    assert violations(page, COLORS) == [], (page.url, "dark")
+    assert violations(page, COLORS, within) == [], (page.url, "dark")
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 640})
         for question in QUESTIONS:
