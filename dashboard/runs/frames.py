@@ -1,8 +1,9 @@
 """The fragments of a run's live page, and those that changed since a cursor."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from django.template.loader import render_to_string
@@ -20,6 +21,8 @@ FRAGMENTS = (
     *("own_verdict", "machine", "payment", "facts", "receipt", "total"),
     *("score", "expect", "plans", "planning", "shots", "tail", "bar"),
 )
+# What is drawn once for all viewers, and all that it shows: nothing that the vault opened.
+PURE = {"machine": ("run", "machine")}
 ROWS_SHOWN = 40  # rows in the page; older ones are in the run's audit list
 ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
 
@@ -78,7 +81,14 @@ def context_of(run: RunHead) -> dict[str, Any]:
 
 
 def render(name: str, context: Mapping[str, Any], *, oob: bool) -> str:
+    if values := PURE.get(name):
+        return _drawn(name, oob, tuple((each, context[each]) for each in values))
     return render_to_string(f"run/_{name}.html", {**context, "oob": oob})
+
+
+@lru_cache(maxsize=512)
+def _drawn(name: str, oob: bool, values: tuple[tuple[str, Hashable], ...]) -> str:
+    return render_to_string(f"run/_{name}.html", {**dict(values), "oob": oob})
 
 
 def parts_of(context: Mapping[str, Any]) -> dict[str, str]:

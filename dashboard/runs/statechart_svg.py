@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from nanovm_core.core.lifecycle import COMPLETED, STATES, TABLE, TERMINAL
 
@@ -125,6 +126,7 @@ ROUTES: Mapping[str, Mapping[tuple[str, str], tuple[tuple[int, int], ...]]] = {
 }
 
 
+@lru_cache(maxsize=256)
 def statechart_of(state: str, move: tuple[str, str, str]) -> Statechart:
     """The picture of a run in ``state`` whose last transition was ``move`` (from, event, to)."""
     return Statechart(
@@ -135,6 +137,7 @@ def statechart_of(state: str, move: tuple[str, str, str]) -> Statechart:
     )
 
 
+@cache
 def pairs() -> frozenset[tuple[str, str]]:
     """Between which compound states the table moves."""
     moves = {(_group(a), _group(b)) for (a, _), targets in TABLE.items() for b in targets}
