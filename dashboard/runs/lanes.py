@@ -34,7 +34,7 @@ class Lanes:
 
 def lanes_of(run: RunHead, steps: tuple[StepView, ...]) -> Lanes:
     """The newest of what happened in a run, as far as its head; the cost is bounded."""
-    if run.ready:
+    if run.ready and run.length == 1:
         return Lanes(total="", marks=(), dots=(), gaps=(), notes=(), summary="Not started yet.")
     found = course.of_run(run)
     return drawn(run, found, {step.name: step.number for step in steps})
@@ -68,6 +68,8 @@ def drawn(run: RunHead, found: Course, places: Mapping[str, int]) -> Lanes:
 
 def _total(run: RunHead, found: Course, story: Story) -> str:
     """From start to end, or to the newest event; how long of it the run was paused or on hold."""
+    if run.ready:
+        return "Not started yet"
     until = run.ended_ms or story.at_ms
     waits = [(item, item.until) for item in story.items if item.shape == "pause" and item.until]
     paused = sum(story.ticks[end].at_ms - story.ticks[item.since].at_ms for item, end in waits)

@@ -87,9 +87,9 @@ def _newest(run: RunHead) -> list[Envelope]:
 
 def _started_ms(run: RunHead) -> int:
     """When the run was started; before that it waits for a person."""
-    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, n__in=(0, 1))
-    found = [row_of(envelope).at_ms for envelope in rows.order_by("-n")]
-    return found[0] if found else run.created_ms
+    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, kind="intent")
+    first = rows.order_by("n").first()
+    return row_of(first).at_ms if first else run.created_ms
 
 
 def _copies(run: RunHead) -> int:

@@ -52,11 +52,17 @@ def test_a_paid_run_goes_from_the_document_over_model_and_gate_to_stripe(paid: R
     assert "paused" not in found.total
 
 
-def test_a_run_that_waits_for_its_start_says_so(ready: RunHead) -> None:
+def test_a_run_that_waits_for_its_start_says_so_and_draws_attacks(
+    ready: RunHead, owner: Visitor
+) -> None:
     found, html = drawn(ready)
     assert (found.marks, found.dots) == ((), ())
     assert "Not started yet." in words(html)
     assert "<svg" not in html
+    owner.fire(ready, "tool_injection", proposal=TRANSFER)
+    found, html = drawn(ready)
+    assert shapes(found).count("stop") == 1
+    assert "Not started yet" in words(html)
 
 
 def test_a_blocked_proposal_ends_at_the_gate(owner: Visitor) -> None:
