@@ -11,7 +11,7 @@ from pipeline.queries.course import Course
 from pipeline.queries.runs import RunHead, StepView
 
 SAID_MAX = 16
-TICKS_ROOMY = 60  # more than these fit only when they are drawn as closely as possible
+ROOMY_MAX = 40  # more events than these fit only when they are drawn as closely as possible
 IDLE = (46, 30, 28, 4, 4)  # the least width of an idle time, by grain
 
 
@@ -43,18 +43,18 @@ def lanes_of(run: RunHead, steps: tuple[StepView, ...]) -> Lanes:
 def drawn(run: RunHead, found: Course, places: Mapping[str, int]) -> Lanes:
     """The widest drawing that fits; where none does, the oldest events are left out."""
     moments = found.moments
-    grain, whole = ROOMY, None
+    grain, whole = ROOMY if len(moments) <= ROOMY_MAX else PACKED, None
     while True:
         story = Story(run=run, places=places, grain=grain, copies=found.copies)
         story.tell(moments)
         whole = whole or story
         axis = svg.axis_of(story.ticks, story.items, idle=IDLE[grain])
-        if axis.fits or len(moments) == 1:
+        if not axis.over or len(moments) == 1:
             break
         if grain < PACKED:
-            grain = PACKED if len(story.ticks) > TICKS_ROOMY else grain + 1
+            grain += 1
         else:
-            moments = moments[max(1, len(moments) // 5) :]
+            moments = moments[max(1, int(len(moments) * axis.over)) :]
     hidden = found.hidden + len(found.moments) - len(moments)
     return Lanes(
         total=_total(run, found, whole),

@@ -144,7 +144,7 @@ class Axis:
     before: tuple[int, ...]
     after: tuple[int, ...]
     squeezed: frozenset[int]  # the ticks after which a wait is drawn shorter
-    fits: bool
+    over: float  # how much of what it needs has no room; it fits at 0
 
 
 def axis_of(ticks: Sequence[Tick], items: Sequence[Item], idle: int) -> Axis:
@@ -161,7 +161,9 @@ def axis_of(ticks: Sequence[Tick], items: Sequence[Item], idle: int) -> Axis:
     limit = max(work // 3, LONG_MS // 2)
     shown = [s if works else min(s, limit) for s, works in zip(spans, busy, strict=True)]
     least = _least(ticks, items, spans, idle)
-    spare = RIGHT - LEFT - 10 - sum(least) - sum(tick.room for tick in ticks)
+    needed = sum(least) + sum(tick.room for tick in ticks)
+    spare = RIGHT - LEFT - 10 - needed
+    over = max(0, -spare) / max(1, needed)
     total = max(1, sum(shown))
     before, after, x = [], [], LEFT + 4
     for place, tick in enumerate(ticks):
@@ -171,7 +173,7 @@ def axis_of(ticks: Sequence[Tick], items: Sequence[Item], idle: int) -> Axis:
         if place < len(spans):
             x += least[place] + max(0, spare) * shown[place] // total
     squeezed = frozenset(i for i, span in enumerate(spans) if not busy[i] and span > limit)
-    return Axis(before=tuple(before), after=tuple(after), squeezed=squeezed, fits=spare >= 0)
+    return Axis(before=tuple(before), after=tuple(after), squeezed=squeezed, over=over)
 
 
 def _clamped(span: int) -> int:

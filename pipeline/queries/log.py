@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from nanovm_core.core.envelope import ZERO, canonical_hash
@@ -160,14 +161,21 @@ def stored_bytes(run: RunHead, number: int) -> bytes | None:
 
 
 def row_of(envelope: Envelope) -> EventRow:
-    body = body_of(envelope.bytes)
+    data = bytes(envelope.bytes)
+    return _row(envelope.run, envelope.n, envelope.seq, envelope.kind, envelope.hash, data)
+
+
+@lru_cache(maxsize=4096)
+def _row(run: str, n: int, seq: int, stored_kind: str, stored_hash: str, data: bytes) -> EventRow:
+    """Read once: the same bytes say the same, and nothing that could be erased."""
+    body = body_of(data)
     state, decision = _mapping(body.get("state")), _mapping(body.get("decision"))
     outcome = str(body.get("outcome", ""))
     return EventRow(
-        run=envelope.run,
-        number=envelope.n + 1,
-        seq=envelope.seq,
-        kind=str(body.get("kind", envelope.kind)),
+        run=run,
+        number=n + 1,
+        seq=seq,
+        kind=str(body.get("kind", stored_kind)),
         at_ms=_integer(body.get("at_ms")),
         actor=str(body.get("actor", "")),
         decided_by=_decider(body, str(state.get("event", "")), decision),
@@ -180,10 +188,10 @@ def row_of(envelope: Envelope) -> EventRow:
         state_from=str(state.get("from", "")),
         state_event=str(state.get("event", "")),
         state_to=str(state.get("to", "")),
-        hash=envelope.hash,
+        hash=stored_hash,
         prev=str(body.get("prev", "")),
         key=str(body.get("idempotency_key", "")),
-        tone=_tone(envelope.kind, outcome),
+        tone=_tone(stored_kind, outcome),
     )
 
 
