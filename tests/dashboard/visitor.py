@@ -2,13 +2,17 @@
 
 import html
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from pipeline.queries import runs
 from pipeline.queries.runs import RunHead
+from pipeline.runtime import queue
 from pipeline.worker import drive
 
 FORM = {"model": "faithful", "payment_method": "pm_card_visa", "pace": "real", "proposal": ""}
@@ -42,6 +46,15 @@ class Visitor(Client):
         if found.running:
             drive.drive_patiently(found.id)
         return by_code(code)
+
+    @contextmanager
+    def pressed(self, path: str) -> Iterator[str]:
+        """Where a press leads, while a worker does at once what it is woken for."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(queue, "wake", lambda run_id, in_ms=0: drive.drive_patiently(run_id))
+            response = self.post(path)
+            assert response.status_code == 303
+            yield response["Location"]
 
     def read(self, path: str, status: int = 200) -> str:
         """The text of a page, as HTML."""

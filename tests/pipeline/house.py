@@ -38,6 +38,25 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
+PAY = "stripe.create_payment_intent"
+POLICY = f"""
+v = "nanovm-policy/1"
+name = "tried"
+%s
+
+[[budgets]]
+scope = "%s"
+unit = "money"
+max = %d
+
+[[rules]]
+id = "any"
+at = "authorize"
+outcome = "allow"
+tools = ["{PAY}"]
+when = "$proposal.amount_minor > 0"
+why = "Any amount."
+"""
 SQLITE_TRIGGERS = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'"
 POSTGRES_TRIGGERS = (
     "SELECT tgname, tgrelid::regclass::text, pg_get_triggerdef(oid) FROM pg_trigger"

@@ -14,8 +14,6 @@ from dashboard.arena.box import BoxError, Typed
 from pipeline.models import Envelope, Outbox, Secret, Workspace
 from pipeline.queries import dry_run
 from pipeline.queries.runs import RunHead
-from pipeline.runtime import queue
-from pipeline.worker import drive
 from sabotage.kit.code_locations import where
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
@@ -29,12 +27,9 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture(scope="module")
 def target(owner: Visitor) -> Iterator[RunHead]:
-    """The run that one press makes; a worker does at once what it is woken for."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queue, "wake", lambda run_id, in_ms=0: drive.drive_patiently(run_id))
-        response = owner.post("/attack/start/")
-        assert response.status_code == 303
-        yield by_code(response["Location"].partition("run=")[2])
+    """The run that one press makes."""
+    with owner.pressed("/attack/start/") as there:
+        yield by_code(there.partition("run=")[2])
 
 
 def check(visitor: Client, run: RunHead | None, text: str, mode: str = "text") -> tuple[str, str]:

@@ -9,8 +9,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 import samples
 from dashboard.runs import story
 from pipeline.queries.runs import RunHead
-from pipeline.runtime import queue
-from pipeline.worker import drive
 from sabotage.models import Attack
 from tests.dashboard.visitor import Visitor, by_code, words
 
@@ -19,12 +17,9 @@ pytestmark = pytest.mark.usefixtures("db")
 
 @pytest.fixture
 def begun(owner: Visitor) -> Iterator[RunHead]:
-    """The run that *Run the demo* makes; a worker does at once what it is woken for."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queue, "wake", lambda run_id, in_ms=0: drive.drive_patiently(run_id))
-        response = owner.post("/runs/demo/")
-        assert response.status_code == 303
-        yield by_code(response["Location"].split("/")[2])
+    """The run that *Run the demo* makes."""
+    with owner.pressed("/runs/demo/") as there:
+        yield by_code(there.split("/")[2])
 
 
 def told(owner: Visitor, run: RunHead) -> str:

@@ -41,8 +41,7 @@ def test_the_connection_that_is_kept_belongs_to_its_file_its_process_and_no_fail
     with pytest.raises(sqlite3.IntegrityError):
         first.new_keys("subject", ["b", "a"])
     assert list(first.keys(["a", "b"])) == ["a"]
-    copied = tmp_path / "copied"
-    copied.write_bytes((tmp_path / "keys.sqlite3").read_bytes())
+    (copied := tmp_path / "copied").write_bytes((tmp_path / "keys.sqlite3").read_bytes())
     first.destroy(["a"])
     copied.replace(tmp_path / "keys.sqlite3")  # a backup is put back
     assert list(first.keys(["a"])) == ["a"]

@@ -20,27 +20,19 @@ from pipeline.runtime import api, warrants
 from pipeline.steps import adapters
 from pipeline.steps.work import Work
 from pipeline.store import call_history, programs, workspaces
-from tests.pipeline.house import House, bodies, invoice, payments, reason, snapshot, sql, succeeded
+from tests.pipeline.house import (
+    PAY,
+    POLICY,
+    House,
+    bodies,
+    invoice,
+    payments,
+    reason,
+    snapshot,
+    sql,
+    succeeded,
+)
 
-PAY = "stripe.create_payment_intent"
-POLICY = """
-v = "nanovm-policy/1"
-name = "tried"
-%s
-
-[[budgets]]
-scope = "%s"
-unit = "money"
-max = %d
-
-[[rules]]
-id = "any"
-at = "authorize"
-outcome = "allow"
-tools = ["stripe.create_payment_intent"]
-when = "$proposal.amount_minor > 0"
-why = "Any amount."
-"""
 CALM = """
 [[windows]]
 name = "calls"

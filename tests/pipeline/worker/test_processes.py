@@ -33,7 +33,7 @@ from pipeline.store import programs, workspaces
 from pipeline.store.budgets import BudgetLedger
 from tests import postgres
 from tests.pipeline.databases import on_postgres_alone
-from tests.pipeline.house import ROOT, House, invoice, snapshot, succeeded
+from tests.pipeline.house import POLICY, ROOT, House, invoice, snapshot, succeeded
 
 pytestmark = on_postgres_alone
 
@@ -42,21 +42,8 @@ CUTS = 3
 UNITS = ("EUR", "USD")
 MINOR = {"EUR": 12_000, "USD": 13_000}
 TOTALS = {"EUR": "Total  EUR 120.00", "USD": "Total  USD 130.00"}
-BUDGET = '[[budgets]]\nscope = "%s"\nunit = "money"\nmax = 100_000_000\n'
-SHARED_POLICY = f"""
-v = "nanovm-policy/1"
-name = "shared"
-{BUDGET % "global"}
-{BUDGET % "workspace"}
-
-[[rules]]
-id = "any"
-at = "authorize"
-outcome = "allow"
-tools = ["stripe.create_payment_intent"]
-when = "$proposal.amount_minor > 0"
-why = "Any amount."
-"""
+GLOBAL = '[[budgets]]\nscope = "global"\nunit = "money"\nmax = 100_000_000\n'
+SHARED_POLICY = POLICY % (GLOBAL, "workspace", 100_000_000)
 
 
 def environment(house: House, **more: str) -> dict[str, str]:
