@@ -11,7 +11,7 @@ from pipeline.queries.course import Course
 from pipeline.queries.runs import RunHead, StepView
 
 SAID_MAX = 16
-ROOMY_MAX = 40  # more events than these fit only when they are drawn as closely as possible
+ROOMY_MAX = 30  # a run with more steps, pauses and holds fits only as closely as possible
 IDLE = (46, 30, 28, 4, 4)  # the least width of an idle time, by grain
 
 
@@ -43,7 +43,8 @@ def lanes_of(run: RunHead, steps: tuple[StepView, ...]) -> Lanes:
 def drawn(run: RunHead, found: Course, places: Mapping[str, int]) -> Lanes:
     """The widest drawing that fits; where none does, the oldest events are left out."""
     moments = found.moments
-    grain, whole = ROOMY if len(moments) <= ROOMY_MAX else PACKED, None
+    told = sum(moment.row.kind in course.STORY for moment in moments)
+    grain, whole = ROOMY if told <= ROOMY_MAX else PACKED, None
     while True:
         story = Story(run=run, places=places, grain=grain, copies=found.copies)
         story.tell(moments)

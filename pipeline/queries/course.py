@@ -13,7 +13,7 @@ from pipeline.queries.personal import DAMAGED, opened_all
 from pipeline.queries.runs import RunHead, body_of
 
 STORY = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal", "integrity")
-STORY_MAX, OTHERS_MAX = 48, 24  # events read: a run of seven steps has 15, one by one 27
+STORY_MAX, OTHERS_MAX = 36, 24  # events read: a run of seven steps has 15, one by one 27
 CALLS_MAX = 8  # proposals opened
 DELIVERY = "DeliveryReceived"
 ERASED, UNREADABLE = "erased", "unreadable"

@@ -9,7 +9,7 @@ from pipeline.models import AdapterCall, Envelope
 from pipeline.queries.runs import STEPS, RunHead, StepView, body_of
 
 OWN = ("intent", "result", "failed", "refused", "terminal")
-HALTS, HALTS_MAX = ("suspended", "resumed"), 100  # of a run that was paused more often, the newest
+HALTS, HALTS_MAX = ("suspended", "resumed"), 60  # of a run that was paused more often, the newest
 SHOWN = (*OWN[:4], "suspended")
 Body = dict[str, Any]
 Span = tuple[int, int]  # from, until
