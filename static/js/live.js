@@ -129,6 +129,23 @@
     document.documentElement.style.overflowAnchor = "none"; // the browser would move it, too
   });
 
+  // Where a row cannot keep its place, another button may come under a pointer that rests: a
+  // click there was meant for the one before. Who moves the pointer or the page means the new one.
+  let rests = null;
+  const isThere = (event) => rests && Math.hypot(event.clientX - rests.x, event.clientY - rests.y) < 8;
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("form.injector button");
+    if (!button || !event.detail) return; // a key has no place
+    if (isThere(event) && rests.id !== button.id) {
+      event.preventDefault();
+      event.stopPropagation();
+      say("Move the pointer to fire another attack.");
+    } else rests = { x: event.clientX, y: event.clientY, id: button.id };
+  }, true);
+  document.addEventListener("pointermove", (event) => { if (!isThere(event)) rests = null; });
+  for (const name of ["wheel", "touchmove", "keydown"])
+    document.addEventListener(name, () => { rests = null; }, { passive: true });
+
   function took() {
     const rows = byId("rows");
     const now = Number(byId("cursor").dataset.seq);

@@ -17,15 +17,7 @@ from tests.house.demo import Demo, start
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-CHROMIUM_OPTIONS = (
-    "--no-sandbox",  # root cannot have one
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-quic")  # root has no sandbox
 
 
 @pytest.fixture(scope="session")
