@@ -29,6 +29,7 @@
   let pressed = ""; // the attack that was fired last from this page
   let awaited = null; // the verdict that its row showed then; null where nothing is awaited
   let stood = null;
+  let press = null; // the last one by a pointer, while that rests and the page is not scrolled
 
   const here = (path) => `${path}?after=${last}&mark=${byId("cursor").dataset.mark}`;
 
@@ -129,22 +130,27 @@
     document.documentElement.style.overflowAnchor = "none"; // the browser would move it, too
   });
 
-  // Where a row cannot keep its place, another button may come under a pointer that rests: a
-  // click there was meant for the one before. Who moves the pointer or the page means the new one.
-  let rests = null;
-  const isThere = (event) => rests && Math.hypot(event.clientX - rests.x, event.clientY - rests.y) < 8;
+  // Where a row cannot keep its place, the answer may bring another button under a pointer that
+  // rests: a click there was meant for the one before, until the pointer or the page is moved.
+  const isThere = (event) => press && Math.hypot(event.clientX - press.x, event.clientY - press.y) < 8;
   document.addEventListener("click", (event) => {
     const button = event.target.closest("form.injector button");
     if (!button || !event.detail) return; // a key has no place
-    if (isThere(event) && rests.id !== button.id) {
+    if (isThere(event) && button.id === press.instead) {
       event.preventDefault();
       event.stopPropagation();
       say("Move the pointer to fire another attack.");
-    } else rests = { x: event.clientX, y: event.clientY, id: button.id };
+    } else press = { x: event.clientX, y: event.clientY, id: button.id, top: scrollY, instead: "" };
   }, true);
-  document.addEventListener("pointermove", (event) => { if (!isThere(event)) rests = null; });
-  for (const name of ["wheel", "touchmove", "keydown"])
-    document.addEventListener(name, () => { rests = null; }, { passive: true });
+  document.addEventListener("pointermove", (event) => { if (!isThere(event)) press = null; });
+  document.addEventListener("scroll", () => { if (press && press.top !== scrollY) press = null; });
+
+  function lookUnder() {
+    if (!press) return;
+    const under = document.elementFromPoint(press.x, press.y)?.closest("form.injector button");
+    press.instead = under && under.id !== press.id ? under.id : "";
+    press.top = scrollY;
+  }
 
   function took() {
     const rows = byId("rows");
@@ -164,6 +170,7 @@
     refocus();
     putBack();
     showAnswer();
+    lookUnder();
   }
 
   function ask() {

@@ -38,16 +38,13 @@ def refusal(of: Accounts, unit: str, amount: int, ledger: Mapping[str, int], use
     return ""
 
 
-@pytest.mark.parametrize(
-    ("unit", "limit", "code"),
-    [
-        ("EUR", 1_000, "BUD-001"),
-        ("XTS", 1_000, "BUD-001"),
-        ("calls", 3, "BUD-002"),
-        ("steps", 9, "BUD-003"),
-        ("tokens", 40, "BUD-004"),
-    ],
-)
+@pytest.mark.parametrize(("unit", "limit", "code"), [
+    ("EUR", 1_000, "BUD-001"),
+    ("XTS", 1_000, "BUD-001"),
+    ("calls", 3, "BUD-002"),
+    ("steps", 9, "BUD-003"),
+    ("tokens", 40, "BUD-004"),
+])  # fmt: skip
 def test_run_has_its_own_limit_of_each_unit(unit: str, limit: int, code: str) -> None:
     of, rich = accounts(money("workspace")), {f"workspace/{unit}": 10**6}
     assert refusal(of, unit, limit, rich) == ""
@@ -56,14 +53,11 @@ def test_run_has_its_own_limit_of_each_unit(unit: str, limit: int, code: str) ->
     assert refusal(of, unit, 1, rich, used=limit - 1) == ""
 
 
-@pytest.mark.parametrize(
-    ("unit", "code", "unopened"),
-    [
-        ("calls", "BUD-002", "BUD-002"),
-        ("tokens", "BUD-004", "BUD-004"),
-        ("EUR", "BUD-001", "BUD-006"),
-    ],
-)
+@pytest.mark.parametrize(("unit", "code", "unopened"), [
+    ("calls", "BUD-002", "BUD-002"),
+    ("tokens", "BUD-004", "BUD-004"),
+    ("EUR", "BUD-001", "BUD-006"),
+])  # fmt: skip
 @pytest.mark.parametrize("scope", ["agent", "workspace", "global"])
 def test_shared_account_binds_beside_it(unit: str, code: str, unopened: str, scope: str) -> None:
     kind = "money" if unit == "EUR" else unit
@@ -118,15 +112,12 @@ def test_reservation_names_the_runs_own_and_the_shared_accounts() -> None:
     assert gate().reserve({}, facts()) == ()
 
 
-@pytest.mark.parametrize(
-    ("need", "started_ms", "code"),
-    [
-        ({"calls": 1, "EUR": 2_001}, 0, "BUD-001"),
-        ({"tokens": 41, "calls": 1}, 0, "BUD-004"),
-        ({"USD": 5, "calls": 1}, 0, "BUD-006"),
-        ({"steps": 1}, 1, "BUD-005"),
-    ],
-)
+@pytest.mark.parametrize(("need", "started_ms", "code"), [
+    ({"calls": 1, "EUR": 2_001}, 0, "BUD-001"),
+    ({"tokens": 41, "calls": 1}, 0, "BUD-004"),
+    ({"USD": 5, "calls": 1}, 0, "BUD-006"),
+    ({"steps": 1}, 1, "BUD-005"),
+])  # fmt: skip
 def test_need_is_reserved_whole_or_not_at_all(
     need: dict[str, int], started_ms: int, code: str
 ) -> None:

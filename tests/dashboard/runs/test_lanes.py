@@ -12,7 +12,7 @@ from dashboard.runs.lanes import Lanes, lanes_of
 from nanovm_core.core.canonical import encode
 from pipeline.models import Envelope, Outbox, Run
 from pipeline.privacy import erasure
-from pipeline.queries import steps
+from pipeline.queries import course, steps
 from pipeline.queries.runs import RunHead, body_of
 from tests.dashboard.runs.test_damaged_rows import BODIES, forge
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
@@ -63,6 +63,9 @@ def test_a_run_that_waits_for_its_start_says_so_and_draws_attacks(
     found, html = drawn(ready)
     assert shapes(found).count("stop") == 1
     assert "Not started yet" in words(html)
+    owner.command(by_code(ready.code), "start")
+    first = Envelope.objects.get(run=ready.id, kind="intent", n=2)
+    assert course.of_run(by_code(ready.code)).started_ms == body_of(first.bytes)["at_ms"]
 
 
 def test_a_blocked_proposal_ends_at_the_gate(owner: Visitor) -> None:

@@ -67,14 +67,11 @@ def test_a_key_file_that_is_gone_is_named_and_not_made_anew(house: House) -> Non
 GARBLED = b"no database, and no key either" * 100
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "said"),
-    [
-        ("kek", b"", "has 0 bytes in place of 32"),
-        ("signer/key", GARBLED, "has 3000 bytes in place of 32"),
-        ("keys.sqlite3", GARBLED, "is damaged"),
-    ],
-)
+@pytest.mark.parametrize(("name", "data", "said"), [
+    ("kek", b"", "has 0 bytes in place of 32"),
+    ("signer/key", GARBLED, "has 3000 bytes in place of 32"),
+    ("keys.sqlite3", GARBLED, "is damaged"),
+])  # fmt: skip
 def test_a_damaged_key_file_is_one_sentence(
     house: House, name: str, data: bytes, said: str
 ) -> None:

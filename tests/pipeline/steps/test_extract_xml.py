@@ -73,36 +73,33 @@ def test_invalid_account_is_reported_as_found_and_does_not_hold() -> None:
     assert (found.iban, found.iban_valid, found.pay_status) == ("FR0020041010", False, "open")
 
 
-@pytest.mark.parametrize(
-    ("changes", "status"),
-    [
-        ([(">380<", ">384<")], "correction"),
-        ([(">380<", ">381<")], "correction"),
-        ([(">380<", ">389<")], "self_billed"),
-        ([(">380<", ">751<")], "not_payable_info_only"),
-        ([("urn:cen.eu:en16931:2017", "urn:factur-x.eu:1p0:minimum")], "not_payable_info_only"),
-        ([("urn:cen.eu:en16931:2017", "urn:factur-x.eu:1p0:basicwl")], "not_payable_info_only"),
-        ([(">648.80<", ">-648.80<")], "negative"),
-        ([(">648.80<", ">0.00<")], "nothing_due"),
-        ([(">58<", ">59<")], "direct_debit"),
-        ([(">58<", ">49<")], "direct_debit"),
-        ([(">58<", ">48<")], "paid"),
-        ([(">380<", ">999<")], "ambiguous"),
-        ([(">648.80<", ">748.80<")], "ambiguous"),
-        (
-            [
-                (
-                    ">648.80</ram:Due",
-                    ">648.80</ram:DuePayableAmount><ram:DuePayableAmount>1.00</ram:Due",
-                )
-            ],
-            "ambiguous",
-        ),
-        ([("<ram:DuePayableAmount>", '<ram:DuePayableAmount currencyID="USD">')], "ambiguous"),
-        ([(">380<", ">326<")], "open"),
-        ([(">380<", ">575<")], "open"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "status"), [
+    ([(">380<", ">384<")], "correction"),
+    ([(">380<", ">381<")], "correction"),
+    ([(">380<", ">389<")], "self_billed"),
+    ([(">380<", ">751<")], "not_payable_info_only"),
+    ([("urn:cen.eu:en16931:2017", "urn:factur-x.eu:1p0:minimum")], "not_payable_info_only"),
+    ([("urn:cen.eu:en16931:2017", "urn:factur-x.eu:1p0:basicwl")], "not_payable_info_only"),
+    ([(">648.80<", ">-648.80<")], "negative"),
+    ([(">648.80<", ">0.00<")], "nothing_due"),
+    ([(">58<", ">59<")], "direct_debit"),
+    ([(">58<", ">49<")], "direct_debit"),
+    ([(">58<", ">48<")], "paid"),
+    ([(">380<", ">999<")], "ambiguous"),
+    ([(">648.80<", ">748.80<")], "ambiguous"),
+    (
+        [
+            (
+                ">648.80</ram:Due",
+                ">648.80</ram:DuePayableAmount><ram:DuePayableAmount>1.00</ram:Due",
+            )
+        ],
+        "ambiguous",
+    ),
+    ([("<ram:DuePayableAmount>", '<ram:DuePayableAmount currencyID="USD">')], "ambiguous"),
+    ([(">380<", ">326<")], "open"),
+    ([(">380<", ">575<")], "open"),
+])  # fmt: skip
 def test_codes_decide_whether_it_may_be_paid(changes: list[tuple[str, str]], status: str) -> None:
     assert invoice(*changes).pay_status == status
 
@@ -116,51 +113,45 @@ def test_free_text_that_says_paid_is_a_warning_and_the_codes_decide() -> None:
     assert (fields.pay_status, warnings) == ("open", ("terms_say_paid",))
 
 
-@pytest.mark.parametrize(
-    ("shown", "status"),
-    [
-        ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80", "open"),
-        ("Facture AC 20260311 08\nNet à payer   648,80 €\nMerci beaucoup", "open"),
-        ("Invoice number: AC-20260311-08\nAmount due   EUR 6,488.00", "hybrid_mismatch"),
-        (
-            "Invoice number: AC-20260311-08\nTotal 648.80\nAmount due   EUR 100.00",
-            "hybrid_mismatch",
-        ),
-        ("Invoice number: ZZ-1\nAmount due   EUR 648.80", "hybrid_mismatch"),
-        ("Invoice number: AC-20260311-08\nAmount due   USD 648.80", "hybrid_mismatch"),
-        (
-            "Atelier Clairval SARL\nAmount due   EUR 648.80\nIBAN DE89370400440532013000",
-            "hybrid_mismatch",
-        ),
-        ("See the attached XML, which is the invoice. Nothing else is here.", "open"),
-        ("scan", "open"),
-    ],
-)
+@pytest.mark.parametrize(("shown", "status"), [
+    ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80", "open"),
+    ("Facture AC 20260311 08\nNet à payer   648,80 €\nMerci beaucoup", "open"),
+    ("Invoice number: AC-20260311-08\nAmount due   EUR 6,488.00", "hybrid_mismatch"),
+    (
+        "Invoice number: AC-20260311-08\nTotal 648.80\nAmount due   EUR 100.00",
+        "hybrid_mismatch",
+    ),
+    ("Invoice number: ZZ-1\nAmount due   EUR 648.80", "hybrid_mismatch"),
+    ("Invoice number: AC-20260311-08\nAmount due   USD 648.80", "hybrid_mismatch"),
+    (
+        "Atelier Clairval SARL\nAmount due   EUR 648.80\nIBAN DE89370400440532013000",
+        "hybrid_mismatch",
+    ),
+    ("See the attached XML, which is the invoice. Nothing else is here.", "open"),
+    ("scan", "open"),
+])  # fmt: skip
 def test_pages_that_contradict_the_xml_hold_it(shown: str, status: str) -> None:
     found = invoice(("<ram:TotalPrepaidAmount>100.00", "<ram:TotalPrepaidAmount>100"), page=shown)
     assert found.pay_status == status
 
 
-@pytest.mark.parametrize(
-    ("changes", "code"),
-    [
-        (
-            [
-                (
-                    "<ram:InvoiceCurrencyCode>EUR</ram:InvoiceCurrencyCode>",
-                    "<ram:InvoiceCurrencyCode/>",
-                )
-            ],
-            "DOC-012",
-        ),
-        ([("<ram:InvoiceCurrencyCode>EUR", "<ram:InvoiceCurrencyCode>XYZ")], "DOC-012"),
-        ([(">648.80<", "><")], "DOC-011"),
-        ([(">648.80<", ">6.4880E2<")], "DOC-011"),
-        ([(">648.80<", ">NaN<")], "DOC-011"),
-        ([(">648.80<", ">648,80<")], "DOC-011"),
-        ([(">648.80<", ">648.805<")], "DOC-016"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "code"), [
+    (
+        [
+            (
+                "<ram:InvoiceCurrencyCode>EUR</ram:InvoiceCurrencyCode>",
+                "<ram:InvoiceCurrencyCode/>",
+            )
+        ],
+        "DOC-012",
+    ),
+    ([("<ram:InvoiceCurrencyCode>EUR", "<ram:InvoiceCurrencyCode>XYZ")], "DOC-012"),
+    ([(">648.80<", "><")], "DOC-011"),
+    ([(">648.80<", ">6.4880E2<")], "DOC-011"),
+    ([(">648.80<", ">NaN<")], "DOC-011"),
+    ([(">648.80<", ">648,80<")], "DOC-011"),
+    ([(">648.80<", ">648.805<")], "DOC-016"),
+])  # fmt: skip
 def test_codes_that_do_not_say_what_to_pay_are_a_reason(
     changes: list[tuple[str, str]], code: str
 ) -> None:
@@ -205,16 +196,13 @@ def test_xml_size_limit_holds_at_the_limit_and_one_above() -> None:
         parse(b"<a>" + b" " * (fill + 1) + b"</a>")
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\xef\xbb\xbf" + CII.encode(),
-        CII.replace("UTF-8", "UTF-16").encode("utf-16"),
-        b"\xef\xbb\xbf" + CII.replace("UTF-8", "UTF-16").encode(),
-        CII.replace("UTF-8", "no-such-encoding").encode(),
-        CII.replace("UTF-8", "ISO-8859-1").encode("latin-1"),
-    ],
-)
+@pytest.mark.parametrize("data", [
+    b"\xef\xbb\xbf" + CII.encode(),
+    CII.replace("UTF-8", "UTF-16").encode("utf-16"),
+    b"\xef\xbb\xbf" + CII.replace("UTF-8", "UTF-16").encode(),
+    CII.replace("UTF-8", "no-such-encoding").encode(),
+    CII.replace("UTF-8", "ISO-8859-1").encode("latin-1"),
+])  # fmt: skip
 def test_byte_order_marks_and_odd_encodings_are_read(data: bytes) -> None:
     assert looks_like_xml("data.bin", data)
     assert read_cii(parse(data)).numbers == ("AC-20260311-08",)
@@ -235,14 +223,11 @@ def test_two_different_embedded_invoices_are_ambiguous() -> None:
     assert read_pdf({"a.xml": UBL.encode(), "b.xml": f"{UBL} ".encode()}).pay_status == "open"
 
 
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [
-        (b"<Invoice><ID>1", "DOC-013"),
-        (HOSTILE["laughs"].encode(), "DOC-014"),
-        (b"<Order xmlns='urn:x'/>", "DOC-015"),
-    ],
-)
+@pytest.mark.parametrize(("data", "code"), [
+    (b"<Invoice><ID>1", "DOC-013"),
+    (HOSTILE["laughs"].encode(), "DOC-014"),
+    (b"<Order xmlns='urn:x'/>", "DOC-015"),
+])  # fmt: skip
 def test_unreadable_embedded_data_is_not_replaced_by_the_page(data: bytes, code: str) -> None:
     with pytest.raises(ExtractionError) as caught:
         read_pdf({"factur-x.xml": data})
