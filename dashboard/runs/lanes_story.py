@@ -185,11 +185,14 @@ class Story:
         """The gate's answer, drawn under the proposal where it directly follows one."""
         held, place = row.verdict == "HELD", len(self.ticks) - 1
         word = "approved" if row.state_event == "Approved" else "allowed"
-        last = self.items[-1] if self.items else None
+        last = next((item for item in reversed(self.items) if item.shape != "pause"), None)
         under = last is not None and last.shape == "proposal" and last.until == place
         text = f"on hold: {_reason(row)}" if held and self.grain == ROOMY else "on hold"
-        shift = 0 if last is None or not under else last.width if held else 34
-        room = max(10, (svg.wide(text) + 16 if held else svg.ALLOWED + 4) - shift)
+        box = last.width if last is not None and under else 0
+        shift = (box if held else 34) * under
+        if last is not None and last.inside and under:  # its box takes room after the tick
+            shift -= box
+        room = max(10, box - shift, (svg.wide(text) + 16 if held else svg.ALLOWED + 4) - shift)
         if under:
             self.ticks[place] = replace(self.ticks[place], room=room)
         else:
@@ -286,7 +289,8 @@ class Story:
     def _ended_pause(self, still: Item, until: int) -> Item:
         took = length(self.ticks[until].at_ms - self.ticks[still.since].at_ms)
         text = f"{still.short} {took}"
-        return replace(still, until=until, title=text, text=text, short=took)
+        width = svg.wide(took) if self.grain == ROOMY else 28
+        return replace(still, until=until, title=text, text=text, short=took, width=width)
 
     def _pause(self, row: EventRow, since: int, until: int | None) -> Item:
         word = "on hold" if row.outcome not in ("user_paused", "") else "paused"
@@ -300,7 +304,7 @@ class Story:
             text=f"{word} since {clock(row.at_ms)}",
             short=word,
             tone="warn" if word == "on hold" else "",
-            width=38 if self.grain == ROOMY else 28,
+            width=28,
         )
         return item if until is None else self._ended_pause(item, until)
 

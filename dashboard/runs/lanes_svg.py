@@ -247,8 +247,8 @@ def _mark(item: Item, x: int, y: int, width: int, height: int) -> Mark:
 
 
 def _pause(item: Item, left: int, right: int) -> Mark:
-    roomy = right - left >= wide(item.text)
-    text = item.text if roomy else item.short
+    fitting = (text for text in (item.text, item.short) if right - left >= wide(text))
+    text = next(fitting, "")
     mark = _mark(item, left, 2, right - left, LOG - 2)
     return replace(mark, texts=(Text(x=left + 3, y=16, text=text, kind="quiet"),))
 
@@ -272,7 +272,7 @@ def _proposal(item: Item, left: int, right: int) -> Mark:
 
 def _decision(item: Item, left: int, right: int, paid: int) -> Mark:
     """An arrow from the model's lane that ends at the gate, or a box that it passes through."""
-    y, at = item.lane - 14, left + (item.shift - 14 if item.shift else 22)
+    y, at = item.lane - 14, left + (item.shift - 14 if item.shift > 0 else 20)
     path = f"M{at} {MODEL + BOX // 2 + (0 if item.called else 10)} V{y - 3}"
     if item.shape == "allowed":
         path += f" M{left + ALLOWED} {item.lane} H{paid} V{STRIPE - BOX // 2}" * (item.leads > 0)

@@ -41,13 +41,13 @@ class Story:
     def title(self) -> str:
         """What came of it, from the verdict: never "blocked" where the call was not."""
         if self.verdict is None:
-            return "This invoice carries an order for the model"
+            return "This invoice contains instructions for the model"
         if self.verdict.breached:
             return "The model obeyed, and its call got through"
         if self.verdict.word != "BLOCKED":
             return f"The model obeyed. {self.verdict.headline}"
         if self.stage == PAID:
-            return "The order was blocked, and the invoice was paid as printed"
+            return "The model's call was blocked, and the invoice was paid as printed"
         return "The model was fooled, and its call was blocked"
 
 

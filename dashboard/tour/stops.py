@@ -67,7 +67,7 @@ STOPS = tuple(
              "Its program is fixed now. The first event in the list contains its hash.",
              "Start it"),
             ("Pause before the model answers",
-             "Workers read the invoice, move personal data to the vault, and pause the run.",
+             "Workers read the invoice, store its personal data encrypted, and pause the run.",
              "Pause before step 4"),
             ("Fire tool_injection while step 4 waits",
              "You write the model's answer: wire_transfer, USD 50,000.00 to the attacker.",

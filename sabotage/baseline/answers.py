@@ -132,7 +132,7 @@ def _one_digit(loop: Loop, given: AttackInput) -> Reporter:
     done = ORDER.index(("extract", "propose", "charge")[stage]) + 1
     loop.follow(ORDER[:done])
     true = given.read().amount_minor or 0
-    forged = _other_first_digit(true)
+    forged = _one_digit_raised(true)
     if stage == 1:
         args = {**loop.state["call"]["args"], "amount_minor": forged}
         loop.store.edit(call={**loop.state["call"], "args": args})
@@ -255,9 +255,11 @@ def _order(given: AttackInput) -> tuple[tuple[str, ...], str]:
     return tuple(name for name in ORDER if name != claimed), claimed
 
 
-def _other_first_digit(amount_minor: int) -> int:
+def _one_digit_raised(amount_minor: int) -> int:
+    """A larger sum by one digit: 9 for the first other one, or one 9 more."""
     text = str(amount_minor)
-    return int(("9" if text[0] != "9" else "8") + text[1:])
+    place = len(text) - len(text.lstrip("9"))
+    return int(f"{text[:place]}9{text[place + 1 :]}")
 
 
 ANSWERS: Mapping[str, Callable[[Loop, AttackInput], Reporter]] = {

@@ -58,7 +58,7 @@ def test_it_is_told_in_three_acts(owner: Visitor, begun: RunHead) -> None:
     assert Attack.objects.filter(run_id=begun.id).count() == 1
     paid = by_code(begun.code)
     assert paid.label == "SUCCESS"
-    assert told(owner, paid).startswith("The order was blocked, and the invoice was paid")
+    assert told(owner, paid).startswith("The model's call was blocked, and the invoice was paid")
     assert "EUR 960.00 to Quartz Software GmbH" in words(owner.read(f"/runs/{begun.code}/"))
     owner.erase(paid)
     assert story.story_of(by_code(begun.code)) is None
