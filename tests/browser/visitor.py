@@ -130,7 +130,7 @@ def fire(page: Page, injector: str, **params: str) -> None:
     expect(score).to_contain_text(f"{fired + 1} fired", timeout=END_MS)
 
 
-def verdict(page: Page, word: str) -> Locator:
+def verdict(page: Page, word: str | re.Pattern[str]) -> Locator:
     """The latest verdict, in the row of its attack, once it bears this word."""
     card = page.locator("#verdict")
     expect(card).to_have_attribute("data-verdict", word, timeout=END_MS)

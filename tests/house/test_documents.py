@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 from tests.house.repository import ROOT, files, name_of, named, source_of, tree_of, written
@@ -65,6 +66,14 @@ def test_every_invariant_names_the_test_that_holds_it() -> None:
     assert len(invariants) >= 20
     held = re.compile(r"`tests/[^`]+[.]py`|import-linter")
     assert [line for line in invariants if not held.search(line)] == []
+
+
+def test_every_promise_of_the_run_page_has_its_browser_test() -> None:
+    folder = ROOT / "tests" / "browser"
+    promises = tomllib.loads(source_of(folder / "requirements.toml"))
+    assert len(promises) >= 28
+    for path, _, test in (each["test"].partition("::") for each in promises.values()):
+        assert f"\ndef {test}(" in source_of(folder / path), test
 
 
 def test_the_documents_name_every_command_and_every_setting() -> None:

@@ -2,13 +2,21 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import far_side, visitor
-from tests.house.demo import Demo
+from tests.house.demo import Demo, ran
 
 AMOUNT = (128450, "eur", "succeeded")
 NO_CALL = re.compile("^No (unauthorized )?call")
+FORGED_CALL = """
+import django, sys
+django.setup()
+from pipeline.models import AdapterCall, Run
+run = Run.objects.get(code=sys.argv[1])
+AdapterCall.objects.create(run=run, number=99, key="f" * 64, tool="wire_transfer", at_ms=1)
+"""
 FILE_AND_LINE = re.compile(r"[\w/]+\.py:\d+ \w+")
 # On a paused run, in this order: the run can still be paid after each of them.
 PAUSED = {
@@ -144,6 +152,31 @@ def test_attacks_before_the_start_change_nothing(page: Page, app: Demo) -> None:
     page.click("#act-start")
     visitor.shows(page, "SUCCESS")
     assert far_side.payments(app, code) == [AMOUNT]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("state", ["before the start", "under way", "after a failure"])
+def test_each_is_answered_in_the_other_states(page: Page, state: str) -> None:
+    failed = "broken" if state == "after a failure" else "plain"
+    pace = "slow" if state == "under way" else "real"
+    visitor.begin(page, sample=failed, pace=pace, hold=state == "before the start")
+    visitor.be_live(page)
+    visitor.shows(page, "FAILED" if failed == "broken" else "R")  # READY or RUNNING
+    for injector in ENDED:
+        visitor.fire(page, injector)
+        card = visitor.verdict(page, re.compile("BLOCKED|IGNORED|DETECTED"))
+        has_its_evidence(page, card, injector)
+
+
+def test_a_call_that_nothing_allowed_is_a_breach_before_ones_eyes(page: Page, app: Demo) -> None:
+    code = visitor.paid(page)
+    expect(page.locator("[role=alert] *")).to_have_count(0)
+    done = ran(app.data, "-c", FORGED_CALL, code, **app.env)
+    assert done.returncode == 0, done.stderr
+    page.reload()
+    alert = page.locator("[role=alert] .banner-breach")
+    expect(alert).to_contain_text("1 call without a recorded intent")
+    expect(page.locator("#integrity")).to_contain_text("BREACHED")
 
 
 def test_all_five_are_fired_and_the_run_is_made_again(page: Page, app: Demo) -> None:

@@ -9,6 +9,7 @@ from playwright.sync_api import Dialog, Page, expect
 
 from samples import bills
 from tests.browser import invoices, visitor
+from tests.browser.conftest import Complaints
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -74,7 +75,11 @@ def test_what_an_attacker_types(page: Page) -> None:
         page.goto(f"/runs/{code}/")
 
 
-def test_an_address_that_is_no_rule_or_filter(page: Page) -> None:
+def test_an_address_that_is_no_rule_filter_or_run(page: Page, complaints: Complaints) -> None:
+    complaints.expect("404")
+    assert visitor.open_page(page, "/runs/ZZZZ-99/").status == 404
+    expect(page.locator("h1")).to_have_count(1)
+    expect(page.locator("main a[href='/runs/']")).to_have_count(1)
     code = visitor.begin(page, hold=True)
     for path in (
         f"/runs/{code}/?refused={HOSTILE}",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Literal
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -13,6 +14,7 @@ from tests.browser.look import OVERFLOW, SMALL_TARGETS, SMALL_TEXT, looks_well, 
 FACE = """
   () => [document.title, ...["h1", "main"].map(one => document.querySelectorAll(one).length)]
 """
+HREFS = "all => all.map(it => it.getAttribute('href'))"
 COUNT_MOVES = """
   () => {
     window.moved = 0;
@@ -50,6 +52,19 @@ def test_it_is_accessible_and_fits(opened: Page) -> None:
     title, headings, mains = opened.evaluate(FACE)
     assert (headings, mains) == (1, 1)
     assert title.endswith("nanovm")
+
+
+@pytest.mark.soak  # one drawer is looked at in runs/test_stage.py
+@pytest.mark.parametrize("opened", [name for name in PLACES if name[:4] == "run,"], indirect=True)
+def test_every_fold_and_drawer_is_accessible(opened: Page) -> None:
+    marks = opened.locator(".lanes a.mark, .lanes a.dot")
+    items = {each.split("/", 3)[3].strip("/") for each in marks.evaluate_all(HREFS)}
+    opened.locator("main details").evaluate_all("all => all.forEach(it => { it.open = true })")
+    looks_well(opened)
+    for item in sorted(items):
+        visitor.open_page(opened, f"{opened.url.partition('?')[0]}?item={quote(item, safe='')}")
+        expect(opened.locator("#item h2").first).to_be_visible()
+        looks_well(opened, "#item")
 
 
 @pytest.mark.parametrize("wish", ["reduce", "no-preference"])

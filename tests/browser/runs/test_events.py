@@ -2,10 +2,12 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from pipeline.queries.runs import STEPS
 from tests.browser import visitor
+from tests.house.demo import Demo, ran
 
 SAYS = """() => {
   window.said = [];
@@ -13,11 +15,22 @@ SAYS = """() => {
   new MutationObserver(() => region.textContent.trim() && said.push(region.textContent.trim()))
     .observe(region, { childList: true, characterData: true, subtree: true });
 }"""
+LENGTHEN = """
+import django, sys
+django.setup()
+from nanovm_core.core.events import PauseRequested, ResumeRequested
+from pipeline.models import Run
+from pipeline.runtime import api
+run = Run.objects.get(code=sys.argv[1])
+while run.length < 5_000:
+    resume = ResumeRequested(program=run.program_hash)
+    api.submit(str(run.pk), [resume, PauseRequested()], actor="visitor")
+    run.refresh_from_db()
+"""
 REGIONS = "[aria-live], [role=status], [role=alert], [role=log]"
 
 
 def test_each_event_leads_to_its_hash_and_each_step_is_said_once(page: Page) -> None:
-    """Requirements 4 and 39 of the pages."""
     code = visitor.begin(page, hold=True)
     visitor.be_live(page)
     page.evaluate(SAYS)
@@ -36,7 +49,6 @@ def test_each_event_leads_to_its_hash_and_each_step_is_said_once(page: Page) -> 
 
 
 def test_the_list_keeps_still_for_who_scrolled_up(page: Page) -> None:
-    """Requirement 15 of the pages."""
     visitor.paused_before(page, "authorize")
     box, follow = page.locator("#events-scroll"), page.locator("#follow")
     box.evaluate("it => { it.style.maxHeight = '160px'; it.scrollTop = 0 }")
@@ -51,3 +63,20 @@ def test_the_list_keeps_still_for_who_scrolled_up(page: Page) -> None:
     follow.click()
     expect(follow).to_have_attribute("aria-pressed", "true")
     assert box.evaluate("it => it.scrollHeight - it.scrollTop - it.clientHeight") < 8
+
+
+@pytest.mark.soak
+def test_a_run_of_5000_events_is_shown_in_part_and_answers(page: Page, app: Demo) -> None:
+    code = visitor.begin(page, pace="slow")
+    visitor.be_live(page)
+    page.click("#act-pause")
+    visitor.shows(page, "PAUSED")
+    done = ran(app.data, "-c", LENGTHEN, code, **app.env)
+    assert done.returncode == 0, done.stderr
+    page.goto(f"/runs/{code}/")
+    visitor.be_live(page)
+    expect(page.locator("#tail")).to_contain_text(re.compile(r"\b50\d\d events"))
+    assert 0 < page.locator("#rows tr").count() <= 200
+    page.click("#act-resume")
+    visitor.shows(page, "SUCCESS")
+    assert page.locator("#rows tr").count() <= 200

@@ -118,7 +118,7 @@ def test_a_paid_run_shows_its_steps_payment_and_events(owner: Visitor, paid: Run
     assert page.count('data-status="done"') >= 7
     assert numbers(page) == list(range(1, paid.length + 1))
     assert "ocal Stripe test server" in words(page)
-    assert "represents the payout" in words(page)
+    assert "stands for the payout" in words(page)
 
 
 def test_every_event_and_every_step_has_a_page(owner: Visitor, paid: RunHead) -> None:

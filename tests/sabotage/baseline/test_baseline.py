@@ -17,7 +17,7 @@ from pipeline.steps.charge import gateway
 from pipeline.store import workspaces
 from sabotage import run_baseline
 from sabotage.baseline import comparison
-from sabotage.baseline.answers import COPIES_MAX
+from sabotage.baseline.answers import COPIES_MAX, _one_digit_raised
 from sabotage.baseline.checks import CAREFUL, NO_TOOL, ORDINARY, PAY, Checks
 from sabotage.gallery import fixture, invoices
 from sabotage.models import Attack
@@ -131,6 +131,11 @@ def test_each_attack_costs_the_loop_what_was_not_due(
         transfers, cost, says = careful
         assert (other["moved"]["transfers"], other["cost"]["amount_minor"]) == (transfers, cost)
         assert says in other["happened"]
+
+
+def test_a_changed_digit_costs_money_whatever_the_sum() -> None:
+    sums = (1, 900, 96_000, 99_999, INVOICE)
+    assert [_one_digit_raised(each) for each in sums] == [9, 990, 99_000, 999_999, 928_450]
 
 
 @pytest.mark.usefixtures("runtime_here")

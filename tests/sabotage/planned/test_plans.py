@@ -84,17 +84,19 @@ def test_it_is_fired_once_through_the_same_door_however_often_its_message_comes(
     assert f"{attack.injector} {attack.verdict} {attack.rule}" == "tool_injection BLOCKED CAP-001"
 
 
-def test_two_who_notice_at_once_send_it_once(sent: list[str]) -> None:
+def test_two_who_notice_at_once_send_it_once(
+    sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = at("stepped")
     plan = planned(run, 2)
     with unheard():
         step_on(run)
     assert sent == []
-    together = threading.Barrier(4)
+    together, moved = threading.Barrier(4), plans._moved
+    monkeypatch.setattr(plans, "_moved", lambda *what: (together.wait(), moved(*what))[1])
 
     def look() -> None:
         try:
-            together.wait()
             plans.notice(str(run.id))
         finally:
             connections.close_all()
