@@ -1,5 +1,6 @@
 """The walls around the reader: what code that has taken it over can still do."""
 
+import ast
 import errno
 import json
 import os
@@ -9,18 +10,30 @@ import sqlite3
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 from importlib.machinery import SourceFileLoader
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import stdnum
+from pypdf import _cmap
 
-from pipeline.steps.extract import PAGES_MAX, confinement, sandbox
+from pipeline.steps.extract import (
+    PAGES_MAX,
+    Extraction,
+    ExtractionError,
+    child,
+    confinement,
+    extract,
+    sandbox,
+)
 from pipeline.steps.extract.child import BEGUN
 from tests.house.demo import ROOT
+from tests.pipeline.reading import read_here
 from tests.pipeline.steps.takeover import ATTACKS
 
 pytestmark = pytest.mark.skipif(
@@ -47,6 +60,12 @@ MAY_FAIL_ANYWHERE: Final = {
     *("read_memory", "read_memory_file", "take_descriptor", "trace", "tcp_v6", "limits_of_another"),
 }
 WALLS: Final = ("landlock", "seccomp", "open_no_more")
+# For images, which the reader does not look at, packages that it leaves out, and web services.
+NEVER_NEEDED: Final = {
+    *("pypdf.generic._image_xobject", "fontTools.cffLib", "brotli", "pkg_resources"),
+    *("requests", "suds.client", "suds.transport.http", "urllib.request", "zeep"),
+    *("zeep.transports", "pysimplesoap.client"),
+}
 MODULES: Final = ("pipeline.steps.extract.limits", "pipeline.steps.extract.confinement")
 VICTIM: Final = """
 import ctypes, os, sys
@@ -150,8 +169,8 @@ def taken_over(without: list[str], aims: dict[str, Any]) -> bytes:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "_BOOT", sandbox._BOOT.replace(old, new))
         limits = ["10", str(sandbox.MEMORY_BYTES_MAX), str(os.getpid()), str(PAGES_MAX)]
-        with sandbox._started(limits) as child:
-            return child.communicate(json.dumps(aims).encode(), timeout=60)[0]
+        with sandbox._started(limits) as prisoner:
+            return prisoner.communicate(json.dumps(aims).encode(), timeout=60)[0]
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +266,52 @@ def test_filter_allows_threads_and_own_signals_and_nothing_like_them(machine: st
     assert len({*confinement._ALLOWED[machine]}) == len(confinement._ALLOWED["x86_64"])
     if machine == "x86_64":  # the same calls with the x32 bit
         assert all(answer_of_filter(machine, 0x40000000 | call) for call in (0, 1, 9))
+
+
+def late_imports(source: str, package: str) -> set[str]:
+    """The modules that functions import as they run."""
+    functions = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.FunctionDef)]
+    found: set[str] = set()
+    for each in (inner for function in functions for inner in ast.walk(function)):
+        match each:
+            case ast.Import(names=names):
+                found |= {alias.name for alias in names}
+            case ast.ImportFrom(module=module, level=level):
+                found.add(resolve_name("." * level + (module or ""), package))
+    return found
+
+
+def test_whatever_the_reader_imports_late_is_there_before_the_walls() -> None:
+    script = (
+        "import json, sys; sys.path.insert(0, sys.argv[1]);"
+        "from pipeline.steps.extract.child import loaded; loaded();"
+        "print(json.dumps([*sys.modules]));"
+        "print(json.dumps([(each.__file__, each.__package__) for name, each in sys.modules.items()"
+        " if name.startswith(('pypdf', 'stdnum', 'pipeline'))]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script, str(ROOT)], capture_output=True, check=True
+    )
+    there, read = map(json.loads, done.stdout.splitlines())
+    late = set[str]().union(*(late_imports(Path(file).read_text(), name) for file, name in read))
+    assert late - {*there} <= NEVER_NEEDED
+    countries = Path(stdnum.__file__).parent.glob("*/iban.py")
+    assert {f"stdnum.{each.parent.name}.iban" for each in countries} <= {*there}
+    assert {*_cmap._predefined_cmap.values()} <= {*child._LATE_CODECS}
+
+
+def outcome(file: Path, read: Callable[[bytes], Extraction]) -> Extraction | str:
+    try:
+        return read(file.read_bytes())
+    except ExtractionError as error:
+        return error.code
+
+
+def test_samples_are_read_behind_the_walls_as_without() -> None:
+    samples = sorted((ROOT / "samples").glob("*.pdf"))
+    assert len(samples) == 7
+    for each in samples:
+        assert outcome(each, extract) == outcome(each, read_here), each.name
 
 
 def test_behind_the_walls_threads_start_and_abort_ends_the_process() -> None:
