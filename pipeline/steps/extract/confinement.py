@@ -2,10 +2,8 @@
 
 Two walls, each of which stops most attacks alone. Landlock refuses files, TCP, abstract sockets,
 signals and tracing as the kernel understands them. Seccomp refuses every system call that is not
-on a list; it needs no knowledge of what a refused call would do, so a call that a later kernel
-adds is refused too. A list of what is allowed is short here, because behind the walls the reader
-only computes: it reads its standard input, writes its answer, and asks for memory, time and
-threads.
+on a list, those of later kernels included. That list is short, because behind the walls the reader
+only computes: it reads its standard input, writes its answer, asks for memory, time and threads.
 
 A refusal is an error, not a kill: a library that probes for something (fonts, a configuration)
 goes on without it, as on a machine that does not have it.
