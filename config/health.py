@@ -15,6 +15,7 @@ from config.celery import app
 from pipeline.evidence import liveness
 from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.runtime import queue
+from pipeline.steps.extract import ReaderLostError, sandbox
 
 ANSWER_SECONDS_MAX = 2
 OK = "ok"
@@ -29,6 +30,7 @@ def healthz(_request: HttpRequest) -> JsonResponse:
     """200 when all of them answer, else 503 and, for each that does not, why and what to do.
 
     ``refusals`` counts the logs that the signer refuses to sign; ``refused`` says what to do.
+    ``reader`` tells which walls the kernel gives the process that reads PDFs, and which it lacks.
     """
     queued = _queue()
     parts = {
@@ -41,7 +43,7 @@ def healthz(_request: HttpRequest) -> JsonResponse:
     healthy = all(answer in (OK, NOT_ASKED) for answer in parts.values())
     status = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
     # A log that is not signed is its owner's alarm; the application goes on for all others.
-    said = {"ok": healthy, **parts, **_refusals()}
+    said = {"ok": healthy, **parts, **_refusals(), "reader": _reader()}
     return JsonResponse(said, status=status)
 
 
@@ -54,6 +56,14 @@ def _refusals() -> dict[str, object]:
     if any(each.code == WENT_BACK for each in standing):
         text = f"{text}; if a backup was put back, run manage.py restore"
     return {"refusals": len(standing), "refused": text}
+
+
+def _reader() -> dict[str, str]:
+    """What a child of this process says of its walls; a kernel without them is no failure."""
+    try:
+        return sandbox.confinement()
+    except ReaderLostError as error:
+        return {"missing": str(error)}
 
 
 def _database() -> str:

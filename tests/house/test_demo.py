@@ -12,6 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from pipeline.ops.processes import redis_server
+from pipeline.steps.extract import sandbox
 from tests.house.demo import Demo, launch, processes_of, refusal, start
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks into /proc")
@@ -47,7 +48,7 @@ TITLES = {
 def healthy(demo: Demo) -> bool:
     """Whether everything that the application needs answers."""
     with urllib.request.urlopen(f"{demo.url}/healthz") as answer:
-        return bool(json.load(answer) == HEALTHY)
+        return bool(json.load(answer) == {**HEALTHY, "reader": sandbox.confinement()})
 
 
 def kill(demo: Demo, part: str) -> None:

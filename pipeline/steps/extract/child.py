@@ -1,25 +1,38 @@
-"""The child's side: document on stdin, one JSON object on stdout."""
+"""The child's side: document on stdin; on stdout a line about itself, then one JSON object."""
 
+import codecs
+import importlib
 import json
 import os
 import sys
+from collections.abc import Callable
+from importlib.machinery import BuiltinImporter, FrozenImporter
 from typing import Final
 
+from pipeline.steps.extract import confinement
+from pipeline.steps.extract.invoice import Extraction
 from pipeline.steps.extract.reasons import ExtractionError
 
-BEGUN: Final = b"\n"  # before any answer: what comes after it is the document's doing
+BEGUN: Final = b"\n"  # ends the line before any answer: what follows is the document's doing
 
 # pypdf uses them where they happen to be installed; without them every machine reads the same
 _LEFT_OUT: Final = ("PIL", "fontTools")
+# What libraries import or look up only when a document makes them; behind the walls it is too late.
+_LATE_MODULES: Final = (
+    "pypdf.filters",
+    *(f"stdnum.{country}.iban" for country in ("be", "es", "me", "no")),
+)
+_LATE_CODECS: Final = (
+    *("charmap", "utf-8-sig", "utf-16", "utf-16-be", "utf-16-le"),
+    *("gbk", "gb2312", "gb18030", "cp932", "cp950"),
+)
 
 
 def main(pages_max: int) -> None:
     """Read one document and answer; every failure of the parser ends here as a code."""
-    for name in _LEFT_OUT:
-        sys.modules[name] = None  # type: ignore[assignment]
-    from pipeline.steps.extract.document import read  # imported under the limits
-
-    sys.stdout.buffer.write(BEGUN)
+    read = loaded()
+    said = confinement.close()
+    sys.stdout.buffer.write(json.dumps(said).encode() + BEGUN)
     sys.stdout.buffer.flush()
     data = sys.stdin.buffer.read()
     try:
@@ -33,6 +46,23 @@ def main(pages_max: int) -> None:
     sys.stdout.buffer.write(answer)
     sys.stdout.buffer.flush()
     os._exit(0)  # nothing of a hostile document's objects is worth finalizing
+
+
+def loaded() -> Callable[..., Extraction]:
+    """The reader with everything that it will ever import or look up: later it opens no file.
+
+    A module that is missing here is missing for every document, on every machine.
+    """
+    for name in _LEFT_OUT:
+        sys.modules[name] = None  # type: ignore[assignment]
+    from pipeline.steps.extract.document import read  # imported under the limits
+
+    for name in _LATE_MODULES:
+        importlib.import_module(name)
+    for name in _LATE_CODECS:
+        codecs.lookup(name)
+    sys.meta_path[:] = [BuiltinImporter, FrozenImporter]
+    return read
 
 
 def _failure(code: str) -> bytes:

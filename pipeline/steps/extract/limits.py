@@ -8,6 +8,7 @@ import sys
 from typing import Final
 
 _FILES_MAX: Final = 32  # modules are still imported after this, one file at a time
+_STANDARD_STREAMS: Final = 3
 _PR_SET_PDEATHSIG: Final = 1
 # Two cannot be set; two Python ignores by itself, so that a write fails with an error instead.
 _KEPT: Final = {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}
@@ -25,6 +26,15 @@ def confine(seconds: int, memory_bytes: int, parent: int) -> None:
     _limit(resource.RLIMIT_NOFILE, _FILES_MAX)
     _limit(resource.RLIMIT_AS, memory_bytes)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+
+
+def open_no_more() -> None:
+    """Close all but the standard streams, and leave no number for another descriptor.
+
+    An account that may raise its own limits (root) is held to it by the walls alone.
+    """
+    os.closerange(_STANDARD_STREAMS, _FILES_MAX)  # the parent hands on nothing above
+    _limit(resource.RLIMIT_NOFILE, 0)
 
 
 def _default_signals() -> None:

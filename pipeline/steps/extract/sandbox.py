@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from typing import IO, Final
 
@@ -55,6 +56,27 @@ def run_child(data: bytes, *, pages_max: int, seconds: float = _KILL_AFTER_SECON
         ReaderLostError: the child could not be started, ended before it had begun to read, or
             was ended by a signal from elsewhere.
     """
+    return _understood(_asked(data, pages_max, seconds))
+
+
+@cache
+def confinement() -> dict[str, str]:
+    """What a child says of its walls: ``confined``, those that hold, and ``missing``, if any are.
+
+    A child is started for this once in the life of a process, and reads nothing.
+
+    Raises:
+        ReaderLostError: the child could not be started, or ended before it said so.
+    """
+    try:
+        said = json.loads(_asked(b"", 0, _KILL_AFTER_SECONDS).partition(BEGUN)[0])
+    except ExtractionError as error:  # too slow
+        raise ReaderLostError(f"The process that reads PDFs did not begin{_SO}") from error
+    return {name: str(walls) for name, walls in said.items() if walls}
+
+
+def _asked(data: bytes, pages_max: int, seconds: float) -> bytes:
+    """All that a child writes about itself and, from BEGUN on, about the document."""
     deadline = time.monotonic() + seconds
     limits = [str(SECONDS_MAX), str(MEMORY_BYTES_MAX), str(os.getpid()), str(pages_max)]
     with _started(limits) as child:
@@ -66,7 +88,8 @@ def run_child(data: bytes, *, pages_max: int, seconds: float = _KILL_AFTER_SECON
             if isinstance(error, TimeoutError | subprocess.TimeoutExpired):
                 raise ExtractionError("DOC-007") from error
             raise
-    return _understood(answer, child.returncode)
+    _check_ended(answer, child.returncode)
+    return answer
 
 
 def _started(limits: list[str]) -> subprocess.Popen[bytes]:
@@ -130,10 +153,8 @@ def _close(pipe: IO[bytes]) -> None:
         pipe.close()
 
 
-def _understood(answer: bytes, returncode: int) -> Extraction:
-    _check_ended(answer, returncode)
-    if returncode == -signal.SIGXCPU:
-        raise ExtractionError("DOC-007")
+def _understood(said: bytes) -> Extraction:
+    answer = said.partition(BEGUN)[2]
     try:
         value = json.loads(answer)
     except ValueError as error:
@@ -157,5 +178,7 @@ def _check_ended(answer: bytes, returncode: int) -> None:
             raise ReaderLostError(
                 f"The process that reads PDFs was ended from outside ({how}){_SO}"
             )
-    if not answer.startswith(BEGUN):
+    if BEGUN not in answer:
         raise ReaderLostError(f"The process that reads PDFs ended before it began ({how}){_SO}")
+    if returncode == -signal.SIGXCPU:
+        raise ExtractionError("DOC-007")

@@ -9,6 +9,7 @@ from config import health
 from pipeline import clock
 from pipeline.evidence import liveness, public_key, signer, unsigned
 from pipeline.evidence.signer import keys
+from pipeline.steps.extract import ReaderLostError, sandbox
 from pipeline.store import workspaces
 from tests.pipeline.house import House
 from tests.pipeline.trees import truncated
@@ -51,6 +52,24 @@ def test_health_counts_the_logs_that_are_not_signed(house: House) -> None:
     said = asked()[1]
     assert said["refusals"] == 1
     assert "run manage.py restore" in str(said["refused"])
+
+
+def test_health_says_which_walls_the_reader_has_and_fails_for_none(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    liveness.report_alive()
+    before = asked()
+    assert before[1]["reader"] == sandbox.confinement()
+    missing = {"missing": "landlock (Function not implemented)"}
+    monkeypatch.setattr(sandbox, "confinement", lambda: missing)
+    status, said = asked()
+    assert (status, said["ok"], said["reader"]) == (before[0], before[1]["ok"], missing)
+
+    def lost() -> None:
+        raise ReaderLostError("could not be started")
+
+    monkeypatch.setattr(sandbox, "confinement", lost)
+    assert asked()[1]["reader"] == {"missing": "could not be started"}
 
 
 def test_the_page_knows_the_public_key_that_signs_and_no_other(house: House) -> None:
