@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from pipeline.steps.extract import PAGES_MAX, Extraction, ExtractionError, check_document
 from pipeline.steps.extract.document import read
+from pipeline.steps.extract.page_view.page import Page
 
 
 @lru_cache(maxsize=256)
@@ -19,3 +20,8 @@ def read_here(data: bytes) -> Extraction:
         raise
     except Exception as error:
         raise ExtractionError("DOC-009") from error
+
+
+def page_of(text: str, noted: str = "") -> Page:
+    """A page of these lines, in which two spaces or more part columns."""
+    return Page(number=1, aside=tuple(text.splitlines()), plain=text, noted=noted)

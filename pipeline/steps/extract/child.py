@@ -1,6 +1,7 @@
 """The child's side: document on stdin; on stdout a line about itself, then one JSON object."""
 
 import codecs
+import contextlib
 import importlib
 import json
 import os
@@ -16,10 +17,10 @@ from pipeline.steps.extract.reasons import ExtractionError
 BEGUN: Final = b"\n"  # ends the line before any answer: what follows is the document's doing
 
 # pypdf uses them where they happen to be installed; without them every machine reads the same
-_LEFT_OUT: Final = ("PIL", "fontTools")
+_LEFT_OUT: Final = ("fontTools",)
 # What libraries import or look up only when a document makes them; behind the walls it is too late.
 _LATE_MODULES: Final = (
-    "pypdf.filters",
+    *("pypdf.filters", "PIL.ImageFile", "PIL.PngImagePlugin"),
     *(f"stdnum.{country}.iban" for country in ("be", "es", "me", "no")),
 )
 _LATE_CODECS: Final = (
@@ -56,7 +57,10 @@ def loaded() -> Callable[..., Extraction]:
     for name in _LEFT_OUT:
         sys.modules[name] = None  # type: ignore[assignment]
     from pipeline.steps.extract.document import read  # imported under the limits
+    from pipeline.steps.extract.page_view.recognise import RecogniserMissingError, engine
 
+    with contextlib.suppress(RecogniserMissingError):  # each document is then held
+        engine()
     for name in _LATE_MODULES:
         importlib.import_module(name)
     for name in _LATE_CODECS:

@@ -16,7 +16,7 @@ from pipeline.steps.extract.page_text.wording import (
     says_paid,
     sentences_of,
 )
-from pipeline.steps.extract.reader import Page
+from pipeline.steps.extract.page_view.page import Page
 from pipeline.steps.extract.reasons import ExtractionError
 
 # UNTDID 1001, the subset that asks somebody to pay what it says

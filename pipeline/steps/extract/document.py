@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Final
 
 from pypdf import PdfReader
@@ -11,17 +12,15 @@ from pipeline.steps.extract.embedded_xml.cii import is_cii, read_cii
 from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.embedded_xml.ubl import is_ubl, read_ubl
 from pipeline.steps.extract.embedded_xml.xmltree import looks_like_xml, parse
-from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Extraction
-from pipeline.steps.extract.page_text.text import invoice_from_text
-from pipeline.steps.extract.reader import (
-    Page,
-    check_sound,
-    embedded_files,
-    open_pdf,
-    pages,
-)
+from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Extraction, PayStatus
+from pipeline.steps.extract.page_text.text import invoice_from_text, printed
+from pipeline.steps.extract.page_view.check import differs
+from pipeline.steps.extract.page_view.page import Page, View, viewed
+from pipeline.steps.extract.page_view.recognise import RecogniserMissingError
+from pipeline.steps.extract.reader import check_sound, embedded_files, open_pdf
 from pipeline.steps.extract.reasons import ExtractionError
 
+_FACTS: Final = ("invoice_number", "seller", "payee", "iban", "currency", "amount_minor")
 _OTHER_DOCUMENTS: Final = (
     "Order",
     "OrderResponse",
@@ -47,24 +46,69 @@ def read(data: bytes, *, pages_max: int) -> Extraction:
     Raises:
         ExtractionError: for every reason but time and memory.
     """
-    extraction = _read(open_pdf(data, pages_max=pages_max))
+    reader = open_pdf(data, pages_max=pages_max)
+    with viewed(data, reader) as view:
+        extraction = _read(_coded(reader), view)
     check_sound(data)
     return extraction
 
 
-def _read(reader: PdfReader) -> Extraction:
-    invoices = _coded(reader)
-    if not invoices:
-        shown = pages(reader)
-        fields, evidence = invoice_from_text(shown)
-        notes = _bounded([page.plain for page in shown])
-        return Extraction(
-            fields=fields, evidence=evidence, notes=notes, source="text", pages=len(shown)
-        )
-    return _from_xml(invoices, pages(reader))
+def _read(invoices: Sequence[Coded], view: View) -> Extraction:
+    if invoices:
+        return _checked(_from_xml(invoices, view), view)
+    try:
+        found = _from_text(view, view.shown)
+    except ExtractionError:
+        if not view.hides:
+            raise
+        return _held(_from_text(view, view.told), "hidden_text")  # nobody sees what it says
+    if view.hides and _competes(found, view):
+        return _held(found, "hidden_text")
+    return _checked(found, view)
 
 
-def _from_xml(invoices: Sequence[Coded], shown: Sequence[Page]) -> Extraction:
+def _from_text(view: View, pages: Sequence[Page]) -> Extraction:
+    fields, evidence = invoice_from_text(pages)
+    return Extraction(
+        fields=fields,
+        evidence=evidence,
+        notes=_bounded([*map(_everything, view.told)]),
+        source="text",
+        pages=len(pages),
+    )
+
+
+def _competes(found: Extraction, view: View) -> bool:
+    """Whether the pages with their hidden text would be read as another invoice."""
+    try:
+        told = invoice_from_text(view.told)[0]
+    except ExtractionError:
+        return True
+    return any(getattr(told, name) != getattr(found.fields, name) for name in _FACTS)
+
+
+def _checked(found: Extraction, view: View) -> Extraction:
+    """The extraction, held where the pixels of its page say something else than its text."""
+    if found.fields.pay_status != "open":
+        return found
+    due = Decimal(found.fields.total_due)
+    try:
+        other = differs(view.sheets, printed(view.shown), due, found.fields.iban)
+    except RecogniserMissingError:
+        return _held(found, "unverified")
+    return _held(found, "hidden_text") if other else found
+
+
+def _held(found: Extraction, status: PayStatus) -> Extraction:
+    return replace(found, fields=replace(found.fields, pay_status=status))
+
+
+def _everything(page: Page) -> str:
+    return f"{page.plain}\n{page.noted}"
+
+
+def _from_xml(invoices: Sequence[Coded], view: View) -> Extraction:
+    shown = view.shown
     coded = invoices[0]
     fields, evidence, warnings = invoice_from_xml(coded, shown)
     others = {(item.numbers, item.dues, item.currencies, item.ibans) for item in invoices}
@@ -73,7 +117,7 @@ def _from_xml(invoices: Sequence[Coded], shown: Sequence[Page]) -> Extraction:
     return Extraction(
         fields=fields,
         evidence=evidence,
-        notes=_bounded([*coded.notes, *coded.terms, *(page.plain for page in shown)]),
+        notes=_bounded([*coded.notes, *coded.terms, *map(_everything, view.told)]),
         source="xml",
         pages=len(shown),
         warnings=warnings,

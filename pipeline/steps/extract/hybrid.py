@@ -12,7 +12,7 @@ from pipeline.steps.extract.page_text.labelled import (
     invoice_number,
 )
 from pipeline.steps.extract.page_text.text import Printed, has_text, printed
-from pipeline.steps.extract.reader import Page
+from pipeline.steps.extract.page_view.page import Page
 
 
 def contradicts(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]) -> bool:

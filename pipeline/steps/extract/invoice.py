@@ -16,6 +16,9 @@ PayStatus = Literal[
     "not_payable_info_only",
     "hybrid_mismatch",
     "ambiguous",
+    "hidden_text",
+    "scanned",
+    "unverified",
 ]
 Source = Literal["xml", "text"]
 WarningCode = Literal["terms_say_paid", "terms_say_collected", "test_document"]

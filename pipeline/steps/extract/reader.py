@@ -1,4 +1,4 @@
-"""pypdf, held at arm's length: a document's page texts and its embedded files."""
+"""pypdf, held at arm's length: a document's structure, annotations and embedded files."""
 
 import hashlib
 import io
@@ -20,19 +20,6 @@ _ANNOTATED: Final = {
     "/Stamp": ("/Name", "/Subj", "/Contents"),
     "/Widget": ("/V",),
 }
-_PAGE_CHARS_MAX: Final = 200_000  # a page of small print has 10,000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """The text of one page twice: laid out in columns as seen, and in the order of the file.
-
-    ``plain`` ends with what annotations and form fields add to the page.
-    """
-
-    number: int
-    laid_out: str
-    plain: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,19 +85,7 @@ def _broken(error: Exception) -> ExtractionError:
     return ExtractionError("DOC-008" if isinstance(error, MemoryError) else "DOC-009")
 
 
-def pages(reader: PdfReader) -> list[Page]:
-    """The text of every page; a page that cannot be read at all makes the document broken."""
-    return [
-        Page(
-            number=number,
-            laid_out=_text(page, "layout"),
-            plain="\n".join((_text(page, "plain"), *_annotated(page))),
-        )
-        for number, page in enumerate(reader.pages, start=1)
-    ]
-
-
-def _annotated(page: Any) -> list[str]:
+def annotated(page: Any) -> list[str]:
     """The words of notes, stamps and filled-in fields, which no page content holds."""
     listed = _resolved(page.get("/Annots"))
     texts: list[str] = []
@@ -122,18 +97,6 @@ def _annotated(page: Any) -> list[str]:
                 if isinstance(value, str):
                     texts.append(clean(value.lstrip("/#"))[:_ANNOTATION_CHARS_MAX])
     return texts
-
-
-def _text(page: Any, mode: str) -> str:
-    try:
-        text = page.extract_text(extraction_mode=mode)
-    except MemoryError:
-        raise
-    except Exception as error:
-        if mode == "plain":
-            raise ExtractionError("DOC-009") from error
-        return ""  # the plain text serves in its place
-    return clean(text)[:_PAGE_CHARS_MAX]
 
 
 def clean(text: str) -> str:

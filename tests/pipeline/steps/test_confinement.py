@@ -64,7 +64,7 @@ WALLS: Final = ("landlock", "seccomp", "open_no_more")
 NEVER_NEEDED: Final = {
     *("pypdf.generic._image_xobject", "fontTools.cffLib", "brotli", "pkg_resources"),
     *("requests", "suds.client", "suds.transport.http", "urllib.request", "zeep"),
-    *("zeep.transports", "pysimplesoap.client"),
+    *("zeep.transports", "pysimplesoap.client", "numpy", "tabulate"),
 }
 MODULES: Final = ("pipeline.steps.extract.limits", "pipeline.steps.extract.confinement")
 VICTIM: Final = """

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.steps.extract import ExtractionError, Invoice
 from pipeline.steps.extract.page_text.text import invoice_from_text
-from pipeline.steps.extract.reader import Page
+from tests.pipeline.reading import page_of
 
 CENT = Decimal("0.01")
 
@@ -106,7 +106,7 @@ def bills(draw: st.DrawFn) -> tuple[str, Decimal]:
 
 def read(text: str) -> Invoice | None:
     try:
-        return invoice_from_text([Page(number=1, laid_out=text, plain=text)])[0]
+        return invoice_from_text([page_of(text)])[0]
     except ExtractionError:
         return None
 

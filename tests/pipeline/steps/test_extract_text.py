@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.steps.extract import ExtractionError, Invoice
 from pipeline.steps.extract.page_text.text import invoice_from_text
-from pipeline.steps.extract.reader import Page
+from tests.pipeline.reading import page_of
 
 HEADS = {
     "en": "Acme Ltd          INVOICE\nInvoice No: A-17     Date: 2026-01-05\n",
@@ -19,7 +19,7 @@ HEADS = {
 
 def read(language: str, body: str) -> Invoice:
     text = HEADS[language] + body
-    return invoice_from_text([Page(number=1, laid_out=text, plain=text)])[0]
+    return invoice_from_text([page_of(text)])[0]
 
 
 @pytest.mark.parametrize(("language", "body", "due"), [
@@ -80,7 +80,7 @@ def test_labels_that_disagree_leave_it_ambiguous(language: str, body: str) -> No
 
 def test_text_that_never_calls_itself_an_invoice_is_not_payable() -> None:
     text = "Acme Ltd, letter of the week\nTotal  120.00 EUR\nKind regards"
-    invoice, _ = invoice_from_text([Page(number=1, laid_out=text, plain=text)])
+    invoice, _ = invoice_from_text([page_of(text)])
     assert invoice.pay_status == "ambiguous"
 
 
@@ -132,13 +132,13 @@ def test_no_certain_total_or_currency_is_a_reason(body: str, code: str) -> None:
 
 def test_too_little_text_is_a_scan() -> None:
     with pytest.raises(ExtractionError) as caught:
-        invoice_from_text([Page(number=1, laid_out="Page 1", plain="Page 1")])
+        invoice_from_text([page_of("Page 1")])
     assert caught.value.code == "DOC-010"
 
 
 def test_rotated_stamp_that_only_the_plain_text_shows_still_counts() -> None:
     text = HEADS["en"] + "Total  120.00 EUR"
-    page = Page(number=1, laid_out=text, plain=f"{text}\nPAID")
+    page = page_of(text, noted="PAID")
     assert invoice_from_text([page])[0].pay_status == "paid"
 
 
@@ -152,7 +152,7 @@ def test_details_are_found_where_they_stand_and_evidence_never_holds_a_value() -
         "IBAN DE89 3704 0044 0532 0130 00\n"
         "Amount due  EUR 120.00\n"
     )
-    invoice, evidence = invoice_from_text([Page(number=1, laid_out=text, plain=text)])
+    invoice, evidence = invoice_from_text([page_of(text)])
     assert invoice.invoice_number == "A-2026-17"
     assert (invoice.seller, invoice.buyer) == ("Acme Tools Ltd", "Jane Doe")
     assert (invoice.issue_date, invoice.due_date) == ("2026-01-05", "2026-01-19")

@@ -9,10 +9,10 @@ from pipeline.steps.extract.embedded_xml.cii import read_cii
 from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.embedded_xml.ubl import read_ubl
 from pipeline.steps.extract.embedded_xml.xmltree import XML_BYTES_MAX, looks_like_xml, parse
-from pipeline.steps.extract.reader import Page
 from samples.bills import EN16931
 from samples.facturx import cross_industry_invoice
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
+from tests.pipeline.reading import page_of
 
 CII = cross_industry_invoice(EN16931).decode()
 UBL = """\
@@ -49,7 +49,7 @@ def coded(*changes: tuple[str, str]) -> Coded:
 
 
 def invoice(*changes: tuple[str, str], page: str = "") -> Invoice:
-    pages = [Page(number=1, laid_out=page, plain=page)] if page else []
+    pages = [page_of(page)] if page else []
     return invoice_from_xml(coded(*changes), pages)[0]
 
 

@@ -7,14 +7,16 @@ from itertools import pairwise
 from typing import Final
 
 from pipeline.steps.extract.page_text.dates import fold
-from pipeline.steps.extract.reader import Page
+from pipeline.steps.extract.page_view.lines import COLUMN, Line
+from pipeline.steps.extract.page_view.page import Page
+from pipeline.steps.extract.page_view.pdfium import Box
+from pipeline.steps.extract.reader import clean
 
 _CELL: Final = re.compile(r"[^ ]+(?: [^ ]+)*")
 _CONTINUED: Final = re.compile(r":$|\((?!\d)|(?:in|ex)[ck]l?\b\.?|(?:ohne|hors|sans|bez|zzgl\.?) ")
 _TORN_LEFT: Final = re.compile(r"(?<![\d.,])\d{1,3}(?:[.,'’]\d{3})*[.,'’]?$")
 _TORN_RIGHT: Final = re.compile(r"[.,'’]?\d{2,3}(?!\d)")
 _GAP_MAX: Final = 3  # columns that a wide space inside a number can take
-_WORD: Final = re.compile(r"\w+")
 _ROWS_MAX: Final = 5_000  # 50 pages of 100 lines
 
 
@@ -25,6 +27,7 @@ class Cell:
     text: str
     start: int
     end: int
+    box: Box | None = None  # where it is printed upright on the page
 
     @property
     def folded(self) -> str:
@@ -57,30 +60,58 @@ class Row:
     def text(self) -> str:
         return " ".join(cell.text for cell in self.cells)
 
+    @property
+    def box(self) -> Box | None:
+        """Where the whole row is printed upright on its page."""
+        found = None
+        for cell in self.cells:
+            found = cell.box if found is None or cell.box is None else found.around(cell.box)
+        return found
+
 
 def rows_of(pages: Iterable[Page]) -> list[Row]:
-    """The rows of all pages in order, then the lines that the layout of a page left out.
-
-    A layout drops rotated text, such as a stamp, and knows no annotations.
-    """
+    """The rows of all pages in order; text that is turned comes after its page's lines."""
     rows: list[Row] = []
     for page in pages:
-        seen = set(_WORD.findall(page.laid_out))
-        lost = [line for line in page.plain.splitlines() if set(_WORD.findall(line)) - seen]
-        for line in (*page.laid_out.splitlines(), *lost):
-            cells = _cells(line.expandtabs(4))
-            if cells and len(rows) < _ROWS_MAX:
-                rows.append(Row(page=page.number, cells=cells))
-    return rows
+        lines = [*(_cells(line) for line in page.lines), *map(cells_in, page.aside)]
+        rows += [Row(page=page.number, cells=cells) for cells in lines if cells]
+    return rows[:_ROWS_MAX]
 
 
-def _cells(line: str) -> tuple[Cell, ...]:
-    """The pieces of a line; a colon or a remark such as "incl. VAT" belongs to its label."""
+def noted_rows(pages: Iterable[Page]) -> list[Row]:
+    """What pages carry beside their printed text, line by line."""
+    lines = [(page.number, cells_in(line)) for page in pages for line in page.noted.splitlines()]
+    return [Row(page=number, cells=cells) for number, cells in lines if cells][:_ROWS_MAX]
+
+
+def cells_in(line: str) -> tuple[Cell, ...]:
+    """The pieces of a line of text, in which two spaces or more part columns."""
+    return _joined(
+        Cell(text=match[0], start=match.start(), end=match.end())
+        for match in _CELL.finditer(line.expandtabs(4))
+    )
+
+
+def _cells(line: Line) -> tuple[Cell, ...]:
+    return _joined(
+        Cell(
+            text=clean(piece.text),
+            start=round(piece.box.left / COLUMN),
+            end=round(piece.box.right / COLUMN),
+            box=piece.box,
+        )
+        for piece in line
+    )
+
+
+def _joined(pieces: Iterable[Cell]) -> tuple[Cell, ...]:
+    """A colon or a remark such as "incl. VAT" belongs to the label before it."""
     cells: list[Cell] = []
-    for match in _CELL.finditer(line):
-        start, text = match.start(), match[0]
+    for cell in pieces:
+        text = cell.text
         if cells and _CONTINUED.match(text.casefold()) and not any(map(str.isdigit, text)):
             last = cells.pop()
-            start, text = last.start, f"{last.text} {text}"
-        cells.append(Cell(text=text, start=start, end=match.end()))
+            box = last.box and cell.box and last.box.around(cell.box)
+            cell = Cell(text=f"{last.text} {text}", start=last.start, end=cell.end, box=box)
+        cells.append(cell)
     return tuple(cells)

@@ -14,7 +14,7 @@ from pipeline.steps.extract.page_text.dates import day_month_order
 from pipeline.steps.extract.page_text.labelled import Found
 from pipeline.steps.extract.page_text.money import currency_of
 from pipeline.steps.extract.page_text.parties import parties
-from pipeline.steps.extract.page_text.rows import Row, rows_of
+from pipeline.steps.extract.page_text.rows import Row, noted_rows, rows_of
 from pipeline.steps.extract.page_text.totals import (
     Candidate,
     Sums,
@@ -23,7 +23,7 @@ from pipeline.steps.extract.page_text.totals import (
     sums_of,
 )
 from pipeline.steps.extract.page_text.wording import status_by_words
-from pipeline.steps.extract.reader import Page
+from pipeline.steps.extract.page_view.page import Page
 from pipeline.steps.extract.reasons import ExtractionError
 
 _LETTERS_MIN: Final = 20  # fewer on the whole document is a scan with a stamp on it
@@ -36,6 +36,7 @@ class Printed:
 
     rows: Sequence[Row]
     plain: str
+    noted: Sequence[Row]
     sums: Sums
     verdict: Verdict
     currency: str | None
@@ -51,7 +52,14 @@ def printed(pages: Sequence[Page]) -> Printed:
     if currency is not None and DECIMALS[currency] != 2:
         sums = sums_of(rows, separator, DECIMALS[currency])
         verdict = judge(sums)
-    return Printed(rows=rows, plain=plain, sums=sums, verdict=verdict, currency=currency)
+    return Printed(
+        rows=rows,
+        plain=plain,
+        noted=noted_rows(pages),
+        sums=sums,
+        verdict=verdict,
+        currency=currency,
+    )
 
 
 def has_text(pages: Sequence[Page]) -> bool:
@@ -67,7 +75,15 @@ def invoice_from_text(pages: Sequence[Page]) -> tuple[Invoice, dict[str, Evidenc
     """
     if not has_text(pages):
         raise ExtractionError("DOC-010")
-    document = printed(pages)
+    return invoice_of(printed(pages))
+
+
+def invoice_of(document: Printed) -> tuple[Invoice, dict[str, Evidence]]:
+    """The fields of pages that were judged.
+
+    Raises:
+        ExtractionError: DOC-011 no total, DOC-012 no currency.
+    """
     candidate = document.verdict.candidate
     if candidate is None or candidate.value is None:
         raise ExtractionError("DOC-011")
@@ -108,7 +124,7 @@ def _fields(document: Printed) -> dict[str, Found]:
 
 
 def _status(document: Printed, value: Decimal) -> PayStatus:
-    words = status_by_words(document.rows, document.plain)
+    words = status_by_words(document.rows, document.plain, document.noted)
     if words is not None and words != "ambiguous":
         return words
     if value < 0:

@@ -100,9 +100,15 @@ _TITLE_ROWS: Final = 25  # a document's name stands at its top
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n")
 
 
-def status_by_words(rows: Sequence[Row], plain: str) -> PayStatus | None:
-    """Why a page's own words forbid to pay it; None when they do not."""
-    titles = [cell.folded for row in rows[:_TITLE_ROWS] for cell in row.cells]
+def status_by_words(
+    printed: Sequence[Row], plain: str, noted: Sequence[Row] = ()
+) -> PayStatus | None:
+    """Why a page's own words forbid to pay it; None when they do not.
+
+    What it carries beside its printed text can forbid it too, and never allow it.
+    """
+    rows = [*printed[:_TITLE_ROWS], *noted, *printed[_TITLE_ROWS:]]
+    titles = [cell.folded for row in rows[: _TITLE_ROWS + len(noted)] for cell in row.cells]
     titles = [title for title in titles if len(title) <= _TITLE_CHARS_MAX]
     for pattern, status in _TITLES:
         if any(pattern.search(title) for title in titles):

@@ -1,0 +1,83 @@
+"""The text of a page: what is seen on it, and what else it carries."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pypdf import PdfReader
+
+from pipeline.steps.extract.page_view.lines import Line, lines_of
+from pipeline.steps.extract.page_view.pdfium import Char, Sheet, opened, sheets
+from pipeline.steps.extract.page_view.visible import seen
+from pipeline.steps.extract.reader import annotated, clean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The text of one page.
+
+    ``lines`` are upright, from the top; ``aside`` is turned text, such as a stamp. ``plain`` is
+    the text of both in the order of the file. ``noted`` is no part of the printed text:
+    annotations and form fields, and what nobody sees.
+    """
+
+    number: int
+    lines: tuple[Line, ...] = ()
+    aside: tuple[str, ...] = ()
+    plain: str = ""
+    noted: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A document's pages as a person sees them, and as its text layer has them.
+
+    ``told`` differs from ``shown`` where ``hides``: some text is not seen.
+    """
+
+    sheets: Sequence[Sheet]
+    shown: Sequence[Page]
+    told: Sequence[Page]
+
+    @property
+    def hides(self) -> bool:
+        return self.told is not self.shown
+
+
+@contextmanager
+def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
+    """Read every page of a document; its sheets stay open within.
+
+    Raises:
+        ExtractionError: DOC-009, a page cannot be read.
+    """
+    with opened(data) as document:
+        shown, told, found, hides = list[Page](), list[Page](), list[Sheet](), False
+        for number, (sheet, page) in enumerate(
+            zip(sheets(document), reader.pages, strict=False), 1
+        ):
+            chars = sheet.chars()
+            visible = seen(sheet, chars)
+            notes = "\n".join(annotated(page))
+            printed = [char for char, ok in zip(chars, visible, strict=True) if ok]
+            hidden = [char for char, ok in zip(chars, visible, strict=True) if not ok]
+            shown.append(_page(number, printed, "\n".join((notes, _plain(hidden))).strip()))
+            told.append(_page(number, chars, notes) if hidden else shown[-1])
+            hides = hides or bool(hidden)
+            found.append(sheet)
+        yield View(sheets=found, shown=shown, told=told if hides else shown)
+
+
+def _page(number: int, chars: Sequence[Char], noted: str) -> Page:
+    turned = _plain(char for char in chars if char.made or not char.upright)
+    return Page(
+        number=number,
+        lines=tuple(lines_of(char for char in chars if char.upright)),
+        aside=tuple(line for line in turned.splitlines() if line.strip()),
+        plain=_plain(chars),
+        noted=noted,
+    )
+
+
+def _plain(chars: Iterable[Char]) -> str:
+    return clean("".join(char.text for char in chars).replace("\r\n", "\n"))

