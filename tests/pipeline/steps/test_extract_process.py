@@ -105,7 +105,7 @@ def test_greedy_document_runs_into_the_memory_limit_and_not_into_ours(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", 200 * 1024 * 1024)  # sooner reached
-    with pytest.raises(ExtractionError, match="DOC-00[89]"):  # PDFium does not say why it failed
+    with pytest.raises(ExtractionError, match=r"DOC-00[89]"):  # PDFium does not say why it failed
         run_child(operators_pdf(GREEDY), pages_max=PAGES_MAX, seconds=120)
 
 
