@@ -68,7 +68,6 @@ class Sheet:
     issued: date
     due_date: date | None
     iban: str
-    bic: str
     items: tuple[Item, ...]
     sums: Sums
     title: str
@@ -127,7 +126,7 @@ def sheet(rng: Random, many: bool = False, country: str = "", few: bool = False)
     return Sheet(
         language=words, wide=wide, style=style, currency=currency, seller=seller, buyer=buyer,
         number=number_text, issued=issued, due_date=due_date, iban=iban,
-        bic=parties.bic(rng, country), items=items, sums=sums, title=title, facts=facts,
+        items=items, sums=sums, title=title, facts=facts,
         rows=rows, due_label=due_label, due_text=due_text,
         pay=_pay(rng, words, seller, iban, number_text), sentence=_sentence(rng, words, due_date),
         remarks=_remarks(rng, words, style, currency, sums, due_date, declared),
