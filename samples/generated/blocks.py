@@ -55,9 +55,7 @@ def title(
     return y
 
 
-def facts(
-    pen: Pen, sheet: Sheet, x: float, y: float, until: float, mode: str = "right"
-) -> float:
+def facts(pen: Pen, sheet: Sheet, x: float, y: float, until: float, mode: str = "right") -> float:
     """Number, dates and references: label and value apart, in one text, stacked or in a row."""
     rows = sheet.facts
     if mode == "row":

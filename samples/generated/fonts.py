@@ -25,7 +25,30 @@ _ACCENTS: Final = {
     0x02DA: ("ůŮ", "uU"),  # ring
     0x02DD: ("őűŐŰ", "ouOU"),  # double acute
 }
+_FORGED_FACE: Final = "BitstreamVeraSans-Book"
 _SPACES: Final = (0x2009, 0x202F)
+
+
+class ForgedFont(TTFont):  # type: ignore[misc]  # reportlab has no types
+    """A font that draws one letter and says another: what ``says`` holds."""
+
+    says: dict[int, int] = {}
+
+    def addObjects(self, doc: Any) -> None:  # noqa: N802  # reportlab calls it so
+        super().addObjects(doc)
+        for name, held in doc.idToObject.items():
+            if str(name).startswith(f"toUnicodeCMap:AAAAAA+{_FORGED_FACE}"):
+                held.content = _said(held.content, self.says)
+
+
+def _said(cmap: str, says: dict[int, int]) -> str:
+    """The map with other letters for some codes."""
+    lines = cmap.split("\n")
+    for index, line in enumerate(lines):
+        code, _, letter = line.partition("> <")
+        if code.startswith("<") and len(letter) == 5 and int(letter[:4], 16) in says:
+            lines[index] = f"{code}> <{says[int(letter[:4], 16)]:04X}>"
+    return "\n".join(lines)
 
 
 def names_of(family: str) -> tuple[str, str]:
@@ -50,7 +73,7 @@ def _register() -> None:
 
 def _completed(name: str, path: Path) -> Any:
     """The font, with composite glyphs for Polish, Czech and Hungarian, and thin spaces."""
-    font = TTFont(name, str(path))
+    font = ForgedFont(name, str(path)) if name == "GenForged" else TTFont(name, str(path))
     face = font.face
     known: dict[int, int] = face.charToGlyph
     record = face.table["glyf"]
@@ -71,7 +94,7 @@ def _completed(name: str, path: Path) -> Any:
         known[space] = known[0x20]
         face.charWidths[space] = face.charWidths[0x20]
     if name == "GenForged":
-        face.name = b"BitstreamVeraSans-Book"  # objects of a document are found by this name
+        face.name = _FORGED_FACE.encode()  # objects of a document are found by this name
     return font
 
 

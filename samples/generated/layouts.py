@@ -10,7 +10,7 @@ from reportlab.lib.colors import HexColor, white
 from samples.generated import blocks
 from samples.generated.blocks import ACCENTS
 from samples.generated.pen import SOFT, Pen, shade
-from samples.generated.sheet import Item, Sheet
+from samples.generated.sheet import Sheet
 from samples.generated.slips import slip, swiss
 
 Layout = Callable[[Pen, Sheet, Random], None]

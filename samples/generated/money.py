@@ -79,9 +79,7 @@ def money_style(
         group = " "  # 1.234 without decimals could be one and a bit
     places = ["code_before", "code_after", "code_before", "bare"]
     if currency.symbol and (wide or currency.symbol.encode("cp1252", "ignore").decode("cp1252")):
-        symbol = (
-            "symbol_before" if language == "en" or currency.symbol in "£$¥" else "symbol_after"
-        )
+        symbol = "symbol_before" if language == "en" or currency.symbol in "£$¥" else "symbol_after"
         places += [symbol] * (4 if currency.clear else 1) + ["both"]
     if currency.code in ("PLN", "CZK") and not wide:
         places = ["code_before", "code_after", "bare"]

@@ -44,9 +44,12 @@ class Pen:
         manner: str,
         held: frozenset[str] = frozenset(),
         at_page_end: Callable[["Pen"], None] | None = None,
+        margin: float = 0.0,
     ) -> None:
         self.buffer = io.BytesIO()
-        self.canvas: Any = Canvas(self.buffer, pagesize=size, invariant=1, pageCompression=1)
+        whole = (size[0] + 2 * margin, size[1] + 2 * margin)
+        self.canvas: Any = Canvas(self.buffer, pagesize=whole, invariant=1, pageCompression=1)
+        self.margin = margin
         self.size, self.family, self.manner, self.held = size, family, manner, held
         self.fonts = names_of(family)
         self.spots: dict[str, Spot] = {}
@@ -55,6 +58,10 @@ class Pen:
         self._begin()
 
     def _begin(self) -> None:
+        if self.margin:
+            low = self.margin
+            self.canvas.setCropBox((low, low, low + self.size[0], low + self.size[1]))
+            self.canvas.translate(low, low)
         if self.manner == "form":
             self.canvas.beginForm(f"sheet{self.page}", 0, 0, *self.size)
 

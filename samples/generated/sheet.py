@@ -114,7 +114,9 @@ def sheet(rng: Random, many: bool = False, country: str = "", few: bool = False)
         buyer = parties.party(rng, "IE")
     issued = date(2026, 1, 5) + timedelta(days=rng.randrange(150))
     due_date = issued + timedelta(days=rng.choice((10, 14, 30, 30))) if rng.random() < 0.8 else None
-    items = _items(rng, words, currency, rng.randint(34, 58) if many else rng.randint(1, 3 + 3 * (not few)))
+    items = _items(
+        rng, words, currency, rng.randint(34, 58) if many else rng.randint(1, 3 + 3 * (not few))
+    )
     sums = _sums(rng, items, currency, country)
     title, iban = words.pick(rng, "title"), parties.account(rng, country)
     number_text = _number(rng)
@@ -142,7 +144,9 @@ def _western(texts: tuple[str, ...]) -> bool:
 
 
 def _items(rng: Random, words: Language, currency: Currency, count: int) -> tuple[Item, ...]:
-    scale = {"JPY": 100, "HUF": 250, "CZK": 20, "SEK": 10, "NOK": 10, "DKK": 7}.get(currency.code, 1)
+    scale = {"JPY": 100, "HUF": 250, "CZK": 20, "SEK": 10, "NOK": 10, "DKK": 7}.get(
+        currency.code, 1
+    )
     texts = words.all("items")
     start = rng.randrange(len(texts))
     return tuple(
@@ -189,7 +193,7 @@ def _facts(
 ) -> tuple[tuple[str, str], ...]:
     style = rng.choice(("iso", "short", "short", "long", "american"))
     risky = words.code == "en" and min(issued.day, (due or issued).day) <= 12
-    if style == "american" and words.code != "en" or style == "short" and risky:
+    if (style == "american" and words.code != "en") or (style == "short" and risky):
         style = "long"
     facts = [
         (words.pick(rng, "number"), number_text),

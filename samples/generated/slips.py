@@ -67,7 +67,7 @@ def _receipt(pen: Pen, sheet: Sheet, words: tuple[str, ...]) -> None:
 def _payment_part(pen: Pen, sheet: Sheet, words: tuple[str, ...]) -> None:
     pen.text(190, 276, words[0], 11, True)
     code = QrCodeWidget(_payload(sheet), barLevel="M")
-    left, low, right, high = code.getBounds()
+    left, _, right, _ = code.getBounds()
     scale = 130.4 / (right - left)  # 46 mm
     drawing = Drawing(130.4, 130.4, transform=[scale, 0, 0, scale, 0, 0])
     drawing.add(code)
@@ -115,11 +115,11 @@ def _sum(
     small: float, size: float, fact: str,
 ) -> None:  # fmt: skip
     pen.text(x, y, words[5], small, True)
-    pen.text(x + 44, y, words[6], small, True)
+    pen.text(x + 58, y, words[6], small, True)
     pen.text(x, y - 13, sheet.currency.code, size)
     if sheet.show_due:
         digits = f"{sheet.sums.due:,.2f}".replace(",", " ")
-        pen.fact(fact, x + 44, y - 13, digits, size)
+        pen.fact(fact, x + 58, y - 13, digits, size)
 
 
 def _payload(sheet: Sheet) -> str:
