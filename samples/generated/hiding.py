@@ -1,13 +1,17 @@
 """Ways to put a text into a page so that a parser reads it and a person does not."""
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from pypdf import PdfWriter
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, TextStringObject
 from reportlab.lib.colors import Color, HexColor, white
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfbase.pdfdoc import PDFArray, PDFDictionary, PDFName, PDFString
 
+from samples.generated.hybrid import written
 from samples.generated.pen import Pen, Spot
 from samples.generated.raster import mark
 
@@ -90,7 +94,7 @@ def on_band(pen: Pen, spot: Spot, variant: int) -> None:
 
 def _cover(pen: Pen, spot: Spot) -> tuple[float, float, float, float]:
     width = pen.width(spot.text, spot.size, spot.bold)
-    return spot.x - 2, spot.y - spot.size * 0.3, width + 4, spot.size * 1.35
+    return spot.x - 1, spot.y - spot.size * 0.3, width + 2, spot.size * 1.35
 
 
 def under_box(pen: Pen, spot: Spot, variant: int) -> None:
@@ -118,18 +122,35 @@ def clipped(pen: Pen, spot: Spot, variant: int) -> None:
 
 def transparent(pen: Pen, spot: Spot, variant: int) -> None:
     """Drawn without any opacity."""
-    canvas = pen.canvas
-    canvas.saveState()
-    canvas.setFillAlpha(0)
-    write(pen, spot, spot.ink)
-    canvas.restoreState()
+    pen.canvas.saveState()
+    write(pen, spot, Color(0.1, 0.1, 0.1, alpha=0))
+    pen.canvas.restoreState()
 
 
 def layer_off(pen: Pen, spot: Spot, variant: int) -> None:
-    """Drawn in a layer; ``layers.switched_off`` adds the layer to the finished file."""
+    """Drawn in a layer; ``switched_off`` adds the layer to the finished file."""
     pen.canvas._code.append(f"/OC /{LAYER} BDC")
     write(pen, spot, spot.ink)
     pen.canvas._code.append("EMC")
+
+
+def switched_off(pdf: bytes) -> bytes:
+    """The document whose marked contents belong to a layer that is off."""
+    writer = PdfWriter(clone_from=io.BytesIO(pdf))
+    group = DictionaryObject(
+        {NameObject("/Type"): NameObject("/OCG"), NameObject("/Name"): TextStringObject("Notes")}
+    )
+    held = writer._add_object(group)
+    for page in writer.pages:
+        resources = cast(DictionaryObject, page["/Resources"].get_object())
+        resources[NameObject("/Properties")] = DictionaryObject({NameObject(f"/{LAYER}"): held})
+    defaults = DictionaryObject(
+        {NameObject("/BaseState"): NameObject("/ON"), NameObject("/OFF"): ArrayObject([held])}
+    )
+    writer._root_object[NameObject("/OCProperties")] = DictionaryObject(
+        {NameObject("/OCGs"): ArrayObject([held]), NameObject("/D"): defaults}
+    )
+    return written(writer)
 
 
 def annotation(pen: Pen, spot: Spot, variant: int) -> None:

@@ -12,21 +12,22 @@ from reportlab.lib.colors import white
 from samples.generated import hiding, parties, remap
 from samples.generated.change import Change
 from samples.generated.hybrid import PROFILES, embedded, invoice_xml
-from samples.generated.layers import switched_off
 from samples.generated.money import CURRENCIES, money, number
-from samples.generated.pen import INK, Pen, Spot
+from samples.generated.pen import INK, Pen
 from samples.generated.raster import word_picture
 from samples.generated.sheet import Sheet, quantum
 
 _TARGETS: Final = ("amount", "amount", "amount", "iban", "iban", "currency", "payee")
 _STRIP: Final = 24.0  # base line of the blank strip at the foot
 _COVERING: Final = frozenset({"under_box", "under_picture"})
+_PALE: Final = frozenset({"white_on_white", "almost_white"})
 _APART: Final = frozenset({"annotation", "form_field"})
 
 
 def hidden(kind: str, rng: Random, sheet: Sheet) -> Change:
     """A forged value that nobody sees: at the honest one, in its place or on its own line."""
-    target = rng.choice(_TARGETS)
+    named = sheet.seller.name in dict(sheet.pay).values()
+    target = rng.choice(_TARGETS if named else _TARGETS[:-1])
     label, forged = _forged(target, rng, sheet)
     if kind in _COVERING:
         place = rng.choice(("line", "instead") if kind == "under_box" else ("line",))
@@ -41,7 +42,7 @@ def hidden(kind: str, rng: Random, sheet: Sheet) -> Change:
         sheet=sheet,
         held=held,
         at_page_end=hook,
-        finish=switched_off if kind == "layer_off" else None,
+        finish=hiding.switched_off if kind == "layer_off" else None,
         seen={"forged": forged, **_unseen(fact, place)},
         margin=hiding.MARGIN if kind == "off_crop" else 0.0,
         mark=f"{target} {place}",
@@ -51,7 +52,9 @@ def hidden(kind: str, rng: Random, sheet: Sheet) -> Change:
 def _unseen(fact: str, place: str) -> dict[str, str | int | None]:
     if place != "absent":
         return {}
-    return {"amount": {"total_due": "", "amount_minor": 0}, "iban": {"iban": ""}}.get(fact, {})
+    if fact == "amount":
+        return {"total_due": "", "amount_minor": 0}
+    return {"iban": ""} if fact == "iban" else {}
 
 
 def _forged(target: str, rng: Random, sheet: Sheet) -> tuple[str, str]:
@@ -75,10 +78,12 @@ def _put(
     kind: str, place: str, fact: str, label: str, forged: str, variant: int,
     pen: Pen,
 ) -> None:  # fmt: skip
-    spot = _spot(pen, fact)
+    spot = pen.spots.get(fact)
     if spot is None or spot.page != pen.page:
         return
     there = replace(spot, text=forged)
+    if kind == "on_band" and spot.paper == white:
+        place = "line"
     if place in ("line", "top"):
         y = _STRIP if place == "line" or kind == "on_band" else pen.size[1] - 16
         line = f"{label} {forged}"
@@ -87,18 +92,14 @@ def _put(
             there = replace(there, ink=spot.ink if spot.paper == white else INK)
     if kind == "almost_white" and there.paper != white:
         there = replace(there, x=60.0, y=_STRIP, paper=white, text=f"{label} {forged}")
+    elif kind in _PALE:
+        width = pen.width(forged, spot.size, spot.bold)
+        there = replace(there, size=spot.size * min(1, spot.width / width))
     hiding.HIDES[kind](pen, there, variant)
+    if kind in _PALE and place == "over":
+        hiding.write(pen, spot, spot.ink)  # what the pale letters cut
     if place == "instead":
         word_picture(pen, spot.x, spot.y, spot.text, spot.size * 0.9, spot.ink, spot.paper)
-
-
-def _spot(pen: Pen, fact: str) -> Spot | None:
-    """Where the fact is; an unnamed payee would follow the IBAN."""
-    found = pen.spots.get(fact)
-    if found or fact != "payee":
-        return found
-    iban = pen.spots.get("iban")
-    return replace(iban, x=iban.x + iban.width + 20) if iban else None
 
 
 def remapped(how: str, rng: Random, sheet: Sheet) -> Change:
@@ -169,7 +170,7 @@ def _picture_over(target: str, forged: str, pen: Pen) -> None:
 
 def actual_text(rng: Random, sheet: Sheet) -> Change:
     """Marked content whose ActualText differs from what is drawn (ISO 32000-1, 14.9.4)."""
-    target = rng.choice(("amount", "amount", "iban", "payee", "currency"))
+    target = rng.choice(("amount", "amount", "iban", "currency"))
     _, forged = _forged(target, rng, sheet)
     fact = {"currency": "amount"}.get(target, target)
     return Change(
@@ -183,8 +184,6 @@ def actual_text(rng: Random, sheet: Sheet) -> Change:
 
 def _actual_text(fact: str, forged: str, pen: Pen) -> None:
     spot = pen.spots.get(fact)
-    if fact == "payee" and not spot:
-        spot = pen.spots["iban"]
     if spot and spot.page == pen.page:
         said = ("\ufeff" + forged).encode("utf-16-be").hex()
         pen.canvas._code.append(f"/Span <</ActualText <{said}>>> BDC")
