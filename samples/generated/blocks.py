@@ -44,10 +44,10 @@ def buyer(pen: Pen, sheet: Sheet, x: float, y: float, label: bool = True) -> flo
 
 def title(
     pen: Pen, sheet: Sheet, x: float, y: float, size: float = 20, align: str = "left",
-    ink: Any = INK,
+    ink: Any = INK, paper: Any = white,
 ) -> float:  # fmt: skip
     """What the document is, and a banner beneath it."""
-    pen.fact("title", x, y, sheet.title, size, True, ink, align)
+    pen.fact("title", x, y, sheet.title, size, True, ink, align, paper)
     y -= size
     if sheet.banner:
         pen.text(x, y, sheet.banner, 11, True, ink, align)

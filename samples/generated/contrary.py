@@ -7,7 +7,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from reportlab.lib.colors import Color, HexColor, white
+from reportlab.lib.colors import Color, HexColor
 from reportlab.lib.utils import ImageReader
 
 from samples.generated import parties
@@ -115,8 +115,7 @@ def credit_note_picture(rng: Random, sheet: Sheet) -> Change:
 def _title_picture(pen: Pen) -> None:
     spot = pen.spots["title"]
     if spot.page == pen.page:
-        paper = HexColor("#20242a") if spot.ink == white else white
-        word_picture(pen, spot.x, spot.y, spot.text, spot.size * 0.9, spot.ink, paper)
+        word_picture(pen, spot.x, spot.y, spot.text, spot.size * 0.9, spot.ink, spot.paper)
 
 
 def negative(rng: Random, sheet: Sheet) -> Change:

@@ -171,7 +171,7 @@ def banded(pen: Pen, sheet: Sheet, rng: Random) -> None:
     """White names on coloured bands, and the amount due on one."""
     paint = rng.choice(ACCENTS)
     pen.band(0, 742, 596, 100, paint)
-    blocks.title(pen, sheet, _RIGHT, 795, 22, "right", white)
+    blocks.title(pen, sheet, _RIGHT, 795, 22, "right", white, paint)
     blocks.seller(pen, sheet, _LEFT, 795, 14, ink=white)
     low = blocks.facts(pen, sheet, 330, 715, _RIGHT)
     y = min(low, blocks.buyer(pen, sheet, _LEFT, 715))

@@ -92,7 +92,7 @@ def _put(
             there = replace(there, ink=spot.ink if spot.paper == white else INK)
     if kind == "almost_white" and there.paper != white:
         there = replace(there, x=60.0, y=_STRIP, paper=white, text=f"{label} {forged}")
-    elif kind in _PALE:
+    elif kind in _PALE or kind == "under_box":
         width = pen.width(forged, spot.size, spot.bold)
         there = replace(there, size=spot.size * min(1, spot.width / width))
     hiding.HIDES[kind](pen, there, variant)
