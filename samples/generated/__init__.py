@@ -87,7 +87,8 @@ def _changed(rng: Random, kind: str, made: Sheet) -> Change:
 def _drawn(rng: Random, kind: str, layout: str, change: Change) -> bytes:
     size = {"landscape": LANDSCAPE, "receipt": _ROLL}.get(layout, A4)
     family = "Vera" if change.sheet.wide else rng.choice(_WESTERN_FAMILIES)
-    pen = Pen(size, family, rng.choice(MANNERS), change.held, change.at_page_end, change.margin)
+    manner, turned = rng.choice(MANNERS), layout == "landscape" and rng.random() < 0.5
+    pen = Pen(size, family, manner, change.held, change.at_page_end, change.margin, turned)
     LAYOUTS[layout](pen, change.sheet, rng)
     pdf = pen.done()
     return change.finish(pdf) if change.finish else pdf

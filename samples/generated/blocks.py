@@ -3,8 +3,10 @@
 from typing import Any, Final
 
 from reportlab.lib.colors import HexColor, white
+from reportlab.lib.utils import ImageReader
 
 from samples.generated.pen import INK, RULE, SOFT, Pen, shade
+from samples.generated.raster import mark
 from samples.generated.sheet import Item, Sheet
 
 ROW: Final = 17.0
@@ -45,8 +47,10 @@ def buyer(pen: Pen, sheet: Sheet, x: float, y: float, label: bool = True) -> flo
 def title(
     pen: Pen, sheet: Sheet, x: float, y: float, size: float = 20, align: str = "left",
     ink: Any = INK, paper: Any = white,
+    room: float = 490,
 ) -> float:  # fmt: skip
     """What the document is, and a banner beneath it."""
+    size = min(size, size * room / pen.width(sheet.title, size, True))
     pen.fact("title", x, y, sheet.title, size, True, ink, align, paper)
     y -= size
     if sheet.banner:
@@ -62,8 +66,9 @@ def facts(pen: Pen, sheet: Sheet, x: float, y: float, until: float, mode: str = 
         return _facts_row(pen, sheet, x, y, until)
     for label, value in rows:
         if mode == "right":
-            pen.text(x, y, f"{label}:", 9, ink=SOFT)
-            pen.text(until, y, value, 9, align="right")
+            size = min(9.0, 9 * (until - x - 6) / pen.width(f"{label}:{value}", 9))
+            pen.text(x, y, f"{label}:", size, ink=SOFT)
+            pen.text(until, y, value, size, align="right")
         elif mode == "colon":
             pen.text(x, y, f"{label}: {value}", 9)
         else:
@@ -137,8 +142,10 @@ def sums(
         pen.box(x, y - 6, until - x, 20, INK)
     else:
         pen.rule(x, y + 15, until, INK)
-    pen.fact("due_label", x + 5, y, sheet.due_label, 10.5, True, ink)
-    pen.fact("amount", until - 5, y, sheet.due_text, 10.5, True, ink, "right", paper)
+    both = pen.width(sheet.due_label + sheet.due_text, 10.5, True)
+    size = min(10.5, 10.5 * (until - x - 18) / both)
+    pen.fact("due_label", x + 5, y, sheet.due_label, size, True, ink)
+    pen.fact("amount", until - 5, y, sheet.due_text, size, True, ink, "right", paper)
     return y - 28
 
 
@@ -219,7 +226,10 @@ def foot(pen: Pen, sheet: Sheet, pages: int = 1) -> None:
         pen.text(width - 50, 44, sheet.language.page(pen.page, pages), 7, align="right")
 
 
-def logo(pen: Pen, x: float, y: float, paint: Any) -> None:
-    """A mark of three bars."""
+def logo(pen: Pen, x: float, y: float, paint: Any, drawn: bool = True) -> None:
+    """A mark of three bars, or a picture."""
+    if not drawn:
+        pen.picture(ImageReader(mark()), x, y, 84, 28)
+        return
     for index, share in enumerate((1.0, 0.7, 0.4)):
         pen.band(x + 11 * index, y, 8, 28 - 7 * index, shade(paint, share))

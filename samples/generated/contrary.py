@@ -22,7 +22,7 @@ _PALE: Final = Color(0.82, 0.84, 0.87)
 _BRANDS: Final = ("TOP", "ALL", "PEN", "TRY", "CUP", "MOP", "LAK", "GEL", "BAM", "SOS")
 _STEMS: Final = (
     *("invoice", "inv.", "bill", "rechnung", "re.-nr", "beleg", "faktur", "factuur", "factur"),
-    *("fattur", "fatura", "nota ", "regning", "facturé", "umsatz"),
+    *("fattur", "fatura", "nota ", "regning", "facturé"),
 )
 
 
@@ -228,9 +228,9 @@ def _without_invoice(rng: Random, sheet: Sheet) -> Sheet:
     others = [label for label in words.all("bill_to") if not _speaks_of_invoices(label)]
     remarks = tuple(text for text in sheet.remarks if not _speaks_of_invoices(text))
     label, bill_to = sheet.due_label, sheet.bill_to
+    total = next(text for text in words.all("total") if not _speaks_of_invoices(text))
     rows = tuple(
-        (words.all("net")[0] if _speaks_of_invoices(name) else name, value)
-        for name, value in sheet.rows
+        (total if _speaks_of_invoices(name) else name, value) for name, value in sheet.rows
     )
     return replace(
         sheet,

@@ -21,9 +21,11 @@ _ROWS_A_PAGE: Final = 26
 
 def columns(pen: Pen, sheet: Sheet, rng: Random) -> None:
     """Labels left, sums right, under a table with plain rules."""
+    if rng.random() < 0.4:
+        blocks.logo(pen, _LEFT, 798, rng.choice(ACCENTS), drawn=rng.random() < 0.3)
     y = min(
         blocks.seller(pen, sheet, _LEFT, 780),
-        blocks.title(pen, sheet, _RIGHT, 780, align="right"),
+        blocks.title(pen, sheet, _RIGHT, 780, align="right", room=260),
     )
     low = blocks.facts(pen, sheet, 330, y - 20, _RIGHT)
     y = min(low, blocks.buyer(pen, sheet, _LEFT, y - 20))
@@ -82,7 +84,7 @@ def headline(pen: Pen, sheet: Sheet, rng: Random) -> None:
     """The amount due as a headline, repeated with the sums."""
     paint = rng.choice(ACCENTS)
     blocks.seller(pen, sheet, _RIGHT, 790, 11, "right")
-    y = blocks.title(pen, sheet, _LEFT, 790, 12)
+    y = blocks.title(pen, sheet, _LEFT, 790, 12, room=250)
     if sheet.show_due:
         pen.fact("head_label", _LEFT, y - 22, sheet.due_label, 10, ink=SOFT)
         pen.fact("amount", _LEFT, y - 52, sheet.due_text, 26, True, paint)
@@ -131,7 +133,7 @@ def pages(pen: Pen, sheet: Sheet, rng: Random) -> None:
         chunks[-1:] = [chunks[-1][:12], chunks[-1][12:]]
     carried, brought, label = Decimal(0), words.pick(rng, "brought"), words.pick(rng, "carried")
     blocks.seller(pen, sheet, _LEFT, 795, 13, ink=paint)
-    blocks.title(pen, sheet, _RIGHT, 790, 18, "right")
+    blocks.title(pen, sheet, _RIGHT, 790, 18, "right", room=240)
     low = blocks.facts(pen, sheet, 330, 735, _RIGHT)
     y = min(low, blocks.buyer(pen, sheet, _LEFT, 735)) - 12
     for index, chunk in enumerate(chunks):
@@ -156,7 +158,7 @@ def pages(pen: Pen, sheet: Sheet, rng: Random) -> None:
 
 def landscape(pen: Pen, sheet: Sheet, rng: Random) -> None:
     """A landscape page: parties at the left, positions and sums at the right."""
-    y = blocks.title(pen, sheet, 45, 540, 20)
+    y = blocks.title(pen, sheet, 45, 540, 20, room=240)
     y = blocks.seller(pen, sheet, 45, y - 14, 10)
     y = blocks.buyer(pen, sheet, 45, y - 14)
     y = blocks.facts(pen, sheet, 45, y - 4, 270)
@@ -171,7 +173,7 @@ def banded(pen: Pen, sheet: Sheet, rng: Random) -> None:
     """White names on coloured bands, and the amount due on one."""
     paint = rng.choice(ACCENTS)
     pen.band(0, 742, 596, 100, paint)
-    blocks.title(pen, sheet, _RIGHT, 795, 22, "right", white, paint)
+    blocks.title(pen, sheet, _RIGHT, 795, 22, "right", white, paint, 240)
     blocks.seller(pen, sheet, _LEFT, 795, 14, ink=white)
     low = blocks.facts(pen, sheet, 330, 715, _RIGHT)
     y = min(low, blocks.buyer(pen, sheet, _LEFT, 715))
@@ -205,7 +207,7 @@ def receipt(pen: Pen, sheet: Sheet, rng: Random) -> None:
     """A narrow roll, each line one under the other."""
     left, right = 22.0, 278.0
     y = blocks.seller(pen, sheet, 150, 800, 11, "middle")
-    y = blocks.title(pen, sheet, 150, y - 10, 12, "middle")
+    y = blocks.title(pen, sheet, 150, y - 10, 12, "middle", room=250)
     y = blocks.facts(pen, sheet, left, y - 4, right, "right")
     y = blocks.buyer(pen, sheet, left, y - 4) - 6
     for item in sheet.items:

@@ -13,7 +13,9 @@ from samples.generated.fonts import names_of
 
 A4: Final = (595.28, 841.89)
 LANDSCAPE: Final = (841.89, 595.28)
-MANNERS: Final = ("whole", "words", "signs", "twice", "form", "kerned", "parts")
+MANNERS: Final = (
+    *("whole", "words", "signs", "twice", "form", "kerned", "parts", "scaled", "by_columns"),
+)
 INK: Final = HexColor("#20242a")
 SOFT: Final = HexColor("#5a6470")
 RULE: Final = HexColor("#c9ced6")
@@ -45,11 +47,13 @@ class Pen:
         held: frozenset[str] = frozenset(),
         at_page_end: Callable[["Pen"], None] | None = None,
         margin: float = 0.0,
+        turned: bool = False,
     ) -> None:
         self.buffer = io.BytesIO()
         whole = (size[0] + 2 * margin, size[1] + 2 * margin)
         self.canvas: Any = Canvas(self.buffer, pagesize=whole, invariant=1, pageCompression=1)
-        self.margin = margin
+        self.margin, self.turned = margin, turned
+        self.waiting: list[tuple[float, float, str, str, float, bool, Any]] = []
         self.size, self.family, self.manner, self.held = size, family, manner, held
         self.fonts = names_of(family)
         self.spots: dict[str, Spot] = {}
@@ -62,11 +66,18 @@ class Pen:
             low = self.margin
             self.canvas.setCropBox((low, low, low + self.size[0], low + self.size[1]))
             self.canvas.translate(low, low)
+        elif self.turned:
+            self.canvas.setPageRotation(90)
+            self.canvas.transform(0, 1, -1, 0, self.size[1], 0)
         if self.manner == "form":
             self.canvas.beginForm(f"sheet{self.page}", 0, 0, *self.size)
 
     def end_page(self) -> None:
         """Finish this page; the next drawing is on a new one."""
+        for x, y, text, font, size, bold, ink in sorted(self.waiting, key=_by_columns):
+            self.canvas.setFillColor(ink)
+            self._put(x, y, text, font, size, bold)
+        self.waiting = []
         if self.manner == "form":
             self.canvas.endForm()
             self.canvas.doForm(f"sheet{self.page}")
@@ -99,8 +110,11 @@ class Pen:
         width = self.width(text, size, bold)
         if align != "left":
             x -= width if align == "right" else width / 2
-        self.canvas.setFillColor(ink)
-        self._put(x, y, text, self.font(bold), size, bold)
+        if self.manner == "by_columns":
+            self.waiting.append((x, y, text, self.font(bold), size, bold, ink))
+        else:
+            self.canvas.setFillColor(ink)
+            self._put(x, y, text, self.font(bold), size, bold)
         return width
 
     def fact(
@@ -131,8 +145,8 @@ class Pen:
                 if sign != " ":
                     canvas.drawString(x, y, sign)
                 x += pdfmetrics.stringWidth(sign, font, size)
-        elif self.manner == "kerned":
-            self._kerned(x, y, text, font, size)
+        elif self.manner in ("kerned", "scaled"):
+            self._raw(x, y, text, font, size)
         elif self.manner == "parts" and len(text) > 3:
             half = len(text) // 2
             canvas.drawString(x, y, text[:half])
@@ -142,8 +156,8 @@ class Pen:
             if self.manner == "twice" and bold:
                 canvas.drawString(x + 0.3, y, text)
 
-    def _kerned(self, x: float, y: float, text: str, font: str, size: float) -> None:
-        """The text as one TJ array, its signs moved by some thousandths."""
+    def _raw(self, x: float, y: float, text: str, font: str, size: float) -> None:
+        """One TJ array: its signs moved by some thousandths, or of size 1 in a scaled matrix."""
         face: Any = pdfmetrics.getFont(font)
         document, canvas = self.canvas._doc, self.canvas
         if getattr(face, "_dynamicFont", 0):
@@ -153,12 +167,15 @@ class Pen:
             ]
         else:
             pieces = [(document.getInternalFontName(font), text.encode("cp1252", "replace"))]
-        canvas._code.append(f"BT 1 0 0 1 {x:.2f} {y:.2f} Tm")
+        scaled = self.manner == "scaled"
+        scale, size = (size, 1) if scaled else (1, size)
+        canvas._code.append(f"BT {scale} 0 0 {scale} {x:.2f} {y:.2f} Tm")
         for name, codes in pieces:
             moves = " ".join(
                 f"<{code:02x}> {(-4, 0, 6)[index % 3]}" for index, code in enumerate(codes)
             )
-            canvas._code.append(f"{name} {size} Tf [{moves}] TJ")
+            shown = f"<{codes.hex()}> Tj" if scaled else f"[{moves}] TJ"
+            canvas._code.append(f"{name} {size} Tf {shown}")
         canvas._code.append("ET")
 
     def band(self, x: float, y: float, width: float, height: float, paint: Any) -> None:
@@ -175,6 +192,10 @@ class Pen:
 
     def picture(self, picture: Any, x: float, y: float, width: float, height: float) -> None:
         self.canvas.drawImage(picture, x, y, width, height)
+
+
+def _by_columns(drawn: tuple[float, float, str, str, float, bool, Any]) -> tuple[float, float]:
+    return round(drawn[0] / 60), -drawn[1]
 
 
 def shade(paint: Any, share: float) -> Color:

@@ -20,7 +20,7 @@ _PART_HEIGHT: Final = 297.6  # 105 mm
 
 def slip(pen: Pen, sheet: Sheet, rng: Random) -> None:
     """A coupon at the foot repeats payee, IBAN and amount."""
-    low = blocks.title(pen, sheet, _RIGHT, 790, align="right")
+    low = blocks.title(pen, sheet, _RIGHT, 790, align="right", room=250)
     y = min(low, blocks.seller(pen, sheet, _LEFT, 790))
     low = blocks.facts(pen, sheet, 330, y - 16, _RIGHT, "right")
     y = min(low, blocks.buyer(pen, sheet, _LEFT, y - 16))
@@ -44,7 +44,7 @@ def slip(pen: Pen, sheet: Sheet, rng: Random) -> None:
 def swiss(pen: Pen, sheet: Sheet, rng: Random) -> None:
     """The payment part and receipt after the Swiss Implementation Guidelines QR-bill, chapter 3."""
     blocks.seller(pen, sheet, _LEFT, 800, 12)
-    blocks.title(pen, sheet, _RIGHT, 800, 16, "right")
+    blocks.title(pen, sheet, _RIGHT, 800, 16, "right", room=250)
     low = blocks.facts(pen, sheet, 330, 745, _RIGHT)
     y = min(low, blocks.buyer(pen, sheet, _LEFT, 745, label=False))
     y = blocks.table(pen, sheet, _LEFT, _RIGHT, y - 6)
