@@ -1,0 +1,114 @@
+"""Invoices made from a seed, with their truth: honest ones, tricks and contrary statements."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+from samples.generated import contrary, tricks
+from samples.generated.change import Change
+from samples.generated.layouts import LAYOUTS
+from samples.generated.money import minor, plain
+from samples.generated.pen import A4, LANDSCAPE, MANNERS, Pen
+from samples.generated.sheet import Sheet, sheet
+from samples.generated.truth import Generated, Truth
+
+__all__ = ["CONTRARY", "HONEST", "KINDS", "TRICKS", "Generated", "Truth", "batch", "generate"]
+
+HONEST: Final = ("honest", "honest_xml")
+TRICKS: Final = tuple(tricks.TRICKS)
+CONTRARY: Final = tuple(contrary.CONTRARY)
+KINDS: Final = (*HONEST, *TRICKS, *CONTRARY)
+
+_ROLL: Final = (300.0, 841.89)
+_WESTERN_FAMILIES: Final = ("Helvetica", "Helvetica", "Times", "Courier")
+_SMALL: Final = ("swiss", "slip")
+_HONEST_SHARE: Final = 0.5
+
+
+def generate(seed: int, kind: str | None = None) -> Generated:
+    """The invoice of a seed and a kind; without a kind the seed chooses, honest ones half the time.
+
+    The same arguments give the same bytes on any day.
+    """
+    if kind is None:
+        rng = _dice(f"kind {seed}")
+        honest = rng.random() < _HONEST_SHARE
+        kind = rng.choice(HONEST if honest else KINDS[len(HONEST) :])
+    rng = _dice(f"{kind} {seed}")
+    layout, plain_sheet = _layout_and_sheet(rng, kind)
+    change = _changed(rng, kind, plain_sheet)
+    pdf = _drawn(rng, kind, layout, change)
+    language = plain_sheet.language.code
+    return Generated(
+        name=f"{seed:06d}-{kind}-{layout}-{language}",
+        kind=kind,
+        layout=layout,
+        language=language,
+        pdf=pdf,
+        truth=_truth(kind, plain_sheet, change),
+    )
+
+
+def batch(each: int, kinds: Iterable[str] = KINDS, first_seed: int = 1) -> Iterator[Generated]:
+    """So many invoices of each kind, from consecutive seeds."""
+    for kind in kinds:
+        for seed in range(first_seed, first_seed + each):
+            yield generate(seed, kind)
+
+
+def _dice(seed: str) -> Random:
+    return Random(seed)  # noqa: S311  # a sample must be the same each time
+
+
+def _layout_and_sheet(rng: Random, kind: str) -> tuple[str, Sheet]:
+    """A layout and the texts for it, of which the kind can be made."""
+    while True:
+        layout = rng.choice(tuple(LAYOUTS))
+        if kind in CONTRARY and not contrary.fits(kind, layout):
+            continue
+        country = "CH" if layout == "swiss" else ""
+        made = sheet(rng, layout == "pages", country, layout in _SMALL)
+        if kind not in TRICKS or tricks.fits(kind, layout, made):
+            return layout, made
+
+
+def _changed(rng: Random, kind: str, made: Sheet) -> Change:
+    if kind == "honest":
+        if rng.random() < 0.1:
+            how = rng.choice(("truetype", "type3"))
+            return tricks.honest_font(how, rng.choice(("amount", "iban")), made)
+        return Change(sheet=made)
+    if kind == "honest_xml":
+        return tricks.with_xml(rng, made)
+    return {**tricks.TRICKS, **contrary.CONTRARY}[kind](rng, made)
+
+
+def _drawn(rng: Random, kind: str, layout: str, change: Change) -> bytes:
+    size = {"landscape": LANDSCAPE, "receipt": _ROLL}.get(layout, A4)
+    family = "Vera" if change.sheet.wide else rng.choice(_WESTERN_FAMILIES)
+    manner, turned = rng.choice(MANNERS), layout == "landscape" and rng.random() < 0.5
+    pen = Pen(size, family, manner, change.held, change.at_page_end, change.margin, turned)
+    LAYOUTS[layout](pen, change.sheet, rng)
+    pdf = pen.done()
+    return change.finish(pdf) if change.finish else pdf
+
+
+def _truth(kind: str, made: Sheet, change: Change) -> Truth:
+    """What a person sees: the sheet's facts, but for those that the change overrides."""
+    due = made.sums.due
+    facts: dict[str, Any] = {
+        "invoice_number": made.number,
+        "seller": made.seller.name,
+        "buyer": made.buyer.name,
+        "iban": made.iban,
+        "currency": made.currency.code,
+        "total_due": plain(made.currency, due),
+        "amount_minor": minor(made.currency, due),
+        "issue_date": made.issued.isoformat(),
+        "due_date": made.due_date.isoformat() if made.due_date else None,
+    }
+    payable = kind in HONEST
+    return partial(Truth, payable=payable, reason="" if payable else kind)(
+        **{**facts, **change.seen}
+    )
