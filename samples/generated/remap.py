@@ -1,5 +1,6 @@
 """Fonts that draw one text and say another to a parser."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
@@ -54,6 +55,10 @@ def other_account(rng: Random, text: str) -> str | None:
 def draw(pen: Pen, spot: Spot, how: str, seen: str, read: str) -> None:
     """Draw ``seen`` at the spot so that a parser reads ``read``, of the same length."""
     pen.canvas.setFillColor(spot.ink)
+    vera, _ = fonts.names_of("Vera")
+    wide = 0 if how == "encoding" else pdfmetrics.stringWidth(seen, vera, spot.size)
+    if wide > spot.width:
+        spot = replace(spot, size=round(spot.size * spot.width / wide, 2))
     if how == "truetype":
         _truetype(pen, spot, seen, read)
         return
