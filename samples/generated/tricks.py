@@ -104,13 +104,16 @@ def _put(
 
 def remapped(how: str, rng: Random, sheet: Sheet) -> Change:
     """A font draws the honest value and says another."""
-    target = rng.choice(("amount", "iban"))
-    if target == "amount":
-        seen = sheet.due_text
-        read = remap.other_digits(rng, seen)
-    else:
+    target, read = "iban", None
+    if rng.random() < 0.5:
         seen = next(value for label, value in sheet.pay if label == "IBAN")
-        read = remap.other_account(rng, seen)
+        fresh = parties.account(rng, sheet.seller.country)
+        if how == "truetype":  # one glyph says one sign
+            read = remap.other_account(rng, seen)
+        else:
+            read = parties.grouped(fresh) if " " in seen else fresh
+    if read is None:
+        target, read = "amount", remap.other_digits(rng, sheet.due_text)
     return Change(
         sheet=sheet,
         held=frozenset({target, *(("sentence", "slip") if target == "amount" else ())}),
