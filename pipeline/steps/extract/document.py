@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import Final
 
 from pypdf import PdfReader
@@ -14,13 +13,12 @@ from pipeline.steps.extract.embedded_xml.ubl import is_ubl, read_ubl
 from pipeline.steps.extract.embedded_xml.xmltree import looks_like_xml, parse
 from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Extraction, PayStatus
 from pipeline.steps.extract.page_text.text import invoice_from_text, printed
-from pipeline.steps.extract.page_view.check import differs
+from pipeline.steps.extract.page_view.check import competes, differs, is_field
 from pipeline.steps.extract.page_view.page import Page, View, viewed
 from pipeline.steps.extract.page_view.recognise import RecogniserMissingError
 from pipeline.steps.extract.reader import check_sound, embedded_files, open_pdf
 from pipeline.steps.extract.reasons import ExtractionError
 
-_FACTS: Final = ("invoice_number", "seller", "payee", "iban", "currency", "amount_minor")
 _OTHER_DOCUMENTS: Final = (
     "Order",
     "OrderResponse",
@@ -62,8 +60,6 @@ def _read(invoices: Sequence[Coded], view: View) -> Extraction:
         if not view.hides:
             raise
         return _held(_from_text(view, view.told), "hidden_text")  # nobody sees what it says
-    if view.hides and _competes(found, view):
-        return _held(found, "hidden_text")
     return _checked(found, view)
 
 
@@ -78,22 +74,16 @@ def _from_text(view: View, pages: Sequence[Page]) -> Extraction:
     )
 
 
-def _competes(found: Extraction, view: View) -> bool:
-    """Whether the pages with their hidden text would be read as another invoice."""
-    try:
-        told = invoice_from_text(view.told)[0]
-    except ExtractionError:
-        return True
-    return any(getattr(told, name) != getattr(found.fields, name) for name in _FACTS)
-
-
 def _checked(found: Extraction, view: View) -> Extraction:
-    """The extraction, held where the pixels of its page say something else than its text."""
+    """The extraction, held where its page shows a person something else than its text says."""
     if found.fields.pay_status != "open":
         return found
-    due = Decimal(found.fields.total_due)
+    document = printed(view.shown)
+    unseen = [line for page in view.shown for line in page.unseen.splitlines()]
+    if any(map(is_field, unseen)) or competes(document, printed(view.told), found.fields):
+        return _held(found, "hidden_text")
     try:
-        other = differs(view.sheets, printed(view.shown), due, found.fields.iban)
+        other = differs(view.sheets, document, found.fields)
     except RecogniserMissingError:
         return _held(found, "unverified")
     return _held(found, "hidden_text") if other else found
@@ -104,7 +94,7 @@ def _held(found: Extraction, status: PayStatus) -> Extraction:
 
 
 def _everything(page: Page) -> str:
-    return f"{page.plain}\n{page.noted}"
+    return f"{page.plain}\n{page.beside}"
 
 
 def _from_xml(invoices: Sequence[Coded], view: View) -> Extraction:

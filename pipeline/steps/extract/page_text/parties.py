@@ -41,6 +41,7 @@ _NO_ADDRESS: Final = re.compile(
     r"\b(?:iban|bic|swift|tel|fax|phone|date|datum|vat|ust|page|seite)\b|@|www\.|https?:"
 )
 _ATTENTION: Final = re.compile(r"^(?:attn|z\. ?hd\.?|t\.a\.v\.)[:. ]*", re.IGNORECASE)
+_NAME_CHARS_MAX: Final = 60
 _ADDRESS_ROWS: Final = 5
 _HEAD_ROWS: Final = 4
 _TABLE_CELLS: Final = 4  # a row of so many is the head of a table
@@ -98,6 +99,11 @@ def _column(rows: Sequence[Row], above: Cell) -> list[str]:
     return lines
 
 
+def names_company(text: str) -> bool:
+    """Whether a piece of text is the name of a company, by its legal form."""
+    return bool(_COMPANY.search(text.casefold())) and len(text) <= _NAME_CHARS_MAX
+
+
 def _as_sentence(cell: Cell) -> bool:
     return len(cell.text) > 60
 
@@ -142,7 +148,7 @@ def _may_be_name(text: str, taken: str) -> bool:
     """Whether a piece of text can be somebody's name, and is not the buyer's."""
     folded = text.casefold()
     labels = _NO_NAME.search(folded) or _BUYER.match(folded)
-    return len(text) <= 60 and text != taken and not labels and not amounts_like(text)
+    return len(text) <= _NAME_CHARS_MAX and text != taken and not labels and not amounts_like(text)
 
 
 def _email(rows: Sequence[Row], buyer: Found | None) -> Found | None:

@@ -1,36 +1,88 @@
 """Whether the pixels of a page say what its text layer says, where money is at stake."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Final
 
-from pipeline.steps.extract.page_text.amounts import amounts_in
+from pipeline.steps.extract.invoice import Invoice
+from pipeline.steps.extract.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
+from pipeline.steps.extract.page_text.labelled import ibans, invoice_number
+from pipeline.steps.extract.page_text.parties import names_company
 from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.text import Printed
 from pipeline.steps.extract.page_view import recognise
 from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 
 CELLS_MAX: Final = 8  # of one fact: an amount due is printed two or three times
-_BELOW: Final = 2  # rows under a label in which its amount can be
+_FIELD_WORDS_MAX: Final = 6  # a label and its amount; prose in another currency is no sum of it
+_BELOW: Final = 4  # rows under a label in which its amount, or what is left of it, can be
 _SEPARATORS: Final = str.maketrans(dict.fromkeys(",'’ \u00a0\u2009\u202f", "."))
+_NUMBER: Final = re.compile(r"\d(?:[\d.]*\d)?")
 # Letters and digits that look alike; an IBAN has each in fixed places.
 _ALIKE: Final = str.maketrans("OILSBZ", "011582")
 
 
-def differs(
-    sheets: Sequence[Sheet], document: Printed, due: Decimal, iban: str | None
-) -> tuple[int, Box] | None:
+def competes(shown: Printed, told: Printed, invoice: Invoice) -> bool:
+    """Whether what nobody sees speaks of money that the page does not show.
+
+    Hidden text, annotations, form fields and alternative texts may say anything else: it is
+    no fact, and reaches a model alone. ``told`` are the pages with the hidden text in its place.
+    """
+    if _facts(told) != _facts(shown):
+        return True
+    accounts = {each.value for each in ibans([*told.rows, *shown.noted])}
+    if accounts - {each.value for each in ibans(shown.rows)}:
+        return True
+    own = {None, *(mark for mark, code in SYMBOLS.items() if code == invoice.currency)}
+    own |= {*UNCERTAIN, invoice.currency.casefold()}
+    every, due = {*_readings(shown.rows)}, abs(Decimal(invoice.total_due))
+    for text in _texts((*told.rows, *shown.noted)):
+        field = is_field(text)
+        for each in amounts_in(text):
+            values = {*map(abs, each.readings)}
+            if each.firm and (each.mark in own or field) and not every & values:
+                return True
+            if each.firm and each.mark not in own and due in values:
+                return True
+    return any(map(names_company, _texts(shown.noted)))
+
+
+def is_field(text: str) -> bool:
+    """Whether a line is a field of a document, such as a label with its value, and no prose."""
+    signs = [*filter(str.isalnum, text)]
+    digits = sum(map(str.isdigit, signs))
+    return bool(signs) and (len(text.split()) <= _FIELD_WORDS_MAX or digits > len(signs) / 2)
+
+
+def _texts(rows: Iterable[Row]) -> Iterator[str]:
+    return (cell.text for row in rows for cell in row.cells)
+
+
+def _readings(rows: Iterable[Row]) -> Iterator[Decimal]:
+    found = (each for text in _texts(rows) for each in amounts_in(text))
+    return (abs(reading) for each in found for reading in each.readings)
+
+
+def _facts(document: Printed) -> object:
+    sums = document.sums
+    number = invoice_number(document.rows)
+    return sums.values("due"), sums.values("total"), document.currency, number and number.value
+
+
+def differs(sheets: Sequence[Sheet], document: Printed, invoice: Invoice) -> tuple[int, Box] | None:
     """The first place, as page and box, whose pixels are read differently from its text.
 
-    Every labelled amount due and every place of the account is read. Only what a recogniser
+    Every labelled amount and every place of the account is read. Only what a recogniser
     reads as the same value, at one size at least, counts as agreement.
 
     Raises:
         RecogniserMissingError: no pixel can be read here.
     """
-    for row, cell in _amount_cells(document, abs(due)):
-        if not _reads_amount(sheets[row.page - 1], cell, abs(due)):
+    for row, cell, value in _amount_cells(document, abs(Decimal(invoice.total_due))):
+        if not _reads_amount(sheets[row.page - 1], cell, value, invoice.currency):
             return row.page, _boxed(cell)
+    iban = invoice.iban
     for row in document.rows:
         box = row.box
         if iban is None or box is None or iban not in _squeezed(row.text):
@@ -41,10 +93,10 @@ def differs(
     return None
 
 
-def _amount_cells(document: Printed, due: Decimal) -> Iterator[tuple[Row, Cell]]:
-    """The cells that print the amount at its labels, else wherever it is printed."""
+def _amount_cells(document: Printed, due: Decimal) -> Iterator[tuple[Row, Cell, Decimal]]:
+    """The cells that print the amount due, and the sums at and under the labels of totals."""
     rows = document.rows
-    labelled = {id(each.row) for each in document.sums.candidates if each.value in (due, -due)}
+    labelled = {id(each.row) for each in document.sums.candidates if each.kind in ("due", "total")}
     near = [
         row
         for place, row in enumerate(rows)
@@ -52,30 +104,53 @@ def _amount_cells(document: Printed, due: Decimal) -> Iterator[tuple[Row, Cell]]
     ]
     found = [*_holding(near, due)] or [*_holding(rows, due)]
     yield from found[:CELLS_MAX]
+    others = (each.readings for text in _texts(near) for each in amounts_in(text) if each.firm)
+    for value in sorted({abs(readings[0]) for readings in others} - {due})[-CELLS_MAX:]:
+        yield from _holding(near, value, firm=True)
 
 
-def _holding(rows: Iterable[Row], due: Decimal) -> Iterator[tuple[Row, Cell]]:
+def _holding(
+    rows: Iterable[Row], value: Decimal, *, firm: bool = False
+) -> Iterator[tuple[Row, Cell, Decimal]]:
     for row in rows:
         for cell in row.cells:
-            if cell.box is not None and _says(cell.text, due):
-                yield row, cell
+            if cell.box is not None and _says(cell.text, value, firm=firm):
+                yield row, cell, value
 
 
-def _says(text: str, due: Decimal) -> bool:
-    return any(due in map(abs, amount.readings) for amount in amounts_in(text))
+def _says(text: str, value: Decimal, *, firm: bool = False) -> bool:
+    found = (each for each in amounts_in(text) if each.firm or not firm)
+    return any(value in map(abs, each.readings) for each in found)
 
 
-def _reads_amount(sheet: Sheet, cell: Cell, due: Decimal) -> bool:
-    """Whether the cell's pixels show the amount: the same number, or the same signs for it."""
+def _reads_amount(sheet: Sheet, cell: Cell, due: Decimal, currency: str) -> bool:
+    """Whether the cell's pixels show the amount: the same number, or the same signs for it.
+
+    They may name no other currency, where the text names the invoice's own.
+    """
     printed = [
-        cell.text[each.start : each.end].strip().translate(_SEPARATORS)
+        re.compile(rf"(?<![\d.]){re.escape(core[0])}(?![\d.]*\d)")
         for each in amounts_in(cell.text)
         if due in map(abs, each.readings)
+        and (core := _NUMBER.search(_signs(cell.text[each.start : each.end])))
     ]
+    named = currency in _currencies(cell.text)
     return any(
-        _says(text, due) or any(each in text.translate(_SEPARATORS) for each in printed)
+        (_says(text, due) or any(each.search(_signs(text)) for each in printed))
+        and not (named and _currencies(text) - {currency})
         for text in recognise.line(sheet, _boxed(cell))
     )
+
+
+def _currencies(text: str) -> set[str]:
+    """The currencies that stand at the amounts of a text, without those that are no certain one."""
+    marks = {each.mark for each in amounts_in(text) if each.mark}
+    return {SYMBOLS.get(mark, mark.upper()) for mark in marks - UNCERTAIN}
+
+
+def _signs(text: str) -> str:
+    """A text with one sign for every separator that numbers have."""
+    return text.strip().translate(_SEPARATORS)
 
 
 def _boxed(cell: Cell) -> Box:

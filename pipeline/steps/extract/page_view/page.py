@@ -18,7 +18,7 @@ class Page:
 
     ``lines`` are upright, from the top; ``aside`` is turned text, such as a stamp. ``plain`` is
     the text of both in the order of the file. ``noted`` is no part of the printed text:
-    annotations and form fields, and what nobody sees.
+    annotations, form fields and alternative texts. ``unseen`` is printed where nobody sees it.
     """
 
     number: int
@@ -26,6 +26,12 @@ class Page:
     aside: tuple[str, ...] = ()
     plain: str = ""
     noted: str = ""
+    unseen: str = ""
+
+    @property
+    def beside(self) -> str:
+        """All that the page says without showing it."""
+        return f"{self.noted}\n{self.unseen}".strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,17 +64,18 @@ def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
         ):
             chars = sheet.chars()
             visible = seen(sheet, chars)
-            notes = "\n".join(annotated(page))
+            notes = "\n".join((*annotated(page), *map(clean, sheet.alternatives())))
             printed = [char for char, ok in zip(chars, visible, strict=True) if ok]
-            hidden = [char for char, ok in zip(chars, visible, strict=True) if not ok]
-            shown.append(_page(number, printed, "\n".join((notes, _plain(hidden))).strip()))
+            unseen = [char for char, ok in zip(chars, visible, strict=True) if not ok]
+            hidden = unseen if any(char.text.strip() for char in unseen) else []
+            shown.append(_page(number, printed, notes, _plain(hidden)))
             told.append(_page(number, chars, notes) if hidden else shown[-1])
             hides = hides or bool(hidden)
             found.append(sheet)
         yield View(sheets=found, shown=shown, told=told if hides else shown)
 
 
-def _page(number: int, chars: Sequence[Char], noted: str) -> Page:
+def _page(number: int, chars: Sequence[Char], noted: str, unseen: str = "") -> Page:
     turned = _plain(char for char in chars if char.made or not char.upright)
     return Page(
         number=number,
@@ -76,6 +83,7 @@ def _page(number: int, chars: Sequence[Char], noted: str) -> Page:
         aside=tuple(line for line in turned.splitlines() if line.strip()),
         plain=_plain(chars),
         noted=noted,
+        unseen=unseen,
     )
 
 

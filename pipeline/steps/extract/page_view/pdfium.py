@@ -16,6 +16,7 @@ from pipeline.steps.extract.reasons import ExtractionError
 PIXELS_MAX: Final = 4_000_000  # of one picture of a page: A4 at 144 dpi has 2 million
 SCALE: Final = 2.0  # pixels of a point
 CHARS_MAX: Final = 60_000  # of one page; one of small print has 10,000
+_TEXT_BYTES_MAX: Final = 2_000  # of one alternative text
 _DEPTH_MAX: Final = 8  # forms within forms
 _UPRIGHT: Final = 0.1  # radians
 
@@ -108,6 +109,14 @@ class Sheet:
         raw.FPDF_PageToDevice(self._page.raw, 0, 0, *size, 0, x, y, found_x, found_y)
         return found_x.value / fine, found_y.value / fine
 
+    def alternatives(self) -> Iterator[str]:
+        """The texts that programs are told to read in place of what is drawn."""
+        for each in objects(self._page.raw):
+            for place in range(raw.FPDFPageObj_CountMarks(each)):
+                mark = raw.FPDFPageObj_GetMark(each, place)
+                if text := _parameter(mark, b"ActualText"):
+                    yield text
+
     @property
     def scale(self) -> float:
         """Pixels of a point, fewer on a page of a poster's size."""
@@ -152,6 +161,16 @@ def _within(item: Any, depth: int) -> Iterator[Any]:
     if raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_FORM and depth < _DEPTH_MAX:
         for place in range(raw.FPDFFormObj_CountObjects(item)):
             yield from _within(raw.FPDFFormObj_GetObject(item, place), depth + 1)
+
+
+def _parameter(mark: Any, name: bytes) -> str:
+    """A text that a marked part of the content carries; empty without it."""
+    size = ctypes.c_ulong()
+    buffer = ctypes.create_string_buffer(_TEXT_BYTES_MAX)
+    found = raw.FPDFPageObjMark_GetParamStringValue(
+        mark, name, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), len(buffer), size
+    )
+    return buffer.raw[: max(0, size.value - 2)].decode("utf-16-le", "replace") if found else ""
 
 
 @contextmanager

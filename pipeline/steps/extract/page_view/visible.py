@@ -30,15 +30,16 @@ def seen(sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
         [0] * _CONTRAST_MIN + [255] * (256 - _CONTRAST_MIN)
     )
     stacked = _stacked(chars)
-    return [
-        char.made
-        or (
-            char.box.height >= _HEIGHT_MIN
-            and place not in stacked
-            and (not char.text.strip() or _marked(ink, char.box, sheet.scale))
-        )
-        for place, char in enumerate(chars)
-    ]
+    found: list[bool] = []
+    for place, char in enumerate(chars):
+        if char.made or not char.text.strip():  # a space is seen with what is before it
+            found.append(not found or found[-1])
+        else:
+            wide = char.box.right - char.box.left
+            large = (char.box.height if char.upright else wide) >= _HEIGHT_MIN
+            large = large and place not in stacked
+            found.append(large and _marked(ink, char.box, sheet.scale))
+    return found
 
 
 def _marked(ink: Image.Image, box: Box, scale: float) -> bool:
