@@ -12,13 +12,17 @@ from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.embedded_xml.ubl import is_ubl, read_ubl
 from pipeline.steps.extract.embedded_xml.xmltree import looks_like_xml, parse
 from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Extraction, PayStatus
-from pipeline.steps.extract.page_text.text import invoice_from_text, printed
+from pipeline.steps.extract.page_text.rows import Row, cells_in
+from pipeline.steps.extract.page_text.text import Printed, has_text, invoice_from_text, printed
+from pipeline.steps.extract.page_text.wording import status_by_words
+from pipeline.steps.extract.page_view import pictures, scan
 from pipeline.steps.extract.page_view.check import competes, differs, is_field
 from pipeline.steps.extract.page_view.page import Page, View, viewed
 from pipeline.steps.extract.page_view.recognise import RecogniserMissingError
 from pipeline.steps.extract.reader import check_sound, embedded_files, open_pdf
 from pipeline.steps.extract.reasons import ExtractionError
 
+_PICTURED_PAGES: Final = 3  # and the last one: where stamps are
 _OTHER_DOCUMENTS: Final = (
     "Order",
     "OrderResponse",
@@ -54,6 +58,8 @@ def read(data: bytes, *, pages_max: int) -> Extraction:
 def _read(invoices: Sequence[Coded], view: View) -> Extraction:
     if invoices:
         return _checked(_from_xml(invoices, view), view)
+    if not has_text(view.shown):
+        return _scanned(view)
     try:
         found = _from_text(view, view.shown)
     except ExtractionError:
@@ -61,6 +67,21 @@ def _read(invoices: Sequence[Coded], view: View) -> Extraction:
             raise
         return _held(_from_text(view, view.told), "hidden_text")  # nobody sees what it says
     return _checked(found, view)
+
+
+def _scanned(view: View) -> Extraction:
+    """Pages without visible text, read from their pixels: for a person, and never paid alone.
+
+    Raises:
+        ExtractionError: DOC-010, nothing can be read there either.
+    """
+    try:
+        pages = [scan.read(each, n) for n, each in enumerate(view.sheets[: scan.PAGES_MAX], 1)]
+    except RecogniserMissingError as error:
+        raise ExtractionError("DOC-010") from error
+    found = _from_text(view, pages)
+    held = found.fields.pay_status == "open"
+    return replace(_held(found, "scanned") if held else found, pages=len(view.sheets))
 
 
 def _from_text(view: View, pages: Sequence[Page]) -> Extraction:
@@ -83,10 +104,20 @@ def _checked(found: Extraction, view: View) -> Extraction:
     if any(map(is_field, unseen)) or competes(document, printed(view.told), found.fields):
         return _held(found, "hidden_text")
     try:
-        other = differs(view.sheets, document, found.fields)
+        if differs(view.sheets, document, found.fields):
+            return _held(found, "hidden_text")
+        return _stamped(found, view, document)
     except RecogniserMissingError:
         return _held(found, "unverified")
-    return _held(found, "hidden_text") if other else found
+
+
+def _stamped(found: Extraction, view: View, document: Printed) -> Extraction:
+    """The extraction, held where a picture or a drawing says that it is not to be paid."""
+    sheets = [*view.sheets[:_PICTURED_PAGES], *view.sheets[_PICTURED_PAGES:][-1:]]
+    said = [line for sheet in sheets for line in pictures.words(sheet)]
+    rows = [Row(page=1, cells=cells) for line in said if (cells := cells_in(line))]
+    words = status_by_words([], document.plain, rows)
+    return _held(found, words) if words not in (None, "ambiguous") else found
 
 
 def _held(found: Extraction, status: PayStatus) -> Extraction:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import pypdfium2 as pdfium
@@ -17,6 +18,9 @@ PIXELS_MAX: Final = 4_000_000  # of one picture of a page: A4 at 144 dpi has 2 m
 SCALE: Final = 2.0  # pixels of a point
 CHARS_MAX: Final = 60_000  # of one page; one of small print has 10,000
 _TEXT_BYTES_MAX: Final = 2_000  # of one alternative text
+_FRAME_MIN: Final = 60.0  # points: a shorter box may be the stroke of a letter
+_RULE_MIN: Final = 12.0  # points: so long is a rule of a table ...
+_RULE_WIDTH_MAX: Final = 1.0  # ... and so thin
 _DEPTH_MAX: Final = 8  # forms within forms
 _UPRIGHT: Final = 0.1  # radians
 
@@ -132,22 +136,62 @@ class Sheet:
         return image
 
     @contextmanager
-    def without(self, owners: Iterable[int] | None = None) -> Iterator[None]:
-        """Within it, no text is drawn, or none of these text objects."""
-        wanted = None if owners is None else {*owners}
-        hidden = [
-            each
-            for each in objects(self._page.raw)
-            if raw.FPDFPageObj_GetType(each) == raw.FPDF_PAGEOBJ_TEXT
-            and (wanted is None or ctypes.addressof(each.contents) in wanted)
-        ]
-        for each in hidden:
-            raw.FPDFPageObj_SetIsActive(each, False)
-        try:
+    def without_text(self) -> Iterator[None]:
+        """Within it, no text is drawn."""
+        with _switched_off(each for each in objects(self._page.raw) if _is_text(each)):
             yield
-        finally:
-            for each in hidden:
-                raw.FPDFPageObj_SetIsActive(each, True)
+
+    @contextmanager
+    def drawings_alone(self) -> Iterator[None]:
+        """Within it, pictures and drawings alone: no text, no rules, frames and bands."""
+        with _switched_off(
+            each for each in objects(self._page.raw) if _is_text(each) or _is_frame(each)
+        ):
+            yield
+
+
+@contextmanager
+def _switched_off(found: Iterable[Any]) -> Iterator[None]:
+    hidden = [*found]
+    for each in hidden:
+        raw.FPDFPageObj_SetIsActive(each, False)
+    try:
+        yield
+    finally:
+        for each in hidden:
+            raw.FPDFPageObj_SetIsActive(each, True)
+
+
+def _is_text(item: Any) -> bool:
+    return bool(raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_TEXT)
+
+
+def _is_frame(item: Any) -> bool:
+    """Whether it is a path of upright straight lines, one side of which is long."""
+    if raw.FPDFPageObj_GetType(item) != raw.FPDF_PAGEOBJ_PATH:
+        return False
+    edges = [ctypes.c_float() for _ in range(4)]
+    raw.FPDFPageObj_GetBounds(item, *edges)
+    left, bottom, right, top = (each.value for each in edges)
+    longer, shorter = max(right - left, top - bottom), min(right - left, top - bottom)
+    if longer < (_RULE_MIN if shorter <= _RULE_WIDTH_MAX else _FRAME_MIN):
+        return False
+    points = [
+        point for place in range(raw.FPDFPath_CountSegments(item)) if (point := _end(item, place))
+    ]
+    return len(points) == raw.FPDFPath_CountSegments(item) and all(
+        abs(x1 - x2) < 1 or abs(y1 - y2) < 1 for (x1, y1), (x2, y2) in pairwise(points)
+    )
+
+
+def _end(path: Any, place: int) -> tuple[float, float] | None:
+    """Where a straight part of a path ends; None for a curve."""
+    part = raw.FPDFPath_GetPathSegment(path, place)
+    if raw.FPDFPathSegment_GetType(part) == raw.FPDF_SEGMENT_BEZIERTO:
+        return None
+    x, y = ctypes.c_float(), ctypes.c_float()
+    raw.FPDFPathSegment_GetPoint(part, x, y)
+    return x.value, y.value
 
 
 def objects(page: Any) -> Iterator[Any]:

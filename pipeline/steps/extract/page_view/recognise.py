@@ -13,7 +13,11 @@ _LINE_PIXELS: Final = (36, 52, 72)  # heights of a line of text that it is tried
 _MARGIN: Final = 2.5  # points of paper around a crop
 _SCALE_MAX: Final = 12.0
 _PARTED: Final = re.compile(r"(?<=\d)([.,]) (?=\d\d\b)")  # Tesseract parts "5, 60"
+_SURE_MIN: Final = 25  # of 100: what Tesseract is less sure of is dust
 _WIDTH_MAX: Final = 3_000  # pixels
+
+
+Edges = tuple[int, int, int, int]  # left, top, right, bottom
 
 
 class RecogniserMissingError(Exception):
@@ -53,11 +57,35 @@ def line(sheet: Sheet, box: Box) -> Iterator[str]:
 
 def text_of(image: Image.Image, *, psm: int) -> str:
     """The text in a picture of grey shades; ``psm`` is how Tesseract splits it: 7 for one line."""
+    return rated(image, psm=psm)[1]
+
+
+def rated(image: Image.Image, *, psm: int) -> tuple[int, str]:
+    """The text in a picture, after how sure Tesseract is of it, from 0 to 100."""
     api = engine()
     api.SetPageSegMode(psm)
     api.SetImageBytes(image.tobytes(), *image.size, 1, image.width)
     api.SetSourceResolution(300)
-    return str(api.GetUTF8Text())
+    text = str(api.GetUTF8Text())
+    return int(api.MeanTextConf()), text
+
+
+def lines(image: Image.Image) -> Iterator[tuple[Edges, list[tuple[str, Edges]]]]:
+    """Each line that a picture of a whole page shows, with its words; all in pixels."""
+    import tesserocr
+
+    api = engine()
+    api.SetPageSegMode(tesserocr.PSM.SPARSE_TEXT)
+    api.SetImageBytes(image.tobytes(), *image.size, 1, image.width)
+    api.SetSourceResolution(200)
+    api.Recognize()
+    found: dict[Edges, list[tuple[str, Edges]]] = {}
+    for word in tesserocr.iterate_level(api.GetIterator(), tesserocr.RIL.WORD):
+        if word.Confidence(tesserocr.RIL.WORD) >= _SURE_MIN:
+            row = word.BoundingBox(tesserocr.RIL.TEXTLINE)
+            text = word.GetUTF8Text(tesserocr.RIL.WORD).strip()
+            found.setdefault(row, []).append((text, word.BoundingBox(tesserocr.RIL.WORD)))
+    yield from found.items()
 
 
 def padded(sheet: Sheet, box: Box) -> Box:

@@ -24,7 +24,7 @@ def seen(sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
     if not chars:
         return []
     whole = sheet.drawn()
-    with sheet.without():
+    with sheet.without_text():
         bare = sheet.drawn()
     ink = ImageChops.difference(whole, bare).point(
         [0] * _CONTRAST_MIN + [255] * (256 - _CONTRAST_MIN)
