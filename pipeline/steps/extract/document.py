@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Final
 
 from pypdf import PdfReader
@@ -16,11 +17,15 @@ from pipeline.steps.extract.page_text.rows import Row, cells_in
 from pipeline.steps.extract.page_text.text import Printed, has_text, invoice_from_text, printed
 from pipeline.steps.extract.page_text.wording import status_by_words
 from pipeline.steps.extract.page_view import pictures, scan
-from pipeline.steps.extract.page_view.check import competes, differs, is_field
+from pipeline.steps.extract.page_view.check import competes, differs, due_place, is_field
+from pipeline.steps.extract.page_view.crops import CROPS_MAX, crop
 from pipeline.steps.extract.page_view.page import Page, View, viewed
+from pipeline.steps.extract.page_view.pdfium import Box
 from pipeline.steps.extract.page_view.recognise import RecogniserMissingError
 from pipeline.steps.extract.reader import check_sound, embedded_files, open_pdf
 from pipeline.steps.extract.reasons import ExtractionError
+
+Place = tuple[int, Box, str]  # page, box and text
 
 _PICTURED_PAGES: Final = 3  # and the last one: where stamps are
 _OTHER_DOCUMENTS: Final = (
@@ -80,6 +85,8 @@ def _scanned(view: View) -> Extraction:
     except RecogniserMissingError as error:
         raise ExtractionError("DOC-010") from error
     found = _from_text(view, pages)
+    place = due_place(printed(pages), Decimal(found.fields.total_due))
+    found = _with_crops(found, view, [("amount due", place)] if place else [])
     held = found.fields.pay_status == "open"
     return replace(_held(found, "scanned") if held else found, pages=len(view.sheets))
 
@@ -97,18 +104,36 @@ def _from_text(view: View, pages: Sequence[Page]) -> Extraction:
 
 def _checked(found: Extraction, view: View) -> Extraction:
     """The extraction, held where its page shows a person something else than its text says."""
+    document = printed(view.shown)
+    place = due_place(document, Decimal(found.fields.total_due))
+    found = _with_crops(found, view, [("amount due", place)] if place else [])
     if found.fields.pay_status != "open":
         return found
-    document = printed(view.shown)
-    unseen = [line for page in view.shown for line in page.unseen.splitlines()]
-    if any(map(is_field, unseen)) or competes(document, printed(view.told), found.fields):
-        return _held(found, "hidden_text")
+    unseen = [
+        (page.number, piece.box, piece.text)
+        for page in view.shown
+        for line in page.unseen
+        for piece in line
+    ]
+    told = printed(view.told)
+    if any(is_field(text) for _, _, text in unseen) or competes(document, told, found.fields):
+        return _with_crops(_held(found, "hidden_text"), view, [("hidden text", e) for e in unseen])
     try:
-        if differs(view.sheets, document, found.fields):
-            return _held(found, "hidden_text")
+        other = differs(view.sheets, document, found.fields)
+        if other:
+            return _with_crops(_held(found, "hidden_text"), view, [("other pixels", other)])
         return _stamped(found, view, document)
     except RecogniserMissingError:
         return _held(found, "unverified")
+
+
+def _with_crops(found: Extraction, view: View, places: Sequence[tuple[str, Place]]) -> Extraction:
+    room = CROPS_MAX - len(found.crops)
+    added = [
+        crop(view.sheets[page - 1], page, box, name, text)
+        for name, (page, box, text) in places[:room]
+    ]
+    return replace(found, crops=(*found.crops, *added))
 
 
 def _stamped(found: Extraction, view: View, document: Printed) -> Extraction:
@@ -116,7 +141,7 @@ def _stamped(found: Extraction, view: View, document: Printed) -> Extraction:
     sheets = [*view.sheets[:_PICTURED_PAGES], *view.sheets[_PICTURED_PAGES:][-1:]]
     said = [line for sheet in sheets for line in pictures.words(sheet)]
     rows = [Row(page=1, cells=cells) for line in said if (cells := cells_in(line))]
-    words = status_by_words([], document.plain, rows)
+    words = status_by_words([], "invoice", rows)
     return _held(found, words) if words not in (None, "ambiguous") else found
 
 

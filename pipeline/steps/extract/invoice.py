@@ -62,6 +62,16 @@ class Invoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Crop:
+    """A place on a page: what its text says there, and its picture (PNG in base64)."""
+
+    name: str
+    text: str
+    page: int
+    png: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
     """An invoice, the evidence for it, and the free text beside it.
 
@@ -75,6 +85,7 @@ class Extraction:
     source: Source
     pages: int
     warnings: tuple[WarningCode, ...] = ()
+    crops: tuple[Crop, ...] = ()
 
     def to_json(self) -> str:
         """One JSON object of strings, integers, booleans and nulls; see ``from_json``."""
@@ -92,7 +103,8 @@ class Extraction:
             fields = Invoice(**value.pop("fields"))
             evidence = {name: Evidence(**item) for name, item in value.pop("evidence").items()}
             warnings = tuple(value.pop("warnings"))
-            result = cls(fields=fields, evidence=evidence, warnings=warnings, **value)
+            crops = tuple(Crop(**item) for item in value.pop("crops"))
+            result = cls(fields=fields, evidence=evidence, warnings=warnings, crops=crops, **value)
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError("not an extraction") from error
         _check(result)
@@ -106,6 +118,8 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "pay_status": (str,),
     "total_due": (str,),
 }
+
+_CROP_TYPES: Final = {"name": str, "text": str, "page": int, "png": str}
 
 
 def _check(extraction: Extraction) -> None:
@@ -122,5 +136,8 @@ def _check(extraction: Extraction) -> None:
         raise ValueError("not an extraction: source or pages")
     if not isinstance(value["notes"], str) or len(value["notes"]) > NOTES_CHARS_MAX:
         raise ValueError("not an extraction: notes")
+    wrong = [n for crop in value["crops"] for n, t in _CROP_TYPES.items() if type(crop[n]) is not t]
+    if wrong:
+        raise ValueError("not an extraction: crops")
     if set(value["warnings"]) - set(get_args(WarningCode)):
         raise ValueError("not an extraction: warnings")

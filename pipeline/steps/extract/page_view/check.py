@@ -70,8 +70,10 @@ def _facts(document: Printed) -> object:
     return sums.values("due"), sums.values("total"), document.currency, number and number.value
 
 
-def differs(sheets: Sequence[Sheet], document: Printed, invoice: Invoice) -> tuple[int, Box] | None:
-    """The first place, as page and box, whose pixels are read differently from its text.
+def differs(
+    sheets: Sequence[Sheet], document: Printed, invoice: Invoice
+) -> tuple[int, Box, str] | None:
+    """The first place, as page, box and text, whose pixels are read differently from its text.
 
     Every labelled amount and every place of the account is read. Only what a recogniser
     reads as the same value, at one size at least, counts as agreement.
@@ -81,7 +83,7 @@ def differs(sheets: Sequence[Sheet], document: Printed, invoice: Invoice) -> tup
     """
     for row, cell, value in _amount_cells(document, abs(Decimal(invoice.total_due))):
         if not _reads_amount(sheets[row.page - 1], cell, value, invoice.currency):
-            return row.page, _boxed(cell)
+            return row.page, _boxed(cell), cell.text
     iban = invoice.iban
     for row in document.rows:
         box = row.box
@@ -89,8 +91,14 @@ def differs(sheets: Sequence[Sheet], document: Printed, invoice: Invoice) -> tup
             continue
         sheet = sheets[row.page - 1]
         if not any(_alike(iban) in _alike(text) for text in recognise.line(sheet, box)):
-            return row.page, box
+            return row.page, box, row.text
     return None
+
+
+def due_place(document: Printed, due: Decimal) -> tuple[int, Box, str] | None:
+    """Where the amount due is printed, as page, box and text."""
+    found = next(_amount_cells(document, abs(due)), None)
+    return None if found is None else (found[0].page, _boxed(found[1]), found[1].text)
 
 
 def _amount_cells(document: Printed, due: Decimal) -> Iterator[tuple[Row, Cell, Decimal]]:
@@ -102,7 +110,7 @@ def _amount_cells(document: Printed, due: Decimal) -> Iterator[tuple[Row, Cell, 
         for place, row in enumerate(rows)
         if any(id(other) in labelled for other in rows[max(0, place - _BELOW) : place + 1])
     ]
-    found = [*_holding(near, due)] or [*_holding(rows, due)]
+    found = [*_holding(near, due, firm=True)] or [*_holding(near, due)] or [*_holding(rows, due)]
     yield from found[:CELLS_MAX]
     others = (each.readings for text in _texts(near) for each in amounts_in(text) if each.firm)
     for value in sorted({abs(readings[0]) for readings in others} - {due})[-CELLS_MAX:]:

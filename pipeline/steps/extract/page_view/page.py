@@ -26,12 +26,13 @@ class Page:
     aside: tuple[str, ...] = ()
     plain: str = ""
     noted: str = ""
-    unseen: str = ""
+    unseen: tuple[Line, ...] = ()
 
     @property
     def beside(self) -> str:
         """All that the page says without showing it."""
-        return f"{self.noted}\n{self.unseen}".strip()
+        lines = (" ".join(piece.text for piece in line) for line in self.unseen)
+        return "\n".join((self.noted, *lines)).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +69,14 @@ def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
             printed = [char for char, ok in zip(chars, visible, strict=True) if ok]
             unseen = [char for char, ok in zip(chars, visible, strict=True) if not ok]
             hidden = unseen if any(char.text.strip() for char in unseen) else []
-            shown.append(_page(number, printed, notes, _plain(hidden)))
+            shown.append(_page(number, printed, notes, tuple(lines_of(hidden))))
             told.append(_page(number, chars, notes) if hidden else shown[-1])
             hides = hides or bool(hidden)
             found.append(sheet)
         yield View(sheets=found, shown=shown, told=told if hides else shown)
 
 
-def _page(number: int, chars: Sequence[Char], noted: str, unseen: str = "") -> Page:
+def _page(number: int, chars: Sequence[Char], noted: str, unseen: tuple[Line, ...] = ()) -> Page:
     turned = _plain(char for char in chars if char.made or not char.upright)
     return Page(
         number=number,
