@@ -47,7 +47,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
     values, rail = personal.values_of(run), steps.of_run(run)
     payment, facts = money.payment_of(run, values), personal.facts_of(run, values)
-    rows = log.last_rows(run, ROWS_SHOWN)
+    rows, crops = log.last_rows(run, ROWS_SHOWN), personal.crops_of(values.get("crops", ""))
     held, stall = integrity.of_run(run, tally.breached), stuck_runs.of_run(run)
     return {
         "run": run,
@@ -71,6 +71,8 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "machine": statechart_of(run.state, move),
         "payment": payment,
         "facts": facts,
+        "crops": crops,
+        "held_crops": outcome.crops_of_hold(run, crops),
         "standing": evidence.signing_status(run),
         "stall": stall,
         "file_name": values.get("file_name", ""),

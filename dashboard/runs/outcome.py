@@ -7,7 +7,7 @@ from dashboard.templatetags.show import money
 from pipeline.queries import log, stuck_runs
 from pipeline.queries.log import EventRow
 from pipeline.queries.money import PaymentView
-from pipeline.queries.personal import FactView
+from pipeline.queries.personal import AMOUNT_DUE, CropView, FactView
 from pipeline.queries.runs import RunHead
 from pipeline.queries.stuck_runs import StuckReason
 
@@ -60,6 +60,12 @@ def outcome_of(run: RunHead, payment: PaymentView, facts: Sequence[FactView]) ->
         decided_by=decided_by,
         decided_in=decided_in,
     )
+
+
+def crops_of_hold(run: RunHead, crops: Sequence[CropView]) -> Sequence[CropView]:
+    """What a person should look at before deciding about a hold: at most two places."""
+    odd = [crop for crop in crops if crop.name != AMOUNT_DUE]
+    return (odd or crops)[:2] if run.suspended and not run.paused else ()
 
 
 def approve_label(

@@ -159,6 +159,16 @@ def calls(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "run/calls.html", context)
 
 
+@page
+@require_safe
+def crop(request: HttpRequest, code: str, place: int) -> HttpResponse:
+    """A place in the document as the page shows it."""
+    png = personal.crop_of(own_run(request, code), place)
+    if png is None:
+        raise Http404("the run has no such picture")
+    return HttpResponse(png, content_type="image/png")
+
+
 def answer(run: RunHead, url: str = "") -> HttpResponse:
     """What htmx is told: how much is sealed by now, and what the form itself has to say.
 

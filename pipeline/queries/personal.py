@@ -1,5 +1,7 @@
 """What a run holds of people: the facts as their owner sees them, and where each one lies."""
 
+import base64
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +27,7 @@ LABELS = {
     "advice_body": "Advice text",
     "file_name": "File name",
     "document": "Uploaded document",
+    "crops": "Pictures of places in the document",
     "proposal": "Model's proposal",
     "payment": "Stripe object",
     "staging": "Staging (between two steps)",
@@ -40,9 +43,10 @@ CLEAR = {
     "size_bytes": "Size in bytes",
     "payment_method": "Test card",
 }
+AMOUNT_DUE = "amount due"  # the name of the picture that every invoice with a page has
 DAMAGED = "unreadable: the stored bytes were changed"
 SHOWN = tuple(LABELS)[:10]  # what the run page shows; the rest is on the privacy page
-ON_THE_PAGE = (*SHOWN, "payment", "file_name")
+ON_THE_PAGE = (*SHOWN, "payment", "file_name", "crops")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,17 @@ class FactView:
     value: str
     ref: str
     erased: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CropView:
+    """A place in the document: what its text says there, beside its picture."""
+
+    place: int
+    name: str
+    text: str
+    page: int
+    png: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +112,31 @@ def facts_of(run: RunHead, values: Mapping[str, str]) -> tuple[FactView, ...]:
         if slot in slots
     ]
     return (*clear[:4], *secret, *clear[4:])
+
+
+def crops_of(value: str) -> tuple[CropView, ...]:
+    """The pictures in a value that the vault opened; none where it was erased or damaged."""
+    try:
+        listed = json.loads(value or "[]")
+        return tuple(
+            CropView(
+                place=place,
+                name=str(each["name"]),
+                text=str(each["text"]),
+                page=int(each["page"]),
+                png=base64.b64decode(each["png"], validate=True),
+            )
+            for place, each in enumerate(listed)
+        )
+    except (ValueError, KeyError, TypeError):  # a tombstone, or bytes that were changed
+        return ()
+
+
+def crop_of(run: RunHead, place: int) -> bytes | None:
+    """One of a run's pictures, as PNG; None where there is none."""
+    ref = str(run.slots.get("crops", ""))
+    crops = crops_of(opened(ref)) if ref else ()
+    return next((crop.png for crop in crops if crop.place == place), None)
 
 
 def opened(ref: str) -> str:

@@ -1,6 +1,8 @@
 """Step 3: split the invoice into clear facts and personal values behind refs."""
 
+import json
 import re
+from dataclasses import asdict
 
 from nanovm_core.core.messages import Scalar
 from pipeline.steps.extract import Extraction, Invoice
@@ -33,6 +35,8 @@ def clear_facts(extraction: Extraction) -> dict[str, Scalar]:
         "amount_minor": fields.amount_minor,
         "total_due": fields.total_due,
         "has_iban": bool(fields.iban and fields.iban_valid),
+        "iban_faulty": fields.iban_valid is False,
+        "hold": fields.pay_status,
     }
     dates = {"issue_date": fields.issue_date, "due_date": fields.due_date}
     return facts | {name: day for name, day in dates.items() if day and DATE.fullmatch(day)}
@@ -52,6 +56,8 @@ def personal_values(extraction: Extraction) -> dict[str, bytes]:
         "advice_subject": f"Payment of your invoice {number}",
         "advice_body": _advice(fields, number),
     }
+    if extraction.crops:
+        texts["crops"] = json.dumps([asdict(crop) for crop in extraction.crops])
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
 
 
