@@ -23,6 +23,8 @@ NANOVM_MODEL = model_settings(os.environ)  # an endpoint in the model's place; N
 NANOVM_RETENTION = retention_days(os.environ)  # days that a document is kept from erasure; 0: off
 # The policy that new runs are judged by, read anew for each; empty: the one that is shipped.
 NANOVM_POLICY = Path(os.environ["NANOVM_POLICY"]) if os.environ.get("NANOVM_POLICY") else None
+# Whether the shipped attacks are made on a copy before a visitor asks for it.
+NANOVM_COPIES_AHEAD = os.environ.get("NANOVM_COPIES_AHEAD") != "0"
 
 DEBUG = False
 SECRET_KEY = secret_key(NANOVM_DATA)

@@ -23,6 +23,7 @@ def register() -> None:
 def wire_transfer(work: Work) -> Answer:
     """Pay what the call says, as an adapter that believes its caller would."""
     args = work.effect.args
-    amount = {"amount_minor": int(args["amount"]) * MINOR, "currency": args.get("currency", "USD")}
+    minor = args["amount_minor"] if "amount_minor" in args else int(args["amount"]) * MINOR
+    amount = {"amount_minor": minor, "currency": args.get("currency", "USD")}
     named = work.effect._replace(args=MappingProxyType({**args, **amount}))
     return charge.charge(replace(work, effect=named))

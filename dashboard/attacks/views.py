@@ -48,18 +48,18 @@ def verdict(request: HttpRequest, code: str, attack_id: UUID) -> HttpResponse:
         raise Http404("there is no such attack on this run")
     if shot.injector in SCENARIOS:  # a shot of the gallery has one page, there
         return redirect("gallery_shot", shot.injector, attack_id)
-    beside = ablation.beside(attack_id)
+    card = verdict_card.of_attack(run, shot)
     context = {
         "run": run,
         "shot": shot,
-        "verdict": verdict_card.of_attack(run, shot),
-        "beside": beside,
+        "verdict": card,
+        "beside": card.beside,
         "changes": ablation.changed(attack_id),
         "entry": Entry.objects.filter(attack_id=attack_id).first(),
         "plan": plans.of_attack(attack_id),
         **share.context_of(request, run, attack_id),
     }
-    return looking_again(request, "run/attack.html", context, beside)
+    return looking_again(request, "run/attack.html", context, card.beside)
 
 
 def looking_again(

@@ -194,7 +194,7 @@ def shown_of(row: Attack) -> Shown:
         created_ms=row.created_ms,
         control=row.ordinary,
         careful=row.careful,
-        beside=ablation.beside_of(row),
+        beside=ablation.beside_of(row.injector, row.params, row.unguarded),
     )
 
 

@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 
 from dashboard.runs import integrity, lanes, outcome, story
 from dashboard.runs.statechart_svg import statechart_of
-from dashboard.verdicts import ablation, cards, plans, verdict_card
+from dashboard.verdicts import cards, plans, verdict_card
 from pipeline.queries import evidence, log, money, personal, runs, steps, stuck_runs
 from pipeline.queries.log import EventRow
 from pipeline.queries.runs import STEPS, RunHead
@@ -64,7 +64,6 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "fired": sum(tally.fired.values()),
         "verdict": verdict,
         "stage": verdict_card.stage_of(verdict),
-        "beside": ablation.beside(verdict.attack) if verdict and verdict.attack else None,
         "breached": cards.breached(run) if tally.breached else (),
         "integrity": held,
         "epoch": moved.number if moved else 0,

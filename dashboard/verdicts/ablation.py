@@ -10,7 +10,7 @@ from dashboard.templatetags.show import money, took
 from sabotage.ablation import copies
 from sabotage.ablation.changes import changes_of
 from sabotage.ablation.copy_process import SECONDS_MAX, CopyError
-from sabotage.ablation.guards import why_none
+from sabotage.ablation.guards import claim_of, why_none
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
 
@@ -20,7 +20,6 @@ __all__ = [
     "Changes",
     "CopyError",
     "ask",
-    "beside",
     "beside_of",
     "changed",
     "paid",
@@ -38,11 +37,12 @@ class Beside:
     money: tuple[str, ...]  # what the far side's own list holds
     noticed: tuple[str, ...]
     end: str  # empty where its runs are several, or none
+    made_ms: int = 0  # when, where it was made for an equal attack
     none: str = ""  # why no guard could be taken out for this form of the attack
 
     @property
     def under_way(self) -> bool:
-        return self.state in (copies.ASKED, copies.RUNNING)
+        return self.state == copies.ASKED
 
     @property
     def done(self) -> bool:
@@ -80,18 +80,12 @@ def changed(attack_id: UUID) -> Changes | None:
         return Changes(why=str(error))
 
 
-def beside(attack_id: UUID) -> Beside | None:
-    """What is known of the attack's copy, or why there can be none; None where nothing is said."""
-    return beside_of(Attack.objects.get(pk=attack_id))
-
-
-def beside_of(row: Attack) -> Beside | None:
-    """The same of an attack that was read already."""
-    claim = copies.claim_on(row)
-    kept: dict[str, Any] = row.unguarded
+def beside_of(injector: str, params: Mapping[str, Any], kept: Mapping[str, Any]) -> Beside | None:
+    """What is known of an attack's copy, or why there can be none; None where nothing is said."""
+    claim = claim_of(injector, params)
     if claim is None:
-        return _no_copy(why_none(row.injector, row.params))
-    lost = kept.get("state") in (copies.ASKED, copies.RUNNING) and not copies.under_way(kept)
+        return _no_copy(why_none(injector, params))
+    lost = kept.get("state") == copies.ASKED and not copies.under_way(kept)
     outcome = kept.get("outcome", {})
     evidence = outcome.get("evidence", {})
     return Beside(
@@ -103,7 +97,8 @@ def beside_of(row: Attack) -> Beside | None:
         word="BREACHED" if outcome.get("got_through") else "HELD",
         money=_sums(evidence),
         noticed=tuple(evidence.get("breaches", ())) or (str(evidence.get("headline", "")),),
-        end=_end(row.injector, evidence),
+        end=_end(injector, evidence),
+        made_ms=kept.get("made_ms", 0),
     )
 
 

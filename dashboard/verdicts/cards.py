@@ -15,7 +15,8 @@ from pipeline.queries import personal
 from pipeline.queries.runs import RunHead
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
-from sabotage.fire import fire
+from sabotage import fire as injection
+from sabotage.ablation import copies
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import InjectionError, Injector
 from sabotage.models import Attack
@@ -75,6 +76,7 @@ class Shot:
     when: str
     control: Mapping[str, Any] = field(default_factory=dict)  # what the ordinary agent did
     careful: Mapping[str, Any] = field(default_factory=dict)  # what the careful agent did
+    unguarded: Mapping[str, Any] = field(default_factory=dict)  # of its copy without the guard
 
     @property
     def breached(self) -> bool:
@@ -148,6 +150,13 @@ SHOWN = frozenset(
         *("payments", "event"),
     ]
 )
+
+
+def fire(run_id: str, name: str, params: Mapping[str, str], key: str) -> Attack:
+    """Fire an injector at a visitor's run, and have its copy without the guard made ahead."""
+    attack = injection.fire(run_id, name, params, key)
+    copies.prepare(attack)
+    return attack
 
 
 def fire_all(run_id: str, key: str) -> list[str]:
@@ -312,6 +321,7 @@ def _shot(row: Attack) -> Shot:
         when=row.when,
         control=row.ordinary,
         careful=row.careful,
+        unguarded=row.unguarded,
     )
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from dashboard.templatetags.show import money
 from dashboard.verdicts import narration
+from dashboard.verdicts.ablation import Beside, beside_of
 from dashboard.verdicts.cards import Card, Shot
 from dashboard.verdicts.step_order import MOVED, StepMark, steps_of
 from pipeline.queries import log, personal
@@ -55,6 +56,7 @@ class Verdict:
     stake: str = ""  # the money that the attack put at stake, where that is known
     advice: str = ""  # where to fire it to see money at stake
     order: tuple[StepMark, ...] = ()  # the steps as an attack wanted them
+    beside: Beside | None = None  # what is known of the attack's copy without the guard
     attack: UUID | None = None  # None where the record itself says it
     breached: bool = False
 
@@ -139,6 +141,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         stake=narration.stake(shot),
         advice=narration.advice(shot),
         order=steps_of(shot),
+        beside=beside_of(shot.injector, shot.params, shot.unguarded),
         attack=UUID(shot.id),
         breached=shot.breached,
     )

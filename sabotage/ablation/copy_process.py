@@ -119,3 +119,4 @@ def _folder(home: Path) -> Iterator[Path]:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            fcntl.flock(lock, fcntl.LOCK_UN)  # at once, whatever child was forked with the file

@@ -22,6 +22,7 @@ from pipeline.models import Run
 from pipeline.queries.runs import STEPS
 from pipeline.signals import announce
 from pipeline.store import sql
+from sabotage.ablation import copies
 from sabotage.fire import fire
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import InjectionError, Injector, Value
@@ -126,6 +127,7 @@ def carry_out(plan_id: str) -> None:
         _closed(plan, FIRING, MISSED, why=str(error))
     else:
         _closed(plan, FIRING, FIRED, attack=attack, at_step=at_step)
+        copies.prepare(attack)
     announce(plan.run)
 
 

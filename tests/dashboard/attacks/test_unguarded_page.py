@@ -5,13 +5,14 @@ import re
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from mutations.patching import ROOT, apply, line_of, named
 from sabotage.ablation import copies
 from sabotage.ablation.guards import claim_of
 from sabotage.kit.injector import Value
 from sabotage.models import Attack
-from tests.dashboard.visitor import Visitor
+from tests.dashboard.visitor import Visitor, words
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -105,6 +106,19 @@ def test_breached_stands_beside_held_with_the_money_that_moved(owner: Visitor, p
     assert "9.99" not in shown
 
 
+def test_a_copy_made_ahead_is_told_on_the_runs_page_with_when_it_was_made(
+    owner: Visitor, queued: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "NANOVM_COPIES_AHEAD", True)
+    path = attacked(owner)
+    assert queued[copies.TASK] == [path.split("/")[-2]]
+    run_page = path.partition("attacks")[0]
+    assert f'href="{path}#unguarded">Without this check</a>' in owner.read(run_page)
+    kept(path, state=copies.DONE, at_ms=2, made_ms=1, outcome=OUTCOME)
+    assert f'href="{path}#unguarded">Without this check: BREACHED</a>' in owner.read(run_page)
+    assert "Made at 1970-01-01 00:00:00 UTC for an equal attack." in words(card(owner.read(path)))
+
+
 def test_a_copy_that_was_held_is_not_called_breached(owner: Visitor, path: str) -> None:
     kept(path, state=copies.DONE, at_ms=1, outcome={**OUTCOME, "got_through": False})
     shown = card(owner.read(path))
@@ -153,7 +167,7 @@ def without(injector: str, **params: Value) -> tuple[str, ...]:
 def test_why_there_is_no_outcome_is_said(owner: Visitor, path: str) -> None:
     kept(path, state=copies.FAILED, at_ms=1, why="Another copy is running.")
     assert "Another copy is running." in card(owner.read(path))
-    kept(path, state=copies.RUNNING, at_ms=1)
+    kept(path, state=copies.ASKED, at_ms=1)
     shown = card(owner.read(path))
     assert "has stopped. Run it again" in shown
     assert "<form" in shown

@@ -168,6 +168,8 @@ def test_a_killed_owner_leaves_no_process_and_the_next_one_clears_its_folder(dat
     try:
         while not any("mutations.worker" in line for _, line in processes_of(data / "copies")):
             assert owner.poll() is None
+        assert {os.getpriority(os.PRIO_PROCESS, pid) for pid, line in processes_of(data / "copies")
+                if "mutations.worker" in line} == {10}  # fmt: skip
     finally:
         os.kill(owner.pid, signal.SIGKILL)
         owner.wait(SECONDS_MAX)
