@@ -65,7 +65,7 @@ SAMPLES: Final[tuple[Sample, ...]] = (
         file="scan.pdf",
         title="A scan",
         what="A picture of an invoice without any text in it.",
-        expect="Rejected: there is no text to read.",
+        expect="On hold: a person compares what was read with the picture.",
     ),
     Sample(
         name="broken",

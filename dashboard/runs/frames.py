@@ -52,7 +52,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
     return {
         "run": run,
         "steps": rail,
-        "outcome": outcome.outcome_of(run, payment, facts),
+        "outcome": outcome.outcome_of(run, payment, facts, crops),
         "approve_label": outcome.approve_label(payment, facts, stall),
         "strip": outcome.strip_of(run, rows),
         "rows": rows,
@@ -71,7 +71,6 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "payment": payment,
         "facts": facts,
         "crops": crops,
-        "held_crops": outcome.crops_of_hold(run, crops),
         "standing": evidence.signing_status(run),
         "stall": stall,
         "file_name": values.get("file_name", ""),

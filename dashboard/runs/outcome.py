@@ -31,6 +31,7 @@ class Outcome:
     code: str  # of the rule that explains it
     decided_by: str
     decided_in: int | None  # the number of the event that holds the decision
+    crops: Sequence[CropView]  # what to look at before deciding about a hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,9 @@ class Strip:
     refused: tuple[tuple[int, str], ...]  # the event's number, and what was attempted
 
 
-def outcome_of(run: RunHead, payment: PaymentView, facts: Sequence[FactView]) -> Outcome:
+def outcome_of(
+    run: RunHead, payment: PaymentView, facts: Sequence[FactView], crops: Sequence[CropView]
+) -> Outcome:
     known: Mapping[str, FactView] = {fact.slot: fact for fact in facts}
     payee = known.get("payee") or known.get("seller")
     invoice = known.get("invoice_number")
@@ -59,13 +62,8 @@ def outcome_of(run: RunHead, payment: PaymentView, facts: Sequence[FactView]) ->
         code=run.reason[0] if run.reason and not run.ready else "",
         decided_by=decided_by,
         decided_in=decided_in,
+        crops=_crops_of_hold(run, crops),
     )
-
-
-def crops_of_hold(run: RunHead, crops: Sequence[CropView]) -> Sequence[CropView]:
-    """What a person should look at before deciding about a hold: at most two places."""
-    odd = [crop for crop in crops if crop.name != AMOUNT_DUE]
-    return (odd or crops)[:2] if run.suspended and not run.paused else ()
 
 
 def approve_label(
@@ -138,3 +136,8 @@ def _paid_ms(run: RunHead, payment: PaymentView) -> int:
     if payment.paid and payment.answered_ms:
         return payment.answered_ms
     return (run.ended_ms or 0) if run.ended else 0
+
+
+def _crops_of_hold(run: RunHead, crops: Sequence[CropView]) -> Sequence[CropView]:
+    odd = [crop for crop in crops if crop.name != AMOUNT_DUE]
+    return (odd or crops)[:2] if run.suspended and not run.paused else ()

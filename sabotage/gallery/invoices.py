@@ -10,7 +10,7 @@ from pypdf.generic import DictionaryObject, NameObject, StreamObject
 import samples
 
 _PAGE = (595, 842)  # A4, in points
-_SIZE, _LEADING, _TOP = 8, 14, 790  # of the type, in points
+_SIZE, _LEADING, _TOP = 5, 14, 790  # points; the longest line fits on the page
 _FONT = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Courier"}
 
 

@@ -30,7 +30,7 @@ from sabotage.models import Attack, Plan
 VISITOR = "visitor"
 PAUSED_BEFORE = ("extract", "vault", "propose", "charge", "seal")
 BY_RUN: tuple[type[Model], ...] = (Outbox, Lease, AdapterCall, Absorbed, Secret, Plan)
-SAMPLE_OF = {"held": "over_limit", "failed": "scan"}
+SAMPLE_OF = {"held": "over_limit", "failed": "broken"}
 _shots = iter(range(1_000_000))
 
 

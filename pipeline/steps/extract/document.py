@@ -121,7 +121,7 @@ def _checked(found: Extraction, view: View) -> Extraction:
     try:
         other = differs(view.sheets, document, found.fields)
         if other:
-            return _with_crops(_held(found, "hidden_text"), view, [("other pixels", other)])
+            return _with_crops(_held(found, "hidden_text"), view, [("shown differently", other)])
         return _stamped(found, view, document)
     except RecogniserMissingError:
         return _held(found, "unverified")

@@ -41,6 +41,7 @@ FACTS: Mapping[str, Scalar] = {
     "amount_minor": 128_450,
     "total_due": "1284.50",
     "has_iban": True,
+    "iban_faulty": False,
 }
 PERSONAL = ("payee", "memo", "notes", "advice_to", "advice_subject", "advice_body")
 

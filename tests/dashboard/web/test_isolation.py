@@ -26,7 +26,8 @@ ATTACKS = ("attack", "unguarded", "curl", "vary", "report")
 OWNED = {
     **dict.fromkeys(
         (
-            *("run", "news", "event", "event_bytes", "step", "calls", "run_audit", "verify"),
+            *("run", "news", "event", "event_bytes", "step", "calls", "crop", "run_audit"),
+            "verify",
             *("receipt", "bundle", "run_export", "again", "fire", "privacy", "erased"),
             "arena_bundle",
             *("gallery_shot", "gallery_unguarded", "gallery_report"),
@@ -70,6 +71,7 @@ class Property:
             "attack_id": self.shot if name.startswith("gallery_") else self.attack,
             "plan_id": self.plan,
             "number": 1,
+            "place": 0,
             "name": "kill" if name == "command" else word.get(name.partition("_")[0], SHOT_AT),
             "form": "ndjson",
         }

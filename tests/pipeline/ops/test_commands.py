@@ -31,7 +31,7 @@ def sample(name: str) -> str:
 
 
 def test_run_invoice_says_of_each_file_what_became_of_it(house: House) -> None:
-    names = ("plain", "over_limit", "scan")
+    names = ("plain", "over_limit", "broken")
     done = house.command("run_invoice", *map(sample, names), "--json")
     assert (done.returncode, done.stderr) == (0, "")
     paid, held, rejected = said = lines(done)
@@ -56,7 +56,7 @@ def test_run_invoice_says_of_each_file_what_became_of_it(house: House) -> None:
 
 
 def test_run_invoice_in_one_workspace_and_without_limits(house: House) -> None:
-    files = [sample("over_limit"), sample("scan")]
+    files = [sample("over_limit"), sample("broken")]
     done = house.command("run_invoice", *files, "--same-workspace", "--no-limits", "--json")
     paid, rejected = lines(done)
     assert (done.returncode, rejected["decision"]) == (0, "rejected")

@@ -36,7 +36,7 @@ HAPPY = [
         ("injected", "gullible", "rejected", "FSM-005", None),
         ("plain", "gullible", "paid", "", (128_450, "eur")),
         ("plain", "compromised", "rejected", "FSM-005", None),
-        ("scan", "faithful", "rejected", "DOC-010", None),
+        ("scan", "faithful", "held", "POL-020", None),
         ("broken", "faithful", "rejected", "DOC-009", None),
     ],
 )
