@@ -7,9 +7,12 @@ from django.db.models import Q
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.policy import UNKNOWN_OUTCOME
+from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
 from pipeline.models import Lease, Outbox, Run
 from pipeline.queries.runs import RunHead, head_of
+from pipeline.steps.extract.holds import HOLDS, explained
+from pipeline.store import programs
 
 STUCK_MS = 30_000  # what nobody took up for so long: the sweep would have found it by then
 LISTED_MAX = 50
@@ -27,6 +30,7 @@ class StuckReason:
     command: str = ""
     label: str = ""
     at_ms: int = 0
+    final: bool = False  # a hold that nobody can approve
 
 
 DAMAGED = StuckReason(
@@ -66,8 +70,9 @@ def of_run(run: RunHead) -> StuckReason | None:
     if run.quarantined:
         return DAMAGED
     if run.state == life.APPROVAL:
-        unseen = UNKNOWN if run.step == CHARGE else UNSEEN
-        return unseen if run.held_by == UNKNOWN_OUTCOME else HELD
+        if run.held_by == UNKNOWN_OUTCOME:
+            return UNKNOWN if run.step == CHARGE else UNSEEN
+        return HELD if _may_be_approved(run) else StuckReason(says=_reason(run), final=True)
     if run.state == life.EXHAUSTED:
         return EXHAUSTED
     if run.state not in GOES or _driven(run):
@@ -97,6 +102,24 @@ def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReaso
     rows = Run.objects.filter(stands, workspace_id=workspace)
     heads = [head_of(run) for run in rows.order_by("-created_ms", "-id")[:LISTED_MAX]]
     return [(head, stall) for head in heads if (stall := of_run(head)) is not None]
+
+
+def _may_be_approved(run: RunHead) -> bool:
+    """Whether the rule that holds the run lets a person lift it."""
+    try:
+        program = programs.program_of(Run.objects.get(id=run.id))
+    except VerificationError:
+        return False  # damage, which is named where it is found
+    rules = (*program.rules, *program.policy.rules)
+    own = program.decider.approvable if program.decider else ()
+    return any(r.id == run.held_by and r.approvable for r in rules) or run.held_by in own
+
+
+def _reason(run: RunHead) -> str:
+    """Why the document is not payable, and what to do; else the rule's own words."""
+    code = run.slots.get("hold")
+    own = explained(code) if isinstance(code, str) and code in HOLDS else ""
+    return own or (run.reason[1] if run.reason else "It is on hold.")
 
 
 def _driven(run: RunHead) -> bool:

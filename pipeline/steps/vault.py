@@ -36,7 +36,7 @@ def clear_facts(extraction: Extraction) -> dict[str, Scalar]:
         "total_due": fields.total_due,
         "has_iban": bool(fields.iban and fields.iban_valid),
         "iban_faulty": fields.iban_valid is False,
-        "hold": fields.pay_status,
+        "hold": fields.hold or "",
     }
     dates = {"issue_date": fields.issue_date, "due_date": fields.due_date}
     return facts | {name: day for name, day in dates.items() if day and DATE.fullmatch(day)}
