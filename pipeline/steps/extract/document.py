@@ -12,7 +12,8 @@ from pipeline.steps.extract.embedded_xml.cii import is_cii, read_cii
 from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.embedded_xml.ubl import is_ubl, read_ubl
 from pipeline.steps.extract.embedded_xml.xmltree import looks_like_xml, parse
-from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Extraction, PayStatus
+from pipeline.steps.extract.holds import status_of
+from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Extraction
 from pipeline.steps.extract.page_text.text import invoice_from_text, printed
 from pipeline.steps.extract.page_view.check import differs
 from pipeline.steps.extract.page_view.page import Page, View, viewed
@@ -99,8 +100,8 @@ def _checked(found: Extraction, view: View) -> Extraction:
     return _held(found, "hidden_text") if other else found
 
 
-def _held(found: Extraction, status: PayStatus) -> Extraction:
-    return replace(found, fields=replace(found.fields, pay_status=status))
+def _held(found: Extraction, hold: str) -> Extraction:
+    return replace(found, fields=replace(found.fields, pay_status=status_of(hold), hold=hold))
 
 
 def _everything(page: Page) -> str:
@@ -111,10 +112,7 @@ def _from_xml(invoices: Sequence[Coded], view: View) -> Extraction:
     shown = view.shown
     coded = invoices[0]
     fields, evidence, warnings = invoice_from_xml(coded, shown)
-    others = {(item.numbers, item.dues, item.currencies, item.ibans) for item in invoices}
-    if len(others) > 1 and fields.pay_status == "open":
-        fields = replace(fields, pay_status="ambiguous")
-    return Extraction(
+    found = Extraction(
         fields=fields,
         evidence=evidence,
         notes=_bounded([*coded.notes, *coded.terms, *map(_everything, view.told)]),
@@ -122,6 +120,9 @@ def _from_xml(invoices: Sequence[Coded], view: View) -> Extraction:
         pages=len(shown),
         warnings=warnings,
     )
+    others = {(item.numbers, item.dues, item.currencies, item.ibans) for item in invoices}
+    several = len(others) > 1 and fields.pay_status == "open"
+    return _held(found, "two_invoices") if several else found
 
 
 def _coded(reader: PdfReader) -> list[Coded]:

@@ -60,12 +60,22 @@ def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
             visible = seen(sheet, chars)
             notes = "\n".join(annotated(page))
             printed = [char for char, ok in zip(chars, visible, strict=True) if ok]
-            hidden = [char for char, ok in zip(chars, visible, strict=True) if not ok]
-            shown.append(_page(number, printed, "\n".join((notes, _plain(hidden))).strip()))
+            hidden = _lines_with_hidden(chars, visible)
+            shown.append(_page(number, printed, "\n".join((notes, hidden)).strip()))
             told.append(_page(number, chars, notes) if hidden else shown[-1])
             hides = hides or bool(hidden)
             found.append(sheet)
         yield View(sheets=found, shown=shown, told=told if hides else shown)
+
+
+def _lines_with_hidden(chars: Sequence[Char], visible: Sequence[bool]) -> str:
+    """The lines of the file of which nobody sees some character, whole: a faint stamp is one."""
+    lines: list[list[tuple[Char, bool]]] = [[]]
+    for char, ok in zip(chars, visible, strict=True):
+        lines[-1].append((char, ok))
+        if "\n" in char.text:
+            lines.append([])
+    return _plain(char for line in lines if not all(ok for _, ok in line) for char, _ in line)
 
 
 def _page(number: int, chars: Sequence[Char], noted: str) -> Page:
