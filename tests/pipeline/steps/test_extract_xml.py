@@ -130,8 +130,8 @@ def test_free_text_that_says_paid_is_a_warning_and_the_codes_decide() -> None:
     ("Invoice number: AC-20260311-08\nAmount due   EUR 748.80", "open"),
     ("Invoice number: AC-20260311-08\nAmount due   EUR 748.90", "hybrid_mismatch"),
     ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80\nPAID", "paid"),
-    ("Credit note\nInvoice number: AC-20260311-08\nAmount due   EUR 648.80", "correction"),
-    ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80\nThis invoice has been paid.", "paid"),
+    ("Credit note\nInvoice no: AC-20260311-08\nAmount due   EUR 648.80", "correction"),
+    ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80\nInvoice has been paid.", "paid"),
     ("See the attached XML, which is the invoice. Nothing else is here.", "open"),
     ("scan", "open"),
 ])  # fmt: skip

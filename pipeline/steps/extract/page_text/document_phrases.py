@@ -8,6 +8,9 @@ from typing import Final
 
 PHRASES: Final[dict[str, tuple[str, ...]]] = {
     "void": (
+        r"(?:documento|f[ac]*tura|fattura|document|facture|dokument|faktura|factuur|rechnung"
+        r"|invoice) (?:e )?(?:anulad|annullat|annule|anulowan|annuller|annulliert|storn|cancelad"
+        r"|cancelled|geannuleerd|makuler|zrusen)",
         r"(?:invoice|bill|document)\b.{0,40}\b(?:has been|was|is|becomes) (?:\w+ )?(?:void(?:ed)?"
         r"|cancell?ed|annulled|revoked|withdrawn|reversed|superseded|replaced|invalid|no longer "
         r"valid)",

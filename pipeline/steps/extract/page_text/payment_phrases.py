@@ -52,7 +52,8 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"|obrigad[oa] pelo (?:\w+ )?pagamento|pag[oa] (?:com|por|em|via) (?:cartao|multibanco|mb)",
         r"(?:is|werd|zijn|hebben|heeft)\b[^.]{0,40}\b(?:betaald|voldaan)|(?:reeds|al|vooruit) ?"
         r"(?:betaald|voldaan|verrekend)|betaald (?:met|via|op|per)|(?:reeds )?voldaan",
-        r"betaling\b[^.]{0,40}\bontvangen|bedankt voor (?:uw|je) betaling|ontvingen (?:wij )?uw "
+        r"(?:betaling|bedrag|som)\b[^.]{0,40}\bontvangen|bedankt voor (?:uw|je) betaling"
+        r"|ontvingen (?:wij )?uw "
         r"betal",
         r"(?:zostal[aoy]?|jest|byl[aoy]?) (?:(?:juz|w calosci|w pelni|ona) )*(?:oplacon|zaplacon"
         r"|uregulowan|rozliczon|uiszczon)[aeyo]|(?:juz )?(?:oplacon|zaplacon|uregulowan)[oa]",
@@ -244,7 +245,8 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:ma|skal|far|ska|skall|bor)\b.{0,10}\b(?:f[øo]rst|ikke|inte"
         r"|ej)\b.{0,10}betal\w*\b.{0,40}"
         r"(?:f[øo]r|efter|etter|inden|innen|nar|forran|innan)|betales? f[øo]rst|betalas forst",
-        r"(?:betal|bel[øo][bp]|belopp)\w*\b.{0,40}\b(?:tilbageholdt|tilbageholdes|udskudt|utsatt"
+        r"(?:betal|bel[øo][bp]|belopp)\w*\b.{0,40}\b(?:tilbageholdt|tilbageholdes|udskudt|udsat"
+        r"|utsatt"
         r"|sp[æe]rret"
         r"|holdt tilbake|tilbakeholdt|tilbakeholdes|holdes tilbake|innehall\w*|halls inne"
         r"|sparra\w*)",

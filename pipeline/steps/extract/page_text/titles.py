@@ -86,7 +86,8 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "reminder": (
         r"(?:(?:payment|friendly|final|first|second|third|1st|2nd|3rd|overdue) )*reminder",
         r"(?:final|overdue|past-? ?due|late payment) notice|dunning (?:letter|notice)",
-        r"final demand|demand for payment|overdue invoice",
+        r"(?:final|last|dernier|primo|secondo|ultimo|segundo) (?:notice|avis|avviso|aviso)|final "
+        r"demand|demand for payment|overdue invoice",
         r"(?:(?:\d\.?|erste|zweite|dritte|letzte) )?(?:mahnung|zahlungserinnerung)|mahnschreiben",
         r"(?:lettre de )?(?:relance|rappel)(?: de (?:paiement|facture))?|mise en demeure",
         r"(?:premier|deuxieme|second|dernier) rappel|rappel (?:de paiement )?n.? ?\d",
@@ -212,7 +213,9 @@ _NUMBERED: Final = (
 _AROUND: Final = (
     r"original|copy|kopie|copie|copia|kopia|kopi|kopio|masolat|duplicate|duplikat|oryginal|eredeti"
     r"|alkuperainen|tax|vat|ust|mwst|dph|btw|tva|iva|moms|mva|alv|afa|document|dokument|the|a"
-    r"|an|this|and|und|et|e|y|en|i|a|og|och|ja|es|electronic|simplified|semplificata"
+    r"|exemplar|exemplaire|esemplare|ejemplar|eksemplar|exemplaar|peldany|egzemplarz|vytisk|kappale"
+    r"|only|nur|solo|alleen|kun|endast|vain|csak|an|this|and|und|et|e|y|en|i|a|og|och|ja|es"
+    r"|electronic|simplified|semplificata"
     r"|simplificada|eenvoudige|uproszczona|zjednoduseny|danovy|doklad|de|di|del|venta|vendita|vente"
 )
 

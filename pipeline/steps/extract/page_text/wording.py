@@ -54,6 +54,7 @@ _NO_TITLE: Final = re.compile(
 _TITLE_CHARS_MAX: Final = 60
 _TITLE_WORDS_MAX: Final = 6
 _TITLE_ROWS: Final = 25  # a document's name is at its top
+_STAMP_CELLS: Final = 2  # of a row: more are the head of a table
 _LARGE: Final = 1.3  # of the height of most text
 _NEARLY: Final = 0.8  # of the height of the invoice's title
 _PARTS: Final = re.compile(r"\s*[/|•·–—]\s*|\s-\s|\(|\)|:\s+")
@@ -188,7 +189,10 @@ def _names(rows: Sequence[Row]) -> Iterator[_Name]:
                 continue  # the label of an amount
             valued = _is_label(rows, place, position)
             valued = valued or cell.text.endswith(":")
+            loud = large or (cell.text.isupper() and len(row.cells) <= _STAMP_CELLS)
             for part in _parts(cell.folded):
+                if _AMBIGUOUS_STAMP.match(part) and not loud:
+                    continue
                 for code, weight in _named(part, large, valued):
                     if code == "receipt" and slip:
                         continue
@@ -221,7 +225,7 @@ def _named(part: str, large: bool, valued: bool) -> Iterator[tuple[str | None, _
     found = False
     for code, pattern in NAMES.items():
         match = pattern.search(part)
-        if match is None or (_AMBIGUOUS_STAMP.match(part) and not large):
+        if match is None:
             continue
         weight = _weight(part, match, large, valued and code not in _NEVER_NUMBERED)
         if weight is not None:
