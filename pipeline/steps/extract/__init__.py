@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pipeline.steps.extract.holds import HOLDS, explained
 from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Evidence, Extraction, Invoice
 from pipeline.steps.extract.reasons import REASONS, ExtractionError, ReaderLostError
 from pipeline.steps.extract.sandbox import MEMORY_BYTES_MAX, SECONDS_MAX, run_child
@@ -11,6 +12,7 @@ PAGES_MAX: Final = 50
 _HEADER_BYTES: Final = 1024  # readers accept rubbish before the header up to here
 
 __all__ = [
+    "HOLDS",
     "MEMORY_BYTES_MAX",
     "NOTES_CHARS_MAX",
     "PAGES_MAX",
@@ -23,6 +25,7 @@ __all__ = [
     "Invoice",
     "ReaderLostError",
     "check_document",
+    "explained",
     "extract",
 ]
 

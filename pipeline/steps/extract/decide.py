@@ -1,6 +1,5 @@
 """From coded fields to an invoice, and to whether it may be paid."""
 
-import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
@@ -8,14 +7,12 @@ from typing import Final
 from pipeline.steps.currencies import DECIMALS, decimal_text
 from pipeline.steps.extract.amount import minor_units
 from pipeline.steps.extract.embedded_xml.structured import Coded
-from pipeline.steps.extract.hybrid import contradicts
-from pipeline.steps.extract.invoice import Evidence, Invoice, PayStatus, WarningCode
+from pipeline.steps.extract.holds import status_of
+from pipeline.steps.extract.hybrid import contradicts, forbids
+from pipeline.steps.extract.invoice import Evidence, Invoice, WarningCode
 from pipeline.steps.extract.page_text.labelled import iban_is_valid
-from pipeline.steps.extract.page_text.wording import (
-    says_collected,
-    says_paid,
-    sentences_of,
-)
+from pipeline.steps.extract.page_text.statements import stated
+from pipeline.steps.extract.page_text.wording import sentences_of
 from pipeline.steps.extract.page_view.page import Page
 from pipeline.steps.extract.reasons import ExtractionError
 
@@ -28,7 +25,6 @@ _PAYABLE: Final = frozenset(map(str, _ASKS_TO_PAY))
 _CREDIT: Final = frozenset(map(str, (81, 83, 261, 262, 296, 308, 381, 384, 396, 420, 458, 532)))
 _SELF_BILLED: Final = frozenset({"389", "500", "501", "502", "503", "527"})
 _INFO_ONLY: Final = frozenset({"130", "202", "203", "204", "325", "751"})
-_INFO_PROFILE: Final = re.compile(r":(?:minimum|basicwl|basic-wl)$", re.IGNORECASE)
 # UNTDID 4461
 _DIRECT_DEBIT: Final = frozenset({"49", "59"})
 _CARD: Final = frozenset({"48", "54", "55"})
@@ -51,6 +47,7 @@ def invoice_from_xml(
         raise ExtractionError("DOC-012")
     amount_minor = minor_units(due, currency)
     iban = "".join(coded.ibans[0].split()).upper() if coded.ibans else None
+    hold = _hold(coded, due, currency, pages)
     invoice = Invoice(
         invoice_number=coded.numbers[0] if coded.numbers else None,
         seller=coded.seller.name,
@@ -67,42 +64,49 @@ def invoice_from_xml(
         issue_date=coded.issue_date,
         due_date=coded.due_date,
         type_code=coded.type_codes[0] if coded.type_codes else None,
-        pay_status=_status(coded, due, currency, pages),
+        pay_status=status_of(hold),
+        hold=hold,
     )
     return invoice, _evidence(coded, invoice), _warnings(coded)
 
 
-def _status(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]) -> PayStatus:
-    coded_status = _by_type(coded) or _by_amount(due) or _by_means(coded)
-    if coded_status is not None:
-        return coded_status
+def _hold(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]) -> str | None:
+    """Why it must not be paid, as the code of a hold: by its codes first, then by its pages."""
+    by_codes = _by_type(coded) or _by_amount(due) or _by_means(coded)
+    if by_codes is not None:
+        return by_codes
     if _unclear(coded, due, currency):
-        return "ambiguous"
-    return "hybrid_mismatch" if contradicts(coded, due, currency, pages) else "open"
+        return "unclear_data"
+    if contradicts(coded, due, currency, pages):
+        return "page_and_data_differ"
+    if not coded.seller.name:
+        return "no_seller"
+    if len({"".join(iban.split()).upper() for iban in coded.ibans if iban_is_valid(iban)}) > 1:
+        return "two_accounts"
+    return forbids(coded, pages)
 
 
-def _by_type(coded: Coded) -> PayStatus | None:
+def _by_type(coded: Coded) -> str | None:
+    """What the type code says; the profile only says how much is coded."""
     kinds = set(coded.type_codes)
     if coded.credit or kinds & _CREDIT:
-        return "correction"
+        return "credit_note"
     if kinds & _SELF_BILLED:
         return "self_billed"
-    if kinds & _INFO_ONLY or _INFO_PROFILE.search(coded.profile or ""):
-        return "not_payable_info_only"
-    return None
+    return "information_only" if kinds & _INFO_ONLY else None
 
 
-def _by_amount(due: Decimal) -> PayStatus | None:
+def _by_amount(due: Decimal) -> str | None:
     if due < 0:
-        return "negative"
-    return "nothing_due" if due == 0 else None
+        return "negative_amount"
+    return "zero_balance" if due == 0 else None
 
 
-def _by_means(coded: Coded) -> PayStatus | None:
+def _by_means(coded: Coded) -> str | None:
     means = set(coded.means)
     if means & _DIRECT_DEBIT or (coded.mandate and not coded.ibans):
-        return "direct_debit"
-    return "paid" if means & _CARD else None
+        return "debited"
+    return "settled" if means & _CARD else None
 
 
 def _unclear(coded: Coded, due: Decimal, currency: str) -> bool:
@@ -120,10 +124,11 @@ def _unclear(coded: Coded, due: Decimal, currency: str) -> bool:
 
 def _warnings(coded: Coded) -> tuple[WarningCode, ...]:
     """What the free text says against the codes; the codes decide."""
-    sentences = [part for text in (*coded.terms, *coded.notes) for part in sentences_of(text)]
+    texts = (*coded.terms, *coded.notes)
+    said = stated([part for text in texts for part in sentences_of(text)])
     flags: list[tuple[bool, WarningCode]] = [
-        (says_paid(sentences), "terms_say_paid"),
-        (says_collected(sentences), "terms_say_collected"),
+        ("settled" in said, "terms_say_paid"),
+        ("debited" in said, "terms_say_collected"),
         (coded.test, "test_document"),
     ]
     return tuple(name for flag, name in flags if flag)

@@ -12,10 +12,11 @@ from pipeline.steps.extract.embedded_xml.cii import is_cii, read_cii
 from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.embedded_xml.ubl import is_ubl, read_ubl
 from pipeline.steps.extract.embedded_xml.xmltree import looks_like_xml, parse
-from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Extraction, PayStatus
+from pipeline.steps.extract.holds import status_of
+from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Extraction
 from pipeline.steps.extract.page_text.rows import Row, cells_in
-from pipeline.steps.extract.page_text.text import Printed, has_text, invoice_from_text, printed
-from pipeline.steps.extract.page_text.wording import status_by_words
+from pipeline.steps.extract.page_text.text import has_text, invoice_from_text, printed
+from pipeline.steps.extract.page_text.wording import hold_by_picture
 from pipeline.steps.extract.page_view import pictures, scan
 from pipeline.steps.extract.page_view.check import competes, differs, due_place, is_field
 from pipeline.steps.extract.page_view.crops import CROPS_MAX, crop
@@ -122,7 +123,7 @@ def _checked(found: Extraction, view: View) -> Extraction:
         other = differs(view.sheets, document, found.fields)
         if other:
             return _with_crops(_held(found, "hidden_text"), view, [("shown differently", other)])
-        return _stamped(found, view, document)
+        return _stamped(found, view)
     except RecogniserMissingError:
         return _held(found, "unverified")
 
@@ -136,17 +137,17 @@ def _with_crops(found: Extraction, view: View, places: Sequence[tuple[str, Place
     return replace(found, crops=(*found.crops, *added))
 
 
-def _stamped(found: Extraction, view: View, document: Printed) -> Extraction:
+def _stamped(found: Extraction, view: View) -> Extraction:
     """The extraction, held where a picture or a drawing says that it is not to be paid."""
     sheets = [*view.sheets[:_PICTURED_PAGES], *view.sheets[_PICTURED_PAGES:][-1:]]
     said = [line for sheet in sheets for line in pictures.words(sheet)]
     rows = [Row(page=1, cells=cells) for line in said if (cells := cells_in(line))]
-    words = status_by_words([], "invoice", rows)
-    return _held(found, words) if words not in (None, "ambiguous") else found
+    hold = hold_by_picture(rows)
+    return _held(found, hold) if hold else found
 
 
-def _held(found: Extraction, status: PayStatus) -> Extraction:
-    return replace(found, fields=replace(found.fields, pay_status=status))
+def _held(found: Extraction, hold: str) -> Extraction:
+    return replace(found, fields=replace(found.fields, pay_status=status_of(hold), hold=hold))
 
 
 def _everything(page: Page) -> str:
@@ -157,10 +158,7 @@ def _from_xml(invoices: Sequence[Coded], view: View) -> Extraction:
     shown = view.shown
     coded = invoices[0]
     fields, evidence, warnings = invoice_from_xml(coded, shown)
-    others = {(item.numbers, item.dues, item.currencies, item.ibans) for item in invoices}
-    if len(others) > 1 and fields.pay_status == "open":
-        fields = replace(fields, pay_status="ambiguous")
-    return Extraction(
+    found = Extraction(
         fields=fields,
         evidence=evidence,
         notes=_bounded([*coded.notes, *coded.terms, *map(_everything, view.told)]),
@@ -168,6 +166,9 @@ def _from_xml(invoices: Sequence[Coded], view: View) -> Extraction:
         pages=len(shown),
         warnings=warnings,
     )
+    others = {(item.numbers, item.dues, item.currencies, item.ibans) for item in invoices}
+    several = len(others) > 1 and fields.pay_status == "open"
+    return _held(found, "two_invoices") if several else found
 
 
 def _coded(reader: PdfReader) -> list[Coded]:

@@ -12,6 +12,7 @@ from pipeline.steps.extract.page_text.labelled import (
     invoice_number,
 )
 from pipeline.steps.extract.page_text.text import Printed, has_text, printed
+from pipeline.steps.extract.page_text.wording import first, hold_by_title, said
 from pipeline.steps.extract.page_view.page import Page
 
 
@@ -25,29 +26,44 @@ def contradicts(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]
         return False
     document = printed(pages)
     return (
-        _other_amount(due, currency, document)
+        _other_amount(due, coded.prepaid or Decimal(0), currency, document)
         or _other_number(coded.numbers[0] if coded.numbers else None, document)
         or _other_account(coded, document)
     )
 
 
-def _other_amount(due: Decimal, currency: str, document: Printed) -> bool:
+def forbids(coded: Coded, pages: Sequence[Page]) -> str | None:
+    """Why the words of the pages forbid to pay what the XML asks for, as the code of a hold.
+
+    A title or a stamp always does, a sentence unless the XML says the same: then its codes,
+    which were made beside that sentence, decide.
+    """
+    document = printed(pages)
+    if title := hold_by_title(document.rows, document.noted):
+        return title
+    coded_text = "\n".join((*coded.terms, *coded.notes))
+    known = said([], coded_text) if coded_text else frozenset()
+    return first(said([*document.rows, *document.noted], document.plain) - known)
+
+
+def _other_amount(due: Decimal, prepaid: Decimal, currency: str, document: Printed) -> bool:
     """No amount of the pages is the one due, or their labels agree on another one."""
     every = document.sums.every | {
         abs(reading) for a in amounts_in(document.plain) for reading in a.readings
     }
     labelled = {item.value for item in document.sums.candidates if item.value}
+    allowed = {due, due + prepaid}  # the page may show the sum before what was paid in advance
     if abs(due) not in every:
-        return bool(labelled)
+        return bool(labelled) and not labelled & (allowed - {due})
     dues = document.sums.values("due") - {None}
-    if dues and due not in dues:
+    if dues and not dues & allowed:
         return True
     verdict = document.verdict
     if verdict.candidate is None or not verdict.certain:
         return False
     if document.currency not in (None, currency) and verdict.candidate.amount.mark:
         return True
-    return verdict.candidate.value != due
+    return verdict.candidate.value not in allowed
 
 
 def _other_number(number: str | None, document: Printed) -> bool:

@@ -40,7 +40,8 @@ class Invoice:
     """The fields of one invoice; None is what the document does not say for certain.
 
     ``total_due`` is the amount to pay now, not the grand total. Only ``open``
-    may be paid; every other ``pay_status`` is the reason to hold it.
+    may be paid; every other ``pay_status`` holds it, and ``hold`` is the reason: a code
+    that ``holds`` explains.
     """
 
     invoice_number: str | None = None
@@ -59,6 +60,7 @@ class Invoice:
     due_date: str | None = None
     type_code: str | None = None
     pay_status: PayStatus
+    hold: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +134,8 @@ def _check(extraction: Extraction) -> None:
     ]
     if wrong or fields["pay_status"] not in get_args(PayStatus):
         raise ValueError(f"not an extraction: {wrong or 'pay_status'}")
+    if fields["hold"] is not None and fields["pay_status"] == "open":
+        raise ValueError("not an extraction: an open invoice has no reason to hold it")
     if value["source"] not in get_args(Source) or not isinstance(value["pages"], int):
         raise ValueError("not an extraction: source or pages")
     if not isinstance(value["notes"], str) or len(value["notes"]) > NOTES_CHARS_MAX:

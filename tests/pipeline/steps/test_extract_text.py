@@ -78,37 +78,18 @@ def test_labels_that_disagree_leave_it_ambiguous(language: str, body: str) -> No
     assert read(language, body).pay_status == "ambiguous"
 
 
-def test_text_that_never_calls_itself_an_invoice_is_not_payable() -> None:
-    text = "Acme Ltd, letter of the week\nTotal  120.00 EUR\nKind regards"
-    invoice, _ = invoice_from_text([page_of(text)])
-    assert invoice.pay_status == "ambiguous"
-
-
 @pytest.mark.parametrize(("language", "body", "status"), [
     ("en", "Total  -120.00 EUR", "negative"),
     ("en", "Total  (120.00) EUR", "negative"),
     ("en", "Total  $120.00\nAmount paid  $120.00\nBalance due  $0.00", "nothing_due"),
     ("en", "Total  120.00 EUR\nThis invoice has been paid in full.", "paid"),
-    ("en", "Total  120.00 EUR\nPAID", "paid"),
     ("en", "Total  120.00 EUR  Paid by credit card", "paid"),
     ("en", "Total  120.00 EUR\nYour payment of EUR 120.00 has been received.", "paid"),
-    ("de", "Rechnungsbetrag  1.119,00 EUR\nBetrag dankend erhalten.", "paid"),
-    ("nl", "Totaal  € 121,00\nDeze factuur is reeds voldaan.", "paid"),
     ("nl", "Totaal  € 121,00  iDEAL op 21 april 2026  € 121,00", "paid"),
     ("cs", "Celkem  1 210,00 Kč\nNEPLATIT - uhrazeno kartou", "paid"),
-    ("fr", "Total TTC  1 200,00 €\nFacture acquittée", "paid"),
-    ("it", "Totale  122,00 €\nPagato con carta", "paid"),
-    ("es", "Total  121,00 €\nPagado", "paid"),
     ("en", "Total  120.00 EUR\nWe will charge your card on file.", "direct_debit"),
-    ("de", "Rechnungsbetrag  1.119,00 EUR\nDer Betrag wird abgebucht.", "direct_debit"),
-    ("nl", "Totaal  € 121,00\nHet bedrag wordt automatisch geïncasseerd.", "direct_debit"),
-    ("fr", "Total TTC  120,00 €\nMontant prélevé sur votre compte.", "direct_debit"),
     ("en", "Credit note\nTotal  120.00 EUR", "correction"),
-    ("de", "Rechnungskorrektur\nGesamtbetrag  120,00 EUR", "correction"),
     ("en", "Self-billing invoice\nTotal  120.00 EUR", "self_billed"),
-    ("en", "Proforma invoice\nTotal  120.00 EUR", "not_payable_info_only"),
-    ("en", "Quotation\nTotal  120.00 EUR", "not_payable_info_only"),
-    ("de", "Dies ist keine Rechnung.\nGesamtbetrag  120,00 EUR", "not_payable_info_only"),
 ])  # fmt: skip
 def test_words_hold_what_must_not_be_paid(language: str, body: str, status: str) -> None:
     assert read(language, body).pay_status == status
@@ -163,7 +144,12 @@ def test_details_are_found_where_they_stand_and_evidence_never_holds_a_value() -
     assert evidence["total_due"].page == 1
 
 
-def test_two_valid_accounts_leave_the_account_open() -> None:
+def test_two_valid_accounts_hold_the_invoice() -> None:
     body = "Total  EUR 120.00\nIBAN DE89370400440532013000\nIBAN GB29NWBK60161331926819"
     invoice = read("en", body)
-    assert (invoice.iban, invoice.iban_valid, invoice.pay_status) == (None, None, "open")
+    assert (invoice.iban, invoice.hold, invoice.pay_status) == (None, "two_accounts", "ambiguous")
+
+
+def test_document_without_a_sender_is_held() -> None:
+    text = "INVOICE\nInvoice No: A-17\nBill to:\nJane Doe Ltd\n12 Quayside\nTotal  120.00 EUR"
+    assert invoice_from_text([page_of(text)])[0].hold == "no_seller"

@@ -78,8 +78,7 @@ def test_invalid_account_is_reported_as_found_and_does_not_hold() -> None:
     ([(">380<", ">381<")], "correction"),
     ([(">380<", ">389<")], "self_billed"),
     ([(">380<", ">751<")], "not_payable_info_only"),
-    ([("urn:cen.eu:en16931:2017", "urn:factur-x.eu:1p0:minimum")], "not_payable_info_only"),
-    ([("urn:cen.eu:en16931:2017", "urn:factur-x.eu:1p0:basicwl")], "not_payable_info_only"),
+    ([("urn:cen.eu:en16931:2017", "urn:factur-x.eu:1p0:minimum")], "open"),
     ([(">648.80<", ">-648.80<")], "negative"),
     ([(">648.80<", ">0.00<")], "nothing_due"),
     ([(">58<", ">59<")], "direct_debit"),
@@ -109,7 +108,8 @@ def test_free_text_that_says_paid_is_a_warning_and_the_codes_decide() -> None:
         "Thank you for your order. The deposit is deducted.",
         "Der Betrag wurde bereits beglichen.",
     )
-    fields, _, warnings = invoice_from_xml(coded(note), [])
+    page = page_of(f"Invoice AC-20260311-08\nAmount due   EUR 648.80\n{note[1]}")
+    fields, _, warnings = invoice_from_xml(coded(note), [page])
     assert (fields.pay_status, warnings) == ("open", ("terms_say_paid",))
 
 
@@ -127,6 +127,11 @@ def test_free_text_that_says_paid_is_a_warning_and_the_codes_decide() -> None:
         "Atelier Clairval SARL\nAmount due   EUR 648.80\nIBAN DE89370400440532013000",
         "hybrid_mismatch",
     ),
+    ("Invoice number: AC-20260311-08\nAmount due   EUR 748.80", "open"),
+    ("Invoice number: AC-20260311-08\nAmount due   EUR 748.90", "hybrid_mismatch"),
+    ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80\nPAID", "paid"),
+    ("Credit note\nInvoice no: AC-20260311-08\nAmount due   EUR 648.80", "correction"),
+    ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80\nInvoice has been paid.", "paid"),
     ("See the attached XML, which is the invoice. Nothing else is here.", "open"),
     ("scan", "open"),
 ])  # fmt: skip

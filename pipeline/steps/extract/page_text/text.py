@@ -7,7 +7,8 @@ from typing import Final
 
 from pipeline.steps.currencies import DECIMALS, decimal_text
 from pipeline.steps.extract.amount import minor_units
-from pipeline.steps.extract.invoice import Evidence, Invoice, PayStatus
+from pipeline.steps.extract.holds import status_of
+from pipeline.steps.extract.invoice import Evidence, Invoice
 from pipeline.steps.extract.page_text import labelled
 from pipeline.steps.extract.page_text.amounts import decimal_separator
 from pipeline.steps.extract.page_text.dates import day_month_order
@@ -15,6 +16,7 @@ from pipeline.steps.extract.page_text.labelled import Found
 from pipeline.steps.extract.page_text.money import currency_of
 from pipeline.steps.extract.page_text.parties import parties
 from pipeline.steps.extract.page_text.rows import Row, noted_rows, rows_of
+from pipeline.steps.extract.page_text.sender import names_sender
 from pipeline.steps.extract.page_text.totals import (
     Candidate,
     Sums,
@@ -22,7 +24,7 @@ from pipeline.steps.extract.page_text.totals import (
     judge,
     sums_of,
 )
-from pipeline.steps.extract.page_text.wording import status_by_words
+from pipeline.steps.extract.page_text.wording import hold_by_words
 from pipeline.steps.extract.page_view.page import Page
 from pipeline.steps.extract.reasons import ExtractionError
 
@@ -91,13 +93,19 @@ def invoice_of(document: Printed) -> tuple[Invoice, dict[str, Evidence]]:
         raise ExtractionError("DOC-012")
     amount_minor = minor_units(candidate.value, document.currency)
     found = _fields(document)
+    hold = _hold(
+        document,
+        candidate.value,
+        names_sender(found.get("seller"), found.get("buyer"), document.rows),
+    )
     invoice = Invoice(
         **{name: item.value[:_VALUE_CHARS_MAX] for name, item in found.items()},
         iban_valid=labelled.iban_is_valid(found["iban"].value) if "iban" in found else None,
         currency=document.currency,
         total_due=decimal_text(amount_minor, document.currency),
         amount_minor=amount_minor,
-        pay_status=_status(document, candidate.value),
+        pay_status=status_of(hold),
+        hold=hold,
     )
     return invoice, _evidence(found, candidate)
 
@@ -123,15 +131,30 @@ def _fields(document: Printed) -> dict[str, Found]:
     return found
 
 
-def _status(document: Printed, value: Decimal) -> PayStatus:
-    words = status_by_words(document.rows, document.plain, document.noted)
-    if words is not None and words != "ambiguous":
+def _hold(document: Printed, value: Decimal, has_seller: bool) -> str | None:
+    """Why it must not be paid, as the code of a hold."""
+    words = hold_by_words(document.rows, document.plain, document.noted)
+    if words is not None and words != "no_invoice_title":
         return words
-    if value < 0:
-        return "negative"
-    if value == 0:
-        return "nothing_due"
-    return "open" if document.verdict.certain and words is None else "ambiguous"
+    if value <= 0:
+        return "negative_amount" if value else "zero_balance"
+    if words is not None:
+        return words
+    if not has_seller:
+        return "no_seller"
+    return _unclear_amount(document, value) or (
+        "two_accounts" if len(labelled.ibans(document.rows)) > 1 else None
+    )
+
+
+def _unclear_amount(document: Printed, value: Decimal) -> str | None:
+    if document.verdict.certain:
+        return None
+    sums = document.sums
+    if len(sums.values("due")) > 1:
+        return "two_amounts_due"
+    net = any(tax and tax > 0 and value + tax in sums.every for tax in sums.values("tax"))
+    return "net_only" if net else "unclear_amount"
 
 
 def _evidence(found: Mapping[str, Found], candidate: Candidate) -> dict[str, Evidence]:

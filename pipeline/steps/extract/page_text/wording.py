@@ -1,177 +1,350 @@
-"""What a document's prose says about paying it: paid, collected, corrected, no invoice at all."""
+"""What the words of a document say against paying it: its title, its stamps, its statements.
+
+The name of a kind of document is its title where it is printed large or alone at the top. With a
+number beside it, in the size of other text, it is the label of a reference and says nothing.
+"""
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Final, Literal
 
-from pipeline.steps.extract.invoice import PayStatus
 from pipeline.steps.extract.page_text.amounts import amounts_in
 from pipeline.steps.extract.page_text.dates import first_date, fold
-from pipeline.steps.extract.page_text.rows import Row
-from pipeline.steps.extract.page_text.vocabulary import INVOICE
+from pipeline.steps.extract.page_text.rows import Cell, Row
+from pipeline.steps.extract.page_text.statements import stated
+from pipeline.steps.extract.page_text.titles import AROUND, INVOICE_NAME, INVOICE_NUMBER, NAMES
 
-_CONDITION: Final = re.compile(
-    r"\b(?:if|unless|once|when|until|till|should|in case|not|falls|sofern|wenn|sobald|sollten?|bis"
-    r"|nicht|si|des que|lorsque|indien|wanneer|zodra|tot|niet|pokud|jestlize|qualora"
-    r"|cuando)\b[^.!?]*$"
+# Of several reasons the first is named.
+_ORDER: Final = (
+    *("void", "specimen", "draft", "self_billed", "credit_note", "pro_forma", "reminder"),
+    *("statement_of_account", "quotation", "order_confirmation", "delivery_note", "stamped_paid"),
+    *("receipt", "settled", "debited", "refund", "retention", "not_an_invoice", "not_to_be_paid"),
+    *("contract",),
 )
-_CONDITION_CHARS: Final = 80  # how far before a statement its condition can stand
-_PAID: Final = re.compile(
-    r"\bpaid in full\b|\b(?:has|have|was|were|is|been) (?:already )?(?:been )?(?:fully )?paid\b"
-    r"|\balready (?:been )?paid\b|\bpayment (?:of .{1,30} )?(?:has been |was )?received\b"
-    r"|\breceived (?:your|the) payment\b|\breceived with thanks\b"
-    r"|\bpaid (?:by|via|with|on|using|through)\b|\bprepaid\b|\bthank you for your payment\b"
-    r"|\bcharged to your (?:credit )?card\b|\bstatus\W{1,3}paid\b"
-    r"|betrag (?:wurde |ist )?(?:bereits )?(?:dankend )?(?:erhalten|bezahlt|beglichen)\b"
-    r"|\bbereits (?:be|ge)zahlt\b|\bbereits beglichen\b|\bdankend erhalten\b"
-    r"|\bbezahlt (?:am|per|mit|via)\b"
-    r"|\b(?:vooruit|reeds |al )betaald\b|\bbetaald (?:met|via|op|per)\b|\b(?:is|werd) betaald\b"
-    r"|\b(?:reeds )?voldaan\b"
-    r"|\bacquittee?\b|\b(?:a ete |deja )(?:paye|regle)e?\b|\bpayee? (?:par|le)\b"
-    r"|\bregle(?:e)? (?:par|le)\b"
-    r"|\bpagad[oa] (?:con|por|el|mediante)\b|\bha sido pagad|\bya pagad"
-    r"|\bpagat[oa] (?:con|il|tramite)\b|\bgia pagat|\bquietanzat|\bsaldat[oa]\b"
-    r"|\b(?:jiz )?uhrazeno\b|\b(?:jiz )?zaplaceno\b|\bneplatte\b|\boplacon[oa]\b|\bzaplacono\b"
+# What is no reference's name wherever it is alone in its row, as a stamp is.
+_STAMPS: Final = frozenset(
+    {"void", "specimen", "draft", "self_billed", "pro_forma", "stamped_paid", "credit_note"}
 )
-_PAID_STAMP: Final = re.compile(
-    r"^(?:paid|bezahlt|betaald|paye|payee|pagado|pagada|pagato|pagata|zaplaceno|uhrazeno|zaplacono"
-    r"|voldaan|acquittee|paid in full)[!.]?$"
+_NEVER_NUMBERED: Final = frozenset(
+    {"contract", "void", "specimen", "draft", "stamped_paid", "refund"}
+)
+_AMBIGUOUS_STAMP: Final = re.compile(
+    r"^(?:pago|paga|storno|modelo|modele|muster|sample|exempl?e|malli"
+    r"|(?:beispiel|muster|test)-?rechnung|(?:sample|example|test) invoice|nota|bon|payee|example"
+    r"|beispiel|nayte)$"
 )
 _INSTRUMENT: Final = re.compile(
     r"\bideal\b|\bpaypal\b|\bbancontact\b|\bsofort\b|\bklarna\b|\bcredit ?card\b|\bkreditkarte\b"
     r"|\bvisa\b|\bmastercard\b|\bmaestro\b|\bamex\b|\bapple pay\b|\bstripe\b|\bcarte bancaire\b"
 )
-_COLLECTED: Final = re.compile(
-    r"\b(?:wird|werden|wurde)\b.{0,160}\b(?:abgebucht|eingezogen|eingezogen|belastet)\b"
-    r"|\b(?:buchen|ziehen)\b.{0,120}\b(?:ab|ein)\b.{0,40}(?:konto|lastschrift|$)"
-    r"|\bper (?:sepa-?)?lastschrift\b|\bzahlungsart\W{1,3}(?:sepa-?)?lastschrift\b"
-    r"|\b(?:by|via|per|method\W{1,3}) ?(?:sepa )?direct debit\b"
-    r"|\bdirect debit\b.{0,60}\b(?:will|on|collect)"
-    r"|\bwill be (?:automatically )?(?:debited|collected|deducted|withdrawn)\b"
-    r"|\bwill (?:be )?(?:automatically )?charged? (?:to )?(?:your|the) (?:card|credit|account|bank)"
-    r"|\bautomatische incasso\b|\bgeincasseerd\b|\bautomatisch (?:afgeschreven|geincasseerd)\b"
-    r"|\bprelevement\b|\bpreleve(?:e|s|es)?\b|\binkasem\b"
-    r"|\bdomiciliacion\b|\badeudo (?:directo|sepa)\b|\baddebito (?:diretto|in conto|sdd|sepa)\b"
+_PAYMENT_SLIP: Final = re.compile(
+    r"^(?:payment part|zahlteil|section paiement|sezione pagamento|receipt|empfangsschein|recepisse"
+    r"|ricevuta)$"
 )
-_NO_INVOICE: Final = re.compile(
-    r"\bpro[- ]?forma\b|\bthis is not an? (?:invoice|bill)\b|\bkeine rechnung\b|\bdo not pay\b"
-    r"|\bno payment (?:is )?(?:required|due|necessary|needed)\b"
-    r"|\bkeine (?:aufforderung zur )?zahlung"
-    r"|\bnicht (?:zu )?(?:uber|be)?zahlen\b|\bne pas payer\b|\bniet betalen\b|\bnon pagare\b"
-    r"|\bno pagar\b"
+_WITH_INVOICE: Final = frozenset({"delivery_note", "order_confirmation"})  # one paper for both
+_NO_TITLE: Final = re.compile(
+    r"(?<!\w)(?:address|adresse|recipient|empfanger|to|an|for|follows?|folgt|suivra|suit|volgt"
+    r"|segue|seguira"
+    r"|not|keine?|n.est|non|no es|nao|nie|neni|geen|ikke|inte|ei|nem|nasleduje|f[øo]lger|foljer"
+    r"|seuraa)(?!\w)"
 )
-_TITLES: Final[tuple[tuple[re.Pattern[str], PayStatus], ...]] = (
-    (
-        re.compile(
-            r"\bself[- ]?bill|\bselbst ausgestellte|\bautofacturation|\bautofattura"
-            r"|\bself-facturing"
-        ),
-        "self_billed",
-    ),
-    (
-        re.compile(
-            r"\bcredit (?:note|memo|invoice)\b|\bgutschrift\b|\bkorrektur|\bstorno"
-            r"|rechnungs-?korrektur"
-            r"|\bopravny danovy|\bdobropis\b|\bavoir\b|\bnote de credit\b"
-            r"|\bcredit(?:nota|factuur)\b"
-            r"|\bnota (?:de|di) credito\b|\brectificativa\b|\bcorrect(?:ed|ion|ive) invoice\b"
-            r"|\bfaktura korygujaca\b|\bcancell?ed\b|\bcancellation\b|^void$|\bkreditnota\b"
-        ),
-        "correction",
-    ),
-    (
-        re.compile(
-            r"\bquot(?:e|ation)\b|\bestimate\b|\bangebot\b|\bkostenvoranschlag\b|\bofferte?\b"
-            r"|\bdevis\b"
-            r"|\bpresupuesto\b|\bpreventivo\b|\bnabidka\b|\border confirmation\b"
-            r"|\bauftragsbestatigung\b"
-            r"|\bpurchase order\b|\bbestellung$|\bdelivery note\b|^lieferschein\b"
-            r"|\bpacking (?:list|slip)\b"
-            r"|\bstatement(?: of account)?$|\bkontoauszug\b|\bmahnung\b|\breminder\b|\bdraft\b"
-            r"|\bentwurf\b"
-            r"|\bzalohova\b|\bbuchungshilfe\b|\bremittance advice\b|\bpayslip\b|\bcontract$"
-        ),
-        "not_payable_info_only",
-    ),
-    (re.compile(r"^(?:payment |sales |cash )?receipt\b|^quittung\b|^kassenbon\b|^recu\b"), "paid"),
+_TITLE_CHARS_MAX: Final = 60
+_TITLE_WORDS_MAX: Final = 6
+_TITLE_ROWS: Final = 25  # a document's name is at its top
+_STAMP_CELLS: Final = 2  # of a row: more are the head of a table
+_LARGE: Final = 1.3  # of the height of most text
+_NEARLY: Final = 0.8  # of the height of the invoice's title
+_PARTS: Final = re.compile(r"\s*[/|•·–—]\s*|\s-\s|\(|\)|:\s+")
+_REFERENCE: Final = re.compile(
+    r"^[.:#\s]*(?:no|nr|number|nummer|num|numero|n\.?[°ºo]|ref|reference|c|cislo|date|datum|id"
+    r"|code)?[.:#°º\s]*"
+    r"(?:[a-z]{0,4}[-/]?\d|$)"
 )
-_TITLE_CHARS_MAX: Final = 48
-_TITLE_ROWS: Final = 25  # a document's name stands at its top
-_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n")
+_MINE: Final = re.compile(
+    r"^(?:your|our|ihre?|unsere?|votre|notre|vos|vostro|vostra|nostro|su|nuestr[oa]|uw|ons|onze"
+    r"|wasz|nasz|vase|nase|deres|vores|er|var|teidan|as per|per|gemass|lt|laut|selon|based on)\W"
+)
+_THIS_IS: Final = re.compile(
+    r"\b(?:this (?:document )?is|dies(?:es dokument)? ist|ceci (?:est|n.est qu)|questo "
+    r"(?:documento )?e|est[oe]"
+    r" (?:documento )?es?|isto e|dit (?:document )?is|to (?:tylko |jest )|toto je|dette er|detta "
+    r"ar|tama on|ez"
+    r" (?:csak )?egy)(?! (?:not|no|nicht|kein|non|geen|nie|ikke|inte|ei|nem|pas))\b"
+)
+_SPREAD: Final = re.compile(r"(?:\w ){3,}\w")
+_ENDS: Final = re.compile(r"(?<=\w{3}[.!?;])\s+|(?<=[!?;])\s+")
+_WRAPPED_CHARS: Final = 35  # a shorter line is not continued in the next one
+
+_Weight = Literal[1, 2, 3]  # the label of a reference; alone in its piece; large
 
 
-def status_by_words(
-    printed: Sequence[Row], plain: str, noted: Sequence[Row] = ()
-) -> PayStatus | None:
-    """Why a page's own words forbid to pay it; None when they do not.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Name:
+    """The name of a kind of document as it is printed; ``code`` is None for an invoice."""
+
+    code: str | None
+    weight: _Weight
+    height: float
+    place: int
+    alone: bool  # in its row
+
+
+def hold_by_words(printed: Sequence[Row], plain: str, noted: Sequence[Row] = ()) -> str | None:
+    """Why a page's own words forbid to pay it, as the code of a hold; None when they do not.
 
     What it carries beside its printed text can forbid it too, and never allow it.
     """
-    rows = [*printed[:_TITLE_ROWS], *noted, *printed[_TITLE_ROWS:]]
-    titles = [cell.folded for row in rows[: _TITLE_ROWS + len(noted)] for cell in row.cells]
-    titles = [title for title in titles if len(title) <= _TITLE_CHARS_MAX]
-    for pattern, status in _TITLES:
-        if any(pattern.search(title) for title in titles):
-            return status
-    sentences = _sentences(rows, plain)
-    if any(_NO_INVOICE.search(sentence) for sentence in sentences):
-        return "not_payable_info_only"
-    if says_paid(sentences) or _stamped(rows) or _settled_by(rows):
-        return "paid"
-    if says_collected(sentences):
-        return "direct_debit"
-    if not INVOICE.search(fold(plain)):
-        return "ambiguous"
-    return None
-
-
-def says_paid(sentences: Sequence[str]) -> bool:
-    """Whether a sentence says outright, not conditionally, that it was paid."""
-    return any(
-        not _conditional(sentence, match) and not _labels_amount(sentence[match.end() :])
-        for sentence in sentences
-        for match in _PAID.finditer(sentence)
+    return (
+        hold_by_title(printed, noted)
+        or first(said([*printed, *noted], plain))
+        or ("settled" if _settled_by([*printed, *noted]) else None)
+        or ("no_invoice_title" if not _calls_itself_invoice(printed) else None)
     )
 
 
-def says_collected(sentences: Sequence[str]) -> bool:
-    """Whether a sentence says outright that the seller takes the money itself."""
-    return any(
-        not _conditional(sentence, match)
-        for sentence in sentences
-        for match in _COLLECTED.finditer(sentence)
-    )
+def hold_by_title(printed: Sequence[Row], noted: Sequence[Row] = ()) -> str | None:
+    """What a document calls itself, if that is not an invoice; what is stamped on it."""
+    names = [*_names(printed)]
+    stamps = {each.code for each in names if each.code in _STAMPS and each.weight > 1}
+    stamps |= {code for row in noted for code in _stamped(row.text)}
+    invoices = [each for each in names if each.code is None]
+    titles = [each for each in names if each.code and _is_title(each, invoices)]
+    best = max(titles, key=lambda each: (each.weight, each.height), default=None)
+    return best.code if best else first({code for code in stamps if code})
 
 
-def _conditional(sentence: str, match: re.Match[str]) -> bool:
-    before = sentence[max(0, match.start() - _CONDITION_CHARS) : match.start()]
-    return bool(_CONDITION.search(before))
-
-
-def _labels_amount(rest: str) -> bool:
-    """Whether what follows is an amount: then a part was paid, and the sums account for it."""
-    first = next(iter(amounts_in(rest)), None)
-    return first is not None and first.firm and not rest[: first.start].strip(" :=\n")
+def hold_by_picture(rows: Sequence[Row]) -> str | None:
+    """What is written in pictures and drawings, if it forbids to pay the document."""
+    named = {code for row in rows for code in _stamped(row.text, NAMES)}
+    return first(named | said(rows, ""))
 
 
 def sentences_of(text: str) -> list[str]:
-    """The folded sentences of a text."""
-    return [fold(sentence) for sentence in _SENTENCE.split(text) if sentence.strip()]
+    """The folded sentences of a text, in which lines may be wrapped."""
+    return [fold(part) for part in _ENDS.split(_unwrapped(text.splitlines())) if part.strip()]
+
+
+def said(rows: Sequence[Row], plain: str) -> frozenset[str]:
+    """What sentences state, and what they say that this document is."""
+    sentences = _sentences(rows, plain)
+    called = {
+        code
+        for sentence in sentences
+        if (match := _THIS_IS.search(sentence))
+        for code in _stamped(sentence[match.end() :], NAMES)
+    }
+    return stated(sentences) | called
+
+
+def _stamped(text: str, codes: Iterable[str] = _STAMPS) -> set[str]:
+    """The names in a few words without numbers, as on a faint stamp or in a note."""
+    words = fold(text).split()[:_TITLE_WORDS_MAX]
+    some = " ".join(words)
+    if re.search(r"\d", text) or len(fold(text).split()) > 2 * _TITLE_WORDS_MAX:
+        return set()
+    return {code for code in codes if NAMES[code].search(some)}
+
+
+def first(codes: set[str] | frozenset[str]) -> str | None:
+    return next((code for code in _ORDER if code in codes), None)
+
+
+def _is_title(name: _Name, invoices: Sequence[_Name]) -> bool:
+    """Whether a name is the document's own, beside what calls it an invoice."""
+    rival = max(invoices, key=lambda each: (each.weight, each.height), default=None)
+    if name.weight == 3:
+        large = rival is None or rival.weight < 3 or name.height >= _NEARLY * rival.height
+        return large and not _same_piece(name, invoices)
+    if name.code == "contract" or _same_piece(name, invoices):
+        return False
+    first = all(name.place < each.place for each in invoices if each.weight >= name.weight)
+    if name.weight == 2:
+        outdone = rival is not None and rival.weight == 3
+        return not outdone and (name.alone or first)
+    if name.code in _NEVER_NUMBERED or (rival is not None and rival.weight > 1):
+        return False
+    return rival is None or (first and name.alone)
+
+
+def _same_piece(name: _Name, invoices: Sequence[_Name]) -> bool:
+    """One paper that is both, as "Rechnung / Lieferschein"."""
+    return name.code in _WITH_INVOICE and any(
+        name.place == each.place and name.weight <= each.weight for each in invoices
+    )
+
+
+def _calls_itself_invoice(rows: Sequence[Row]) -> bool:
+    return any(each.code is None for each in _names(rows))
+
+
+def _names(rows: Sequence[Row]) -> Iterator[_Name]:
+    body = _body_height(rows)
+    slip = any(_PAYMENT_SLIP.search(cell.folded) for row in rows for cell in row.cells)
+    for place, row in enumerate(rows):
+        top = place < _TITLE_ROWS
+        for position, cell in enumerate(row.cells):
+            if len(cell.text) > _TITLE_CHARS_MAX:
+                continue
+            height = cell.box.height if cell.box else body  # turned text is a stamp
+            large = height >= _LARGE * body > 0 or (cell.box is None and body > 0)
+            beside = row.cells[position + 1 : position + 2]
+            if any(amount.firm for other in beside for amount in amounts_in(other.text)):
+                continue  # the label of an amount
+            valued = _is_label(rows, place, position)
+            valued = valued or cell.text.endswith(":")
+            loud = large or (cell.text.isupper() and len(row.cells) <= _STAMP_CELLS)
+            for part in _parts(cell.folded):
+                if _AMBIGUOUS_STAMP.match(part) and not loud:
+                    continue
+                for code, weight in _named(part, large, valued):
+                    if code == "receipt" and slip:
+                        continue
+                    stamp = code in _STAMPS and (len(row.cells) == 1 or large)
+                    if (
+                        (top and row.page == rows[0].page)
+                        or stamp
+                        or (code is None and weight == 1)
+                    ):
+                        yield _Name(
+                            code=code,
+                            weight=weight,
+                            height=height,
+                            place=place,
+                            alone=len(row.cells) == 1,
+                        )
+
+
+def _parts(text: str) -> list[str]:
+    """The text itself, and the pieces of a name in two languages."""
+    text = text.strip(" .:!*-–—=#_\"'«»")
+    if _SPREAD.fullmatch(text):
+        text = text.replace(" ", "")
+    parts = [part.strip(" .:!*") for part in _PARTS.split(text)]
+    return [part for part in dict.fromkeys([*parts, text]) if part]
+
+
+def _named(part: str, large: bool, valued: bool) -> Iterator[tuple[str | None, _Weight]]:
+    """The names in a piece of text, and what each is there."""
+    found = False
+    for code, pattern in NAMES.items():
+        match = pattern.search(part)
+        if match is None:
+            continue
+        weight = _weight(part, match, large, valued and code not in _NEVER_NUMBERED)
+        if weight is not None:
+            found = True
+            yield code, weight
+    if INVOICE_NUMBER.search(part) and not found:
+        yield None, 1
+    match = INVOICE_NAME.search(part)
+    if match and not found and not _NO_TITLE.search(part):
+        weight = _weight(part, match, large, False)
+        if weight is not None:
+            yield None, weight
+
+
+def _weight(part: str, match: re.Match[str], large: bool, valued: bool) -> _Weight | None:
+    before, after = part[: match.start()], part[match.end() :]
+    if _MINE.search(part):
+        return None
+    bare = not re.search(r"\w", AROUND.sub("", f"{before} {after}"))
+    if large and (bare or len(part.split()) <= _TITLE_WORDS_MAX):
+        return 3
+    if bare:
+        return 1 if valued else 2
+    if not re.search(r"\w", AROUND.sub("", before)) and _REFERENCE.search(AROUND.sub("", after)):
+        return 1
+    return None
+
+
+def _is_label(rows: Sequence[Row], place: int, position: int) -> bool:
+    """Whether a value is printed beside a cell, or below it as below the head of a column."""
+    row = rows[place]
+    cell = row.cells[position]
+    beside = row.cells[position + 1 : position + 2]
+    if any(_is_value(other.folded) for other in beside):
+        return True
+    if len(row.cells) == 1 and not cell.text.endswith(":"):
+        return False
+    below = rows[place + 1].cells if place + 1 < len(rows) else ()
+    return any(other.overlaps(cell) and _is_value(other.folded) for other in below)
+
+
+def _is_value(text: str) -> bool:
+    return bool(re.search(r"\d", text)) and len(text.split()) <= 4
+
+
+def _body_height(rows: Sequence[Row]) -> float:
+    heights = [cell.box.height for row in rows for cell in row.cells if cell.box]
+    return median(heights) if heights else 0.0
 
 
 def _sentences(rows: Sequence[Row], plain: str) -> list[str]:
-    """Sentences as they run over lines, and neighbouring cells: either may be cut wrongly."""
-    flowing = re.split(r"(?<=[.!?;])\s+", " ".join(plain.split()))
+    """Sentences as the file has them, and as columns and neighbouring cells have them."""
     pairs = [
         " ".join(cell.text for cell in row.cells[start : start + 2])
         for row in rows
         for start in range(len(row.cells))
     ]
-    return [fold(part) for part in [*flowing, *pairs]]
+    whole = _continued(rows)
+    flows = [
+        *sentences_of(plain),
+        *(part for text in _columns(rows) for part in sentences_of(text)),
+    ]
+    alone = [
+        part
+        for text in pairs
+        if fold(text) not in whole and len(text) < 2 * _TITLE_CHARS_MAX
+        for part in sentences_of(text)
+    ]
+    return list(dict.fromkeys([*flows, *alone]))
 
 
-def _stamped(rows: Sequence[Row]) -> bool:
-    return any(_PAID_STAMP.search(cell.folded) for row in rows for cell in row.cells)
+def _columns(rows: Sequence[Row]) -> Iterator[str]:
+    """Cells below each other at one left edge, as wrapped lines are."""
+    open_: dict[int, list[Cell]] = {}
+    for row in rows:
+        following: dict[int, list[Cell]] = {}
+        for cell, beside in zip(row.cells, [*row.cells[1:], None], strict=True):
+            if beside and any(amount.firm for amount in amounts_in(beside.text)):
+                continue  # the label of an amount
+            above = open_.get(cell.start, [])
+            following[cell.start] = [*above, cell]
+        for start, cells in open_.items():
+            if start not in following:
+                yield "\n".join(cell.text for cell in cells)
+        open_ = following
+    for cells in open_.values():
+        yield "\n".join(cell.text for cell in cells)
+
+
+def _continued(rows: Sequence[Row]) -> frozenset[str]:
+    """Folded lines that go on from the line above or into the one below: no sentences."""
+    found = set()
+    for above, below in pairwise(rows):
+        upper, lower = above.cells[0], below.cells[0]
+        if abs(upper.start - lower.start) <= 1 and _goes_on(upper.text, lower.text):
+            found |= {upper.folded, lower.folded, fold(above.text), fold(below.text)}
+    return frozenset(found)
+
+
+def _goes_on(line: str, following: str) -> bool:
+    ended = line.rstrip().endswith((".", "!", "?", ";", ":"))
+    if following[:1].isalpha() and not following[:1].islower():
+        return not ended and len(line) >= _WRAPPED_CHARS
+    return not ended  # an amount or a number belongs to its label
+
+
+def _unwrapped(lines: Sequence[str]) -> str:
+    """One text, in which only lines that go on run into the next one."""
+    text, last = "", ""
+    for line in map(str.strip, lines):
+        text += (" " if _goes_on(last, line) else " ;; ") + line if line else ""
+        last = line
+    return text
 
 
 def _settled_by(rows: Sequence[Row]) -> bool:

@@ -18,7 +18,8 @@ class Page:
 
     ``lines`` are upright, from the top; ``aside`` is turned text, such as a stamp. ``plain`` is
     the text of both in the order of the file. ``noted`` is no part of the printed text:
-    annotations, form fields and alternative texts. ``unseen`` is printed where nobody sees it.
+    annotations, form fields and alternative texts. ``unseen`` is printed where nobody sees it;
+    ``faint`` are the lines of the file that it is in, whole.
     """
 
     number: int
@@ -27,12 +28,12 @@ class Page:
     plain: str = ""
     noted: str = ""
     unseen: tuple[Line, ...] = ()
+    faint: str = ""
 
     @property
     def beside(self) -> str:
         """All that the page says without showing it."""
-        lines = (" ".join(piece.text for piece in line) for line in self.unseen)
-        return "\n".join((self.noted, *lines)).strip()
+        return f"{self.noted}\n{self.faint}".strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +70,31 @@ def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
             printed = [char for char, ok in zip(chars, visible, strict=True) if ok]
             unseen = [char for char, ok in zip(chars, visible, strict=True) if not ok]
             hidden = unseen if any(char.text.strip() for char in unseen) else []
-            shown.append(_page(number, printed, notes, tuple(lines_of(hidden))))
+            faint = _lines_with_hidden(chars, visible) if hidden else ""
+            shown.append(_page(number, printed, notes, tuple(lines_of(hidden)), faint))
             told.append(_page(number, chars, notes) if hidden else shown[-1])
             hides = hides or bool(hidden)
             found.append(sheet)
         yield View(sheets=found, shown=shown, told=told if hides else shown)
 
 
-def _page(number: int, chars: Sequence[Char], noted: str, unseen: tuple[Line, ...] = ()) -> Page:
+def _lines_with_hidden(chars: Sequence[Char], visible: Sequence[bool]) -> str:
+    """The lines of the file of which nobody sees some character, whole: a faint stamp is one."""
+    lines: list[list[tuple[Char, bool]]] = [[]]
+    for char, ok in zip(chars, visible, strict=True):
+        lines[-1].append((char, ok))
+        if "\n" in char.text:
+            lines.append([])
+    return _plain(char for line in lines if not all(ok for _, ok in line) for char, _ in line)
+
+
+def _page(
+    number: int,
+    chars: Sequence[Char],
+    noted: str,
+    unseen: tuple[Line, ...] = (),
+    faint: str = "",
+) -> Page:
     turned = _plain(char for char in chars if char.made or not char.upright)
     return Page(
         number=number,
@@ -85,6 +103,7 @@ def _page(number: int, chars: Sequence[Char], noted: str, unseen: tuple[Line, ..
         plain=_plain(chars),
         noted=noted,
         unseen=unseen,
+        faint=faint,
     )
 
 

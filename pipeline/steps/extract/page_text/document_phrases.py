@@ -1,0 +1,134 @@
+"""What sentences say that a document is, or is not, in folded form, by code of a hold.
+
+English, German, French, Italian, Spanish, Portuguese, Dutch, Polish, Czech, Danish, Swedish,
+Norwegian, Finnish, Hungarian, roughly in this order; parts of regular expressions.
+"""
+
+from typing import Final
+
+PHRASES: Final[dict[str, tuple[str, ...]]] = {
+    "void": (
+        r"(?:documento|f[ac]*tura|fattura|document|facture|dokument|faktura|factuur|rechnung"
+        r"|invoice) (?:e )?(?:anulad|annullat|annule|anulowan|annuller|annulliert|storn|cancelad"
+        r"|cancelled|geannuleerd|makuler|zrusen)",
+        r"(?:invoice|bill|document)\b.{0,40}\b(?:has been|was|is|becomes) (?:\w+ )?(?:void(?:ed)?"
+        r"|cancell?ed|annulled|revoked|withdrawn|reversed|superseded|replaced|invalid|no longer "
+        r"valid)",
+        r"(?:rechnung|beleg|dokument)\b.{0,60}\b(?:wurde|ist|wird)\b.{0,30}\b(?:storniert|ungultig"
+        r"|annulliert|aufgehoben|ersetzt|hinfallig|gegenstandslos|widerrufen)",
+        r"(?:facture|document)\b.{0,40}\b(?:est|a ete)\b.{0,20}\b(?:annulee?|nulle?|caduque"
+        r"|remplacee?"
+        r"|sans (?:objet|valeur|effet))",
+        r"(?:fattura|documento)\b.{0,40}\b(?:e|stat[oa]|viene)\b.{0,20}\b(?:annullat[oa]|null[oa]"
+        r"|stornat[oa]|sostituit[oa]|non valid[oa]|priv[oa] di)",
+        r"(?:f[ac]*tura|documento)\b.{0,40}\b(?:sido|esta|fue|foi|queda|fica"
+        r"|encontra-se)\b.{0,20}\b"
+        r"(?:anulad[oa]|cancelad[oa]|nul[oa]|sustituid[oa]|substituid[oa]|sin (?:efecto|val)|sem "
+        r"(?:efeito|v))",
+        r"(?:factuur|document)\b.{0,40}\b(?:is|werd|komt te)\b.{0,30}\b(?:geannuleerd|vervallen"
+        r"|ongeldig"
+        r"|ingetrokken|vervangen|nietig|gecrediteerd)",
+        r"(?:faktura|dokument)\b.{0,40}\b(?:zostal[ay]?|jest)\b.{0,20}\b(?:anulowan[ay]"
+        r"|uniewaznion[ay]"
+        r"|niewazn[ay]|wycofan[ay]|zastapion[ay])",
+        r"(?:faktura|doklad)\b.{0,40}\b(?:byl[a]?|je)\b.{0,20}\b(?:stornovan|zrusen|neplatn"
+        r"|nahrazen"
+        r"|anulovan)[ay]?",
+        r"(?:faktura|regning|rakning|dokument)\w*\b.{0,40}\b(?:er|ar|har|blev"
+        r"|ble)\b.{0,20}\b(?:annull?er"
+        r"|makuler|ugyldig|ogiltig|kanseller|erstattet|ersatt|krediter|slettet|tilbakekal"
+        r"|upphavd)\w*",
+        r"lasku\w*\b.{0,40}\bon\b.{0,20}\b(?:mitatoity|peruttu|peruutettu|kumottu|hyvitetty"
+        r"|korvattu|mitaton)",
+        r"szamla\w*\b.{0,40}\b(?:ervenytelen\w*|sz?torno\w*|visszavon\w*|torolve|hatalyt\w*)",
+    ),
+    "self_billed": (
+        r"(?:issued|made out|prepared|drawn up|created) by (?:the )?(?:customer|buyer|recipient"
+        r"|purchaser)",
+        r"(?:vom|durch den) (?:leistungsempfanger|kunden|kaufer) (?:aus|er)(?:ge)?stellt"
+        r"|gutschriftsverfahren",
+        r"rechnungsausstellung durch den|etablie par (?:le client|l.acheteur|le preneur)"
+        r"|autofacturation",
+        r"au nom et pour le compte d|emess[ao] dal (?:cliente|cessionario|committente)"
+        r"|autofattur\w+",
+        r"(?:emitida|expedida|elaborada) (?:por|pelo) (?:el )?(?:destinatario|cliente|comprador"
+        r"|adquirente)",
+        r"facturacion por el destinatario|autofactur?acao|uitgereikt door (?:de )?(?:afnemer"
+        r"|koper|klant)",
+        r"wystawion[ay] przez nabywce|w imieniu (?:i na rzecz )?(?:sprzedawcy|dostawcy)"
+        r"|samofakturowani\w+",
+        r"vystaven\w* (?:zakaznikem|odberatelem)|vystavil (?:zakaznik|odberatel)|ud?tste[dt]t? "
+        r"a[fv] k",
+        r"ud?t?stedt a[fv] (?:k[øo]ber|kj[øo]per|kunden)|utfardad av (?:koparen|kunden)"
+        r"|self-?billing invoice",
+        r"(?:ostajan|asiakkaan) laatima|(?:a )?vevo altal (?:kiallit|kibocsat)\w*|onszamlaz\w+"
+        r"|itselaskut\w+",
+    ),
+    "reminder": (
+        r"(?:we )?(?:would like to |must |write to |wish to )?remind you|despite (?:our|several) "
+        r"reminder\w*"
+        r"|we have not (?:yet )?received (?:your )?payment|this invoice is (?:now )?(?:overdue"
+        r"|past due)",
+        r"erinnern wir sie|(?:keinen|noch kein\w*) zahlungseingang|trotz\b.{0,30}\bmahnung"
+        r"|sauf erreur\b.{0,80}(?:impaye|reste|regle)|(?:reste|demeure) impayee?|nous vous "
+        r"rappelons que",
+        r"risulta (?:ancora )?(?:non pagat|insolut|scadut)[oa]|(?:sigue|permanece|continua) "
+        r"(?:pendiente|impag)",
+        r"(?:continua|encontra-se) (?:por (?:pagar|liquidar)|em (?:atraso|divida))|herinneren "
+        r"(?:wij )?u"
+        r"|(?:nog )?geen betaling\b.{0,20}ontvangen|przypominamy|nie odnotowalismy",
+        r"pripominame|neobdrzeli|doposud neuhrazen|minder om|har ikke (?:modtaget|mottatt)"
+        r"|erindrer om"
+        r"|paminner|inte (?:mottagit|erhallit)|muistuttaa|emme ole (?:saaneet|vastaanottaneet)"
+        r"|emlekeztetj\w+",
+    ),
+    "specimen": (
+        r"for (?:your )?information(?:al)? (?:purposes )?only|for information purposes|specimen "
+        r"(?:only|invoice)"
+        r"|sample (?:invoice |document )?only|only a sample|(?:no|without) legal (?:value|effect)",
+        r"(?:nur|lediglich|ausschliesslich|dient)\b.{0,20}\bzur? (?:ihrer )?(?:information"
+        r"|ansicht|kenntnis)\w*",
+        r"(?:uniquement|seulement) (?:pour|a titre)\b.{0,5}(?:d.)?inform\w+|a titre (?:purement "
+        r")?(?:d.inf|inf)",
+        r"(?:solo|unicamente|esclusivamente|meramente|apenas|puramente) (?:a |con |per |para |de "
+        r")?(?:titolo|titulo"
+        r"|scopo|scopi|efectos|fines|fins|efeitos|caracter|informa\w+)\b.{0,10}\binforma\w+",
+        r"(?:alleen|enkel|uitsluitend|slechts) (?:ter|voor|als) (?:info|kennis)\w*|(?:tylko"
+        r"|wylacznie) (?:do|w)"
+        r" (?:celow|celach|wiadomosci)(?: inform\w+)?|(?:pouze|jen) (?:pro|k) inform\w+",
+        r"kun til (?:orientering|info)\w*|endast (?:for|som|i) (?:kannedom|info)\w*|(?:vain"
+        r"|ainoastaan) "
+        r"(?:tiedoksi|tiedoksenne)|(?:csak|kizarolag) tajekoztat\w+|tajekoztato jellegu",
+    ),
+    "not_an_invoice": (
+        r"not (?:a|an|any) (?:(?:valid|tax|final|proper) )*(?:invoice|bill)|not (?:a |valid "
+        r")?(?:demand|request) for payment"
+        r"|invoice (?:will )?(?:follows?|be sent|be issued)|invoice to follow|not (?:valid )?as "
+        r"an? \w* ?invoice",
+        r"keine (?:\w+ )?(?:rechnung|zahlungsaufforderung|aufforderung)|rechnung folgt|nicht als "
+        r"rechnung",
+        r"(?:rechnung|diese) (?:erhalten sie|wird|folgt)\b.{0,20}\b(?:separat|gesondert|spater"
+        r"|zugesandt)",
+        r"n.est pas une (?:\w+ )?facture|ne (?:constitue|vaut|tient)\b.{0,10}\bfacture|(?:la "
+        r")?facture (?:suivra"
+        r"|suit|vous sera)|non (?:e|costituisce|vale come|ha valore di)\b.{0,10}\bfattura|seguira "
+        r"(?:\w+ )?fattura",
+        r"fattura (?:segue|seguira)|no (?:es|constituye|sustituye|vale como)\b.{0,10}\bfactura"
+        r"|factura (?:se enviara|seguira)|nao (?:e|constitui|serve de"
+        r"|substitui)\b.{0,10}\bf[ac]*tura",
+        r"f[ac]*tura (?:seguira|sera enviada|segue)|geen (?:\w+ )?(?:factuur|rekening)|niet als "
+        r"factuur"
+        r"|factuur (?:volgt|ontvangt u)|nie (?:jest|stanowi) (?:\w+ )?faktur\w*",
+        r"faktura (?:zostanie|bude|bedzie) (?:wystawiona|przeslana|wyslana|zaslana|vystavena"
+        r"|nasledovat)",
+        r"(?:neni|nejedna se o|neslouzi jako) (?:danov\w+ )?(?:doklad\w*|faktur\w*)|fakturu "
+        r"(?:zasleme|obdrz)",
+        r"(?:er|ar|utg[øo]r|gj?[eæa]lder|gjelder|galler)?(?: som)? ?(?:ikke|inte|ej|ingen) (?:en "
+        r"|nogen |noen )?"
+        r"(?:faktura|regning|rakning)|faktura (?:f[øo]lger|foljer|ettersendes|eftersendes|skickas"
+        r"|kommer)",
+        r"ei ole (?:\w+ )?lasku|lasku (?:seuraa|toimitetaan|lahetetaan)|nem (?:minosul )?(?:\w+ "
+        r")?szamla\w*"
+        r"|szamla(?:t)? (?:kesobb|kulon|hamarosan)",
+    ),
+}
