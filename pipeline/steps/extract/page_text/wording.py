@@ -118,7 +118,8 @@ def hold_by_title(printed: Sequence[Row], noted: Sequence[Row] = ()) -> str | No
 
 def hold_by_picture(rows: Sequence[Row]) -> str | None:
     """What is written in pictures and drawings, if it forbids to pay the document."""
-    named = {code for row in rows for code in _stamped(row.text, NAMES)}
+    texts = [text for row in rows for text in (row.text, row.text.replace(" ", ""))]
+    named = {code for text in texts for code in _stamped(text, NAMES)}
     return first(named | said(rows, ""))
 
 

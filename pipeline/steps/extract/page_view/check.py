@@ -90,7 +90,7 @@ def differs(
         if iban is None or box is None or iban not in _squeezed(row.text):
             continue
         sheet = sheets[row.page - 1]
-        if not any(_alike(iban) in _alike(text) for text in recognise.line(sheet, box)):
+        if not any(_reads_account(iban, text) for text in recognise.line(sheet, box)):
             return row.page, box, row.text
     return None
 
@@ -165,6 +165,18 @@ def _boxed(cell: Cell) -> Box:
     if cell.box is None:
         raise ValueError("the cell has no place on a page")
     return cell.box
+
+
+def _reads_account(iban: str, text: str) -> bool:
+    """Whether a reading shows the account, but for one sign.
+
+    Two valid accounts differ in two signs at least: their check digits find any single change.
+    """
+    wanted, read = _alike(iban), _alike(text)
+    return any(
+        sum(a != b for a, b in zip(wanted, read[start:], strict=False)) <= 1
+        for start in range(len(read) - len(wanted) + 1)
+    )
 
 
 def _squeezed(text: str) -> str:
