@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from pipeline.steps.extract.child import BEGUN
+from pipeline.steps.extract.holds import HOLDS
 from pipeline.steps.extract.invoice import Extraction
 from pipeline.steps.extract.reasons import REASONS, ExtractionError, ReaderLostError
 
@@ -163,9 +164,12 @@ def _understood(said: bytes) -> Extraction:
     if code is not None:
         raise ExtractionError(code if code in REASONS else "DOC-009")
     try:
-        return Extraction.from_json(answer)
+        found = Extraction.from_json(answer)
     except ValueError as error:
         raise ExtractionError("DOC-009") from error
+    if found.fields.hold is not None and found.fields.hold not in HOLDS:
+        raise ExtractionError("DOC-009")
+    return found
 
 
 def _check_ended(answer: bytes, returncode: int) -> None:

@@ -187,8 +187,8 @@ def _names(rows: Sequence[Row]) -> Iterator[_Name]:
     for place, row in enumerate(rows):
         top = place < _TITLE_ROWS
         for position, cell in enumerate(row.cells):
-            if len(cell.text) > _TITLE_CHARS_MAX:
-                continue
+            if len(cell.text) > _TITLE_CHARS_MAX or cell.text[:1].islower():
+                continue  # a sentence, or the end of one
             height = cell.box.height if cell.box else body  # turned text is a stamp
             large = height >= _LARGE * body > 0 or (cell.box is None and body > 0)
             beside = row.cells[position + 1 : position + 2]
