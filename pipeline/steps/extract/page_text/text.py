@@ -15,13 +15,8 @@ from pipeline.steps.extract.page_text.labelled import Found
 from pipeline.steps.extract.page_text.money import currency_of
 from pipeline.steps.extract.page_text.parties import parties
 from pipeline.steps.extract.page_text.rows import Row, noted_rows, rows_of
-from pipeline.steps.extract.page_text.totals import (
-    Candidate,
-    Sums,
-    Verdict,
-    judge,
-    sums_of,
-)
+from pipeline.steps.extract.page_text.totals import Candidate, Sums, sums_of
+from pipeline.steps.extract.page_text.verdict import Verdict, judge
 from pipeline.steps.extract.page_text.wording import status_by_words
 from pipeline.steps.extract.page_view.page import Page
 from pipeline.steps.extract.reasons import ExtractionError
