@@ -47,12 +47,13 @@ _DIGITS: Final = (
     r"|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?"  # 1,00,000.00
     r"|\d+(?:[.,]\d+)?"
 )
+_BEFORE: Final = rf"(?:(?<![A-Za-z])(?P<before>{_ANY})[{_SPACES}]{{0,3}})?"
+_CODE_AFTER: Final = rf"(?P<code>(?-i:{_CODES}))(?![A-Za-z])(?![{_SPACES}]{{0,3}}\d)"
 _AMOUNT: Final = re.compile(
     rf"(?<![\w.,/:#§+*])(?P<sign>[-−–]\s?)?(?P<open>\()?"
-    rf"(?:(?<![A-Za-z])(?P<before>{_ANY})[{_SPACES}]{{0,3}})?"
-    rf"(?P<inner>[-−–]\s?)?(?P<digits>{_DIGITS})(?P<dash>[.,][-–—]{{1,2}})?"
+    rf"{_BEFORE}(?P<inner>[-−–]\s?)?(?P<digits>{_DIGITS})(?P<dash>[.,:][-–—]{{1,2}})?"
     rf"(?![/:]|(?!{_ANY})\w|[.,]\d|-\d|[{_SPACES}]?%)(?P<minus>[-−](?!\w))?(?P<close>\))?"
-    rf"(?(before)|(?:[{_SPACES}]?(?P<after>{_ANY}))?)(?P<credit>\s?CR\b)?",
+    rf"(?(before)(?:[{_SPACES}]?{_CODE_AFTER})?|(?:[{_SPACES}]?(?P<after>{_ANY}))?)(?P<credit>\s?CR\b)?",
     re.IGNORECASE,
 )
 
@@ -96,7 +97,7 @@ def amounts_in(text: str) -> list[Amount]:
             continue
         negative = bool(match["sign"] or match["inner"] or match["minus"] or match["credit"])
         negative = negative or bool(match["open"] and match["close"])
-        mark = match["before"] or match["after"]
+        mark = _mark(match)
         decimals = re.search(r"[.,]\d\d$", match["digits"])
         if match["dash"]:
             readings = readings[:1]  # ",-" says that there are no decimals
@@ -112,6 +113,14 @@ def amounts_in(text: str) -> list[Amount]:
             )
         )
     return found
+
+
+def _mark(match: re.Match[str]) -> str | None:
+    """What says the currency; of a symbol before and a code after, as in ``$ 5 CAD``, the code."""
+    before = match["before"]
+    if before and match["code"] and before.upper() not in DECIMALS:
+        return match["code"]
+    return before or match["after"]
 
 
 def decimal_separator(text: str) -> Separator:

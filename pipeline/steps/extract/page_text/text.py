@@ -104,9 +104,11 @@ def _currency(candidate: Candidate | None, rows: Sequence[Row]) -> str | None:
 
 
 def _fields(document: Printed) -> dict[str, Found]:
-    rows, order = document.rows, day_month_order(document.plain)
+    rows = document.rows
     found = parties(rows)
     accounts = labelled.ibans(rows)
+    # An account with an IBAN is European: there the day comes before the month.
+    order = day_month_order(document.plain) or ("dmy" if accounts else "")
     for name, item in (
         ("invoice_number", labelled.invoice_number(rows)),
         ("issue_date", labelled.issue_date(rows, order)),

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Final, Literal
 
 from pipeline.steps.extract.page_text.amounts import Amount, Separator, amounts_in
-from pipeline.steps.extract.page_text.dates import fold
+from pipeline.steps.extract.page_text.dates import fold, has_date
 from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.sentences import asked
 from pipeline.steps.extract.page_text.vocabulary import (
@@ -146,9 +146,9 @@ def _labelled(
     row = reader.rows[place]
     cell = row.cells[position]
     kind = kind_of(_label(cell))
-    if kind is None:
+    if kind is None or (kind == "due" and _dated(row, position)):
         return
-    found = _beside(row, position) or (_below(reader.rows, place, cell) if kind == "due" else [])
+    found = _beside(row, position) or _below(reader.rows, place, cell, strict=kind != "due")
     for where, other, amount in found:
         here = reader.candidate(kind, place + where, other, amount)
         if CARRIED.search(_label(cell)) and carried & {abs(each) for each in amount.readings}:
@@ -157,6 +157,14 @@ def _labelled(
             yield _as(here, "net")
         else:
             yield here
+
+
+def _dated(row: Row, position: int) -> bool:
+    """Whether a day follows the label: then it says when to pay."""
+    here, *right = (cell.text for cell in row.cells[position : position + 2])
+    if any(amount.firm for amount in amounts_in(here)):
+        return False
+    return has_date(here) or any(has_date(text) for text in right)
 
 
 def _as(found: Candidate, kind: Kind) -> Candidate:
@@ -275,17 +283,36 @@ def _last_of_sum(amounts: list[Amount]) -> list[Amount]:
     return amounts
 
 
-def _below(rows: Sequence[Row], index: int, label: Cell) -> list[_Place]:
+def _below(rows: Sequence[Row], index: int, label: Cell, *, strict: bool) -> list[_Place]:
+    """The amount under a label; ``strict`` asks that all of its row is below such labels."""
+    if strict and amounts_in(rows[index].text):
+        return []
     for step, row in enumerate(rows[index + 1 : index + 1 + _ROWS_BELOW], start=1):
-        for position, cell in enumerate(row.cells):
-            here = amounts_in(cell.text)
-            if not here or _worded(_without(cell.text, here)) or not _near(cell, label):
-                continue
+        if strict and amounts_in(row.text) and len(row.cells) == len(rows[index].cells):
+            row_cells = [(p, c) for p, c in enumerate(row.cells) if rows[index].cells[p] is label]
+        else:
+            row_cells = [*enumerate(row.cells)]
+        for position, cell in row_cells:
             alone = not position or cell.start - row.cells[position - 1].end > _APART
             shifted = alone and label.start <= cell.start <= label.end + _SHIFTED
-            if row.page == rows[index].page and (cell.overlaps(label) or shifted):
-                return [(step, cell, amount) for amount in here if amount.firm][:1]
+            here = amounts_in(cell.text)
+            pure = bool(here) and not _worded(_without(cell.text, here))
+            if cell.overlaps(label) and not pure:
+                return []
+            if not pure or not (cell.overlaps(label) or (shifted and not strict)):
+                continue
+            if row.page != rows[index].page or not _near(cell, label):
+                return []
+            if strict and _is_table(rows[index], row):
+                return []
+            return [(step, cell, amount) for amount in here if amount.firm][:1]
     return []
+
+
+def _is_table(header: Row, row: Row) -> bool:
+    """Whether words are below one of the header's cells, as in the lines of a table."""
+    worded = [cell for cell in row.cells if not amounts_in(cell.text)]
+    return _is_line(row) or any(cell.overlaps(each) for cell in worded for each in header.cells)
 
 
 def _near(cell: Cell, label: Cell) -> bool:

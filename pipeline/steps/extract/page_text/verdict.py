@@ -122,7 +122,7 @@ def _gross(sums: Sums, totals: list[Candidate]) -> Candidate | None:
         return totals[-1]
     if None in values:
         return None
-    steps = _steps(sums, ("tax", "adjust", "round"), strays=False)
+    steps = _steps(sums, ("off", "tax", "adjust", "round"), strays=False)
     found = [
         item
         for item in totals
@@ -171,7 +171,10 @@ def _explains(
 def _overshadowed(chosen: list[Candidate], sums: Sums) -> bool:
     """Whether another sum of unknown meaning comes last in their block, or is larger in type."""
     values = {item.value for item in chosen}
+    last = max(item.place for item in chosen)
     others = [item for item in sums.strays if item.value not in values]
+    if sum(item.value or 0 for item in others if item.place > last) in values:
+        return False  # they say what it is made of
     tallest = max((_height(item) for item in chosen), default=0.0)
     return any(
         any(_below(item, other) for item in chosen) or _height(other) > tallest * _LARGER > 0

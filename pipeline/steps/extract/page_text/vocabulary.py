@@ -32,12 +32,13 @@ DUE: Final = _any(
     r"\b(?:nog )?te (?:betalen|voldoen)\b(?! voor| tegen)|\bopenstaand|\b(?:ver)?schuldigd bedrag\b"
     r"|\bte ontvangen bedrag\b|\bover te maken\b|\brestant te\b",
     r"\b(?:totale|importo|netto|saldo|somma|resto)(?: \w{1,9})? (?:da|a) (?:pagare|versare|saldare)"
-    r"|\bimporto dovuto\b|\btotale dovuto\b|\bnetto a pagare\b|\bsaldo dovuto\b|^da pagare\b"
+    r"|\bda (?:pagare|versare|saldare)\b(?! entro)|\bimporto dovuto\b|\btotale dovuto\b|\bnetto a pagare\b|\bsaldo dovuto\b|^da pagare\b"
     r"|\bda versare\b|\bsaldo fattura\b",
     r"\b(?:total|importe|liquido|saldo|valor|cantidad|suma|montante|neto|resto|quantia)"
     r"(?: \w{1,9})? (?:a|por|em|de?) (?:pagar|abonar|ingresar|liquidar|pago|pagamento|divida)\b",
     r"\bimporte (?:adeudado|pendiente|debido)\b|\b(?:saldo|total|valor) (?:pendiente|em divida|"
-    r"devido|adeudado)\b|^a pagar\b|\bpendiente de pago\b|\bvalor devido\b|\bmontante devido\b",
+    r"devido|adeudado)\b|^a pagar\b|\bpendiente de pago\b|\bvalor devido\b|\bmontante devido\b"
+    r"|\ba (?:pagar|liquidar|abonar)\b(?! ate| antes| hasta| em \d)",
     r"\bdo (?:zaplaty|przelewu|zaplacenia)\b(?! do)|\bpozostaje (?:do)?|\bnaleznosc\b"
     r"|\bkwota naleznosci\b|\bkwota do\b|\bnaleznosc ogolem\b",
     r"\bk (?:uhrade|zaplaceni|platbe|zaplateni)\b(?! do)|\bzbyva\b|\bna uhradu\b"
@@ -68,7 +69,7 @@ NET: Final = _any(
     r"|\bpodstawa\b|\bunderlag\b|\biliquido\b|\bvarebel[øo][bp]\b",
 )
 GROSS: Final = _any(
-    r"\binc\b|\bincl|\binkl|\bincluding|\bttc\b|\bt\.t\.c|\bbrutt|\bgross\b|\bs dph\b",
+    r"\binc\b|\bincl|\btaxes comprises\b|\binkl|\bincluding|\bttc\b|\bt\.t\.c|\bbrutt|\bgross\b|\bs dph\b",
     r"\bvc(?:etne)?\.? dph\b|\btvac\b|\b(?:tva|iva) (?:incl|compris|compres)|\bbtw inbegrepen\b",
     r"\bcom iva\b|\bcon iva\b|\bivato\b|\bsis\. ?alv\b|\bverollinen\b|\bmed (?:moms|mva)\b",
 )
