@@ -74,6 +74,7 @@ class Amount:
     start: int
     end: int
     tail: Decimal | None = None
+    cents: bool = False  # whether it is printed with two decimals
 
     def value(self, separator: Separator, decimals: int = 2) -> Decimal | None:
         """The one reading, given how this document writes decimals; None when in doubt.
@@ -110,6 +111,7 @@ def amounts_in(text: str) -> list[Amount]:
                 start=match.start(),
                 end=match.end(),
                 tail=_tail(match["digits"]),
+                cents=decimals is not None,
             )
         )
     return found

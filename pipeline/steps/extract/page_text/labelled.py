@@ -22,7 +22,7 @@ class Found:
 
 
 _INVOICE: Final = (
-    r"(?:tax |sales )?invoice|inv\.?|bill|document|rechnungs?|beleg|re\.?|faktura|faktur[yae]?"
+    r"(?:tax |sales )?invoice|inv\.?|bill|document|rechnungs?|beleg|re\.?|faktur[yae]?(?: vat)?"
     r"|fakturerings|regnings?|factuur|nota|factur[ae]|fact\.?|fattura|fatura|documento|szamla"
     r"|bizonylat|lasku[nt]?|danovy doklad|doklad[u]?|dokument[u]?|verifikat"
 )
@@ -40,9 +40,9 @@ _NUMBER_AFTER: Final = re.compile(
     rf"(?<!\w)(?:{_NUMBER_LABEL})(?:[.:#\s]|\([^)]*\))*(?P<value>{_VALUE})"
 )
 _NUMBER_BEFORE: Final = re.compile(rf"^(?P<value>{_VALUE})(?<!\d\.)(?={_NUMBER_LABEL})")
-_NUMBER_ALONE: Final = re.compile(
-    rf"^(?:{_NUMBER_LABEL})[.:#\s]*$"
-    r"|^(?:invoice|rechnung|factuur|facture|factura|fattura|faktura|fatura|szamla|lasku)[:\s]*$"
+_NUMBER_ALONE: Final = re.compile(rf"^(?:{_NUMBER_LABEL})[.:#\s]*$")
+_TITLE_ALONE: Final = re.compile(
+    r"^(?:invoice|rechnung|factuur|facture|factura|fattura|faktura|fatura|szamla|lasku)[:\s]*$"
 )
 _TITLED: Final = re.compile(
     r"(?:^|\s)(?:[a-z]*invoice|[a-z]*rechnung|faktura|factuur|facture|factura|fattura)(?!\w)"
@@ -64,7 +64,7 @@ _DUE_LABEL: Final = re.compile(
     r"|\bvenc(?:e|imiento|imento)\b|\b(?:pagar|abonar|liquidar|pagamento) (?:antes|ate|hasta)\b"
     r"|\bfecha (?:limite|de pago)\b|\bdata limite\b|\bpago (?:antes|hasta)\b"
     r"|\btermin (?:platnosci|zaplaty)\b|\bplatn[eaoy] do\b|\bzaplaty do\b|\bzaplacic do\b"
-    r"|\bforfall?s?(?:dato|dag|datum)\b|\bforfall(?:er)?\b|\bforfald(?:er|sdag)?\b|\bforfallo"
+    r"|\bforfal[ld]s?(?:dato|dag|datum)\b|\bforfall(?:er)?\b|\bforfald(?:er|sdag)?\b|\bforfallo"
     r"|\b(?:betalings?|betalnings)(?:frist|dato|dag|villkor)\b|\brettidige? (?:ind)?betaling"
     r"|\bbetal(?:es|as|a|e)? (?:senest|senast|innen|inden)\b|\btill ?handa\b|\bsista betalning"
     r"|\berapaiv|\bmaksettava viimeistaan\b|\bviimeistaan\b|\beraantyy\b"
@@ -99,6 +99,7 @@ def invoice_number(rows: Sequence[Row]) -> Found | None:
         or _match(rows, _NUMBER_BEFORE, "invoice number")
         or _beneath(rows, _NUMBER_ALONE, _as_token, "invoice number")
         or _match(rows, _TITLED, "title")
+        or _beneath(rows, _TITLE_ALONE, _as_token, "title")
         or _match(rows, _HASHED, "#")
     )
 
@@ -133,7 +134,12 @@ def _beneath(
             if not label.search(cell.folded):
                 continue
             beside = row.cells[position + 1 : position + 2]
-            below = [c for r in rows[index + 1 : index + 3] for c in r.cells if c.overlaps(cell)]
+            below = [
+                other
+                for near in rows[index + 1 : index + 3]
+                for other in sorted(near.cells, key=lambda each: abs(each.start - cell.start))
+                if other.overlaps(cell)
+            ]
             for other in (*beside, *below):
                 value = read(other.text)
                 if value:

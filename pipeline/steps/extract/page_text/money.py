@@ -3,10 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Final
 
 from pipeline.steps.currencies import DECIMALS
-from pipeline.steps.extract.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
+from pipeline.steps.extract.page_text.amounts import SYMBOLS, UNCERTAIN, Amount, amounts_in
 from pipeline.steps.extract.page_text.dates import fold
 from pipeline.steps.extract.page_text.rows import Row
 
@@ -88,6 +89,29 @@ def currency_of(mark: str | None, row: Row, rows: Iterable[Row]) -> str | None:
     return SYMBOLS.get(mark) or _of_uncertain(mark, stated, rows)
 
 
+def disputed(
+    code: str,
+    value: Decimal,
+    sums: Iterable[tuple[Decimal | None, str | None]],
+    rows: Iterable[Row],
+) -> bool:
+    """Whether the document speaks of another currency for this sum.
+
+    ``sums`` are the values and marks of its labelled amounts. The same sum in another currency
+    is a contradiction, and so is a currency that no other sum has, nor what is declared.
+    """
+    known = [
+        (each, mark.upper() if mark.upper() in DECIMALS else SYMBOLS[mark])
+        for each, mark in sums
+        if mark and (mark.upper() in DECIMALS or mark in SYMBOLS)
+    ]
+    if any(abs(each or 0) == abs(value) and other != code for each, other in known):
+        return True
+    others = [other for each, other in known if each != value]
+    stated = _stated(list(rows))
+    return bool(others and code not in others) or bool(stated and code not in stated)
+
+
 def _in_label(text: str) -> list[str]:
     """The codes of a label such as ``Total (EUR)`` or ``Total CHF``, words aside."""
     found = [match[1] or match[2] for match in _IN_LABEL.finditer(text)]
@@ -96,7 +120,7 @@ def _in_label(text: str) -> list[str]:
 
 def _confirmed(code: str, stated: set[str], rows: list[Row]) -> bool:
     """Whether a code that is a word, too, is declared or marks two sums at least."""
-    marks = [amount.mark for row in rows for cell in row.cells for amount in amounts_in(cell.text)]
+    marks = [amount.mark for amount in _marked(rows)]
     return code in stated or marks.count(code.casefold()) > 1
 
 
@@ -117,9 +141,20 @@ def _unaccented(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
+def _marked(rows: list[Row]) -> list[Amount]:
+    """The document's sums of money with a mark; the start of an IBAN is none."""
+    return [
+        amount
+        for row in rows
+        for cell in row.cells
+        for amount in amounts_in(cell.text)
+        if amount.mark and (amount.cents or amount.mark not in UNCERTAIN)
+    ]
+
+
 def _used(rows: list[Row]) -> str | None:
     """The only currency beside the document's sums of money."""
-    amounts = [a for row in rows for cell in row.cells for a in amounts_in(cell.text) if a.mark]
+    amounts = _marked(rows)
     found = {
         mark.upper()
         if mark.upper() in DECIMALS

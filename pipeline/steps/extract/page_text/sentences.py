@@ -10,7 +10,7 @@ from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.vocabulary import ASKS, CONDITIONAL
 
 _END: Final = re.compile(r"[.!?:;]$")
-_STOP: Final = re.compile(r"[.!?;](?=\s+[^\W\d_])")
+_STOP: Final = re.compile(r"(?:(?<!\d)\.|[!?;])(?=\s+[^\W\d_])")  # no ordinal's point
 _WORDS_MIN: Final = 4
 _RUNS_ON: Final = 30  # characters: a shorter line is a label
 _LINES_MAX: Final = 3

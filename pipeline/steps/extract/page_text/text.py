@@ -1,7 +1,7 @@
 """An invoice read from the text of its pages alone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
@@ -12,7 +12,7 @@ from pipeline.steps.extract.page_text import labelled
 from pipeline.steps.extract.page_text.amounts import decimal_separator
 from pipeline.steps.extract.page_text.dates import day_month_order
 from pipeline.steps.extract.page_text.labelled import Found
-from pipeline.steps.extract.page_text.money import currency_of
+from pipeline.steps.extract.page_text.money import currency_of, disputed
 from pipeline.steps.extract.page_text.parties import parties
 from pipeline.steps.extract.page_text.rows import Row, noted_rows, rows_of
 from pipeline.steps.extract.page_text.totals import Candidate, Sums, sums_of
@@ -47,6 +47,8 @@ def printed(pages: Sequence[Page]) -> Printed:
     if currency is not None and DECIMALS[currency] != 2:
         sums = sums_of(rows, separator, DECIMALS[currency])
         verdict = judge(sums)
+    if currency is not None and _disputed(verdict.candidate, currency, sums, rows):
+        verdict = replace(verdict, certain=False)
     return Printed(
         rows=rows,
         plain=plain,
@@ -101,6 +103,13 @@ def _currency(candidate: Candidate | None, rows: Sequence[Row]) -> str | None:
     if candidate is None:
         return None
     return currency_of(candidate.amount.mark, candidate.row, rows)
+
+
+def _disputed(candidate: Candidate | None, currency: str, sums: Sums, rows: Sequence[Row]) -> bool:
+    if candidate is None or candidate.value is None:
+        return False
+    marks = [(item.value, item.amount.mark) for item in sums.candidates if item.kind != "aside"]
+    return disputed(currency, candidate.value, marks, rows)
 
 
 def _fields(document: Printed) -> dict[str, Found]:

@@ -1,5 +1,6 @@
 """The labelled amounts of a document: what its labels call each sum."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -10,6 +11,7 @@ from pipeline.steps.extract.page_text.amounts import Amount, Separator, amounts_
 from pipeline.steps.extract.page_text.dates import fold, has_date
 from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.sentences import asked
+from pipeline.steps.extract.page_text.slip import slip_amounts
 from pipeline.steps.extract.page_text.vocabulary import (
     ADJUSTMENT,
     CARRIED,
@@ -28,6 +30,7 @@ from pipeline.steps.extract.page_text.vocabulary import (
 )
 
 Kind = Literal["due", "total", "net", "tax", "off", "adjust", "round", "earlier", "aside", "stray"]
+_ADDED: Final = re.compile(r"(?:zzgl|zuzugl|plus|add|\+|mas|piu|plius)\b|\+")
 _LABEL_CHARS_MAX: Final = 120
 _STRAY_CHARS_MAX: Final = 60  # more is a sentence
 _PRODUCT_SLACK: Final = Decimal("0.02")
@@ -92,6 +95,8 @@ def kind_of(label: str) -> Kind | None:
         return "off"
     if GROSS.search(label) and TOTAL.search(label) and not NET.search(label):
         return "total"
+    if TAX.search(label) and _ADDED.match(label):
+        return "tax"
     if NET.search(label):
         return "net"
     if TAX.search(label):
@@ -130,7 +135,7 @@ def sums_of(rows: Sequence[Row], separator: Separator, decimals: int) -> Sums:
             continue
         for position in range(len(row.cells)):
             sums.candidates += _labelled(reader, place, position, carried)
-    for place, cell, amount in asked(rows):
+    for place, cell, amount in (*asked(rows), *slip_amounts(rows)):
         sums.candidates.append(reader.candidate("due", place, cell, amount))
     sums.whole = not any(abs(each) % 1 for each in sums.every)
     if not sums.of("due") and not sums.of("total"):

@@ -81,7 +81,10 @@ def _adds_up(dues: list[Candidate], sums: Sums) -> bool:
     totals = [item for item in sums.of("total") if item.value is not None]
     same = [item for item in totals if item.value == due]
     steps = _steps(sums, ("off", "round", "adjust", "tax"), strays=True)
-    less = any(_explains(base.value, steps, due) for base in totals if base.value != due)
+    led = [_explains(base.value, steps, due) for base in totals if base.value != due]
+    less = bool(led) and all(led)
+    if led and not less:
+        return False
     if same:
         later = [*sums.of("off"), *sums.of("round")]
         last = max(item.place for item in same)
@@ -104,7 +107,7 @@ def _judge_total(sums: Sums) -> Verdict:
     same = [item for item in totals if item.value == best.value]
     doubtful = any(item.value != 0 for item in (*sums.of("off"), *sums.of("round")))
     if doubtful:
-        nets = [item for item in (*sums.of("net"), *totals) if item.place < same[0].place]
+        nets = [item for item in (*sums.of("net"), *totals) if item.value != best.value]
         used = _steps(sums, ("off", "round"), strays=False)
         free = _steps(sums, ("tax", "adjust"), strays=False)
         doubtful = not any(
@@ -151,7 +154,7 @@ def _steps(sums: Sums, kinds: tuple[Kind, ...], *, strays: bool) -> list[tuple[D
 def _options(step: Candidate) -> tuple[Decimal, ...]:
     value = step.value or Decimal(0)
     zero = Decimal(0)
-    if step.kind == "tax":
+    if step.kind in ("tax", "round"):
         return (zero, value)
     return (zero, -abs(value)) if step.kind == "off" else (zero, value, -value)
 

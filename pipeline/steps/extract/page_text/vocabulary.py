@@ -209,10 +209,10 @@ ASKS: Final = _any(
     r"|\b(?:importo|somma|totale)\b.{0,60}\b(?:e|va|deve|dovra|scade)\b.{0,30}\b(?:pagat|pagare"
     r"|versat|versare|scad|dovut|pagabil|saldat)",
     r"\b(?:rogamos|sirvase|por favor|le agradec\w+|agradecer\w+|solicitamos|les? pedimos)\b.{0,60}"
-    r"\b(?:abon|pag|transfer|ingres|liquid)\w*"
+    r"\b(?:abon|pag|transf|ingres|liquid)\w*"
     r"|\b(?:importe|cantidad|suma|total)\b.{0,60}\b(?:vence|debe|debera|es pagadero|pagadero)\b",
     r"\b(?:queira|queiram|solicitamos|agradecemos|pedimos|por favor)\b.{0,60}"
-    r"\b(?:pag|transfer|liquid|deposit)\w*"
+    r"\b(?:pag|transf|liquid|deposit)\w*"
     r"|\b(?:valor|montante|quantia|total)\b.{0,60}\b(?:vence|deve|devera|e devido|a liquidar)\b",
     r"\b(?:gelieve|verzoeken|verzoek|vragen wij|wilt u|graag)\b.{0,120}"
     r"\b(?:over te maken|overmaken|te betalen|betalen|te voldoen|voldoen|over te schrijven"
@@ -226,7 +226,7 @@ ASKS: Final = _any(
     r"\b(?:bedes|venligst|vi beder|vennligst|ber|vanligen|vi ber|bes|var vennlig|var vanlig)\b.{0,120}"
     r"\b(?:ind-?betal|inn-?betal|in-?betal|betal|overf[øo]r|satt in|setter inn|erlagg)\w*"
     r"|\bbel(?:[øo]b|[øo]p|opp)(?:et)?\b.{0,60}\b(?:forfalder|forfaller|forfall|ska|skal|bedes"
-    r"|bes|er|ar)\b.{0,30}\bbetal|\bbel(?:[øo]b|[øo]p|opp)(?:et)?\b.{0,60}\bforfall?(?:er|der)\b",
+    r"|bes|er|ar)\b.{0,30}\b(?:betal|till ?handa)|\bbel(?:[øo]b|[øo]p|opp)(?:et)?\b.{0,60}\bforfall?(?:er|der)\b",
     r"\b(?:pyydamme|maksakaa|maksathan|maksa)\b|\bsumma\b.{0,60}\b(?:eraantyy|maksettava)\w*",
     r"\b(?:kerjuk|kerem|szivesked)\w*\b.{0,120}(?:utal|fizet|rendez|egyenlit)\w*"
     r"|\bosszeg\w*\b.{0,60}\b(?:esedekes|fizetendo|utal)\w*",
