@@ -31,9 +31,9 @@ def slip_amounts(rows: Sequence[Row]) -> Iterator[tuple[int, Cell, Amount]]:
                 for _, below in _under(rows, place, label)
                 if below.text in _CODES
             ]
-            for where, below in under[:1]:
-                mark = codes[-1].casefold() if codes else None
-                yield where, below, replace(amounts_in(below.text)[0], mark=mark, firm=True)
+            for where, below in under[:1] if codes else ():
+                amount = amounts_in(below.text)[0]
+                yield where, below, replace(amount, mark=codes[-1].casefold(), firm=True)
 
 
 def _under(rows: Sequence[Row], place: int, label: Cell) -> list[tuple[int, Cell]]:

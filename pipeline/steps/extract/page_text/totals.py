@@ -111,6 +111,9 @@ class _Reader:
 
     def __init__(self, rows: Sequence[Row], separator: Separator, decimals: int) -> None:
         self.rows, self.separator, self.decimals = rows, separator, decimals
+        every = [abs(each) for row in rows for a in amounts_in(row.text) for each in a.readings]
+        self.every = set(every)
+        self.whole = not any(value % 1 for value in every)
 
     def candidate(self, kind: Kind, place: int, cell: Cell, amount: Amount) -> Candidate:
         row = self.rows[place]
@@ -126,18 +129,16 @@ class _Reader:
 
 def sums_of(rows: Sequence[Row], separator: Separator, decimals: int) -> Sums:
     """Collect every labelled amount: on the label's row, below it, or in a sentence that asks."""
-    reader, sums = _Reader(rows, separator, decimals), Sums()
+    reader = _Reader(rows, separator, decimals)
+    sums = Sums(every=reader.every, whole=reader.whole)
     carried = _carried(rows)
     for place, row in enumerate(rows):
-        for amount in amounts_in(row.text):
-            sums.every.update(abs(reading) for reading in amount.readings)
         if _is_line(row):
             continue
         for position in range(len(row.cells)):
             sums.candidates += _labelled(reader, place, position, carried)
     for place, cell, amount in (*asked(rows), *slip_amounts(rows)):
         sums.candidates.append(reader.candidate("due", place, cell, amount))
-    sums.whole = not any(abs(each) % 1 for each in sums.every)
     if not sums.of("due") and not sums.of("total"):
         sums.candidates += _in_tables(reader)
     taken = {(item.place, item.cell.start) for item in sums.candidates}
@@ -153,7 +154,9 @@ def _labelled(
     kind = kind_of(_label(cell))
     if kind is None or (kind == "due" and _dated(row, position)):
         return
-    found = _beside(row, position) or _below(reader.rows, place, cell, strict=kind != "due")
+    found = _beside(row, position) or _below(
+        reader.rows, place, cell, strict=kind != "due", whole=reader.whole
+    )
     for where, other, amount in found:
         here = reader.candidate(kind, place + where, other, amount)
         if CARRIED.search(_label(cell)) and carried & {abs(each) for each in amount.readings}:
@@ -288,7 +291,9 @@ def _last_of_sum(amounts: list[Amount]) -> list[Amount]:
     return amounts
 
 
-def _below(rows: Sequence[Row], index: int, label: Cell, *, strict: bool) -> list[_Place]:
+def _below(
+    rows: Sequence[Row], index: int, label: Cell, *, strict: bool, whole: bool
+) -> list[_Place]:
     """The amount under a label; ``strict`` asks that all of its row is below such labels."""
     if strict and amounts_in(rows[index].text):
         return []
@@ -310,7 +315,7 @@ def _below(rows: Sequence[Row], index: int, label: Cell, *, strict: bool) -> lis
                 return []
             if strict and _is_table(rows[index], row):
                 return []
-            return [(step, cell, amount) for amount in here if amount.firm][:1]
+            return [(step, cell, amount) for amount in here if amount.firm or whole][:1]
     return []
 
 

@@ -126,6 +126,7 @@ def _gross(sums: Sums, totals: list[Candidate]) -> Candidate | None:
     if None in values:
         return None
     steps = _steps(sums, ("off", "tax", "adjust", "round"), strays=False)
+    steps += [(Decimal(0), item.value) for item in sums.strays if item.value and item.value < 0]
     found = [
         item
         for item in totals

@@ -132,7 +132,7 @@ TAKEN_OFF: Final = _any(
     r"(?! (?:terms|due|details|method|reference|info|by|to|within|date))",
     r"\badvance\b|\bpart payment\b|\bon account\b|\bcredit (?:applied|balance|note)\b"
     r"|\bcredits? applied|\bretention\b|\bretainer\b|\bvoucher\b|\bgift card\b",
-    r"\bbereits (?:be|ge)zahlt|\banzahlung|\bvorauszahlung|\babschlags(?:zahlung|rechnung)"
+    r"\bbereits (?:be|ge)zahlt|\banzahlung|\bvorauszahlung|\babschlag(?:e\b|s(?:zahlung|rechnung))"
     r"|\b(?:erhaltene|geleistete) \w*zahlung|\bakonto|\ba[- ]conto|\bvorkasse\b|\bgutschein\b"
     r"|\bteilzahlung|\bgutgeschrieben|\bangezahlt|\beinbehalt",
     r"\bzaloh|\buhrazen|\bzaplacen|\bpredplac",
@@ -235,4 +235,4 @@ INVOICE: Final = _any(
     r"invoice|rechnung|faktur|factuur|facture|factura|fattura|fatura|\bbill\b|szamla\b|\blasku\b",
     r"danovy doklad|\bregning\b|\bnota\b(?! (?:de|di) cred)",
 )
-LABEL_LIKE: Final = re.compile(r"[a-z]{2}")
+LABEL_LIKE: Final = re.compile(r"[a-z]\.?[a-z]")
