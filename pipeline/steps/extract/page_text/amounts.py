@@ -41,7 +41,7 @@ UNCERTAIN: Final = frozenset({"$", "c$", "¥", "kr", "kr.", "fr", "fr.", "sfr.",
 _SPACES: Final = " \u00a0\u202f\u2009\u2007"
 _CODES: Final = "|".join(sorted(DECIMALS))
 _MARKS: Final = "|".join(re.escape(mark) for mark in sorted({*SYMBOLS, *UNCERTAIN}, key=len)[::-1])
-_ANY: Final = rf"(?:(?-i:{_CODES})|{_MARKS})(?![A-Za-z])"
+_ANY: Final = rf"(?:(?:(?-i:{_CODES})|{_MARKS})(?![A-Za-z])|[€£])"
 _DIGITS: Final = (
     rf"\d{{1,3}}(?:[.,'’{_SPACES}]\d{{3}})+(?:[.,]\d+)?"  # 12.345,67  1 234  1'234.50
     r"|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?"  # 1,00,000.00
@@ -53,7 +53,8 @@ _AMOUNT: Final = re.compile(
     rf"(?<![\w.,/:#§+*])(?P<sign>[-−–]\s?)?(?P<open>\()?"
     rf"{_BEFORE}(?P<inner>[-−–]\s?)?(?P<digits>{_DIGITS})(?P<dash>[.,:][-–—]{{1,2}})?"
     rf"(?![/:]|(?!{_ANY})\w|[.,]\d|-\d|[{_SPACES}]?%)(?P<minus>[-−](?!\w))?(?P<close>\))?"
-    rf"(?(before)(?:[{_SPACES}]?{_CODE_AFTER})?|(?:[{_SPACES}]?(?P<after>{_ANY}))?)(?P<credit>\s?CR\b)?",
+    rf"(?(before)(?:[{_SPACES}]?{_CODE_AFTER})?"
+    rf"|(?:[{_SPACES}]?(?P<after>{_ANY}))?)(?P<credit>\s?CR\b)?",
     re.IGNORECASE,
 )
 

@@ -27,12 +27,14 @@ _INVOICE: Final = (
     r"|bizonylat|lasku[nt]?|danovy doklad|doklad[u]?|dokument[u]?|verifikat"
 )
 _NO: Final = (
-    r"(?:number|nummer|numero|nummero|numer|num\.?|numeri|nro|nr|no|n[°o]|n\.[°o]?|id|ref(?:erence)?"
+    r"(?:number|nummer|numero|nummero|numer|num\.?|numeri|nro|nr|no|n[°o]|n\.[°o]?|id"
+    r"|ref(?:erence)?"
     r"|cislo|c\.|sorszam\w*|szam\w*|#|n(?=[.:]))"
 )
 _NUMBER_LABEL: Final = (
     rf"(?:{_INVOICE})(?: ?/ ?invoice| invoice)?[ .\-]{{0,2}}{_NO}(?![a-z])"
-    rf"|{_NO}[ .]{{0,2}}(?:(?:de|del|della|da|do|di|dell|of) ?)?(?:(?:la|the) |l['’])?(?:{_INVOICE})"
+    rf"|{_NO}[ .]{{0,2}}(?:(?:de|del|della|da|do|di|dell|of) ?)?(?:(?:la|the) "
+    rf"|l['’])?(?:{_INVOICE})"
     r"(?![a-z])"
 )
 _VALUE: Final = r"(?:(?=[\w./\-]*\d)[a-z0-9][\w./\-]*\w|\d)(?![\w,])"
@@ -77,7 +79,8 @@ _ISSUE_LABEL: Final = re.compile(
     r"|\b(?:rechnung|nr)\b.*\b(?:vom|von)\b|^datum\b"
     r"|\bdatum (?:vydani|vystaveni)\b|\bfactuur ?datum\b|\bdate (?:de (?:la )?facture|d.emission)\b"
     r"|\bfecha (?:de )?(?:factura|emision|expedicion)?\b"
-    r"|\bdata (?:fattura|di emissione|documento|wystawienia|faktury|sprzedazy|da fatura|de emissao)\b"
+    r"|\bdata (?:fattura|di emissione|documento|wystawienia|faktury|sprzedazy|da fatura"
+    r"|de emissao)\b"
     r"|\bfaktura?dato\b|\bfakturadatum\b|\bregningsdato\b|\bdato\b|\blaskun paiva|\bpaivays\b"
     r"|\bszamla kelte\b|\bkelt(?:e|ezes)?\b|\butstalld\b|\bwystawion[oa]\b"
 )

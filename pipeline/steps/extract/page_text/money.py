@@ -14,18 +14,40 @@ from pipeline.steps.extract.page_text.rows import Row
 _CODES: Final = "|".join(sorted(DECIMALS))
 # Codes that are words or names, too: they count where they are declared, never by their place.
 _WORDLIKE: Final = frozenset(
-    "ALL AMD BAM BOB COP CUP FIM GEL GIP LAK LEI MAD MOP MUR NIO PEN RON SAR SOS STN TOP TRY VES"
-    " WST ZAR".split()
-) - {"RON", "SAR", "ZAR"}
+    (
+        "ALL",
+        "AMD",
+        "BAM",
+        "BOB",
+        "COP",
+        "CUP",
+        "GEL",
+        "GIP",
+        "LAK",
+        "MAD",
+        "MOP",
+        "MUR",
+        "NIO",
+        "PEN",
+        "SOS",
+        "STN",
+        "TOP",
+        "TRY",
+        "VES",
+        "WST",
+    )
+)
 _STATED: Final = re.compile(
-    r"(?i:\b(?:currency|wahrung|rechnungswahrung|devise|monnaie|valuta|waluta|mena|moneda|moeda|munt"
+    r"(?i:\b(?:currency|wahrung|rechnungswahrung|devise|monnaie|valuta|waluta|mena|moneda|moeda"
+    r"|munt"
     r"|penznem|valuutta|divisa)\b(?: code)?\W{0,5}"
-    r"|\b(?:amounts?|prices?|sums?|figures|totals?|betrage|preise|angaben|montants?|prix|sommes"
+    r"|\b(?:amounts?|prices?|sums?|figures|betrage|preise|angaben|montants?|prix|sommes"
     r"|importi|prezzi|importes|precios|cantidades|valores|montantes|precos|bedragen|prijzen|kwoty"
     r"|ceny|castky|belob|bel[øo]b|bel[øo]p|priser|belopp|summat|hinnat|osszegek|arak)\b"
-    r"[^.:;\n]{0,40}?[ :(](?:in|en|i|w|v|em|im|uvedeny v|expressed in)? ?)"
-    rf"(?:\(?({_CODES})(?![A-Za-z])"
-    r"|(€|£|(?i:euros?|us dollars?|pounds? sterling|swiss francs?|schweizer franken))(?![a-z]))"
+    r"(?P<loose>[^.:;\n]{0,40}?(?: (?:in|en|i|w|v|em|im) |: ?|\()))"
+    rf"(?:\(?(?P<code>{_CODES})(?![A-Za-z])"
+    r"|(?P<name>€|£|(?i:euros?|us dollars?|pounds? sterling|swiss francs?"
+    r"|schweizer franken))(?![a-z]))"
 )
 _WORDS: Final = {
     "€": "EUR",
@@ -129,9 +151,10 @@ def _stated(rows: list[Row]) -> set[str]:
     found: set[str] = set()
     for row in rows:
         for match in _STATED.finditer(_unaccented(row.text)):
-            word = (match[2] or "").casefold()
-            code = match[1] or _WORDS.get(word) or _WORDS.get(word.rstrip("s"))
-            found |= {code} if code else set()
+            word = (match["name"] or "").casefold()
+            code = match["code"] or _WORDS.get(word) or _WORDS.get(word.rstrip("s"))
+            doubtful = match["loose"] and code in _WORDLIKE
+            found |= {code} if code and not doubtful else set()
         head = len(row.cells) > 2 and not amounts_in(row.text)
         found |= {code for cell in row.cells if head for code in _in_label(cell.text)}
     return found - {code for code in _WORDLIKE if len(found) > 1}

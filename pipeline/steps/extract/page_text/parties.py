@@ -17,7 +17,8 @@ _SELLER: Final = re.compile(
     r"|verkaufer|lieferant|rechnungs(?:steller|ersteller)|aussteller|prodejce|prodavajici|dodavatel"
     r"|verkoper|leverancier|vendeur|fournisseur|emetteur|vendedor|proveedor|emisor|fornitore"
     r"|cedente|sprzedawca|fornecedor|emitente|leverandor|leverand[øo]r|s[æa]lger|saljare|leverantor"
-    r"|selger|myyja|toimittaja|elado|szallito|wystawca)(?: (?:provider|seller|supplier|vendor))?(?:/\S+)?\s*(?::\s*|$)"
+    r"|selger|myyja|toimittaja|elado|szallito|wystawca)(?: (?:provider|seller|supplier"
+    r"|vendor))?(?:/\S+)?\s*(?::\s*|$)"
 )
 _BUYER: Final = re.compile(
     r"^(?:buyer|customer|client|purchaser|bill(?:ed)? to|invoice to|ship to|sold to|to"
@@ -26,12 +27,15 @@ _BUYER: Final = re.compile(
     r"|adresse de facturation|spett\.? ?le|intestatario fattura|faturar a|facturar a"
     r"|destinatario|nabywca|platnik|kunde[rn]?|k[øo]ber|faktureres til|til|faktura til"
     r"|fakturaadress|fakturaadresse|kund|kopare|kj[øo]per|asiakas|ostaja|laskutusosoite|vevo"
-    r"|rechnung an|an|rechnungsadresse|billed to|invoiced to|odberatel|zakaznik)\b(?: (?:purchaser|buyer|customer|address))?(?:/\S+)?\s*(?::\s*|$)"
+    r"|rechnung an|an|rechnungsadresse|billed to|invoiced to|odberatel"
+    r"|zakaznik)\b(?: (?:purchaser|buyer|customer|address))?(?:/\S+)?\s*(?::\s*|$)"
 )
 _PAYEE: Final = re.compile(
     r"^(?:payee|beneficiary(?: name)?|account (?:holder|name|owner)|pay(?:able)? to|empfanger"
-    r"|zahlungsempfanger|kontoinhaber|begunstigter|titulaire(?: du compte)?|beneficiaire|intestatario"
-    r"|intestato a|beneficiario|titular(?: da conta| de la cuenta)?|ten name van|t\.n\.v\.|begunstigde"
+    r"|zahlungsempfanger|kontoinhaber|begunstigter|titulaire(?: du compte)?|beneficiaire"
+    r"|intestatario"
+    r"|intestato a|beneficiario|titular(?: da conta| de la cuenta)?|ten name van|t\.n\.v\."
+    r"|begunstigde"
     r"|rekeninghouder|wlasciciel rachunku|nazwa odbiorcy|odbiorca|prijemce|majitel uctu|kontohaver"
     r"|bel[øo]bsmodtager|modtager|kontohavare|betalningsmottagare|mottagare|kontohaver|kontoeier"
     r"|mottaker|saaja|tilinomistaja|kedvezmenyezett|szamlatulajdonos)\s*(?::\s*|$)"
@@ -39,7 +43,8 @@ _PAYEE: Final = re.compile(
 # Short forms are words, too, unless they are written as a name's end.
 _COMPANY: Final = re.compile(
     r"(?<![\w.])(?:(?i:gmbh|mbh|ohg|e\.k\.|inc\.?|llc|ltd\.?|limited|corp\.?|plc|llp|b\.v\.|n\.v\."
-    r"|s\.r\.o\.|spol\. s r\.o\.|a\.s\.|v\.o\.s\.|k\.s\.|sarl|s\.a\.r\.l\.|s\.a\.s\.?|s\.a\.|eurl|sasu"
+    r"|s\.r\.o\.|spol\. s r\.o\.|a\.s\.|v\.o\.s\.|k\.s\.|sarl|s\.a\.r\.l\.|s\.a\.s\.?|s\.a\."
+    r"|eurl|sasu"
     r"|s\.r\.l\.|srl|s\.p\.a\.|s\.n\.c\.|s\.l\.u?\.?|ltda\.?|lda\.?|unipessoal|oyj|aps|a/s|asa"
     r"|sp\. ?z ?o\. ?o\.|sp\.j\.|kft\.?|zrt\.?|nyrt\.?|gbr|pty|v\.o\.f\.|gesmbh|e\.u\.|dac)"
     r"|[A&]G|K[Gg]|SE|UG|CO\.|Co\.|BV|NV|SAS|SA|SpA|SPA|SL|Oy|OY|AB|Ab|AS|ApS|VOF|SNC|Bt\.?|BT|KK)"
@@ -50,7 +55,8 @@ _SOLD_BY: Final = re.compile(r"\b(?:sold|provided|issued|billed) by (.{3,60})$",
 _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _NO_NAME: Final = re.compile(
     r"@|www\.|https?:"
-    r"|\b(?:tel|fax|phone|page|seite|strana|number|nummer|gln|vom|date|datum|nr|no|iban|bic|vat|ust|tax)\b|^\(|:$|^\d"
+    r"|\b(?:tel|fax|phone|page|seite|strana|number|nummer|gln|vom|date|datum|nr|no|iban|bic|vat"
+    r"|ust|tax)\b|^\(|:$|^\d"
 )
 _NO_ADDRESS: Final = re.compile(
     r"\b(?:iban|bic|swift|tel|fax|phone|date|datum|vat|ust|page|seite)\b|@|www\.|https?:"

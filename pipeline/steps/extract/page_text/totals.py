@@ -31,7 +31,13 @@ from pipeline.steps.extract.page_text.vocabulary import (
 
 Kind = Literal["due", "total", "net", "tax", "off", "adjust", "round", "earlier", "aside", "stray"]
 _ADDED: Final = re.compile(r"(?:zzgl|zuzugl|plus|add|\+|mas|piu|plius)\b|\+")
+_SPECIFIC: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
+    ("aside", CONDITIONAL),
+    ("earlier", EARLIER),
+    ("due", DUE),
+)
 _LABEL_CHARS_MAX: Final = 120
+_LABEL_CHARS_DUE: Final = 30
 _STRAY_CHARS_MAX: Final = 60  # more is a sentence
 _PRODUCT_SLACK: Final = Decimal("0.02")
 _LINE_NUMBERS: Final = range(3, 9)
@@ -71,6 +77,7 @@ class Sums:
     strays: list[Candidate] = field(default_factory=list)
     every: set[Decimal] = field(default_factory=set)
     whole: bool = False  # whether sums are printed without decimals
+    unfilled: bool = False  # whether no sum is seen at a label of the amount due
 
     def of(self, kind: Kind) -> list[Candidate]:
         return [item for item in self.candidates if item.kind == kind]
@@ -83,27 +90,26 @@ def kind_of(label: str) -> Kind | None:
     """What a folded label announces, the most specific meaning first."""
     if len(label) > _LABEL_CHARS_MAX or not LABEL_LIKE.search(label):
         return None
-    if CONDITIONAL.search(label):
-        return "aside"
-    if EARLIER.search(label):
-        return "earlier"
-    if DUE.search(label):
-        return "net" if EXCLUDING.search(label) else "due"
-    if ROUNDING.search(label) and not TOTAL.search(label):
-        return "round"
-    if TAKEN_OFF.search(label) and not TOTAL.search(label):
-        return "off"
-    if GROSS.search(label) and TOTAL.search(label) and not NET.search(label):
+    for kind, pattern in _SPECIFIC:
+        if pattern.search(label):
+            return "net" if kind == "due" and EXCLUDING.search(label) else kind
+    return _sum_kind(label)
+
+
+def _sum_kind(label: str) -> Kind | None:
+    """What a label that names a total, a tax or a part of them announces."""
+    total = bool(TOTAL.search(label))
+    net, tax = bool(NET.search(label)), bool(TAX.search(label))
+    if not total and (ROUNDING.search(label) or TAKEN_OFF.search(label)):
+        return "round" if ROUNDING.search(label) else "off"
+    if total and GROSS.search(label) and not net:
         return "total"
-    if TAX.search(label) and _ADDED.match(label):
-        return "tax"
-    if NET.search(label):
-        return "net"
-    if TAX.search(label):
-        return "tax"
-    if TOTAL.search(label):
-        return "aside" if OTHER.search(label) or ADJUSTMENT.search(label) else "total"
-    return "adjust" if ADJUSTMENT.search(label) else None
+    if net or tax:
+        return "tax" if tax and (not net or _ADDED.match(label)) else "net"
+    adjusts = bool(ADJUSTMENT.search(label))
+    if total:
+        return "aside" if adjusts or OTHER.search(label) else "total"
+    return "adjust" if adjusts else None
 
 
 class _Reader:
@@ -113,7 +119,8 @@ class _Reader:
         self.rows, self.separator, self.decimals = rows, separator, decimals
         every = [abs(each) for row in rows for a in amounts_in(row.text) for each in a.readings]
         self.every = set(every)
-        self.whole = not any(value % 1 for value in every)
+        # The first reading of 1,155 is the one with thousands.
+        self.whole = not any(a.readings[0] % 1 for row in rows for a in amounts_in(row.text))
 
     def candidate(self, kind: Kind, place: int, cell: Cell, amount: Amount) -> Candidate:
         row = self.rows[place]
@@ -136,7 +143,9 @@ def sums_of(rows: Sequence[Row], separator: Separator, decimals: int) -> Sums:
         if _is_line(row):
             continue
         for position in range(len(row.cells)):
-            sums.candidates += _labelled(reader, place, position, carried)
+            found = [*_labelled(reader, place, position, carried)]
+            sums.candidates += found
+            sums.unfilled |= not found and _unfilled(row, position)
     for place, cell, amount in (*asked(rows), *slip_amounts(rows)):
         sums.candidates.append(reader.candidate("due", place, cell, amount))
     if not sums.of("due") and not sums.of("total"):
@@ -165,6 +174,12 @@ def _labelled(
             yield _as(here, "net")
         else:
             yield here
+
+
+def _unfilled(row: Row, position: int) -> bool:
+    label = _label(row.cells[position])
+    short = len(label) <= _LABEL_CHARS_DUE and not _dated(row, position)
+    return short and kind_of(label) == "due" and not any(map(str.isdigit, label))
 
 
 def _dated(row: Row, position: int) -> bool:
@@ -241,7 +256,8 @@ def _strays(reader: _Reader) -> Iterator[Candidate]:
 
 def _numbers(row: Row, last: Cell) -> bool:
     """Whether there are numbers before the last cell, as in the lines of a table."""
-    return any(amounts_in(cell.text) for cell in row.cells if cell is not last)
+    others = [cell for cell in row.cells if cell is not last]
+    return any(amounts_in(cell.text) and not _worded(cell.text) for cell in others)
 
 
 def _label(cell: Cell) -> str:
@@ -315,7 +331,7 @@ def _below(
                 return []
             if strict and _is_table(rows[index], row):
                 return []
-            return [(step, cell, amount) for amount in here if amount.firm or whole][:1]
+            return [(step, cell, amount) for amount in here if amount.firm or whole]
     return []
 
 

@@ -11,6 +11,7 @@ _STEPS_MAX: Final = 8  # sums that may lie between two totals
 _ALIGNED: Final = 2  # columns: sums of one block end together
 _ROWS_AFTER: Final = 6  # in which a sum still belongs to the block above
 _POINTS_APART: Final = 60.0  # between the rows of one block
+_PARTS_MIN: Final = 3
 _LARGER: Final = 1.15  # times as high: typed to be seen first
 
 
@@ -105,6 +106,8 @@ def _judge_total(sums: Sums) -> Verdict:
     if best is None or best.value is None or not _plain(best, sums):
         return Verdict(candidate=_some(sums), certain=False)
     same = [item for item in totals if item.value == best.value]
+    if sums.unfilled:
+        return Verdict(candidate=best, certain=False)
     doubtful = any(item.value != 0 for item in (*sums.of("off"), *sums.of("round")))
     if doubtful:
         nets = [item for item in (*sums.of("net"), *totals) if item.value != best.value]
@@ -136,10 +139,7 @@ def _gross(sums: Sums, totals: list[Candidate]) -> Candidate | None:
     top = max(found, key=lambda item: (item.place, item.value), default=None)
     taxes = _steps(sums, ("tax",), strays=False)
     grown = [item for item in found if top and _explains(top.value, taxes, item.value)]
-    best = max(
-        (item for item in grown if item.value), key=lambda item: item.value or 0, default=top
-    )
-    return best
+    return max(grown, key=lambda item: item.value or Decimal(0), default=top)
 
 
 def _steps(sums: Sums, kinds: tuple[Kind, ...], *, strays: bool) -> list[tuple[Decimal, ...]]:
@@ -177,13 +177,18 @@ def _overshadowed(chosen: list[Candidate], sums: Sums) -> bool:
     values = {item.value for item in chosen}
     last = max(item.place for item in chosen)
     others = [item for item in sums.strays if item.value not in values]
-    if sum(item.value or 0 for item in others if item.place > last) in values:
-        return False  # they say what it is made of
+    after = [item for item in others if item.place > last and item.value]
+    if len(after) >= _PARTS_MIN and after[0].place > last + 1 and _total_of(after) in values:
+        return False  # under a heading of their own, they say what it is made of
     tallest = max((_height(item) for item in chosen), default=0.0)
     return any(
         any(_below(item, other) for item in chosen) or _height(other) > tallest * _LARGER > 0
         for other in others
     )
+
+
+def _total_of(items: Iterable[Candidate]) -> Decimal:
+    return sum((item.value or Decimal(0) for item in items), Decimal(0))
 
 
 def _below(item: Candidate, other: Candidate) -> bool:
@@ -196,7 +201,8 @@ def _below(item: Candidate, other: Candidate) -> bool:
     if None not in (item.amount.mark, other.amount.mark) and item.amount.mark != other.amount.mark:
         return False  # in another currency it is an equivalent
     ends = abs(item.cell.end - other.cell.end) <= _ALIGNED
-    return ends or abs(item.cell.start - other.cell.start) <= 1
+    begin = abs(item.row.cells[0].start - other.row.cells[0].start) <= 1
+    return ends or begin or abs(item.cell.start - other.cell.start) <= 1
 
 
 def _height(item: Candidate) -> float:

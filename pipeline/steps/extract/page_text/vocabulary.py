@@ -18,12 +18,13 @@ DUE: Final = _any(
     r"\bdue (?:payable|amount|balance|total|now)\b|\bpayable (?:amount|total|now)\b",
     r"\b(?:amount|total|sum|balance) to (?:pay|be paid|remit|transfer)\b|\byou owe\b",
     r"\b(?:please (?:pay|remit)|pay this amount|to be paid|now due|left to pay)\b",
-    r"\b(?:outstanding|unpaid|remaining|open) (?:amount|balance|sum|total)\b|\bto pay$",
+    r"\b(?:outstanding|unpaid|remaining|open) (?:amount|balance|sum|total)\b|^to pay$",
     r"\b(?:balance|amount) remaining\b",
     r"\bzahl(?:ungs)?betrag\b|\b(?:zu|zur) (?:be)?zahl(?:en(?:der|de|d)?|ung)\b(?! bis)",
     r"\bzahlbar(?:er betrag)?\b(?! bis| inner| sofort| ohne| netto| nach| per)",
     r"\bzu (?:uberweisen(?:der)?|begleichen(?:der)?|entrichten(?:der)?)\b",
-    r"\b(?:offene|fallige|ausstehende|restliche|verbleibende|noch offene)r?s? (?:betrag|summe|rest)",
+    r"\b(?:offene|fallige|ausstehende|restliche|verbleibende|noch offene)r?s? (?:betrag|summe"
+    r"|rest)",
     r"\b(?:rest|uberweisungs|forderungs)(?:betrag|zahlung|forderung|summe)\b"
     r"|\bbetrag (?:zur zahlung )?fallig\b",
     r"\bnet a (?:payer|regler|verser)\b|\b(?:reste|solde|montant|total|somme)(?: \w{1,5})? "
@@ -32,14 +33,15 @@ DUE: Final = _any(
     r"\b(?:nog )?te (?:betalen|voldoen)\b(?! voor| tegen)|\bopenstaand|\b(?:ver)?schuldigd bedrag\b"
     r"|\bte ontvangen bedrag\b|\bover te maken\b|\brestant te\b",
     r"\b(?:totale|importo|netto|saldo|somma|resto)(?: \w{1,9})? (?:da|a) (?:pagare|versare|saldare)"
-    r"|\bda (?:pagare|versare|saldare)\b(?! entro)|\bimporto dovuto\b|\btotale dovuto\b|\bnetto a pagare\b|\bsaldo dovuto\b|^da pagare\b"
+    r"|\bda (?:pagare|versare|saldare)\b(?! entro)|\bimporto dovuto\b|\btotale dovuto\b"
+    r"|\bnetto a pagare\b|\bsaldo dovuto\b|^da pagare\b"
     r"|\bda versare\b|\bsaldo fattura\b",
     r"\b(?:total|importe|liquido|saldo|valor|cantidad|suma|montante|neto|resto|quantia)"
     r"(?: \w{1,9})? (?:a|por|em|de?) (?:pagar|abonar|ingresar|liquidar|pago|pagamento|divida)\b",
     r"\bimporte (?:adeudado|pendiente|debido)\b|\b(?:saldo|total|valor) (?:pendiente|em divida|"
     r"devido|adeudado)\b|^a pagar\b|\bpendiente de pago\b|\bvalor devido\b|\bmontante devido\b"
     r"|\ba (?:pagar|liquidar|abonar)\b(?! ate| antes| hasta| em \d)",
-    r"\bdo (?:zaplaty|przelewu|zaplacenia)\b(?! do)|\bpozostaje (?:do)?|\bnaleznosc\b"
+    r"\bdo (?:zaplaty|zaplacenia)\b(?! do)|^do przelewu\b|\bpozostaje (?:do)?|\bnaleznosc\b"
     r"|\bkwota naleznosci\b|\bkwota do\b|\bnaleznosc ogolem\b",
     r"\bk (?:uhrade|zaplaceni|platbe|zaplateni)\b(?! do)|\bzbyva\b|\bna uhradu\b"
     r"|\bdoplatek\b|\bnedoplatek\b|\bcelkem k\b",
@@ -60,7 +62,8 @@ NET: Final = _any(
     r"\bpositionssumme\b|\b(?:waren|liefer)wert\b|\bsubtotale\b|\bsuma czesciowa\b",
     r"\bnet+o?(?:betrag|summe|bedrag|preis|bel[øo][pb]|belopp|umsatz|total|wert)?\b"
     r"(?! a p| a r| da p| pay)|\bneto\b|\bnetta\b",
-    r"\b(?:excl|exkl|ekskl|eksl|ohne|without|before|hors|bez|sans|sin|senza|esclus|zzgl|plus|exclud)",
+    r"\b(?:excl|exkl|ekskl|eksl|ohne|without|before|hors|bez|sans|sin|senza|esclus|zzgl|plus"
+    r"|exclud)",
     r"\bexc?\.? (?:vat|tax|gst|btw|ust|mwst|moms|mva|iva)|\bht\b|\bh\.t\.|\bimponibile\b",
     r"\bbase (?:imponible|imposable|tributavel|de imposto|ht)\b|\bgrondslag\b|\bmerce\b",
     r"\bzaklad\b|\btax(?:able)? (?:base|basis|amount|value)\b|\bsteuerbasis|\bbasisbetrag\b"
@@ -69,7 +72,8 @@ NET: Final = _any(
     r"|\bpodstawa\b|\bunderlag\b|\biliquido\b|\bvarebel[øo][bp]\b",
 )
 GROSS: Final = _any(
-    r"\binc\b|\bincl|\btaxes comprises\b|\binkl|\bincluding|\bttc\b|\bt\.t\.c|\bbrutt|\bgross\b|\bs dph\b",
+    r"\binc\b|\bincl|\btaxes comprises\b|\binkl|\bincluding|\bttc\b|\bt\.t\.c|\bbrutt|\bgross\b"
+    r"|\bs dph\b",
     r"\bvc(?:etne)?\.? dph\b|\btvac\b|\b(?:tva|iva) (?:incl|compris|compres)|\bbtw inbegrepen\b",
     r"\bcom iva\b|\bcon iva\b|\bivato\b|\bsis\. ?alv\b|\bverollinen\b|\bmed (?:moms|mva)\b",
 )
@@ -111,7 +115,8 @@ TOTAL: Final = _any(
     r"|^amount (?:total|of (?:this )?invoice)\b|^total invoiced\b",
     r"^(?:rechnungs|gesamt|end|brutto|total)[- ]?(?:betrag|summe|beitrag|endbetrag|wert)\b"
     r"|^gesamtpreis\b|^gesamt\b|^summe\b|^gesamtrechnungs\w*|^brutto\b|^insgesamt\b",
-    r"^rechnung(?:s)?-?(?:end)?(?:summe|total|betrag)\b|^endsumme\b|^betrag (?:gesamt|brutto|inkl)\b",
+    r"^rechnung(?:s)?-?(?:end)?(?:summe|total|betrag)\b|^endsumme\b|^betrag (?:gesamt|brutto"
+    r"|inkl)\b",
     r"^celkem\b|^celkova (?:castka|cena|suma)\b|^castka celkem\b|^spolu\b|^suma\b|^cena celkem\b"
     r"|^soucet celkem\b|^cena (?:s dph|vcetne)|^celkem s dph\b|^fakturovana castka\b",
     r"^(?:factuur ?)?(?:eind)?totaal(?:bedrag)?\b|^(?:factuur|bruto ?|nota)bedrag\b|^bedrag incl",
@@ -152,7 +157,8 @@ TAKEN_OFF: Final = _any(
 )
 # What is to pay at another time, or beside this invoice: such a sum leaves doubt.
 EARLIER: Final = _any(
-    r"\b(?:previous|opening|prior|past due|brought forward|overdue|last|old) ?(?:balance|amount|bill"
+    r"\b(?:previous|opening|prior|past due|brought forward|overdue|last|old) ?(?:balance|amount"
+    r"|bill"
     r"|invoice|total)?\b|\barrears\b",
     r"\bminimum|\bnew balance\b|\baccount balance\b|\bkontostand\b|\binstal?lments?\b|\bmindest",
     r"\bvortrag|\bsaldovortrag|\b\d\. ?rate\b|\braten(?:plan|zahlung|betrag)?\b|\bruckstand",
@@ -178,9 +184,12 @@ _TIME: Final = (
     r"(?:days?|tag\w*|jours?|giorni|gg\b|dias?|dagen|dni|dnu|dnech|dage|dagar|dager|dagars|paiv"
     r"|pv\b|nap|weeks?|wochen?|semaines?)"
 )
-# What a payer may take off who pays early, or owes who pays late: the amount due is the full one.
+# What is not asked for: a discount for early and a fee for late payment, the share capital.
 CONDITIONAL: Final = _any(
-    r"(?:discount|skonto|escompte|sconto|descuento|desconto|korting|rabat\w*|sleva|slev[ou]|alennus|kedvezmeny|remise|reduction|bonification|opust|skonta|kassa)"
+    r"\b(?:share |social )?capital\b|kapital\b|\bkapitaal\b|kapitalu?\b|\bkapital zakladowy"
+    r"|osakepaaoma",
+    r"(?:discount|skonto|escompte|sconto|descuento|desconto|korting|rabat\w*|sleva|slev[ou]"
+    r"|alennus|kedvezmeny|remise|reduction|bonification|opust|skonta|kassa)"
     rf"[^.]*\b\d+\s?{_TIME}",
     r"\bskonto|\bescompte\b|\bearly payment|\bprompt payment|\bpronto pago|\bpronto pagamento"
     r"|\bbetalingskorting|\bkassa-?rabat|\bkateisalennus|\bif (?:paid|you pay|payment)\b"
@@ -223,10 +232,12 @@ ASKS: Final = _any(
     r"\b(?:prosime|zadame|uhradte|zaplatte|poukazte|prosim)\b.{0,60}"
     r"(?:uhrad|zapla|poukaz|prevod|prevest|castk)\w*|\buhradte\b"
     r"|\bcastk[auy]\b.{0,60}\b(?:splatn|je treba|uhrad|zaplat)\w*",
-    r"\b(?:bedes|venligst|vi beder|vennligst|ber|vanligen|vi ber|bes|var vennlig|var vanlig)\b.{0,120}"
+    r"\b(?:bedes|venligst|vi beder|vennligst|ber|vanligen|vi ber|bes|var vennlig"
+    r"|var vanlig)\b.{0,120}"
     r"\b(?:ind-?betal|inn-?betal|in-?betal|betal|overf[øo]r|satt in|setter inn|erlagg)\w*"
     r"|\bbel(?:[øo]b|[øo]p|opp)(?:et)?\b.{0,60}\b(?:forfalder|forfaller|forfall|ska|skal|bedes"
-    r"|bes|er|ar)\b.{0,30}\b(?:betal|till ?handa)|\bbel(?:[øo]b|[øo]p|opp)(?:et)?\b.{0,60}\bforfall?(?:er|der)\b",
+    r"|bes|er|ar)\b.{0,30}\b(?:betal|till ?handa)|\bbel(?:[øo]b|[øo]p"
+    r"|opp)(?:et)?\b.{0,60}\bforfall?(?:er|der)\b",
     r"\b(?:pyydamme|maksakaa|maksathan|maksa)\b|\bsumma\b.{0,60}\b(?:eraantyy|maksettava)\w*",
     r"\b(?:kerjuk|kerem|szivesked)\w*\b.{0,120}(?:utal|fizet|rendez|egyenlit)\w*"
     r"|\bosszeg\w*\b.{0,60}\b(?:esedekes|fizetendo|utal)\w*",
