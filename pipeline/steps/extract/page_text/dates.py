@@ -21,7 +21,8 @@ _MONTHS: Final[tuple[str, ...]] = (
     "august aug aout augustus agosto ago srpna srpen sierpnia augusti elokuuta augusztus",
     "september sep sept septembre settembre set septiembre zari wrzesnia setembro syyskuuta"
     " szeptember",
-    "october oct oktober okt octobre ottobre ott octubre rijna rijen pazdziernika outubro lokakuuta",
+    "october oct oktober okt octobre ottobre ott octubre rijna rijen pazdziernika outubro"
+    " lokakuuta",
     "november nov novembre noviembre listopadu listopad listopada novembro marraskuuta",
     "december dec dezember dez decembre dicembre dic diciembre prosince prosinec grudnia dezembro"
     " desember joulukuuta",

@@ -77,7 +77,7 @@ class Sums:
     strays: list[Candidate] = field(default_factory=list)
     every: set[Decimal] = field(default_factory=set)
     whole: bool = False  # whether sums are printed without decimals
-    unfilled: bool = False  # whether no sum is seen at a label of the amount due
+    unfilled: list[tuple[Kind, int]] = field(default_factory=list)  # labels without a sum
 
     def of(self, kind: Kind) -> list[Candidate]:
         return [item for item in self.candidates if item.kind == kind]
@@ -145,7 +145,8 @@ def sums_of(rows: Sequence[Row], separator: Separator, decimals: int) -> Sums:
         for position in range(len(row.cells)):
             found = [*_labelled(reader, place, position, carried)]
             sums.candidates += found
-            sums.unfilled |= not found and _unfilled(row, position)
+            missing = None if found else _unfilled(row, position)
+            sums.unfilled += [(missing, place)] if missing else []
     for place, cell, amount in (*asked(rows), *slip_amounts(rows)):
         sums.candidates.append(reader.candidate("due", place, cell, amount))
     if not sums.of("due") and not sums.of("total"):
@@ -176,10 +177,13 @@ def _labelled(
             yield here
 
 
-def _unfilled(row: Row, position: int) -> bool:
+def _unfilled(row: Row, position: int) -> Kind | None:
+    """What a label without a sum announces, if it is the last of its row and no sentence."""
     label = _label(row.cells[position])
-    short = len(label) <= _LABEL_CHARS_DUE and not _dated(row, position)
-    return short and kind_of(label) == "due" and not any(map(str.isdigit, label))
+    if len(label) > _LABEL_CHARS_DUE or _dated(row, position) or any(map(str.isdigit, label)):
+        return None
+    kind = kind_of(label)
+    return kind if kind == "due" or not row.cells[1:] else None
 
 
 def _dated(row: Row, position: int) -> bool:

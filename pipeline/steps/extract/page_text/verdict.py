@@ -106,7 +106,7 @@ def _judge_total(sums: Sums) -> Verdict:
     if best is None or best.value is None or not _plain(best, sums):
         return Verdict(candidate=_some(sums), certain=False)
     same = [item for item in totals if item.value == best.value]
-    if sums.unfilled:
+    if _empty_label(best, sums):
         return Verdict(candidate=best, certain=False)
     doubtful = any(item.value != 0 for item in (*sums.of("off"), *sums.of("round")))
     if doubtful:
@@ -119,6 +119,15 @@ def _judge_total(sums: Sums) -> Verdict:
         )
     doubtful = doubtful or _overshadowed(same, sums) or _is_net(best.value, sums)
     return Verdict(candidate=best, certain=not doubtful)
+
+
+def _empty_label(best: Candidate, sums: Sums) -> bool:
+    """Whether a label below asks for a sum that is not seen; a translated label does not."""
+    kinds = {kind for kind, _ in sums.unfilled}
+    after = range(best.place + 1, best.place + _ROWS_AFTER)
+    translated = bool(kinds & {"net", "tax"})
+    last = any(kind == "total" and place in after for kind, place in sums.unfilled)
+    return "due" in kinds or (last and not translated)
 
 
 def _gross(sums: Sums, totals: list[Candidate]) -> Candidate | None:
