@@ -41,18 +41,20 @@ UNCERTAIN: Final = frozenset({"$", "c$", "¥", "kr", "kr.", "fr", "fr.", "sfr.",
 _SPACES: Final = " \u00a0\u202f\u2009\u2007"
 _CODES: Final = "|".join(sorted(DECIMALS))
 _MARKS: Final = "|".join(re.escape(mark) for mark in sorted({*SYMBOLS, *UNCERTAIN}, key=len)[::-1])
-_ANY: Final = rf"(?:(?-i:{_CODES})|{_MARKS})(?![A-Za-z])"
+_ANY: Final = rf"(?:(?:(?-i:{_CODES})|{_MARKS})(?![A-Za-z])|[€£])"
 _DIGITS: Final = (
     rf"\d{{1,3}}(?:[.,'’{_SPACES}]\d{{3}})+(?:[.,]\d+)?"  # 12.345,67  1 234  1'234.50
     r"|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?"  # 1,00,000.00
     r"|\d+(?:[.,]\d+)?"
 )
+_BEFORE: Final = rf"(?:(?<![A-Za-z])(?P<before>{_ANY})[{_SPACES}]{{0,3}})?"
+_CODE_AFTER: Final = rf"(?P<code>(?-i:{_CODES}))(?![A-Za-z])(?![{_SPACES}]{{0,3}}\d)"
 _AMOUNT: Final = re.compile(
     rf"(?<![\w.,/:#§+*])(?P<sign>[-−–]\s?)?(?P<open>\()?"
-    rf"(?:(?<![A-Za-z])(?P<before>{_ANY})[{_SPACES}]{{0,3}})?"
-    rf"(?P<inner>[-−–]\s?)?(?P<digits>{_DIGITS})(?P<dash>[.,][-–—]{{1,2}})?"
+    rf"{_BEFORE}(?P<inner>[-−–]\s?)?(?P<digits>{_DIGITS})(?P<dash>[.,:][-–—]{{1,2}})?"
     rf"(?![/:]|(?!{_ANY})\w|[.,]\d|-\d|[{_SPACES}]?%)(?P<minus>[-−](?!\w))?(?P<close>\))?"
-    rf"(?(before)|(?:[{_SPACES}]?(?P<after>{_ANY}))?)(?P<credit>\s?CR\b)?",
+    rf"(?(before)(?:[{_SPACES}]?{_CODE_AFTER})?"
+    rf"|(?:[{_SPACES}]?(?P<after>{_ANY}))?)(?P<credit>\s?CR\b)?",
     re.IGNORECASE,
 )
 
@@ -73,6 +75,7 @@ class Amount:
     start: int
     end: int
     tail: Decimal | None = None
+    cents: bool = False  # whether it is printed with two decimals
 
     def value(self, separator: Separator, decimals: int = 2) -> Decimal | None:
         """The one reading, given how this document writes decimals; None when in doubt.
@@ -96,7 +99,7 @@ def amounts_in(text: str) -> list[Amount]:
             continue
         negative = bool(match["sign"] or match["inner"] or match["minus"] or match["credit"])
         negative = negative or bool(match["open"] and match["close"])
-        mark = match["before"] or match["after"]
+        mark = _mark(match)
         decimals = re.search(r"[.,]\d\d$", match["digits"])
         if match["dash"]:
             readings = readings[:1]  # ",-" says that there are no decimals
@@ -109,9 +112,18 @@ def amounts_in(text: str) -> list[Amount]:
                 start=match.start(),
                 end=match.end(),
                 tail=_tail(match["digits"]),
+                cents=decimals is not None,
             )
         )
     return found
+
+
+def _mark(match: re.Match[str]) -> str | None:
+    """What says the currency; of a symbol before and a code after, as in ``$ 5 CAD``, the code."""
+    before = match["before"]
+    if before and match["code"] and before.upper() not in DECIMALS:
+        return match["code"]
+    return before or match["after"]
 
 
 def decimal_separator(text: str) -> Separator:

@@ -8,18 +8,24 @@ from typing import Final, Literal
 Order = Literal["dmy", "mdy", ""]
 
 _MONTHS: Final[tuple[str, ...]] = (
-    "january jan januar janvier janv januari gennaio gen enero ene ledna leden stycznia janeiro",
-    "february feb februar fevrier fevr februari febbraio febrero unora unor lutego fevereiro",
-    "march mar marz maerz mrz mars maart mrt marzo brezna brezen marca marco",
-    "april apr avril avr aprile abril abr dubna duben kwietnia",
-    "may mai mei maggio mag mayo kvetna kveten maja maio",
-    "june jun juni juin giugno giu junio cervna cerven czerwca junho",
-    "july jul juli juillet juil luglio lug julio cervence cervenec lipca julho",
-    "august aug aout augustus agosto ago srpna srpen sierpnia",
-    "september sep sept septembre settembre set septiembre zari wrzesnia setembro",
-    "october oct oktober okt octobre ottobre ott octubre rijna rijen pazdziernika outubro",
-    "november nov novembre noviembre listopadu listopad listopada novembro",
-    "december dec dezember dez decembre dicembre dic diciembre prosince prosinec grudnia dezembro",
+    "january jan januar janner janvier janv januari gennaio gen enero ene ledna leden stycznia"
+    " janeiro tammikuuta",
+    "february feb februar fevrier fevr februari febbraio febrero unora unor lutego fevereiro"
+    " helmikuuta",
+    "march mar marz maerz mrz mars maart mrt marzo brezna brezen marca marco marts maaliskuuta"
+    " marcius",
+    "april apr avril avr aprile abril abr dubna duben kwietnia huhtikuuta aprilis",
+    "may mai mei maggio mag mayo kvetna kveten maja maio maj toukokuuta majus",
+    "june jun juni juin giugno giu junio cervna cerven czerwca junho kesakuuta junius",
+    "july jul juli juillet juil luglio lug julio cervence cervenec lipca julho heinakuuta julius",
+    "august aug aout augustus agosto ago srpna srpen sierpnia augusti elokuuta augusztus",
+    "september sep sept septembre settembre set septiembre zari wrzesnia setembro syyskuuta"
+    " szeptember",
+    "october oct oktober okt octobre ottobre ott octubre rijna rijen pazdziernika outubro"
+    " lokakuuta",
+    "november nov novembre noviembre listopadu listopad listopada novembro marraskuuta",
+    "december dec dezember dez decembre dicembre dic diciembre prosince prosinec grudnia dezembro"
+    " desember joulukuuta",
 )
 _BY_NAME: Final = {
     name: number for number, names in enumerate(_MONTHS, start=1) for name in names.split()
@@ -33,6 +39,7 @@ _DAY_NAME: Final = re.compile(
     rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|er|\.)?[ -](?:de |of )?({_NAME})\.?,?"
     r"[ -](?:de |del )?(\d{4})(?!\d)"
 )
+_YEAR_FIRST: Final = re.compile(rf"(?<!\d)(\d{{4}})\. ?({_NAME}|\d{{1,2}})\.? (\d{{1,2}})(?!\d)")
 _NAME_DAY: Final = re.compile(
     rf"(?<![a-z])({_NAME})\.? (\d{{1,2}})(?:st|nd|rd|th)? ?,? ?(\d{{4}})(?!\d)"
 )
@@ -69,6 +76,16 @@ def first_date(text: str, order: Order = "") -> str | None:
     return min(found)[1] or None if found else None
 
 
+def has_date(text: str) -> bool:
+    """Whether there is a date, in doubt or not."""
+    text = fold(text)
+    return any(
+        read(match, "") is not None
+        for pattern, read in _READERS
+        for match in pattern.finditer(text)
+    )
+
+
 def _iso(match: re.Match[str], _: Order) -> str | None:
     return _valid(match[1], match[3], match[4])
 
@@ -95,6 +112,10 @@ def _name_day(match: re.Match[str], _: Order) -> str | None:
     return _valid(match[3], str(_BY_NAME[match[1]]), match[2])
 
 
+def _year_first(match: re.Match[str], _: Order) -> str | None:
+    return _valid(match[1], str(_BY_NAME.get(match[2], match[2])), match[3])
+
+
 def _valid(year: str, month: str, day: str) -> str | None:
     try:
         return date(int(year), int(month), int(day)).isoformat()
@@ -107,4 +128,5 @@ _READERS: Final = (
     (_NUMERIC, _numeric),
     (_DAY_NAME, _day_name),
     (_NAME_DAY, _name_day),
+    (_YEAR_FIRST, _year_first),
 )

@@ -9,6 +9,7 @@ from stdnum import iban as iban_number
 
 from pipeline.steps.extract.page_text.dates import Order, first_date, fold
 from pipeline.steps.extract.page_text.rows import Cell, Row
+from pipeline.steps.extract.page_text.vocabulary import ASKS, CONDITIONAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,21 +21,30 @@ class Found:
     label: str
 
 
+_INVOICE: Final = (
+    r"(?:tax |sales )?invoice|inv\.?|bill|document|rechnungs?|beleg|re\.?|faktur[yae]?(?: vat)?"
+    r"|fakturerings|regnings?|factuur|nota|factur[ae]|fact\.?|fattura|fatura|documento|szamla"
+    r"|bizonylat|lasku[nt]?|danovy doklad|doklad[u]?|dokument[u]?|verifikat"
+)
+_NO: Final = (
+    r"(?:number|nummer|numero|nummero|numer|num\.?|numeri|nro|nr|no|n[°o]|n\.[°o]?|id"
+    r"|ref(?:erence)?"
+    r"|cislo|c\.|sorszam\w*|szam\w*|#|n(?=[.:]))"
+)
 _NUMBER_LABEL: Final = (
-    r"invoice ?(?:no|number|num|nr|id|ref|reference)|invoice ?(?:#|№|n[°º])|inv\.? ?(?:no|#)"
-    r"|rechnungs?-? ?(?:nr|nummer|no)|rechnung ?(?:#|nr|no)|beleg-? ?(?:nr|nummer)"
-    r"|faktur[ay]? ?(?:invoice )?(?:c\.|cislo|nr|no|#)|cislo (?:faktury|dokladu)|danovy doklad c\."
-    r"|factuur-? ?(?:nummer|nr|no)|numero de (?:la )?factur[ae]"
-    r"|n[°ºo]\.? ?(?:de )?(?:la )?factur[ae]"
-    r"|factur[ae] ?(?:n[°ºo]|num(?:ero)?|no|#)|fattura ?(?:n[°ºro]?\.|num(?:ero)?|#)"
-    r"|numero (?:fattura|documento)|bill (?:no|number|#)|document (?:no|number)|szamlaszam"
+    rf"(?:{_INVOICE})(?: ?/ ?invoice| invoice)?[ .\-]{{0,2}}{_NO}(?![a-z])"
+    rf"|{_NO}[ .]{{0,2}}(?:(?:de|del|della|da|do|di|dell|of) ?)?(?:(?:la|the) "
+    rf"|l['’])?(?:{_INVOICE})"
+    r"(?![a-z])"
 )
 _VALUE: Final = r"(?:(?=[\w./\-]*\d)[a-z0-9][\w./\-]*\w|\d)(?![\w,])"
-_NUMBER_AFTER: Final = re.compile(rf"(?<!\w)(?:{_NUMBER_LABEL})[.:#\s]*(?P<value>{_VALUE})")
+_NUMBER_AFTER: Final = re.compile(
+    rf"(?<!\w)(?:{_NUMBER_LABEL})(?:[.:#\s]|\([^)]*\))*(?P<value>{_VALUE})"
+)
 _NUMBER_BEFORE: Final = re.compile(rf"^(?P<value>{_VALUE})(?<!\d\.)(?={_NUMBER_LABEL})")
-_NUMBER_ALONE: Final = re.compile(
-    rf"^(?:{_NUMBER_LABEL})[.:#\s]*$"
-    r"|^(?:invoice|rechnung|factuur|facture|factura|fattura|faktura)[:\s]*$"
+_NUMBER_ALONE: Final = re.compile(rf"^(?:{_NUMBER_LABEL})[.:#\s]*$")
+_TITLE_ALONE: Final = re.compile(
+    r"^(?:invoice|rechnung|factuur|facture|factura|fattura|faktura|fatura|szamla|lasku)[:\s]*$"
 )
 _TITLED: Final = re.compile(
     r"(?:^|\s)(?:[a-z]*invoice|[a-z]*rechnung|faktura|factuur|facture|factura|fattura)(?!\w)"
@@ -43,14 +53,24 @@ _TITLED: Final = re.compile(
 )
 _HASHED: Final = re.compile(rf"^#\s*(?P<value>{_VALUE})$")
 _DUE_LABEL: Final = re.compile(
-    r"\bdue (?:date|on|by)\b|\bdate due\b|\bpay(?:ment)? (?:is )?(?:due|by|until|before)\b"
-    r"|\bremit until\b"
-    r"|\bfallig(?:keit(?:sdatum|stag)?)?\b|\bzahlbar (?:ohne abzug )?bis\b|\bzahlungsziel\b"
-    r"|\bzu zahlen bis\b"
-    r"|\b(?:bis zum|bis spatestens)\b|\b(?:datum )?splatnosti?\b|\bsplatno\b"
-    r"|\bvervaldatum\b|\bte betalen voor\b|\bbetalen voor\b|\becheance\b|\ba payer avant\b"
-    r"|\bscadenza\b|\bvencimiento\b|\bvencimento\b|\btermin platnosci\b|\bamount due on\b"
-    r"|\bforfallsdato\b|\bforfaldsdato\b|\bforfallodag\b|\berapaiva\b"
+    r"\bdue (?:date|on|by)\b|\bdate due\b|\b(?:pay(?:ment|able)?|paid|settle|remit)"
+    r" (?:is |latest )?(?:due|by|until|before|on or before|no later than)\b|^due\b"
+    r"|\bfallig(?:keit(?:sdatum|stag)?)?\b|\bzahlbar (?:ohne abzug )?bis\b"
+    r"|\bzahlungs(?:ziel|frist|termin)\b|\b(?:zu )?(?:be)?zahlen bis\b|\bzahltermin\b"
+    r"|\b(?:bis zum|bis spatestens)\b|\b(?:datum |den )?splatnost[ i]?\b|\bsplatn[oaey]\b"
+    r"|\buhradte do\b|\bzaplatte do\b"
+    r"|\bverval(?:datum|dag)\b|\bbetalen (?:voor|tegen)\b|\bbetaaldatum\b|\bbetaaltermijn\b"
+    r"|\bvervalt\b|\becheance\b|\b(?:payer|regler|payable) (?:avant|le|au plus tard|jusqu)"
+    r"|\bdate limite\b|\bexigible\b"
+    r"|\bscad(?:e|enza)\b|\b(?:pagare|pagabile|versare|saldare|pagamento) entro\b"
+    r"|\bvenc(?:e|imiento|imento)\b|\b(?:pagar|abonar|liquidar|pagamento) (?:antes|ate|hasta)\b"
+    r"|\bfecha (?:limite|de pago)\b|\bdata limite\b|\bpago (?:antes|hasta)\b"
+    r"|\btermin (?:platnosci|zaplaty)\b|\bplatn[eaoy] do\b|\bzaplaty do\b|\bzaplacic do\b"
+    r"|\bforfal[ld]s?(?:dato|dag|datum)\b|\bforfall(?:er)?\b|\bforfald(?:er|sdag)?\b|\bforfallo"
+    r"|\b(?:betalings?|betalnings)(?:frist|dato|dag|villkor)\b|\brettidige? (?:ind)?betaling"
+    r"|\bbetal(?:es|as|a|e)? (?:senest|senast|innen|inden)\b|\btill ?handa\b|\bsista betalning"
+    r"|\berapaiv|\bmaksettava viimeistaan\b|\bviimeistaan\b|\beraantyy\b"
+    r"|\b(?:fizetesi )?hatarido|\besedekes|\blejarat\b"
 )
 _ISSUE_LABEL: Final = re.compile(
     r"\b(?:invoice|issue|bill|billing) date\b|\bdate of (?:issue|invoice)\b"
@@ -59,9 +79,18 @@ _ISSUE_LABEL: Final = re.compile(
     r"|\b(?:rechnung|nr)\b.*\b(?:vom|von)\b|^datum\b"
     r"|\bdatum (?:vydani|vystaveni)\b|\bfactuur ?datum\b|\bdate (?:de (?:la )?facture|d.emission)\b"
     r"|\bfecha (?:de )?(?:factura|emision|expedicion)?\b"
-    r"|\bdata (?:fattura|di emissione|documento|wystawienia)\b"
+    r"|\bdata (?:fattura|di emissione|documento|wystawienia|faktury|sprzedazy|da fatura"
+    r"|de emissao)\b"
+    r"|\bfaktura?dato\b|\bfakturadatum\b|\bregningsdato\b|\bdato\b|\blaskun paiva|\bpaivays\b"
+    r"|\bszamla kelte\b|\bkelt(?:e|ezes)?\b|\butstalld\b|\bwystawion[oa]\b"
 )
 _NOT_ISSUE: Final = re.compile(r"\bdue\b|delivery|liefer|leistung|order|bestel|ship|service|period")
+_BY: Final = re.compile(
+    r"\b(?:by|before|until|no later than|bis(?: zum| spatestens)?|avant(?: le)?|jusqu.au|d.ici"
+    r"|au plus tard(?: le)?|entro(?: il)?|antes del?|hasta(?: el)?|ate(?: ao?| dia)?|voor|uiterlijk"
+    r"|do(?: dnia)?|nejpozdeji(?: do)?|senest(?: den)?|senast(?: den)?|inden|innen|viimeistaan)"
+    r" (?=\d|[a-z]+ \d)"
+)
 _IBAN: Final = re.compile(r"(?<![A-Z0-9])([A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30})(?![A-Z0-9])")
 _IBAN_CUT: Final = re.compile(r"\s+(?=[A-Z]{3,})|(?<=\d)IBAN")
 
@@ -73,6 +102,7 @@ def invoice_number(rows: Sequence[Row]) -> Found | None:
         or _match(rows, _NUMBER_BEFORE, "invoice number")
         or _beneath(rows, _NUMBER_ALONE, _as_token, "invoice number")
         or _match(rows, _TITLED, "title")
+        or _beneath(rows, _TITLE_ALONE, _as_token, "title")
         or _match(rows, _HASHED, "#")
     )
 
@@ -107,7 +137,12 @@ def _beneath(
             if not label.search(cell.folded):
                 continue
             beside = row.cells[position + 1 : position + 2]
-            below = [c for r in rows[index + 1 : index + 3] for c in r.cells if c.overlaps(cell)]
+            below = [
+                other
+                for near in rows[index + 1 : index + 3]
+                for other in sorted(near.cells, key=lambda each: abs(each.start - cell.start))
+                if other.overlaps(cell)
+            ]
             for other in (*beside, *below):
                 value = read(other.text)
                 if value:
@@ -116,8 +151,18 @@ def _beneath(
 
 
 def due_date(rows: Sequence[Row], order: Order) -> Found | None:
-    """The day by which to pay, where it is printed beside a label that says so."""
-    return _dated(rows, _DUE_LABEL, None, order, "due date")
+    """The day by which to pay: at a label that says so, or in a sentence that asks to pay by it."""
+    return _dated(rows, _DUE_LABEL, CONDITIONAL, order, "due date") or _by_day(rows, order)
+
+
+def _by_day(rows: Sequence[Row], order: Order) -> Found | None:
+    for row in rows:
+        for cell in row.cells:
+            for match in _BY.finditer(cell.folded):
+                day = first_date(cell.folded[match.end() :], order)
+                if day and ASKS.search(cell.folded) and not CONDITIONAL.search(cell.folded):
+                    return Found(value=day, page=row.page, label="due date")
+    return None
 
 
 def issue_date(rows: Sequence[Row], order: Order) -> Found | None:

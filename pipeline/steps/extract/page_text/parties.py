@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from pipeline.steps.extract.page_text.amounts import amounts_in
@@ -15,27 +16,47 @@ _SELLER: Final = re.compile(
     r"^(?:seller|vendor|supplier|provider|service provider|from|billed by|issued by|sold by|biller"
     r"|verkaufer|lieferant|rechnungs(?:steller|ersteller)|aussteller|prodejce|prodavajici|dodavatel"
     r"|verkoper|leverancier|vendeur|fournisseur|emetteur|vendedor|proveedor|emisor|fornitore"
-    r"|cedente|sprzedawca)(?: (?:provider|seller|supplier|vendor))?(?:/\S+)?\s*(?::\s*|$)"
+    r"|cedente|sprzedawca|fornecedor|emitente|leverandor|leverand[øo]r|s[æa]lger|saljare|leverantor"
+    r"|selger|myyja|toimittaja|elado|szallito|wystawca)(?: (?:provider|seller|supplier"
+    r"|vendor))?(?:/\S+)?\s*(?::\s*|$)"
 )
 _BUYER: Final = re.compile(
     r"^(?:buyer|customer|client|purchaser|bill(?:ed)? to|invoice to|ship to|sold to|to"
     r"|bill to address|kaufer|kunde|rechnungsempfanger|kupujici|odberatel|kaeufer|klant|koper"
-    r"|factuuradres|afleveradres|client|acheteur|destinataire|facture a|comprador|cliente"
-    r"|destinatario|nabywca)\b(?: (?:purchaser|buyer|customer|address))?(?:/\S+)?\s*(?::\s*|$)"
+    r"|factuuradres|afleveradres|aan|client|acheteur|destinataire|facture a|comprador|cliente"
+    r"|adresse de facturation|spett\.? ?le|intestatario fattura|faturar a|facturar a"
+    r"|destinatario|nabywca|platnik|kunde[rn]?|k[øo]ber|faktureres til|til|faktura til"
+    r"|fakturaadress|fakturaadresse|kund|kopare|kj[øo]per|asiakas|ostaja|laskutusosoite|vevo"
+    r"|rechnung an|an|rechnungsadresse|billed to|invoiced to|odberatel"
+    r"|zakaznik)\b(?: (?:purchaser|buyer|customer|address))?(?:/\S+)?\s*(?::\s*|$)"
 )
+_PAYEE: Final = re.compile(
+    r"^(?:payee|beneficiary(?: name)?|account (?:holder|name|owner)|pay(?:able)? to|empfanger"
+    r"|zahlungsempfanger|kontoinhaber|begunstigter|titulaire(?: du compte)?|beneficiaire"
+    r"|intestatario"
+    r"|intestato a|beneficiario|titular(?: da conta| de la cuenta)?|ten name van|t\.n\.v\."
+    r"|begunstigde"
+    r"|rekeninghouder|wlasciciel rachunku|nazwa odbiorcy|odbiorca|prijemce|majitel uctu|kontohaver"
+    r"|bel[øo]bsmodtager|modtager|kontohavare|betalningsmottagare|mottagare|kontohaver|kontoeier"
+    r"|mottaker|saaja|tilinomistaja|kedvezmenyezett|szamlatulajdonos)\s*(?::\s*|$)"
+)
+# Short forms are words, too, unless they are written as a name's end.
 _COMPANY: Final = re.compile(
-    r"(?<!\w)(?:gmbh|mbh|ag|kg|ohg|ug|e\.k\.|se|inc\.?|llc|ltd\.?|limited|corp\.?|plc|llp|b\.v\."
-    r"|bv|n\.v\.|nv"
-    r"|s\.r\.o\.|a\.s\.|sarl|s\.a\.r\.l\.|sas|s\.a\.s\.?|s\.a\.|sa|s\.r\.l\.|srl|s\.p\.a\.|spa"
-    r"|s\.l\.|sl|oy|ab|aps|as"
-    r"|sp\. z o\.o\.|kft\.?|gbr|pty|co\.)(?![\w])"
+    r"(?<![\w.])(?:(?i:gmbh|mbh|ohg|e\.k\.|inc\.?|llc|ltd\.?|limited|corp\.?|plc|llp|b\.v\.|n\.v\."
+    r"|s\.r\.o\.|spol\. s r\.o\.|a\.s\.|v\.o\.s\.|k\.s\.|sarl|s\.a\.r\.l\.|s\.a\.s\.?|s\.a\."
+    r"|eurl|sasu"
+    r"|s\.r\.l\.|srl|s\.p\.a\.|s\.n\.c\.|s\.l\.u?\.?|ltda\.?|lda\.?|unipessoal|oyj|aps|a/s|asa"
+    r"|sp\. ?z ?o\. ?o\.|sp\.j\.|kft\.?|zrt\.?|nyrt\.?|gbr|pty|v\.o\.f\.|gesmbh|e\.u\.|dac)"
+    r"|[A&]G|K[Gg]|SE|UG|CO\.|Co\.|BV|NV|SAS|SA|SpA|SPA|SL|Oy|OY|AB|Ab|AS|ApS|VOF|SNC|Bt\.?|BT|KK)"
+    r"(?=\s*(?:$|[,&(+–-]))"
 )
 _PARTED: Final = re.compile(r"\s[-–·●|•]\s")
 _SOLD_BY: Final = re.compile(r"\b(?:sold|provided|issued|billed) by (.{3,60})$", re.IGNORECASE)
 _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _NO_NAME: Final = re.compile(
     r"@|www\.|https?:"
-    r"|\b(?:tel|fax|phone|page|seite|strana|number|nummer|gln|vom|date|datum|nr|no|iban|bic|vat|ust|tax)\b|^\(|:$|^\d"
+    r"|\b(?:tel|fax|phone|page|seite|strana|number|nummer|gln|vom|date|datum|nr|no|iban|bic|vat"
+    r"|ust|tax)\b|^\(|:$|^\d"
 )
 _NO_ADDRESS: Final = re.compile(
     r"\b(?:iban|bic|swift|tel|fax|phone|date|datum|vat|ust|page|seite)\b|@|www\.|https?:"
@@ -59,7 +80,7 @@ def parties(rows: Sequence[Row]) -> dict[str, Found]:
                 text = ", ".join(lines[1:_ADDRESS_ROWS])
                 found[f"{name}_address"] = Found(value=text, page=page, label=name)
     if "seller" not in found:
-        found.update(_unlabelled(rows, found.get("buyer")))
+        found.update(_paid_to(rows) or _unlabelled(rows, found.get("buyer")))
     if email := _email(rows, found.get("buyer")):
         found["seller_email"] = email
     return found
@@ -113,17 +134,39 @@ def amounts_like(text: str) -> bool:
     return any(amount.firm for amount in amounts_in(text)) or not re.search(r"[^\W\d]{2}", text)
 
 
+def _paid_to(rows: Sequence[Row]) -> dict[str, Found]:
+    """The holder of the account, where the same name is printed elsewhere, as in a letterhead."""
+    block = _block(rows, _PAYEE) or _beside(rows, _PAYEE)
+    if block is None or not _may_be_name(block[1][0], ""):
+        return {}
+    name = block[1][0]
+    for index, row in enumerate(rows):
+        for cell in row.cells:
+            if cell.text == name and not _PAYEE.match(rows[max(0, index - 1)].cells[0].folded):
+                below = _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
+                return _named(name, below, row.page, "account holder")
+    return {}
+
+
+def _beside(rows: Sequence[Row], label: re.Pattern[str]) -> tuple[int, list[str]] | None:
+    for row in rows:
+        for cell, right in pairwise(row.cells):
+            if label.match(cell.folded):
+                return row.page, [right.text]
+    return None
+
+
 def _unlabelled(rows: Sequence[Row], buyer: Found | None) -> dict[str, Found]:
     """A seller by "sold by", by a company's legal form, or at the top of the page."""
     taken = buyer.value if buyer else ""
     cells = [(index, cell) for index, row in enumerate(rows) for cell in row.cells]
     for index, cell in cells:
         if match := _SOLD_BY.search(cell.text):
-            name = match[1] if _COMPANY.search(match[1].casefold()) else match[1].rstrip(".")
+            name = match[1] if _COMPANY.search(match[1]) else match[1].rstrip(".")
             return {"seller": Found(value=name, page=rows[index].page, label="sold by")}
     for index, cell in cells:
         parts = [part.strip() for part in _PARTED.split(cell.text)]
-        if _COMPANY.search(parts[0].casefold()) and _may_be_name(parts[0], taken):
+        if _COMPANY.search(parts[0]) and _may_be_name(parts[0], taken):
             below = parts[1:] or _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
             return _named(parts[0], below, rows[index].page, "company")
     head = [(index, cell) for index, cell in cells if index < _HEAD_ROWS]

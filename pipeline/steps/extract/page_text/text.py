@@ -1,7 +1,7 @@
 """An invoice read from the text of its pages alone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
@@ -13,17 +13,12 @@ from pipeline.steps.extract.page_text import labelled
 from pipeline.steps.extract.page_text.amounts import decimal_separator
 from pipeline.steps.extract.page_text.dates import day_month_order
 from pipeline.steps.extract.page_text.labelled import Found
-from pipeline.steps.extract.page_text.money import currency_of
+from pipeline.steps.extract.page_text.money import currency_of, disputed
 from pipeline.steps.extract.page_text.parties import parties
 from pipeline.steps.extract.page_text.rows import Row, noted_rows, rows_of
 from pipeline.steps.extract.page_text.sender import names_sender
-from pipeline.steps.extract.page_text.totals import (
-    Candidate,
-    Sums,
-    Verdict,
-    judge,
-    sums_of,
-)
+from pipeline.steps.extract.page_text.totals import Candidate, Sums, sums_of
+from pipeline.steps.extract.page_text.verdict import Verdict, judge
 from pipeline.steps.extract.page_text.wording import hold_by_words
 from pipeline.steps.extract.page_view.page import Page
 from pipeline.steps.extract.reasons import ExtractionError
@@ -54,6 +49,8 @@ def printed(pages: Sequence[Page]) -> Printed:
     if currency is not None and DECIMALS[currency] != 2:
         sums = sums_of(rows, separator, DECIMALS[currency])
         verdict = judge(sums)
+    if currency is not None and _disputed(verdict.candidate, currency, sums, rows):
+        verdict = replace(verdict, certain=False)
     return Printed(
         rows=rows,
         plain=plain,
@@ -116,10 +113,19 @@ def _currency(candidate: Candidate | None, rows: Sequence[Row]) -> str | None:
     return currency_of(candidate.amount.mark, candidate.row, rows)
 
 
+def _disputed(candidate: Candidate | None, currency: str, sums: Sums, rows: Sequence[Row]) -> bool:
+    if candidate is None or candidate.value is None:
+        return False
+    marks = [(item.value, item.amount.mark) for item in sums.candidates if item.kind != "aside"]
+    return disputed(currency, candidate.value, marks, rows)
+
+
 def _fields(document: Printed) -> dict[str, Found]:
-    rows, order = document.rows, day_month_order(document.plain)
+    rows = document.rows
     found = parties(rows)
     accounts = labelled.ibans(rows)
+    # An account with an IBAN is European: there the day comes before the month.
+    order = day_month_order(document.plain) or ("dmy" if accounts else "")
     for name, item in (
         ("invoice_number", labelled.invoice_number(rows)),
         ("issue_date", labelled.issue_date(rows, order)),

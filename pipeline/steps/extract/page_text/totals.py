@@ -1,5 +1,6 @@
-"""Which amount a page asks for: labelled candidates, and a verdict that never guesses."""
+"""The labelled amounts of a document: what its labels call each sum."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -7,9 +8,14 @@ from itertools import combinations
 from typing import Final, Literal
 
 from pipeline.steps.extract.page_text.amounts import Amount, Separator, amounts_in
-from pipeline.steps.extract.page_text.dates import fold
+from pipeline.steps.extract.page_text.dates import fold, has_date
 from pipeline.steps.extract.page_text.rows import Cell, Row
+from pipeline.steps.extract.page_text.sentences import asked
+from pipeline.steps.extract.page_text.slip import slip_amounts
 from pipeline.steps.extract.page_text.vocabulary import (
+    ADJUSTMENT,
+    CARRIED,
+    CONDITIONAL,
     DUE,
     EARLIER,
     EXCLUDING,
@@ -17,23 +23,43 @@ from pipeline.steps.extract.page_text.vocabulary import (
     LABEL_LIKE,
     NET,
     OTHER,
+    ROUNDING,
     TAKEN_OFF,
     TAX,
     TOTAL,
 )
 
-Kind = Literal["due", "total", "net", "tax", "off", "earlier"]
+Kind = Literal["due", "total", "net", "tax", "off", "adjust", "round", "earlier", "aside", "stray"]
+_ADDED: Final = re.compile(r"(?:zzgl|zuzugl|plus|add|\+|mas|piu|plius)\b|\+")
+_SPECIFIC: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
+    ("aside", CONDITIONAL),
+    ("earlier", EARLIER),
+    ("due", DUE),
+)
 _LABEL_CHARS_MAX: Final = 120
+_LABEL_CHARS_DUE: Final = 30
+_STRAY_CHARS_MAX: Final = 60  # more is a sentence
+_PRODUCT_SLACK: Final = Decimal("0.02")
+_LINE_NUMBERS: Final = range(3, 9)
+_ROWS_BELOW: Final = 3  # of a label, in which its amount can be
+_POINTS_BELOW: Final = 45.0
+_APART: Final = 15  # columns: what is further to the left is another block
+_SHIFTED: Final = 8  # columns that an amount may begin to the right of its label's end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A labelled amount; ``value`` is None where it cannot be read for certain."""
+    """A labelled amount; ``value`` is None where it cannot be read for certain.
+
+    ``place`` is the row's number in the document.
+    """
 
     kind: Kind
     value: Decimal | None
     amount: Amount
     row: Row
+    cell: Cell
+    place: int
 
     @property
     def page(self) -> int:
@@ -42,10 +68,16 @@ class Candidate:
 
 @dataclass(slots=True, kw_only=True)
 class Sums:
-    """What a document's labels say about its amounts."""
+    """What a document's labels say about its amounts.
+
+    ``strays`` are the amounts beside a label of unknown meaning, or beside none.
+    """
 
     candidates: list[Candidate] = field(default_factory=list)
+    strays: list[Candidate] = field(default_factory=list)
     every: set[Decimal] = field(default_factory=set)
+    whole: bool = False  # whether sums are printed without decimals
+    unfilled: list[tuple[Kind, int]] = field(default_factory=list)  # labels without a sum
 
     def of(self, kind: Kind) -> list[Candidate]:
         return [item for item in self.candidates if item.kind == kind]
@@ -54,89 +86,199 @@ class Sums:
         return {item.value for item in self.of(kind)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The candidate to pay; ``certain`` is False where the page leaves any doubt."""
-
-    candidate: Candidate | None
-    certain: bool
-
-
 def kind_of(label: str) -> Kind | None:
     """What a folded label announces, the most specific meaning first."""
     if len(label) > _LABEL_CHARS_MAX or not LABEL_LIKE.search(label):
         return None
-    if EARLIER.search(label):
-        return "earlier"
-    if DUE.search(label):
-        return "net" if EXCLUDING.search(label) else "due"
-    if TAKEN_OFF.search(label):
-        return "off"
-    if GROSS.search(label) and TOTAL.search(label) and not NET.search(label):
+    for kind, pattern in _SPECIFIC:
+        if pattern.search(label):
+            return "net" if kind == "due" and EXCLUDING.search(label) else kind
+    return _sum_kind(label)
+
+
+def _sum_kind(label: str) -> Kind | None:
+    """What a label that names a total, a tax or a part of them announces."""
+    total = bool(TOTAL.search(label))
+    net, tax = bool(NET.search(label)), bool(TAX.search(label))
+    if not total and (ROUNDING.search(label) or TAKEN_OFF.search(label)):
+        return "round" if ROUNDING.search(label) else "off"
+    if total and GROSS.search(label) and not net:
         return "total"
-    if NET.search(label):
-        return "net"
-    if TAX.search(label):
-        return "tax"
-    if TOTAL.search(label) and not OTHER.search(label):
-        return "total"
-    return None
+    if net or tax:
+        return "tax" if tax and (not net or _ADDED.match(label)) else "net"
+    adjusts = bool(ADJUSTMENT.search(label))
+    if total:
+        return "aside" if adjusts or OTHER.search(label) else "total"
+    return "adjust" if adjusts else None
+
+
+class _Reader:
+    """Reads amounts in the way of one document."""
+
+    def __init__(self, rows: Sequence[Row], separator: Separator, decimals: int) -> None:
+        self.rows, self.separator, self.decimals = rows, separator, decimals
+        every = [abs(each) for row in rows for a in amounts_in(row.text) for each in a.readings]
+        self.every = set(every)
+        # The first reading of 1,155 is the one with thousands.
+        self.whole = not any(a.readings[0] % 1 for row in rows for a in amounts_in(row.text))
+
+    def candidate(self, kind: Kind, place: int, cell: Cell, amount: Amount) -> Candidate:
+        row = self.rows[place]
+        value = None if row.torn else self.value(amount)
+        return Candidate(kind=kind, value=value, amount=amount, row=row, cell=cell, place=place)
+
+    def value(self, amount: Amount) -> Decimal | None:
+        """The value, unless it has a fraction of the smallest coin, as unit prices do."""
+        value = amount.value(self.separator, self.decimals)
+        fits = value is not None and value.scaleb(self.decimals) == int(value.scaleb(self.decimals))
+        return value if fits else None
 
 
 def sums_of(rows: Sequence[Row], separator: Separator, decimals: int) -> Sums:
-    """Collect every labelled amount, on the label's row or, for what is due, below it."""
-    sums = Sums()
-    for index, row in enumerate(rows):
-        for amount in amounts_in(row.text):
-            sums.every.update(abs(reading) for reading in amount.readings)
-        for position, cell in enumerate(row.cells):
-            label = _label(cell)
-            kind = kind_of(label)
-            if kind is None:
-                continue
-            found = _beside(row, position) or (_below(rows, index, cell) if kind == "due" else [])
-            for amount in found:
-                value = None if row.torn else amount.value(separator, decimals)
-                value = _fitting(value, decimals)
-                sums.candidates.append(Candidate(kind=kind, value=value, amount=amount, row=row))
+    """Collect every labelled amount: on the label's row, below it, or in a sentence that asks."""
+    reader = _Reader(rows, separator, decimals)
+    sums = Sums(every=reader.every, whole=reader.whole)
+    carried = _carried(rows)
+    for place, row in enumerate(rows):
+        if _is_line(row):
+            continue
+        for position in range(len(row.cells)):
+            found = [*_labelled(reader, place, position, carried)]
+            sums.candidates += found
+            missing = None if found else _unfilled(row, position)
+            sums.unfilled += [(missing, place)] if missing else []
+    for place, cell, amount in (*asked(rows), *slip_amounts(rows)):
+        sums.candidates.append(reader.candidate("due", place, cell, amount))
     if not sums.of("due") and not sums.of("total"):
-        sums.candidates += _in_tables(rows, separator, decimals)
+        sums.candidates += _in_tables(reader)
+    taken = {(item.place, item.cell.start) for item in sums.candidates}
+    sums.strays = [each for each in _strays(reader) if (each.place, each.cell.start) not in taken]
     return sums
 
 
-def _in_tables(rows: Sequence[Row], separator: Separator, decimals: int) -> Iterator[Candidate]:
-    """Totals at the foot of a table's column, believed only where their row adds up to them."""
-    for index, header in enumerate(rows):
+def _labelled(
+    reader: _Reader, place: int, position: int, carried: set[Decimal]
+) -> Iterator[Candidate]:
+    row = reader.rows[place]
+    cell = row.cells[position]
+    kind = kind_of(_label(cell))
+    if kind is None or (kind == "due" and _dated(row, position)):
+        return
+    found = _beside(row, position) or _below(
+        reader.rows, place, cell, strict=kind != "due", whole=reader.whole
+    )
+    for where, other, amount in found:
+        here = reader.candidate(kind, place + where, other, amount)
+        if CARRIED.search(_label(cell)) and carried & {abs(each) for each in amount.readings}:
+            yield _as(here, "aside")
+        elif kind in ("due", "total") and EXCLUDING.search(fold(other.text[amount.end :])):
+            yield _as(here, "net")
+        else:
+            yield here
+
+
+def _unfilled(row: Row, position: int) -> Kind | None:
+    """What a label without a sum announces, if it is the last of its row and no sentence."""
+    label = _label(row.cells[position])
+    if len(label) > _LABEL_CHARS_DUE or _dated(row, position) or any(map(str.isdigit, label)):
+        return None
+    kind = kind_of(label)
+    return kind if kind == "due" or not row.cells[1:] else None
+
+
+def _dated(row: Row, position: int) -> bool:
+    """Whether a day follows the label: then it says when to pay."""
+    here, *right = (cell.text for cell in row.cells[position : position + 2])
+    if any(amount.firm for amount in amounts_in(here)):
+        return False
+    return has_date(here) or any(has_date(text) for text in right)
+
+
+def _as(found: Candidate, kind: Kind) -> Candidate:
+    return Candidate(
+        kind=kind,
+        value=found.value,
+        amount=found.amount,
+        row=found.row,
+        cell=found.cell,
+        place=found.place,
+    )
+
+
+def _carried(rows: Sequence[Row]) -> set[Decimal]:
+    """The sums at the end of a page that the next one begins with, called so on either."""
+    pages: dict[Decimal, set[int]] = {}
+    named: set[Decimal] = set()
+    for row in rows:
+        for amount in amounts_in(row.text):
+            for value in map(abs, amount.readings):
+                pages.setdefault(value, set()).add(row.page)
+                if CARRIED.search(fold(row.text)):
+                    named.add(value)
+    return {value for value in named if len(pages[value]) > 1}
+
+
+def _is_line(row: Row) -> bool:
+    """Whether the row counts something: a number times a price is its amount."""
+    numbers = [abs(amount.readings[-1]) for cell in row.cells for amount in amounts_in(cell.text)]
+    if len(numbers) not in _LINE_NUMBERS:
+        return False
+    return any(
+        abs(a * b - c) <= _PRODUCT_SLACK and c
+        for place, c in enumerate(numbers)
+        for a, b in combinations(numbers[:place], 2)
+    )
+
+
+def _in_tables(reader: _Reader) -> Iterator[Candidate]:
+    """Totals below their label: pure amounts, and the foot of a table whose row adds up."""
+    for place, header in enumerate(reader.rows):
         for cell in header.cells:
             if amounts_in(header.text) or kind_of(_label(cell)) != "total":
                 continue
-            for row in rows[index + 1 : index + 4]:
+            for under in range(place + 1, min(place + 4, len(reader.rows))):
+                row = reader.rows[under]
                 firm = [amount for amount in amounts_in(row.text) if amount.firm]
-                under = [c for c in row.cells if c.overlaps(cell) and amounts_in(c.text)]
+                below = [c for c in row.cells if c.overlaps(cell) and amounts_in(c.text)]
                 last = _last_of_sum(firm)
-                if len(firm) > 2 and len(last) == 1 and under and under[-1] is row.cells[-1]:
-                    value = _fitting(last[0].value(separator, decimals), decimals)
-                    yield Candidate(kind="total", value=value, amount=last[0], row=row)
+                if len(firm) > 2 and len(last) == 1 and below and below[-1] is row.cells[-1]:
+                    yield reader.candidate("total", under, below[-1], last[0])
 
 
-def _fitting(value: Decimal | None, decimals: int) -> Decimal | None:
-    """The value, unless it has a fraction of the smallest coin, as unit prices do."""
-    fits = value is not None and value.scaleb(decimals) == int(value.scaleb(decimals))
-    return value if fits else None
+def _strays(reader: _Reader) -> Iterator[Candidate]:
+    """Amounts that end their row, alone or beside a label that says nothing known."""
+    for place, row in enumerate(reader.rows):
+        last = row.cells[-1]
+        firm = [amount for amount in amounts_in(last.text) if amount.firm]
+        if len(firm) != 1 or _is_line(row) or last.text[firm[0].end :].strip(" .)*"):
+            continue
+        before = last.text[: firm[0].start] or (row.cells[-2].text if row.cells[1:] else "")
+        label = fold(before)
+        if len(label) <= _STRAY_CHARS_MAX and kind_of(label) is None and not _numbers(row, last):
+            yield reader.candidate("stray", place, last, firm[0])
+
+
+def _numbers(row: Row, last: Cell) -> bool:
+    """Whether there are numbers before the last cell, as in the lines of a table."""
+    others = [cell for cell in row.cells if cell is not last]
+    return any(amounts_in(cell.text) and not _worded(cell.text) for cell in others)
 
 
 def _label(cell: Cell) -> str:
     """The cell's words before its amount."""
     text = cell.text
     first = next((a for a in amounts_in(text) if a.firm and _worded(text[: a.start])), None)
-    return fold(text[: first.start] if first else text).strip(" :.*•-")
+    return fold(text[: first.start] if first else text).strip(" :.*•-=>")
 
 
 def _worded(text: str) -> bool:
     return bool(LABEL_LIKE.search(fold(text)))
 
 
-def _beside(row: Row, position: int) -> list[Amount]:
+_Place = tuple[int, Cell, Amount]
+
+
+def _beside(row: Row, position: int) -> list[_Place]:
     """The amount that belongs to a label: after it in its cell, else to its right.
 
     Several to the right are a table's columns: the last one counts when it is
@@ -145,8 +287,8 @@ def _beside(row: Row, position: int) -> list[Amount]:
     cell = row.cells[position]
     inside = [a for a in amounts_in(cell.text) if a.firm and _worded(cell.text[: a.start])]
     if inside:
-        return _last_of_sum(inside)
-    right: list[Amount] = []
+        return [(0, cell, amount) for amount in _last_of_sum(inside)]
+    right: list[_Place] = []
     for other in row.cells[position + 1 :]:
         here = amounts_in(other.text)
         if not here:
@@ -155,9 +297,10 @@ def _beside(row: Row, position: int) -> list[Amount]:
             continue
         if kind_of(_label(other)) is not None:
             break
-        right.extend(here)
-    firm = [amount for amount in right if amount.firm] or right
-    return _last_of_sum(firm)
+        right.extend((0, other, amount) for amount in here)
+    firm = [each for each in right if each[2].firm] or right
+    kept = _last_of_sum([amount for *_, amount in firm])
+    return [each for each in firm if each[2] in kept]
 
 
 def _last_of_sum(amounts: list[Amount]) -> list[Amount]:
@@ -168,82 +311,47 @@ def _last_of_sum(amounts: list[Amount]) -> list[Amount]:
     return amounts
 
 
-def _below(rows: Sequence[Row], index: int, label: Cell) -> list[Amount]:
-    for row in rows[index + 1 : index + 3]:
-        for cell in row.cells:
+def _below(
+    rows: Sequence[Row], index: int, label: Cell, *, strict: bool, whole: bool
+) -> list[_Place]:
+    """The amount under a label; ``strict`` asks that all of its row is below such labels."""
+    if strict and amounts_in(rows[index].text):
+        return []
+    for step, row in enumerate(rows[index + 1 : index + 1 + _ROWS_BELOW], start=1):
+        if strict and amounts_in(row.text) and len(row.cells) == len(rows[index].cells):
+            row_cells = [(p, c) for p, c in enumerate(row.cells) if rows[index].cells[p] is label]
+        else:
+            row_cells = [*enumerate(row.cells)]
+        for position, cell in row_cells:
+            alone = not position or cell.start - row.cells[position - 1].end > _APART
+            shifted = alone and label.start <= cell.start <= label.end + _SHIFTED
             here = amounts_in(cell.text)
-            if cell.overlaps(label) and here and not _worded(_without(cell.text, here)):
-                return [amount for amount in here if amount.firm][:1]
+            pure = bool(here) and not _worded(_without(cell.text, here))
+            if cell.overlaps(label) and not pure:
+                return []
+            if not pure or not (cell.overlaps(label) or (shifted and not strict)):
+                continue
+            if row.page != rows[index].page or not _near(cell, label):
+                return []
+            if strict and _is_table(rows[index], row):
+                return []
+            return [(step, cell, amount) for amount in here if amount.firm or whole]
     return []
+
+
+def _is_table(header: Row, row: Row) -> bool:
+    """Whether words are below one of the header's cells, as in the lines of a table."""
+    worded = [cell for cell in row.cells if not amounts_in(cell.text)]
+    return _is_line(row) or any(cell.overlaps(each) for cell in worded for each in header.cells)
+
+
+def _near(cell: Cell, label: Cell) -> bool:
+    if cell.box is None or label.box is None:
+        return True
+    return cell.box.top - label.box.bottom <= _POINTS_BELOW
 
 
 def _without(text: str, amounts: Iterable[Amount]) -> str:
     for amount in reversed(list(amounts)):
         text = text[: amount.start] + text[amount.end :]
     return text
-
-
-def judge(sums: Sums) -> Verdict:
-    """Choose the amount to pay now, if the labels agree on one."""
-    if any(item.value is None or item.value for item in sums.of("earlier")):
-        return Verdict(candidate=_some(sums), certain=False)
-    dues, totals = sums.of("due"), sums.of("total")
-    if dues:
-        return _judge_due(sums, dues, totals)
-    if not totals:
-        return Verdict(candidate=None, certain=False)
-    best = _gross(sums, totals)
-    if best is None or best.value is None or not _plain(best, sums):
-        return Verdict(candidate=_some(sums), certain=False)
-    off = {abs(value) for value in sums.values("off") if value is not None} - {Decimal(0)}
-    doubtful = bool(off) or None in sums.values("off")
-    return Verdict(candidate=best, certain=not doubtful and not _is_net(best.value, sums))
-
-
-def _judge_due(sums: Sums, dues: list[Candidate], totals: list[Candidate]) -> Verdict:
-    """What is due must be one amount, and either the total or the total less what was paid."""
-    best = dues[0]
-    if len(sums.values("due")) != 1 or best.value is None or not _plain(best, sums):
-        return Verdict(candidate=best, certain=False)
-    known = {value for value in sums.values("total") if value is not None}
-    if not known or best.value in known:
-        return Verdict(candidate=best, certain=bool(known) or not totals)
-    off = [abs(value) for value in sums.values("off") if value]
-    parts = {sum(some) for size in (1, 2, 3) for some in combinations(off[:8], size)}
-    return Verdict(candidate=best, certain=any(best.value + part in known for part in parts))
-
-
-def _gross(sums: Sums, totals: list[Candidate]) -> Candidate | None:
-    """The one total; of several, the one that is another plus tax."""
-    values = {item.value for item in totals}
-    if len(values) == 1:
-        return totals[-1]
-    if None in values:
-        return None
-    taxes = [value for value in sums.values("tax") if value]
-    top = max(totals, key=lambda item: item.value or Decimal(0))
-    parts = {sum(some) for size in (1, 2, 3) for some in combinations(taxes[:8], size)}
-    rest = values - {top.value}
-    explained = all(value is not None and top.value - value in parts for value in rest if top.value)
-    return top if explained and top.value else None
-
-
-def _is_net(value: Decimal, sums: Sums) -> bool:
-    """Whether a tax is listed that, added to this total, gives an amount of the document too."""
-    return any(tax and tax > 0 and value + tax in sums.every for tax in sums.values("tax"))
-
-
-def _plain(candidate: Candidate, sums: Sums) -> bool:
-    """Whether the amount is clearly money, and not a count followed by an amount."""
-    tail = candidate.amount.tail
-    if tail is None or tail not in sums.every:
-        return candidate.amount.firm
-    repeated = [item for item in sums.candidates if item.value == candidate.value]
-    added = {net + tax for net in sums.values("net") for tax in sums.values("tax") if net and tax}
-    return len(repeated) > 1 or candidate.value in added
-
-
-def _some(sums: Sums) -> Candidate | None:
-    """Any amount to show beside a verdict of doubt; never paid."""
-    usable = [*sums.of("due"), *sums.of("total"), *sums.of("earlier")]
-    return next((item for item in usable if item.value is not None), None)
