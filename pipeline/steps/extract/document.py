@@ -17,7 +17,13 @@ from pipeline.steps.extract.page_text.rows import Row, cells_in
 from pipeline.steps.extract.page_text.text import Printed, has_text, invoice_from_text, printed
 from pipeline.steps.extract.page_text.wording import status_by_words
 from pipeline.steps.extract.page_view import pictures, scan
-from pipeline.steps.extract.page_view.check import competes, differs, due_place, is_field
+from pipeline.steps.extract.page_view.check import (
+    competes,
+    differs,
+    due_place,
+    is_field,
+    other_money,
+)
 from pipeline.steps.extract.page_view.crops import CROPS_MAX, crop
 from pipeline.steps.extract.page_view.page import Page, View, viewed
 from pipeline.steps.extract.page_view.pdfium import Box
@@ -137,12 +143,14 @@ def _with_crops(found: Extraction, view: View, places: Sequence[tuple[str, Place
 
 
 def _stamped(found: Extraction, view: View, document: Printed) -> Extraction:
-    """The extraction, held where a picture or a drawing says that it is not to be paid."""
+    """The extraction, held where a picture or a drawing contradicts it: PAID, or another sum."""
     sheets = [*view.sheets[:_PICTURED_PAGES], *view.sheets[_PICTURED_PAGES:][-1:]]
     said = [line for sheet in sheets for line in pictures.words(sheet)]
     rows = [Row(page=1, cells=cells) for line in said if (cells := cells_in(line))]
     words = status_by_words([], "invoice", rows)
-    return _held(found, words) if words not in (None, "ambiguous") else found
+    if words not in (None, "ambiguous"):
+        return _held(found, words)
+    return _held(found, "hidden_text") if other_money(document, rows, found.fields) else found
 
 
 def _held(found: Extraction, status: PayStatus) -> Extraction:
