@@ -15,10 +15,16 @@ from pipeline.steps.extract.embedded_xml.xmltree import looks_like_xml, parse
 from pipeline.steps.extract.holds import status_of
 from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Extraction
 from pipeline.steps.extract.page_text.rows import Row, cells_in
-from pipeline.steps.extract.page_text.text import has_text, invoice_from_text, printed
+from pipeline.steps.extract.page_text.text import Printed, has_text, invoice_from_text, printed
 from pipeline.steps.extract.page_text.wording import hold_by_picture
 from pipeline.steps.extract.page_view import pictures, scan
-from pipeline.steps.extract.page_view.check import competes, differs, due_place, is_field
+from pipeline.steps.extract.page_view.check import (
+    competes,
+    differs,
+    due_place,
+    is_field,
+    other_money,
+)
 from pipeline.steps.extract.page_view.crops import CROPS_MAX, crop
 from pipeline.steps.extract.page_view.page import Page, View, viewed
 from pipeline.steps.extract.page_view.pdfium import Box
@@ -123,7 +129,7 @@ def _checked(found: Extraction, view: View) -> Extraction:
         other = differs(view.sheets, document, found.fields)
         if other:
             return _with_crops(_held(found, "hidden_text"), view, [("shown differently", other)])
-        return _stamped(found, view)
+        return _stamped(found, view, document)
     except RecogniserMissingError:
         return _held(found, "unverified")
 
@@ -137,13 +143,14 @@ def _with_crops(found: Extraction, view: View, places: Sequence[tuple[str, Place
     return replace(found, crops=(*found.crops, *added))
 
 
-def _stamped(found: Extraction, view: View) -> Extraction:
-    """The extraction, held where a picture or a drawing says that it is not to be paid."""
+def _stamped(found: Extraction, view: View, document: Printed) -> Extraction:
+    """The extraction, held where a picture or a drawing contradicts it: PAID, or another sum."""
     sheets = [*view.sheets[:_PICTURED_PAGES], *view.sheets[_PICTURED_PAGES:][-1:]]
     said = [line for sheet in sheets for line in pictures.words(sheet)]
     rows = [Row(page=1, cells=cells) for line in said if (cells := cells_in(line))]
-    hold = hold_by_picture(rows)
-    return _held(found, hold) if hold else found
+    if hold := hold_by_picture(rows):
+        return _held(found, hold)
+    return _held(found, "hidden_text") if other_money(document, rows, found.fields) else found
 
 
 def _held(found: Extraction, hold: str) -> Extraction:

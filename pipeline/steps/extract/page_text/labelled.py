@@ -92,7 +92,9 @@ _BY: Final = re.compile(
     r" (?=\d|[a-z]+ \d)"
 )
 _IBAN: Final = re.compile(r"(?<![A-Z0-9])([A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30})(?![A-Z0-9])")
-_IBAN_CUT: Final = re.compile(r"\s+(?=[A-Z]{3,})|(?<=\d)IBAN")
+_IBAN_LABEL: Final = re.compile(r"\bIBAN\b")
+_GROUPS: Final = re.compile(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3}(?![A-Z0-9]))?")
+_SWISS: Final = re.compile(r"(?:CH|LI)\d{2}(?: ?\d{4}){4} ?\d")
 
 
 def invoice_number(rows: Sequence[Row]) -> Found | None:
@@ -202,23 +204,38 @@ def _dated(
 
 
 def ibans(rows: Sequence[Row]) -> list[Found]:
-    """Every account number of that form, valid or not, spaces removed, in order, once each."""
+    """Every account number of that form, spaces removed, in order, once each.
+
+    One whose check digits are wrong is among them where a label calls it an IBAN.
+    """
     found: dict[str, Found] = {}
+    above = ""
     for row in rows:
-        for match in _IBAN.finditer(row.text.upper()):
-            value = _iban_in(match[1])
+        text = row.text.upper()
+        for match in _IBAN.finditer(text):
+            label = text[: match.start()] if _IBAN_LABEL.search(text) else above
+            value = _iban_in(match[1]) or _mistyped(match[1], label)
             if value and value not in found:
                 found[value] = Found(value=value, page=row.page, label="IBAN")
+        above = text
     return list(found.values())
 
 
 def _iban_in(text: str) -> str | None:
-    """The longest start of the text that is a valid IBAN, else its first word group."""
+    """The longest start of the text that is a valid IBAN."""
     compact = "".join(text.split())
     for length in range(len(compact), 14, -1):
         if iban_number.is_valid(compact[:length]):
             return compact[:length]
     return None
+
+
+def _mistyped(text: str, before: str) -> str | None:
+    """The groups of four that stand at the label of an IBAN, or look like a Swiss one."""
+    match = _GROUPS.match(text)
+    if match is None or not (_IBAN_LABEL.search(before) or _SWISS.fullmatch(match[0])):
+        return None
+    return "".join(match[0].split())
 
 
 def iban_is_valid(value: str) -> bool:

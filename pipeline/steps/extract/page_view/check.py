@@ -1,6 +1,7 @@
 """Whether the pixels of a page say what its text layer says, where money is at stake."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Final
@@ -12,6 +13,7 @@ from pipeline.steps.extract.page_text.parties import names_company
 from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.text import Printed
 from pipeline.steps.extract.page_view import recognise
+from pipeline.steps.extract.page_view.beside import drawn_beside
 from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 
 CELLS_MAX: Final = 8  # of one fact: an amount due is printed two or three times
@@ -31,13 +33,19 @@ def competes(shown: Printed, told: Printed, invoice: Invoice) -> bool:
     """
     if _facts(told) != _facts(shown):
         return True
-    accounts = {each.value for each in ibans([*told.rows, *shown.noted])}
+    rows = [*told.rows, *shown.noted]
+    return other_money(shown, rows, invoice) or any(map(names_company, _texts(shown.noted)))
+
+
+def other_money(shown: Printed, rows: Sequence[Row], invoice: Invoice) -> bool:
+    """Whether rows name an account, or a sum in the invoice's currency, that is not shown."""
+    accounts = {each.value for each in ibans(rows)}
     if accounts - {each.value for each in ibans(shown.rows)}:
         return True
     own = {None, *(mark for mark, code in SYMBOLS.items() if code == invoice.currency)}
     own |= {*UNCERTAIN, invoice.currency.casefold()}
     every, due = {*_readings(shown.rows)}, abs(Decimal(invoice.total_due))
-    for text in _texts((*told.rows, *shown.noted)):
+    for text in _texts(rows):
         field = is_field(text)
         for each in amounts_in(text):
             values = {*map(abs, each.readings)}
@@ -45,7 +53,7 @@ def competes(shown: Printed, told: Printed, invoice: Invoice) -> bool:
                 return True
             if each.firm and each.mark not in own and due in values:
                 return True
-    return any(map(names_company, _texts(shown.noted)))
+    return False
 
 
 def is_field(text: str) -> bool:
@@ -76,22 +84,30 @@ def differs(
     """The first place, as page, box and text, whose pixels are read differently from its text.
 
     Every labelled amount and every place of the account is read. Only what a recogniser
-    reads as the same value, at one size at least, counts as agreement.
+    reads as the same value, at one size at least, counts as agreement, and nothing but text
+    may be drawn in or beside an amount.
 
     Raises:
         RecogniserMissingError: no pixel can be read here.
     """
+    rows = defaultdict[int, list[Row]](list)
+    for each_row in document.rows:
+        rows[each_row.page].append(each_row)
     for row, cell, value in _amount_cells(document, abs(Decimal(invoice.total_due))):
-        if not _reads_amount(sheets[row.page - 1], cell, value, invoice.currency):
-            return row.page, _boxed(cell), cell.text
+        sheet, box = sheets[row.page - 1], _boxed(cell)
+        texts = [each.box for line in rows[row.page] for each in line.cells if each.box]
+        if drawn_beside(sheet, box, texts) or not _reads_amount(
+            sheet, cell, value, invoice.currency
+        ):
+            return row.page, box, cell.text
     iban = invoice.iban
     for row in document.rows:
-        box = row.box
-        if iban is None or box is None or iban not in _squeezed(row.text):
+        whole = row.box
+        if iban is None or whole is None or iban not in _squeezed(row.text):
             continue
         sheet = sheets[row.page - 1]
-        if not any(_reads_account(iban, text) for text in recognise.line(sheet, box)):
-            return row.page, box, row.text
+        if not any(_reads_account(iban, text) for text in recognise.line(sheet, whole)):
+            return row.page, whole, row.text
     return None
 
 
@@ -137,7 +153,7 @@ def _reads_amount(sheet: Sheet, cell: Cell, due: Decimal, currency: str) -> bool
     They may name no other currency, where the text names the invoice's own.
     """
     printed = [
-        re.compile(rf"(?<![\d.]){re.escape(core[0])}(?![\d.]*\d)")
+        re.compile(rf"(?<!\d)(?<!\d\.){re.escape(core[0])}(?![\d.]*\d)")
         for each in amounts_in(cell.text)
         if due in map(abs, each.readings)
         and (core := _NUMBER.search(_signs(cell.text[each.start : each.end])))
@@ -158,7 +174,7 @@ def _currencies(text: str) -> set[str]:
 
 def _signs(text: str) -> str:
     """A text with one sign for every separator that numbers have."""
-    return text.strip().translate(_SEPARATORS)
+    return re.sub(r"(?<=\d)[^\w\s.](?=\d)", ".", text.strip().translate(_SEPARATORS))
 
 
 def _boxed(cell: Cell) -> Box:

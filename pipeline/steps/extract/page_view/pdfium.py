@@ -23,6 +23,7 @@ _RULE_MIN: Final = 12.0  # points: so long is a rule of a table ...
 _RULE_WIDTH_MAX: Final = 1.0  # ... and so thin
 _DEPTH_MAX: Final = 8  # forms within forms
 _UPRIGHT: Final = 0.1  # radians
+_SEPARATORS: Final = ".,"  # small in a box that neighbours reach into, and worth a hundred times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,7 @@ class Char:
 
     text: str
     box: Box
+    mark: Box  # where its ink is, where that is known closer than by the box
     base: float
     upright: bool
     made: bool
@@ -92,14 +94,22 @@ class Sheet:
         raw.FPDFText_GetCharOrigin(text, place, x, y)
         angle = raw.FPDFText_GetCharAngle(text, place) + math.radians(self._turned)
         owner = raw.FPDFText_GetTextObject(text, place)
+        loose = self._shown(box.left, box.top, box.right, box.bottom)
         return Char(
             text=chr(code),
-            box=self._shown(box.left, box.top, box.right, box.bottom),
+            box=loose,
+            mark=self._mark(text, place) if chr(code) in _SEPARATORS else loose,
             base=self._shown(x.value, y.value, x.value, y.value).top,
             upright=abs(math.sin(angle)) < _UPRIGHT and math.cos(angle) > 0,
             made=raw.FPDFText_IsGenerated(text, place) == 1,
             owner=ctypes.addressof(owner.contents) if owner else 0,
         )
+
+    def _mark(self, text: Any, place: int) -> Box:
+        edges = [ctypes.c_double() for _ in range(4)]
+        raw.FPDFText_GetCharBox(text, place, *edges)
+        left, right, bottom, top = (each.value for each in edges)
+        return self._shown(left, top, right, bottom)
 
     def _shown(self, left: float, top: float, right: float, bottom: float) -> Box:
         """The box of two points of the page's own space."""

