@@ -55,10 +55,15 @@ def names_sender(found: Found | None, buyer: Found | None, rows: Sequence[Row]) 
 
 
 def _identified(name: str, rows: Sequence[Row]) -> bool:
-    """Whether a name is printed twice, or with what its owner is reached or registered by."""
+    """Whether a name is printed twice, or with what its owner is reached or registered by.
+
+    Without an address below it, it is nobody's that is written to.
+    """
     places = [place for place, row in enumerate(rows) if name in row.text]
     near = [row.text for place in places for row in rows[place : place + _OWN_ROWS]]
-    return len(places) > 1 or any(_OWN.search(text.casefold()) for text in near)
+    below = " ".join(near[1:3])
+    addressed = re.search(r"[^\W\d]{3}[^:]*\d", below) and ":" not in below
+    return not addressed or len(places) > 1 or any(_OWN.search(t.casefold()) for t in near)
 
 
 def _heads(name: str, rows: Sequence[Row]) -> bool:
