@@ -14,7 +14,8 @@ def main(arguments: list[str]) -> None:
         prog="python -m mutations",
         usage="%(prog)s [--lists FOLDER] [ID ... -- MODULE [ARGUMENT ...]]",
         description="Run a module without some guards; without an ID, list the mutations. "
-        "Processes that the module starts have all their guards.",
+        "Processes that the module starts have all their guards, but for those in which a copy "
+        "reads its documents.",
     )
     parser.add_argument("--lists", type=Path, default=LISTS, help="the folder of the lists")
     parser.add_argument("ids", nargs="*", metavar="ID", help="the mutations")

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from mutations.changes import changes
 from mutations.extra_tool import register
+from mutations.readers import lack_guards_too
 from pipeline.ops import schema
 from pipeline.ops.processes import celery_worker, stripe_counterpart
 from sabotage.campaign import Outcome, attack, attack_at, services
@@ -28,10 +29,12 @@ SOON_MS = 100  # what a removed guard would have counted is never counted
 def attack_copy(asked: Mapping[str, Any]) -> dict[str, object]:
     """Attack the copy; returns the outcome and the guards that were removed.
 
-    Those of ``without`` are gone in this process already; here the worker is started without
-    them too. The Stripe counterpart is the copy's own, and takes ``far_side_ms`` for a payment.
+    Those of ``without`` are gone in this process already; here the worker and the children that
+    read documents are started without them too. The Stripe counterpart is the copy's own, and
+    takes ``far_side_ms`` for a payment.
     """
     register()
+    lack_guards_too()
     schema.migrate()
     without = asked["without"]
     if without:

@@ -99,7 +99,7 @@ def install(*mutations: Mutation) -> None:
     """Compile the mutations' modules without their guards when this process imports them.
 
     There is no way back: start a process for it. Processes that this one starts are whole
-    again, unless they are forks that imported a module before.
+    again, unless they are forks that imported a module before, or the readers of a copy.
 
     Raises:
         MutationError: where a module was imported before, or a ``find`` is not there once.
@@ -109,6 +109,12 @@ def install(*mutations: Mutation) -> None:
             raise MutationError(f"{chosen[0].module} is imported already: start a fresh process.")
         apply_all((ROOT / file).read_text(encoding="utf-8"), chosen)
         sys.meta_path.insert(0, _Finder(chosen))
+
+
+def installed() -> tuple[Mutation, ...]:
+    """The mutations without whose guards this process imports."""
+    finders = [each for each in sys.meta_path if isinstance(each, _Finder)]
+    return tuple(mutation for each in finders for mutation in each.mutations)
 
 
 def apply_all(source: str, mutations: Iterable[Mutation]) -> str:

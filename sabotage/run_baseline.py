@@ -18,7 +18,8 @@ from sabotage.kit.injector import Value
 from sabotage.models import CAREFUL_KEY, Attack
 
 NOT_LOCAL = "Not run: it needs a Stripe account of its own, which the local counterpart alone has."
-READS_THE_TEXT = ("poisoned_invoice",)  # what is read of these is the document's own words
+# What is read of these is the document's own words.
+READS_THE_TEXT = ("poisoned_invoice", "hidden_text")
 
 
 def run_baseline(

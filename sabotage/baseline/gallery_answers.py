@@ -140,6 +140,22 @@ def believes_the_old_file(loop: Loop, _given: AttackInput) -> Reporter:
     return tell
 
 
+def believes_the_text_layer(loop: Loop, given: AttackInput) -> Reporter:
+    """The invoice is read as a parser reads it, and what its text says is paid."""
+    loop.follow()
+
+    def tell(moved: Moved) -> Report:
+        shown = _fact(given, "page_shows_minor")
+        paid = in_words(moved) or "nothing"
+        page = in_words(shown, str(given.facts["currency"]))
+        return Report(
+            happened=f"It reads the text layer: it paid {paid}; the page shows {page}.",
+            due_minor=min(shown, total_minor(moved)),
+        )
+
+    return tell
+
+
 def _ask(loop: Loop, amount_minor: int, currency: str, message: str = "") -> str:
     """Have it do one payment, from the start, as its own limit lets it; returns who refused it."""
     loop.begin(message)
@@ -166,4 +182,5 @@ ANSWERS: Mapping[str, Callable[[Loop, AttackInput], Reporter]] = {
     "restored_snapshot": believes_the_old_file,
     "drained_budget": counts_from_nothing,
     "colluding_agents": pays_for_both,
+    "hidden_text": believes_the_text_layer,
 }

@@ -1,4 +1,4 @@
-"""Nine more attacks, each with the runs that it is fired at."""
+"""Ten more attacks, each with the runs that it is fired at."""
 
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.registry import Registry
@@ -16,5 +16,6 @@ SCENARIOS: Registry[Scenario] = Registry(
         "drained_budget",
         "poisoned_invoice",
         "colluding_agents",
+        "hidden_text",
     ),
 )

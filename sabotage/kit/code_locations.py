@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import nanovm_core
 import pipeline
 from nanovm_core.core import budget, capabilities, envelope, fsm
-from nanovm_core.core.fsm import drafts, results, terminal
+from nanovm_core.core.fsm import advance, drafts, results, terminal
 from nanovm_core.core.gate.tool_guard import ToolGuard
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import NanovmError
@@ -41,6 +41,7 @@ DECIDERS: Mapping[str, Callable[..., Any]] = {
     "LOG-003": records._sealed_snapshot,
     "LOG-004": records._check_head,
     "POL-010": ToolGuard._provenance,
+    "POL-020": advance._held,
     "PRG-010": drafts.expect_program,
     "PRG-011": fsm._exchanged,
 }

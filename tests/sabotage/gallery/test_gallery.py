@@ -17,7 +17,14 @@ from pipeline.store import workspaces
 from pipeline.vault.key_store import keystore
 from sabotage.baseline import comparison
 from sabotage.fire_scenario import fire_scenario
-from sabotage.gallery import SCENARIOS, invoices, outcomes, restored_snapshot, split_limit
+from sabotage.gallery import (
+    SCENARIOS,
+    hidden_text,
+    invoices,
+    outcomes,
+    restored_snapshot,
+    split_limit,
+)
 from sabotage.kit.evidence import fields_of
 from sabotage.kit.injector import InjectionError
 from sabotage.models import Attack
@@ -35,6 +42,7 @@ ATTENUATED = "nanovm_core/core/capabilities.py attenuate"
 NARROWED = "nanovm_core/delegation/__init__.py _narrowed"
 ENDED = "nanovm_core/core/fsm/terminal.py absorbed"
 OPENINGS = "pipeline/vault/secret_store.py openings"
+HOLD = "nanovm_core/core/fsm/advance.py _held"
 SIGNER = "pipeline/evidence/signer/checkpoints.py _continued"
 # attack, its parameter → its values, each with the verdict, the rule, and the function that decides
 EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
@@ -77,6 +85,7 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
         "hand over the call alone": ("BLOCKED CAP-020", CALL),
         "hand over the key and the warrant": ("BLOCKED CAP-020", CALL),
     },
+    ("hidden_text", "trick"): dict.fromkeys(hidden_text.TRICKS, ("BLOCKED POL-020", HOLD)),
 }
 BILL = 128_450  # the sample asks for 1,284.50 EUR
 CENTS = 5_000_000
@@ -106,6 +115,8 @@ CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
     ("colluding_agents", "", [900_000, 10_000, 900_000], 900_000, "was due"),
     ("colluding_agents", "hand over the key and the warrant", [900_000, 10_000, 10_000], 10_000,
      "was due"),
+    ("hidden_text", "", [900_000], 800_000, "it paid EUR 9,000.00; the page shows EUR 1,000.00"),
+    ("hidden_text", "remapped font", [900_000], 800_000, "It reads the text layer"),
 )  # fmt: skip
 
 

@@ -43,6 +43,8 @@ def engine() -> Any:
         return api
     except (ImportError, RuntimeError) as error:
         raise RecogniserMissingError from error
+    api.SetVariable("debug_file", "")  # to stderr: it crashes where it can open no file of its own
+    return api
 
 
 def line(sheet: Sheet, box: Box) -> Iterator[str]:

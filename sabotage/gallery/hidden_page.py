@@ -1,0 +1,51 @@
+"""The invoice of ``hidden_text``: a person sees one total, and the text layer says another."""
+
+from dataclasses import replace
+
+from reportlab.lib.colors import white
+
+from samples.generated import hiding, remap
+from samples.generated.pen import A4, INK, Pen, Spot
+from samples.generated.raster import word_picture
+
+_LEFT, _TOP, _LEADING, _SIZE = 60.0, 770.0, 26.0, 12.0  # points
+_LINES = (
+    "Eastgate Office Supply Ltd",
+    "INVOICE",
+    "Invoice number: EO-2026-118",
+    "Invoice date: 2026-03-02",
+    "Due date: 2026-04-01",
+    "IBAN DE89 3704 0044 0532 0130 00",
+)
+_LABEL = "Total "
+
+
+def with_another_total(trick: str, shown: str, told: str) -> bytes:
+    """An open invoice that shows one total and tells another to whoever reads its text.
+
+    Both are of the same length: a font draws one sign for each that it says.
+    ``trick`` is one of ``samples.generated.hiding.HIDES``, or ``remapped``.
+    """
+    pen = Pen(A4, "Helvetica", "whole")
+    y = _TOP
+    for line in _LINES:
+        pen.text(_LEFT, y, line, _SIZE)
+        y -= _LEADING
+    spot = Spot(
+        page=1, x=_LEFT, y=y, width=A4[0], size=_SIZE, bold=False, text=told, ink=INK, paper=white
+    )
+    if trick == "remapped":
+        _remapped(pen, spot, shown)
+    else:
+        word_picture(pen, spot.x, spot.y, _LABEL + shown, spot.size, INK, white)
+        below = replace(spot, y=y - _LEADING, text=_LABEL + told)
+        hiding.HIDES[trick](pen, below, 0)
+    pdf = pen.done()
+    return hiding.switched_off(pdf) if trick == "layer_off" else pdf
+
+
+def _remapped(pen: Pen, spot: Spot, shown: str) -> None:
+    """The total in a font that draws other signs than it says."""
+    pen.text(spot.x, spot.y, _LABEL, spot.size)
+    there = replace(spot, x=spot.x + pen.width(_LABEL, spot.size))
+    remap.draw(pen, there, "encoding", shown, spot.text)
