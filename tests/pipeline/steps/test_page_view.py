@@ -235,6 +235,14 @@ def test_nothing_is_drawn_in_or_beside_the_amount(hook: Hook) -> None:
     assert status(paper(hook)) == "hidden_text"
 
 
+def test_no_glyph_without_a_reading_is_beside_the_amount() -> None:
+    def hook(pen: Pen) -> None:
+        place = Spot(**{**as_dict(spot("", 600)), "x": 288.0, "width": 6.0})
+        remap.draw(pen, place, "type3", "9", " ")
+
+    assert status(paper(hook)) == "hidden_text"
+
+
 def test_frames_rules_and_bands_may_be_at_the_amount() -> None:
     def hook(pen: Pen) -> None:
         pen.canvas.setLineWidth(1.2)
@@ -304,11 +312,16 @@ def test_recogniser_that_is_missing_or_fails_holds(monkeypatch: pytest.MonkeyPat
 
 
 def test_child_reads_pictures_as_the_parent_would() -> None:
-    def hook(pen: Pen) -> None:  # noise, at which the recogniser makes remarks
+    def hook(pen: Pen) -> None:
         for place in range(40):
             pen.canvas.circle(60 + 11 * (place % 20), 450 + 13 * (place // 20), 3 + place % 5)
 
-    for each in (hook, stamped(25)):
+    assert recognise.engine().GetVariableAsString("debug_file") == ""  # it opens no file later
+
+    def belgian(pen: Pen) -> None:  # its banks are in a file of a library
+        pen.text(60, 500, "IBAN BE68 5390 0754 7034")
+
+    for each in (hook, stamped(25), belgian):
         assert extract(paper(each)) == read_here(paper(each))
 
 
