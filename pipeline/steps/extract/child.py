@@ -23,6 +23,7 @@ _LATE_MODULES: Final = (
     *("pypdf.filters", "PIL.ImageFile", "PIL.PngImagePlugin"),
     *(f"stdnum.{country}.iban" for country in ("be", "es", "me", "no")),
 )
+_LATE_TABLES: Final = ("be/banks",)  # of stdnum
 _LATE_CODECS: Final = (
     *("charmap", "utf-8-sig", "utf-16", "utf-16-be", "utf-16-le"),
     *("gbk", "gb2312", "gb18030", "cp932", "cp950"),
@@ -63,6 +64,10 @@ def loaded() -> Callable[..., Extraction]:
         engine()
     for name in _LATE_MODULES:
         importlib.import_module(name)
+    from stdnum import numdb
+
+    for name in _LATE_TABLES:
+        numdb.get(name)
     for name in _LATE_CODECS:
         codecs.lookup(name)
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter]

@@ -186,3 +186,5 @@ def _check_ended(answer: bytes, returncode: int) -> None:
         raise ReaderLostError(f"The process that reads PDFs ended before it began ({how}){_SO}")
     if returncode == -signal.SIGXCPU:
         raise ExtractionError("DOC-007")
+    if returncode == -signal.SIGABRT:  # how native code ends that is refused memory
+        raise ExtractionError("DOC-008")

@@ -139,7 +139,7 @@ def test_reader_that_is_ended_from_outside_says_nothing_of_the_document(
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGSEGV, "DOC-009"), (signal.SIGABRT, "DOC-009"), (signal.SIGXCPU, "DOC-007")],
+    [(signal.SIGSEGV, "DOC-009"), (signal.SIGABRT, "DOC-008"), (signal.SIGXCPU, "DOC-007")],
 )
 def test_signal_that_a_document_can_bring_about_is_its_own_fault(
     number: signal.Signals, code: str

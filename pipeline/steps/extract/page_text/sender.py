@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from pipeline.steps.extract.page_text.amounts import amounts_in
 from pipeline.steps.extract.page_text.labelled import Found
 from pipeline.steps.extract.page_text.rows import Cell, Row
 
@@ -63,6 +64,7 @@ def _identified(name: str, rows: Sequence[Row]) -> bool:
     near = [row.text for place in places for row in rows[place : place + _OWN_ROWS]]
     below = " ".join(near[1:3])
     addressed = re.search(r"[^\W\d]{3}[^:]*\d", below) and ":" not in below
+    addressed = addressed and not any(each.firm for each in amounts_in(below))
     return not addressed or len(places) > 1 or any(_OWN.search(t.casefold()) for t in near)
 
 

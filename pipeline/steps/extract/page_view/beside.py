@@ -1,6 +1,5 @@
 """What is drawn in and beside an amount without being its text: a digit, a sign, a currency."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -47,7 +46,7 @@ def _uneven(drawn: Image.Image) -> bool:
     """Whether a picture has more than paper and straight lines from edge to edge."""
     data, wide = drawn.tobytes(), drawn.width
     rows = [data[start : start + wide] for start in range(0, len(data), wide)]
-    paper = Counter(data).most_common(1)[0][0] if data else 0
+    paper = max(set(data), key=data.count, default=0)
     kept = [row for row in rows if _varies(row) or abs(row[0] - paper) < _CONTRAST_MIN]
     return any(map(_varies, zip(*kept, strict=True)))
 

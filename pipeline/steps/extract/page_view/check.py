@@ -90,20 +90,24 @@ def differs(
     Raises:
         RecogniserMissingError: no pixel can be read here.
     """
-    rows = defaultdict[int, list[Row]](list)
-    for each_row in document.rows:
-        rows[each_row.page].append(each_row)
+    boxes = defaultdict[int, list[Box]](list)
+    for row in document.rows:
+        boxes[row.page] += [cell.box for cell in row.cells if cell.box is not None]
     for row, cell, value in _amount_cells(document, abs(Decimal(invoice.total_due))):
         sheet, box = sheets[row.page - 1], _boxed(cell)
-        texts = [each.box for line in rows[row.page] for each in line.cells if each.box]
-        if drawn_beside(sheet, box, texts) or not _reads_amount(
+        if drawn_beside(sheet, box, boxes[row.page]) or not _reads_amount(
             sheet, cell, value, invoice.currency
         ):
             return row.page, box, cell.text
-    iban = invoice.iban
+    return None if invoice.iban is None else _other_account(sheets, document, invoice.iban)
+
+
+def _other_account(
+    sheets: Sequence[Sheet], document: Printed, iban: str
+) -> tuple[int, Box, str] | None:
     for row in document.rows:
         whole = row.box
-        if iban is None or whole is None or iban not in _squeezed(row.text):
+        if whole is None or iban not in _squeezed(row.text):
             continue
         sheet = sheets[row.page - 1]
         if not any(_reads_account(iban, text) for text in recognise.line(sheet, whole)):

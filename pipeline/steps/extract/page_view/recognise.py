@@ -21,7 +21,7 @@ Edges = tuple[int, int, int, int]  # left, top, right, bottom
 
 
 class RecogniserMissingError(Exception):
-    """Tesseract or its data is not installed, so that no pixel can be read."""
+    """Tesseract or its data is not installed, or fails, so that no pixel can be read."""
 
 
 @cache
@@ -43,8 +43,6 @@ def engine() -> Any:
         return api
     except (ImportError, RuntimeError) as error:
         raise RecogniserMissingError from error
-    api.SetVariable("debug_file", "")  # to stderr: it crashes where it can open no file of its own
-    return api
 
 
 def line(sheet: Sheet, box: Box) -> Iterator[str]:
@@ -66,20 +64,27 @@ def text_of(image: Image.Image, *, psm: int) -> str:
 
 
 def rated(image: Image.Image, *, psm: int) -> tuple[int, str]:
-    """The text in a picture, after how sure Tesseract is of it, from 0 to 100."""
+    """The text in a picture, after how sure Tesseract is of it, from 0 to 100.
+
+    Raises:
+        RecogniserMissingError: it is not installed, or fails.
+    """
     api = engine()
     api.SetPageSegMode(psm)
     api.SetImageBytes(image.tobytes(), *image.size, 1, image.width)
     api.SetSourceResolution(300)
-    text = str(api.GetUTF8Text())
+    try:
+        text = str(api.GetUTF8Text())
+    except RuntimeError as error:
+        raise RecogniserMissingError from error
     return int(api.MeanTextConf()), text
 
 
 def lines(image: Image.Image) -> Iterator[tuple[Edges, list[tuple[str, Edges]]]]:
     """Each line that a picture of a whole page shows, with its words; all in pixels."""
-    import tesserocr
-
     api = engine()
+    import tesserocr  # the engine says where it is missing
+
     api.SetPageSegMode(tesserocr.PSM.SPARSE_TEXT)
     api.SetImageBytes(image.tobytes(), *image.size, 1, image.width)
     api.SetSourceResolution(200)
