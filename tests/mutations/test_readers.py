@@ -24,10 +24,14 @@ print(sorted(sandbox.confinement()), found.fields.pay_status, "|", crops)
     [
         (["owed-by-holder"], "hidden_text |"),
         (["only-what-is-seen-counts"], "hidden_text | amount due, shown differently"),
-        (["only-what-is-seen-counts", "pixels-are-read"], "open | amount due"),
+        (["only-what-is-seen-counts", "pixels-are-read"], "hidden_text | amount due"),
+        (
+            ["only-what-is-seen-counts", "pixels-are-read", "pictures-name-no-other-money"],
+            "open | amount due",
+        ),
     ],
 )
-def test_each_layer_holds_and_without_both_the_hidden_sum_is_read(
+def test_each_layer_holds_and_without_all_the_hidden_sum_is_read(
     without: list[str], said: str, tmp_path: Path
 ) -> None:
     script = tmp_path / "reads.py"

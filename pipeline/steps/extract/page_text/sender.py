@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pipeline.steps.extract.page_text.amounts import amounts_in
 from pipeline.steps.extract.page_text.labelled import Found
 from pipeline.steps.extract.page_text.rows import Cell, Row
 
@@ -34,10 +33,6 @@ _COMPANY: Final = re.compile(
     r"|a/s|asa?"
     r"|sp\. ?z ?o\. ?o|kft|zrt|nyrt|bt)\.?$"
 )
-_OWN: Final = re.compile(
-    r"@|www\.|https?:|\+\d{2}|\b(?:tel|phone|fax|e-?mail|iban)\b|\b[a-z]{2}u?\d{8,}\b"
-)
-_OWN_ROWS: Final = 5  # a letterhead has no more
 _TABLE_CELLS: Final = 4
 _BLOCK_ROWS: Final = 2  # a name is this far below its label at most
 
@@ -50,22 +45,7 @@ def names_sender(found: Found | None, buyer: Found | None, rows: Sequence[Row]) 
     if found is not None and (found.label == "company" or _heads(found.value, rows)):
         names.add(found.value)
     taken = buyer.value if buyer else ""
-    if not taken and len(names) == 1 and not _identified(min(names), rows):
-        return False  # whoever it is: nothing tells the sender from the one that is written to
     return any(name != taken and not _is_buyers(name, rows) for name in names)
-
-
-def _identified(name: str, rows: Sequence[Row]) -> bool:
-    """Whether a name is printed twice, or with what its owner is reached or registered by.
-
-    Without an address below it, it is nobody's that is written to.
-    """
-    places = [place for place, row in enumerate(rows) if name in row.text]
-    near = [row.text for place in places for row in rows[place : place + _OWN_ROWS]]
-    below = " ".join(near[1:3])
-    addressed = re.search(r"[^\W\d]{3}[^:]*\d", below) and ":" not in below
-    addressed = addressed and not any(each.firm for each in amounts_in(below))
-    return not addressed or len(places) > 1 or any(_OWN.search(t.casefold()) for t in near)
 
 
 def _heads(name: str, rows: Sequence[Row]) -> bool:
