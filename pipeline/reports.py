@@ -4,7 +4,6 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import ZERO, decode_snapshot
 from nanovm_core.core.messages import Snapshot
 from pipeline.models import Run
-from pipeline.steps.extract.holds import HOLDS, explained
 from pipeline.vault.secret_store import TOMBSTONE, read_all
 
 PERSONAL = ("invoice_number", "seller", "iban")
@@ -41,8 +40,8 @@ def report(run: Run, file: str) -> dict[str, object]:
     now = decode_snapshot(bytes(run.snapshot))
     reason = {"code": now.reason[0], "text": now.reason[1]} if now.reason else None
     hold = now.slots.get("hold")
-    if reason and isinstance(hold, str) and hold in HOLDS:
-        reason |= {"hold": hold, "text": explained(hold)}
+    if reason and isinstance(hold, str) and hold:
+        reason["hold"] = hold  # why the document is not payable, as a code
     return {
         "file": file,
         "run": str(run.id),

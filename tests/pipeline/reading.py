@@ -3,11 +3,14 @@
 What the child adds has its own tests, in ``steps/test_extract_process.py``.
 """
 
+import logging
 from functools import lru_cache
 
 from pipeline.steps.extract import PAGES_MAX, Extraction, ExtractionError, check_document
 from pipeline.steps.extract.document import read
 from pipeline.steps.extract.page_view.page import Page
+
+logging.getLogger("pypdf").disabled = True  # the child's standard error goes nowhere either
 
 
 @lru_cache(maxsize=256)

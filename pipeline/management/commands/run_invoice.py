@@ -10,6 +10,7 @@ from pipeline.models import Run, Workspace
 from pipeline.ops.commands import PreparedCommand, named_file, noted, stripe_in_reach
 from pipeline.reports import report
 from pipeline.runtime import api, create_run
+from pipeline.steps.extract.holds import HOLDS, explained
 from pipeline.steps.propose.model_adapters import offered
 from pipeline.store import workspaces
 from pipeline.worker.drive import drive_patiently
@@ -52,7 +53,7 @@ class Command(PreparedCommand):
                 with noted(UNDER_WAY.format(code=run.code, file=file)):
                     drive_patiently(str(run.id))
                     run.refresh_from_db()
-                    self._say(report(run, str(file)), as_json=options.json)
+                    self._say(_explained(report(run, str(file))), as_json=options.json)
                 with noted(UNSIGNED.format(code=run.code)):
                     signer.checkpoint(run.workspace_id)  # told first: a refusal hides no payment
 
@@ -71,3 +72,11 @@ class Command(PreparedCommand):
         reason = line["reason"]
         because = f" ({reason['code']}: {reason['text']})" if isinstance(reason, dict) else ""
         self.stdout.write(f"{line['file']}: {line['decision']}{because}, run {line['code']}")
+
+
+def _explained(line: dict[str, object]) -> dict[str, object]:
+    """A report whose reason says in words what the document itself has against it."""
+    reason = line["reason"]
+    if isinstance(reason, dict) and reason.get("hold") in HOLDS:
+        return {**line, "reason": {**reason, "text": explained(reason["hold"])}}
+    return line

@@ -13,12 +13,11 @@ from tests.house.demo import Demo
 MEGABYTE = 1024 * 1024
 STACK_TRACE = re.compile(r"Traceback|File \"|\.py\", line|Exception")
 BAD: dict[str, Path | FilePayload] = {
-    "scan": visitor.ROOT / "samples" / "scan.pdf",
     "broken": visitor.ROOT / "samples" / "broken.pdf",
     "empty": visitor.upload("empty.pdf", b""),
     "text": visitor.upload("notes.txt", b"Invoice 17, EUR 12.00\n", "text/plain"),
 }
-SAYS = {"scan": "no text", "broken": "damaged", "empty": "empty", "text": "not a PDF"}
+SAYS = {"broken": "damaged", "empty": "empty", "text": "not a PDF"}
 
 
 def test_an_invoice_over_the_limit_waits_for_a_person_who_approves(page: Page, app: Demo) -> None:
@@ -62,7 +61,7 @@ def test_a_fooled_model_is_refused(page: Page, app: Demo) -> None:
 
 # Every kind is read in tests/dashboard/start/test_forms.py.
 @pytest.mark.parametrize(
-    "kind", ["scan", *(pytest.param(kind, marks=pytest.mark.soak) for kind in list(BAD)[1:])]
+    "kind", ["broken", *(pytest.param(kind, marks=pytest.mark.soak) for kind in list(BAD)[1:])]
 )
 def test_a_bad_file_is_answered_in_words(page: Page, app: Demo, kind: str) -> None:
     code = visitor.begin(page, document=BAD[kind])
