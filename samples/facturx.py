@@ -23,9 +23,14 @@ _THANKS: Final = "Thank you for your order. The deposit is deducted."
 
 def with_xml(pdf: bytes, bill: Bill) -> bytes:
     """The PDF with the bill's XML as an associated file; the same input, the same bytes."""
+    return embedded(pdf, cross_industry_invoice(bill), b"nanovm-sample-01")
+
+
+def embedded(pdf: bytes, xml: bytes, mark: bytes) -> bytes:
+    """The PDF with XML as its associated file, as Factur-X demands; ``mark`` is its id."""
     writer = PdfWriter(clone_from=io.BytesIO(pdf))
     stream = StreamObject()
-    stream.set_data(cross_industry_invoice(bill))
+    stream.set_data(xml)
     stream[NameObject("/Type")] = NameObject("/EmbeddedFile")
     stream[NameObject("/Subtype")] = NameObject("/text/xml")
     held = writer._add_object(stream.flate_encode())
@@ -45,8 +50,7 @@ def with_xml(pdf: bytes, bill: Bill) -> bytes:
     root[NameObject("/Names")] = DictionaryObject(
         {NameObject("/EmbeddedFiles"): DictionaryObject({NameObject("/Names"): names})}
     )
-    mark = ByteStringObject(b"nanovm-sample-01")
-    writer._ID = ArrayObject([mark, mark])
+    writer._ID = ArrayObject([ByteStringObject(mark)] * 2)
     out = io.BytesIO()
     writer.write(out)
     return out.getvalue()

@@ -26,7 +26,7 @@ if "TMPDIR" not in os.environ and has_room(MEMORY):
 FOLDER = tempfile.TemporaryDirectory(prefix="nanovm-tests-")
 os.environ["NANOVM_DATA"] = FOLDER.name
 LED_BY = ("DATABASE_URL", "REDIS_URL", "STRIPE_API_BASE", "STRIPE_SECRET_KEY", "NANOVM_HOSTS")
-os.environ["NANOVM_COPIES_AHEAD"] = "0"  # a copy takes seconds: whoever wants one asks for it
+os.environ["NANOVM_COPIES_AHEAD"] = "0"  # a copy takes seconds: a test asks for the one it needs
 for name in (*LED_BY, "NANOVM_MODEL_URL"):
     os.environ.pop(name, None)
 if postgres.WANTED:  # its server is started by the first test that needs it

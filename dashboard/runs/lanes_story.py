@@ -17,7 +17,7 @@ REASONS = {
     "FSM-001": "not asked for",
     "FSM-002": "not allowed now",
     "PRG-011": "changed program",
-    "POL-020": "needs approval",
+    "POL-020": "needs a person",
 }
 FAMILIES = {"CAP": "bad call", "BUD": "over budget", "POL": "policy", "PII": "personal data"}
 STOPS = ("refused", "ignored")

@@ -63,7 +63,7 @@ def prepare(attack: Attack) -> None:
 def ask(attack: Attack, *, ahead: bool = False) -> None:
     """Have a worker make the attack on a copy; nothing, where that is under way.
 
-    What nobody pressed for yet is asked for ``ahead``, and made after what was pressed for.
+    A copy that is made ``ahead`` of any click waits for those that were clicked for.
 
     Raises:
         CopyError: it cannot be made; the text says why and what to do.

@@ -21,7 +21,7 @@ _LABEL = "Total "
 
 
 def with_another_total(trick: str, shown: str, told: str) -> bytes:
-    """An open invoice that shows one total and tells another to whoever reads its text.
+    """An open invoice that shows one total and has another in its text layer.
 
     Both are of the same length: a font draws one sign for each that it says.
     ``trick`` is one of ``samples.generated.hiding.HIDES``, or ``remapped``.

@@ -6,15 +6,9 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from pypdf import PdfWriter
-from pypdf.generic import (
-    ArrayObject,
-    ByteStringObject,
-    DictionaryObject,
-    NameObject,
-    StreamObject,
-    TextStringObject,
-)
+from pypdf.generic import ArrayObject, ByteStringObject
 
+from samples import facturx
 from samples.generated.money import plain
 from samples.generated.sheet import Sheet
 
@@ -23,7 +17,7 @@ PROFILES: Final = {
     "BASIC WL": "urn:factur-x.eu:1p0:basicwl",
     "EN 16931": "urn:cen.eu:en16931:2017",
 }
-_FILE: Final = "factur-x.xml"
+_MARK: Final = b"nanovm-generated"
 _NAMESPACES: Final = (
     'xmlns:rsm="urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100" '
     'xmlns:ram="urn:un:unece:uncefact:data:standard:'
@@ -178,33 +172,12 @@ def _summation(sheet: Sheet, profile: str, due: Decimal) -> list[str]:
 
 def embedded(pdf: bytes, xml: bytes) -> bytes:
     """The PDF with the XML as its associated file; the same input, the same bytes."""
-    writer = PdfWriter(clone_from=io.BytesIO(pdf))
-    stream = StreamObject()
-    stream.set_data(xml)
-    stream[NameObject("/Type")] = NameObject("/EmbeddedFile")
-    stream[NameObject("/Subtype")] = NameObject("/text/xml")
-    held = writer._add_object(stream.flate_encode())
-    spec = DictionaryObject(
-        {
-            NameObject("/Type"): NameObject("/Filespec"),
-            NameObject("/F"): TextStringObject(_FILE),
-            NameObject("/UF"): TextStringObject(_FILE),
-            NameObject("/AFRelationship"): NameObject("/Alternative"),
-            NameObject("/EF"): DictionaryObject({NameObject("/F"): held, NameObject("/UF"): held}),
-        }
-    )
-    listed = writer._add_object(spec)
-    tree = DictionaryObject({NameObject("/Names"): ArrayObject([TextStringObject(_FILE), listed])})
-    root = writer._root_object
-    root[NameObject("/AF")] = ArrayObject([listed])
-    root[NameObject("/Names")] = DictionaryObject({NameObject("/EmbeddedFiles"): tree})
-    return written(writer)
+    return facturx.embedded(pdf, xml, _MARK)
 
 
 def written(writer: PdfWriter) -> bytes:
     """The bytes of a changed document, with an id that does not change."""
-    sign = ByteStringObject(b"nanovm-generated")
-    writer._ID = ArrayObject([sign, sign])
+    writer._ID = ArrayObject([ByteStringObject(_MARK)] * 2)
     out = io.BytesIO()
     writer.write(out)
     return out.getvalue()

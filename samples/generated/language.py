@@ -10,7 +10,6 @@ from typing import Any, Final
 
 _FOLDER: Final = Path(__file__).parent / "words"
 LANGUAGES: Final = tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
-WESTERN: Final = frozenset(LANGUAGES) - {"cs", "pl"}  # all their letters are in cp1252
 
 _LONG: Final = {
     **dict.fromkeys(("de", "da", "cs"), "{day}. {month} {year}"),

@@ -1,4 +1,4 @@
-"""The walls that the child puts around itself: behind them it opens no file and reaches nobody.
+"""The walls that the child puts around itself: no file, no socket and no process behind them.
 
 Two walls, each of which stops most attacks alone. Landlock refuses files, TCP, abstract sockets,
 signals and tracing as the kernel understands them. Seccomp refuses every system call that is not

@@ -116,6 +116,8 @@ def _checked(found: Extraction, view: View) -> Extraction:
     found = _with_crops(found, view, [("amount due", place)] if place else [])
     if found.fields.pay_status != "open":
         return found
+    if place is None:  # only data says so: the page is a picture, or shows another sum
+        return _held(found, "page_and_data_differ" if has_text(view.shown) else "scanned")
     unseen = [
         (page.number, piece.box, piece.text)
         for page in view.shown

@@ -118,7 +118,7 @@ def test_the_pace_for_spectators_is_a_pause_and_no_work(owner: Visitor) -> None:
 def test_a_hold_is_drawn_at_the_gate(held: RunHead) -> None:
     found, html = drawn(held)
     assert shapes(found)[-1] == "stop"
-    assert {"on hold: needs approval", "POL-020"} <= {t.text for t in found.marks[-1].texts}
+    assert {"on hold: needs a person", "POL-020"} <= {t.text for t in found.marks[-1].texts}
     assert "on hold since" in html
 
 

@@ -11,8 +11,10 @@ from pipeline.queries import stuck_runs
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import api
 from pipeline.steps.charge import gateway
+from pipeline.steps.extract.holds import explained
 from pipeline.store import leases
 from pipeline.worker import drive
+from samples import generated
 from tests.dashboard.visitor import Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -49,6 +51,30 @@ def test_held_payment_is_listed_with_its_rule(owner: Visitor) -> None:
     said = listed(owner)
     assert [text for text in (run.code, "POL-020", "Approve payment") if text not in said] == []
     assert 'id="stalled"' not in owner.read(f"/runs/?q={run.code}")
+
+
+def test_hold_that_nobody_can_approve_says_why_and_offers_no_approval(owner: Visitor) -> None:
+    run = owner.upload("settled.pdf", generated.generate(2, "settled").pdf)
+    page = owner.read(f"/runs/{run.code}/")
+    why = explained(str(run.slots["hold"]))
+    assert (run.state, why in words(page), 'id="act-approve"' in page) == (
+        life.APPROVAL,
+        True,
+        False,
+    )
+    assert 'id="act-decline"' in page
+    assert api.approve(run.id, "visitor", run.hold).refusal.code == "POL-021"  # type: ignore[union-attr]
+
+
+def test_hold_shows_the_place_in_the_document_until_it_is_erased(owner: Visitor) -> None:
+    run = owner.upload("forged.pdf", generated.generate(3, "remapped_encoding").pdf)
+    page = owner.read(f"/runs/{run.code}/")
+    place = f"/runs/{run.code}/crops/1.png"
+    assert (place in page, "Shown differently" in words(page)) == (True, True)
+    assert owner.get(place).content.startswith(b"\x89PNG")
+    owner.erase(run)
+    assert owner.get(place).status_code == 404
+    assert "crops/" not in owner.read(f"/runs/{run.code}/")
 
 
 def test_run_without_money_is_listed_with_the_command_that_helps(visitor: Visitor) -> None:

@@ -17,7 +17,8 @@ from pipeline.models import Checkpoint, Run, Secret, Workspace
 from pipeline.ops import commands
 from pipeline.privacy import erasure
 from pipeline.runtime import api
-from samples import path
+from pipeline.steps.extract.holds import explained
+from samples import generated, path
 from tests.house.demo import ran
 from tests.pipeline.house import House, lines, sql, succeeded
 
@@ -53,6 +54,17 @@ def test_run_invoice_says_of_each_file_what_became_of_it(house: House) -> None:
     assert set(rejected["reason"]) == {"code", "text"}
     assert set(rejected["invoice"].values()) == {None}
     assert len({Run.objects.get(id=line["run"]).workspace_id for line in said}) == 3
+
+
+def test_run_invoice_names_what_a_document_has_against_its_payment(
+    house: House, tmp_path: Path
+) -> None:
+    file = tmp_path / "settled.pdf"
+    file.write_bytes(generated.generate(2, "settled").pdf)
+    [line] = lines(house.command("run_invoice", str(file), "--no-limits", "--json"))
+    said = line["reason"]
+    assert (line["decision"], said["code"], said["hold"]) == ("held", "POL-020", "stamped_paid")
+    assert said["text"] == explained("stamped_paid")
 
 
 def test_run_invoice_in_one_workspace_and_without_limits(house: House) -> None:

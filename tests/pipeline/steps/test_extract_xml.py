@@ -10,9 +10,9 @@ from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.embedded_xml.ubl import read_ubl
 from pipeline.steps.extract.embedded_xml.xmltree import XML_BYTES_MAX, looks_like_xml, parse
 from samples.bills import EN16931
-from samples.facturx import cross_industry_invoice
+from samples.facturx import cross_industry_invoice, embedded
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
-from tests.pipeline.reading import page_of
+from tests.pipeline.reading import page_of, read_here
 
 CII = cross_industry_invoice(EN16931).decode()
 UBL = """\
@@ -241,3 +241,16 @@ def test_unreadable_embedded_data_is_not_replaced_by_the_page(data: bytes, code:
 
 def test_xml_that_is_no_business_document_leaves_the_page_to_decide() -> None:
     assert read_pdf({"settings.xml": b"<settings/>"}).type_code is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "hold"),
+    [
+        ([], "scanned"),
+        (["Invoice AC-20260311-08 of Atelier Clairval"], "page_and_data_differ"),
+        (["Invoice AC-20260311-08 of Atelier Clairval", "Amount due  EUR 648.80"], None),
+    ],
+)
+def test_sum_that_the_page_does_not_show_is_not_paid(lines: list[str], hold: str | None) -> None:
+    data = CII.encode()
+    assert read_here(embedded(text_pdf(lines), data, b"test")).fields.hold == hold

@@ -12,52 +12,11 @@ from pipeline.steps.extract import ExtractionError
 from samples import generated
 from tests.pipeline.reading import read_here
 
-# Kinds that may still be open, although nobody should pay them: remove what is held.
-NOT_YET_HELD: Final = frozenset(
-    {
-        "actual_text",
-        "almost_white",
-        "annotation",
-        "clipped",
-        "credit_note",
-        "credit_note_picture",
-        "delivery_note",
-        "direct_debit",
-        "form_field",
-        "iban_check_digits",
-        "invisible_mode",
-        "layer_off",
-        "no_seller",
-        "off_crop",
-        "off_page",
-        "on_band",
-        "order_confirmation",
-        "pro_forma",
-        "quotation",
-        "refund",
-        "reminder",
-        "retention",
-        "self_billed",
-        "settled",
-        "specimen",
-        "stamped_paid",
-        "stamped_void",
-        "statement",
-        "tiny",
-        "transparent",
-        "two_ibans",
-        "under_box",
-        "under_picture",
-        "void",
-        "white_on_white",
-    }
-)
-# What words hold although the document is honest: not counted where amounts are judged.
-HELD_BY_WORDS: Final = frozenset(
-    {"not_payable_info_only", "paid", "direct_debit", "correction", "hidden_text"}
-)
+# Kinds of which some are still open, although nobody should pay them: CAVEATS names them.
+NOT_YET_HELD: Final = frozenset({"no_seller"})
+UNPAYABLE_MAX: Final = 14  # of 500 contrary documents: the words for it are not known
 HONEST_SHARE_MIN: Final = 0.95
-BOUNDED_FLOOR: Final = 8  # of 24 honest documents, those held by words included
+BOUNDED_FLOOR: Final = 23  # of 24 honest documents
 FIELDS: Final = ("invoice_number", "seller", "due_date")
 
 
@@ -80,14 +39,13 @@ def judged(each: int, kinds: Iterable[str], first_seed: int) -> Judged:
             result.statuses[error.code] += 1
             continue
         result.statuses[fields.pay_status] += 1
-        if fields.pay_status != "open":
+        if fields.pay_status != "open" or fields.iban_valid is False:  # the policy holds that
             continue
         truth = item.truth
         same = (fields.amount_minor, fields.currency) == (truth.amount_minor, truth.currency)
         if not truth.payable and item.kind not in NOT_YET_HELD:
             result.unpayable.append(item.name)
-        if truth.payable or item.kind not in NOT_YET_HELD:
-            result.wrong += [] if same and fields.iban in (None, truth.iban) else [item.name]
+        result.wrong += [] if same and fields.iban in (None, truth.iban) else [item.name]
         result.exact += same and all(getattr(fields, n) == getattr(truth, n) for n in FIELDS)
     return result
 
@@ -115,6 +73,7 @@ def test_a_thousand_documents_are_read_exactly_or_held() -> None:
     kinds = [kind for kind in generated.KINDS if kind not in generated.HONEST]
     others = judged(20, kinds, 31_000)
     print(honest, others)
-    assert honest.wrong + others.wrong + others.unpayable == []
-    counted = sum(n for status, n in honest.statuses.items() if status not in HELD_BY_WORDS)
-    assert honest.exact >= HONEST_SHARE_MIN * counted
+    assert honest.wrong + others.wrong == []
+    assert [name for name in others.unpayable if name.split("-")[1] in generated.TRICKS] == []
+    assert len(others.unpayable) <= UNPAYABLE_MAX
+    assert honest.exact >= HONEST_SHARE_MIN * 300

@@ -164,6 +164,7 @@ def test_font_that_says_another_account_is_held() -> None:
         (FORGED, True),
         ("IBAN GB33 BUKB 2020 1555 5555 55", True),
         ("Payable to Beta Steel GmbH", True),
+        ("Payable to Beta Steel SA", True),
         ("Logo of the workshop", False),
         (f"Total due {DUE}", False),
     ],

@@ -209,15 +209,15 @@ def ibans(rows: Sequence[Row]) -> list[Found]:
     One whose check digits are wrong is among them where a label calls it an IBAN.
     """
     found: dict[str, Found] = {}
-    above = ""
+    above = ["", ""]  # a label is at most two rows above
     for row in rows:
         text = row.text.upper()
         for match in _IBAN.finditer(text):
-            label = text[: match.start()] if _IBAN_LABEL.search(text) else above
+            label = text[: match.start()] if _IBAN_LABEL.search(text) else " ".join(above)
             value = _iban_in(match[1]) or _mistyped(match[1], label)
             if value and value not in found:
                 found[value] = Found(value=value, page=row.page, label="IBAN")
-        above = text
+        above = [above[1], text]
     return list(found.values())
 
 

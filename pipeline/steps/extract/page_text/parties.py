@@ -122,7 +122,7 @@ def _column(rows: Sequence[Row], above: Cell) -> list[str]:
 
 def names_company(text: str) -> bool:
     """Whether a piece of text is the name of a company, by its legal form."""
-    return bool(_COMPANY.search(text.casefold())) and len(text) <= _NAME_CHARS_MAX
+    return bool(_COMPANY.search(text)) and len(text) <= _NAME_CHARS_MAX
 
 
 def _as_sentence(cell: Cell) -> bool:

@@ -196,7 +196,7 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:payment|amount|sum|balance|retention|money)\b.{0,50}\b(?:is|are|been|will|shall"
         r"|to)\b.{0,20}\b"
         r"(?:withheld|retained|suspended|on hold|blocked|deferred)",
-        r"(?:withhold|hold back|suspend|defer) (?:this |the |your )?payment|payment (?:on hold"
+        r"(?:withhold|hold(?: back)?|suspend|defer) (?:this |the |your )?payment|payment (?:on hold"
         r"|blocked|susp)",
         r"(?:zahlbar|fallig|zahlung|zahlen|uberweisen)\b.{0,20}\berst\b.{0,20}(?:nach|wenn|mit"
         r"|bei|ab)"

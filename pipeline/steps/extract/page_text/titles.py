@@ -42,7 +42,7 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "pro_forma": (
         r"pro-? ?forma(?:-? ?(?:invoice|rechnung|faktura|faktuur|factuur|szamla|lasku|bill))?",
         r"(?:facture|fattura|factura|fatura|faktura|factuur) pro-? ?forma",
-        r"zalohov(?:a faktura|y list)|dijbekero|elolegbekero",
+        r"avviso di parcella|zalohov(?:a faktura|y list)|dijbekero|elolegbekero",
     ),
     "quotation": (
         r"quot(?:e|ation)|(?:cost )?estimate|price (?:quote|offer|proposal)|offer|proposal|tender",
@@ -106,7 +106,8 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "statement_of_account": (
         r"(?:(?:account|monthly|customer) )*statement(?: of (?:your )?account)?|account summary",
-        r"statement of (?:open|outstanding) (?:items|invoices)|kontoauszug|kontoubersicht",
+        r"statement of (?:open|outstanding) (?:items|invoices)|(?:kunden)?kontoauszug",
+        r"kontoubersicht",
         r"saldenbestatigung|saldenliste|offene-? ?posten(?:-? ?liste)?|op-liste",
         r"(?:releve|etat|extrait|situation) (?:de|du) compte(?: client)?|releve(?: client| "
         r"mensuel| de factures)?",
@@ -164,8 +165,8 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "void": (
         r"void|voided|cancell?ed|cancellation|annulled|invalid|superseded|null and void",
-        r"storniert|storno|ungultig|annulliert|aufgehoben|annule|annulee|nulle|caduc|caduque",
-        r"annullat[oa]|nullo|anulad[oa]|cancelad[oa]|sin (?:efecto|validez)|sem efeito",
+        r"storniert|storno|ungultig|annulliert|aufgehoben|annule|annulee|nulle?|caduc|caduque",
+        r"annullat[oa]|null?[oa]|anulad[oa]|cancelad[oa]|sin (?:efecto|validez)|sem efeito",
         r"geannuleerd|vervallen|ongeldig|nietig|anulowan[oaey]|uniewaznion[oaey]|niewazn[aey]",
         r"stornovan[oaey]|zrusen[oaey]|neplatn[aey]|anulovan[oaey]|annulleret|makuleret|ugyldig",
         r"makulerad|annullerad|ogiltig|annullert|kansellert|makulert|mitatoity|mitaton|peruttu",
@@ -178,7 +179,7 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:ja )?(?:liquidad|quitad)[oa]|paga|(?:reeds )?(?:betaald|voldaan)",
         r"(?:juz )?(?:zaplacon|oplacon|uregulowan)[oaey]|(?:jiz )?(?:zaplacen|uhrazen)[oaey]?",
         r"(?:er |allerede )?betalt|(?:redan )?betal[dt]|(?:jo )?maksettu|(?:ki)?fizetve",
-        r"kiegyenlitve|megfizetve|pago",
+        r"kiegyenlitve|megfizetve|pago|kvitteret|kvittert",
     ),
     "refund": (
         r"refund(?: (?:note|advice))?|(?:ruck)?erstattung|ruckzahlung|remboursement|rimborso",

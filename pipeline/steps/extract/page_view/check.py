@@ -26,7 +26,7 @@ _ALIKE: Final = str.maketrans("OILSBZ", "011582")
 
 
 def competes(shown: Printed, told: Printed, invoice: Invoice) -> bool:
-    """Whether what nobody sees speaks of money that the page does not show.
+    """Whether hidden text or a note names money that the page does not show.
 
     Hidden text, annotations, form fields and alternative texts may say anything else: it is
     no fact, and reaches a model alone. ``told`` are the pages with the hidden text in its place.

@@ -18,7 +18,7 @@ class Page:
 
     ``lines`` are upright, from the top; ``aside`` is turned text, such as a stamp. ``plain`` is
     the text of both in the order of the file. ``noted`` is no part of the printed text:
-    annotations, form fields and alternative texts. ``unseen`` is printed where nobody sees it;
+    annotations, form fields and alternative texts. ``unseen`` is hidden text;
     ``faint`` are the lines of the file that it is in, whole.
     """
 
@@ -79,7 +79,7 @@ def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
 
 
 def _lines_with_hidden(chars: Sequence[Char], visible: Sequence[bool]) -> str:
-    """The lines of the file of which nobody sees some character, whole: a faint stamp is one."""
+    """The whole lines that have a hidden character, such as a faint stamp."""
     lines: list[list[tuple[Char, bool]]] = [[]]
     for char, ok in zip(chars, visible, strict=True):
         lines[-1].append((char, ok))
