@@ -9,6 +9,7 @@ from nanovm_core.core.budget import settle
 from nanovm_core.core.canonical import Json, encode, parse_untrusted
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import Args, Recorded
+from nanovm_core.core.origin import ORIGINS, Origins
 from nanovm_core.core.policy import ADMISSION, PolicyRule
 from nanovm_core.core.program import MODEL, Program
 from nanovm_core.core.proposals import FAULTS, NOT_A_CALL, Call, read_proposal
@@ -20,7 +21,7 @@ SEARCH_BYTES_MAX = 4_194_304  # how far the id of a line that cannot be read is 
 ACCEPTED, BLOCKED = "ACCEPTED", "BLOCKED"
 SLOTS = "slots."
 
-_CONTEXT = ("slots", "workspace", "agent", "at_ms")
+_CONTEXT = ("slots", "origin", "workspace", "agent", "at_ms")
 _ERRED = "POL-002"
 # A string, also one without an end, so that the search stays linear; a bracket; or anything else.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]|[:,]|[^\s"\[\]{}:,]++', re.DOTALL)
@@ -42,6 +43,7 @@ class _Context(NamedTuple):
     """The context of a proposal, from its line."""
 
     slots: Args
+    origins: Origins
     workspace: str
     agent: str
     at_ms: int
@@ -50,9 +52,10 @@ class _Context(NamedTuple):
 def judge(program: Program, lines: Iterable[bytes]) -> Iterator[Verdict]:
     """Judge proposals in order, each as a run of its own, on one ledger.
 
-    A line is ``{"id", "tool", "args", "context"?}``. The context ``{"slots", "workspace",
-    "agent", "at_ms"}`` has the results of the deterministic steps, whose accounts and windows
-    count, and the time (else that of the line before, at first 0). An accepted call is booked
+    A line is ``{"id", "tool", "args", "context"?}``. The context ``{"slots", "origin",
+    "workspace", "agent", "at_ms"}`` has the results of the deterministic steps, their origins
+    (else those that the program declares), whose accounts and windows count, and the time (else
+    that of the line before, at first 0). An accepted call is booked
     as done, a refused one uses up nothing, and a hold is BLOCKED: it waits for a person. A slot
     that a rule reads and the context leaves out is missing, and an error denies. Rules at
     admission are evaluated where the context has every slot that they read. An unreadable line
@@ -134,6 +137,7 @@ class _Judge:
         values = (*context.slots.values(), *call.args.values())
         return Facts(
             slots=context.slots,
+            origins=context.origins,
             ledger=ledger.left(self._program, context.agent, values),
             history=ledger.history,
             agent=context.agent,
@@ -142,14 +146,15 @@ class _Judge:
 
     def _context(self, value: Json) -> _Context:
         if not isinstance(value, dict) or not value.keys() <= {*_CONTEXT}:
-            text = "A context is an object with slots, workspace, agent and at_ms, and no more."
+            text = f"A context is an object with {', '.join(_CONTEXT)}, and no more."
             raise RefusedError(NOT_A_CALL, text)
-        slots, at_ms = value.get("slots", {}), value.get("at_ms", self._at_ms)
+        slots, at_ms = _slots(value.get("slots", {})), value.get("at_ms", self._at_ms)
+        origins = {**self._program.declared(slots), **_origins(value.get("origin", {}))}
         workspace, agent = value.get("workspace", ""), value.get("agent", "")
         if not isinstance(workspace, str) or not isinstance(agent, str) or type(at_ms) is not int:
             text = "In a context, workspace and agent are texts, and at_ms is an integer."
             raise RefusedError(NOT_A_CALL, text)
-        return _Context(_slots(slots), workspace, agent or self._program.agent, at_ms)
+        return _Context(slots, origins, workspace, agent or self._program.agent, at_ms)
 
     def _explained(self, error: RefusedError, context: _Context) -> RefusedError:
         """The error; POL-002 names the slots that the context leaves out."""
@@ -181,6 +186,15 @@ def _slots(value: Json) -> Args:
         text = "In a context, a slot holds a text, an integer or a boolean."
         raise RefusedError(NOT_A_CALL, text)
     return MappingProxyType(clear)
+
+
+def _origins(value: Json) -> Origins:
+    found = value if isinstance(value, dict) else {}
+    origins = {name: origin for name, origin in found.items() if origin in ORIGINS}
+    if origins != value:
+        text = f"In a context, origin is an object: slot → one of {', '.join(ORIGINS)}."
+        raise RefusedError(NOT_A_CALL, text)
+    return {name: str(origin) for name, origin in origins.items()}
 
 
 def _id(value: Json) -> str | int | None:

@@ -17,7 +17,7 @@ from nanovm_core.core.policy import (
 from nanovm_core.core.program import SLOT_TYPES, Program
 from nanovm_core.errors import ConditionError, ProgramError, RefusedError
 
-_PARTS = ("slots", "proposal", "history", "workspace")
+_PARTS = ("slots", "origin", "proposal", "history", "workspace")
 
 
 class ExampleResult(NamedTuple):
@@ -33,9 +33,10 @@ class ExampleResult(NamedTuple):
 def run_examples(program: Program) -> Iterator[ExampleResult]:
     """Evaluate each example of the policy by the rules of program and policy alone.
 
-    An example gives what rules may read: slots, tool, proposal, history, workspace, agent.
-    Slots, proposal and workspace values that it leaves out are missing, and an error denies.
-    The defaults are those of a new run: an empty history, no calls, the program's agent.
+    An example gives what rules may read: slots, origin, tool, proposal, history, workspace, agent.
+    Slots, proposal and workspace values that it leaves out are missing, and an error denies. A slot
+    is of the origin that the program declares, unless the example says otherwise. The defaults are
+    those of a new run: an empty history, no calls, the program's agent.
 
     Raises:
         ProgramError: PRG-004 where an example gives a value that the program does not have.
@@ -73,6 +74,8 @@ def _rules(program: Program, example: Example) -> Iterator[PolicyRule]:
 def _context(program: Program, example: Example) -> Context:
     windows = (*program.windows, *program.policy.windows)
     given: dict[str, object] = {"slots": {}, "proposal": {}, "workspace": {}, **example.given}
+    slots = _part(example, "slots")
+    given["origin"] = {**program.declared(slots), **_part(example, "origin")}
     given["history"] = {**{each.name: 0 for each in windows}, **_part(example, "history")}
     return {"agent": program.agent, "run": {"calls": 0, "refused": 0}, **given}
 

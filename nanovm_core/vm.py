@@ -6,6 +6,7 @@ a queue and several workers add is what the ``pipeline`` of this project is an e
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.canonical import decode
@@ -115,11 +116,14 @@ class ExecutionVM:
         now_ms: Callable[[], int],
         model: Model | None = None,
         slots: Mapping[str, Scalar] = NOTHING,
+        origins: Mapping[str, str] = MappingProxyType({}),
         secrets: Sequence[Commitment] = (),
         agent: str = "",
         ledger: InMemoryLedger | None = None,
     ) -> None:
         """Check that every tool is there, and seal the genesis.
+
+        ``origins``: where the values of ``slots`` come from; else from a document.
 
         Raises:
             ProgramError: PRG-006 where a step's tool or the model is missing.
@@ -130,7 +134,14 @@ class ExecutionVM:
         modes = {name: slot.model for name, slot in program.slots.items()}
         self._sanitizer = DeterministicSanitizer(modes=modes)
         self._first = begin(
-            program, RunId(run), slots, secrets, at_ms=now_ms(), actor="caller", agent=agent
+            program,
+            RunId(run),
+            slots,
+            secrets,
+            at_ms=now_ms(),
+            actor="caller",
+            agent=agent,
+            origins=origins,
         )
         self.snapshot = self._first.snapshot
         self._sealed = [*sealed((), self._first)]

@@ -39,6 +39,7 @@ class Constraint:
     max: int | None = None
     prefix: str | None = None
     equals_slot: str | None = None
+    origin: str | None = None  # the least trusted one that the argument may have
 
 
 def same(known: object, value: object) -> bool:

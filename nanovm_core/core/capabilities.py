@@ -10,14 +10,16 @@ from nanovm_core.core.arguments import Constraint as Constraint
 from nanovm_core.core.arguments import within
 from nanovm_core.core.canonical import Json, digest, encode
 from nanovm_core.core.messages import Scalar
+from nanovm_core.core.origin import ADVISOR, DOCUMENT, PROGRAM, Origins, least, meets, of
 from nanovm_core.errors import RefusedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The slot or constant that a critical argument must equal."""
+    """The slot or constant that a critical argument must equal, and the origin it demands."""
 
     slot: str = ""
+    origin: str = ""
     constant: Scalar | None = None
 
 
@@ -32,13 +34,17 @@ class Money:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool's argument schema. ``critical`` maps an argument to what it must equal."""
+    """A tool's argument schema. ``critical`` maps an argument to what it must equal.
+
+    ``origin``: where its answers come from, whatever its arguments are.
+    """
 
     name: str
     args: Mapping[str, ArgSpec] = field(default_factory=dict)
     critical: Mapping[str, Source] = field(default_factory=dict)
     free: tuple[str, ...] = ()
     money: Money | None = None
+    origin: str = DOCUMENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +108,33 @@ def attenuate(grants: Mapping[str, Grant], wanted: Iterable[Grant]) -> Mapping[s
     return MappingProxyType(narrowed)
 
 
+def origin_of(name: str, tool: Tool, grant: Grant | None, origins: Origins) -> str:
+    """The origin of one argument of a judged call: of all slots and constants that it must equal.
+
+    What nothing pins down is the advisor's.
+    """
+    source = tool.critical.get(name, Source())
+    limit = grant.where.get(name, Constraint()) if grant else Constraint()
+    slots = [slot for slot in (source.slot, limit.equals_slot) if slot]
+    if slots:
+        return least(of(origins, slot) for slot in slots)
+    return ADVISOR if source.constant is None else PROGRAM
+
+
+def demands_of(tool: Tool, grant: Grant) -> Mapping[str, tuple[str, ...]]:
+    """The origins that tool and grant demand of a call's arguments."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in tool.args:
+        source, limit = tool.critical.get(name, Source()), grant.where.get(name, Constraint())
+        if demanded := tuple(each for each in (source.origin, limit.origin) if each):
+            found[name] = demanded
+    return MappingProxyType(found)
+
+
 def bounds_of(limit: Constraint) -> dict[str, Json]:
     """A constraint's canonical form: the bounds that it has."""
     found: dict[str, Json] = {"min": limit.min, "max": limit.max, "prefix": limit.prefix}
-    found["equals_slot"] = limit.equals_slot
+    found |= {"equals_slot": limit.equals_slot, "origin": limit.origin}
     if limit.one_of is not None:
         found["one_of"] = list(limit.one_of)
     return {name: value for name, value in found.items() if value is not None}
@@ -122,7 +151,8 @@ def _implies(inner: Constraint, outer: Constraint) -> bool:
         empty = not options
     else:
         fits, empty = _range_implies(inner, outer)
-    return empty or (fits and outer.equals_slot in (None, inner.equals_slot))
+    fits = fits and outer.equals_slot in (None, inner.equals_slot)
+    return empty or (fits and (outer.origin is None or meets(inner.origin or "", outer.origin)))
 
 
 def _range_implies(inner: Constraint, outer: Constraint) -> tuple[bool, bool]:

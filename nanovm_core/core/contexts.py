@@ -34,6 +34,7 @@ class Surroundings(NamedTuple):
     def guard_types(self) -> dict[str, str]:
         return {
             **{f"slots.{name}": _READS[kind] for name, kind in self.slots.items()},
+            **{f"origin.{name}": "string" for name in self.slots},
             **{f"history.{window.name}": "integer" for window in self.windows},
             "agent": "string",
             "run.calls": "integer",

@@ -53,6 +53,7 @@ class Effect(NamedTuple):
     args: Args
     at_ms: int
     warrant: Warrant | None = None
+    origins: Args | None = None  # of the arguments whose origin is demanded
 
 
 class Reservation(NamedTuple):
@@ -100,6 +101,7 @@ class Snapshot(NamedTuple):
     started_ms: int = 0  # later by each suspension: the clock stops meanwhile
     suspended_ms: int = 0  # when the suspension began; else 0
     deadline_ms: int = 0  # of what is owed or awaited; 0: none
+    origins: Mapping[str, str] = MappingProxyType({})  # of slots; without one: of a document
 
 
 class Draft(NamedTuple):

@@ -6,10 +6,11 @@ from types import MappingProxyType
 
 from nanovm_core.conditions import Condition
 from nanovm_core.core.budget import Budget, Limits
-from nanovm_core.core.capabilities import Grant, Tool, attenuate
+from nanovm_core.core.capabilities import Grant, Tool, attenuate, origin_of
 from nanovm_core.core.contexts import Surroundings, misread
-from nanovm_core.core.decider import Decider, joined_hash
 from nanovm_core.core.gate import Gate, compile_gate
+from nanovm_core.core.gate.decider import Decider, joined_hash
+from nanovm_core.core.origin import ADVISOR, PERSON, Origins, least, of
 from nanovm_core.core.policy import DENY_ALL, HARD, Policy, PolicyRule, Window
 from nanovm_core.core.projection import HIDDEN
 from nanovm_core.errors import ProgramError
@@ -29,10 +30,14 @@ def _nothing() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """A named value: its type, and how the model sees it."""
+    """A named value: its type, how the model sees it, and the least trusted origin it may have.
+
+    Without an ``origin`` it may have any, and nothing that is demanded may rest on it.
+    """
 
     type: str
     model: str = HIDDEN
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +61,9 @@ class Retry:
 class Step:
     """One step. ``args`` maps its tool's arguments to slots; it sets the slots in ``fills``.
 
-    ``next`` is tried in order; its last branch has no guard. ``then``: the only place it leads to,
-    else empty.
+    What it fills is as trusted as its tool and its least trusted argument; ``endorses`` names the
+    slots that it raises, and to which origin. ``next`` is tried in order; its last branch has no
+    guard. ``then``: the only place it leads to, else empty.
     """
 
     name: str
@@ -68,6 +74,7 @@ class Step:
     call: str = ""  # "authorized": tool and arguments are the judged proposal's
     args: Mapping[str, str] = field(default_factory=_nothing)
     fills: tuple[str, ...] = ()
+    endorses: Mapping[str, str] = field(default_factory=_nothing)
     drops: tuple[str, ...] = ()  # slots that it ends
     accepts: tuple[str, ...] = ()  # tools that may be proposed here
     authorizes: str = ""  # the model step whose call this pure step judges
@@ -148,6 +155,11 @@ class Program:
         """
         return replace(self, grants=attenuate(self.grants, grants))
 
+    def declared(self, slots: Iterable[str]) -> Mapping[str, str]:
+        """The least trusted origins that these slots may have, where the program declares them."""
+        found = {name: self.slots[name].origin for name in slots if name in self.slots}
+        return {name: origin for name, origin in found.items() if origin}
+
     def around(self, policy: Policy) -> Surroundings:
         return Surroundings(
             {name: slot.type for name, slot in self.slots.items()},
@@ -156,6 +168,29 @@ class Program:
             self.windows + policy.windows,
             self.budgets + policy.budgets,
         )
+
+
+def answer_origin(
+    step: Step,
+    tools: Mapping[str, Tool],
+    grants: Mapping[str, Grant],
+    origins: Origins,
+    called: Iterable[str] = (),
+) -> str:
+    """The origin of what a step is answered: its tool's, or its least trusted argument's.
+
+    ``called``: the tools that an ``authorized`` call may be of. A step that waits is answered by a
+    person whom the runtime vouches for.
+    """
+    found = [of(origins, slot) for slot in step.args.values()]
+    if step.kind == WAIT:
+        found.append(PERSON)
+    for name in called if step.call else (step.tool,) if step.tool else ():
+        tool = tools.get(name)
+        found.append(tool.origin if tool else ADVISOR)
+        if tool and step.call:
+            found += (origin_of(arg, tool, grants.get(name), origins) for arg in tool.args)
+    return least(found)
 
 
 def overreach(

@@ -87,7 +87,7 @@ def _snapshot(value: Mapping[str, object]) -> Snapshot:
     for name in ("approved", "ignored", "allowed_by", "reason"):
         if name in given:
             given[name] = tuple(_list(given[name]))
-    for name in ("slots", "used"):
+    for name in ("slots", "used", "origins"):
         given[name] = MappingProxyType(_dict(given.get(name, {})))
     if "owed" in given:
         given["owed"] = _effect(given["owed"])
@@ -104,6 +104,8 @@ def _effect(value: object) -> Effect:
     warrant = given.pop("warrant", None)
     given["args"] = MappingProxyType(_dict(given["args"]))
     found = Warrant(**_dict(warrant)) if warrant is not None else None  # type: ignore[arg-type]
+    if "origins" in given:
+        given["origins"] = MappingProxyType(_dict(given["origins"]))
     return Effect(**given, warrant=found)  # type: ignore[arg-type]
 
 

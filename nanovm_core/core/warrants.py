@@ -21,6 +21,7 @@ Binding = Mapping[str, Json]
 _DOMAIN = b"nanovm/warrant-token/v1\0"
 _BOUND = ("run", "program", "step", "tool", "key", "args")
 _FIELDS = {*_BOUND, "v", "expires_ms", "grants"}
+_ORIGINS = "origins"  # bound where the call's tool or grant demands one
 
 
 class _Token(NamedTuple):
@@ -32,6 +33,8 @@ class _Token(NamedTuple):
 def binding(run: str, program: str, effect: Effect) -> dict[str, Json]:
     """What a warrant is bound to; an adapter builds it from its own call."""
     call: dict[str, Json] = {"step": effect.step, "tool": effect.tool, "key": effect.key}
+    if effect.origins:
+        call[_ORIGINS] = dict(effect.origins)
     return {"run": run, "program": program, **call, "args": dict(effect.args)}
 
 
@@ -103,7 +106,7 @@ def check(
 
 def _read(token: bytes, public_key: Ed25519PublicKey) -> _Token:
     value = signed.opened(_DOMAIN, token, public_key, code=UNSIGNED)
-    if value.keys() != _FIELDS or value["v"] != TOKEN:
+    if value.keys() - {_ORIGINS} != _FIELDS or value["v"] != TOKEN:
         raise RefusedError(UNSIGNED, f"The token is not of the version {TOKEN}.")
     expires_ms, grants = value["expires_ms"], value["grants"]
     if type(expires_ms) is not int or not isinstance(grants, list):
@@ -111,7 +114,7 @@ def _read(token: bytes, public_key: Ed25519PublicKey) -> _Token:
     ids = frozenset(each for each in grants if isinstance(each, str))
     if len(ids) != len(grants):
         raise RefusedError(UNSIGNED, "The token names a grant twice, or one without a name.")
-    bound = {name: value[name] for name in _BOUND}
+    bound = {name: value[name] for name in (*_BOUND, _ORIGINS) if name in value}
     return _Token(bound, expires_ms, ids)
 
 

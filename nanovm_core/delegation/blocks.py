@@ -148,5 +148,6 @@ _READERS: Mapping[str, Callable[[Json], Scalar | tuple[Scalar, ...]]] = MappingP
         "max": _integer,
         "prefix": _text,
         "equals_slot": _text,
+        "origin": _text,
     }
 )

@@ -2,11 +2,20 @@
 
 from collections.abc import Iterator, Mapping
 
-from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Tool
+from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.contexts import Surroundings, misread, unfit
 from nanovm_core.core.messages import Scalar
+from nanovm_core.core.origin import ADVISOR, meets
 from nanovm_core.core.policy import PolicyRule
-from nanovm_core.core.program import COMPLETED, FAILED, MODEL, SLOT_TYPES, Slot, Step
+from nanovm_core.core.program import (
+    COMPLETED,
+    FAILED,
+    MODEL,
+    SLOT_TYPES,
+    Slot,
+    Step,
+    answer_origin,
+)
 from nanovm_core.loading import graph
 from nanovm_core.loading.graph import Misfit
 from nanovm_core.loading.places import Path
@@ -24,8 +33,11 @@ def misfits(parts: Parts) -> Iterator[Misfit]:
         yield from _grant_misfits(grant, parts)
     granted = [parts.tools[name] for name in parts.grants if name in parts.tools]
     judged = frozenset(name for tool in granted for name in tool.args)
+    callable_ = tuple({tool for step in parts.steps.values() for tool in step.accepts})
+    origins = {name: slot.origin or ADVISOR for name, slot in parts.slots.items()}
     for step in parts.steps.values():
         yield from _step_misfits(step, parts, judged)
+        yield from _origin_misfits(step, parts, origins, callable_)
     yield from _condition_misfits(parts)
     yield from graph.misfits(parts.first, parts.steps)
 
@@ -43,6 +55,7 @@ def _tool_misfits(tool: Tool, slots: Mapping[str, Slot]) -> Iterator[Misfit]:
             yield Misfit(at, f"{of} is no argument of the tool; it has {_listed(tool.args)}")
         elif source.slot:
             yield from _slot_misfits(at, of, source.slot, tool.args[name].type, slots)
+            yield from _demand_misfits(at, of, source.slot, source.origin, slots)
         elif source.constant is not None and not _is_of(source.constant, tool.args[name].type):
             text = f"{of} is of type {tool.args[name].type}, but {source.constant!r} is not"
             yield Misfit(at, text)
@@ -75,7 +88,9 @@ def _grant_misfits(grant: Grant, parts: Parts) -> Iterator[Misfit]:
         if name not in tool.args:
             yield Misfit(at, f"{what}: {name!r} is no argument; it has {_listed(tool.args)}")
             continue
-        yield from _limit_misfits(at, f"{what}: {name}", limit, tool.args[name], parts.slots)
+        source = tool.critical.get(name, Source())
+        args = (f"{what}: {name}", limit, tool.args[name], source, parts.slots)
+        yield from _limit_misfits(at, *args)
     for name in tool.args:
         limit = grant.where.get(name, Constraint())
         pinned = limit.one_of is not None or limit.equals_slot is not None
@@ -88,7 +103,12 @@ def _grant_misfits(grant: Grant, parts: Parts) -> Iterator[Misfit]:
 
 
 def _limit_misfits(
-    at: Path, what: str, limit: Constraint, spec: ArgSpec, slots: Mapping[str, Slot]
+    at: Path,
+    what: str,
+    limit: Constraint,
+    spec: ArgSpec,
+    source: Source,
+    slots: Mapping[str, Slot],
 ) -> Iterator[Misfit]:
     """A bound that no value of the argument's type meets."""
     for key, value, kind in (
@@ -101,6 +121,11 @@ def _limit_misfits(
     yield from _bound_misfits(at, what, limit, spec)
     if limit.equals_slot is not None:
         yield from _slot_misfits((*at, "equals_slot"), what, limit.equals_slot, spec.type, slots)
+    for slot in (limit.equals_slot, source.slot):
+        yield from _demand_misfits((*at, "origin"), what, slot or "", limit.origin or "", slots)
+    if limit.origin and not limit.equals_slot and not source.slot and source.constant is None:
+        text = f"{what}: only what must equal a slot has an origin: add equals_slot"
+        yield Misfit((*at, "origin"), text)
 
 
 def _bound_misfits(
@@ -121,6 +146,16 @@ def _slot_misfits(
         yield Misfit(at, f"{what} names the unknown slot {slot!r}; add it to [slots]")
     elif slots[slot].type and kind and slots[slot].type != kind:
         yield Misfit(at, f"{what} is of type {kind}, the slot {slot!r} of type {slots[slot].type}")
+
+
+def _demand_misfits(
+    at: Path, what: str, slot: str, demanded: str, slots: Mapping[str, Slot]
+) -> Iterator[Misfit]:
+    """A slot that may hold what is less trusted than demanded."""
+    if slot in slots and demanded and not meets(slots[slot].origin, demanded):
+        text = f"{what} demands the origin {demanded}, and the slot {slot!r} declares"
+        found = slots[slot].origin or "none"
+        yield Misfit(at, f"{text} {found}: say origin = {demanded!r} in [slots]")
 
 
 def _is_of(value: Scalar, kind: str) -> bool:
@@ -156,6 +191,30 @@ def _step_misfits(step: Step, parts: Parts, judged: frozenset[str]) -> Iterator[
     elif step.tool:
         text = f"{what} uses the unknown tool {step.tool!r}; add [tools.{step.tool!r}]"
         yield Misfit((*path, "tool"), text)
+
+
+def _origin_misfits(
+    step: Step, parts: Parts, origins: Mapping[str, str], callable_: tuple[str, ...]
+) -> Iterator[Misfit]:
+    """A slot that the step fills with what is less trusted than the slot may hold.
+
+    Every slot holds at least what it declares, so an answer made of slots does, too: by induction
+    over a run's steps, nothing but an endorsement raises an origin.
+    """
+    path, what = ("steps", step.name), f"step {step.name}"
+    found = answer_origin(step, parts.tools, parts.grants, origins, callable_)
+    for place, slot in enumerate(step.fills):
+        least = origins.get(slot, ADVISOR)
+        if slot not in step.endorses and not meets(found, least):
+            text = f"{what} fills {slot!r}, of the origin {least}, with what may be of the {found}"
+            text += f": where it checks the value, say endorses = {{ {slot} = {least!r} }}"
+            yield Misfit((*path, "fills", place), text)
+    for slot, origin in step.endorses.items():
+        at = (*path, "endorses", slot)
+        if slot not in step.fills:
+            yield Misfit(at, f"{what} endorses {slot!r}, which it does not fill")
+        elif not meets(origin, origins.get(slot, ADVISOR)):
+            yield Misfit(at, f"{what} endorses {slot!r} as {origin}, less than [slots] demands")
 
 
 def _target_misfits(step: Step, steps: Mapping[str, Step]) -> Iterator[Misfit]:

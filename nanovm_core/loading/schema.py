@@ -14,6 +14,7 @@ from nanovm_core.core import budget, policy, program
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.capabilities import ArgSpec, Constraint, Grant, Money, Source, Tool
 from nanovm_core.core.messages import Scalar
+from nanovm_core.core.origin import ORIGINS
 from nanovm_core.core.projection import MODES
 from nanovm_core.loading import readers as of
 from nanovm_core.loading.readers import CURRENCY, IDENTIFIER, NAME, SLOT_NAME, Reader
@@ -32,10 +33,10 @@ T = TypeVar("T")
 _EFFECT, _MODEL, _PURE, _WAIT = program.EFFECT, program.MODEL, program.PURE, program.WAIT
 _OUTSIDE = ("on_error", "timeout_ms", "retry", "tool", "args")
 _KEYS_OF = {
-    _EFFECT: (*_OUTSIDE, "call", "fills", "drops"),
+    _EFFECT: (*_OUTSIDE, "call", "fills", "endorses", "drops"),
     _MODEL: (*_OUTSIDE, "accepts", "tokens_max"),
     _PURE: ("on_error", "authorizes"),
-    _WAIT: ("on_error", "timeout_ms", "fills"),
+    _WAIT: ("on_error", "timeout_ms", "fills", "endorses"),
 }
 # A kind of step without keys here fails the import: KeyError.
 _KEYS = {kind: ("name", "kind", "next", *_KEYS_OF[kind]) for kind in program.KINDS}
@@ -150,7 +151,7 @@ def _budget(row: Row) -> budget.Budget:
 
 def _given(row: Row) -> Mapping[str, object]:
     """What an example gives: texts, and tables of values."""
-    readers = dict.fromkeys(("slots", "proposal", "history", "workspace"), _VALUES)
+    readers = dict.fromkeys(("slots", "origin", "proposal", "history", "workspace"), _VALUES)
     readers |= dict.fromkeys(("tool", "agent"), of.text())
     row.only(readers)
     given = {key: readers[key](row, key, MISSING) for key in readers if key in row.table}
@@ -182,13 +183,15 @@ def _slot_type(row: Row, key: str, default: object) -> str:
 
 
 def _source(row: Row, key: str, _: object) -> Source:
-    """What a critical argument must equal: a slot, or ``{ constant = … }``."""
+    """What a critical argument must equal: a slot, ``{ slot, origin }`` or ``{ constant = … }``."""
     if not isinstance(row.table[key], Mapping):
         return Source(slot=of.text(SLOT_NAME)(row, key, MISSING))
     inner = row.row(key, f"{row.what}: critical {key}")
+    if "slot" in inner.table:
+        return read(Source, inner, ("slot", "origin"), constant=None)
     if "constant" not in inner.table:
-        inner.fault("constant", "say which: { constant = … }")
-    return read(Source, inner, ("constant",), slot="")
+        inner.fault("constant", "say which: { constant = … } or { slot = … }")
+    return read(Source, inner, ("constant",), slot="", origin="")
 
 
 def _money(row: Row) -> Money:
@@ -300,6 +303,9 @@ _BY_NAME: Mapping[str, Reader] = {  # a field of all dataclasses, or of one
     **dict.fromkeys(("why", "Example.name"), of.text()),
     "type": _slot_type,
     "model": of.text(among=MODES),
+    "origin": of.text(among=ORIGINS),
+    "endorses": of.each(of.text(among=ORIGINS)),
+    "Source.slot": of.text(SLOT_NAME),
     "call": of.text(among=(program.AUTHORIZED,)),
     "level": of.text(among=policy.LEVELS),
     "at": of.text(among=policy.STAGES),

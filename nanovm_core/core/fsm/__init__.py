@@ -11,6 +11,7 @@ from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.events import Context, Event, ProposalReceived
 from nanovm_core.core.fsm import commands, drafts, results, terminal
 from nanovm_core.core.messages import Commitment, Decision, Draft, Refusal, RunId, Scalar, Snapshot
+from nanovm_core.core.origin import ORIGINS, labelled, meets, of
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError, RefusedError, VerificationError
 
@@ -30,17 +31,17 @@ def begin(
     actor: str,
     agent: str = "",
     stepping: bool = False,
+    origins: Mapping[str, str] = MappingProxyType({}),
 ) -> Decision:
     """Decide a run's genesis, under this program and its policy.
 
-    ``agent``: whose shared budgets and windows the run counts against; else the program's own.
+    ``agent``: whose accounts it draws on, else the program's own; ``origins``: of its slots.
 
     Raises:
         ProgramError: PRG-002 where a slot is unknown.
-        RefusedError: FSM-007 or PII-001 where a value does not fit its slot, FSM-017 where it
-            is too large to seal.
+        RefusedError: FSM-007, PII-001, CAP-009 not for its slot, FSM-017 too large to seal.
     """
-    _check_slots(program, slots, secrets)
+    _check_slots(program, slots, secrets, origins)
     now = Snapshot(
         run=run,
         program=program.hash,
@@ -50,18 +51,23 @@ def begin(
         agent=agent or program.agent,
         slots=drafts.frozen(slots),
         stepping=stepping,
+        origins=MappingProxyType(labelled(origins)),
     )
     body = {
-        "state": drafts.frozen({"from": life.NEGOTIATION, "event": "RunCreated", "to": now.state}),
+        "state": drafts.frozen({"from": life.NEGOTIATION, "event": "RunCreated", "to": life.READY}),
         "capabilities": capabilities_hash(program),
         "in": now.slots,
+        "origin": now.origins,
         "secrets": drafts.listed(tuple(secrets)),
     }
     return Decision(now, (Draft("genesis", at_ms, actor, now, MappingProxyType(body)),))
 
 
 def _check_slots(
-    program: Program, slots: Mapping[str, Scalar], secrets: Sequence[Commitment]
+    program: Program,
+    slots: Mapping[str, Scalar],
+    secrets: Sequence[Commitment],
+    origins: Mapping[str, str],
 ) -> None:
     unknown = sorted(set(slots) - set(program.slots))
     if unknown:
@@ -70,6 +76,13 @@ def _check_slots(
     for name, value in slots.items():
         results.check_slot(program, name, value, secrets)
     events.require_slots(slots)
+    if origins.keys() - slots.keys() or not set(origins.values()) <= set(ORIGINS):
+        raise RefusedError("CAP-009", "An origin is named of a slot without a value, or is none.")
+    for name, least in program.declared(slots).items():
+        found = of(origins, name)
+        if not meets(found, least):
+            text = f"The slot {name!r} takes what is of the origin {least}, not {found}."
+            raise RefusedError("CAP-009", text)
 
 
 def transition(program: Program, now: Snapshot, event: Event, context: Context) -> Decision:

@@ -233,11 +233,11 @@ def _intend_under_authority(
     owed = Effect(step.name, tool, now.attempt, key, MappingProxyType(args), cause.at_ms)
     seal: Mapping[str, object] = {}
     if granted:
-        owed = warranted(program, now, owed, cause)
+        origins = program.gate.origins(tool, known)
+        owed = warranted(program, now, owed._replace(origins=origins), cause)
         seal = authority(allowed.rules, taken, owed, cause)
-    used = budget.own_use(now.used, taken)
-    rules = allowed.rules if step.call else now.allowed_by
-    now = now._replace(reserved=(*now.reserved, *taken), used=used, allowed_by=rules)
+    now = now._replace(reserved=(*now.reserved, *taken), used=budget.own_use(now.used, taken))
+    now = now._replace(allowed_by=allowed.rules if step.call else now.allowed_by)
     shared = tuple(each for each in taken if not each.account.startswith(budget.OWN))
     return owe(before, now, owed, step, cause, (*counted, *shared), seal)
 

@@ -113,6 +113,7 @@ def facts(now: Snapshot, cause: Cause) -> Facts:
         revoked=cause.context.revoked,
         refused=now.refused,
         started_ms=now.started_ms,
+        origins=now.origins,
     )
 
 

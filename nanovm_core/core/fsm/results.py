@@ -1,6 +1,7 @@
 """The answers of effects and models."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
@@ -30,8 +31,9 @@ from nanovm_core.core.messages import (
     Scalar,
     Snapshot,
 )
+from nanovm_core.core.origin import labelled
 from nanovm_core.core.policy import UNKNOWN_OUTCOME
-from nanovm_core.core.program import EFFECT, MODEL, SLOT_TYPES, Program, Step
+from nanovm_core.core.program import EFFECT, MODEL, SLOT_TYPES, Program, Step, answer_origin
 from nanovm_core.core.proposals import Call, read_proposal
 from nanovm_core.errors import RefusedError
 
@@ -113,12 +115,15 @@ def _taken(
     if step.kind == MODEL:
         raise RefusedError("FSM-004", "A model step is answered by a proposal, not by a result.")
     slots = _filled(program, now, step, event)
+    origins = _origins(program, now, step, event.out)
     after, spent = settle(now)
     call = None if step.call else now.call
-    after = after._replace(slots=slots, owed=None, awaits="", deadline_ms=0, call=call)
+    after = after._replace(slots=slots, origins=origins, owed=None, awaits="", deadline_ms=0)
+    after = after._replace(call=call)
     body = moved(now, cause, now.state, tool=tool, idempotency_key=event.key, outcome=event.outcome)
     if event.out:
-        body |= {"out": event.out, "secrets": listed(event.secrets)}
+        known = frozen({name: origins[name] for name in event.out if name in origins})
+        body |= {"out": event.out, "origin": known, "secrets": listed(event.secrets)}
     sealed = draft("result", cause, after, body)
     return join(sealed, follow(program, after, step, cause), spent)
 
@@ -279,3 +284,14 @@ def _filled(
     filled = {**kept, **event.out}
     events.require_slots(filled)
     return frozen(filled)
+
+
+def _origins(program: Program, now: Snapshot, step: Step, out: Args) -> Mapping[str, str]:
+    """The origins of the slots after a step: what it fills is as trusted as its sources."""
+    if not out and not step.drops:
+        return now.origins
+    called = (now.call[0],) if now.call else ()
+    source = answer_origin(step, program.tools, program.grants, now.origins, called)
+    kept = {name: found for name, found in now.origins.items() if name not in step.drops}
+    filled = {name: step.endorses.get(name, source) for name in out}
+    return MappingProxyType(labelled({**kept, **filled}))

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from nanovm_core.core.budget import Accounts, Budget, Limits
 from nanovm_core.core.capabilities import Grant, Tool, ungranted
-from nanovm_core.core.decider import Decider, ask
+from nanovm_core.core.gate.decider import Decider, ask
 from nanovm_core.core.gate.tool_guard import Allowed as Allowed
 from nanovm_core.core.gate.tool_guard import (
     Case,
@@ -64,7 +64,7 @@ class Gate:
         Raises:
             RefusedError: the first of CAP-001 not granted, CAP-007 expired, CAP-008 revoked,
                 CAP-003 … CAP-006 arguments, POL-001 … POL-003 rules, POL-010 provenance,
-                BUD-… budgets, CAP-002 not here.
+                CAP-009 origins, BUD-… budgets, CAP-002 not here.
         """
         return self._judged(call, facts, accepts, budgets=True)
 
@@ -73,10 +73,14 @@ class Gate:
         return self._judged(call, facts, accepts, budgets=False)
 
     def permit_own(self, call: Call, facts: Facts) -> Args:
-        """Hold the program's own call of a granted tool to grant, schema and provenance."""
+        """Hold the program's own call of a granted tool to grant, schema, provenance, origins."""
         case = Case(call.args, facts)
         require(self._guard(call.tool).own_checks(case))
         return MappingProxyType(case.args)
+
+    def origins(self, tool: str, facts: Facts) -> Args | None:
+        """The origin of each argument of a granted tool that has to meet one; None without any."""
+        return self._guard(tool).origins(facts.origins) or None
 
     def require_schema(self, call: Call, slots: Args) -> None:
         """Hold the program's own call to its tool's schema (CAP-001, CAP-003 … CAP-006)."""

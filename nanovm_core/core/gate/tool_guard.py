@@ -8,22 +8,32 @@ from typing import NamedTuple
 from nanovm_core.core.arguments import PLACEHOLDER, Holds, Reader, holds_to, reader, same
 from nanovm_core.core.budget import CALLS, COUNTED, WORKSPACE, Accounts, is_currency
 from nanovm_core.core.canonical import Json
-from nanovm_core.core.capabilities import Grant, Money, Source, Tool, grant_id
+from nanovm_core.core.capabilities import (
+    Grant,
+    Money,
+    Source,
+    Tool,
+    demands_of,
+    grant_id,
+    origin_of,
+)
 from nanovm_core.core.gate.why import Finding, described, failed, outcome
 from nanovm_core.core.messages import NOTHING, Args, Counts, Recorded, Scalar
+from nanovm_core.core.origin import DOCUMENT, Origins, meets
 from nanovm_core.core.policy import PolicyRule, Verdict, Window, counted, verdict
 from nanovm_core.core.projection import DeterministicSanitizer
 from nanovm_core.errors import ProgramError, RefusedError
 
 _NONE: Counts = MappingProxyType({})
+_NOWHERE: Origins = MappingProxyType({})
 _LIES = {True: "It lies within the grant.", False: "It lies outside.", None: "It is not known."}
 
 
 class Facts(NamedTuple):
     """What a decision may know of a run and its context.
 
-    ``ledger``: what each shared account has left. ``used``: by the run, by unit. ``started_ms``:
-    when the run's clock started, else 0.
+    ``origins``: of slots; one without is of a document. ``ledger``: what each shared account has
+    left. ``used``: by the run, by unit. ``started_ms``: when the run's clock started, else 0.
     """
 
     slots: Args = NOTHING
@@ -36,6 +46,7 @@ class Facts(NamedTuple):
     revoked: frozenset[str] = frozenset()
     refused: int = 0
     started_ms: int = 0
+    origins: Origins = _NOWHERE
 
 
 class Allowed(NamedTuple):
@@ -129,19 +140,21 @@ class ToolGuard(NamedTuple):
     bounds: tuple[tuple[str, Holds], ...]
     rules: tuple[PolicyRule, ...]
     verdict: Verdict
+    demands: Mapping[str, tuple[str, ...]]  # argument → the origins that it must meet
     cost: Cost | None  # a call's currency and amount
     reads: Reads  # the context of its rules
 
     def checks(self, case: Case) -> Iterator[Finding]:
         """Every check but decider, budgets and step, in the order of the decision.
 
-        Refusals: CAP-007, CAP-008, CAP-003 … CAP-006, POL-001 … POL-003, POL-010.
+        Refusals: CAP-007, CAP-008, CAP-003 … CAP-006, POL-001 … POL-003, POL-010, CAP-009.
         """
         yield self._grant(case.facts)
         yield from self.schema.checks(case, self._filled)
         yield from self._bounds(case)
         yield self._policy(case)
         yield from self._provenance(case)
+        yield from self._origins(case.facts)
 
     def own_checks(self, case: Case) -> Iterator[Finding]:
         """The checks of the program's own call: no rules, no placeholders."""
@@ -149,6 +162,11 @@ class ToolGuard(NamedTuple):
         yield from self.schema.checks(case)
         yield from self._bounds(case)
         yield from self._provenance(case)
+        yield from self._origins(case.facts)
+
+    def origins(self, origins: Origins) -> dict[str, str]:
+        """The origin of each argument that has to meet one."""
+        return {name: origin_of(name, self.tool, self.grant, origins) for name in self.demands}
 
     def whole(self, case: Case) -> bool:
         """Whether every argument was read, and no other was given."""
@@ -234,6 +252,16 @@ class ToolGuard(NamedTuple):
                 error = RefusedError("POL-010", f"The argument {name!r} is not what {says}.")
                 yield failed("provenance", name, error, f"It is not {origin}.")
 
+    def _origins(self, facts: Facts) -> Iterator[Finding]:
+        """Demand that each argument comes from where tool and grant say (CAP-009)."""
+        for name, found in self.origins(facts.origins).items() if self.demands else ():
+            for demanded in self.demands[name]:
+                if meets(found, demanded):
+                    yield Finding("origin", name, True, f"It is of the origin {found}.")
+                else:
+                    text = f"The argument {name!r} is of the origin {found}, not {demanded}."
+                    yield failed("origin", name, RefusedError("CAP-009", text))
+
 
 def require(findings: Iterable[Finding]) -> None:
     """Return if no check refuses; the first that does is raised."""
@@ -275,15 +303,17 @@ def tool_guard(
         bounds=tuple((name, holds_to(limit)) for name, limit in grant.where.items()),
         rules=rules,
         verdict=verdict(rules),
+        demands=demands_of(tool, grant),
         cost=cost,
         reads=_reads(tool.name, used, pays),
     )
 
 
 def context_of(facts: Facts, windows: tuple[Window, ...]) -> dict[str, object]:
-    """What every condition may read: slots, agent, run, and these windows over history."""
+    """What every condition may read: slots and their origins, agent, run, and these windows."""
     return {
         "slots": facts.slots,
+        "origin": {**dict.fromkeys(facts.slots, DOCUMENT), **facts.origins},
         "agent": facts.agent,
         "run": {"calls": facts.used.get(CALLS, 0), "refused": facts.refused},
         "history": counted(windows, facts.history, facts.agent, facts.at_ms) if windows else {},

@@ -1,6 +1,8 @@
 """The refund desk of ``examples/``, its files changed in places, and runs of it in memory."""
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from examples.refund_desk.desk import FOLDER, ORDERS, Clock, Orders, apologise, clerk
@@ -16,6 +18,7 @@ from tests.core.kit.builders import meant
 PROGRAM = (FOLDER / "program.toml").read_text(encoding="utf-8")
 POLICY = (FOLDER / "policy.toml").read_text(encoding="utf-8")
 TOOL = "refund.issue"
+NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
 def desk_with(*edits: tuple[str, str], more: str = "", policy: str = POLICY) -> Program:
@@ -77,6 +80,7 @@ class Run(ExecutionVM):
         ledger: InMemoryLedger | None = None,
         agent: str = "",
         run: str = "run",
+        origins: Mapping[str, str] = NOWHERE,
     ) -> None:
         self.till, self.clock = till or Till(), Clock()
         tools: dict[str, Tool] = {TOOL: self.till, "mail.apologise": apologise}
@@ -90,6 +94,7 @@ class Run(ExecutionVM):
             now_ms=self.clock,
             ledger=ledger,
             agent=agent,
+            origins=origins,
         )
 
     def go(self) -> "Run":

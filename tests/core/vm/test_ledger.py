@@ -91,7 +91,7 @@ def test_currencies_are_laid_down_by_the_program_or_named_by_values() -> None:
     ("old", "new"),
     [
         ("{}", '{ one_of = ["USD"] }'),
-        ('currency = "currency" }\nmoney', 'currency = { constant = "USD" } }\nmoney'),
+        ('{ slot = "currency", origin = "register" }', '{ constant = "USD" }'),
         ('"string", length_max = 3 }', '"string", length_max = 3, one_of = ["USD"] }'),
         ('"amount_minor", currency = "currency" }', '"amount_minor", currency_is = "USD" }'),
     ],

@@ -168,6 +168,7 @@ def facts(amount: int, age: int, failing: int, signed: bool) -> Facts:
         history=tuple(Recorded(n, TOOL, outcome) for n, outcome in calls),
         agent="desk",
         at_ms=10,
+        origins=DESK.declared(DESK.slots),
     )
 
 

@@ -293,8 +293,10 @@ def test_agents_together_never_exceed_their_cap(seed: int) -> None:
 
 
 def test_money_of_a_currency_that_no_slot_names_has_an_account() -> None:
-    chosen = (', currency = "currency" }\nmoney', ' }\nfree = ["currency"]\nmoney')
-    program = desk_with(chosen, ('fills = ["paid_minor", "currency", ', 'fills = ["paid_minor", '))
+    chosen = ('currency = { slot = "currency", origin = "register" }\n', "")
+    free = ("money = { amount", 'free = ["currency"]\nmoney = { amount')
+    filled = ('fills = ["paid_minor", "currency", ', 'fills = ["paid_minor", ')
+    program = desk_with(chosen, free, filled, (', currency = "register" }', " }"))
 
     def orders(args: dict[str, Scalar], key: str) -> Done:
         known = ORDERS[str(args["order"])]
