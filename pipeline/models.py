@@ -233,3 +233,41 @@ class Secret(models.Model):
     created_ms = models.BigIntegerField()
     erased_ms = models.BigIntegerField(null=True)  # null: readable; set: a tombstone
     staging = models.BooleanField(default=False)  # destroyed by the next step, not erased
+
+
+class Register(models.Model):
+    """A workspace's supplier register: the name of the key that its blind indexes are made with."""
+
+    workspace = models.OneToOneField(Workspace, on_delete=models.PROTECT, primary_key=True)
+    index_ref = models.CharField(max_length=60)
+
+
+class Supplier(models.Model):
+    """Whom a workspace pays. The details are a secret; an envelope commits to each version."""
+
+    id = models.UUIDField(primary_key=True)
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="suppliers")
+    code = models.CharField(max_length=8)  # typed by whoever approves other bank details
+    state = models.CharField(max_length=12)  # active, blocked, erased
+    is_sample = models.BooleanField(default=False)
+    registered_by = models.CharField(max_length=80)
+    ref = models.CharField(max_length=60)  # vault://secret/<uuid4>, of this version
+    commitment = models.CharField(max_length=64)
+    ciphertext = BytesField(null=True)
+    sealed_n = models.BigIntegerField(default=0)  # on the log's own chain
+    created_ms = models.BigIntegerField()
+    changed_ms = models.BigIntegerField(default=0)
+
+
+class SupplierIndex(models.Model):
+    """What finds a supplier without telling who it is: an HMAC of its tax id or its name."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, db_index=False)
+    supplier = models.ForeignKey(Supplier, on_delete=models.PROTECT, related_name="indexed")
+    kind = models.CharField(max_length=8)  # tax_id, name
+    value = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "kind", "value"], name="supplier_index")
+        ]

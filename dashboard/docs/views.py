@@ -24,6 +24,7 @@ FAMILIES = {
     "LOG": "Integrity of the record",
     "PII": "Vault",
     "DOC": "Document",
+    "SUP": "Supplier register",
     "STR": "Stripe",
     "MDL": "Model",
 }

@@ -101,6 +101,12 @@ class KeyStore:
         with self._open("BEGIN") as connection:
             return dict(connection.execute("SELECT ref, subject FROM secret").fetchall())
 
+    def refs_of(self, subject: str) -> list[str]:
+        """Every ref of a subject that has a key."""
+        query = "SELECT ref FROM secret WHERE subject = ? ORDER BY ref"
+        with self._open("BEGIN") as connection:
+            return [row[0] for row in connection.execute(query, [subject])]
+
     def subjects(self) -> list[str]:
         """Every subject that has a key."""
         with self._open("BEGIN") as connection:

@@ -1,0 +1,1 @@
+"""The supplier register: whom a workspace pays, and under which bank details."""

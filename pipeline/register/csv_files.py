@@ -1,0 +1,100 @@
+"""The register as a CSV file: read whole or not at all, each faulty line named."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pipeline.register.details import Details, DetailsError, checked
+
+COLUMNS = ("name", "tax_id", "iban", "email")
+BYTES_MAX = 1_000_000
+LINES_MAX = 2_000
+SIGNS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs a cell that begins with one
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a line of the file; line 1 has the names of the columns."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyFileError(Exception):
+    """Nothing was imported; ``faults`` says why, line by line."""
+
+    faults: tuple[Fault, ...]
+
+
+def read(data: bytes) -> list[Details]:
+    """The suppliers of a CSV file in UTF-8 whose first line names the columns.
+
+    Raises:
+        FaultyFileError: for wrong columns, malformed values, and names or tax ids that are there
+            twice: every fault of the file.
+    """
+    rows = list(_rows(data))
+    if len(rows) > LINES_MAX:
+        raise FaultyFileError((Fault(LINES_MAX + 2, f"More than {LINES_MAX} suppliers."),))
+    found, faults = [], []
+    seen: dict[tuple[str, str], int] = {}
+    for line, cells in rows:
+        try:
+            details = checked(Details(**dict(zip(COLUMNS, cells, strict=True))))
+        except ValueError:
+            faults.append(Fault(line, f"It has {len(cells)} values in place of {len(COLUMNS)}."))
+            continue
+        except DetailsError as error:
+            faults.append(Fault(line, error.text[:1].upper() + error.text[1:]))
+            continue
+        for kind, text in details.identities().items():
+            first = seen.setdefault((kind, text), line)
+            if first != line:
+                faults.append(Fault(line, f"Line {first} has the same {kind.replace('_', ' ')}."))
+        found.append(details)
+    if not found and not faults:
+        faults.append(Fault(1, "There is no supplier in it."))
+    if faults:
+        raise FaultyFileError(tuple(faults))
+    return found
+
+
+def written(suppliers: Iterable[Details]) -> bytes:
+    """A CSV file that ``read`` takes. No cell of it is a formula to a spreadsheet."""
+    text = io.StringIO(newline="")
+    lines = csv.writer(text, lineterminator="\r\n")
+    lines.writerow(COLUMNS)
+    for each in suppliers:
+        lines.writerow(_plain(getattr(each, column)) for column in COLUMNS)
+    return text.getvalue().encode()
+
+
+def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
+    if len(data) > BYTES_MAX:
+        raise FaultyFileError((Fault(1, f"The file is over {BYTES_MAX:,} bytes."),))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise FaultyFileError((Fault(line, "It is not UTF-8: save the file as UTF-8."),)) from error
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        head = [cell.strip().casefold() for cell in next(lines, [])]
+        if tuple(head) != COLUMNS:
+            raise FaultyFileError((Fault(1, f"The columns must be {', '.join(COLUMNS)}."),))
+        for cells in lines:
+            if any(cell.strip() for cell in cells):
+                yield lines.line_num, [_cell(cell) for cell in cells]
+    except csv.Error as error:
+        raise FaultyFileError((Fault(lines.line_num, f"It is no CSV: {error}."),)) from error
+
+
+def _plain(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(SIGNS) else cell
+
+
+def _cell(cell: str) -> str:
+    """A cell as it was before ``written`` kept a spreadsheet from running it."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(SIGNS) else cell

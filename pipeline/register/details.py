@@ -1,0 +1,103 @@
+"""What the register knows of a supplier, and what of it is accepted."""
+
+import json
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from email.headerregistry import Address
+
+from stdnum import iban as iban_number
+from stdnum.exceptions import ValidationError
+
+from nanovm_core.errors import NanovmError
+
+CHARS_MAX = 200  # of any one field
+
+
+class DetailsError(NanovmError):
+    """Details that the register does not take; the text names each fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """A supplier's name, tax id, account and address; empty is unknown.
+
+    ``account`` is its connected account at Stripe, which the runtime creates.
+    """
+
+    name: str
+    tax_id: str = ""
+    iban: str = ""
+    email: str = ""
+    account: str = ""
+
+    def to_bytes(self) -> bytes:
+        """One JSON object; ``from_bytes`` reads it."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Details":
+        """The details that ``to_bytes`` wrote."""
+        return cls(**json.loads(data))
+
+    def identities(self) -> dict[str, str]:
+        """What identifies the supplier on an invoice, by kind, in one spelling."""
+        found = {"tax_id": compact(self.tax_id), "name": plain_name(self.name)}
+        return {kind: text for kind, text in found.items() if text}
+
+
+def checked(details: Details) -> Details:
+    """The details, blanks at the ends removed and the account number in one spelling.
+
+    Raises:
+        DetailsError: SUP-001, where a field is missing, too long or malformed.
+    """
+    found = Details(**{each.name: getattr(details, each.name).strip() for each in fields(details)})
+    faults = list(_faults(found))
+    if faults:
+        raise DetailsError("SUP-001", "; ".join(faults) + ".")
+    return Details(**{**asdict(found), "iban": compact(found.iban)})
+
+
+def _faults(details: Details) -> Iterator[str]:
+    for field, text in asdict(details).items():
+        if len(text) > CHARS_MAX:
+            yield f"{field} has more than {CHARS_MAX} characters"
+        elif any(unicodedata.category(char).startswith("C") for char in text):
+            yield f"{field} has a control character"
+    if not plain_name(details.name):
+        yield "name is missing"
+    if details.iban and not is_iban(details.iban):
+        yield "iban has wrong check digits, or is no IBAN"
+    if details.email and not _is_address(details.email):
+        yield "email is no e-mail address"
+
+
+def is_iban(text: str) -> bool:
+    """Whether this is an IBAN of its country's length, with the right check digits."""
+    try:
+        iban_number.validate(text)
+    except ValidationError:
+        return False
+    return True
+
+
+def _is_address(text: str) -> bool:
+    try:
+        address = Address(addr_spec=text)
+    except ValueError:  # also HeaderParseError
+        return False
+    return bool(address.username and address.domain)
+
+
+def compact(text: str) -> str:
+    """Letters and digits alone, upper case: a number however it is grouped."""
+    folded = unicodedata.normalize("NFKC", text).upper()
+    return "".join(char for char in folded if char.isalnum())
+
+
+def plain_name(text: str) -> str:
+    """A name without case, accents' forms, punctuation and repeated blanks."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    words = "".join(char if char.isalnum() else " " for char in folded).split()
+    return " ".join(words)

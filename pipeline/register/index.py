@@ -1,0 +1,60 @@
+"""Blind indexes: a workspace finds a supplier or a number by an HMAC that only its key makes.
+
+The key is random and lies in the key store. Erasing a supplier rotates it: what was indexed under
+the old key leads nowhere.
+"""
+
+import hmac
+from hashlib import sha256
+
+from nanovm_core.errors import VerificationError
+from pipeline.entropy import uuid4
+from pipeline.models import Register, Workspace
+from pipeline.vault.key_store import keystore
+
+PREFIX = "index://"
+
+
+def key_of(workspace: Workspace) -> bytes:
+    """The workspace's index key; made at first use.
+
+    The caller holds the log's lock where the key may be missing.
+
+    Raises:
+        VerificationError: PII-002, where the key is gone.
+    """
+    register = Register.objects.filter(workspace=workspace).first()
+    ref = register.index_ref if register else _new(workspace)
+    key = keystore().keys([ref]).get(ref)
+    if key is None:
+        raise VerificationError("PII-002", "The key of the register's index is gone.", at=-1)
+    return key
+
+
+def rotate(workspace: Workspace) -> None:
+    """Give the workspace another key. ``sweep`` destroys the old one, once this is committed."""
+    _new(workspace)
+
+
+def sweep(workspace: Workspace) -> None:
+    """Destroy every index key of the workspace but the one that is in use."""
+    used = Register.objects.get(workspace=workspace).index_ref
+    subject = _subject(workspace)
+    keystore().destroy([ref for ref in keystore().refs_of(subject) if ref != used])
+
+
+def blind(key: bytes, kind: str, text: str) -> str:
+    """What stands in the index for a text of this kind, 64 hex digits."""
+    message = b"nanovm/index/v1\0" + kind.encode() + b"\0" + text.encode()
+    return hmac.new(key, message, sha256).hexdigest()
+
+
+def _new(workspace: Workspace) -> str:
+    ref = f"{PREFIX}{uuid4()}"
+    keystore().new_keys(_subject(workspace), [ref])
+    Register.objects.update_or_create(workspace=workspace, defaults={"index_ref": ref})
+    return ref
+
+
+def _subject(workspace: Workspace) -> str:
+    return f"register-{workspace.id}"

@@ -1,0 +1,54 @@
+"""Suppliers from a CSV file and back: whole or not at all, each fault by its line."""
+
+import pytest
+
+from pipeline.register import csv_files
+from pipeline.register.csv_files import FaultyFileError
+from pipeline.register.details import Details
+
+HEAD = "name,tax_id,iban,email\r\n"
+GOOD = "Quartz Software GmbH,,DE02120300000000202051,invoices@quartz.example\r\n"
+
+
+def faults(text: str | bytes) -> list[tuple[int, str]]:
+    with pytest.raises(FaultyFileError) as caught:
+        csv_files.read(text if isinstance(text, bytes) else text.encode())
+    return [(each.line, each.text) for each in caught.value.faults]
+
+
+def test_a_file_comes_back_as_it_was_written() -> None:
+    many = [
+        Details(name="=SUM(A1) GmbH", tax_id="@1"),
+        Details(name='Quotes "and", commas', iban="NL91ABNA0417164300"),
+        Details(name="'Apostrophe", email="a@b.example"),
+        Details(name="Ölmühle Süd"),
+    ]
+    data = csv_files.written(many)
+    assert b"\r\n'=SUM" in data
+    assert csv_files.read(data) == many
+    assert csv_files.read(b"\xef\xbb\xbf" + data + b"\r\n,,,\r\n") == many
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("", 1, "columns must be"),
+        ("name,iban\r\nA,B\r\n", 1, "columns must be"),
+        (HEAD, 1, "no supplier"),
+        (HEAD + GOOD + "A,,\r\n", 3, "3 values in place of 4"),
+        (HEAD + "A,,DE02120300000000202052,\r\n", 2, "Iban has wrong check digits"),
+        (HEAD + GOOD + "QUARTZ  software gmbh,,,\r\n", 3, "Line 2 has the same name"),
+        (HEAD + "A,X 1,,\r\nB,x1,,\r\n", 3, "Line 2 has the same tax id"),
+        (HEAD + 'A,"x\r\n', 2, "no CSV"),
+        ((HEAD + GOOD).encode() + b"\xe9t\xe9,,,\r\n", 3, "not UTF-8"),
+        (HEAD + "".join(f"S{n},,,\r\n" for n in range(2_001)), 2_002, "More than 2000"),
+        (HEAD + "x" * 1_000_001, 1, "over 1,000,000 bytes"),
+    ],
+)
+def test_a_fault_is_named_by_its_line(text: str | bytes, line: int, says: str) -> None:
+    assert any(at == line and says in said for at, said in faults(text)), faults(text)
+
+
+def test_all_faults_are_named_at_once() -> None:
+    text = HEAD + ",,,a@b.example\r\n" + GOOD + "B,,,nobody\r\n"
+    assert [line for line, _ in faults(text)] == [2, 4]
