@@ -60,6 +60,8 @@ def read_creation(form: Form) -> Creation:
         raise invalid_request(
             "You may only specify one of these parameters: type, controller.", param="type"
         )
+    if kind is None and controller is None:
+        kind = "standard"
     country = parameters.text_of(form, "country") or "US"
     if country not in _CURRENCIES:
         raise invalid_request(
@@ -69,7 +71,7 @@ def read_creation(form: Form) -> Creation:
             param="country",
         )
     return Creation(
-        kind=kind or ("standard" if controller is None else "none"),
+        kind=kind or "none",
         controller=_controller(controller or {}),
         country=country,
         currency=parameters.choice_of(form, "default_currency", _own(country)) or _own(country)[0],
@@ -77,7 +79,7 @@ def read_creation(form: Form) -> Creation:
             form, "business_type", ("company", "government_entity", "individual", "non_profit")
         ),
         email=parameters.text_of(form, "email"),
-        capabilities=_requested(form) or (CAPABILITIES if kind in (None, "standard") else ()),
+        capabilities=_requested(form) or (CAPABILITIES if kind == "standard" else ()),
         metadata=parameters.merged_metadata({}, parameters.metadata_of(form)),
     )
 
