@@ -25,7 +25,21 @@ def contest(context: Context, charge: JsonObject, card: Card) -> None:
 
     The platform bears the dispute of a destination charge; the transfer stays.
     """
-    dispute: JsonObject = {
+    dispute = _new_dispute(context, charge, card)
+    charge["disputed"] = not card.is_inquiry
+    context.account.replace(charge)
+    context.account.add(dispute)
+    emit(context, "charge.dispute.created", dispute)
+    if not card.is_inquiry:
+        is_available = context.account.is_available(charge["id"])
+        context.account.move(
+            -charge["amount"], charge["currency"], is_available=is_available, source=dispute["id"]
+        )
+        emit(context, "charge.dispute.funds_withdrawn", dispute)
+
+
+def _new_dispute(context: Context, charge: JsonObject, card: Card) -> JsonObject:
+    return {
         "id": object_id("du"),
         "object": "dispute",
         "amount": charge["amount"],
@@ -58,13 +72,3 @@ def contest(context: Context, charge: JsonObject, card: Card) -> None:
         "reason": card.dispute,
         "status": "warning_needs_response" if card.is_inquiry else "needs_response",
     }
-    charge["disputed"] = not card.is_inquiry
-    context.account.replace(charge)
-    context.account.add(dispute)
-    emit(context, "charge.dispute.created", dispute)
-    if not card.is_inquiry:
-        is_available = context.account.is_available(charge["id"])
-        context.account.move(
-            -charge["amount"], charge["currency"], is_available=is_available, source=dispute["id"]
-        )
-        emit(context, "charge.dispute.funds_withdrawn", dispute)

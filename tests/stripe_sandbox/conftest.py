@@ -12,7 +12,6 @@ import stripe
 from mutations.patching import ROOT, installed
 from pipeline.ops.processes import Child, ready, spawn_stripe_counterpart, stop
 from tests.stripe_sandbox.door import Door, client_of, no_check
-from tests.stripe_sandbox.receiver import Receiver, listening
 from tests.stripe_sandbox.shapes import Shapes, published
 
 ALPHA, BETA = "sk_test_alpha0001", "sk_test_beta0001"
@@ -111,13 +110,6 @@ def sdk_http() -> Iterator[stripe.RequestsClient]:
 def sdk(empty_door: Door, sdk_http: stripe.RequestsClient) -> stripe.StripeClient:
     """The SDK on the account of ``empty_door``."""
     return client_of(empty_door, sdk_http)
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """An endpoint for events on loopback."""
-    with listening() as found:
-        yield found
 
 
 @pytest.fixture(scope="session")

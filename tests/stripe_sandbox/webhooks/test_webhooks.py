@@ -12,7 +12,7 @@ import stripe
 
 from tests.stripe_sandbox.conftest import ALPHA, Sandbox, serving
 from tests.stripe_sandbox.door import Door, client_of, connected, pay, refusal
-from tests.stripe_sandbox.receiver import Receiver
+from tests.stripe_sandbox.webhooks.receiver import Receiver, listening
 
 ATTEMPTS = 4
 PAID = "payment_intent.succeeded"
@@ -23,6 +23,13 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """The counterpart without a pause before it sends an event again."""
     with serving(tmp_path_factory.mktemp("webhooks"), "--retry-ms", "0") as running:
         yield running
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """An endpoint for events on loopback."""
+    with listening() as found:
+        yield found
 
 
 def _subscribed(sdk: stripe.StripeClient, receiver: Receiver, *kinds: str, **more: object) -> Any:
