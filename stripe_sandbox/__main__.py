@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
+from stripe_sandbox.authentication import readdress
 from stripe_sandbox.faults import Faults
 from stripe_sandbox.sandbox import Sandbox
 from stripe_sandbox.server import HOST, SandboxServer
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server = SandboxServer(chosen.port, sandbox, verbose=chosen.verbose)
     except (OSError, OverflowError) as error:
         _stop(f"cannot listen on {HOST}:{chosen.port}: {error}; choose another --port, or 0")
+    readdress(store, server.url)
     courier.start()
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     print(json.dumps({"ready": True, "url": server.url}), flush=True)

@@ -1,6 +1,7 @@
 """The page that stands for the bank of a card's owner: two buttons, and the way back."""
 
 import hmac
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +11,15 @@ from urllib.parse import parse_qs, urlencode
 from stripe_sandbox.context import Context
 from stripe_sandbox.errors import JsonObject
 from stripe_sandbox.resources.attempts import AUTHENTICATIONS, authenticated
+from stripe_sandbox.store import Account, Store
 
 ADDRESS = re.compile(
     AUTHENTICATIONS + r"/(?P<account>[^/]+)/(?P<intent>pi_\w+)/(?P<source>src_\w+)", re.ASCII
 )
+_WAITING = """
+SELECT account, body FROM object
+WHERE kind = 'payment_intent' AND json_extract(body, '$.status') = 'requires_action'
+"""
 _TITLE = "Local Stripe counterpart: authentication of a test payment"
 
 
@@ -53,6 +59,16 @@ def answered(context: Context, intent: JsonObject | None, source: str, body: str
     if action.get("return_url") is None:
         return _page(200, f"<p>The payment {'succeeded' if is_paid else 'failed'}.</p>")
     return Page(status=303, html="", headers={"Location": _back(action["return_url"], intent)})
+
+
+def readdress(store: Store, origin: str) -> None:
+    """Give the payments that wait for their owners the address of this start's pages."""
+    for account, body in store.rows(_WAITING, ()):
+        intent = json.loads(str(body))
+        for action, name in (("redirect_to_url", "url"), ("use_stripe_sdk", "stripe_js")):
+            if found := intent["next_action"].get(action):
+                found[name] = origin + AUTHENTICATIONS + found[name].partition(AUTHENTICATIONS)[2]
+        Account(store, str(account)).replace(intent)
 
 
 def _waits(intent: JsonObject, source: str) -> bool:

@@ -160,22 +160,21 @@ def test_what_cannot_be_refunded_is_refused(sdk: stripe.StripeClient, empty_door
     assert [(each.id, each.amount) for each in listed] == [(last.id, 6_000), (first.id, 4_000)]
 
 
-@pytest.mark.parametrize(
-    ("card", "reason", "status", "kept"),
-    [
-        ("createDisputeProductNotReceived", "product_not_received", "needs_response", 0),
-        ("createDisputeInquiry", "fraudulent", "warning_needs_response", 10_000),
-    ],
-)
-def test_a_disputed_charge_is_withdrawn_from_the_platform(
-    sdk: stripe.StripeClient, card: str, reason: str, status: str, kept: int
+@pytest.mark.parametrize("is_inquiry", [False, True])
+def test_a_disputed_charge_is_withdrawn_from_the_platform_but_for_an_inquiry(
+    sdk: stripe.StripeClient, is_inquiry: bool
 ) -> None:
     account = connected(sdk)
-    intent = _charged(sdk, account, payment_method=f"pm_card_{card}")
+    card = "pm_card_createDispute" + ("Inquiry" if is_inquiry else "ProductNotReceived")
+    intent = _charged(sdk, account, payment_method=card)
     (dispute,) = sdk.v1.disputes.list({"payment_intent": intent.id})
-    assert (dispute.reason, dispute.status, dispute.amount) == (reason, status, 10_000)
-    assert _balances(sdk, account) == [kept - 10_000, 10_000]
-    if not kept:
+    assert (dispute.amount, dispute.is_charge_refundable) == (10_000, is_inquiry)
+    told = ("fraudulent", "warning_needs_response")
+    assert (dispute.reason, dispute.status) == (
+        told if is_inquiry else ("product_not_received", "needs_response")
+    )
+    assert _balances(sdk, account) == [0 if is_inquiry else -10_000, 10_000]
+    if not is_inquiry:
         with pytest.raises(stripe.InvalidRequestError, match="charged back"):
             _refund(sdk, intent)
 
