@@ -123,14 +123,14 @@ class Shapes:
 
 def _sdk_faults(kind: Any, body: dict[str, Any]) -> list[str]:
     """Fields that the SDK does not know, and those that it says are always there and are not."""
-    if body.get("deleted"):
-        return [] if set(body) == {"id", "object", "deleted"} else [f"deleted, and yet {body}"]
     fields = {
         name: type(None) in get_args(hint)
         for name, hint in kind.__annotations__.items()
         if name != "OBJECT_NAME"
     }
     gone = [name for name, may_be_null in fields.items() if not may_be_null and name not in body]
+    inner = body.get("reversals", {"data": []})["data"]
+    gone += [fault for each in inner for fault in _sdk_faults(SDK_CLASSES[each["object"]], each)]
     return [f"invented: {name}" for name in body.keys() - fields] + gone
 
 
