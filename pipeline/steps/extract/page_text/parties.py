@@ -1,7 +1,7 @@
 """Who sells and who buys, as a page without coded data shows it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -16,7 +16,7 @@ from pipeline.steps.extract.page_text.sender import (
     PARTED,
     PAYEE,
     SELLER,
-    is_addressed,
+    is_in_address,
     senders,
 )
 from pipeline.steps.extract.page_text.titles import INVOICE_NAME, NAMES
@@ -167,17 +167,7 @@ def _heads_page(rows: Sequence[Row], index: int, cell: Cell, taken: str) -> bool
     columns = len(cells) > 1 and sum(any(map(str.isdigit, other.text)) for other in below) > 1
     if columns or len(cells) >= _TABLE_CELLS:
         return False
-    block = [(index, cell), *_column_above(rows, index, cell)]
-    return not any(is_addressed(rows, place, line, taken) for place, line in block)
-
-
-def _column_above(rows: Sequence[Row], index: int, cell: Cell) -> Iterator[tuple[int, Cell]]:
-    """The lines of a block from the one above this one to its first."""
-    for place in reversed(range(index)):
-        above = next((c for c in rows[place].cells if abs(c.start - cell.start) <= 1), None)
-        if above is None:
-            return
-        yield place, above
+    return not is_in_address(rows, index, cell, taken)
 
 
 def _named(name: str, below: Sequence[str], page: int, label: str) -> dict[str, Found]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from pipeline.steps.extract.page_text.dates import fold
@@ -71,9 +72,11 @@ _OWN: Final = re.compile(
     r"|ust|uid|tva|btw|nif|cif|nip|dic|ico|cvr|org|moms|mva|hrb|hrb?[ab]|siret|siren|p\.? ?iva"
     r"|kvk|rcs|regon|krs|abn|ein|y-tunnus|adoszam)\b|\+\d{2}"
 )
-_TOWN: Final = re.compile(r"(?=.*[^\W\d]{2})(?=.*\d{2})")
+_TOWN: Final = re.compile(r"(?=.*[^\W\d]{2})(?=.*\d.*\d)")
 _BLOCK_ROWS: Final = 2  # a name is this far below its label at most
 _OWN_ROWS: Final = 4  # in which a sender's telephone, e-mail or tax id is below the name
+_BLOCK_LINES_MAX: Final = 10  # rows of a page, in which other columns have lines, too
+_LINES_APART: Final = 14.0  # points between lines of one block
 _BESIDE: Final = 40  # columns from a label to its value
 _WINDOW: Final = (75.0, 260.0)  # points from the top: where a letter's window shows the address
 
@@ -84,7 +87,7 @@ def senders(rows: Sequence[Row], buyer: str) -> Iterator[tuple[int, Cell, str]]:
     It is addressed below or beside a label that no sender has, or in the window of a letter.
     """
     found = [(index, cell, name) for index, cell in _cells(rows) if (name := _company(cell.text))]
-    theirs = {name for index, cell, name in found if is_addressed(rows, index, cell, buyer)}
+    theirs = {name for index, cell, name in found if _is_addressed(rows, index, cell, buyer)}
     own = {name for index, cell, name in found if _is_sender(rows, index, cell)}
     out = [name for name in {buyer, *theirs - own} if name]
     for index, cell, name in found:
@@ -92,7 +95,7 @@ def senders(rows: Sequence[Row], buyer: str) -> Iterator[tuple[int, Cell, str]]:
             yield index, cell, name
 
 
-def is_addressed(rows: Sequence[Row], index: int, cell: Cell, buyer: str) -> bool:
+def _is_addressed(rows: Sequence[Row], index: int, cell: Cell, buyer: str) -> bool:
     """Whether what is printed around a name says that the page is meant for it."""
     labels = [*_labels(rows, index, cell)]
     if any(_names_sender(label, rows, index) for label in labels):
@@ -103,6 +106,12 @@ def is_addressed(rows: Sequence[Row], index: int, cell: Cell, buyer: str) -> boo
         return False
     unknown = any(label.text.endswith(":") and not _is_title(label) for label in labels)
     return unknown or _in_window(rows, index, cell)
+
+
+def is_in_address(rows: Sequence[Row], index: int, cell: Cell, buyer: str) -> bool:
+    """Whether a line is the addressee's name, or is printed closely below it."""
+    block = [(index, cell), *islice(_above(rows, index, cell), _OWN_ROWS)]
+    return any(_is_addressed(rows, place, line, buyer) for place, line in block)
 
 
 def _cells(rows: Sequence[Row]) -> Iterator[tuple[int, Cell]]:
@@ -125,9 +134,8 @@ def _labels(rows: Sequence[Row], index: int, cell: Cell) -> Iterator[Cell]:
         and not _heads_column(rows, index, left)
     ):
         yield left
-    for row in reversed(rows[max(0, index - _BLOCK_ROWS) : index]):
-        above = next((other for other in row.cells if abs(other.start - cell.start) <= 1), None)
-        if above is None or any(map(str.isdigit, above.text)):
+    for _, above in islice(_above(rows, index, cell), _BLOCK_ROWS):
+        if any(map(str.isdigit, above.text)):
             return
         yield above
 
@@ -158,12 +166,40 @@ def _has_own(rows: Sequence[Row], index: int, cell: Cell) -> bool:
     return any(_OWN.search(fold(text)) for text in (cell.text, *_below(rows, index, cell)))
 
 
-def _below(rows: Sequence[Row], index: int, cell: Cell) -> Iterator[str]:
-    for row in rows[index + 1 : index + 1 + _OWN_ROWS]:
-        under = [other for other in row.cells if other.overlaps(cell)]
-        if not under:
+def _below(rows: Sequence[Row], index: int, cell: Cell) -> list[str]:
+    lines = _column(rows, range(index + 1, len(rows)), cell, at_start=False)
+    return [other.text for _, other in islice(lines, _OWN_ROWS)]
+
+
+def _above(rows: Sequence[Row], index: int, cell: Cell) -> Iterator[tuple[int, Cell]]:
+    return _column(rows, range(index - 1, -1, -1), cell, at_start=True)
+
+
+def _column(
+    rows: Sequence[Row], places: range, cell: Cell, *, at_start: bool
+) -> Iterator[tuple[int, Cell]]:
+    """The lines of a block on from one; other columns may have lines between them."""
+    last = cell
+    for place in places[:_BLOCK_LINES_MAX]:
+        cells = rows[place].cells
+        found = [other for other in cells if _aligned(other, cell, at_start)]
+        apart = _apart(last, (found or cells)[0])
+        if apart > _LINES_APART or (not found and apart < 0):
             return
-        yield from (other.text for other in under[:1])
+        if found:
+            last = found[0]
+            yield place, last
+
+
+def _aligned(other: Cell, cell: Cell, at_start: bool) -> bool:
+    return abs(other.start - cell.start) <= 1 if at_start else other.overlaps(cell)
+
+
+def _apart(one: Cell, other: Cell) -> float:
+    """Points between two lines; below zero where it is not known."""
+    if one.box is None or other.box is None:
+        return -1.0
+    return max(0.0, max(one.box.top, other.box.top) - min(one.box.bottom, other.box.bottom))
 
 
 def _is_title(label: Cell) -> bool:
@@ -185,5 +221,5 @@ def _is_address(rows: Sequence[Row], index: int, cell: Cell) -> bool:
     top, bottom = _WINDOW
     if cell.box is None or not top <= cell.box.top <= bottom or any(map(str.isdigit, cell.text)):
         return False
-    lines = [*_below(rows, index, cell)]
-    return any(_TOWN.search(line) and ":" not in line for line in lines[1:3])
+    lines = _below(rows, index, cell)[1:3]
+    return any(_TOWN.search(line) and ":" not in line for line in lines)
