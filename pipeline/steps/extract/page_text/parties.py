@@ -93,11 +93,6 @@ def _column(rows: Sequence[Row], above: Cell) -> list[str]:
     return lines
 
 
-def names_company(text: str) -> bool:
-    """Whether a piece of text is the name of a company, by its legal form."""
-    return bool(COMPANY.search(text)) and len(text) <= NAME_CHARS_MAX
-
-
 def _as_sentence(cell: Cell) -> bool:
     return len(cell.text) > 60
 

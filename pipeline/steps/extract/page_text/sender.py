@@ -81,6 +81,11 @@ _BESIDE: Final = 40  # columns from a label to its value
 _WINDOW: Final = (75.0, 260.0)  # points from the top: where a letter's window shows the address
 
 
+def names_company(text: str) -> bool:
+    """Whether a piece of text is the name of a company, by its legal form."""
+    return bool(COMPANY.search(text)) and len(text) <= NAME_CHARS_MAX
+
+
 def senders(rows: Sequence[Row], buyer: str) -> Iterator[tuple[int, Cell, str]]:
     """Each company that is not only addressed, with its row, its cell and its name.
 

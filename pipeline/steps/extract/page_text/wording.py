@@ -14,6 +14,7 @@ from typing import Final, Literal
 from pipeline.steps.extract.page_text.amounts import amounts_in
 from pipeline.steps.extract.page_text.dates import first_date, fold
 from pipeline.steps.extract.page_text.rows import Cell, Row
+from pipeline.steps.extract.page_text.sender import names_company
 from pipeline.steps.extract.page_text.statements import stated
 from pipeline.steps.extract.page_text.titles import AROUND, INVOICE_NAME, INVOICE_NUMBER, NAMES
 
@@ -63,6 +64,7 @@ _REFERENCE: Final = re.compile(
     r"|code)?[.:#°º\s]*"
     r"(?:[a-z]{0,4}[-/]?\d|$)"
 )
+_NUMBERED_TITLE: Final = re.compile(r"[:# ]{0,3}(?:(?:no|nr|n|c)\.? ?)?[°ºo#]? ?[a-z]{0,4}[-/]?\d")
 _MINE: Final = re.compile(
     r"^(?:your|our|ihre?|unsere?|votre|notre|vos|vostro|vostra|nostro|su|nuestr[oa]|uw|ons|onze"
     r"|wasz|nasz|vase|nase|deres|vores|er|var|teidan|as per|per|gemass|lt|laut|selon|based on)\W"
@@ -178,7 +180,33 @@ def _same_piece(name: _Name, invoices: Sequence[_Name]) -> bool:
 
 
 def _calls_itself_invoice(rows: Sequence[Row]) -> bool:
-    return any(each.code is None for each in _names(rows))
+    """Whether a title says so; the label of its number says so where the page has no heading."""
+    names = [each for each in _names(rows) if each.code is None]
+    if any(each.weight > 1 for each in names) or any(map(_is_numbered_title, rows)):
+        return True
+    body = _body_height(rows)
+    above = rows[: min((each.place for each in names), default=0)]
+    return bool(names) and not any(_heads(row, body) for row in above)
+
+
+def _is_numbered_title(row: Row) -> bool:
+    """Whether a line names the invoice by its number, as "Rechnung 17 vom 3. Mai" does."""
+    text = row.cells[0].folded
+    match = INVOICE_NAME.search(text)
+    if match is None or len(row.cells) > 1 or AROUND.sub("", text[: match.start()]).strip():
+        return False
+    return bool(_NUMBERED_TITLE.match(text[match.end() :]))
+
+
+def _heads(row: Row, body: float) -> bool:
+    """Whether words that nobody knows are printed as a title is."""
+    return any(
+        (len(row.cells) == 1 or (cell.box is not None and cell.box.height >= _LARGE * body))
+        and len(cell.text.split()) <= _TITLE_WORDS_MAX
+        and not (cell.text.endswith(":") or names_company(cell.text))
+        and not re.search(r"[\d@]", cell.text)
+        for cell in row.cells
+    )
 
 
 def _names(rows: Sequence[Row]) -> Iterator[_Name]:
