@@ -203,4 +203,45 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r")?szamla\w*"
         r"|szamla(?:t)? (?:kesobb|kulon|hamarosan)",
     ),
+    "not_to_be_paid": (
+        r"do not pay(?! (?:by|in|with|cash|to|any|more|us|into))|not for payment|(?:must|should"
+        r"|is|shall) not "
+        r"(?:to )?be paid(?! (?:to|by|in|into))",
+        r"no (?:further )?(?:payment|remittance) (?:is )?(?:required|due|necessary|needed)"
+        r"|nothing (?:is )?"
+        r"(?:due|to pay|payable)",
+        r"nicht (?:zu )?(?:be)?zahlen|nicht zu uberweisen|keine (?:aufforderung zur )?zahlung"
+        r"|nicht zur zahlung"
+        r"|nichts zu (?:be)?zahlen|zahlung (?:ist )?nicht (?:erforderlich|notwendig|notig)",
+        r"ne pas (?:payer|regler)|aucun (?:paiement|reglement)|rien a (?:payer|regler)|pas a "
+        r"(?:payer|regler)",
+        r"non pagare|nessun pagamento|nulla (?:e )?(?:da pagare|dovuto)|non (?:deve|va) (?:essere "
+        r")?pagat[oa]",
+        r"no pagar|no abonar|no (?:requiere|precisa|se requiere) (?:\w+ )?pago|ningun pago|nada "
+        r"(?:que|a) pagar"
+        r"|no debe (?:ser )?(?:pagar|pagad|abonar)\w*",
+        r"nao (?:pagar|requer pagamento|deve ser pag[oa]|carece de pagamento)|nenhum pagamento"
+        r"|sem necessidade de"
+        r" pagamento|nao e necessario\b.{0,20}\bpagamento",
+        r"niet (?:te )?betalen|geen betaling (?:vereist|nodig|verschuldigd)|niets te betalen"
+        r"|hoeft\b.{0,20}niet",
+        r"nie (?:placic|oplacac|wymaga (?:zaplaty|platnosci)|podlega zaplacie|nalezy (?:placic"
+        r"|oplacac))"
+        r"|platnosc nie jest wymagana",
+        r"neplat(?:te|it)|neuhrazujte|nehradit|neni (?:urcen\w* )?k (?:uhrade|platbe|proplaceni)"
+        r"|nevyzaduje",
+        r"(?:skal|ma|bor|ska|far) (?:ikke|inte|ej) betal\w+|(?:ingen|inget) betaling|ingen "
+        r"betalning|betal ikke"
+        r"|betala (?:inte|ej)|(?:intet|inget|ingenting) (?:at|att|a) betal\w+",
+        r"ei (?:tarvitse |saa |tule |pida )?maksa(?:a|ettav\w*)|ala maksa|ei (?:vaadi|edellyta) "
+        r"maksu\w*",
+        r"nem (?:kell|szukseges) (?:\w+ )?(?:meg|ki|be)?fizet\w*|ne fizess\w*|nem fizetendo"
+        r"|(?:teljesitest|fizetest)"
+        r" nem igenyel",
+        r"nicht (?:zu )?uberweisen|nicht (?:zu )?begleichen|non (?:e|e piu) (?:richiesto|dovuto"
+        r"|necessario)\b.{0,20}\bpagamento|(?:ne|non|no|nao) (?:pas )?(?:virer|versare"
+        r"|transferir|bonificare)(?=\W*$)|niet (?:te )?(?:overmaken|overschrijven|voldoen)"
+        r"|nie (?:przelewac|wplacac)|(?:neposilejte|neprevadejte|neposielajte|neprevadzajte)"
+        r"|overf[øo]r (?:ikke|inte)|alkaa maksako|ne utal\w*",
+    ),
 }

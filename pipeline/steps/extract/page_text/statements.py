@@ -80,6 +80,7 @@ _POSSIBLE: Final = re.compile(
     r"\b(?:is|are|ist|sind|est|e|es|er|ar|on|jest|je) (?:\w+ ){0,2}(?:possib|mogli|mogeli|posib"
     r"|mozliw|mozn|mulig|mojlig|mahdollis|lehetseges)"
 )
+_BEFORE_AMOUNT: Final = re.compile(r"(?:[a-z]{2,3}|[^\w\s]{1,2})?")  # its currency
 _CONDITION_CHARS: Final = 80  # how far before a statement its condition can stand
 # An order not to pay, and what a document calls itself, may itself be worded with such verbs.
 _WORDED_AS_ORDER: Final = ("retention", "not_an_invoice", "not_to_be_paid", "specimen", "reminder")
@@ -90,7 +91,8 @@ _PAYMENT: Final = (
     r"|platb|uhrad|(?:ind|inn)betaling|(?:in)?betalning|maksu|suoritu|(?:be)?fizetes|utalas"
 )
 _RECEIVED: Final = (
-    r"received|receipt of|erhalten(?! sie)|eingegangen|eingetroffen|recue?s?|parvenue?|ricevut|pervenut"
+    r"received|receipt of|erhalten(?! sie)|eingegangen|eingetroffen|recue?s?|parvenue?"
+    r"|ricevut[oi]|pervenut"
     r"|recibi|recebe|ontvangen|ontvingen|otrzyma|wplyne|obdrzel|prijal|prijat|pripsan|modtaget"
     r"|mottatt|mottagit|mottaget|inkommit|vastaanot|saapunut|megkap|megerkez|beerkez"
 )
@@ -181,4 +183,6 @@ def _is_of_other(sentence: str) -> bool:
 def _labels_amount(rest: str) -> bool:
     """Whether what follows is an amount: then a part was paid, and the sums account for it."""
     first = next(iter(amounts_in(rest)), None)
-    return first is not None and first.firm and not rest[: first.start].strip(" :=;\n-–")
+    if first is None or not first.firm:
+        return False
+    return bool(_BEFORE_AMOUNT.fullmatch(rest[: first.start].strip(" :=;\n-–")))

@@ -17,6 +17,7 @@ from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.sender import names_company
 from pipeline.steps.extract.page_text.statements import stated
 from pipeline.steps.extract.page_text.titles import AROUND, INVOICE_NAME, INVOICE_NUMBER, NAMES
+from pipeline.steps.extract.page_text.totals import kind_of
 
 # Of several reasons the first is named.
 _ORDER: Final = (
@@ -314,9 +315,10 @@ def _body_height(rows: Sequence[Row]) -> float:
 def _sentences(rows: Sequence[Row], plain: str) -> list[str]:
     """Sentences as the file has them, and as columns and neighbouring cells have them."""
     pairs = [
-        " ".join(cell.text for cell in row.cells[start : start + 2])
-        for row in rows
+        " ".join(cell.text for cell in row.cells[start : start + 2]) + _value_of(rows, place, last)
+        for place, row in enumerate(rows)
         for start in range(len(row.cells))
+        if (last := min(start + 1, len(row.cells) - 1)) >= 0
     ]
     whole = _continued(rows)
     flows = [
@@ -332,13 +334,24 @@ def _sentences(rows: Sequence[Row], plain: str) -> list[str]:
     return list(dict.fromkeys([*flows, *alone]))
 
 
+def _value_of(rows: Sequence[Row], place: int, position: int) -> str:
+    """The amount beside a cell; below it, where it is the label of what was paid before."""
+    row = rows[place]
+    cell = row.cells[position]
+    others = row.cells[position + 1 : position + 2]
+    if not others and place + 1 < len(rows) and kind_of(cell.folded) == "off":
+        others = tuple(other for other in rows[place + 1].cells if other.overlaps(cell))
+    values = (other.text for other in others if any(a.firm for a in amounts_in(other.text)))
+    return f" {value}" if (value := next(values, "")) else ""
+
+
 def _columns(rows: Sequence[Row]) -> Iterator[str]:
     """Cells below each other at one left edge, as wrapped lines are."""
     open_: dict[int, list[Cell]] = {}
-    for row in rows:
+    for place, row in enumerate(rows):
         following: dict[int, list[Cell]] = {}
-        for cell, beside in zip(row.cells, [*row.cells[1:], None], strict=True):
-            if beside and any(amount.firm for amount in amounts_in(beside.text)):
+        for position, cell in enumerate(row.cells):
+            if _value_of(rows, place, position):
                 continue  # the label of an amount
             above = open_.get(cell.start, [])
             following[cell.start] = [*above, cell]
