@@ -72,6 +72,8 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"|faktura|doklad|regning|lasku|szamla)\w*\b.{0,20}\b(?:zuruckgezogen|retiree?"
         r"|ritirat[oa]|retirad[oa]|ingetrokken|wycofan[aoy]|stazen[ao]?|tilbagekaldt|tilbakekalt"
         r"|aterkallad|peruttu|visszavont)",
+        r"(?:komen te|is|zijn) vervallen|bortfald(?:et|er)|bortfaller|har utgatt|(?:doklad"
+        r"|faktura) zrusen[ao]?|must not be used|do not use (?:this|it)",
     ),
     "self_billed": (
         r"(?:issued|made out|prepared|drawn up|created) by (?:the )?(?:customer|buyer|recipient"
@@ -131,6 +133,10 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"|fatt|faet|mottagit|erhallit|kommet|inkommit)|ikke (?:\w+ ){0,3}(?:mottatt|modtaget)",
         r"(?:emme|ei) (?:\w+ ){0,3}(?:saaneet|vastaanottaneet|saapunut|maksettu)|(?:nem"
         r"|meg nem) (?:erkezett|kaptuk|kaptunk|teljesult)\w*",
+        r"(?:is|are|remains?|ist|sind|steht|stehen|est|er|ar|on) (?:still |noch |encore |stadig "
+        r"|fortfarande |fortsatt |edelleen )(?:unpaid|owing|offen|aus(?=\W*$)|unbezahlt|impayee?"
+        r"|ubetalt|obetal[dt]|maksamatta)|(?:resta|rimane|sigue|continua|ainda esta|jest nadal"
+        r"|je dosud|zustava) (?:insolut|impag|pendient|nezaplac|neuhrazen|niezaplac|em aberto)\w*",
     ),
     "specimen": (
         r"for (?:your )?information(?:al)? (?:purposes )?only|for information purposes|specimen "

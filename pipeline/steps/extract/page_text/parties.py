@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from pipeline.steps.extract.page_text.amounts import amounts_in
+from pipeline.steps.extract.page_text.amounts import has_money
 from pipeline.steps.extract.page_text.dates import fold, has_date
 from pipeline.steps.extract.page_text.labelled import Found
 from pipeline.steps.extract.page_text.rows import Cell, Row
@@ -99,7 +99,7 @@ def _as_sentence(cell: Cell) -> bool:
 
 def amounts_like(text: str) -> bool:
     """Whether a line is a number or an amount and so no name."""
-    return any(amount.firm for amount in amounts_in(text)) or not re.search(r"[^\W\d]{2}", text)
+    return has_money(text) or not re.search(r"[^\W\d]{2}", text)
 
 
 def _paid_to(rows: Sequence[Row]) -> dict[str, Found]:
@@ -133,7 +133,7 @@ def _unlabelled(rows: Sequence[Row], buyer: Found | None) -> dict[str, Found]:
             name = match[1] if COMPANY.search(match[1]) else match[1].rstrip(".")
             return {"seller": Found(value=name, page=rows[index].page, label="sold by")}
     for index, cell, name in senders(rows, taken):
-        if _may_be_name(name, taken):
+        if _may_be_name(name, ""):
             rest = [part.strip() for part in PARTED.split(cell.text)[1:]]
             below = rest or _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
             return _named(name, below, rows[index].page, "company")

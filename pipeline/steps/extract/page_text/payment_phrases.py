@@ -109,9 +109,10 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:verrekend|gecompenseerd) (?:met|via)|(?:contant|per pin) (?:ontvangen|voldaan"
         r"|betaald)|niets meer open",
         r"(?:rozliczon|skompensowan|potracon)[oaey] (?:z |w ramach "
-        r"|w drodze )?(?:\w+ ){0,2}(?:nadplat|zaliczk|kompensat|przedplat|potracen)\w*"
+        r"|w drodze )?(?:\w+ ){0,2}(?:nadplat|kompensat|przedplat|potracen)\w*"
         r"|(?:zaplacono|oplacono|uregulowano) (?:gotowk|kart|przelew)\w*",
-        r"(?:vyrovnan|uhrazen|zapocten|zaplacen)[oaey]? (?:\w+ )?(?:zapoct|zaloh|hotov|kart)\w*"
+        r"(?:vyrovnan|uhrazen|zapocten|zaplacen)[oaey]? (?:\w+ )?(?:zapoctem|zalohou|zalohami"
+        r"|hotove|v hotovosti|kartou)"
         r"|placeno (?:hotove|kartou|zalohou|predem)|(?:byla|bola|je) uz (?:uhrad|zaplat"
         r"|vyrovn)\w*|(?:uhraden|zaplaten|vyrovnan)[aeoy] (?:kartou|v hotovosti|v plnej"
         r"|prevodom)|uz (?:bol[ao]? )?(?:uhraden|zaplaten)[aeoy]?",
@@ -126,6 +127,10 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"|door|met|z|ze|med|via|af) (?:\w+ )?(?:prepayment|deposit|advance|vorauskasse"
         r"|vorauszahlung|anzahlung|acompte|avance|acconto|anticipo|sinal|voorschot|aanbetaling"
         r"|zaliczk|zaloh|forskud|forskott|forhandsbetal)\w*",
+        r"paid (?=\d{1,4}[-./]\d)|(?:mit|per|durch) (?:bank)?uberweisung\b.{0,30}\b(?:bezahlt"
+        r"|beglichen)|paga por (?:transferencia|mb|cheque)|betald? (?:genom|ved|via) "
+        r"|maksettu (?:tilisiirrolla|verkkopankissa|laskulla)|(?:cheque|transfer"
+        r"|remittance) (?:has )?reached us",
     ),
     "debited": (
         r"(?:will|shall) (?:\w+ )?(?:be )?(?:\w+ )?(?:debit(?:ed)?|collect(?:ed)?|deduct(?:ed)?"
@@ -183,6 +188,10 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:compte|carte)\b.{0,20}\b(?:sera|est) debitee?|(?:zinkasujeme|stiahn|stiahneme"
         r"|odpis)\w*\b.{0,40}(?:uct|kart|inkas)\w*|bude\b.{0,20}\b(?:stiahnut|odpisan"
         r"|inkasovan)\w*",
+        r"(?:bankeinzug|lastschrift|prelevement|addebito|inkaso|suoraveloitus|avtalegiro"
+        r"|autogiro|direct debit)\b.{0,20} (?:am|on|le|il|el|em|op|dne|den|dnia)? ?\d{1,2}[. ]"
+        r"|debitee?s? (?:de|sur) votre|domiciliad[oa] en|avtalegiro trekkes"
+        r"|platnosc automatyczna|inkaso z",
     ),
     "refund": (
         r"(?:amount|balance|sum|credit|difference|overpayment|this|it)\b.{0,40}\b(?:will be|has "
@@ -371,5 +380,9 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"|(?:fizetes|kifizetes|utalas)\w* (?:\w+ )?(?:felfuggeszt|visszatart|elhalaszt"
         r"|halaszt)\w*|ne (?:fizessek|fizesse|utaljak|utalja)\w* (?:\w+ ){0,3}(?:elott|amig"
         r"|mielott)",
+        r"(?:ne procedez pas|non procedere|no proceder|nao proceder|do not proceed"
+        r"|niet overgaan)\b.{0,30}\b(?:pa[gi]\w+|reglement|payment|betaling)|(?:betaling|zahlung"
+        r"|payment|betalning) (?:volgt|folgt|follows|sker|skjer) (?:pas|erst|only|f[øo]rst)"
+        r"|ikke betal\w*\b.{0,30}(?:f[øo]r|innen|uten)|retained until",
     ),
 }

@@ -94,7 +94,7 @@ def senders(rows: Sequence[Row], buyer: str) -> Iterator[tuple[int, Cell, str]]:
     found = [(index, cell, name) for index, cell in _cells(rows) if (name := _company(cell.text))]
     theirs = {name for index, cell, name in found if _is_addressed(rows, index, cell, buyer)}
     own = {name for index, cell, name in found if _is_sender(rows, index, cell)}
-    out = [name for name in {buyer, *theirs - own} if name]
+    out = [name for name in {buyer, *theirs} - own if name]
     for index, cell, name in found:
         if not any(other in cell.text for other in out):
             yield index, cell, name

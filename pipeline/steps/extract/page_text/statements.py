@@ -38,7 +38,7 @@ _MODAL: Final = (
     r"|ikke|inte|ej|ei|nem|nao"
 )
 _TERMS: Final = re.compile(
-    r"\b(?:interests?|late fees?|surcharges?|penalt|cheques?|verzugszins|mahngebuhr|saumnis"
+    r"\b(?:interests?|late fees?|surcharges?|penalt|cheques are|verzugszins|mahngebuhr|saumnis"
     r"|interets?"
     r"|penalite|interessi|mora|intereses|juros|rente|odsetk|urok|penale|morarente|drojsmal"
     r"|viivastys"
@@ -81,6 +81,9 @@ _POSSIBLE: Final = re.compile(
     r"|mozliw|mozn|mulig|mojlig|mahdollis|lehetseges)"
 )
 _BEFORE_AMOUNT: Final = re.compile(r"(?:[a-z]{2,3}|[^\w\s]{1,2})?")  # its currency
+_DUTY: Final = re.compile(
+    rf"\b(?:{_MODAL}|ma (?:være|vaere|vare)|should|soll|sollte|deve|debe|musi|oltava|kell)\b"
+)
 _CONDITION_CHARS: Final = 80  # how far before a statement its condition can stand
 # An order not to pay, and what a document calls itself, may itself be worded with such verbs.
 _WORDED_AS_ORDER: Final = ("retention", "not_an_invoice", "not_to_be_paid", "specimen", "reminder")
@@ -105,7 +108,7 @@ _TAKES: Final = (
 _STOPPED: Final = (
     r"block|on hold|frozen|pending|gesperrt|eingefroren|ausgesetzt|bloqu|bloccat|sospes|suspen"
     r"|geblok|opgeschort|zablok|wstrzym|blokov|blokeret|blokkert|pozastav|sp[æe]rre|sparra|frys"
-    r"|awaits?|afventer|avventer|avvaktar|vilar|odottaa|keskeyt|felfugg"
+    r"|ruht|awaits?|afventer|avventer|avvaktar|vilar|odottaa|keskeyt|felfugg"
 )
 _REPLACED: Final = (
     r"(?:replaced|superseded) by|ersetzt durch|remplacee?s? par|sostituit[oa] d\w+"
@@ -121,19 +124,32 @@ _OWED: Final = (
     r"|zaplat|uhrad|zbyva|udest|utest|maksett|fizet|tartoz"
 )
 # Two things that a statement says in either order, and how far they may be apart.
+_REFUND: Final = (
+    r"refund|ruck(?:er)?stattung|ruckzahlung|erstattung|remboursement|rimborso|reembolso"
+    r"|devolucion"
+    r"|devolucao|terugbetaling|zwrot|vratka|vraceni|tilbagebetaling|tilbakebetaling"
+    r"|aterbetalning|hyvitys|palautus|visszaterites"
+)
+_TO_READER: Final = (
+    r"(?:to|auf|an|sur|sul|su|en|na|op|til|till) (?:your|ihr|votre|vostro|suo|su|sua|uw|rachunek"
+    r"|vas"
+    r"|jeres|din|deres|ert|er|konto)|kontoen din|tilillenne|on szamla"
+)
 _PAIRS: Final = {
+    "refund": ((_REFUND, _TO_READER),),
     "settled": ((_PAYMENT, _RECEIVED), (_RECEIVED, _PAYMENT)),
     "debited": (("automati", _TAKES), (_TAKES, r"automati|mandate?|mandato")),
     "retention": ((_PAYMENT, _STOPPED),),
     "void": ((_REPLACED, rf"(?:{_PAPER})\w*\W{{0,3}}(?:\w+\W{{1,2}})?\d|\d+\. (?:szamu )?szamla"),),
     "not_to_be_paid": ((_NOTHING, _OWED),),
 }
-_APART_MAX: Final = 40  # characters
+_APART_MAX: Final = 40  # characters, of which none begins a sum
+_NO_SUM: Final = r"(?! [-–−]\d|\d[.,]\d\d(?!\d))[^.!?]"
 _PATTERNS: Final = {
     code: re.compile(
         rf"\b(?:{'|'.join(patterns)})\w*"
         + "".join(
-            rf"|\b(?:{one})\w*[^.!?]{{0,{_APART_MAX}}}?\b(?:{other})\w*"
+            rf"|\b(?:{one})\w*(?:{_NO_SUM}){{0,{_APART_MAX}}}?\b(?:{other})\w*"
             for one, other in _PAIRS.get(code, ())
         )
     )
@@ -169,6 +185,7 @@ def _outright(code: str, sentence: str, match: re.Match[str]) -> bool:
         return True
     return not (
         _NEGATED.search(match[0])
+        or (code == "settled" and _DUTY.search(match[0]))
         or _AFTER.search(after)
         or _DENIED.search(after)
         or _labels_amount(after)

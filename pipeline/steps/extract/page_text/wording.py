@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final, Literal
 
-from pipeline.steps.extract.page_text.amounts import amounts_in
+from pipeline.steps.extract.page_text.amounts import has_money
 from pipeline.steps.extract.page_text.dates import first_date, fold
 from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.sender import names_company
@@ -221,7 +221,7 @@ def _names(rows: Sequence[Row]) -> Iterator[_Name]:
             height = cell.box.height if cell.box else body  # turned text is a stamp
             large = height >= _LARGE * body > 0 or (cell.box is None and body > 0)
             beside = row.cells[position + 1 : position + 2]
-            if any(amount.firm for other in beside for amount in amounts_in(other.text)):
+            if any(has_money(other.text) for other in beside):
                 continue  # the label of an amount
             valued = _is_label(rows, place, position)
             valued = valued or cell.text.endswith(":")
@@ -315,10 +315,10 @@ def _body_height(rows: Sequence[Row]) -> float:
 def _sentences(rows: Sequence[Row], plain: str) -> list[str]:
     """Sentences as the file has them, and as columns and neighbouring cells have them."""
     pairs = [
-        " ".join(cell.text for cell in row.cells[start : start + 2]) + _value_of(rows, place, last)
+        " ".join(cell.text for cell in row.cells[start : start + 2])
+        + _value_of(rows, place, start + 1)
         for place, row in enumerate(rows)
         for start in range(len(row.cells))
-        if (last := min(start + 1, len(row.cells) - 1)) >= 0
     ]
     whole = _continued(rows)
     flows = [
@@ -336,13 +336,12 @@ def _sentences(rows: Sequence[Row], plain: str) -> list[str]:
 
 def _value_of(rows: Sequence[Row], place: int, position: int) -> str:
     """The amount beside a cell; below it, where it is the label of what was paid before."""
-    row = rows[place]
-    cell = row.cells[position]
-    others = row.cells[position + 1 : position + 2]
-    if not others and place + 1 < len(rows) and kind_of(cell.folded) == "off":
-        others = tuple(other for other in rows[place + 1].cells if other.overlaps(cell))
-    values = (other.text for other in others if any(a.firm for a in amounts_in(other.text)))
-    return f" {value}" if (value := next(values, "")) else ""
+    cell = rows[place].cells[: position + 1][-1]
+    values = [other.text for other in rows[place].cells[position + 1 : position + 2]]
+    below = rows[place + 1].cells if place + 1 < len(rows) else ()
+    if not values and kind_of(cell.folded) == "off" and all(has_money(c.text) for c in below):
+        values = [other.text for other in below if other.overlaps(cell)]
+    return f" {values[0]}" if values and has_money(values[0]) else ""
 
 
 def _columns(rows: Sequence[Row]) -> Iterator[str]:
@@ -395,6 +394,6 @@ def _settled_by(rows: Sequence[Row]) -> bool:
         for index, cell in enumerate(row.cells):
             rest = " ".join(other.text for other in row.cells[index:])
             dated = _INSTRUMENT.search(cell.folded) and first_date(rest, "dmy")
-            if dated and any(amount.firm for amount in amounts_in(rest)):
+            if dated and has_money(rest):
                 return True
     return False
