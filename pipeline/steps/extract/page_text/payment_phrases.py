@@ -48,7 +48,7 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:foi|esta|encontra-se|ja) (?:(?:ja|integralmente|totalmente|se encontra) )*(?:pag[oa]"
         r"|liquidad[oa]|saldad[oa]|quitad[oa]|regularizad[oa])|(?:pagamento|valor) (?:ja "
         r")?recebido",
-        r"(?:fatura|montante|valor) (?:ja )?(?:pag[oa]|liquidad[oa])"
+        r"(?:fatura|montante|valor) (?:ja )?(?:pag[oa](?!\w)|liquidad[oa])"
         r"|recebemos o (?:\w+ )?pagamento"
         r"|obrigad[oa] pelo (?:\w+ )?pagamento|pag[oa] (?:com|por|em|via) (?:cartao|multibanco"
         r"|mb)",
