@@ -9,8 +9,8 @@ from typing import Final
 from pipeline.steps.extract.invoice import Invoice
 from pipeline.steps.extract.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
 from pipeline.steps.extract.page_text.labelled import ibans, invoice_number
-from pipeline.steps.extract.page_text.parties import names_company
 from pipeline.steps.extract.page_text.rows import Cell, Row
+from pipeline.steps.extract.page_text.sender import names_company
 from pipeline.steps.extract.page_text.text import Printed
 from pipeline.steps.extract.page_view import recognise
 from pipeline.steps.extract.page_view.beside import drawn_beside
