@@ -14,10 +14,10 @@ from nanovm_core.core import lifecycle as life
 from pipeline.models import Run
 from pipeline.ops.commands import stripe_in_reach
 from pipeline.ops.processes import Child, ProcessError, celery_worker, redis_server
+from pipeline.register import welcome
 from pipeline.reports import decision
 from pipeline.runtime import api, create_run
 from pipeline.runtime.queue import require_server
-from pipeline.store import workspaces
 from sabotage.fire import fire, look_again
 from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import SCENARIOS
@@ -67,7 +67,7 @@ def attack(name: str, params: Mapping[str, str] = MappingProxyType({})) -> Outco
     An attack of the gallery sets its own stage, and ends what it began; it alone has ``params``.
     """
     if name in SCENARIOS:
-        return _outcome(fire_scenario(workspaces.create(), name, params, name))
+        return _outcome(fire_scenario(welcome.new_workspace(), name, params, name))
     return TWICE[name]() if name in TWICE else _mid_run(name)
 
 
@@ -154,7 +154,7 @@ def _told(shot: Attack) -> dict[str, object]:
 def _fresh_run(*, stepping: bool = False, pace_ms: int = 0) -> str:
     path = samples.path(SAMPLE)
     run = create_run.create_run(
-        workspaces.create(), path.read_bytes(), path.name, stepping=stepping, pace_ms=pace_ms
+        welcome.new_workspace(), path.read_bytes(), path.name, stepping=stepping, pace_ms=pace_ms
     )
     return str(run.id)
 

@@ -15,13 +15,17 @@ from dashboard.verdicts.cards import Shot
 from dashboard.web.idempotency import once
 from dashboard.web.pages import is_live, own_run, page, see_other
 from nanovm_core.core.messages import Decision
+from pipeline.models import Workspace
 from pipeline.queries import log, money, personal, runs, step_detail, steps, why
 from pipeline.queries.log import EventRow
 from pipeline.queries.money import CallView
 from pipeline.queries.runs import RunHead
+from pipeline.register.details import DetailsError
 from pipeline.runtime import api
+from pipeline.steps import approvals
 
 HOLD_CHARS = 64
+DECISIONS = ("approve", "decline")
 TABS = (
     ("events", "Events"),
     ("payment", "Payment"),
@@ -39,10 +43,6 @@ COMMANDS: Mapping[str, Callable[[str, str], Decision | None]] = {
     "wake": api.wake,
     "fooled": story.let_model_answer,
     "honest": story.let_honest_model_answer,
-}
-DECISIONS: Mapping[str, Callable[[str, str, str], Decision]] = {
-    "approve": api.approve,
-    "decline": api.decline,
 }
 
 
@@ -91,7 +91,12 @@ def command(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """
     run = own_run(request, code)
     here = f"/runs/{run.code}/"
-    url = once(request, here, lambda _: here + _refused(_submit(request, run, name)))
+
+    def act(_: Workspace) -> str:
+        code = _submit(request, run, name)
+        return f"{here}?refused={code}" if code else here
+
+    url = once(request, here, act)
     return answer(run, url) if is_live(request) else see_other(url)
 
 
@@ -180,12 +185,21 @@ def answer(run: RunHead, url: str = "") -> HttpResponse:
     return HttpResponse(frames.render("answered", {"run": runs.by_id(run.id)}, oob=True) + flash)
 
 
-def _submit(request: HttpRequest, run: RunHead, name: str) -> Decision | None:
-    decide = DECISIONS.get(name)
-    if decide is None:
-        return COMMANDS[name](run.id, "visitor")
-    return decide(run.id, "visitor", request.POST.get("hold", "")[:HOLD_CHARS])
+def _submit(request: HttpRequest, run: RunHead, name: str) -> str:
+    """Do what a form asks; the code with which it was refused, or nothing."""
+    hold = request.POST.get("hold", "")[:HOLD_CHARS]
+    typed = request.POST.get("supplier_code", "")[:HOLD_CHARS]
+    try:
+        if name == "approve":
+            decision = approvals.approve(run.id, "visitor", hold, code=typed)
+        elif name == "decline":
+            decision = api.decline(run.id, "visitor", hold)
+        else:
+            return _code(COMMANDS[name](run.id, "visitor"))
+    except DetailsError as error:
+        return error.code
+    return _code(decision)
 
 
-def _refused(decision: Decision | None) -> str:
-    return f"?refused={decision.refusal.code}" if decision and decision.refusal else ""
+def _code(decision: Decision | None) -> str:
+    return decision.refusal.code if decision and decision.refusal else ""

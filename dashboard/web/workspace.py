@@ -7,7 +7,7 @@ from django.core import signing
 from django.http import Http404, HttpRequest, HttpResponseBase
 
 from pipeline.models import Workspace
-from pipeline.store import workspaces
+from pipeline.register import welcome
 
 COOKIE = "nanovm_workspace"
 SALT = "nanovm.dashboard.workspace"
@@ -63,7 +63,7 @@ def name_of(workspace: Workspace) -> str:
 
 def ensure(request: HttpRequest) -> Workspace:
     """The visitor's workspace, made now if there is none. Only a POST may call this."""
-    return existing(request) or adopt(request, workspaces.create())
+    return existing(request) or adopt(request, welcome.new_workspace())
 
 
 def adopt(request: HttpRequest, workspace: Workspace) -> Workspace:

@@ -23,7 +23,7 @@ from pipeline.register.details import Details, DetailsError, checked
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
 
-ACTIVE, BLOCKED, ERASED = "active", "blocked", "erased"
+ACTIVE, BLOCKED, ERASED, OWN = "active", "blocked", "erased", "own"
 REGISTERED, CHANGED, UNBLOCKED = "registered", "changed", "unblocked"
 CODE_CHARS = 6
 TOGETHER_MAX = 200  # suppliers that one envelope commits to
@@ -52,9 +52,14 @@ class _Version(NamedTuple):
 
 
 def register(
-    workspace_id: UUID, given: Sequence[Details], *, actor: str, is_sample: bool = False
+    workspace_id: UUID,
+    given: Sequence[Details],
+    *,
+    actor: str,
+    is_sample: bool = False,
+    state: str = ACTIVE,
 ) -> list[Entry]:
-    """Register suppliers, all of them or none.
+    """Register suppliers, all of them or none; in the state OWN, the workspace's own company.
 
     Raises:
         DetailsError: SUP-001 malformed details, SUP-002 a name or tax id that is registered.
@@ -63,9 +68,10 @@ def register(
     with transaction.atomic():
         workspace = records.lock_log(workspace_id)
         versions = [
-            _Version(_row(workspace, actor, is_sample=is_sample), each, "") for each in found
+            _Version(_row(workspace, actor, state, is_sample=is_sample), each, "") for each in found
         ]
-        _index(workspace, versions)
+        if state != OWN:
+            _index(workspace, versions)
         _store(workspace, versions, REGISTERED, actor)
     return [Entry(row=each.row, details=each.details) for each in versions]
 
@@ -113,9 +119,15 @@ def erase(entry: Entry, *, actor: str) -> Supplier:
 
 
 def entries(workspace: Workspace) -> Iterator[Entry]:
-    """Every supplier of a workspace, the newest first."""
-    rows = Supplier.objects.filter(workspace=workspace).order_by("-created_ms", "-id")
-    yield from _opened(workspace, list(rows))
+    """Every supplier of a workspace, the newest first; not its own company."""
+    rows = Supplier.objects.filter(workspace=workspace).exclude(state=OWN)
+    yield from _opened(workspace, list(rows.order_by("-created_ms", "-id")))
+
+
+def own(workspace: Workspace) -> Details | None:
+    """The workspace's own company; None where nobody said which."""
+    row = Supplier.objects.filter(workspace=workspace, state=OWN).first()
+    return _opened(workspace, [row])[0].details if row else None
 
 
 def named(workspace: Workspace, supplier_id: str) -> Entry:
@@ -140,9 +152,8 @@ def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
         if not identities.get(kind):
             continue
         value = index.blind(key, kind, identities[kind])
-        row = Supplier.objects.filter(
-            workspace=workspace, indexed__kind=kind, indexed__value=value
-        ).first()
+        named = Supplier.objects.filter(indexed__kind=kind, indexed__value=value)
+        row = named.filter(workspace=workspace).exclude(state=OWN).first()
         if row is None:
             continue
         (entry,) = _opened(workspace, [row])
@@ -155,12 +166,12 @@ def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
 # --- versions --------------------------------------------------------------------------------
 
 
-def _row(workspace: Workspace, actor: str, *, is_sample: bool) -> Supplier:
+def _row(workspace: Workspace, actor: str, state: str, *, is_sample: bool) -> Supplier:
     return Supplier(
         id=uuid7(),
         workspace=workspace,
         code=_code(),
-        state=ACTIVE,
+        state=state,
         is_sample=is_sample,
         registered_by=actor,
         created_ms=now_ms(),

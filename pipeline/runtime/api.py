@@ -147,13 +147,13 @@ def step(run_id: str, actor: str) -> Decision:
 
 def approve(run_id: str, actor: str, hold: str | None = None) -> Decision:
     """Lift the hold that a person saw; None is the one that the run waits for now."""
-    seen = _hold(run_id) if hold is None else hold
+    seen = hold_now(run_id) if hold is None else hold
     return _ask(run_id, Approved(hold=seen), actor)
 
 
 def decline(run_id: str, actor: str, hold: str | None = None) -> Decision:
     """Refuse for good what a person saw held; None is what the run waits for now."""
-    seen = _hold(run_id) if hold is None else hold
+    seen = hold_now(run_id) if hold is None else hold
     return _ask(run_id, Declined(hold=seen), actor)
 
 
@@ -230,7 +230,8 @@ def _begin(commit: UnitOfWork, held: LockedRun) -> Begun | None:
     return decide.start(held, now, now.owed)
 
 
-def _hold(run_id: str) -> str:
+def hold_now(run_id: str) -> str:
+    """The name of the hold that a run waits for now; empty without one."""
     return hold_of(Run.objects.get(id=run_id))
 
 

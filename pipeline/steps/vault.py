@@ -5,7 +5,9 @@ import re
 from dataclasses import asdict
 
 from nanovm_core.core.messages import Scalar
+from pipeline.steps import identify
 from pipeline.steps.extract import Extraction, Invoice
+from pipeline.steps.identify import Party
 from pipeline.steps.work import Answer, Work, done
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -21,9 +23,21 @@ PERSONAL = (
 
 
 def split(work: Work) -> Answer:
-    """Store personal values behind refs, and return the other facts in the clear."""
-    extraction = Extraction.from_json(work.opened("staging"))
-    return done(work, clear_facts(extraction), work.sealed(personal_values(extraction)))
+    """Store personal values behind refs, and return the other facts in the clear.
+
+    Whom it pays comes from the register. While that does not know the supplier as the invoice
+    names it, the staging is kept: after a person's approval this step looks it up again.
+    """
+    staged = work.opened("staging")
+    extraction, workspace = Extraction.from_json(staged), work.run.workspace
+    party = identify.supplier_of(workspace, extraction.fields)
+    facts = clear_facts(extraction)
+    facts |= identify.clear_facts(workspace, extraction.fields, party)
+    values = {} if "memo" in work.slots else personal_values(extraction)
+    sealed = work.sealed(values | registered_values(party))
+    if party.state != identify.KNOWN:
+        sealed |= work.sealed({"staging": staged}, staging=True)
+    return done(work, facts, sealed)
 
 
 def clear_facts(extraction: Extraction) -> dict[str, Scalar]:
@@ -49,16 +63,23 @@ def personal_values(extraction: Extraction) -> dict[str, bytes]:
     texts = {name: value for name, value in named.items() if value}
     number = fields.invoice_number or "without a number"
     texts |= {
-        "payee": fields.payee or fields.seller or "",
         "memo": f"Invoice {number}",
         "notes": extraction.notes,
-        "advice_to": fields.seller_email or "no e-mail address on the invoice",
         "advice_subject": f"Payment of your invoice {number}",
         "advice_body": _advice(fields, number),
     }
     if extraction.crops:
         texts["crops"] = json.dumps([asdict(crop) for crop in extraction.crops])
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
+
+
+def registered_values(party: Party) -> dict[str, bytes]:
+    """Whom the register has for an invoice, and under which address; none unless it is known."""
+    if party.state != identify.KNOWN or party.entry is None or party.entry.details is None:
+        return {}
+    details = party.entry.details
+    texts = {"payee": details.name, "advice_to": details.email or "no e-mail address"}
+    return {name: text.encode() for name, text in texts.items()}
 
 
 def _advice(fields: Invoice, number: str) -> str:

@@ -42,6 +42,9 @@ FACTS: Mapping[str, Scalar] = {
     "total_due": "1284.50",
     "has_iban": True,
     "iban_faulty": False,
+    "supplier_state": "known",
+    "buyer_is_us": True,
+    "dates_plausible": True,
 }
 PERSONAL = ("payee", "memo", "notes", "advice_to", "advice_subject", "advice_body")
 

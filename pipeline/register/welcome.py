@@ -1,0 +1,33 @@
+"""What a new workspace knows: the samples' suppliers, and whose invoices they are."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from django.db import transaction
+
+import samples
+from pipeline.models import Workspace
+from pipeline.register import csv_files, suppliers
+from pipeline.register.details import Details
+from pipeline.store import workspaces
+
+
+def new_workspace(given: Mapping[str, object] | None = None) -> Workspace:
+    """Make a workspace whose register has the samples' suppliers, labelled as sample data."""
+    with transaction.atomic():
+        workspace = workspaces.create(given)
+        suppliers.register(
+            workspace.id,
+            [Details(name=samples.COMPANY)],
+            actor="runtime",
+            is_sample=True,
+            state=suppliers.OWN,
+        )
+        suppliers.register(workspace.id, sample_suppliers(), actor="runtime", is_sample=True)
+    return Workspace.objects.get(id=workspace.id)
+
+
+@lru_cache(maxsize=1)
+def sample_suppliers() -> tuple[Details, ...]:
+    """The suppliers of the sample invoices."""
+    return tuple(csv_files.read(samples.path_of("suppliers.csv").read_bytes()))

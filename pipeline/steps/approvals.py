@@ -1,0 +1,66 @@
+"""What a person's approval does besides lifting a hold: it registers whom the run waits for."""
+
+from dataclasses import replace
+
+from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.messages import Decision
+from nanovm_core.errors import VerificationError
+from pipeline.models import Run, Workspace
+from pipeline.register import suppliers
+from pipeline.register.details import DetailsError
+from pipeline.runtime import api
+from pipeline.steps import identify
+from pipeline.steps.extract import Extraction, Invoice
+from pipeline.steps.identify import Party
+from pipeline.vault import secret_store
+
+FIRST_PAYMENT, CHANGED_DETAILS = "first-payment", "changed-details"
+
+
+def approve(run_id: str, actor: str, hold: str | None = None, *, code: str = "") -> Decision:
+    """Approve what a person saw held; a new supplier, or its new account, is registered first.
+
+    ``code``: the supplier's, which whoever approves another account types.
+
+    Raises:
+        DetailsError: SUP-001 the invoice's details are not accepted, SUP-004 another code.
+    """
+    run = Run.objects.select_related("workspace").get(id=run_id)
+    now = decode_snapshot(bytes(run.snapshot))
+    seen = api.hold_now(run_id) if hold is None else hold
+    if now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS) and seen == api.hold_now(run_id):
+        fields = _fields(str(now.slots.get("staging", "")))
+        if fields is not None:
+            _register(run.workspace, fields, actor, code)
+    return api.approve(run_id, actor, seen)
+
+
+def party_of(run: Run) -> tuple[Party, Invoice] | None:
+    """The supplier that a held run waits for, and what its invoice says; None for another run."""
+    now = decode_snapshot(bytes(run.snapshot))
+    if now.held_by not in (FIRST_PAYMENT, CHANGED_DETAILS):
+        return None
+    fields = _fields(str(now.slots.get("staging", "")))
+    return None if fields is None else (identify.supplier_of(run.workspace, fields), fields)
+
+
+def _fields(ref: str) -> Invoice | None:
+    """The fields of a staged invoice; None once it is erased."""
+    try:
+        staged = secret_store.read_bytes([ref])[ref]
+    except VerificationError:
+        return None
+    return Extraction.from_json(staged).fields if staged is not None else None
+
+
+def _register(workspace: Workspace, fields: Invoice, actor: str, code: str) -> None:
+    """Register what the invoice says; what was registered meanwhile is left as it is."""
+    party, details = identify.supplier_of(workspace, fields), identify.named_details(fields)
+    if party.state == identify.UNKNOWN:
+        suppliers.register(workspace.id, [details], actor=actor)
+    elif party.state == identify.CHANGED and party.entry and party.entry.details:
+        if code.strip().upper() != party.entry.row.code:
+            text = f"Type the code of {party.entry.details.name}, as its page shows it."
+            raise DetailsError("SUP-004", text)
+        new = replace(party.entry.details, iban=details.iban)
+        suppliers.change(party.entry, new, actor=actor)

@@ -1,0 +1,96 @@
+"""Whom an invoice is from and to, compared with the supplier register: it identifies, no more."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+from nanovm_core.core.messages import Scalar
+from nanovm_core.errors import VerificationError
+from pipeline.clock import now_ms
+from pipeline.errors import PermanentError
+from pipeline.models import Workspace
+from pipeline.register import suppliers
+from pipeline.register.details import Details, compact, plain_name
+from pipeline.register.suppliers import Entry
+from pipeline.steps.extract import Invoice
+
+KNOWN, UNKNOWN, CHANGED, BLOCKED = "known", "unknown", "changed", "blocked"
+ISSUED_AHEAD = timedelta(days=31)
+DUE_AHEAD = timedelta(days=366)
+AGE = timedelta(days=3 * 366)
+
+
+class Party(NamedTuple):
+    """The supplier of an invoice: what the register says of it, and its entry."""
+
+    state: str
+    entry: Entry | None = None
+
+
+def named_details(fields: Invoice) -> Details:
+    """What an invoice says of its supplier: of the payee where it names one, else the seller."""
+    return Details(
+        name=fields.payee or fields.seller or "",
+        iban=compact(fields.iban or "") if fields.iban_valid else "",
+        email=fields.seller_email or "",
+    )
+
+
+def supplier_of(workspace: Workspace, fields: Invoice) -> Party:
+    """The registered supplier of an invoice.
+
+    An account number with wrong check digits is not compared: another rule holds it.
+
+    Raises:
+        PermanentError: PII-002, where the register is not as the log says.
+    """
+    said = named_details(fields)
+    try:
+        entry = suppliers.find(workspace, said.identities())
+    except VerificationError as error:
+        raise PermanentError(error.code, error.text) from error
+    if entry is None or entry.details is None:
+        return Party(UNKNOWN)
+    if entry.row.state == suppliers.BLOCKED:
+        return Party(BLOCKED, entry)
+    changed = said.iban and said.iban != entry.details.iban
+    return Party(CHANGED if changed else KNOWN, entry)
+
+
+def clear_facts(workspace: Workspace, fields: Invoice, party: Party) -> dict[str, Scalar]:
+    """What the register says of an invoice, without a name."""
+    facts: dict[str, Scalar] = {
+        "supplier_state": party.state,
+        "buyer_is_us": _is_ours(workspace, fields.buyer),
+        "dates_plausible": plausible(fields.issue_date, fields.due_date, today()),
+    }
+    return facts | ({"supplier": party.entry.id} if party.entry else {})
+
+
+def today() -> date:
+    """The date at which an invoice is judged."""
+    return datetime.fromtimestamp(now_ms() / 1000, UTC).date()
+
+
+def plausible(issued: str | None, due: str | None, now: date) -> bool:
+    """Whether an invoice of these dates can be due now; a date that it does not name can."""
+    first, last = _day(issued), _day(due)
+    if first and not now - AGE <= first <= now + ISSUED_AHEAD:
+        return False
+    if last and not now - AGE <= last <= now + DUE_AHEAD:
+        return False
+    return not (first and last and last < first)
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+
+
+def _is_ours(workspace: Workspace, buyer: str | None) -> bool:
+    """Whether an invoice is to the workspace's own company; one that names nobody may be."""
+    own = suppliers.own(workspace)
+    if own is None or not buyer:
+        return True
+    return f" {plain_name(own.name)} " in f" {plain_name(buyer)} "
