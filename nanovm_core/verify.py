@@ -458,6 +458,7 @@ def parse_checkpoint(note: bytes) -> Checkpoint:
 
 HASH = re.compile("[0-9a-f]{64}")
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+AGENT = re.compile("agent:[a-z][a-z0-9-]{0,29}")
 Check = Callable[[Any], bool]
 
 
@@ -477,16 +478,36 @@ def _hash(value: Any) -> bool:
     return type(value) is str and HASH.fullmatch(value) is not None
 
 
+def _uuid(value: Any) -> bool:
+    return type(value) is str and UUID.fullmatch(value) is not None
+
+
+def _run_1(value: Any) -> bool:
+    return value == "log" or _uuid(value)
+
+
 def _run(value: Any) -> bool:
-    return type(value) is str and (value == "log" or UUID.fullmatch(value) is not None)
+    return _run_1(value) or (type(value) is str and AGENT.fullmatch(value) is not None)
 
 
 def _ref(value: Any) -> bool:
-    return type(value) is str and value[:15] == "vault://secret/" and _run(value[15:])
+    return type(value) is str and value[:15] == "vault://secret/" and _uuid(value[15:])
 
 
 def _list(value: Any) -> bool:
     return type(value) is list
+
+
+def _object(value: Any) -> bool:
+    return type(value) is dict
+
+
+def _texts(value: Any) -> bool:
+    return type(value) is dict and all(map(_text, value.values()))
+
+
+def _calls(value: Any) -> bool:
+    return _count(value) or _list(value)
 
 
 def _parts(**checks: Check) -> Check:
@@ -506,32 +527,71 @@ def _secrets(value: Any) -> bool:
 
 _SECRET = _parts(slot=_text, ref=_ref, c=_hash)
 NEEDED = frozenset(("v", "log", "seq", "run", "n", "kind", "at_ms", "prev"))
-FIELDS: dict[str, Check] = {
-    **dict.fromkeys(("log", "kind", "step", "actor", "tool", "idempotency_key"), _text),
+FIELDS_1: dict[str, Check] = {
+    **dict.fromkeys(("v", "log", "kind", "step", "actor", "tool", "idempotency_key"), _text),
     **dict.fromkeys(("rule", "outcome"), _text),
     **dict.fromkeys(("seq", "n", "at_ms"), _count),
     **dict.fromkeys(("program", "policy", "snapshot", "prev"), _hash),
     **dict.fromkeys(("in", "out"), _anything),
-    "v": lambda value: value == "nanovm-envelope/1",
-    "run": _run,
+    "run": _run_1,
     "state": _parts(**{"from": _text, "event": _text, "to": _text}),
     "decision": _parts(verdict=_text, rules=_list),
     "warrant": _parts(id=_text, expires_ms=_count),
     "budget": _parts(reserved=_anything, left=_anything),
     "secrets": _secrets,
 }
+ADDED_2: dict[str, Check] = {
+    "decided_by": _text,
+    "origin": _texts,
+    "given": _object,
+    "calls": _calls,
+}
+FIELDS_2: dict[str, Check] = {
+    **FIELDS_1,
+    **ADDED_2,
+    "run": _run,
+    "budget": _parts(**dict.fromkeys(("reserved", "left", "spent", "released"), _anything)),
+}
 PLAIN = {"intent", "result", "refused", "ignored", "failed", "suspended", "resumed"}
 ERASURE = {"erasure_requested", "erasure_done", "erasure_refused"}
-ON_LOG = {"capability", "policy", "budget", "key", "restore"}
+ON_LOG = {"capability", "policy", "budget", "key", "restore", "supplier"}
 AFTER_TERMINAL = {"refused", "ignored", "integrity"} | ERASURE
 # The fields of one kind alone. Of the kinds in OPEN the format leaves further ones free.
-OWN: dict[str, dict[str, Check]] = {
+OWN_1: dict[str, dict[str, Check]] = {
     "terminal": {"length": _count},
     "integrity": {"at": lambda v: type(v) is int, "expected": _text, "found": _text},
 }
-OPEN = {"genesis"} | ERASURE | ON_LOG
-KINDS = PLAIN | OPEN | OWN.keys()
-_SEEN: dict[str, str] = {}  # the last good text of each field: most come again
+OWN_2: dict[str, dict[str, Check]] = {
+    **OWN_1,
+    "genesis": {"lineage": _uuid, "incarnation": _count, "of": _text},
+    "message": dict.fromkeys(("from", "to", "of", "chain"), _text),
+    "settlement": {"tokens": _count},
+    "observation": {"at": _count, "count": _count, "hash": _hash, "drifts": _list},
+}
+OPEN_1 = {"genesis", "capability", "policy", "budget", "key", "restore"} | ERASURE
+OPEN_2 = OPEN_1 | {"alert", "upgraded"}
+
+
+class Format(NamedTuple):
+    """What one version of the envelope allows; ``banned`` are fields that a later one added."""
+
+    fields: dict[str, Check]
+    own: dict[str, dict[str, Check]]
+    open: set[str]
+    kinds: set[str]
+    banned: set[str]
+    seen: dict[str, str]  # the last good text of each field: most come again
+
+
+FORMATS = {
+    "nanovm-envelope/1": Format(
+        FIELDS_1, OWN_1, OPEN_1, PLAIN | OPEN_1 | OWN_1.keys(),
+        {*ADDED_2, "lineage", "incarnation"}, {},
+    ),
+    "nanovm-envelope/2": Format(
+        FIELDS_2, OWN_2, OPEN_2, PLAIN | OPEN_2 | OWN_2.keys() | {"agent", "supplier"}, set(), {}
+    ),
+}  # fmt: skip
 
 
 def read_envelope(data: bytes) -> dict[str, Any]:
@@ -539,19 +599,23 @@ def read_envelope(data: bytes) -> dict[str, Any]:
     envelope = canonical(data)
     if type(envelope) is not dict or not envelope.keys() >= NEEDED:
         raise ValueError("not an envelope, or without a field that each must have")
-    kind = envelope["kind"]
-    if not _text(kind) or kind not in KINDS or (kind in ON_LOG and envelope["run"] != "log"):
-        raise ValueError(f"the kind {shown(kind)} is unknown in such a run")
+    version, kind = envelope["v"], envelope["kind"]
+    form = FORMATS.get(version) if _text(version) else None
+    if form is None:
+        raise ValueError(f"the version {shown(version)} is unknown")
+    if not _text(kind) or kind not in form.kinds or (kind in ON_LOG and envelope["run"] != "log"):
+        raise ValueError(f"the kind {shown(kind)} is unknown in such a run, or in {version}")
     for name, value in envelope.items():
-        if type(value) is str and _SEEN.get(name) == value:
+        if type(value) is str and form.seen.get(name) == value:
             continue
-        check = FIELDS.get(name)
+        check = form.fields.get(name)
         if check is None:
-            check = OWN.get(kind, {}).get(name) or (_anything if kind in OPEN else None)
+            free = _anything if kind in form.open and name not in form.banned else None
+            check = form.own.get(kind, {}).get(name) or free
         elif type(value) is str:
-            _SEEN[name] = value
+            form.seen[name] = value
         if check is None or not check(value):
-            _SEEN.clear()
+            form.seen.clear()
             raise ValueError(f"the field {shown(name)} is unknown in this kind, or not of its type")
     return envelope
 
@@ -566,8 +630,16 @@ class Head(NamedTuple):
 
 
 _HEAD = struct.Struct("<32sQI?")
-_KEY_BYTES = 17  # a run: 0 is "log", any other its UUID and 1
+_KEY_BYTES = 17  # a run: 0 is "log", a UUID is itself and 1, an agent's chain 2 and a digest
 _END_BYTES = _KEY_BYTES + _HEAD.size
+
+
+def _key_of(run: str) -> int:
+    if run == "log":
+        return 0
+    if run[:6] == "agent:":
+        return int.from_bytes(b"\2" + hashlib.sha256(run.encode()).digest()[:16], "big")
+    return int(run.replace("-", ""), 16) + 1
 
 
 class Ends:
@@ -604,11 +676,21 @@ class Ends:
 
 
 class Chains:
-    """Follows every chain of a log, or of one run, by the envelope; ``ends`` have gone before."""
+    """Follows every chain of a log, of one run, or of a lineage; ``ends`` have gone before.
 
-    def __init__(self, origin: str | None, run: str | None = None, ends: bytes = b"") -> None:
-        self.origin, self.run, self.heads = origin, run, dict[int, bytes]()
-        self.leaf, self.total, self.ended = b"", 0, False
+    A run's lineage is what its genesis names, else the run itself.
+    """
+
+    def __init__(
+        self,
+        origin: str | None,
+        run: str | None = None,
+        ends: bytes = b"",
+        lineage: str | None = None,
+    ) -> None:
+        self.origin, self.run, self.lineage = origin, run, lineage
+        self.heads = dict[int, bytes]()
+        self.leaf, self.total, self.unended = b"", 0, 0
         self.ends = Ends(ends)
         self.runs = len(self.ends)
 
@@ -616,11 +698,16 @@ class Chains:
         """Check the envelope's place in its run; ``rest`` may be read to tell which one is bad."""
         run, n, seq, kind = envelope["run"], envelope["n"], envelope["seq"], envelope["kind"]
         self.origin = self.origin or envelope["log"]
-        if envelope["log"] != self.origin or (self.run or run) != run:
-            expected, found = f"{self.origin}, {self.run}", f"{envelope['log']}, {run}"
-            raise invalid("of another log or run", seq, expected, found)
-        key = 0 if run == "log" else int(run.replace("-", ""), 16) + 1
+        key = _key_of(run)
         packed = self.heads.get(key) or self.ends.find(key)
+        named = (self.lineage or run) if packed else envelope.get("lineage", run)
+        other = (self.run or run) != run or (self.lineage or named) != named
+        if envelope["log"] != self.origin or other:
+            expected, found = (
+                f"{self.origin}, {self.lineage or self.run}",
+                f"{envelope['log']}, {run}",
+            )
+            raise invalid("of another log or run", seq, expected, found)
         head = Head(*_HEAD.unpack(packed or bytes(_HEAD.size)))
         if n != head.next_n:
             raise invalid("not the next n of its run", seq, head.next_n, n)
@@ -637,7 +724,8 @@ class Chains:
         self.heads[key] = _HEAD.pack(leaf, seq, n + 1, ended)
         if len(self.heads) >= HEADS_MAX:
             self.pack()
-        self.leaf, self.total, self.ended = leaf, self.total + 1, ended
+        self.leaf, self.total = leaf, self.total + 1
+        self.unended += (n == 0) - (ended and not head.ended)
         self.runs += n == 0
 
     def pack(self) -> None:
@@ -1144,10 +1232,13 @@ def _one_run(
             text = "its bytes are not in the signed tree: its proof leads to another root"
             raise invalid(text, seq, signed.root.hex(), root.hex() if root else "no proof")
 
-    chains = Chains(signed.origin, run)
+    chains = Chains(signed.origin, lineage=run)
     walk(lines, sorted(proofs), chains, prove, openings)
-    shows = f"run {run}: {leaves} envelopes in the signed log {signed.origin} of {signed.size}; "
-    shows += "it has ended" if chains.ended else "it has not ended"
+    if _key_of(run) not in chains.heads and chains.ends.find(_key_of(run)) is None:
+        raise invalid(f"there is no envelope of the run {run} itself")
+    more = f" in {chains.runs} chains" if chains.runs > 1 else ""
+    shows = f"run {run}: {leaves} envelopes{more} in the signed log {signed.origin} of "
+    shows += f"{signed.size}; " + ("it has not ended" if chains.unended else "it has ended")
     left = "that nothing was left out at the run's end, nor anything about other runs."
     return Evidence(signed, signed.size, {signed.size: signed.root}, shows, open=left)
 

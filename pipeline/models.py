@@ -104,7 +104,7 @@ class Envelope(models.Model):
         Workspace, on_delete=models.PROTECT, related_name="envelopes", db_index=False
     )
     seq = models.BigIntegerField()
-    run = models.CharField(max_length=36)  # a run's UUID, or "log"
+    run = models.CharField(max_length=36)  # a run's UUID, "log" or "agent:<name>"
     n = models.BigIntegerField()
     bytes = BytesField()
     hash = models.CharField(max_length=64)

@@ -14,6 +14,7 @@ from dashboard.web import workspace
 from dashboard.web.downloads import attached, streamed
 from dashboard.web.pages import own_run, page
 from nanovm_core.core.canonical import encode
+from nanovm_core.verify import AGENT
 from pipeline.evidence import bundles
 from pipeline.models import Run, Workspace
 from pipeline.queries import log, runs, timeline
@@ -67,7 +68,7 @@ def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
     if wrong:
         raise Http404("a filter names nothing of yours")
     first = _first(request, whole=form == "ndjson" and asked == Filter())
-    if form == "ndjson" and asked == Filter(run=asked.run) and asked.run != "log":
+    if form == "ndjson" and asked == Filter(run=asked.run) and not _is_runless(asked.run):
         run = Run.objects.get(pk=asked.run) if asked.run else None
         lines = bundles.export_lines(owner, run, first)
         ending = (
@@ -141,7 +142,7 @@ def _asked(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Filter, s
                 f"“{typed[name]}” is not a date and time such as 2026-01-31T12:00 (UTC).",
             )
     run = typed["run"].lower()
-    if run not in ("", "log"):
+    if run and not _is_runless(run):
         named = runs.by_code(owner.id if owner else None, run.upper())
         if named is None:
             return Filter(), f"You have no run “{typed['run']}”."
@@ -156,6 +157,11 @@ def _asked(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Filter, s
         until_ms=moments.get("until"),
     )
     return asked, ""
+
+
+def _is_runless(chain: str) -> bool:
+    """Whether a chain belongs to no run: the log's own, or an agent's."""
+    return chain == "log" or AGENT.fullmatch(chain) is not None
 
 
 def _selection(owner: Workspace, asked: Filter, typed: Mapping[str, str]) -> Iterator[bytes]:

@@ -37,7 +37,10 @@ CHIPS = {
 STEP_ICONS = {"done": "check", "now": "play", "waiting": "wait", "failed": "cross"}
 KIND_ICONS = {"refused": "shield", "ignored": "ignored", "integrity": "detected", "failed": "cross",
               "result": "check", "intent": "arrow", "suspended": "wait", "resumed": "play",
-              "terminal": "lock", "genesis": "file"}  # fmt: skip
+              "terminal": "lock", "genesis": "file", "alert": "detected"}  # fmt: skip
+KIND_WORDS = {"genesis": "run created", "message": "message to an agent", "agent": "agent state",
+              "supplier": "supplier changed", "settlement": "budget settled",
+              "observation": "payments compared", "upgraded": "version upgraded"}  # fmt: skip
 
 
 @register.simple_tag
@@ -96,7 +99,13 @@ def counterpart() -> str:
 @register.filter
 def kind_words(kind: str) -> str:
     """An event's kind as a list says it."""
-    return "run created" if kind == "genesis" else words(kind)
+    return KIND_WORDS.get(kind) or words(kind)
+
+
+@register.filter
+def chain_words(run: str) -> str:
+    """A chain that belongs to no run, as a list names it: an agent's, or the log's own."""
+    return run.replace(":", " ") if run.startswith("agent:") else "log"
 
 
 @register.filter

@@ -14,7 +14,7 @@ from nanovm_core.errors import CanonicalError, VerificationError
 
 ZERO = "0" * 64
 LOG_RUN = "log"
-VERSION = "nanovm-envelope/1"
+VERSION = "nanovm-envelope/2"
 _SAYS_NOTHING: tuple[object, ...] = (None, "", [], (), {})
 EXCHANGED = "was changed, and its hash with it: what follows names another."
 

@@ -14,7 +14,7 @@ MOVERS = ("genesis", "intent", "result", "failed", "suspended", "resumed", "term
 HALTS = ("suspended", "resumed")
 TONES = {
     "refused": "held", "ignored": "held", "integrity": "held", "failed": "failed",
-    "suspended": "warn", "erasure_requested": "warn", "erasure_done": "warn",
+    "suspended": "warn", "erasure_requested": "warn", "erasure_done": "warn", "alert": "failed",
 }  # fmt: skip
 PROGRAM = "program"  # what decides where neither a rule nor a person does
 MACHINES = ("", "runtime", "queue", "model")  # actors whose message alone decides nothing
@@ -219,7 +219,12 @@ def _amount(values: Mapping[str, Any]) -> str:
 
 
 def _decider(body: dict[str, Any], event: str, decision: dict[str, Any]) -> str:
-    """What decided an event; the model and a message of the runtime never do."""
+    """What decided an event; the model and a message of the runtime never do.
+
+    The envelope may name it; in most cases it follows from the event, its rules and its actor.
+    """
+    if isinstance(body.get("decided_by"), str):
+        return str(body["decided_by"])
     kind, actor = body.get("kind"), str(body.get("actor", ""))
     person = PROGRAM if actor in MACHINES else actor
     listed = decision.get("rules")

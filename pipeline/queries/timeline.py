@@ -15,7 +15,8 @@ from pipeline.queries.runs import body_of
 KINDS = (
     *("genesis", "intent", "result", "refused", "ignored", "failed", "suspended", "resumed"),
     *("terminal", "integrity", "erasure_requested", "erasure_done", "erasure_refused"),
-    *("capability", "policy", "budget", "key", "restore"),
+    *("capability", "policy", "budget", "key", "restore", "supplier"),
+    *("message", "agent", "settlement", "alert", "observation", "upgraded"),
 )
 PAGE = 50
 LOOKED_AT_MAX = 4_000  # envelopes that one page looks through for those that match
@@ -29,7 +30,7 @@ STEPS_MAX = 64  # of a search by halves; a seq has 63 bits
 class Filter:
     """What a list is narrowed to; what is empty narrows nothing."""
 
-    run: str = ""  # a run's UUID, or "log"
+    run: str = ""  # a run's UUID, "log" or "agent:<name>"
     kind: str = ""
     rule: str = ""
     step: str = ""

@@ -7,10 +7,11 @@ from uuid import UUID
 from django.db import transaction
 
 from nanovm_core.core.canonical import decode, encode
-from nanovm_core.core.envelope import canonical_hash
+from nanovm_core.core.envelope import VERSION, ZERO, canonical_hash
 from nanovm_core.proof import merkle
 from pipeline.models import Envelope, Node, Workspace
 from pipeline.store import records, tree, workspaces
+from pipeline.store.logs import Line, append
 from tests.pipeline.house import sql
 
 PLACE = "WHERE workspace_id = %s AND seq = %s"
@@ -22,6 +23,20 @@ def grown(workspace: Workspace, count: int = 0, kind: str = "budget") -> Workspa
         locked = records.lock_log(str(workspace.id))
         for number in range(count):
             workspaces.seal(locked, kind, {"out": {"number": number}}, actor="operator")
+    return Workspace.objects.get(id=workspace.id)
+
+
+def agents(workspace: Workspace, run: str, *kinds: str, version: str = VERSION) -> Workspace:
+    """The workspace with an agent's chain: its genesis, and one envelope of each kind."""
+    with transaction.atomic():
+        locked, prev = records.lock_log(str(workspace.id)), ZERO
+        for n, kind in enumerate(("genesis", *kinds)):
+            place = {"log": locked.origin, "seq": locked.size, "run": run, "n": n, "prev": prev}
+            said = {"v": version, "kind": kind, "at_ms": n, "actor": "runtime"}
+            data = encode({**place, **said})
+            prev = canonical_hash(data)
+            locked.size += 1
+            append(locked, [Line(locked.size - 1, run, n, data, prev, kind)])
     return Workspace.objects.get(id=workspace.id)
 
 

@@ -17,6 +17,7 @@ from nanovm_core.core.envelope import (
 )
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof.notes import Head
+from nanovm_core.verify import AGENT
 from pipeline.evidence.fsck import column_audit, secret_audit, signed_heads, tree_audit
 from pipeline.evidence.fsck.damage import Damage
 from pipeline.evidence.fsck.signed_heads import SignedHeads
@@ -90,6 +91,7 @@ def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Dam
     """Everything bad in one workspace; ``note`` is the one that the signer signed last."""
     signed = SignedHeads(workspace, note)
     damage = [*_own_chain_damage(workspace, signed.newest)]
+    damage += _agents_damage(workspace, signed.newest)
     for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
         damage += _run_damage(workspace, run, signed.newest)
     damage += islice(_stray_damage(workspace), PLACES_MAX)
@@ -127,6 +129,17 @@ def _reconstructed(workspace_id: UUID) -> Workspace:
 def _without_row(workspace: Workspace) -> Damage:
     text = "The workspace's row is missing, and its log or its runs are there."
     return Damage(log=workspace.origin, run=LOG_RUN, at=0, code="LOG-004", text=text)
+
+
+def _agents_damage(workspace: Workspace, newest: Head | None) -> Iterator[Damage]:
+    """The chains of agents, which have no rows of their own."""
+    rows = Envelope.objects.filter(workspace=workspace, run__startswith="agent:")
+    for run in sorted({*rows.values_list("run", flat=True).distinct()}):
+        own = rows.filter(run=run).order_by("n").values_list("n", "bytes", "hash")
+        stored = (Stored(n, bytes(data), str(leaf)) for n, data, leaf in own.iterator(ENVELOPES))
+        vouched = tree_audit.vouched(workspace, newest, run)
+        for fault in chain_faults(stored, run=run, vouched=vouched):
+            yield Damage.of(workspace.origin, run, fault)
 
 
 def _own_chain_damage(workspace: Workspace, newest: Head | None) -> Iterator[Damage]:
@@ -238,7 +251,7 @@ def _columns_hold(workspace: Workspace, row: Envelope) -> bool:
 
 
 def _stray_damage(workspace: Workspace) -> Iterator[Damage]:
-    """Envelopes of runs that do not exist."""
+    """Envelopes of runs that do not exist, and of no agent."""
 
     @lru_cache(maxsize=RUNS)  # a run's envelopes lie near each other
     def exists(run: str) -> bool:
@@ -249,7 +262,7 @@ def _stray_damage(workspace: Workspace) -> Iterator[Damage]:
 
     rows = Envelope.objects.filter(workspace=workspace).exclude(run=LOG_RUN).order_by("seq")
     for run, n in rows.values_list("run", "n").iterator(ENVELOPES):
-        if not exists(run):
+        if not exists(run) and not AGENT.fullmatch(run):
             text = "An envelope belongs to a run that does not exist."
             yield Damage(log=workspace.origin, run=run, at=n, code="LOG-002", text=text)
 

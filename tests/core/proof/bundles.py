@@ -23,6 +23,7 @@ from tests.house.repository import ROOT
 
 ORIGIN = "log.example/abc"
 ZEROS = "0" * 64
+V1, V2 = "nanovm-envelope/1", "nanovm-envelope/2"
 HASH = "ab" * 32
 AT_MS = 1_700_000_000_000
 REF = "vault://secret/00000000-0000-4000-8000-000000000001"
@@ -132,8 +133,8 @@ def note(size: int, root_hash: bytes, *signers: Signer, origin: str = ORIGIN) ->
 class Log:
     """An honest log: each envelope gets its place when it is added."""
 
-    def __init__(self, origin: str = ORIGIN) -> None:
-        self.origin = origin
+    def __init__(self, origin: str = ORIGIN, version: str = V1) -> None:
+        self.origin, self.version = origin, version
         self.lines: list[bytes] = []
         self.places: list[tuple[str, int]] = []
         self._heads: dict[str, tuple[int, str]] = {}
@@ -143,7 +144,7 @@ class Log:
         n, prev = self._heads.get(run, (0, ZEROS))
         seq = len(self.lines)
         usual: dict[str, Any] = {"log": self.origin, "seq": seq, "run": run, "n": n, "kind": kind}
-        usual |= {"v": "nanovm-envelope/1", "at_ms": AT_MS + seq, "actor": "runtime", "prev": prev}
+        usual |= {"v": self.version, "at_ms": AT_MS + seq, "actor": "runtime", "prev": prev}
         if kind == "terminal":
             usual["length"] = n + 1
         return self.put({k: v for k, v in {**usual, **fields}.items() if v is not None})
@@ -190,11 +191,16 @@ def begin(log: Log, run: str, **fields: Any) -> None:
 
 
 def whole_log(runs: int = 2) -> Log:
-    """A log with its own genesis and runs that take turns and end; one gets a late envelope."""
+    """A log with its own genesis and runs that take turns and end; one gets a late envelope.
+
+    It has envelopes of both versions: a run begins in the old one and ends in the new one.
+    """
     log = Log()
     log.add("log", "genesis", program=HASH, policy=HASH)
     for number in range(runs):
+        log.version = V2 if number else V1
         begin(log, run_id(number))
+    log.version = V2
     log.add("log", "policy", rule="POL-001", note="free words")
     for number in range(runs):
         log.add(run_id(number), "terminal", outcome="completed")
@@ -231,8 +237,11 @@ def log_members(log: Log, *signers: Signer, **more: bytes) -> dict[str, bytes]:
     }
 
 
-def run_members(log: Log, run: str, *signers: Signer, **more: bytes) -> dict[str, bytes]:
-    seqs, leaves = log.of(run), log.leaves
+def run_members(
+    log: Log, run: str, *signers: Signer, runs: Sequence[str] = (), **more: bytes
+) -> dict[str, bytes]:
+    """The bundle of a run; ``runs``: all chains of its lineage, where these are several."""
+    seqs, leaves = sorted(seq for each in runs or (run,) for seq in log.of(each)), log.leaves
     proofs = {str(seq): [b64(each) for each in path(seq, leaves)] for seq in seqs}
     return {
         "manifest.json": dumps(manifest(log, {"kind": "run", "run": run}, len(seqs))),

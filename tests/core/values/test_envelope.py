@@ -81,7 +81,7 @@ def test_bytes_are_canonical_json_and_the_hash_is_the_leaf_hash() -> None:
         again = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         assert again.encode() == each.data
         assert hashlib.sha256(b"\x00" + each.data).hexdigest() == each.hash
-        assert (value["v"], value["n"], value["prev"]) == ("nanovm-envelope/1", n, prev)
+        assert (value["v"], value["n"], value["prev"]) == ("nanovm-envelope/2", n, prev)
         assert value.get("length") == (len(CHAIN) if value["kind"] == "terminal" else None)
         prev = each.hash
 

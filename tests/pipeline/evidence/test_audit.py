@@ -22,7 +22,7 @@ from pipeline.models import Checkpoint, Envelope, Run, Workspace
 from pipeline.store import records, state_file, tree, workspaces
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House, sql
-from tests.pipeline.trees import drop_nodes, grown, plant, set_node, truncated
+from tests.pipeline.trees import agents, drop_nodes, exchange, grown, plant, set_node, truncated
 
 OTHER = bytes(range(32))
 
@@ -101,6 +101,19 @@ def test_whole_log_is_clean_before_and_after_a_change_of_key(house: House, log: 
     assert (report.damage, report.exit_status) == ((), 0)
     assert connection.in_atomic_block is False
     assert grown(log, 1).size > 14  # nothing is left open that would hold writers up
+
+
+def test_agents_chain_is_recomputed_and_belongs_to_no_run(house: House, log: Workspace) -> None:
+    name = "agent:payer"
+    agents(log, name, "agent", "alert", "settlement")
+    assert audit().damage == ()
+    rows = Envelope.objects.filter(run=name).order_by("n")
+    exchange([rows[1]], actor="visitor")
+    first = next(each for each in audit().damage if each.run == name)
+    assert (first.code, first.at) == ("LOG-002", 1)
+    sql(("UPDATE pipeline_envelope SET run = %s WHERE run = %s", ("agent:Payer", name)))
+    texts = {each.text for each in audit().damage}
+    assert "An envelope belongs to a run that does not exist." in texts
 
 
 @pytest.mark.parametrize("name", sorted(DAMAGE))
