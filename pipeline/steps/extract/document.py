@@ -17,7 +17,7 @@ from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Extraction
 from pipeline.steps.extract.page_text.rows import Row, cells_in
 from pipeline.steps.extract.page_text.text import Printed, has_text, invoice_from_text, printed
 from pipeline.steps.extract.page_text.wording import hold_by_picture
-from pipeline.steps.extract.page_view import pictures, scan
+from pipeline.steps.extract.page_view import pictures, scan, stamps
 from pipeline.steps.extract.page_view.check import (
     competes,
     differs,
@@ -146,13 +146,27 @@ def _with_crops(found: Extraction, view: View, places: Sequence[tuple[str, Place
 
 
 def _stamped(found: Extraction, view: View, document: Printed) -> Extraction:
-    """The extraction, held where a picture or a drawing contradicts it: PAID, or another sum."""
-    sheets = [*view.sheets[:_PICTURED_PAGES], *view.sheets[_PICTURED_PAGES:][-1:]]
-    said = [line for sheet in sheets for line in pictures.words(sheet)]
-    rows = [Row(page=1, cells=cells) for line in said if (cells := cells_in(line))]
-    if hold := hold_by_picture(rows):
-        return _held(found, hold)
-    return _held(found, "hidden_text") if other_money(document, rows, found.fields) else found
+    """The extraction, held where a picture or a drawing says what the text does not: PAID."""
+    words = stamps.PageWords(row.text for row in document.rows)
+    every = [*enumerate(view.sheets, 1)]
+    said = [
+        (number, sheet, each)
+        for number, sheet in (*every[:_PICTURED_PAGES], *every[_PICTURED_PAGES:][-1:])
+        for each in pictures.writings(sheet)
+    ]
+    lines = [line for _, _, each in said for line in each.lines]
+    rows = [Row(page=1, cells=cells) for line in lines if (cells := cells_in(line))]
+    hold = hold_by_picture(rows) or stamps.misread([each for _, _, each in said], words)
+    odd = [
+        (number, each.box, " ".join(each.lines))
+        for number, sheet, each in said
+        if stamps.foreign(each, sheet.height, words)
+    ]
+    if not hold and other_money(document, rows, found.fields):
+        hold = "hidden_text"
+    if not hold and not odd:
+        return found
+    return _with_crops(_held(found, hold or "unread_picture"), view, [("picture", e) for e in odd])
 
 
 def _held(found: Extraction, hold: str) -> Extraction:
