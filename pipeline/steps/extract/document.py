@@ -124,14 +124,15 @@ def _checked(found: Extraction, view: View) -> Extraction:
         for line in page.unseen
         for piece in line
     ]
-    told = printed(view.told)
-    if any(is_field(text) for _, _, text in unseen) or competes(document, told, found.fields):
+    told, words = printed(view.told), stamps.PageWords(row.text for row in document.rows)
+    new = [text for _, _, text in unseen if not words.repeat(text)]
+    if any(map(is_field, new)) or competes(document, told, found.fields):
         return _with_crops(_held(found, "hidden_text"), view, [("hidden text", e) for e in unseen])
     try:
         other = differs(view.sheets, document, found.fields)
         if other:
             return _with_crops(_held(found, "hidden_text"), view, [("shown differently", other)])
-        return _stamped(found, view, document)
+        return _stamped(found, view, document, words)
     except RecogniserMissingError:
         return _held(found, "unverified")
 
@@ -145,18 +146,24 @@ def _with_crops(found: Extraction, view: View, places: Sequence[tuple[str, Place
     return replace(found, crops=(*found.crops, *added))
 
 
-def _stamped(found: Extraction, view: View, document: Printed) -> Extraction:
+def _stamped(
+    found: Extraction, view: View, document: Printed, words: stamps.PageWords
+) -> Extraction:
     """The extraction, held where a picture or a drawing says what the text does not: PAID."""
-    words = stamps.PageWords(row.text for row in document.rows)
     every = [*enumerate(view.sheets, 1)]
     said = [
         (number, sheet, each)
         for number, sheet in (*every[:_PICTURED_PAGES], *every[_PICTURED_PAGES:][-1:])
         for each in pictures.writings(sheet)
     ]
-    lines = [line for _, _, each in said for line in each.lines]
-    rows = [Row(page=1, cells=cells) for line in lines if (cells := cells_in(line))]
-    hold = hold_by_picture(rows) or stamps.misread([each for _, _, each in said], words)
+    rows, doubtful = (
+        [Row(page=1, cells=cells) for line in lines if (cells := cells_in(line))]
+        for lines in (
+            [line for _, _, each in said for line in each.lines],
+            [line for _, _, each in said for line in each.doubtful],
+        )
+    )
+    hold = hold_by_picture([*rows, *doubtful]) or stamps.misread([each for _, _, each in said], words)
     odd = [
         (number, each.box, " ".join(each.lines))
         for number, sheet, each in said

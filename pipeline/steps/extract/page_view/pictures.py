@@ -13,7 +13,8 @@ from pipeline.steps.extract.page_view.pieces import Piece, drawn, pieces
 
 _CELL: Final = 4.0  # points: the grain in which neighbouring ink is found
 _NEAR: Final = 3  # cells between the letters of one stamp
-_PAPER_MIN: Final = 216  # of 255: what is lighter is a tint, and nobody sees it as writing
+_PAPER_MIN: Final = 230  # of 255: what is lighter is a tint, and nobody sees it as writing
+_CLEAR_MIN: Final = 200  # what is lighter may join two letters
 _LIGHTER: Final = 0.45  # of the way from a dark ground to white: writing on it
 _SQUARE: Final = 0.05  # of its width by which a square code may be higher or lower
 _FILLED: Final = 0.12  # of every row and column of such a code is ink
@@ -36,9 +37,13 @@ _SURE: Final = 80  # of 100: so sure is it of words that are read the right way 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """What a picture or drawing says; ``sure`` is from 0 to 100, ``angle`` as it is turned."""
+    """What a picture or drawing says; ``sure`` is from 0 to 100, ``angle`` as it is turned.
+
+    ``doubtful`` are lines that it says if it is turned another way.
+    """
 
     lines: tuple[str, ...]
+    doubtful: tuple[str, ...]
     sure: int
     box: Box
     angle: int
@@ -71,11 +76,11 @@ def _writing(sheet: Sheet, whole: Image.Image, part: _Part) -> Writing | None:
     small = whole.crop((left, top, right, bottom))
     near = part.mask.resize(small.size, Image.Resampling.NEAREST)
     inks = [ImageChops.darker(each, near) for each in _inks(small, near)]
-    dark, bright = (_letters(each, scale) for each in inks)
-    light = _extent(bright) > _extent(dark)
-    letters = bright if light else dark
+    found = [_letters(each, scale) for each in inks]
+    letters = max(found, key=_extent)
     if len(letters) < _LETTERS_MIN or _is_code(inks[0], letters):
         return None
+    light = letters is found[-1]
     ink = drawn(letters, small.size)
     edges = ink.getbbox() or (0, 0, *small.size)
     box = Box(
@@ -87,22 +92,33 @@ def _writing(sheet: Sheet, whole: Image.Image, part: _Part) -> Writing | None:
     ink = ink.crop(edges)
     size = median(each.longer for each in letters) / scale
     angle = _angle(ink)
-    sure, text = max(_readings(_enlarged(sheet, box, ink, size, light), angle), key=_weight)
-    lines = tuple(line for line in text.splitlines() if line.strip())
-    return Writing(lines=lines, sure=sure, box=box, angle=angle, letters=len(letters))
+    tries = [*_readings(_enlarged(sheet, box, ink, size, light), angle)]
+    best = max(tries, key=_weight)
+    return Writing(
+        lines=_lines(best[1]),
+        doubtful=tuple(line for each in tries if each is not best for line in _lines(each[1])),
+        sure=best[0],
+        box=box,
+        angle=angle,
+        letters=len(letters),
+    )
 
 
-def _dark(part: Image.Image) -> Image.Image:
-    return part.point([255] * _PAPER_MIN + [0] * (256 - _PAPER_MIN))
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line for line in text.splitlines() if line.strip())
 
 
-def _inks(part: Image.Image, near: Image.Image) -> tuple[Image.Image, Image.Image]:
-    """What is dark, and what is light on a dark ground, each as ink."""
+def _dark(part: Image.Image, paper: int = _PAPER_MIN) -> Image.Image:
+    return part.point([255] * paper + [0] * (256 - paper))
+
+
+def _inks(part: Image.Image, near: Image.Image) -> tuple[Image.Image, ...]:
+    """What is dark, what is clearly so, and what is light on a dark ground, each as ink."""
     dark = _dark(part)
     shades = part.histogram(ImageChops.darker(dark, near))
     ground = max(range(256), key=shades.__getitem__)
     least = min(255, ground + round(_LIGHTER * (255 - ground)))
-    return dark, part.point([0] * least + [255] * (256 - least))
+    return dark, _dark(part, _CLEAR_MIN), part.point([0] * least + [255] * (256 - least))
 
 
 def _extent(letters: Sequence[Piece]) -> int:
@@ -175,7 +191,8 @@ def _readings(clear: Image.Image, angle: int) -> Iterator[tuple[int, str]]:
     for turn in turns:
         read = recognise.rated(found.transpose(turn) if turn else found, psm=6)
         yield read
-        if read[0] >= _SURE and _weight(read) > 0:
+        high = turn in (Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_270)
+        if read[0] >= _SURE and _weight(read) > 0 and not high:
             return
 
 

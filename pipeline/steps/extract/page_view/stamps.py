@@ -29,10 +29,16 @@ class PageWords:
     def __init__(self, texts: Iterable[str]) -> None:
         folded = [fold(text) for text in texts]
         self.exact = {word for text in folded for word in _TOKEN.findall(text)}
+        self._lines = [f" {' '.join(_TOKEN.findall(text))} " for text in folded]
         self._squeezed = " ".join("".join(_TOKEN.findall(text)) for text in folded)
         self._by_size: dict[int, set[str]] = {}
         for word in self.exact:
             self._by_size.setdefault(len(word), set()).add(_alike(word))
+
+    def repeat(self, text: str) -> bool:
+        """Whether another text says nothing new: no number, and its words in this order."""
+        found = f" {' '.join(_TOKEN.findall(fold(text)))} "
+        return not any(map(str.isdigit, text)) and any(found in line for line in self._lines)
 
     def have(self, word: str) -> bool:
         """Whether the text has the word, as a part of one too, or one that looks so."""
@@ -46,7 +52,7 @@ class PageWords:
 def misread(written: Iterable[Writing], words: PageWords) -> str | None:
     """The contrary statement that a writing is, but for a few letters, as the code of a hold."""
     for each in written:
-        for text in _phrases(each.lines, words):
+        for text in _phrases((*each.lines, *each.doubtful), words):
             errors = len(text) // _LETTERS_OF_ONE_ERROR
             for spelled, code in _vocabulary().items():
                 if abs(len(spelled) - len(text)) <= errors and _near(text, spelled, errors):
