@@ -27,12 +27,10 @@ from pipeline.steps.extract.page_view.check import (
 )
 from pipeline.steps.extract.page_view.crops import CROPS_MAX, crop
 from pipeline.steps.extract.page_view.page import Page, View, viewed
-from pipeline.steps.extract.page_view.pdfium import Box
+from pipeline.steps.extract.page_view.places import Place, field_places
 from pipeline.steps.extract.page_view.recognise import RecogniserMissingError
 from pipeline.steps.extract.reader import check_sound, embedded_files, open_pdf
 from pipeline.steps.extract.reasons import ExtractionError
-
-Place = tuple[int, Box, str]  # page, box and text
 
 _PICTURED_PAGES: Final = 3  # and the last one: where stamps are
 _OTHER_DOCUMENTS: Final = (
@@ -92,8 +90,7 @@ def _scanned(view: View) -> Extraction:
     except RecogniserMissingError as error:
         raise ExtractionError("DOC-010") from error
     found = _from_text(view, pages)
-    place = due_place(printed(pages), Decimal(found.fields.total_due))
-    found = _with_crops(found, view, [("amount due", place)] if place else [])
+    found = _with_crops(found, view, [*field_places(printed(pages), found.fields)])
     held = found.fields.pay_status == "open"
     return replace(_held(found, "scanned") if held else found, pages=len(view.sheets))
 
