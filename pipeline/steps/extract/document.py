@@ -160,7 +160,9 @@ def _stamped(
             [line for _, _, each in said for line in each.doubtful],
         )
     )
-    hold = hold_by_picture([*rows, *doubtful]) or stamps.misread([each for _, _, each in said], words)
+    hold = hold_by_picture([*rows, *doubtful]) or stamps.misread(
+        [each for _, _, each in said], words
+    )
     odd = [
         (number, each.box, " ".join(each.lines))
         for number, sheet, each in said

@@ -68,7 +68,9 @@ def is_field(text: str) -> bool:
     """
     signs = [*filter(str.isalnum, text)]
     digits = sum(map(str.isdigit, signs))
-    return (digits > 0 or len(signs) >= _FIELD_LETTERS_MIN) and (len(text.split()) <= _FIELD_WORDS_MAX or digits > len(signs) / 2)
+    return (digits > 0 or len(signs) >= _FIELD_LETTERS_MIN) and (
+        len(text.split()) <= _FIELD_WORDS_MAX or digits > len(signs) / 2
+    )
 
 
 def _texts(rows: Iterable[Row]) -> Iterator[str]:

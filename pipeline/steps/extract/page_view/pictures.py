@@ -9,7 +9,7 @@ from PIL import Image, ImageChops, ImageFilter, ImageOps
 
 from pipeline.steps.extract.page_view import recognise
 from pipeline.steps.extract.page_view.pdfium import Box, Sheet
-from pipeline.steps.extract.page_view.pieces import Piece, drawn, pieces
+from pipeline.steps.extract.page_view.pieces import RUNS_MAX, CrowdedError, Piece, drawn, pieces
 
 _CELL: Final = 4.0  # points: the grain in which neighbouring ink is found
 _NEAR: Final = 3  # cells between the letters of one stamp
@@ -70,25 +70,28 @@ def writings(sheet: Sheet) -> list[Writing]:
 
 
 def _writing(sheet: Sheet, whole: Image.Image, part: _Part) -> Writing | None:
-    """What a part of the page says; None where it has nothing of the size of letters."""
+    """What a part of the page says; None where it has nothing of the size of letters.
+
+    What is too crowded for that may be anything, and counts as writing that is not read.
+    """
     scale = whole.width / sheet.width
     left, top, right, bottom = (round(edge * _CELL * scale) for edge in part.edges)
     small = whole.crop((left, top, right, bottom))
     near = part.mask.resize(small.size, Image.Resampling.NEAREST)
     inks = [ImageChops.darker(each, near) for each in _inks(small, near)]
-    found = [_letters(each, scale) for each in inks]
+    try:
+        found = [_letters(each, scale) for each in inks]
+    except CrowdedError:
+        box = _box((left, top, right, bottom), scale)
+        return Writing(lines=(), doubtful=(), sure=0, box=box, angle=0, letters=RUNS_MAX)
     letters = max(found, key=_extent)
     if len(letters) < _LETTERS_MIN or _is_code(inks[0], letters):
         return None
     light = letters is found[-1]
     ink = drawn(letters, small.size)
     edges = ink.getbbox() or (0, 0, *small.size)
-    box = Box(
-        left=(left + edges[0]) / scale,
-        top=(top + edges[1]) / scale,
-        right=(left + edges[2]) / scale,
-        bottom=(top + edges[3]) / scale,
-    )
+    places = (left + edges[0], top + edges[1], left + edges[2], top + edges[3])
+    box = _box(places, scale)
     ink = ink.crop(edges)
     size = median(each.longer for each in letters) / scale
     angle = _angle(ink)
@@ -102,6 +105,11 @@ def _writing(sheet: Sheet, whole: Image.Image, part: _Part) -> Writing | None:
         angle=angle,
         letters=len(letters),
     )
+
+
+def _box(edges: tuple[int, int, int, int], scale: float) -> Box:
+    left, top, right, bottom = (edge / scale for edge in edges)
+    return Box(left=left, top=top, right=right, bottom=bottom)
 
 
 def _lines(text: str) -> tuple[str, ...]:

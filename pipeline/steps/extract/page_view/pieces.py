@@ -7,10 +7,14 @@ from typing import Final
 
 from PIL import Image
 
-RUNS_MAX: Final = 20_000  # stretches of ink; a page of small print has fewer, a photo more
+RUNS_MAX: Final = 20_000  # stretches of ink in a row; small print has fewer, noise more
 _INK: Final = re.compile(rb"\xff+")
 
 _Run = tuple[int, int, int]  # row, first column, column after the last
+
+
+class CrowdedError(Exception):
+    """A picture has more stretches of ink than writing has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +48,11 @@ class Piece:
 
 
 def pieces(ink: Image.Image) -> list[Piece]:
-    """The pieces of a picture that is 255 where there is ink; none where there are too many."""
+    """The pieces of a picture that is 255 where there is ink.
+
+    Raises:
+        CrowdedError: there are too many.
+    """
     runs: list[_Run] = []
     of: list[int] = []  # a run of the same piece, nearer to its first one
     above = range(0)
@@ -61,7 +69,7 @@ def pieces(ink: Image.Image) -> list[Piece]:
                     break
                 _join(of, other, len(runs) - 1)
         if len(runs) > RUNS_MAX:
-            return []
+            raise CrowdedError
         above = range(begun, len(runs))
     found: dict[int, list[_Run]] = {}
     for place, run in enumerate(runs):
