@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from PIL import Image, ImageDraw, ImageFont
+from reportlab.lib.colors import Color
 from reportlab.lib.utils import ImageReader
 
 from pipeline.steps.extract.page_view import pictures
@@ -99,6 +100,33 @@ def test_pictures_without_other_words_hold_nothing() -> None:
     said = put(stamp("Acme Tools Ltd", 20, frame="none", angle=30))
     logo = put(stamp("Papershop", 20, frame="none"), 350, 750)
     assert [hold(each) for each in (code, bars, circles, said, logo)] == [None] * 5
+
+
+def test_sentence_beside_the_logo_is_read() -> None:
+    image = stamp("Do not pay this invoice", 12, frame="none")
+    assert hold(put(image, 330, 740)) == "not_to_be_paid"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("Acme Tools Ltd", None), ("Beta Steel GmbH", "hidden_text")]
+)
+def test_name_across_the_page_may_repeat_its_text(text: str, expected: str | None) -> None:
+    def hook(pen: Pen) -> None:
+        canvas = pen.canvas
+        canvas.saveState()
+        canvas.translate(300, 350)
+        canvas.rotate(45)
+        canvas.setFillColor(Color(0.9, 0.9, 0.9))
+        canvas.setFont("Helvetica", 50)
+        canvas.drawCentredString(0, 0, text)
+        canvas.restoreState()
+
+    assert hold(hook) == expected
+
+
+def test_repetition_has_the_words_in_their_order_and_no_number() -> None:
+    texts = ("tools ltd", "Ltd Tools", "Acme Tool", "Total due EUR 1,000.00")
+    assert [PAGE.repeat(text) for text in texts] == [True, False, False, False]
 
 
 def test_noise_may_hide_a_word_and_is_held() -> None:
