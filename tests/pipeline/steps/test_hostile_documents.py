@@ -14,6 +14,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from pipeline.steps.extract import PAGES_MAX, SECONDS_MAX, ExtractionError
 from pipeline.steps.extract.page_view import pdfium, recognise, scan
+from pipeline.steps.extract.page_view.page import Page
 from pipeline.steps.extract.sandbox import run_child
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
 from tests.pipeline.reading import read_here
@@ -98,7 +99,12 @@ def test_fifty_pages_of_noise_are_no_invoice() -> None:
 def test_scan_is_read_on_its_first_pages_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     once = scan.read
-    monkeypatch.setattr(scan, "read", lambda sheet, n: read.append(n) or once(sheet, n))
+
+    def counted(sheet: pdfium.Sheet, number: int) -> Page:
+        read.append(number)
+        return once(sheet, number)
+
+    monkeypatch.setattr(scan, "read", counted)
     assert code_of(document(noise, scan.PAGES_MAX + 2, lines=False), read_here) in (
         "DOC-010",
         "DOC-011",

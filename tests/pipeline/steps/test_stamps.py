@@ -197,7 +197,12 @@ def test_pictures_of_the_first_three_pages_and_the_last_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[Any] = []
-    monkeypatch.setattr(pictures, "writings", lambda sheet: read.append(sheet) or [])
+
+    def writings(sheet: Any) -> list[Writing]:
+        read.append(sheet)
+        return []
+
+    monkeypatch.setattr(pictures, "writings", writings)
     read_here(text_pdf(invoice_lines(), *[["More"]] * 5))
     assert len(read) == 4
 

@@ -12,7 +12,7 @@ from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 from pipeline.steps.extract.page_view.pieces import RUNS_MAX, CrowdedError, Piece, drawn, pieces
 
 _CELL: Final = 4.0  # points: the grain in which neighbouring ink is found
-_NEAR: Final = 3  # cells between the letters of one stamp
+_NEAR: Final = 5  # cells between the letters and words of one stamp
 _PAPER_MIN: Final = 230  # of 255: what is lighter is a tint, and nobody sees it as writing
 _CLEAR_MIN: Final = 200  # what is lighter may join two letters
 _LIGHTER: Final = 0.45  # of the way from a dark ground to white: writing on it
@@ -144,7 +144,7 @@ def _is_code(ink: Image.Image, letters: Sequence[Piece]) -> bool:
         return False
     across = square.resize((1, square.height), Image.Resampling.BOX).tobytes()
     down = square.resize((square.width, 1), Image.Resampling.BOX).tobytes()
-    return min(*across, *down) >= _FILLED * 255
+    return bool(min(*across, *down) >= _FILLED * 255)
 
 
 def _letters(ink: Image.Image, scale: float) -> list[Piece]:

@@ -101,7 +101,7 @@ def _near(one: str, other: str, errors: int) -> bool:
     """Whether so few letters are wrong, missing or too many."""
     if not errors:
         return one == other
-    row = [*range(len(other) + 1)]
+    row = list(range(len(other) + 1))
     for place, letter in enumerate(one, 1):
         above, row = row, [place]
         for at, wanted in enumerate(other):
