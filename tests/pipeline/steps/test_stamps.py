@@ -124,6 +124,14 @@ def test_name_across_the_page_may_repeat_its_text(text: str, expected: str | Non
     assert hold(hook) == expected
 
 
+def test_large_upright_text_on_other_text_makes_it_unread() -> None:
+    def hook(pen: Pen) -> None:
+        pen.text(60, 500, "of the workshop in the old town", 9)
+        pen.text(80, 495, "Acme Tools Ltd", 40)
+
+    assert hold(hook) == "hidden_text"
+
+
 def test_repetition_has_the_words_in_their_order_and_no_number() -> None:
     texts = ("tools ltd", "Ltd Tools", "Acme Tool", "Total due EUR 1,000.00")
     assert [PAGE.repeat(text) for text in texts] == [True, False, False, False]
@@ -166,6 +174,7 @@ def writing(*lines: str, sure: int = 90, top: float = 400, angle: int = 0, **mor
         ("0PRAVNY D0KLAD", "credit_note"),
         ("ANULL0WANO", "void"),
         ("MUSTEN", "specimen"),
+        ("Opravny da[jovy doklad", "credit_note"),
         ("BEZABIT", None),
         ("Betala", None),
         ("PAIN", None),

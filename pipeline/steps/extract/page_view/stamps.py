@@ -19,6 +19,7 @@ _SURE_MIN: Final = 55  # of 100: less is no word
 _LETTERHEAD: Final = (0.28, 0.78)  # of the height of the page: logos are above and below
 _TURNED_MIN: Final = 10  # degrees from upright
 _UNREAD_MIN: Final = 4  # pieces of ink in a line that are letters, read or not
+_PHRASE_WORDS: Final = 4
 _ALIKE: Final = str.maketrans("015689", "olsgbg")
 _TOKEN: Final = re.compile(r"[^\W_]+")
 
@@ -86,7 +87,7 @@ def _phrases(lines: Sequence[str], words: PageWords) -> Iterator[str]:
     for line in lines:
         found = [*_words([line])]
         for start in range(len(found)):
-            for end in range(start + 1, min(len(found), start + 3) + 1):
+            for end in range(start + 1, min(len(found), start + _PHRASE_WORDS) + 1):
                 if not set(found[start:end]) <= words.exact:
                     text = _alike("".join(found[start:end]))
                     if len(text) >= _SPELLED_MIN:

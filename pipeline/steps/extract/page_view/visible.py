@@ -60,7 +60,7 @@ def _stacked(chars: Sequence[Char]) -> set[int]:
                 break
             if _ligature(place, char, other_place, other):
                 continue
-            if other.text == char.text or _much_larger(char.box, other.box):
+            if other.text == char.text or _on_watermark(char, other):
                 continue
             if _shared(char.box, other.box) > _SHARED_MAX:
                 found |= {place, other_place}
@@ -73,10 +73,10 @@ def _ligature(place: int, char: Char, other_place: int, other: Char) -> bool:
     return near and char.box.left == other.box.left
 
 
-def _much_larger(one: Box, other: Box) -> bool:
-    """Whether one is so large that the other is read on it, as text on a watermark is."""
-    smaller, larger = sorted((one.height, other.height))
-    return larger > _WATERMARK * smaller
+def _on_watermark(one: Char, other: Char) -> bool:
+    """Whether one is turned and so large that the other is read on it."""
+    smaller, larger = sorted((one.box.height, other.box.height))
+    return one.upright != other.upright and larger > _WATERMARK * smaller
 
 
 def _shared(one: Box, other: Box) -> float:
