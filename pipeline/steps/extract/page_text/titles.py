@@ -194,7 +194,7 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "void": (
         r"void|voided|cancell?ed|cancellation|annulled|invalid|superseded|null and void",
-        r"storniert|storno|ungultig|annulliert|aufgehoben|annule|annulee|nulle?|caduc|caduque",
+        r"storniert|storno|ungultig|annulliert|aufgehoben|annule|annulee|nul|nulle|caduc|caduque",
         r"annullat[oa]|null?[oa]|anulad[oa]|cancelad[oa]|sin (?:efecto|validez)|sem efeito",
         r"geannuleerd|vervallen|ongeldig|nietig|anulowan[oaey]|uniewaznion[oaey]|niewazn[aey]",
         r"stornovan[oaey]|zrusen[oaey]|neplatn[aey]|anulovan[oaey]|annulleret|makuleret|ugyldig",
