@@ -3,10 +3,11 @@
 from uuid import UUID
 
 from pipeline.clock import now_ms
-from pipeline.models import Run, Secret
+from pipeline.models import Run, Secret, Supplier, Workspace
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
 
+UUID_CHARS = 36  # at the end of a subject: a run's, "supplier-" one's, or a "register-" one's
 AGE_MS_MIN = 10 * 60_000  # a run that is being made is younger
 
 
@@ -25,8 +26,11 @@ def destroy_orphans() -> tuple[int, int]:
 
 
 def _forgotten(subjects: list[str]) -> list[str]:
-    """Subjects that name no run, and are old enough: a run's id begins with its time of birth."""
+    """Subjects that nothing bears, and are old enough: an id begins with its time of birth."""
     before_ms = now_ms() - AGE_MS_MIN
-    old = [each for each in subjects if UUID(each).int >> 80 < before_ms]
-    runs = {str(run_id) for run_id in Run.objects.filter(id__in=old).values_list("id", flat=True)}
-    return [each for each in old if each not in runs]
+    old = {each: UUID(each[-UUID_CHARS:]) for each in subjects}
+    old = {each: name for each, name in old.items() if name.int >> 80 < before_ms}
+    there: set[UUID] = set()
+    for table in (Run, Supplier, Workspace):
+        there |= {*table.objects.filter(id__in=old.values()).values_list("id", flat=True)}
+    return [each for each, name in old.items() if name not in there]

@@ -20,13 +20,13 @@ from tests.crash.sim import Sim
 from tests.crash.stories import Story
 from tests.crash.test_enumeration import different
 from tests.pipeline.databases import Backup
-from tests.pipeline.house import invoice
+from tests.pipeline.house import invoice, known_workspace
 from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, found
 
 
 def put_back_a_backup(sim: Sim) -> None:
     """One run erased and one paid after the backup, a third log begun after it; it is put back."""
-    log = workspaces.create()
+    log = known_workspace()
     first = create_run.create_run(log, canary_invoice(), CANARIES["file"])
     second = create_run.create_run(log, invoice(), "b.pdf")
     api.start(str(first.id), "visitor")

@@ -29,14 +29,13 @@ from pipeline.ops.processes import (
 )
 from pipeline.runtime import api, create_run, queue
 from pipeline.steps.charge import gateway
-from pipeline.store import workspaces
 from pipeline.worker import tasks
 from sabotage.kit.evidence import observe
 from samples import path
 from tests.crash.sim import CARD_DECLINED, Sim, World
 from tests.crash.verdict import faults
 from tests.house.demo import wait_for_none
-from tests.pipeline.house import invoice
+from tests.pipeline.house import invoice, known_workspace
 
 WORKSPACES = 4
 WORKERS = 2
@@ -153,7 +152,7 @@ def _until(reached: Callable[[], bool]) -> None:
 def weathered(data: Path, runs: int, kills: int, seed: int) -> int:
     """How many effects had to be begun again."""
     with storm(data, seed) as blown:
-        logs = [workspaces.create() for _ in range(WORKSPACES)]
+        logs = [known_workspace() for _ in range(WORKSPACES)]
         for number in range(runs):
             api.start(str(_new(logs[number % WORKSPACES], number).id), "visitor")
         under_way = 0
@@ -190,7 +189,7 @@ def test_five_hundred_copies_of_a_message_are_one_payment_and_no_flood(data: Pat
         return now.lease_absorbed + now.absorbed.get("DeliveryReceived", 0)
 
     with storm(data, seed=1) as blown:
-        calm, hit = (_new(workspaces.create(), 0, pace_ms=400) for _ in range(2))
+        calm, hit = (_new(known_workspace(), 0, pace_ms=400) for _ in range(2))
         for run in (calm, hit):
             api.start(str(run.id), "visitor")
         for _ in range(COPIES):

@@ -14,7 +14,18 @@ from nanovm_core.proof import notes
 from pipeline.evidence import signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.evidence.signer import keys
-from pipeline.models import Budget, Checkpoint, Envelope, Lease, Outbox, Run, Secret, Workspace
+from pipeline.models import (
+    Budget,
+    Checkpoint,
+    Envelope,
+    Lease,
+    Outbox,
+    Register,
+    Run,
+    Secret,
+    Supplier,
+    Workspace,
+)
 from pipeline.store import state_file
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
@@ -118,8 +129,10 @@ def _unsigned(log: Workspace, world: World) -> Iterator[str]:
 
 def _left_over(folder: Path) -> Iterator[str]:
     """Nothing is kept of runs that were never stored."""
-    runs = {str(each) for each in Run.objects.values_list("id", flat=True)}
-    strangers = set(keystore().subjects()) - runs
+    known = {str(each) for each in Run.objects.values_list("id", flat=True)}
+    known |= {f"register-{each}" for each in Register.objects.values_list("pk", flat=True)}
+    known |= {f"supplier-{each}" for each in Supplier.objects.values_list("id", flat=True)}
+    strangers = set(keystore().subjects()) - known
     yield from (f"keys of nobody: {each}" for each in strangers)
     named = set(Secret.objects.exclude(file="").values_list("file", flat=True))
     documents = {each.name for each in media().glob("*")}

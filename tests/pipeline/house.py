@@ -61,6 +61,15 @@ tools = ["{PAY}"]
 when = "$proposal.amount_minor > 0"
 why = "Any amount."
 """
+USUAL = (
+    Details(name="Acme Tools Ltd", iban="DE89370400440532013000"),
+    Details(
+        name="Quokkabeam Papyrus GmbH",
+        iban="GB33BUKB20201555555555",
+        email="kanarie@quokkabeam.example",
+    ),
+)
+OF_RUNS = "SELECT ref, wrapped FROM secret WHERE subject NOT GLOB '[rs]*-*-*-*-*-*'"
 SQLITE_TRIGGERS = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'"
 POSTGRES_TRIGGERS = (
     "SELECT tgname, tgrelid::regclass::text, pg_get_triggerdef(oid) FROM pg_trigger"
@@ -76,9 +85,15 @@ def invoice(total: str = "Total  EUR 120.00", *extra: str) -> bytes:
 def know_the_usual(workspace: Workspace) -> None:
     """Register the suppliers of the invoices here, in a register that is empty."""
     if workspace.successor_id is None and not workspace.suppliers.exists():
-        usual = (Details(name="Acme Tools Ltd", iban="DE89370400440532013000"),)
-        suppliers.register(workspace.id, [*usual, *sample_suppliers()], actor="runtime")
+        suppliers.register(workspace.id, [*USUAL, *sample_suppliers()], actor="runtime")
         workspace.refresh_from_db()
+
+
+def known_workspace() -> Workspace:
+    """A workspace that knows the suppliers of the invoices here."""
+    workspace = workspaces.create()
+    know_the_usual(workspace)
+    return workspace
 
 
 def snapshot(run: Run) -> Snapshot:
@@ -285,9 +300,9 @@ class House:
         return b"".join(path.read_bytes() for path in self.counterpart.folder.glob("*.sqlite3*"))
 
     def wrapped_keys(self) -> dict[str, bytes]:
-        """The wrapped keys that the key store holds, by ref."""
+        """The wrapped keys of runs that the key store holds, by ref; not those of the register."""
         with closing(sqlite3.connect(self.folder / "keys.sqlite3")) as store:
-            return dict(store.execute("SELECT ref, wrapped FROM secret").fetchall())
+            return dict(store.execute(OF_RUNS).fetchall())
 
 
 def refusal(decision: Decision) -> str:

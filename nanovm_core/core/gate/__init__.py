@@ -80,7 +80,8 @@ class Gate:
 
     def origins(self, tool: str, facts: Facts) -> Args | None:
         """The origin of each argument of a granted tool that has to meet one; None without any."""
-        return self._guard(tool).origins(facts.origins) or None
+        found = self._guard(tool).origins(facts.origins)
+        return MappingProxyType(found) if found else None
 
     def require_schema(self, call: Call, slots: Args) -> None:
         """Hold the program's own call to its tool's schema (CAP-001, CAP-003 … CAP-006)."""

@@ -92,9 +92,10 @@ def test_log_of_both_versions_of_the_envelope_holds(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run begins under the first version and ends under the second, as after an upgrade."""
+    workspace = house.new().workspace  # its suppliers are of the second version
     for module in (core_envelope, workspaces):
         monkeypatch.setattr(module, "VERSION", "nanovm-envelope/1")
-    run = house.paused()
+    run = house.paused("vault", workspace=workspace)
     for module in (core_envelope, workspaces):
         monkeypatch.setattr(module, "VERSION", "nanovm-envelope/2")
     log = house.resumed(run).workspace

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.models import Run, Secret
+from pipeline.models import Run, Secret, Supplier
 from pipeline.privacy import erasure, garbage_collection, journal
 from pipeline.runtime import create_run
 from pipeline.vault.key_store import keystore
@@ -72,7 +72,7 @@ def test_document_of_a_run_that_was_never_stored_is_destroyed(
     with monkeypatch.context() as patch:
         patch.setattr(create_run, "make_run", crash)
         with pytest.raises(KeyboardInterrupt):
-            house.new()
+            house.new(workspace=paid.workspace)
     assert Run.objects.count() == 1
     assert len(keystore().refs()) == len(refs) + 2
     assert garbage_collection.destroy_orphans() == (0, 0)  # a run that is being made looks just so
@@ -80,4 +80,6 @@ def test_document_of_a_run_that_was_never_stored_is_destroyed(
     assert garbage_collection.destroy_orphans() == (2, 1)
     assert set(keystore().refs()) == refs
     assert set(media().iterdir()) == files
-    assert keystore().subjects() == [str(paid.id)]
+    kept = {str(paid.id), f"register-{paid.workspace_id}"}
+    kept |= {f"supplier-{each}" for each in Supplier.objects.values_list("id", flat=True)}
+    assert {*keystore().subjects()} == kept
