@@ -18,7 +18,7 @@ LINES_MAX = 400  # of a test's module too
 VERIFIER_LINES_MAX = 1_450  # one file, with its own signatures, zip and JSON rules
 FUNCTION_LINES_MAX = 40
 # What is read in an hour: lines without blanks, comments and docstrings, and words of it all.
-KERNEL_CODE_LINES_MAX, CORE_CODE_LINES_MAX, CORE_WORDS_MAX = 6_700, 3_200, 21_300
+KERNEL_CODE_LINES_MAX, CORE_CODE_LINES_MAX, CORE_WORDS_MAX = 6_760, 3_200, 21_300
 FILE_BYTES_MAX = 300_000
 FOLDER_MODULES_MAX = 18  # without __init__.py
 PIPELINE_ENTRIES_MAX = 20
