@@ -172,7 +172,7 @@ def _read(line: bytes) -> dict[str, Json]:
         value = parse_untrusted(line, size_max=LINE_BYTES_MAX)
     except CanonicalError as error:
         code = FAULTS.get(error.code, NOT_A_CALL)
-        raise RefusedError(code, f"The line is refused as JSON: {error.text}.") from error
+        raise RefusedError(code, f"The line is not strict JSON: {error.text}.") from error
     if not isinstance(value, dict):
         raise RefusedError(NOT_A_CALL, "A line is an object with id, tool, args and a context.")
     return value

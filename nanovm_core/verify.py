@@ -4,7 +4,7 @@
 
 FILE is a bundle (zip) of a whole log or of one run; an export (NDJSON) of a whole log, of its
 newest part (``first``), or of one run, which brings no proofs and so is never better than
-UNPROVEN; or a receipt (JSON).
+UNPROVEN; or a receipt (JSON). The bundle of a run holds every chain of its lineage.
 It ends with the first of these that applies:
 
     2 UNREADABLE  none of these files, a filtered export or CSV, a part of a log that does not
@@ -586,7 +586,7 @@ class Format(NamedTuple):
 FORMATS = {
     "nanovm-envelope/1": Format(
         FIELDS_1, OWN_1, OPEN_1, PLAIN | OPEN_1 | OWN_1.keys(),
-        {*ADDED_2, "lineage", "incarnation"}, {},
+        {*ADDED_2, *OWN_2["genesis"]}, {},
     ),
     "nanovm-envelope/2": Format(
         FIELDS_2, OWN_2, OPEN_2, PLAIN | OPEN_2 | OWN_2.keys() | {"agent", "supplier"}, set(), {}

@@ -194,7 +194,7 @@ class ExecutionVM:
         check_chain(self._sealed, run=self.snapshot.run)
         last, found = decode(self._sealed[-1].data), _value_hash(self.snapshot)
         if not isinstance(last, dict) or last["snapshot"] != found:
-            text = "The run's value is not the one that was sealed last."
+            text = "The run's snapshot differs from the one that was sealed last."
             raise VerificationError("LOG-003", text, at=self._sealed[-1].n, found=found)
 
     def replayed(self) -> tuple[Stored, ...]:
@@ -254,9 +254,9 @@ class ExecutionVM:
                 bound = binding(self.snapshot.run, self.program.hash, owed)
                 authorize(owed.warrant, bound, self._now_ms())
                 if not self.ledger.revoked.isdisjoint({grant_id(grant), *grant.narrowed_from}):
-                    raise RefusedError(REVOKED, f"The grant of {owed.tool} was taken back.")
+                    raise RefusedError(REVOKED, f"The grant for {owed.tool} was revoked.")
         except RefusedError as error:
-            text = f"{error.text} Approve it to have the same call authorized again."
+            text = f"{error.text} Approve it to authorize the same call again."
             return Unknown(code=error.code, text=text)
         self._asked.add(owed.key)
         return self._tools[owed.tool](dict(owed.args), owed.key)

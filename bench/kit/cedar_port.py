@@ -55,7 +55,9 @@ class CedarDecider:
         }
         answer = cedarpy.is_authorized(request, self._policies, self._entities, self._schema)
         if answer.diagnostics.errors or answer.decision is cedarpy.Decision.NoDecision:
-            raise RefusedError("POL-002", "Cedar could not evaluate every policy; an error denies.")
+            raise RefusedError(
+                "POL-002", "Cedar could not evaluate every policy, so the call is denied."
+            )
         reasons = set(answer.diagnostics.reasons)
         fired = [rule for name, rule in self._rules.items() if name in reasons]
         return _outcome(fired, approved)
@@ -70,7 +72,7 @@ def _outcome(fired: list[PolicyRule], approved: tuple[str, ...]) -> Outcome:
         if rule.outcome == HOLD and not (rule.approvable and rule.id in approved):
             return Outcome(rules=(rule.id,), hold=rule)
     if not fired:
-        raise RefusedError("POL-001", "No rule of the policy allows it.")
+        raise RefusedError("POL-001", "No policy rule allows this call.")
     return Outcome(rules=tuple(rule.id for rule in fired))
 
 

@@ -68,12 +68,12 @@ def reader(name: str, spec: ArgSpec, slot: str) -> Reader:
         if not known:
             raise RefusedError("CAP-005", f"The argument {name!r} must be {must}.")
         if kind is int and not low <= value <= high:  # type: ignore[operator]
-            raise RefusedError("CAP-006", f"The argument {name!r} must lie in {low}…{high}.")
+            raise RefusedError("CAP-006", f"The argument {name!r} must be in {low}…{high}.")
         if kind is str and len(value) > length_max:  # type: ignore[arg-type]
-            raise RefusedError("CAP-006", f"The argument {name!r} is over {length_max} characters.")
+            raise RefusedError("CAP-006", f"The argument {name!r} exceeds {length_max} characters.")
         if listed is not None and value not in listed:
             raise RefusedError(
-                "CAP-006", f"The argument {name!r} is none of the values it may have."
+                "CAP-006", f"The argument {name!r} is not one of the allowed values."
             )
         return value  # type: ignore[return-value]
 

@@ -56,7 +56,7 @@ class Accounts:
         own = {CALLS: most.calls_max, STEPS: most.steps_max, TOKENS: most.tokens_max}
         kind = unit if unit in own else MONEY
         if kind == MONEY and not (is_currency(unit) and self.covers(unit)):
-            raise RefusedError("BUD-006", "No account covers money of this currency.")
+            raise RefusedError("BUD-006", "There is no budget for this currency.")
         found = {each.scope for each in self.budgets if each.unit == kind}
         names = tuple(f"{scope}/{unit}" for scope in SCOPES if scope in found)
         return own.get(unit, most.money_minor_max), names
@@ -86,7 +86,7 @@ class Accounts:
     def require_time(self, started_ms: int, at_ms: int) -> None:
         """Return if the run's clock has not started, or has time left (BUD-005)."""
         if started_ms and at_ms - started_ms >= self.limits.wall_ms_max:
-            raise RefusedError("BUD-005", f"The run's {self.limits.wall_ms_max} ms are over.")
+            raise RefusedError("BUD-005", f"The run's {self.limits.wall_ms_max} ms have passed.")
 
     def begin_step(self, begun: int, ledger: Counts, started_ms: int, at_ms: int) -> Reservations:
         """Spend one step of each account that counts steps."""
@@ -175,7 +175,8 @@ def unit_of(change: Reservation) -> str:
 def over(unit: str, left: int | None, account: str) -> RefusedError:
     """The refusal of an uncovered amount (BUD-001 … BUD-004, BUD-006)."""
     if left is None and unit not in CODES:
-        return RefusedError("BUD-006", f"No account covers this money: {account} is not open.")
+        return RefusedError("BUD-006", f"No budget covers this payment: no account {account}.")
     return RefusedError(
-        CODES.get(unit, CODES[MONEY]), f"{left or 0} of {account} are left; the call needs more."
+        CODES.get(unit, CODES[MONEY]),
+        f"The call needs more than the {left or 0} that {account} has left.",
     )

@@ -78,7 +78,7 @@ def resolve(grants: Mapping[str, Grant], tool: str) -> Grant:
 
 def ungranted() -> RefusedError:
     """The refusal of a tool without a grant; it names no tool."""
-    return RefusedError("CAP-001", "The proposed tool was never granted.")
+    return RefusedError("CAP-001", "The proposed tool is not on the tool allowlist.")
 
 
 def narrower(inner: Grant, outer: Grant) -> bool:
@@ -102,7 +102,7 @@ def attenuate(grants: Mapping[str, Grant], wanted: Iterable[Grant]) -> Mapping[s
     for inner in wanted:
         outer = grants.get(inner.tool)
         if outer is None or inner.tool in narrowed or not narrower(inner, outer):
-            raise RefusedError("CAP-030", "A grant can only be narrowed, and once per tool.")
+            raise RefusedError("CAP-030", "A grant can only be narrowed, and only once per tool.")
         lineage = dict.fromkeys((*outer.narrowed_from, grant_id(outer), *inner.narrowed_from))
         narrowed[inner.tool] = replace(inner, narrowed_from=tuple(lineage))
     return MappingProxyType(narrowed)

@@ -16,7 +16,7 @@ ZERO = "0" * 64
 LOG_RUN = "log"
 VERSION = "nanovm-envelope/2"
 _SAYS_NOTHING: tuple[object, ...] = (None, "", [], (), {})
-EXCHANGED = "was changed, and its hash with it: what follows names another."
+EXCHANGED = "was changed together with its hash: the next envelope names another hash."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,7 @@ def _check(stored: Stored, *, run: str) -> VerificationError | None:
     if read.fault:
         return _fault("LOG-001", n, f"is not canonical: {read.fault}", found=read.hash)
     if (read.run, read.n) != (run, n):
-        return _fault("LOG-002", n, "belongs elsewhere.", found=read.hash)
+        return _fault("LOG-002", n, "belongs to another run or place.", found=read.hash)
     return None
 
 

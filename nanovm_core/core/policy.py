@@ -133,12 +133,12 @@ def verdict(rules: Sequence[PolicyRule]) -> Verdict:
 
 def unallowed() -> RefusedError:
     """The refusal of what no rule allows."""
-    return RefusedError("POL-001", "No rule of the policy allows it.")
+    return RefusedError("POL-001", "No policy rule allows this call.")
 
 
 def _unknowable(rule: PolicyRule, error: ConditionError) -> RefusedError:
     return RefusedError(
-        "POL-002", f"Rule {rule.id} could not be evaluated ({error.code}); an error denies."
+        "POL-002", f"Rule {rule.id} could not be evaluated ({error.code}), so the call is denied."
     )
 
 

@@ -50,12 +50,12 @@ def read_proposal(raw: bytes) -> Call:
             (``FAULTS``).
     """
     if type(raw) is not bytes:
-        raise RefusedError(NOT_A_CALL, "A proposal is bytes; these are none.")
+        raise RefusedError(NOT_A_CALL, "A proposal must be bytes.")
     try:
         value = parse_untrusted(raw, size_max=PROPOSAL_BYTES_MAX)
     except CanonicalError as error:
         code = FAULTS.get(error.code, NOT_A_CALL)
-        raise RefusedError(code, f"The proposal is refused as JSON: {error.text}.") from error
+        raise RefusedError(code, f"The proposal is not strict JSON: {error.text}.") from error
     if not isinstance(value, dict) or value.keys() != {"tool", "args"}:
         raise RefusedError(
             NOT_A_CALL, 'A proposal is an object with the two keys "tool" and "args", no others.'
@@ -66,6 +66,7 @@ def read_proposal(raw: bytes) -> Call:
     for name in (tool, *args):
         if not _PLAIN.fullmatch(name):
             raise RefusedError(
-                NOT_PLAIN, "A name holds other than printable ASCII, or a blank at its end."
+                NOT_PLAIN,
+                "A name has a character beyond printable ASCII, or a trailing space.",
             )
     return Call(tool=tool, args=MappingProxyType(args))

@@ -48,7 +48,7 @@ def check_signature(
     try:
         public_key.verify(signature, message)
     except InvalidSignature as error:
-        raise RefusedError(code, "The signature is not this key's for these bytes.") from error
+        raise RefusedError(code, "The signature is not valid for this key.") from error
 
 
 def _decoded(body: bytes, code: str) -> dict[str, Json]:
@@ -57,5 +57,5 @@ def _decoded(body: bytes, code: str) -> dict[str, Json]:
     except CanonicalError as error:
         raise RefusedError(code, f"The signed bytes are not canonical: {error.text}.") from error
     if not isinstance(value, dict):
-        raise RefusedError(code, "The signed bytes are no object.")
+        raise RefusedError(code, "The signed bytes are not a JSON object.")
     return value

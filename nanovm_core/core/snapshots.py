@@ -57,7 +57,7 @@ def _decoded(data: bytes) -> Snapshot:
     try:
         value = decode(data)
         if not isinstance(value, dict) or value.pop("v", None) != SNAPSHOT_VERSION:
-            raise VerificationError("LOG-003", "The stored snapshot has no known version.", at=-1)
+            raise VerificationError("LOG-003", "The stored snapshot has an unknown version.", at=-1)
         return _snapshot(value)
     except (CanonicalError, KeyError, TypeError, ValueError) as error:
         raise VerificationError("LOG-003", "The stored snapshot is unreadable.", at=-1) from error

@@ -37,9 +37,7 @@ def unseal(key: bytes, sealed: bytes, *, bound_to: str) -> bytes:
     try:
         return AESGCM(key).decrypt(nonce, body, bound_to.encode())
     except (InvalidTag, ValueError) as error:
-        raise VerificationError(
-            "PII-002", "A sealed value does not open under its key.", at=-1
-        ) from error
+        raise VerificationError("PII-002", "A sealed value cannot be decrypted.", at=-1) from error
 
 
 def seal_value(key: bytes, nonce: bytes, r: bytes, value: bytes, *, bound_to: str) -> bytes:

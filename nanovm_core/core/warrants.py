@@ -51,7 +51,7 @@ def authorize(warrant: Warrant | None, binding: Binding, at_ms: int) -> None:
         RefusedError: CAP-020 absent or for another call, CAP-021 late.
     """
     if warrant is None or warrant.id != _id_in_hand(binding, warrant.expires_ms):
-        raise RefusedError(OTHER_CALL, "The call in hand is not the one the warrant was made for.")
+        raise RefusedError(OTHER_CALL, "This call differs from the one the warrant was issued for.")
     _check_time(warrant.expires_ms, at_ms)
 
 
@@ -71,7 +71,7 @@ def sign(
         RefusedError: CAP-020, and nothing is signed, where the warrant is for another call.
     """
     if warrant.id != _id_in_hand(binding, warrant.expires_ms):
-        raise RefusedError(OTHER_CALL, "This call is not the one the warrant was made for.")
+        raise RefusedError(OTHER_CALL, "This call differs from the one the warrant was issued for.")
     rests_on: list[Json] = [*sorted(set(grants))]
     value = {**binding, "v": TOKEN, "expires_ms": warrant.expires_ms, "grants": rests_on}
     return signed.sign(_DOMAIN, value, key)
@@ -98,29 +98,29 @@ def check(
     said = _read(token, public_key)
     warrant_id = _warrant_id(said.binding, said.expires_ms)
     if warrant_id != _id_in_hand(binding, said.expires_ms):
-        raise RefusedError(OTHER_CALL, "The call in hand is not the one the token was signed for.")
+        raise RefusedError(OTHER_CALL, "This call differs from the one the token was signed for.")
     _check_time(said.expires_ms, at_ms)
     if not revoked.isdisjoint({warrant_id, *said.grants}):
-        raise RefusedError(REVOKED, "The warrant, or a grant that it rests on, was taken back.")
+        raise RefusedError(REVOKED, "The warrant, or a grant that it depends on, was revoked.")
 
 
 def _read(token: bytes, public_key: Ed25519PublicKey) -> _Token:
     value = signed.opened(_DOMAIN, token, public_key, code=UNSIGNED)
     if value.keys() - {_ORIGINS} != _FIELDS or value["v"] != TOKEN:
-        raise RefusedError(UNSIGNED, f"The token is not of the version {TOKEN}.")
+        raise RefusedError(UNSIGNED, f"The token has another format than {TOKEN}.")
     expires_ms, grants = value["expires_ms"], value["grants"]
     if type(expires_ms) is not int or not isinstance(grants, list):
-        raise RefusedError(UNSIGNED, "The token's expiry or its grants are not of their types.")
+        raise RefusedError(UNSIGNED, "The token's expiry or its list of grants has the wrong type.")
     ids = frozenset(each for each in grants if isinstance(each, str))
     if len(ids) != len(grants):
-        raise RefusedError(UNSIGNED, "The token names a grant twice, or one without a name.")
+        raise RefusedError(UNSIGNED, "The token lists a grant twice, or one without a name.")
     bound = {name: value[name] for name in (*_BOUND, _ORIGINS) if name in value}
     return _Token(bound, expires_ms, ids)
 
 
 def _check_time(expires_ms: int, at_ms: int) -> None:
     if at_ms >= expires_ms:
-        raise RefusedError(LATE, "The warrant ran out before the call was made.")
+        raise RefusedError(LATE, "The warrant expired before the call was made.")
 
 
 def _id_in_hand(binding: Binding, expires_ms: int) -> str:
@@ -129,7 +129,7 @@ def _id_in_hand(binding: Binding, expires_ms: int) -> str:
         return _warrant_id(binding, expires_ms)
     except CanonicalError as error:
         raise RefusedError(
-            OTHER_CALL, f"No warrant is for a call with such arguments: {error.text}."
+            OTHER_CALL, f"No warrant can cover these arguments: {error.text}."
         ) from error
 
 

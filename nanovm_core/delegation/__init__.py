@@ -134,11 +134,11 @@ def inspect(
     last = _verified(chain, root_public_key)[-1]
     ids = tuple(block_id(data) for data in _split(chain))
     if last.program != program:
-        raise RefusedError(BROKEN, "The chain is for another program than this one.")
+        raise RefusedError(BROKEN, "The chain was issued for another program.")
     if at_ms >= last.expires_ms:
-        raise RefusedError(EXPIRED, "The delegated authority has expired; its giver can renew it.")
+        raise RefusedError(EXPIRED, "The delegation has expired; its issuer can renew it.")
     if not revoked.isdisjoint(ids):
-        raise RefusedError(REVOKED, "A block of the chain was taken back, and what rests on it.")
+        raise RefusedError(REVOKED, "A block of the chain, or one before it, was revoked.")
     grants = {
         name: replace(grant, narrowed_from=(*grant.narrowed_from, *ids))
         for name, grant in last.grants.items()
@@ -174,7 +174,7 @@ def _narrowed(before: Block, block: Block) -> Block:
     if block.program != before.program:
         raise RefusedError(BROKEN, "A block of the chain is for another program.")
     if block.expires_ms > before.expires_ms:
-        raise RefusedError(WIDER, "A block of the chain lasts longer than the one before it.")
+        raise RefusedError(WIDER, "A block of the chain expires later than the one before it.")
     return block._replace(grants=attenuate(before.grants, block.grants.values()))
 
 
@@ -192,7 +192,7 @@ def _split(chain: bytes) -> list[bytes]:
         at = start + int.from_bytes(chain[at:start], "big")
         found.append(chain[start:at])
     if not found or at != len(chain):
-        raise RefusedError(BROKEN, "The chain does not end where its last block ends.")
+        raise RefusedError(BROKEN, "The chain's length does not fit its blocks.")
     if len(found) > BLOCKS_MAX:
         raise RefusedError(TOO_LONG, f"The chain has more than {BLOCKS_MAX} blocks.")
     return found

@@ -56,9 +56,9 @@ def read(data: bytes, public_key: Ed25519PublicKey) -> Block:
         RefusedError: CAP-031, where the key did not sign it or a word of it is not understood.
     """
     value = signed.opened(_DOMAIN, data, public_key, code=BROKEN)
-    _expect(value.keys() == _FIELDS and value["v"] == VERSION, f"is not of the version {VERSION}")
+    _expect(value.keys() == _FIELDS and value["v"] == VERSION, f"has another format than {VERSION}")
     holder, expires_ms = _text(value["holder"]), _time(value["expires_ms"])
-    _expect(_KEY.fullmatch(holder) is not None, "names no key as its holder")
+    _expect(_KEY.fullmatch(holder) is not None, "names no holder's key")
     grants = {
         tool: _grant(tool, given, expires_ms) for tool, given in _object(value["grants"]).items()
     }
@@ -95,38 +95,38 @@ def _grant(tool: str, value: Json, until_ms: int) -> Grant:
 
 def _constraint(value: Json) -> Constraint:
     bounds = _object(value)
-    _expect(bounds.keys() <= _READERS.keys(), "has a bound that nobody knows")
+    _expect(bounds.keys() <= _READERS.keys(), "has an unknown bound")
     read: dict[str, Any] = {name: _READERS[name](bound) for name, bound in bounds.items()}
     return Constraint(**read)
 
 
 def _object(value: Json) -> dict[str, Json]:
     if not isinstance(value, dict):
-        raise _misread("has something else where an object belongs")
+        raise _misread("has another type in place of an object")
     return value
 
 
 def _text(value: Json) -> str:
     if not isinstance(value, str):
-        raise _misread("has something else where a string belongs")
+        raise _misread("has another type in place of a string")
     return value
 
 
 def _integer(value: Json) -> int:
     if type(value) is not int:
-        raise _misread("has something else where an integer belongs")
+        raise _misread("has another type in place of an integer")
     return value
 
 
 def _time(value: Json) -> int:
     time_ms = _integer(value)
-    _expect(time_ms >= 0, "has a time before all times")
+    _expect(time_ms >= 0, "has a negative time")
     return time_ms
 
 
 def _options(value: Json) -> tuple[Scalar, ...]:
     if not isinstance(value, list):
-        raise _misread("has something else where a list belongs")
+        raise _misread("has another type in place of a list")
     options = tuple(each for each in value if isinstance(each, str | int))
     _expect(len(options) == len(value), "has an option that is neither text nor number")
     return options

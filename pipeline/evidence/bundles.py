@@ -165,7 +165,7 @@ def newest(workspace: Workspace) -> Checkpoint | None:
 def _head(workspace: Workspace, checkpoint: Checkpoint) -> Head:
     head = notes.parse_head(notes.text_of(bytes(checkpoint.note)))
     if (head.origin, head.size) != (workspace.origin, checkpoint.size):
-        raise VerificationError(notes.CODE, "The stored checkpoint is another log's.", at=-1)
+        raise VerificationError(notes.CODE, "The stored checkpoint belongs to another log.", at=-1)
     return head
 
 

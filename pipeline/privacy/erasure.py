@@ -138,7 +138,7 @@ def _stop(run_id: str, actor: str) -> None:
     state = Run.objects.values_list("state", flat=True).get(id=run_id)
     if state in life.TERMINAL:
         return
-    refused = ErasureRefusedError("FSM-010", "The run is under way; stop it first, then erase.")
+    refused = ErasureRefusedError("FSM-010", "The run is in progress; stop it first, then erase.")
     if state.startswith("running"):
         raise refused
     decision = api.kill(run_id, actor)

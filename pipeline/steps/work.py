@@ -47,9 +47,13 @@ class Work:
         try:
             value = secret_store.read_bytes([ref])[ref]
         except VerificationError as error:
-            raise PermanentError(error.code, f"The secret of {slot} does not open.") from error
+            raise PermanentError(
+                error.code, f"The secret in {slot} cannot be decrypted."
+            ) from error
         if value is None:
-            raise PermanentError("PII-002", f"The secret of {slot} was erased or cannot be opened.")
+            raise PermanentError(
+                "PII-002", f"The secret in {slot} was erased or cannot be decrypted."
+            )
         return value
 
     def sealed(self, values: Mapping[str, bytes], *, staging: bool = False) -> dict[str, Sealed]:

@@ -118,7 +118,9 @@ def append(workspace: Workspace, lines: Sequence[Line]) -> None:
 
 def closed_error(workspace: Workspace) -> RefusedError:
     """What whoever would go on with a log hears that a restore closed."""
-    text = f"A restore closed the log {workspace.origin}; it takes no more. Begin a new run."
+    text = (
+        f"A restore closed the log {workspace.origin}; it accepts no more events. Start a new run."
+    )
     return RefusedError("LOG-009", text)
 
 

@@ -130,7 +130,7 @@ def _searched(run: Run, source: bytes) -> Program:
             return known
     raise VerificationError(
         "PRG-011",
-        "The run's program is gone: no copy has the hash of its genesis.",
+        "The run's program is missing: no copy has the hash that its genesis names.",
         at=0,
         expected=run.program_hash,
         found=found_hash(run),
@@ -150,7 +150,7 @@ def _policy_of(run: Run) -> bytes:
             return source
     raise VerificationError(
         "PRG-011",
-        "The run's policy is gone: no copy has the hash of its genesis.",
+        "The run's policy is missing: no copy has the hash that its genesis names.",
         at=0,
         expected=run.policy_hash,
     )

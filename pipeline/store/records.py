@@ -178,7 +178,7 @@ def _check_head(run: Run, segment: Sequence[Stored]) -> None:
     if last.hash != run.head:
         raise VerificationError(
             "LOG-004",
-            "The run's head is not its last envelope.",
+            "The run's head differs from its last envelope.",
             at=last.n,
             expected=str(run.head),
             found=last.hash,
@@ -199,7 +199,7 @@ def _sealed_snapshot(run: Run, last: Stored) -> Snapshot:
     row = (run.name, run.state, run.step, run.program_hash, run.policy_hash)
     value = (snapshot.run, snapshot.state, snapshot.step, snapshot.program, snapshot.policy)
     if row != value:
-        raise VerificationError("LOG-003", "The run's row is not its snapshot's.", at=last.n)
+        raise VerificationError("LOG-003", "The run's row differs from its snapshot.", at=last.n)
     return snapshot
 
 

@@ -236,7 +236,7 @@ def _wrap(outer: bytes, key: bytes, name: str) -> bytes:
 
 def _unwrap(outer: bytes, wrapped: object, name: object) -> bytes:
     if not isinstance(wrapped, bytes) or not isinstance(name, str):  # SQLite keeps anything
-        raise VerificationError("PII-002", "A wrapped key or its name is no such thing.", at=-1)
+        raise VerificationError("PII-002", "A wrapped key or its name is malformed.", at=-1)
     return unseal(outer, wrapped, bound_to=name)
 
 

@@ -133,7 +133,7 @@ def _opened(ref: str, key: bytes, origin: str, file: str, ciphertext: bytes) -> 
 
 def _content(file: str) -> bytes:
     if FILE_NAME.fullmatch(file) is None:  # it could lead out of the folder
-        raise VerificationError("PII-002", "A sealed file has no name of ours.", at=-1)
+        raise VerificationError("PII-002", "A sealed file has an invalid name.", at=-1)
     try:
         return (media() / file).read_bytes()
     except OSError as error:

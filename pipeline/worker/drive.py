@@ -141,7 +141,7 @@ def _given_up(begun: Begun, error: TransientError) -> Event:
     if begun.effect.warrant is None or not acted:
         text = f"{text}; nothing was done."
         return EffectFailed(key=key, code=error.code, text=text, retry=True)
-    text = f"{text}; look at the other side, then decide."
+    text = f"{text}; check with the provider, then decide."
     return EffectUnknown(key=key, code=error.code, text=text)
 
 
@@ -162,10 +162,10 @@ def _answer(work: Work) -> Answer:
 def _broken(effect: Effect, kind: str) -> Answer:
     """The answer of a step that raised unexpectedly: a failure, or unknown if it has a warrant."""
     if effect.warrant is None:
-        text = f"The step {effect.step} broke ({kind}); nothing was done outside."
+        text = f"The step {effect.step} failed ({kind}) before any outside effect."
         failed = EffectFailed(key=effect.key, code="RUN-001", text=text)
         return Answer(event=failed)
-    text = f"The step {effect.step} broke ({kind}) and may have acted; look, then decide."
+    text = f"The step {effect.step} failed ({kind}) and may have acted; check, then decide."
     unknown = EffectUnknown(key=effect.key, code="RUN-001", text=text)
     return Answer(event=unknown)
 

@@ -25,13 +25,17 @@ def test_a_refusal_is_found_by_the_sentence_that_wrote_it() -> None:
     found = where("POL-010", decision)
     assert found.startswith("nanovm_core/core/gate/tool_guard.py:")
     assert found.endswith(" _provenance")
-    assert "is not what" in line_of(found)
+    assert "differs from" in line_of(found)
 
 
 def test_one_rule_has_a_place_for_each_of_its_sentences() -> None:
     found = {
-        where("CAP-006", text=f"The argument 'memo' {says}.")
-        for says in ("lies outside the grant", "must lie in 1…9", "is over 20 characters")
+        where("CAP-006", text=f"The {says}.")
+        for says in (
+            "grant does not allow this value of 'memo'",
+            "argument 'memo' must be in 1…9",
+            "argument 'memo' exceeds 20 characters",
+        )
     }
     assert len(found) == 3
     assert all(" " in each for each in found)

@@ -77,11 +77,11 @@ def _check_slots(
         results.check_slot(program, name, value, secrets)
     events.require_slots(slots)
     if origins.keys() - slots.keys() or not set(origins.values()) <= set(ORIGINS):
-        raise RefusedError("CAP-009", "An origin is named of a slot without a value, or is none.")
+        raise RefusedError("CAP-009", "An origin is unknown, or belongs to a slot without a value.")
     for name, least in program.declared(slots).items():
         found = of(origins, name)
         if not meets(found, least):
-            text = f"The slot {name!r} takes what is of the origin {least}, not {found}."
+            text = f"The slot {name!r} requires the origin {least}; its value has {found}."
             raise RefusedError("CAP-009", text)
 
 
@@ -162,15 +162,15 @@ def _delivered(
 
 
 def _exchanged(*_: object) -> Decision:
-    raise RefusedError(EXCHANGED, "Program or policy is not the one the run began under.")
+    raise RefusedError(EXCHANGED, "The program or policy is not the run's own.")
 
 
 def _foreign(*_: object) -> Decision:
-    raise RefusedError("FSM-001", "The outbox held an effect that no sealed intent bears.")
+    raise RefusedError("FSM-001", "The outbox contained an effect without a sealed intent.")
 
 
 def _told_damage(*_: object) -> Decision:
-    raise RefusedError("FSM-002", "Damage is found in stored bytes, not told in an event.")
+    raise RefusedError("FSM-002", "An event cannot report damage; only stored bytes can show it.")
 
 
 def _no_event(found: object) -> TypeError:

@@ -42,7 +42,7 @@ def follow(
     try:
         name = step.then or _branch(program, now, step, cause)
     except ConditionError as error:
-        text = f"A guard after {step.name} could not be evaluated ({error.code}); an error denies."
+        text = f"A guard after {step.name} could not be evaluated ({error.code}), so the run ends."
         return end(now, cause, life.FAILED, "FSM-013", text)
     return go_on(program, now, name, cause, allowed)
 
@@ -98,7 +98,7 @@ def enter(program: Program, before: Snapshot, now: Snapshot, cause: Cause) -> De
     if step.kind == PURE:
         judges = _authorize if step.authorizes else _pass
         return judges(program, now, step, cause)
-    text = f"The step {step.name} is of no kind that there is, so nobody can say what it does."
+    text = f"The step {step.name} has an unknown kind, so it cannot run."
     return end(now, cause, life.FAILED, "PRG-002", text)
 
 
@@ -119,7 +119,7 @@ def _branch(program: Program, now: Snapshot, step: Step, cause: Cause) -> str:
     for branch in step.next:
         if branch.when is None or branch.when.run(context):
             return branch.to
-    raise ConditionError("FSM-013", "no branch holds, and none is without a guard")
+    raise ConditionError("FSM-013", "no branch applies, and every branch has a guard")
 
 
 def _pass(program: Program, now: Snapshot, step: Step, cause: Cause) -> Decision:

@@ -71,7 +71,7 @@ def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cau
     if program.decider is not None and now.held_by in program.decider.approvable:
         liftable = True
     if not liftable and now.held_by != UNKNOWN_OUTCOME:
-        raise RefusedError("POL-021", "This hold cannot be approved away; the run can be stopped.")
+        raise RefusedError("POL-021", "This hold cannot be approved; stop the run instead.")
     lifted = tuple(sorted({*now.approved, now.held_by}))
     after = to_state(now, cause, life.ACTIVE, approved=lifted, held_by="", reason=None)
     if now.held_by == UNKNOWN_OUTCOME:  # asked again under its key
@@ -90,7 +90,7 @@ def _begun_again(program: Program, now: Snapshot, step: str, cause: Cause) -> De
 def declined(_: Program, now: Snapshot, event: events.Declined, cause: Cause) -> Decision:
     _expect_hold(now, event, cause)
     if now.held_by == UNKNOWN_OUTCOME:
-        text = "A person gave up on a payment that may have been made: look at the far side."
+        text = "A person gave up on a payment that may have been made; check with the provider."
         return end(now, cause, life.FAILED, "POL-023", text)
     return end(now, cause, life.FAILED, "POL-022", "A person declined the held payment.")
 
@@ -99,14 +99,14 @@ def stopped(_: Program, now: Snapshot, __: events.KillRequested, cause: Cause) -
     """End a run on request, unless a payment is under way."""
     expect(now, cause)
     if cause.context.under_way and now.owed is not None and now.owed.warrant is not None:
-        raise RefusedError("FSM-009", "A payment is under way; wait for its answer, then stop.")
+        raise RefusedError("FSM-009", "A payment is in progress; wait for its result, then stop.")
     return end(now, cause, life.KILLED, "FSM-006", "Stopped by a person.")
 
 
 def _expect_hold(now: Snapshot, event: events.Approved | events.Declined, cause: Cause) -> None:
     expect(now, cause)
     if event.hold != hold_id(now):
-        text = "The decision names another hold than the one that the run waits for now."
+        text = "The decision is about another hold than the run's current one."
         raise RefusedError("FSM-016", text)
 
 

@@ -56,13 +56,13 @@ def verdict(word: str, *rules: str) -> Mapping[str, object]:
 def expect(now: Snapshot, cause: Cause) -> None:
     """Return if the table allows this event in the run's state (FSM-002)."""
     if (now.state, cause.event) not in life.TABLE:
-        raise RefusedError("FSM-002", f"From {now.state}, {cause.event} leads nowhere.")
+        raise RefusedError("FSM-002", f"{cause.event} is not allowed in the state {now.state}.")
 
 
 def expect_program(now: Snapshot, named: str) -> None:
     """Return if a message names the run's own program (PRG-010)."""
     if named != now.program:
-        raise RefusedError("PRG-010", "The message names another program than the genesis.")
+        raise RefusedError("PRG-010", "The message names another program than the run's own.")
 
 
 def moved(now: Snapshot, cause: Cause, to: str, **fields: object) -> dict[str, object]:

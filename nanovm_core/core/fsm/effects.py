@@ -23,7 +23,7 @@ def effect_key(now: Snapshot, step: str, tool: str, attempt: int) -> str:
 def judged_call(now: Snapshot) -> tuple[str, Args]:
     """The judged call; FSM-004 without one."""
     if now.call is None:
-        raise RefusedError("FSM-004", "There is no judged call at this point of the run.")
+        raise RefusedError("FSM-004", "There is no authorized call at this point of the run.")
     return now.call
 
 

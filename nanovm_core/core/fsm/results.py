@@ -60,7 +60,7 @@ def check_slot(program: Program, name: str, value: Scalar, secrets: Sequence[Com
     if kind == "ref":
         committed = any((secret.slot, secret.ref) == (name, value) for secret in secrets)
         if not committed or not REF.fullmatch(str(value)):
-            raise RefusedError("PII-001", f"The slot {name!r} takes a committed vault ref only.")
+            raise RefusedError("PII-001", f"The slot {name!r} takes only a committed vault ref.")
 
 
 def done(program: Program, now: Snapshot, event: events.EffectDone, cause: Cause) -> Decision:
@@ -71,7 +71,7 @@ def waiting(program: Program, now: Snapshot, event: events.EffectWaiting, cause:
     """The effect is under way: await its answer."""
     tool, step = _owed(now, cause, event.key), _step(program, now)
     if step.kind == MODEL:
-        raise RefusedError("FSM-015", "Only an effect can be under way; a model answers.")
+        raise RefusedError("FSM-015", "A model step cannot wait for an external answer.")
     state = life.WAITING if now.state == life.ACTIVE else now.state
     until_ms = min(filter(None, (event.until_ms, cause.at_ms + step.timeout_ms)))
     stood_ms = cause.at_ms - now.suspended_ms if now.suspended_ms else 0  # so far, in a pause
@@ -92,9 +92,9 @@ def answered(
     if event.run != now.run:
         raise RefusedError("FSM-015", "The answer names another run.")
     if not now.awaits or event.key != now.awaits:
-        raise RefusedError("FSM-015", "No answer is awaited under this key, or it came before.")
+        raise RefusedError("FSM-015", "The run awaits no answer with this key, or already has it.")
     if not cause.context.vouched:
-        raise RefusedError("FSM-018", "Nobody vouches for who answers; the key proves nothing.")
+        raise RefusedError("FSM-018", "The answer's sender is not verified; a key is no proof.")
     expect(now, cause)
     at = now._replace(state=life.ACTIVE) if now.state == life.WAITING else now
     if now.state == life.APPROVAL:
@@ -113,7 +113,7 @@ def _taken(
 ) -> Decision:
     step = _step(program, now)
     if step.kind == MODEL:
-        raise RefusedError("FSM-004", "A model step is answered by a proposal, not by a result.")
+        raise RefusedError("FSM-004", "A model step takes a proposal, not a result.")
     slots = _filled(program, now, step, event)
     origins = _origins(program, now, step, event.out)
     after, spent = settle(now)
@@ -180,7 +180,7 @@ def time_passed(program: Program, now: Snapshot, _: events.TimePassed, cause: Ca
     if now.state == life.IDLE:
         after = now._replace(state=life.ACTIVE, deadline_ms=0)
         return intend(program, now, after, step, cause)
-    text = f"Nobody answered the step {step.name} in time."
+    text = f"The step {step.name} got no answer in time."
     if now.owed is not None and now.owed.tool in program.granted:
         return suspend(now, cause, life.APPROVAL, "FSM-014", text, held_by=UNKNOWN_OUTCOME)
     at = now._replace(state=life.ACTIVE, awaits="")
@@ -231,9 +231,9 @@ def _out_of_turn(program: Program, call: Call) -> None:
     """
     resolve(program.grants, call.tool)
     if not any(call.tool in step.accepts for step in program.steps.values()):
-        raise RefusedError("CAP-002", f"{call.tool} cannot be proposed; the program calls it.")
+        raise RefusedError("CAP-002", f"Only the program itself calls {call.tool}.")
     program.gate.require_form(call)
-    raise RefusedError("FSM-004", "No proposal is awaited at this point of the run.")
+    raise RefusedError("FSM-004", "The run awaits no proposal at this point.")
 
 
 def refused_answer(
@@ -262,11 +262,11 @@ def _owed(now: Snapshot, cause: Cause, key: str) -> str:
     expect(now, cause)
     owed = now.owed
     if owed is None or owed.key != key:
-        raise RefusedError("FSM-001", "No effect with a sealed intent is owed under this key.")
+        raise RefusedError("FSM-001", "No pending effect with a sealed intent has this key.")
     if not cause.context.by_holder:
-        raise RefusedError("FSM-012", "The result does not come from the worker on this effect.")
+        raise RefusedError("FSM-012", "The result comes from a worker without the effect's lease.")
     if now.awaits:
-        raise RefusedError("FSM-015", "This effect waits for an answer from elsewhere by now.")
+        raise RefusedError("FSM-015", "This effect already waits for an external answer.")
     return owed.tool
 
 

@@ -67,7 +67,7 @@ def erasing(
     if isinstance(event, events.ErasureRefused):
         kept = {"ground": event.ground, "until_ms": event.until_ms}
         body |= {"rule": KEPT_BY_LAW, "out": MappingProxyType(kept)}
-        refusal = Refusal(code=KEPT_BY_LAW, text="A law keeps it for now.")
+        refusal = Refusal(code=KEPT_BY_LAW, text="A legal retention period still applies.")
         drafts = (moves.draft("erasure_refused", cause, now, body),)
         return Decision(now, drafts, refusal=refusal)
     if now.state not in life.TERMINAL:

@@ -132,8 +132,8 @@ class Gate:
             yield from guard.budgets(self._accounts, case)
         tool = guard.tool.name
         if accepts is not None and tool not in accepts:
-            error = RefusedError("CAP-002", f"{tool} cannot be proposed; the program calls it.")
-            yield failed("step", tool, error, "It cannot be proposed here.")
+            error = RefusedError("CAP-002", f"Only the program itself calls {tool}.")
+            yield failed("step", tool, error, "It cannot be proposed at this step.")
         elif accepts is not None:
             yield Finding("step", tool, True, "It may be called here.")
 
@@ -226,6 +226,6 @@ def _require_names(rules: list[str], windows: list[str]) -> None:
     """Refuse a duplicate name: an approval, or a condition, would mean both."""
     for names in (rules, windows):
         if len(set(names)) < len(names):
-            raise ProgramError("PRG-005", "two rules, or two windows, bear the same name")
+            raise ProgramError("PRG-005", "two rules, or two windows, have the same name")
     if UNKNOWN_OUTCOME in rules:
-        raise ProgramError("PRG-005", f"the id {UNKNOWN_OUTCOME!r} is the runtime's own")
+        raise ProgramError("PRG-005", f"the id {UNKNOWN_OUTCOME!r} is reserved for the runtime")

@@ -36,10 +36,10 @@ def ask(
     except RefusedError:
         raise
     except Exception as error:
-        text = f"The policy engine broke ({type(error).__name__}); an error denies."
+        text = f"The policy engine failed ({type(error).__name__}), so the call is denied."
         raise RefusedError("POL-002", text) from error
     if not isinstance(outcome, Outcome):
-        raise RefusedError("POL-002", "The policy engine gave no outcome; that denies.")
+        raise RefusedError("POL-002", "The policy engine gave no outcome, so the call is denied.")
     return outcome
 
 

@@ -26,7 +26,7 @@ from nanovm_core.errors import ProgramError, RefusedError
 
 _NONE: Counts = MappingProxyType({})
 _NOWHERE: Origins = MappingProxyType({})
-_LIES = {True: "It lies within the grant.", False: "It lies outside.", None: "It is not known."}
+_LIES = {True: "Within the grant.", False: "Outside the grant.", None: "No value to check."}
 
 
 class Facts(NamedTuple):
@@ -87,7 +87,7 @@ class Schema(NamedTuple):
         yield self._names(case.given)
         for name, _, _ in self.args:
             if name not in case.given:
-                yield Finding("schema", name, None, "It is not there.")
+                yield Finding("schema", name, None, "The argument is missing.")
                 continue
             try:
                 value = case.given[name]
@@ -120,13 +120,13 @@ class Schema(NamedTuple):
     def _names(self, given: Mapping[str, Json]) -> Finding:
         name = self.tool.name
         if not given.keys() <= self.tool.args.keys():
-            text = f"The call has an argument that {name} does not know."
+            text = f"The call has an argument that {name} does not have."
             return failed("schema", "", RefusedError("CAP-003", text))
         for needed in self.tool.args:
             if needed not in given:
                 text = f"{name} needs the argument {needed!r}."
                 return failed("schema", "", RefusedError("CAP-004", text))
-        return Finding("schema", "", True, "It has its arguments.")
+        return Finding("schema", "", True, "All arguments are present, and no others.")
 
 
 class ToolGuard(NamedTuple):
@@ -181,7 +181,7 @@ class ToolGuard(NamedTuple):
         for unit, amount in self.need(case.args) if self.whole(case) else ((CALLS, 1),):
             try:
                 for account, left, no in accounts.checks(unit, amount, facts.ledger, facts.used):
-                    text = "It is not open." if left is None else f"{left} left, {amount} needed."
+                    text = "No such budget." if left is None else f"{left} left, {amount} needed."
                     ok = Finding("budget", account, True, text)
                     yield failed("budget", account, no, text) if no is not None else ok
             except RefusedError as error:
@@ -196,12 +196,12 @@ class ToolGuard(NamedTuple):
     def _grant(self, facts: Facts) -> Finding:
         name = self.tool.name
         if self.grant.expires_ms and facts.at_ms >= self.grant.expires_ms:
-            text = f"The grant of {name} has run out."
+            text = f"The grant for {name} has expired."
             return failed("grant", name, RefusedError("CAP-007", text))
         if not self.ids.isdisjoint(facts.revoked):
-            text = f"The grant of {name} was taken back."
+            text = f"The grant for {name} was revoked."
             return failed("grant", name, RefusedError("CAP-008", text))
-        return Finding("grant", name, True, "It is in force.")
+        return Finding("grant", name, True, "The grant is in force.")
 
     def _filled(self, name: str, value: Json, slots: Args) -> Json:
         """A placeholder's slot value; any other value as it is.
@@ -212,7 +212,7 @@ class ToolGuard(NamedTuple):
             return value
         found = self.sanitizer.filled(value, slots)
         if isinstance(found, str) and PLACEHOLDER.fullmatch(found):
-            raise RefusedError("CAP-005", f"The argument {name!r} names no slot that it may name.")
+            raise RefusedError("CAP-005", f"The argument {name!r} may not use this slot.")
         return found
 
     def _bounds(self, case: Case) -> Iterator[Finding]:
@@ -220,7 +220,7 @@ class ToolGuard(NamedTuple):
             known = name in case.args
             lies = holds(case.args[name], case.facts.slots) if known else None
             if lies is False:
-                text = f"The argument {name!r} lies outside the grant."
+                text = f"The grant does not allow this value of {name!r}."
                 yield failed("constraint", name, RefusedError("CAP-006", text), _LIES[lies])
             else:
                 yield Finding("constraint", name, lies, _LIES[lies])
@@ -228,7 +228,7 @@ class ToolGuard(NamedTuple):
     def _policy(self, case: Case) -> Finding:
         """All rules together (POL-001 … POL-003)."""
         if not self.whole(case):
-            text = "No rule is asked about a call that is not whole."
+            text = "The rules are not evaluated for an incomplete call."
             return Finding("policy", "", None, text)
         try:
             rules, hold = self.verdict(self.reads(case.facts, case.args), case.facts.approved)
@@ -248,18 +248,18 @@ class ToolGuard(NamedTuple):
             elif same(known, case.args[name]):
                 yield Finding("provenance", name, True, f"It equals {origin}.")
             else:
-                says = f"{origin} holds" if source.slot else "the program lays down"
-                error = RefusedError("POL-010", f"The argument {name!r} is not what {says}.")
-                yield failed("provenance", name, error, f"It is not {origin}.")
+                text = f"The argument {name!r} differs from {origin}."
+                error = RefusedError("POL-010", text)
+                yield failed("provenance", name, error, f"It differs from {origin}.")
 
     def _origins(self, facts: Facts) -> Iterator[Finding]:
         """Demand that each argument comes from where tool and grant say (CAP-009)."""
         for name, found in self.origins(facts.origins).items() if self.demands else ():
             for demanded in self.demands[name]:
                 if meets(found, demanded):
-                    yield Finding("origin", name, True, f"It is of the origin {found}.")
+                    yield Finding("origin", name, True, f"Its origin is {found}.")
                 else:
-                    text = f"The argument {name!r} is of the origin {found}, not {demanded}."
+                    text = f"The argument {name!r} has the origin {found}, not {demanded}."
                     yield failed("origin", name, RefusedError("CAP-009", text))
 
 

@@ -46,9 +46,9 @@ def explained(
     parts = tuple(_shown(part) for part in rule.when.explain(context))
     lifted = rule.outcome != ALLOW and rule.approvable and rule.id in approved
     if parts[0].error is not None:
-        holds, text = False, "Not evaluated; an error denies."
+        holds, text = False, "The rule could not be evaluated, so the call is denied."
     elif parts[0].value is not True:
-        holds, text = None, f"It does not {rule.outcome} this."
+        holds, text = None, "Rule not triggered."
     elif rule.outcome == DENY:
         holds, text = False, rule.why
     elif rule.outcome == ALLOW or lifted:
@@ -67,7 +67,7 @@ def _shown(part: Part) -> Part:
 def described(spec: ArgSpec) -> str:
     """A schema in words."""
     if spec.one_of is not None:
-        return f"It is one of {len(spec.one_of)} values, as it must be."
+        return f"It is one of {len(spec.one_of)} allowed values."
     if spec.type == "integer":
         low = "…" if spec.min is None else spec.min
         return f"It is an integer of {low} to {'…' if spec.max is None else spec.max}."

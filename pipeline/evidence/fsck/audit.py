@@ -228,7 +228,7 @@ def _log_damage(workspace: Workspace, known: Sequence[Damage]) -> Iterator[Damag
     due = 0
     for row in Envelope.objects.filter(workspace=workspace).order_by("seq").iterator(ENVELOPES):
         if (row.run, row.n) not in told and not _columns_hold(workspace, row):
-            text = f"Envelope {row.n} does not lie where its bytes say."
+            text = f"Envelope {row.n} is stored at another place than its bytes say."
             yield Damage(log=workspace.origin, run=row.run, at=row.n, code="LOG-002", text=text)
         if row.seq != due:
             yield _gap(workspace, due, row.seq, explained=row.seq - due <= explained)

@@ -72,7 +72,7 @@ def _asked(workspace: Workspace, witness: Witness, note: bytes, head: Head) -> b
         status, body = _sent(workspace, witness, note, head, seen=int(body))
     if status != 200:
         said = body[:200].decode("utf-8", "replace").strip()
-        raise VerificationError(notes.CODE, f"It answered {status}: {said}", at=head.size)
+        raise VerificationError(notes.CODE, f"The witness answered {status}: {said}", at=head.size)
     return _checked(witness, note, body)
 
 

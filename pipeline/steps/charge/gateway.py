@@ -146,7 +146,9 @@ def _post(charge: Charge) -> Intent:
         raise PermanentError("STR-003", "Stripe refused the key; nothing was paid.") from error
     except stripe.StripeError as error:
         if error.http_status == 409:
-            raise TransientError("STR-004", "Another request holds this key.") from error
+            raise TransientError(
+                "STR-004", "Another request with this key is in progress."
+            ) from error
         return _after_error(charge, error)
 
 
@@ -156,12 +158,12 @@ def _unreached(error: stripe.APIConnectionError) -> TransientError:
     reason = getattr(cause.args[0], "reason", None) if cause and cause.args else None
     if isinstance(reason, NewConnectionError | ConnectTimeoutError):
         return NotSentError("STR-007", "Stripe could not be reached; trying again.")
-    return TransientError("STR-004", "Stripe did not answer; looking there, then trying again.")
+    return TransientError("STR-004", "Stripe did not answer; checking its list, then trying again.")
 
 
 def _after_error(charge: Charge, error: stripe.StripeError) -> Intent:
     """After a 500, look into the list. A replayed 500 will not change, so a person decides."""
-    text = "Stripe had an error of its own; looking there, then trying again."
+    text = "Stripe had an internal error; checking its list, then trying again."
     again = TransientError("STR-004", text)
     try:
         found = _find(charge)
@@ -197,7 +199,7 @@ def _find(charge: Charge) -> Intent | None:
     except stripe.StripeError as error:
         raise NotSentError("STR-007", "Stripe's list could not be read; trying again.") from error
     if other:
-        text = "Stripe holds a payment of an earlier attempt of this run; compare, then decide."
+        text = "Stripe has a payment from an earlier attempt of this run; compare, then decide."
         raise OutcomeUnknownError("STR-006", text)
     return None
 
@@ -213,7 +215,7 @@ def _checked(charge: Charge, intent: Intent) -> Payment:
     if not _is_unpaid(intent):
         raise OutcomeUnknownError("STR-004", CANNOT_TELL)
     if status == "requires_action":
-        raise PermanentError("STR-002", "The card asks for its owner; nothing was paid.")
+        raise PermanentError("STR-002", "The card needs authentication; nothing was paid.")
     raise PermanentError("STR-001", f"The payment ended as {status}; nothing was paid.")
 
 
@@ -256,7 +258,7 @@ def _metadata(intent: Intent) -> Mapping[str, Scalar]:
 
 def _declined(error: stripe.CardError) -> PermanentError | FailedForNowError:
     if error.code == "authentication_required":
-        return PermanentError("STR-002", "The card asks for its owner; nothing was paid.")
+        return PermanentError("STR-002", "The card needs authentication; nothing was paid.")
     cause = getattr(error.error, "decline_code", None) or error.code or "declined"
     kind = FailedForNowError if cause in FOR_NOW else PermanentError
     return kind("STR-001", f"The card was declined ({cause}); nothing was paid.")

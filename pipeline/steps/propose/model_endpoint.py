@@ -141,13 +141,15 @@ def _check_head(response: http.client.HTTPResponse) -> None:
     if status in FOR_NOW:
         raise TransientError(NO_ANSWER, f"The model's endpoint answered {status}; trying again.")
     if 300 <= status < 400:
-        text = f"The model's endpoint sent us elsewhere ({status}); set NANOVM_MODEL_URL to there."
+        text = (
+            f"The model's endpoint redirects ({status}); set NANOVM_MODEL_URL to the new address."
+        )
         raise PermanentError(NO_ANSWER, text)
     if status != 200:
-        text = f"The model's endpoint refused the question ({status}); check its name and key."
+        text = f"The model's endpoint refused the request ({status}); check its name and key."
         raise PermanentError(NO_ANSWER, text)
     if response.headers.get_content_type() != "application/json":
-        raise _unusable("is not called application/json")
+        raise _unusable("does not have the type application/json")
 
 
 def _whole(response: http.client.HTTPResponse) -> bytes:
@@ -155,7 +157,9 @@ def _whole(response: http.client.HTTPResponse) -> bytes:
     if len(body) > ANSWER_BYTES_MAX:
         raise _unusable(f"has over {ANSWER_BYTES_MAX:,} bytes")
     if response.length:
-        raise TransientError(NO_ANSWER, "The model's endpoint hung up amid its answer.")
+        raise TransientError(
+            NO_ANSWER, "The model's endpoint closed the connection during its answer."
+        )
     return body
 
 
@@ -167,7 +171,7 @@ def _completion(body: bytes) -> Completion:
         calls = message.get("tool_calls") or ()
         words = [_call(each["function"]) for each in calls] or [_text(message.get("content"))]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise _unusable("has no message of a model in it") from error
+        raise _unusable("contains no message of a model") from error
     return Completion(b"\n".join(words), _tokens(answer.get("usage")))
 
 

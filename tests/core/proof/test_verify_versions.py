@@ -69,7 +69,8 @@ def test_supplier_belongs_on_the_log() -> None:
 
 @pytest.mark.parametrize("kind", ["message", "agent", "supplier", "settlement", "observation"])
 def test_new_kind_has_no_further_fields(kind: str) -> None:
-    for name, value in {"why": "because", "lineage": RUN, "length": 1}.items():
+    further: dict[str, Any] = {"why": "because", "lineage": RUN, "length": 1}
+    for name, value in further.items():
         assert found_at(grown(KINDS[kind][0], kind, **{name: value}))
 
 
@@ -95,21 +96,25 @@ def test_new_field_of_a_genesis(name: str) -> None:
     assert found_at(log)
 
 
-@pytest.mark.parametrize("name", ["lineage", "incarnation"])
-def test_first_versions_genesis_names_no_lineage(name: str) -> None:
+@pytest.mark.parametrize("name", OF_GENESIS)
+def test_genesis_of_the_first_version_has_none_of_them(name: str) -> None:
     log = kit.whole_log()
     log.add(OTHER, "genesis", v=kit.V1, **{name: OF_GENESIS[name]})
     assert found_at(log)
 
 
+OF_RESULT: Mapping[str, tuple[Any, ...]] = {
+    "decided_by": (1, None, ["rule"]),
+    "origin": ("register", {"amount_minor": 1}, []),
+    "given": ("ledger", ["ledger"], 1),
+    "calls": (-1, "1", True, {}),
+}
+STATES: tuple[Any, ...] = ("running", {"from": 1}, {"by": "x"})
 BAD: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
-    *((OTHER, "result", {"decided_by": bad}) for bad in (1, None, ["rule"])),
-    *((OTHER, "result", {"origin": bad}) for bad in ("register", {"amount_minor": 1}, [])),
-    *((OTHER, "result", {"given": bad}) for bad in ("ledger", ["ledger"], 1)),
-    *((OTHER, "result", {"calls": bad}) for bad in (-1, "1", True, {})),
+    *((OTHER, "result", {name: bad}) for name, bads in OF_RESULT.items() for bad in bads),
     *((OTHER, "result", {"budget": {name: 1}}) for name in ("gone", "tokens")),
     *((OTHER, "message", {name: 1}) for name in ("from", "to", "of", "chain")),
-    *((AGENT, "agent", {"state": bad}) for bad in ("running", {"from": 1}, {"by": "x"})),
+    *((AGENT, "agent", {"state": bad}) for bad in STATES),
     ("log", "settlement", {"tokens": "1"}),
     ("log", "settlement", {"tokens": -1}),
     *(("log", "observation", {name: "x"}) for name in ("at", "count", "hash", "drifts")),

@@ -82,7 +82,7 @@ def test_the_refund_desk_runs_alone_and_says_the_same(
         "ada approves: terminated.completed at issue",
         "she signs once more: BLOCKED FSM-015",
         "terminated.completed at issue; receipt 'PENDING'",
-        "cem: suspended.budget_exhausted at issue: BUD-001 7000 of workspace/EUR",
+        "cem: suspended.budget_exhausted at issue: BUD-001 The call needs more than the 7000",
         "cem goes on: running.waiting at issue",
         "refund 7: suspended.awaiting_approval at judge: POL-020",
         "its events replayed: the same bytes: True",

@@ -39,7 +39,7 @@ def test_a_verdict_says_who_what_by_which_rule_and_why() -> None:
     allowed, refused = judge(DESK, [line("a"), line("b", tool="wire.transfer")])
     why = "Every check holds; allowed by small-or-signed."
     assert allowed == ("a", "ACCEPTED", "small-or-signed", why)
-    assert refused == ("b", "BLOCKED", "CAP-001", "The proposed tool was never granted.")
+    assert refused == ("b", "BLOCKED", "CAP-001", "The proposed tool is not on the tool allowlist.")
 
 
 def test_verdicts_come_one_by_one_in_the_order_of_their_lines() -> None:

@@ -162,7 +162,7 @@ def test_every_code_of_the_product_has_its_sentence() -> None:
 
 
 def test_a_refusal_is_said_from_its_code_and_not_from_the_stored_text() -> None:
-    stored = "No effect with a sealed intent is owed under this key."
+    stored = "No pending effect with a sealed intent has this key."
     assert refusal("FSM-001", stored).startswith("No pending call has this key. ")
     assert stored not in refusal("FSM-001", stored)
     assert refusal("POL-020", "Over the limit.").endswith("Policy: “Over the limit.”")
