@@ -145,8 +145,9 @@ def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor
     for each in given:
         each.row.workspace, each.row.state = new, ACTIVE
     versions = [_Version(each.row, _known(each), "") for each in given]
-    _index(new, versions)
-    _store(new, versions, REGISTERED, actor)
+    if versions:
+        _index(new, versions)
+        _store(new, versions, REGISTERED, actor)
     for each in blocked:
         block(each, actor=actor)
     transaction.on_commit(lambda: keystore().destroy(refs))
