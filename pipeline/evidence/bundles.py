@@ -22,6 +22,7 @@ from pipeline.models import Checkpoint, Envelope, Run, Secret, Workspace
 from pipeline.register import suppliers
 from pipeline.store import tree
 from pipeline.vault import secret_store
+from pipeline.vault.key_store import keystore
 
 BUNDLE = "nanovm-bundle/1"
 EXPORT = "nanovm-export/1"
@@ -223,7 +224,9 @@ def _disclosures(workspace: Workspace, run: Run | None) -> Iterator[bytes]:
             line = _disclosure(ref, r, value)
             if line is not None:
                 yield line
-    for ref, r, value in () if run else suppliers.openings(workspace):
+    for each in () if run else suppliers.readable(workspace):
+        ref = each.row.ref
+        r, value = suppliers.opening(workspace, each.row, keystore().keys([ref])[ref])
         yield _disclosure(ref, r, value) or b""
 
 

@@ -15,7 +15,7 @@ from pipeline.queries.runs import body_of
 KINDS = (
     *("genesis", "intent", "result", "refused", "ignored", "failed", "suspended", "resumed"),
     *("terminal", "integrity", "erasure_requested", "erasure_done", "erasure_refused"),
-    *("capability", "policy", "budget", "key", "restore"),
+    *("capability", "policy", "budget", "key", "restore", "supplier"),
 )
 PAGE = 50
 LOOKED_AT_MAX = 4_000  # envelopes that one page looks through for those that match

@@ -183,13 +183,6 @@ def named(workspace: Workspace, supplier_id: str) -> Entry:
     return entry
 
 
-def openings(workspace: Workspace) -> Iterator[tuple[str, bytes, bytes]]:
-    """Ref, random bytes and details of each supplier that opens as the log says."""
-    for each in readable(workspace):
-        key = keystore().keys([each.row.ref])[each.row.ref]
-        yield (each.row.ref, *opening(workspace, each.row, key))
-
-
 def find(workspace: Workspace, identities: Mapping[str, str]) -> Entry | None:
     """The supplier whom these texts identify, by kind: the tax id decides before the name.
 

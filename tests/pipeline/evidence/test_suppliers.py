@@ -268,6 +268,8 @@ def test_suppliers_are_disclosed_with_the_log_alone_and_only_when_asked(
 
 def test_what_is_disclosed_of_a_supplier_opens_its_commitment(house: House) -> None:
     (entry,) = registered(CANARY)
-    ((ref, r, value),) = suppliers.openings(entry.row.workspace)
+    ref = entry.row.ref
+    key = keystore().keys([ref])[ref]
+    r, value = suppliers.opening(entry.row.workspace, entry.row, key)
     body = records.body_of(workspaces.chain(entry.row.workspace_id)[-1].data)
     assert [{"slot": "supplier", "ref": ref, "c": commit(r, ref, value)}] == body["secrets"]
