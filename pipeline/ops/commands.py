@@ -166,11 +166,12 @@ def named_supplier(name: str) -> Supplier:
             found = [*Supplier.objects.filter(id=name)]
         except (ValueError, ValidationError):
             found = []
-    if len(found) == 1:
-        return found[0]
-    if found:
+    if not found:
+        text = f"There is no supplier {name!r}; give its UUID or its code."
+        raise CommandError(text, returncode=2)
+    if found[1:]:
         raise CommandError("Several suppliers have that code; give the UUID.", returncode=2)
-    raise CommandError(f"There is no supplier {name!r}; give its UUID or its code.", returncode=2)
+    return found[0]
 
 
 def named_workspace(name: str | None) -> Workspace:
