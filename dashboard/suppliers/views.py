@@ -28,6 +28,10 @@ PAGES_MAX = 10_000
 CHANGED = "The supplier was changed after you opened this page."
 
 
+class StaleError(Exception):
+    """The form shows older details than the registered ones."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """What was not done, and why: the rule says what to do next."""
@@ -107,11 +111,12 @@ def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     if request.method != "POST":
         return _shown(request, line)
     typed = _typed(request)
-    if request.POST.get("seen", "") != str(line.row.sealed_n):
+    seen = request.POST.get("seen", "")
+    try:
+        return see_other(once(request, _url(line.row.id), lambda _: _changed(line, typed, seen)))
+    except StaleError:
         problem = Problem(title="Not changed.", text=CHANGED)
         return _shown(request, line, typed=typed, problem=problem, status=409)
-    try:
-        return see_other(once(request, _url(line.row.id), lambda _: _changed(line, typed)))
     except NanovmError as error:
         problem = _problem("Not changed.", error)
         return _shown(request, line, typed=typed, problem=problem, status=_status(error))
@@ -187,10 +192,12 @@ def _imported(workspace_id: UUID, data: bytes) -> str:
     return HOME
 
 
-def _changed(line: Line, typed: dict[str, str]) -> str:
+def _changed(line: Line, typed: dict[str, str], seen: str) -> str:
     entry = _entry(line)
     if entry.details is None:
         raise DetailsError("SUP-003", "The supplier was erased; register it anew.")
+    if seen != str(line.row.sealed_n):
+        raise StaleError
     suppliers.change(entry, replace(entry.details, **typed), actor="visitor")
     return _url(line.row.id)
 

@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from dashboard.web.workspace import COOKIE
-from pipeline.models import Supplier, Workspace
+from pipeline.models import Envelope, Supplier, Workspace
 from pipeline.privacy import crypto_shred
 from pipeline.queries import suppliers as listed
 from pipeline.register import suppliers
@@ -91,6 +91,10 @@ def test_a_form_that_is_sent_twice_registers_once(visitor: Visitor) -> None:
     key = {"Idempotency-Key": "k" * 32}
     assert added(visitor, **key) == added(visitor, **key)
     assert Supplier.objects.count() == 1
+    path = added(visitor, **key)
+    form = {**FORM, "email": "", "seen": str(row_of(path).sealed_n), "Idempotency-Key": "c" * 32}
+    assert [visitor.post(path, form).status_code for _ in range(2)] == [303, 303]
+    assert Envelope.objects.filter(kind="supplier").count() == 2
 
 
 def test_forms_need_the_csrf_token(visitor: Visitor) -> None:
