@@ -10,12 +10,15 @@ import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
+from stripe_sandbox.authentication import readdress
 from stripe_sandbox.faults import Faults
 from stripe_sandbox.sandbox import Sandbox
 from stripe_sandbox.server import HOST, SandboxServer
 from stripe_sandbox.store import Store, StoreError
+from stripe_sandbox.webhooks.courier import Courier
 
 WRONG_USE = 2
+RETRY_MS = 1000
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PR_SET_PDEATHSIG = 1
 
@@ -38,16 +41,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         store = Store(chosen.database)
     except StoreError as error:
         _stop(f"{error}; give a writable file to --database")
-    sandbox = Sandbox(store, accounts, faults=Faults() if chosen.faults else None)
+    courier = Courier(store, first_pause_s=chosen.retry_ms / 1000)
+    faults = Faults() if chosen.faults else None
+    sandbox = Sandbox(store, accounts, faults=faults, changed=courier.wake)
     try:
         server = SandboxServer(chosen.port, sandbox, verbose=chosen.verbose)
     except (OSError, OverflowError) as error:
         _stop(f"cannot listen on {HOST}:{chosen.port}: {error}; choose another --port, or 0")
+    readdress(store, server.url)
+    courier.start()
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     print(json.dumps({"ready": True, "url": server.url}), flush=True)
     signal.sigwait(STOP_SIGNALS)
     server.shutdown()
     server.server_close()
+    courier.stop()
     store.close()
     return 0
 
@@ -66,6 +74,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--verbose", action="store_true", help="log requests to standard error")
     parser.add_argument(
         "--faults", action="store_true", help="let anybody ask for faults at /faults (for tests)"
+    )
+    parser.add_argument(
+        "--retry-ms",
+        type=int,
+        default=RETRY_MS,
+        help="pause before an event that was not accepted is sent again; four times that later",
     )
     parser.add_argument(
         "--die-with-parent", action="store_true", help="end when the starting process ends (Linux)"

@@ -4,14 +4,22 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stripe_sandbox import lists
+from stripe_sandbox import lists, search
+from stripe_sandbox.context import Context
 from stripe_sandbox.errors import Answer, ApiError, missing, unrecognized_url
 from stripe_sandbox.forms import Form
 from stripe_sandbox.parameters import reject_unknown
-from stripe_sandbox.resources import balances, intent_requests, payment_intents, payouts
+from stripe_sandbox.resources import (
+    accounts,
+    attempts,
+    balances,
+    intent_requests,
+    payment_intents,
+    payouts,
+    refunds,
+)
 from stripe_sandbox.resources.expansion import expanded, expansions_of
-from stripe_sandbox.resources.payment_intents import Context
-from stripe_sandbox.store import Account
+from stripe_sandbox.webhooks import endpoints
 
 Execution = Callable[[Context], Answer]
 Endpoint = Callable[[str, Form], Execution]
@@ -54,14 +62,19 @@ def _cancel_intent(intent_id: str, form: Form) -> Execution:
     return lambda context: payment_intents.cancel(context, intent_id, cancellation)
 
 
-def _list_intents(_: str, form: Form) -> Execution:
-    listing = lists.read_intent_listing(form)
-    return lambda context: lists.page(context.account, listing)
+def _search_intents(_: str, form: Form) -> Execution:
+    asked = search.read_search(form)
+    return lambda context: search.found(context, asked)
 
 
-def _list_charges(_: str, form: Form) -> Execution:
-    listing = lists.read_charge_listing(form)
-    return lambda context: lists.page(context.account, listing)
+def _settle_intent(intent_id: str, form: Form) -> Execution:
+    succeeded = attempts.read_settlement(form)
+
+    def execution(context: Context) -> Answer:
+        intent = payment_intents.found(context.account, intent_id)
+        return attempts.settle(context, intent, succeeded=succeeded)
+
+    return execution
 
 
 def _create_payout(_: str, form: Form) -> Execution:
@@ -75,9 +88,34 @@ def _cancel_payout(payout: str, form: Form) -> Execution:
     return lambda context: payouts.cancel(context, payout, expand)
 
 
-def _list_payouts(_: str, form: Form) -> Execution:
-    listing = lists.read_payout_listing(form)
-    return lambda context: lists.page(context.account, listing)
+def _settle_payout(payout: str, form: Form) -> Execution:
+    succeeded = attempts.read_settlement(form)
+    return lambda context: payouts.settle(context, payout, succeeded=succeeded)
+
+
+def _create_refund(_: str, form: Form) -> Execution:
+    creation = refunds.read_creation(form)
+    return lambda context: refunds.create(context, creation)
+
+
+def _create_account(_: str, form: Form) -> Execution:
+    creation = accounts.read_creation(form)
+    return lambda context: accounts.create(context, creation)
+
+
+def _update_account(account: str, form: Form) -> Execution:
+    change = accounts.read_update(form)
+    return lambda context: accounts.update(context, account, change)
+
+
+def _create_endpoint(_: str, form: Form) -> Execution:
+    creation = endpoints.read_creation(form)
+    return lambda context: endpoints.create(context, creation)
+
+
+def _delete_endpoint(endpoint: str, form: Form) -> Execution:
+    reject_unknown(form, ())
+    return lambda context: endpoints.delete(context, endpoint)
 
 
 def _balance(_: str, form: Form) -> Execution:
@@ -85,26 +123,33 @@ def _balance(_: str, form: Form) -> Execution:
     return lambda context: Answer(status=200, body=balances.balance(context.account))
 
 
-def _retrieve(kind: str, refusal: Callable[[str], ApiError], *extra: str) -> Endpoint:
-    def prepare(object_id: str, form: Form) -> Execution:
-        reject_unknown(form, ("expand", *extra))
-        expand = expansions_of(form, kind)
-        return lambda context: _retrieved(context.account, kind, object_id, expand, refusal)
+def _list(kind: str) -> Endpoint:
+    def prepare(_: str, form: Form) -> Execution:
+        listing = lists.read_listing(kind, form)
+        return lambda context: lists.page(context, listing)
 
     return prepare
 
 
-def _retrieved(
-    account: Account,
-    kind: str,
-    object_id: str,
-    expand: tuple[str, ...],
-    refusal: Callable[[str], ApiError],
-) -> Answer:
-    body = account.find(kind, object_id)
-    if body is None:
-        raise refusal(object_id)
-    return Answer(status=200, body=expanded(account, body, expand))
+def _retrieve(kind: str, refusal: Callable[[Context, str], ApiError], *extra: str) -> Endpoint:
+    def prepare(object_id: str, form: Form) -> Execution:
+        reject_unknown(form, ("expand", *extra))
+        expand = expansions_of(form, kind)
+
+        def execution(context: Context) -> Answer:
+            body = context.account.find(kind, object_id)
+            if body is None:
+                raise refusal(context, object_id)
+            return Answer(status=200, body=expanded(context.account, body, expand))
+
+        return execution
+
+    return prepare
+
+
+def _missing(noun: str, param: str) -> Callable[[Context, str], ApiError]:
+    """Stripe's 404 for an object that a path names."""
+    return lambda _, name: missing(noun, name, param, 404)
 
 
 def _route(method: str, path: str, endpoint: Endpoint) -> Route:
@@ -112,38 +157,38 @@ def _route(method: str, path: str, endpoint: Endpoint) -> Route:
     return Route(method=method, path=pattern, endpoint=endpoint)
 
 
+_RETRIEVED = {
+    "/v1/accounts": _retrieve("account", accounts.no_such_account),
+    "/v1/charges": _retrieve("charge", _missing("charge", "id")),
+    "/v1/disputes": _retrieve("dispute", _missing("dispute", "dispute")),
+    "/v1/events": _retrieve("event", _missing("event", "id")),
+    "/v1/payment_intents": _retrieve(
+        "payment_intent", _missing("payment_intent", "intent"), "client_secret"
+    ),
+    "/v1/payment_methods": _retrieve("payment_method", _missing("PaymentMethod", "payment_method")),
+    "/v1/payouts": _retrieve("payout", _missing("payout", "payout")),
+    "/v1/refunds": _retrieve("refund", _missing("refund", "refund")),
+    "/v1/transfers": _retrieve("transfer", _missing("transfer", "transfer")),
+    "/v1/webhook_endpoints": _retrieve(
+        "webhook_endpoint", _missing("webhook endpoint", "webhook_endpoint")
+    ),
+}
 _ROUTES = (
     _route("POST", "/v1/payment_intents", _create_intent),
-    _route("GET", "/v1/payment_intents", _list_intents),
-    _route(
-        "GET",
-        "/v1/payment_intents/{id}",
-        _retrieve(
-            "payment_intent",
-            lambda name: missing("payment_intent", name, "intent", 404),
-            "client_secret",
-        ),
-    ),
+    _route("GET", "/v1/payment_intents/search", _search_intents),
     _route("POST", "/v1/payment_intents/{id}", _update_intent),
     _route("POST", "/v1/payment_intents/{id}/confirm", _confirm_intent),
     _route("POST", "/v1/payment_intents/{id}/cancel", _cancel_intent),
+    _route("POST", "/counterpart/payment_intents/{id}/settle", _settle_intent),
+    _route("POST", "/v1/refunds", _create_refund),
+    _route("POST", "/v1/accounts", _create_account),
+    _route("POST", "/v1/accounts/{id}", _update_account),
     _route("GET", "/v1/balance", _balance),
     _route("POST", "/v1/payouts", _create_payout),
-    _route("GET", "/v1/payouts", _list_payouts),
-    _route("GET", "/v1/payouts/{id}", _retrieve("payout", payouts.no_such_payout)),
     _route("POST", "/v1/payouts/{id}/cancel", _cancel_payout),
-    _route("GET", "/v1/charges", _list_charges),
-    _route(
-        "GET",
-        "/v1/charges/{id}",
-        _retrieve("charge", lambda name: missing("charge", name, "id", 404)),
-    ),
-    _route(
-        "GET",
-        "/v1/payment_methods/{id}",
-        _retrieve(
-            "payment_method",
-            lambda name: missing("PaymentMethod", name, "payment_method", 404),
-        ),
-    ),
+    _route("POST", "/counterpart/payouts/{id}/settle", _settle_payout),
+    _route("POST", "/v1/webhook_endpoints", _create_endpoint),
+    _route("DELETE", "/v1/webhook_endpoints/{id}", _delete_endpoint),
+    *(_route("GET", kind.url, _list(name)) for name, kind in lists.KINDS.items()),
+    *(_route("GET", f"{url}/{{id}}", endpoint) for url, endpoint in _RETRIEVED.items()),
 )

@@ -81,11 +81,12 @@ def check_amount(amount_minor: int, currency: Currency) -> None:
 
 
 def _out_of_range(code: str, bound: str, limit_minor: int, currency: Currency) -> ApiError:
-    message = f"Amount must be {bound} {_shown(limit_minor, currency)} {currency.code}"
+    message = f"Amount must be {bound} {shown(limit_minor, currency)} {currency.code}"
     return invalid_request(message, code=code, param="amount")
 
 
-def _shown(amount_minor: int, currency: Currency) -> str:
+def shown(amount_minor: int, currency: Currency) -> str:
+    """Return an amount as Stripe's messages show it."""
     whole, rest = divmod(amount_minor, 10**currency.decimals)
     decimals = f".{rest:0{currency.decimals}}" if currency.decimals else ""
     return f"{_SYMBOL.get(currency.code, '')}{whole:,}{decimals}"

@@ -19,12 +19,9 @@ def charge_id() -> str:
     return "ch_3" + random_text(23)
 
 
-def payment_method_id() -> str:
-    return "pm_1" + random_text(23)
-
-
-def payout_id() -> str:
-    return "po_1" + random_text(23)
+def object_id(prefix: str) -> str:
+    """Return an id of any other kind of object: ``po`` for a payout, ``acct`` for an account."""
+    return f"{prefix}_1" + random_text(16 if prefix == "acct" else 23)
 
 
 def request_id() -> str:

@@ -3,17 +3,53 @@
 from dataclasses import dataclass
 
 from stripe_sandbox import parameters
-from stripe_sandbox.errors import Answer, ApiError, invalid_request, missing
+from stripe_sandbox.context import Context
+from stripe_sandbox.errors import Answer, invalid_request, missing
 from stripe_sandbox.forms import Form
 from stripe_sandbox.resources.expansion import expanded, expansions_of
 from stripe_sandbox.resources.intent_requests import no_such_customer
-from stripe_sandbox.store import Account, Window
+from stripe_sandbox.store import Account, Condition, Window, created, field_is
 
 LIMIT_DEFAULT = 10
 LIMIT_MAX = 100
 
-_COMPARISONS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-_KNOWN = ("created", "customer", "ending_before", "expand", "limit", "starting_after")
+_COMPARISONS = ("gt", "gte", "lt", "lte")
+_PAGING = ("ending_before", "expand", "limit", "starting_after")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListKind:
+    """A list as Stripe publishes it: its address, and what it may be filtered by.
+
+    ``fields`` are those of the object itself; ``others`` are known to Stripe and refused here.
+    """
+
+    url: str
+    fields: tuple[str, ...] = ()
+    known: tuple[str, ...] = ("created",)
+    others: tuple[str, ...] = ()
+
+
+_OF_PAYMENT = ("charge", "payment_intent")
+KINDS = {
+    "account": ListKind(url="/v1/accounts"),
+    "charge": ListKind(
+        url="/v1/charges",
+        fields=("payment_intent", "transfer_group"),
+        known=("created", "customer"),
+    ),
+    "dispute": ListKind(url="/v1/disputes", fields=_OF_PAYMENT),
+    "event": ListKind(url="/v1/events", fields=("type",), others=("delivery_success", "types")),
+    "payment_intent": ListKind(
+        url="/v1/payment_intents", known=("created", "customer"), others=("customer_account",)
+    ),
+    "payout": ListKind(url="/v1/payouts", others=("arrival_date", "destination", "status")),
+    "refund": ListKind(url="/v1/refunds", fields=_OF_PAYMENT),
+    "transfer": ListKind(url="/v1/transfers", fields=("destination", "transfer_group")),
+    "webhook_endpoint": ListKind(url="/v1/webhook_endpoints", known=()),
+}
+_IDS = {"charge": "charge", "destination": "account", "payment_intent": "payment_intent"}
+"""Filters that name an object, by the kind of the object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,43 +57,16 @@ class Listing:
     """A checked request for one page."""
 
     kind: str
-    url: str
     window: Window
+    named: tuple[tuple[str, str], ...]
     expand: tuple[str, ...]
 
 
-def read_intent_listing(form: Form) -> Listing:
-    """Read GET /v1/payment_intents."""
-    parameters.reject_unknown(form, _KNOWN, ("customer_account",))
-    return _listing(form, "payment_intent", "/v1/payment_intents", None)
-
-
-def read_charge_listing(form: Form) -> Listing:
-    """Read GET /v1/charges."""
-    parameters.reject_unknown(form, (*_KNOWN, "payment_intent"), ("transfer_group",))
-    return _listing(form, "charge", "/v1/charges", parameters.text_of(form, "payment_intent"))
-
-
-def read_payout_listing(form: Form) -> Listing:
-    """Read GET /v1/payouts."""
-    known = [name for name in _KNOWN if name != "customer"]
-    parameters.reject_unknown(form, known, ("arrival_date", "destination", "status"))
-    return _listing(form, "payout", "/v1/payouts", None)
-
-
-def page(account: Account, listing: Listing) -> Answer:
-    """Return one page; a cursor or a filter that names nothing of this account is refused."""
-    window = listing.window
-    for param, cursor in (("starting_after", window.after), ("ending_before", window.before)):
-        _require(account, listing.kind, cursor, param)
-    _require(account, "payment_intent", window.link, "payment_intent")
-    objects, has_more = account.page(listing.kind, window)
-    data = [expanded(account, body, listing.expand) for body in objects]
-    body = {"object": "list", "data": data, "has_more": has_more, "url": listing.url}
-    return Answer(status=200, body=body)
-
-
-def _listing(form: Form, kind: str, url: str, link: str | None) -> Listing:
+def read_listing(kind: str, form: Form) -> Listing:
+    """Read the request for a page of one kind of object."""
+    published = KINDS[kind]
+    known = (*_PAGING, *published.known, *published.fields)
+    parameters.reject_unknown(form, known, published.others)
     customer = parameters.text_of(form, "customer")
     if customer is not None:
         raise no_such_customer(customer)
@@ -67,34 +76,48 @@ def _listing(form: Form, kind: str, url: str, link: str | None) -> Listing:
         raise invalid_request(
             "Received both ending_before and starting_after parameters. Please pass in only one."
         )
-    limit = parameters.integer_of(form, "limit", least=1, greatest=LIMIT_MAX)
+    given = {name: parameters.text_of(form, name) for name in published.fields}
+    named = tuple((name, value) for name, value in given.items() if value is not None)
     window = Window(
-        limit=limit or LIMIT_DEFAULT,
+        limit=limit_of(form),
         after=after,
         before=before,
-        created=_created(form),
-        link=link,
+        conditions=(*_created(form), *(field_is(name, value) for name, value in named)),
     )
-    return Listing(
-        kind=kind, url=url, window=window, expand=expansions_of(form, kind, in_list=True)
-    )
+    expand = expansions_of(form, kind, in_list=True)
+    return Listing(kind=kind, window=window, named=named, expand=expand)
 
 
-def _created(form: Form) -> tuple[tuple[str, int], ...]:
+def limit_of(form: Form) -> int:
+    """How many objects a page may have."""
+    return parameters.integer_of(form, "limit", least=1, greatest=LIMIT_MAX) or LIMIT_DEFAULT
+
+
+def page(context: Context, listing: Listing) -> Answer:
+    """Return one page; a cursor or a filter that names nothing of this account is refused."""
+    account, window = context.account, listing.window
+    for param, cursor in (("starting_after", window.after), ("ending_before", window.before)):
+        _require(account, listing.kind, cursor, param)
+    for param, value in listing.named:
+        if param in _IDS:
+            _require(account, _IDS[param], value, param)
+    objects, has_more = account.page(listing.kind, window)
+    data = [expanded(account, body, listing.expand) for body in objects]
+    body = {"object": "list", "data": data, "has_more": has_more, "url": KINDS[listing.kind].url}
+    return Answer(status=200, body=body)
+
+
+def _created(form: Form) -> tuple[Condition, ...]:
     value = form.get("created")
     if not isinstance(value, dict):
         moment = parameters.integer_of(form, "created")
-        return () if moment is None else (("=", moment),)
+        return () if moment is None else (created("eq", moment),)
     named: Form = {f"created[{name}]": item for name, item in value.items()}
     parameters.reject_unknown(named, [f"created[{name}]" for name in _COMPARISONS])
     moments = {name: parameters.integer_of(named, f"created[{name}]") for name in value}
-    return tuple((_COMPARISONS[name], at) for name, at in moments.items() if at is not None)
+    return tuple(created(name, at) for name, at in moments.items() if at is not None)
 
 
 def _require(account: Account, kind: str, object_id: str | None, param: str) -> None:
     if object_id is not None and account.find(kind, object_id) is None:
-        raise _no_such(kind, object_id, param)
-
-
-def _no_such(kind: str, object_id: str, param: str) -> ApiError:
-    return missing(kind, object_id, param, 400)
+        raise missing(kind, object_id, param, 400)

@@ -2,18 +2,21 @@
 
 import base64
 import binascii
+import json
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from stripe_sandbox import API_VERSION, idempotency
+from stripe_sandbox import API_VERSION, authentication, idempotency
 from stripe_sandbox.api import endpoint_for
+from stripe_sandbox.context import Context
 from stripe_sandbox.errors import (
     Answer,
     ApiError,
     invalid_api_key,
+    masked,
     no_api_key,
     server_error,
     unrecognized_url,
@@ -22,13 +25,13 @@ from stripe_sandbox.faults import NO_FAULT, PLACE, Fault, Faults, HangUpError
 from stripe_sandbox.forms import parse_form
 from stripe_sandbox.idempotency import Call, KeysInUse
 from stripe_sandbox.identifiers import request_id
-from stripe_sandbox.resources.payment_intents import Context
+from stripe_sandbox.resources.accounts import no_such_account
 from stripe_sandbox.store import Account, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What came over the wire."""
+    """What came over the wire; ``origin`` is the address at which it came in."""
 
     method: str
     path: str
@@ -36,14 +39,24 @@ class Request:
     body: str
     authorization: str | None
     idempotency_key: str | None
+    stripe_account: str | None
+    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What goes back: an answer and its headers."""
+    """What goes back."""
 
-    answer: Answer
+    status: int
+    payload: bytes
     headers: Mapping[str, str]
+
+
+def json_response(answer: Answer, headers: Mapping[str, str]) -> Response:
+    """An answer as the API sends it."""
+    payload = (json.dumps(answer.body, indent=2) + "\n").encode("ascii")
+    headers = {"Content-Type": "application/json", **headers}
+    return Response(status=answer.status, payload=payload, headers=headers)
 
 
 class Sandbox:
@@ -55,15 +68,18 @@ class Sandbox:
         accounts: Mapping[str, str],
         clock: Callable[[], float] = time.time,
         faults: Faults | None = None,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         """``accounts`` maps secret keys to account names; ``clock`` returns Unix seconds.
 
-        Without ``faults`` no request can configure any.
+        Without ``faults`` no request can configure any. ``changed`` is called after each
+        request that may have changed the records.
         """
         self._store = store
         self._accounts = dict(accounts)
         self._clock = clock
         self._faults = faults
+        self._changed = changed
         self._keys = KeysInUse()
 
     def respond(self, request: Request) -> Response:
@@ -73,7 +89,10 @@ class Sandbox:
             HangUpError: where it was told to, and nothing else.
         """
         reply = _Reply()
+        address = authentication.ADDRESS.fullmatch(request.path)
         try:
+            if address is not None:
+                return self._page(request, **address.groupdict())
             return reply.made(self._answer(request, reply))
         except ApiError as error:
             if error.status == 401:
@@ -84,6 +103,9 @@ class Sandbox:
         except Exception:  # noqa: BLE001 - the caller gets an answer, the operator a trace
             _trace()
             return reply.made(server_error().answer())
+        finally:
+            if request.method != "GET":
+                self._changed()
 
     def _answer(self, request: Request, reply: "_Reply") -> Answer:
         if request.path == "/healthz" and request.method == "GET":
@@ -91,15 +113,19 @@ class Sandbox:
             return Answer(status=200, body={"ok": True})
         if self._faults is not None and request.path == PLACE:
             return self._faults.configure(request.method, parse_form(request.body))
-        if not request.path.startswith("/v1/"):
+        if not request.path.startswith(("/v1/", "/counterpart/")):
             raise unrecognized_url(request.method, request.path)
-        account = Account(self._store, self._account_named(request.authorization))
+        context = self._context(request, reply)
         if request.method == "POST":
-            return self._post(request, account, reply)
+            return self._post(request, context, reply)
         prepare, object_id = endpoint_for(request.method, request.path)
-        return prepare(object_id, parse_form(request.query))(self._context(account))
+        execution = prepare(object_id, parse_form(request.query))
+        if request.method == "GET":
+            return execution(context)
+        with self._store.transaction():
+            return execution(context)
 
-    def _post(self, request: Request, account: Account, reply: "_Reply") -> Answer:
+    def _post(self, request: Request, context: Context, reply: "_Reply") -> Answer:
         prepare, object_id = endpoint_for("POST", request.path)
         form = parse_form("&".join(filter(None, (request.query, request.body))))
         call = Call(
@@ -112,9 +138,8 @@ class Sandbox:
 
         def executed(fault: Fault) -> Answer:
             execution = prepare(object_id, form)  # refuses here: nothing begun, nothing kept
-            context = self._context(account)
             deed = fault.around(lambda: execution(context))
-            answer = idempotency.execute(account, call, deed, self._clock(), _trace)
+            answer = idempotency.execute(context.account, call, deed, self._clock(), _trace)
             fault.after()
             return answer
 
@@ -122,17 +147,55 @@ class Sandbox:
             return executed(NO_FAULT)
         idempotency.check_key(call.key)
         reply.headers |= {"Idempotency-Key": call.key, "Original-Request": reply.request_id}
-        with self._keys.held(account.name, call.key):
+        with self._keys.held(context.account.name, call.key):
             fault = self._faults.take("POST", request.path) if self._faults else NO_FAULT
             fault.before()
-            kept = idempotency.replayed(account, call, self._clock())
+            kept = idempotency.replayed(context.account, call, self._clock())
             if kept is None:
                 return executed(fault)
         reply.headers |= {"Idempotent-Replayed": "true", "Original-Request": kept.request_id}
         return kept.answer
 
-    def _context(self, account: Account) -> Context:
-        return Context(account=account, now=int(self._clock()))
+    def _context(self, request: Request, reply: "_Reply") -> Context:
+        """Whose records the request is about: the key's, or those of its connected account."""
+        platform = Account(self._store, self._account_named(request.authorization))
+        context = Context(
+            account=platform,
+            platform=platform,
+            key=masked(_presented_key(request.authorization)),
+            now=int(self._clock()),
+            url=request.origin,
+            request_id=reply.request_id,
+            idempotency_key=request.idempotency_key or None,
+        )
+        name = request.stripe_account
+        if name in (None, "", platform.name):
+            return context
+        if platform.find("account", str(name)) is None:
+            raise no_such_account(context, str(name))
+        return context.acting_for(str(name))
+
+    def _page(self, request: Request, account: str, intent: str, source: str) -> Response:
+        """Answer a browser at the page of an authentication, which asks for no key."""
+        owner = Account(self._store, account)
+        context = Context(
+            account=owner, platform=owner, key="", now=int(self._clock()), url=request.origin
+        )
+        with self._store.transaction():
+            found = owner.find("payment_intent", intent)
+            if request.method == "POST":
+                page = authentication.answered(context, found, source, request.body)
+            else:
+                page = authentication.page(found, source)
+        return Response(
+            status=page.status,
+            payload=page.html.encode(),
+            headers={
+                "Content-Type": "text/html; charset=utf-8",
+                "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+                **page.headers,
+            },
+        )
 
     def _account_named(self, authorization: str | None) -> str:
         key = _presented_key(authorization)
@@ -152,7 +215,6 @@ class _Reply:
 
     def made(self, answer: Answer) -> Response:
         headers = {
-            "Content-Type": "application/json",
             "Cache-Control": "no-cache, no-store",
             "Request-Id": self.request_id,
             "Stripe-Version": API_VERSION,
@@ -162,7 +224,7 @@ class _Reply:
             headers["Stripe-Should-Retry"] = "true"
         elif answer.status >= 500:
             headers["Stripe-Should-Retry"] = "false"
-        return Response(answer=answer, headers=headers)
+        return json_response(answer, headers)
 
 
 def _presented_key(authorization: str | None) -> str:

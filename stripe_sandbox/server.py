@@ -1,6 +1,5 @@
 """The HTTP side: one thread a connection, kept alive, on the loopback interface."""
 
-import json
 import socketserver
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -8,7 +7,7 @@ from urllib.parse import urlsplit
 
 from stripe_sandbox.errors import Answer, invalid_request
 from stripe_sandbox.faults import HangUpError
-from stripe_sandbox.sandbox import Request, Response, Sandbox
+from stripe_sandbox.sandbox import Request, Response, Sandbox, json_response
 
 HOST = "127.0.0.1"
 BODY_BYTES_MAX = 1024 * 1024
@@ -81,6 +80,8 @@ class _Handler(BaseHTTPRequestHandler):
             body=body,
             authorization=self.headers.get("Authorization"),
             idempotency_key=self.headers.get("Idempotency-Key"),
+            stripe_account=self.headers.get("Stripe-Account"),
+            origin=self.server.url,
         )
         try:
             self._send(self.server.sandbox.respond(request))
@@ -111,17 +112,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, status: int, message: str) -> None:
         self.close_connection = True
         body = invalid_request(message).answer().body
-        headers = {"Content-Type": "application/json", "Connection": "close"}
-        self._send(Response(answer=Answer(status=status, body=body), headers=headers))
+        self._send(json_response(Answer(status=status, body=body), {"Connection": "close"}))
 
     def _send(self, response: Response) -> None:
-        payload = (json.dumps(response.answer.body, indent=2) + "\n").encode("ascii")
-        self.send_response(response.answer.status)
+        self.send_response(response.status)
         for name, value in response.headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(payload)))
+        self.send_header("Content-Length", str(len(response.payload)))
         self.end_headers()
-        self.wfile.write(payload)
+        self.wfile.write(response.payload)
         self.wfile.flush()
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:

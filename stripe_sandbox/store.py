@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from stripe_sandbox.errors import Answer, JsonObject
 
-_VERSION = 1
-_SCHEMA = """
+_FIRST = """
 CREATE TABLE object (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     account TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
@@ -26,13 +25,57 @@ CREATE TABLE idempotent_answer (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotent_answer_by_age ON idempotent_answer (created);
 """
+_SECOND = """
+CREATE TABLE movement (
+    account TEXT NOT NULL, currency TEXT NOT NULL, is_available INTEGER NOT NULL,
+    amount INTEGER NOT NULL, source TEXT NOT NULL
+) STRICT;
+CREATE INDEX movement_by_balance ON movement (account, currency, is_available, amount);
+CREATE INDEX movement_by_source ON movement (account, source);
+CREATE TABLE delivery (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    account TEXT NOT NULL, event TEXT NOT NULL, owner TEXT NOT NULL, endpoint TEXT NOT NULL,
+    attempts INTEGER NOT NULL, due REAL NOT NULL
+) STRICT;
+CREATE INDEX delivery_by_due ON delivery (due);
+INSERT INTO movement SELECT account, json_extract(body, '$.currency'),
+    json_extract(body, '$.payment_method_details.card.last4') = '0077',
+    json_extract(body, '$.amount_captured'), id
+FROM object WHERE kind = 'charge' AND json_extract(body, '$.captured');
+INSERT INTO movement SELECT account, json_extract(body, '$.currency'), 1,
+    -json_extract(body, '$.amount'), id
+FROM object WHERE kind = 'payout' AND json_extract(body, '$.status') <> 'canceled';
+"""
+_SCHEMAS = (_FIRST, _SECOND)
+"""What each version of the schema adds to the one before."""
 
+Condition = tuple[str, tuple[object, ...]]
+"""A condition in SQL, always a fixed text, and its values."""
 
+_COMPARISONS = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _SEQ_OF = "SELECT seq FROM object WHERE account = ? AND kind = ? AND id = ?"
 
 
 class StoreError(Exception):
     """The database cannot be used; the message says why in one sentence."""
+
+
+def created(comparison: str, at: int) -> Condition:
+    """Created at, before or after a moment: eq, gt, gte, lt or lte."""
+    return f"created {_COMPARISONS[comparison]} ?", (at,)
+
+
+def field_is(name: str, value: str) -> Condition:
+    """A field of the object holds exactly this text."""
+    return "json_extract(body, ?) = ?", (f"$.{name}", value)
+
+
+def metadata_is(key: str, value: str) -> Condition:
+    """The metadata hold this text under a key, in any case of its letters."""
+    return (
+        "EXISTS (SELECT 1 FROM json_each(body, '$.metadata') AS pair "
+        "WHERE pair.key = ? AND lower(pair.value) = lower(?))"
+    ), (key, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +85,7 @@ class Window:
     limit: int
     after: str | None = None
     before: str | None = None
-    created: tuple[tuple[str, int], ...] = ()
-    link: str | None = None
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +123,14 @@ class Store:
         execute("PRAGMA synchronous = FULL")
         execute("BEGIN IMMEDIATE")
         (version,) = execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            for statement in _SCHEMA.split(";\n"):
+        for addition in _SCHEMAS[version:]:
+            for statement in addition.split(";\n"):
                 execute(statement)
-            execute(f"PRAGMA user_version = {_VERSION}")
+        if version < len(_SCHEMAS):
+            execute(f"PRAGMA user_version = {len(_SCHEMAS)}")
         execute("COMMIT")
-        if version not in (0, _VERSION):
-            raise sqlite3.DatabaseError(f"it has schema version {version}, not {_VERSION}")
+        if version > len(_SCHEMAS):
+            raise sqlite3.DatabaseError(f"it has schema version {version}, not {len(_SCHEMAS)}")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -154,6 +197,23 @@ class Account:
             (json.dumps(body), self.name, body["object"], body["id"]),
         )
 
+    def remove(self, kind: str, object_id: str) -> None:
+        query = "DELETE FROM object WHERE account = ? AND kind = ? AND id = ?"
+        self.store.rows(query, (self.name, kind, object_id))
+
+    def move(self, amount_minor: int, currency: str, *, is_available: bool, source: str) -> None:
+        """Book a movement on the account's balance; ``source`` is the id of its cause."""
+        self.store.rows(
+            "INSERT INTO movement (account, currency, is_available, amount, source) "
+            "VALUES (?,?,?,?,?)",
+            (self.name, currency, is_available, amount_minor, source),
+        )
+
+    def is_available(self, source: str) -> bool:
+        """Whether the money that an object brought in can be paid out."""
+        query = "SELECT is_available FROM movement WHERE account = ? AND source = ?"
+        return any(at_once for (at_once,) in self.store.rows(query, (self.name, source)))
+
     def page(self, kind: str, window: Window) -> tuple[list[JsonObject], bool]:
         """Return a page, newest first, and whether there is more in the direction of travel.
 
@@ -162,12 +222,9 @@ class Account:
         """
         where = ["account = ?", "kind = ?"]
         values: list[object] = [self.name, kind]
-        for comparison, moment in window.created:
-            where.append(f"created {comparison} ?")
-            values.append(moment)
-        if window.link is not None:
-            where.append("link = ?")
-            values.append(window.link)
+        for condition, operands in window.conditions:
+            where.append(condition)
+            values += operands
         order = "ASC" if window.before else "DESC"
         for sign, cursor in ((">", window.before), ("<", window.after)):
             if cursor:

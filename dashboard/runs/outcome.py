@@ -139,5 +139,8 @@ def _paid_ms(run: RunHead, payment: PaymentView) -> int:
 
 
 def _crops_of_hold(run: RunHead, crops: Sequence[CropView]) -> Sequence[CropView]:
+    """All that a scan's fields were read from; else what is odd, or the amount due."""
+    if not run.suspended or run.paused:
+        return ()
     odd = [crop for crop in crops if crop.name != AMOUNT_DUE]
-    return (odd or crops)[:2] if run.suspended and not run.paused else ()
+    return crops if run.slots.get("pay_status") == "scanned" else (odd or crops)[:2]

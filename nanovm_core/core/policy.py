@@ -33,7 +33,8 @@ UNKNOWN_OUTCOME = "unknown-outcome"  # the runtime's own hold, no rule's id
 class PolicyRule:
     """One rule. ``at``: before the model is asked, or when its proposal is judged.
 
-    A policy cannot lift a ``hard`` rule. Empty ``tools`` is every tool.
+    A policy cannot lift a ``hard`` rule. Empty ``tools`` is every tool. ``again_from``: an approval
+    lifts nothing, but has the run begin again at this step, where what was missing is looked up.
     """
 
     id: str
@@ -44,6 +45,7 @@ class PolicyRule:
     approvable: bool = False
     level: str = SOFT
     tools: frozenset[str] = frozenset()
+    again_from: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

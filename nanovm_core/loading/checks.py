@@ -9,6 +9,7 @@ from nanovm_core.core.origin import ADVISOR, meets
 from nanovm_core.core.policy import PolicyRule
 from nanovm_core.core.program import (
     COMPLETED,
+    EFFECT,
     FAILED,
     MODEL,
     SLOT_TYPES,
@@ -276,6 +277,11 @@ def _condition_misfits(parts: Parts) -> Iterator[Misfit]:
                 text = f"step {step.name}: this guard does not fit: {found[0]}"
                 yield Misfit(path, text, "PRG-004", (branch.when.text, found[1]))
     yield from rule_misfits(parts.rules, around)
+    for rule in parts.rules:
+        known = parts.steps.get(rule.again_from)
+        if rule.again_from and (known is None or known.kind != EFFECT):
+            text = f"rule {rule.id}: again_from = {rule.again_from!r} is no step with an effect"
+            yield Misfit(("rules", rule.id, "again_from"), text)
 
 
 def rule_misfits(rules: tuple[PolicyRule, ...], around: Surroundings) -> Iterator[Misfit]:

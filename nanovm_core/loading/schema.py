@@ -121,13 +121,15 @@ def _named(row: Row, key: str, what: str) -> tuple[str, Row]:
 def _rule(row: Row) -> policy.PolicyRule:
     """A rule of a program; a policy's has no level, and is soft."""
     name, row = _named(row, "id", "rule")
-    soft = {"level": policy.SOFT} if row.sheet.what == "policy" else {}
+    soft = {"level": policy.SOFT, "again_from": ""} if row.sheet.what == "policy" else {}
     keys = [key for key in keys_of(policy.PolicyRule) if key not in soft]
     rule = read(policy.PolicyRule, row, keys, {"level": policy.HARD}, id=name, **soft)
     if name == policy.UNKNOWN_OUTCOME:
         row.fault("id", f"{name!r} is the runtime's own hold: choose another id")
     if rule.approvable and rule.outcome != policy.HOLD:
         row.fault("approvable", f"a person lifts a hold, and this rule says {rule.outcome}")
+    if "again_from" in row.table and not (rule.approvable and rule.at == policy.ADMISSION):
+        row.fault("again_from", "is for a hold at admission that a person can approve")
     if "tools" in row.table and (rule.at == policy.ADMISSION or not rule.tools):
         row.fault("tools", "names the tools that a rule at authorize is about, one or more")
     return rule

@@ -1,29 +1,18 @@
-"""An account's balance: its card payments less its payouts."""
+"""An account's balance: the sum of its movements."""
 
 from collections import Counter
 
 from stripe_sandbox.errors import JsonObject
 from stripe_sandbox.store import Account
 
-AVAILABLE_AT_ONCE = "0077"
-"""Last digits of the test card whose charges are available at once (docs.stripe.com/testing)."""
-
-_BROUGHT_IN = """
-SELECT json_extract(body, '$.currency'),
-       json_extract(body, '$.payment_method_details.card.last4') = ?,
-       sum(json_extract(body, '$.amount_captured'))
-FROM object WHERE account = ? AND kind = 'charge' GROUP BY 1, 2
-"""
-_PAID_OUT = """
-SELECT json_extract(body, '$.currency'), sum(json_extract(body, '$.amount'))
-FROM object WHERE account = ? AND kind = 'payout'
-AND json_extract(body, '$.status') <> 'canceled' GROUP BY 1
+_SUMS = """
+SELECT currency, is_available, sum(amount) FROM movement WHERE account = ? GROUP BY 1, 2
 """
 
 
-def available_minor(account: Account, currency: str) -> int:
-    """What can be paid out in a currency now."""
-    return _sums(account)[0][currency]
+def amount_in(account: Account, currency: str, *, is_available: bool = True) -> int:
+    """What the account has in a currency: available to be paid out now, or pending."""
+    return _sums(account)[is_available][currency]
 
 
 def balance(account: Account) -> JsonObject:
@@ -31,26 +20,21 @@ def balance(account: Account) -> JsonObject:
 
     Nothing that is pending becomes available with time, as it would at Stripe.
     """
-    available, pending = _sums(account)
+    sums = _sums(account)
     return {
         "object": "balance",
-        "available": _amounts(available),
+        "available": _amounts(sums[True]),
         "livemode": False,
-        "pending": _amounts(pending),
+        "pending": _amounts(sums[False]),
     }
 
 
-def _sums(account: Account) -> tuple[Counter[str], Counter[str]]:
-    """Sums in minor units by currency: available and pending."""
-    available: Counter[str] = Counter()
-    pending: Counter[str] = Counter()
-    for currency, at_once, total in account.store.rows(
-        _BROUGHT_IN, (AVAILABLE_AT_ONCE, account.name)
-    ):
-        (available if at_once else pending)[str(currency)] += int(str(total))
-    for currency, total in account.store.rows(_PAID_OUT, (account.name,)):
-        available[str(currency)] -= int(str(total))
-    return available, pending
+def _sums(account: Account) -> dict[bool, Counter[str]]:
+    """Sums in minor units by currency, of what is available and of what is pending."""
+    sums: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    for currency, is_available, total in account.store.rows(_SUMS, (account.name,)):
+        sums[bool(is_available)][str(currency)] += int(str(total))
+    return sums
 
 
 def _amounts(sums: Counter[str]) -> list[JsonObject]:

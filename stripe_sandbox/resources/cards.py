@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 
 from stripe_sandbox.errors import JsonObject, error_fields
-from stripe_sandbox.identifiers import payment_method_id
+from stripe_sandbox.identifiers import object_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +21,20 @@ class Decline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """A test card: ``decline`` None and no authentication means that its charges succeed."""
+    """A test card: ``decline`` None and no authentication means that its charges succeed.
+
+    ``dispute`` is the reason for which each charge that succeeded is disputed; an inquiry
+    takes no money back.
+    """
 
     last4: str
     brand: str = "visa"
     funding: str = "credit"
     decline: Decline | None = None
     needs_authentication: bool = False
+    dispute: str | None = None
+    is_inquiry: bool = False
+    is_available: bool = False
 
 
 DECLINED = "Your card was declined."
@@ -109,10 +116,13 @@ TEST_CARDS: dict[str, Card] = {
     "pm_card_diners": Card(last4="0004", brand="diners"),
     "pm_card_jcb": Card(last4="0505", brand="jcb"),
     "pm_card_unionpay": Card(last4="0005", brand="unionpay"),
-    "pm_card_bypassPending": Card(last4="0077"),  # its charges are available at once
+    "pm_card_bypassPending": Card(last4="0077", is_available=True),  # its charges, at once
     "pm_card_authenticationRequired": Card(last4="3184", needs_authentication=True),
     "pm_card_authenticationRequiredOnSetup": Card(last4="3155", needs_authentication=True),
     "pm_card_threeDSecure2Required": Card(last4="3220", needs_authentication=True),
+    "pm_card_createDispute": Card(last4="0259", dispute="fraudulent"),
+    "pm_card_createDisputeProductNotReceived": Card(last4="2685", dispute="product_not_received"),
+    "pm_card_createDisputeInquiry": Card(last4="1976", dispute="fraudulent", is_inquiry=True),
     **{
         prefix + name: Card(last4=last4, decline=decline)
         for name, (last4, decline) in _DECLINES.items()
@@ -139,7 +149,7 @@ def decline_error(decline: Decline, charge_id: str, payment_method: JsonObject) 
 def new_payment_method(card: Card, now: int) -> JsonObject:
     """Return a PaymentMethod of its own for one use of a test card, as Stripe makes one."""
     return {
-        "id": payment_method_id(),
+        "id": object_id("pm"),
         "object": "payment_method",
         "allow_redisplay": "unspecified",
         "billing_details": empty_billing_details(),

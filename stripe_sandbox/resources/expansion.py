@@ -7,12 +7,26 @@ from stripe_sandbox.store import Account
 
 DEPTH_MAX = 4
 _EXPANDABLE = {
-    "payment_intent": {"latest_charge": "charge", "payment_method": "payment_method"},
-    "charge": {"payment_intent": "payment_intent"},
+    "account": {},
+    "charge": {
+        "on_behalf_of": "account",
+        "payment_intent": "payment_intent",
+        "transfer": "transfer",
+    },
+    "dispute": {"charge": "charge", "payment_intent": "payment_intent"},
+    "event": {},
+    "payment_intent": {
+        "latest_charge": "charge",
+        "on_behalf_of": "account",
+        "payment_method": "payment_method",
+    },
     "payment_method": {},
     "payout": {},
+    "refund": {"charge": "charge", "payment_intent": "payment_intent"},
+    "transfer": {"destination": "account", "source_transaction": "charge"},
+    "webhook_endpoint": {},
 }
-_NEVER_SET = ("application", "customer", "on_behalf_of", "review", "balance_transaction")
+_NEVER_SET = ("application", "customer", "review", "balance_transaction")
 """Expandable in Stripe, null here: expanding null is allowed and changes nothing."""
 
 

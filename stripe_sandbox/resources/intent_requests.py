@@ -1,5 +1,6 @@
 """What a caller asks of a PaymentIntent, read and checked before anything is executed."""
 
+import re
 from dataclasses import dataclass
 
 from stripe_sandbox import parameters
@@ -8,27 +9,37 @@ from stripe_sandbox.errors import ApiError, JsonObject, invalid_request, missing
 from stripe_sandbox.forms import Form
 from stripe_sandbox.resources.expansion import expansions_of
 
+BANK_CURRENCY = "usd"
 CANCELLATION_REASONS = ("duplicate", "fraudulent", "requested_by_customer", "abandoned")
 
+_ADDRESS = re.compile(r"https?://[^\s/]")
 _ATTEMPT = ("error_on_requires_action", "off_session", "return_url")
 _DESCRIBING = ("description", "expand", "metadata", "receipt_email", "statement_descriptor_suffix")
 _CREATE = (
     *("amount", "automatic_payment_methods", "capture_method", "confirm", "confirmation_method"),
-    *("currency", "customer", "payment_method", "payment_method_types", *_ATTEMPT, *_DESCRIBING),
+    *("currency", "customer", "on_behalf_of", "payment_method", "payment_method_types"),
+    *("transfer_data", "transfer_group", *_ATTEMPT, *_DESCRIBING),
 )
 _UPDATE = ("amount", "currency", "customer", "payment_method", *_DESCRIBING)
 _CONFIRM = ("expand", "payment_method", "receipt_email", *_ATTEMPT)
 # Published at this version, and refused by name here until something needs them.
+_CONFIRM_UNSUPPORTED = (
+    *("amount_details", "amount_to_confirm", "capture_method", "confirmation_token", "hooks"),
+    *("excluded_payment_method_types", "mandate", "mandate_data", "payment_details"),
+    *("payment_method_data", "payment_method_options", "payment_method_types", "radar_options"),
+    *("setup_future_usage", "shipping", "use_stripe_sdk"),
+)
 _CREATE_UNSUPPORTED = (
     *("allowed_payment_method_types", "amount_details", "application_fee_amount"),
     *("confirmation_token", "customer_account", "excluded_payment_method_types", "hooks"),
-    *("mandate", "mandate_data", "on_behalf_of", "payment_details", "payment_method_data"),
+    *("mandate", "mandate_data", "payment_details", "payment_method_data"),
     *("payment_method_configuration", "payment_method_options", "radar_options"),
-    *("setup_future_usage", "shipping", "statement_descriptor", "transfer_data"),
-    *("transfer_group", "use_stripe_sdk"),
+    *("setup_future_usage", "shipping", "statement_descriptor", "use_stripe_sdk"),
 )
-_CONFIRM_UNSUPPORTED = (*_CREATE_UNSUPPORTED, "amount_to_confirm", "capture_method")
-_UPDATE_UNSUPPORTED = (*_CREATE_UNSUPPORTED, "capture_method", "payment_method_types")
+_UPDATE_UNSUPPORTED = (
+    *(*_CREATE_UNSUPPORTED, "capture_method", "payment_method_types", "transfer_data"),
+    "transfer_group",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +68,9 @@ class Creation:
     amount_minor: int
     currency: Currency
     automatic_payment_methods: JsonObject | None
+    on_behalf_of: str | None
+    transfer_data: JsonObject | None
+    transfer_group: str | None
     payment_method_types: tuple[str, ...]
     capture_method: str
     confirmation_method: str
@@ -98,11 +112,14 @@ def read_creation(form: Form) -> Creation:
     confirm = parameters.boolean_of(form, "confirm") or False
     if not confirm:
         _reject_without_confirm(form)
-    automatic, types = _accepted_methods(form)
+    automatic, types = _accepted_methods(form, currency)
     creation = Creation(
         amount_minor=amount_minor,
         currency=currency,
         automatic_payment_methods=automatic,
+        on_behalf_of=parameters.text_of(form, "on_behalf_of"),
+        transfer_data=_transfer_data(form, amount_minor),
+        transfer_group=parameters.text_of(form, "transfer_group"),
         payment_method_types=types,
         capture_method=_capture_method(form),
         confirmation_method=parameters.choice_of(
@@ -189,20 +206,56 @@ def _attempt(form: Form) -> Attempt:
     )
     return Attempt(
         payment_method=parameters.text_of(form, "payment_method"),
-        return_url=parameters.text_of(form, "return_url"),
+        return_url=_return_url(form),
         off_session=off_session,
         error_on_requires_action=parameters.boolean_of(form, "error_on_requires_action") or False,
     )
 
 
-def _accepted_methods(form: Form) -> tuple[JsonObject | None, tuple[str, ...]]:
+def _return_url(form: Form) -> str | None:
+    """Read where the card's owner is sent afterwards: an address that is safe in a header."""
+    url = parameters.text_of(form, "return_url")
+    if url is not None and not (_ADDRESS.match(url) and url.isascii() and url.isprintable()):
+        raise invalid_request("Not a valid URL", code="url_invalid", param="return_url")
+    return url
+
+
+def check_transfer(transfer_data: JsonObject | None, amount_minor: int) -> None:
+    """Raise ApiError where more is to be transferred than is paid."""
+    if transfer_data is not None and transfer_data.get("amount", 0) > amount_minor:
+        raise invalid_request(
+            "transfer_data[amount] must be less than or equal to the amount of the PaymentIntent.",
+            code="amount_too_large",
+            param="transfer_data[amount]",
+        )
+
+
+def _transfer_data(form: Form, amount_minor: int) -> JsonObject | None:
+    """Return whom a destination charge is for, and how much of it where that is named."""
+    data = parameters.object_of(form, "transfer_data")
+    if data is None:
+        return None
+    named: Form = {f"transfer_data[{name}]": value for name, value in data.items()}
+    destination, amount = "transfer_data[destination]", "transfer_data[amount]"
+    others = [f"transfer_data[{name}]" for name in ("description", "metadata", "payment_data")]
+    parameters.reject_unknown(named, (destination, amount), others)
+    parameters.required(named, destination)
+    read: JsonObject = {"destination": parameters.text_of(named, destination)}
+    share = parameters.integer_of(named, amount, least=1)
+    if share is not None:
+        read["amount"] = share
+    check_transfer(read, amount_minor)
+    return read
+
+
+def _accepted_methods(form: Form, currency: Currency) -> tuple[JsonObject | None, tuple[str, ...]]:
     """Return what Stripe calls automatic_payment_methods, and the list of types."""
     types = parameters.array_of(form, "payment_method_types")
     automatic = parameters.object_of(form, "automatic_payment_methods")
     if automatic is None:
         if types is not None:
-            return None, _only_cards(types)
-        return {"allow_redirects": "always", "enabled": True}, ("card",)
+            return None, _known_types(types, currency)
+        return {"allow_redirects": "always", "enabled": True}, _all_types(currency)
     label = "automatic_payment_methods"
     known = {"enabled", "allow_redirects"}
     parameters.reject_unknown(
@@ -215,25 +268,37 @@ def _accepted_methods(form: Form) -> tuple[JsonObject | None, tuple[str, ...]]:
         automatic, "allow_redirects", ("always", "never"), f"{label}[allow_redirects]"
     )
     if not enabled:
-        return None, ("card",) if types is None else _only_cards(types)
+        return None, ("card",) if types is None else _known_types(types, currency)
     if types is not None:
         raise invalid_request(
             "You may only specify one of these parameters: automatic_payment_methods, "
             "payment_method_types."
         )
-    return {"allow_redirects": redirects or "always", "enabled": True}, ("card",)
+    return {"allow_redirects": redirects or "always", "enabled": True}, _all_types(currency)
 
 
-def _only_cards(types: tuple[str, ...]) -> tuple[str, ...]:
+def _all_types(currency: Currency) -> tuple[str, ...]:
+    """What may pay in a currency: a bank account in the United States pays in its own alone."""
+    return ("card", "us_bank_account") if currency.code == BANK_CURRENCY else ("card",)
+
+
+def _known_types(types: tuple[str, ...], currency: Currency) -> tuple[str, ...]:
     for name in types:
-        if name != "card":
+        if name not in ("card", "us_bank_account"):
             raise invalid_request(
                 f"The payment method type provided: {name} is invalid. The local Stripe "
-                "counterpart knows the type card alone.",
+                "counterpart knows the types card and us_bank_account alone.",
                 code="payment_intent_invalid_parameter",
                 param="payment_method_types",
             )
-    return ("card",)
+        if name not in _all_types(currency):
+            raise invalid_request(
+                f"The currency provided ({currency.code}) is invalid for one or more payment "
+                f"method types: {name}. Payments with {name} support the following currencies: "
+                f"{BANK_CURRENCY}.",
+                param="payment_method_types",
+            )
+    return tuple(sorted(set(types))) or ("card",)
 
 
 def _capture_method(form: Form) -> str:

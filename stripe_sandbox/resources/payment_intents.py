@@ -1,22 +1,15 @@
 """PaymentIntents: what creating, updating, confirming and canceling one does."""
 
-from dataclasses import dataclass
-
+from stripe_sandbox.context import Context
 from stripe_sandbox.currencies import check_amount, currency_named
 from stripe_sandbox.errors import Answer, JsonObject, missing, unexpected_state
-from stripe_sandbox.identifiers import client_secret, payment_intent_id, random_text
+from stripe_sandbox.identifiers import client_secret, payment_intent_id
 from stripe_sandbox.parameters import merged_metadata
+from stripe_sandbox.resources import accounts, banks
 from stripe_sandbox.resources import intent_requests as requests
-from stripe_sandbox.resources.cards import (
-    AUTHENTICATION_NOT_HANDLED,
-    AUTHENTICATION_REQUIRED,
-    TEST_CARDS,
-    Card,
-    Decline,
-    decline_error,
-    new_payment_method,
-)
-from stripe_sandbox.resources.charges import new_charge
+from stripe_sandbox.resources.attempts import attempted
+from stripe_sandbox.resources.cards import TEST_CARDS, new_payment_method
+from stripe_sandbox.resources.events import emit
 from stripe_sandbox.resources.expansion import expanded
 from stripe_sandbox.store import Account
 
@@ -27,27 +20,21 @@ _CANCELABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """For whom and when something is executed."""
-
-    account: Account
-    now: int
-
-
 def create(context: Context, creation: requests.Creation) -> Answer:
     """Make a PaymentIntent, and attempt the payment at once where ``confirm`` says so.
 
     A decline is an answer, not an exception: the intent stays, to be tried again.
     """
     account = context.account
+    _require_accounts(context, creation)
     method = _method(context, creation.attempt.payment_method)
     intent = _new_intent(context, creation, method)
     if creation.confirm and method is None:
         raise _without_method(None)
     account.add(intent)
+    emit(context, "payment_intent.created", intent)
     if creation.confirm:
-        return _attempted(context, intent, creation.attempt, creation.changes.expand)
+        return attempted(context, intent, creation.attempt, creation.changes.expand)
     return Answer(status=200, body=expanded(account, intent, creation.changes.expand))
 
 
@@ -91,7 +78,7 @@ def confirm(context: Context, intent_id: str, confirmation: requests.Confirmatio
     intent["payment_method"] = method
     if confirmation.receipt_email is not None:
         intent["receipt_email"] = confirmation.receipt_email or None
-    return _attempted(context, intent, attempt, confirmation.expand)
+    return attempted(context, intent, attempt, confirmation.expand)
 
 
 def cancel(context: Context, intent_id: str, cancellation: requests.Cancellation) -> Answer:
@@ -104,6 +91,8 @@ def cancel(context: Context, intent_id: str, cancellation: requests.Cancellation
             f"{', '.join(_CANCELABLE)}.",
             intent,
         )
+    if intent["status"] == "processing":
+        _cancel_debit(context, intent)
     intent |= {
         "canceled_at": context.now,
         "cancellation_reason": cancellation.reason,
@@ -111,6 +100,7 @@ def cancel(context: Context, intent_id: str, cancellation: requests.Cancellation
         "status": "canceled",
     }
     context.account.replace(intent)
+    emit(context, "payment_intent.canceled", intent)
     return Answer(status=200, body=expanded(context.account, intent, cancellation.expand))
 
 
@@ -122,63 +112,20 @@ def found(account: Account, intent_id: str) -> JsonObject:
     return intent
 
 
-def _attempted(
-    context: Context, intent: JsonObject, attempt: requests.Attempt, expand: tuple[str, ...]
-) -> Answer:
-    """Make one attempt on the intent's payment method and record what came of it."""
-    account, method_id = context.account, intent["payment_method"]
-    method = account.find("payment_method", method_id)
-    card = TEST_CARDS.get(account.link("payment_method", method_id) or "")
-    if method is None or card is None:
-        raise missing("PaymentMethod", str(method_id), "payment_method", 400)
-    decline = _decline(card, attempt)
-    if decline is None and card.needs_authentication:
-        intent |= {"next_action": _next_action(attempt), "status": "requires_action"}
-        account.replace(intent)
-        return Answer(status=200, body=expanded(account, intent, expand))
-    charge = new_charge(intent, method, card, decline, context.now)
-    account.add(charge, link=intent["id"])
-    intent |= {"latest_charge": charge["id"], "next_action": None}
-    if decline is not None:
-        error = decline_error(decline, charge["id"], method)
-        intent |= {
-            "last_payment_error": error,
-            "payment_method": None,
-            "status": "requires_payment_method",
-        }
-        account.replace(intent)
-        return Answer(
-            status=402, body={"error": dict(sorted({**error, "payment_intent": intent}.items()))}
-        )
-    intent |= {
-        "amount_received": intent["amount"],
-        "last_payment_error": None,
-        "status": "succeeded",
-    }
-    account.replace(intent)
-    return Answer(status=200, body=expanded(account, intent, expand))
+def _cancel_debit(context: Context, intent: JsonObject) -> None:
+    charge = context.account.find("charge", intent["latest_charge"])
+    if charge is not None:
+        context.account.replace({**charge, "status": "failed"})
 
 
-def _decline(card: Card, attempt: requests.Attempt) -> Decline | None:
-    if card.needs_authentication and attempt.off_session:
-        return AUTHENTICATION_REQUIRED
-    if card.needs_authentication and attempt.error_on_requires_action:
-        return AUTHENTICATION_NOT_HANDLED
-    return card.decline
-
-
-def _next_action(attempt: requests.Attempt) -> JsonObject:
-    source = "src_1" + random_text(23)
-    if attempt.return_url is None:
-        return {
-            "type": "use_stripe_sdk",
-            "use_stripe_sdk": {"source": source, "type": "three_d_secure_redirect"},
-        }
-    url = f"https://hooks.stripe.com/3d_secure_2/hosted?source={source}"
-    return {
-        "redirect_to_url": {"return_url": attempt.return_url, "url": url},
-        "type": "redirect_to_url",
-    }
+def _require_accounts(context: Context, creation: requests.Creation) -> None:
+    """Raise ApiError unless the accounts that the intent names are connected."""
+    if creation.transfer_data is not None:
+        destination = creation.transfer_data["destination"]
+        accounts.require_destination(context, destination, "transfer_data[destination]")
+    on_behalf_of = creation.on_behalf_of
+    if on_behalf_of is not None and context.account.find("account", on_behalf_of) is None:
+        raise missing("account", on_behalf_of, "on_behalf_of", 400)
 
 
 def _method(context: Context, name: str | None) -> str | None:
@@ -186,8 +133,9 @@ def _method(context: Context, name: str | None) -> str | None:
     if not name:
         return None
     card = TEST_CARDS.get(name)
-    if card is not None:
-        method = new_payment_method(card, context.now)
+    if card is not None or name == banks.PROCESSING:
+        now = context.now
+        method = banks.new_payment_method(now) if card is None else new_payment_method(card, now)
         context.account.add(method, link=name)
         return str(method["id"])
     if context.account.find("payment_method", name) is None:
@@ -213,18 +161,25 @@ def _new_intent(context: Context, creation: requests.Creation, method: str | Non
         "livemode": False,
         "metadata": {},
         "payment_method": method,
+        "on_behalf_of": creation.on_behalf_of,
         "payment_method_options": {
-            "card": {
-                **dict.fromkeys(("installments", "mandate_options", "network")),
-                "request_three_d_secure": "automatic",
-            }
+            name: _METHOD_OPTIONS[name] for name in creation.payment_method_types
         },
         "payment_method_types": list(creation.payment_method_types),
         "status": "requires_payment_method" if method is None else "requires_confirmation",
+        "transfer_data": creation.transfer_data,
+        "transfer_group": creation.transfer_group,
     }
     return _described({**dict.fromkeys(_NULL_AT_FIRST), **intent}, creation.changes)
 
 
+_METHOD_OPTIONS: dict[str, JsonObject] = {
+    "card": {
+        **dict.fromkeys(("installments", "mandate_options", "network")),
+        "request_three_d_secure": "automatic",
+    },
+    "us_bank_account": {"verification_method": "automatic"},
+}
 _NULL_AT_FIRST = (
     *("id", "object", "amount", "amount_capturable", "amount_details", "amount_received"),
     *("application", "application_fee_amount", "automatic_payment_methods", "canceled_at"),
@@ -253,6 +208,7 @@ def _repriced(intent: JsonObject, change: requests.Update) -> JsonObject:
     currency = change.currency or currency_named(intent["currency"])
     amount_minor = change.amount_minor or intent["amount"]
     check_amount(amount_minor, currency)
+    requests.check_transfer(intent["transfer_data"], amount_minor)
     status = "requires_confirmation" if intent["payment_method"] else "requires_payment_method"
     return {**intent, "amount": amount_minor, "currency": currency.code, "status": status}
 

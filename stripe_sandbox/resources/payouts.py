@@ -4,13 +4,14 @@ import hashlib
 from dataclasses import dataclass
 
 from stripe_sandbox import parameters
+from stripe_sandbox.context import Context
 from stripe_sandbox.currencies import Currency, currency_named
 from stripe_sandbox.errors import Answer, ApiError, JsonObject, invalid_request, missing
 from stripe_sandbox.forms import Form
-from stripe_sandbox.identifiers import payout_id
-from stripe_sandbox.resources.balances import available_minor
+from stripe_sandbox.identifiers import object_id
+from stripe_sandbox.resources.balances import amount_in
+from stripe_sandbox.resources.events import emit
 from stripe_sandbox.resources.expansion import expanded, expansions_of
-from stripe_sandbox.resources.payment_intents import Context
 from stripe_sandbox.store import Account
 
 ARRIVES_AFTER_S = 2 * 24 * 60 * 60
@@ -67,15 +68,48 @@ def create(context: Context, creation: Creation) -> Answer:
     account, bank = context.account, _bank(context.account)
     if creation.destination not in (None, bank):
         raise missing("external account", str(creation.destination), "destination", 400)
-    if creation.amount_minor > available_minor(account, creation.currency.code):
+    if creation.amount_minor > amount_in(account, creation.currency.code):
         raise _insufficient()
     payout = _new_payout(context, creation, bank)
     account.add(payout)
+    _move(account, payout, -payout["amount"])
+    emit(context, "payout.created", payout)
     return Answer(status=200, body=expanded(account, payout, creation.expand))
 
 
 def cancel(context: Context, name: str, expand: tuple[str, ...]) -> Answer:
     """Call a pending payout back; its money is in the balance again."""
+    payout = _pending(context, name)
+    payout["status"] = "canceled"
+    _move(context.account, payout, payout["amount"])
+    context.account.replace(payout)
+    emit(context, "payout.canceled", payout)
+    return Answer(status=200, body=expanded(context.account, payout, expand))
+
+
+def settle(context: Context, name: str, *, succeeded: bool) -> Answer:
+    """End a pending payout: the bank took it, or gave it back as it does for a closed account."""
+    payout = _pending(context, name)
+    if succeeded:
+        payout["status"] = "paid"
+    else:
+        payout |= {
+            "failure_code": "account_closed",
+            "failure_message": "The bank account has been closed.",
+            "status": "failed",
+        }
+        _move(context.account, payout, payout["amount"])
+    context.account.replace(payout)
+    emit(context, "payout.paid" if succeeded else "payout.failed", payout)
+    return Answer(status=200, body=payout)
+
+
+def no_such_payout(name: str) -> ApiError:
+    """Return Stripe's 404 for the payout that a path names."""
+    return missing("payout", name, "payout", 404)
+
+
+def _pending(context: Context, name: str) -> JsonObject:
     payout = context.account.find("payout", name)
     if payout is None:
         raise no_such_payout(name)
@@ -84,19 +118,16 @@ def cancel(context: Context, name: str, expand: tuple[str, ...]) -> Answer:
             "Payouts can only be canceled if they are in pending state; this one is "
             f"{payout['status']}."
         )
-    payout["status"] = "canceled"
-    context.account.replace(payout)
-    return Answer(status=200, body=expanded(context.account, payout, expand))
+    return payout
 
 
-def no_such_payout(name: str) -> ApiError:
-    """Return Stripe's 404 for the payout that a path names."""
-    return missing("payout", name, "payout", 404)
+def _move(account: Account, payout: JsonObject, amount_minor: int) -> None:
+    account.move(amount_minor, payout["currency"], is_available=True, source=payout["id"])
 
 
 def _new_payout(context: Context, creation: Creation, bank: str) -> JsonObject:
     return {
-        "id": payout_id(),
+        "id": object_id("po"),
         "object": "payout",
         **dict.fromkeys(_ALWAYS_NULL),
         "amount": creation.amount_minor,

@@ -1,6 +1,7 @@
 """Fixtures: the real counterpart on a temporary database, and two doors to it."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import stripe
 
+from mutations.patching import ROOT, installed
 from pipeline.ops.processes import Child, ready, spawn_stripe_counterpart, stop
 from tests.stripe_sandbox.door import Door, client_of, no_check
 from tests.stripe_sandbox.shapes import Shapes, published
@@ -25,6 +27,10 @@ import sys, time
 real = time.time
 time.time = lambda: real() + {later_s}
 sys.setswitchinterval({switch_s:f})
+"""
+UNGUARDED = """
+from mutations.patching import install, named
+install(*map(named, {ids}))
 """
 
 
@@ -48,11 +54,15 @@ def serving(
 ) -> Iterator[Sandbox]:
     """The counterpart on the folder's database; it ends as it was told, without a traceback.
 
-    Its clock is ``later_s`` ahead; its threads take turns every ``switch_s``.
+    Its clock is ``later_s`` ahead; its threads take turns every ``switch_s``. Guards that this
+    process has removed are removed there too.
     """
-    (folder / "sitecustomize.py").write_text(WRAPPED.format(later_s=later_s, switch_s=switch_s))
+    wrapper = WRAPPED.format(later_s=later_s, switch_s=switch_s)
+    if ids := [each.id for each in installed()]:
+        wrapper += UNGUARDED.format(ids=ids)
+    (folder / "sitecustomize.py").write_text(wrapper)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(folder))
+        patch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{ROOT}")
         # Byte code would be taken for a file of the same size that was written in the same second.
         patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
         child = spawn_stripe_counterpart(folder, *KEYS, *options)

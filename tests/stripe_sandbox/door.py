@@ -183,6 +183,13 @@ def client_of(door: Door, http: stripe.RequestsClient) -> stripe.StripeClient:
     )
 
 
+def connected(client: stripe.StripeClient, **changes: object) -> stripe.Account:
+    """A connected account that can take transfers and card payments."""
+    asked = {name: {"requested": True} for name in ("card_payments", "transfers")}
+    params = {"type": "custom", "country": "DE", "capabilities": asked, **changes}
+    return client.v1.accounts.create(cast(Any, params))
+
+
 def pay(
     client: stripe.StripeClient, *, key: str | None = None, **changes: object
 ) -> stripe.PaymentIntent:

@@ -4,8 +4,9 @@ import functools
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import stripe
 from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
@@ -15,8 +16,16 @@ from tests.stripe_sandbox.door import INTENTS, Answer
 
 SPEC_PATH: Path = REPOSITORY.parent / "shared" / "data" / "stripe" / "openapi.json"
 ROOT = "urn:stripe-openapi"
-LISTS = {INTENTS: "list", "/v1/payouts": "payouts"}
+LISTS = {INTENTS: "list", f"{INTENTS}/search": "search"} | {
+    f"/v1/{name}": name for name in ("disputes", "events", "payouts", "refunds")
+}
 """The lists whose published shape is held, and what they are called here."""
+SDK_CLASSES: dict[str, Any] = {
+    "transfer": stripe.Transfer,
+    "transfer_reversal": stripe.TransferReversal,
+    "webhook_endpoint": stripe.WebhookEndpoint,
+}
+"""Objects that the document leaves out: their fields are those of the SDK's classes."""
 
 
 def _is_currency(value: object) -> bool:
@@ -78,6 +87,8 @@ class Shapes:
 
     def faults(self, name: str, body: Any) -> list[str]:
         """Say where ``body`` departs from schema ``name`` ("list" is the list of intents)."""
+        if name in SDK_CLASSES:
+            return _sdk_faults(SDK_CLASSES[name], body)
         pointer = f"/{name}" if name in LISTS.values() else f"/components/schemas/{name}"
         validator = Draft202012Validator(
             {"$ref": f"{ROOT}#{pointer}"}, registry=self._registry, format_checker=formats
@@ -101,10 +112,26 @@ class Shapes:
             return
         body = answer.body
         name = "error" if answer.status >= 400 else body["object"]
-        if name == "list":
-            name = LISTS[path]
-        found = self.faults(name, body)
+        if name in ("list", "search_result"):
+            name = LISTS.get(path, "each")
+        if name == "each":  # the list is not in the document: its objects are held
+            found = [fault for each in body["data"] for fault in self.faults(each["object"], each)]
+        else:
+            found = self.faults(name, body)
         assert not found, f"{path} answered {answer.status}, not a {name}: {found}"
+
+
+def _sdk_faults(kind: Any, body: dict[str, Any]) -> list[str]:
+    """Fields that the SDK does not know, and those that it says are always there and are not."""
+    fields = {
+        name: type(None) in get_args(hint)
+        for name, hint in kind.__annotations__.items()
+        if name != "OBJECT_NAME"
+    }
+    gone = [name for name, may_be_null in fields.items() if not may_be_null and name not in body]
+    inner = body.get("reversals", {"data": []})["data"]
+    gone += [fault for each in inner for fault in _sdk_faults(SDK_CLASSES[each["object"]], each)]
+    return [f"invented: {name}" for name in body.keys() - fields] + gone
 
 
 @functools.cache

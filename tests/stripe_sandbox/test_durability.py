@@ -3,8 +3,10 @@
 import http.client
 import itertools
 import signal
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -83,3 +85,18 @@ def test_a_key_lasts_a_day_and_no_longer(tmp_path: Path) -> None:
         fresh = after.post(INTENTS, payment(amount=5000), key="k-1")
         assert (fresh.status, fresh.replayed, fresh.body["amount"]) == (200, False, 5000)
         assert after.ids() == [fresh.body["id"], first.body["id"]]
+
+
+def test_a_database_of_the_first_version_keeps_its_balance(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        door = running.door(ALPHA)
+        for card in ("pm_card_visa", "pm_card_bypassPending", "pm_card_chargeDeclined"):
+            door.post(INTENTS, payment(payment_method=card))
+        paid_out = [door.post("/v1/payouts", {"amount": 100, "currency": "usd"}) for _ in range(2)]
+        door.post(f"/v1/payouts/{paid_out[0].body['id']}/cancel")
+        before = door.get("/v1/balance").body
+    with closing(sqlite3.connect(tmp_path / "stripe_sandbox.sqlite3")) as database:
+        database.executescript("DROP TABLE movement; DROP TABLE delivery; PRAGMA user_version = 1")
+    with serving(tmp_path) as again:
+        assert again.door(ALPHA).get("/v1/balance").body == before
+        assert before["available"][0]["amount"] == 999

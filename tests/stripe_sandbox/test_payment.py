@@ -75,19 +75,6 @@ def test_a_declined_intent_can_be_paid_with_another_card(door: Door) -> None:
     assert again.body["last_payment_error"] is None
 
 
-def test_a_card_that_needs_authentication_waits_for_it_and_can_be_canceled(door: Door) -> None:
-    back = "https://example.com/back?run=1"
-    answer = door.post(INTENTS, payment(payment_method=AUTHENTICATION, return_url=back))
-    assert (answer.status, answer.body["status"]) == (200, "requires_action")
-    assert answer.body["next_action"]["redirect_to_url"]["return_url"] == back
-    plain = door.post(INTENTS, payment(payment_method=AUTHENTICATION)).body
-    assert plain["next_action"]["type"] in {"use_stripe_sdk", "redirect_to_url"}
-    address = f"{INTENTS}/{plain['id']}"
-    stored = door.get(address).body
-    assert (stored["status"], stored["amount_received"]) == ("requires_action", 0)
-    assert door.post(f"{address}/cancel").body["status"] == "canceled"
-
-
 @pytest.mark.parametrize("nobody", ["off_session", "error_on_requires_action"])
 def test_authentication_fails_where_it_was_said_that_nobody_can_act(
     empty_door: Door, nobody: str

@@ -64,7 +64,10 @@ def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cau
     """Lift the current hold, where its rule lets a person lift it."""
     _expect_hold(now, event, cause)
     rules = (*program.rules, *program.policy.rules)
-    liftable = any(rule.id == now.held_by and rule.approvable for rule in rules)
+    rule = next((rule for rule in rules if rule.id == now.held_by), None)
+    liftable = rule is not None and rule.approvable
+    if rule is not None and liftable and rule.again_from:
+        return _begun_again(program, now, rule.again_from, cause)
     if program.decider is not None and now.held_by in program.decider.approvable:
         liftable = True
     if not liftable and now.held_by != UNKNOWN_OUTCOME:
@@ -74,6 +77,13 @@ def approved(program: Program, now: Snapshot, event: events.Approved, cause: Cau
     if now.held_by == UNKNOWN_OUTCOME:  # asked again under its key
         until_ms = cause.at_ms + program.steps[now.step].timeout_ms
         after = after._replace(awaits="", deadline_ms=until_ms)
+    return _resume(program, now, after, cause)
+
+
+def _begun_again(program: Program, now: Snapshot, step: str, cause: Cause) -> Decision:
+    """Back to an earlier step, under a key that no attempt of it had: more were never begun."""
+    after = to_state(now, cause, life.ACTIVE, approved=(), held_by="", reason=None)
+    after = after._replace(step=step, attempt=now.begun + 1, refused=0, call=None)
     return _resume(program, now, after, cause)
 
 

@@ -17,7 +17,7 @@ from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Extraction
 from pipeline.steps.extract.page_text.rows import Row, cells_in
 from pipeline.steps.extract.page_text.text import Printed, has_text, invoice_from_text, printed
 from pipeline.steps.extract.page_text.wording import hold_by_picture
-from pipeline.steps.extract.page_view import pictures, scan
+from pipeline.steps.extract.page_view import pictures, scan, stamps
 from pipeline.steps.extract.page_view.check import (
     competes,
     differs,
@@ -27,12 +27,10 @@ from pipeline.steps.extract.page_view.check import (
 )
 from pipeline.steps.extract.page_view.crops import CROPS_MAX, crop
 from pipeline.steps.extract.page_view.page import Page, View, viewed
-from pipeline.steps.extract.page_view.pdfium import Box
+from pipeline.steps.extract.page_view.places import Place, field_places
 from pipeline.steps.extract.page_view.recognise import RecogniserMissingError
 from pipeline.steps.extract.reader import check_sound, embedded_files, open_pdf
 from pipeline.steps.extract.reasons import ExtractionError
-
-Place = tuple[int, Box, str]  # page, box and text
 
 _PICTURED_PAGES: Final = 3  # and the last one: where stamps are
 _OTHER_DOCUMENTS: Final = (
@@ -92,8 +90,7 @@ def _scanned(view: View) -> Extraction:
     except RecogniserMissingError as error:
         raise ExtractionError("DOC-010") from error
     found = _from_text(view, pages)
-    place = due_place(printed(pages), Decimal(found.fields.total_due))
-    found = _with_crops(found, view, [("amount due", place)] if place else [])
+    found = _with_crops(found, view, [*field_places(printed(pages), found.fields)])
     held = found.fields.pay_status == "open"
     return replace(_held(found, "scanned") if held else found, pages=len(view.sheets))
 
@@ -124,14 +121,15 @@ def _checked(found: Extraction, view: View) -> Extraction:
         for line in page.unseen
         for piece in line
     ]
-    told = printed(view.told)
-    if any(is_field(text) for _, _, text in unseen) or competes(document, told, found.fields):
+    told, words = printed(view.told), stamps.PageWords(row.text for row in document.rows)
+    new = [text for _, _, text in unseen if not words.repeat(text)]
+    if any(map(is_field, new)) or competes(document, told, found.fields):
         return _with_crops(_held(found, "hidden_text"), view, [("hidden text", e) for e in unseen])
     try:
         other = differs(view.sheets, document, found.fields)
         if other:
             return _with_crops(_held(found, "hidden_text"), view, [("shown differently", other)])
-        return _stamped(found, view, document)
+        return _stamped(found, view, document, words)
     except RecogniserMissingError:
         return _held(found, "unverified")
 
@@ -145,14 +143,36 @@ def _with_crops(found: Extraction, view: View, places: Sequence[tuple[str, Place
     return replace(found, crops=(*found.crops, *added))
 
 
-def _stamped(found: Extraction, view: View, document: Printed) -> Extraction:
-    """The extraction, held where a picture or a drawing contradicts it: PAID, or another sum."""
-    sheets = [*view.sheets[:_PICTURED_PAGES], *view.sheets[_PICTURED_PAGES:][-1:]]
-    said = [line for sheet in sheets for line in pictures.words(sheet)]
-    rows = [Row(page=1, cells=cells) for line in said if (cells := cells_in(line))]
-    if hold := hold_by_picture(rows):
-        return _held(found, hold)
-    return _held(found, "hidden_text") if other_money(document, rows, found.fields) else found
+def _stamped(
+    found: Extraction, view: View, document: Printed, words: stamps.PageWords
+) -> Extraction:
+    """The extraction, held where a picture or a drawing says what the text does not: PAID."""
+    every = [*enumerate(view.sheets, 1)]
+    said = [
+        (number, sheet, each)
+        for number, sheet in (*every[:_PICTURED_PAGES], *every[_PICTURED_PAGES:][-1:])
+        for each in pictures.writings(sheet)
+    ]
+    rows, doubtful = (
+        [Row(page=1, cells=cells) for line in lines if (cells := cells_in(line))]
+        for lines in (
+            [line for _, _, each in said for line in each.lines],
+            [line for _, _, each in said for line in each.doubtful],
+        )
+    )
+    hold = hold_by_picture([*rows, *doubtful]) or stamps.misread(
+        [each for _, _, each in said], words
+    )
+    odd = [
+        (number, each.box, " ".join(each.lines))
+        for number, sheet, each in said
+        if stamps.foreign(each, sheet.height, words)
+    ]
+    if not hold and other_money(document, rows, found.fields):
+        hold = "hidden_text"
+    if not hold and not odd:
+        return found
+    return _with_crops(_held(found, hold or "unread_picture"), view, [("picture", e) for e in odd])
 
 
 def _held(found: Extraction, hold: str) -> Extraction:

@@ -141,6 +141,10 @@ HOLDS: Final[dict[str, Hold]] = {
     "unclear_data": _unclear(
         "The embedded data contradicts itself.", "Ask the supplier for a correct file."
     ),
+    "unread_picture": _unclear(
+        "A picture or drawing on the page, such as a stamp, has words that its text does not have.",
+        "Look at the page, and pay by hand if nothing there speaks against it.",
+    ),
     "two_invoices": _unclear(
         "The file carries the data of several invoices.", "Ask for one file for each invoice."
     ),

@@ -16,6 +16,7 @@ from pipeline.store import leases
 from pipeline.worker import drive
 from samples import generated
 from tests.dashboard.visitor import Visitor, by_code, words
+from tests.pipeline.steps.test_page_view import paper, scan_of
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -75,6 +76,17 @@ def test_hold_shows_the_place_in_the_document_until_it_is_erased(owner: Visitor)
     owner.erase(run)
     assert owner.get(place).status_code == 404
     assert "crops/" not in owner.read(f"/runs/{run.code}/")
+
+
+def test_scan_shows_each_field_beside_its_place(owner: Visitor) -> None:
+    run = owner.upload("scan.pdf", scan_of(paper()))
+    page = owner.read(f"/runs/{run.code}/")
+    outcome = words(page.partition('id="outcome"')[2].partition("</section>")[0])
+    names = ("Amount due", "Currency", "Seller", "IBAN", "Invoice number", "Due date")
+    shown = [outcome.find(f"{name} , page 1. Read there:") for name in names]
+    assert (shown == sorted(shown), -1 in shown) == (True, False), outcome
+    assert "Read there: Acme Tools Ltd" in outcome
+    assert owner.get(f"/runs/{run.code}/crops/5.png").content.startswith(b"\x89PNG")
 
 
 def test_run_without_money_is_listed_with_the_command_that_helps(visitor: Visitor) -> None:

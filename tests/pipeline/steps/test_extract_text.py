@@ -162,3 +162,32 @@ def test_two_valid_accounts_hold_the_invoice() -> None:
 def test_document_without_a_sender_is_held() -> None:
     text = "INVOICE\nInvoice No: A-17\nBill to:\nJane Doe Ltd\n12 Quayside\nTotal  120.00 EUR"
     assert invoice_from_text([page_of(text)])[0].hold == "no_seller"
+
+
+@pytest.mark.parametrize("address", [
+    "Datos del cliente:\nMuster Handel S.A.\nCalle 5\n60523 Vigo",
+    "Addressee:\nMuster Handel Ltd\n12 Quayside\nLS9 1BB York",
+    "Nombre:  Muster Handel S.A.\nCalle:  Via 5",
+])  # fmt: skip
+def test_company_that_is_only_addressed_is_no_seller(address: str) -> None:
+    text = f"INVOICE\nInvoice No: A-17\n{address}\nTotal  120.00 EUR"
+    assert invoice_from_text([page_of(text)])[0].hold == "no_seller"
+    named = invoice_from_text([page_of(f"Acme Tools Ltd\nTel. +49 30 1234567\n{text}")])[0]
+    assert (named.seller, named.hold) == ("Acme Tools Ltd", None)
+
+
+@pytest.mark.parametrize("head", [
+    "INV-30600\nINVOICE", "February 15, 2026\nINVOICE", "Total payable\nINVOICE",
+    "Liquidation\nINVOICE",
+])  # fmt: skip
+def test_number_date_label_or_title_at_the_top_is_no_seller(head: str) -> None:
+    text = f"{head}\nInvoice No: A-17\nTotal  120.00 EUR"
+    assert invoice_from_text([page_of(text)])[0].hold == "no_seller"
+
+
+def test_buyer_of_the_sellers_own_name_is_no_reason_to_hold() -> None:
+    text = (
+        "Acme Ltd\nTel. +353 1 234567\nINVOICE\nInvoice No: A-17\nBill to:\nAcme Ltd\n12 Quayside"
+    )
+    invoice = invoice_from_text([page_of(f"{text}\nTotal  120.00 EUR")])[0]
+    assert (invoice.seller, invoice.hold) == ("Acme Ltd", None)

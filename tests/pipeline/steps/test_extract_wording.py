@@ -40,6 +40,15 @@ def hold(text: str) -> str | None:
     ("NUR ZUR INFORMATION", "specimen"), ("Wezwanie do zapłaty", "reminder"),
     ("Rechnung / Gutschrift", "credit_note"), ("BEZAHLT", "stamped_paid"), ("Entwurf", "draft"),
     ("Este documento no es una factura.", "not_an_invoice"),
+    ("Wir haben Ihre Überweisung erhalten.", "settled"),
+    ("Befizetését megkaptuk.", "settled"), ("Modregnet i jeres konto.", "settled"),
+    ("Der Betrag wird automatisch abgebucht.", "debited"),
+    ("Zastąpiona fakturą nr 78.", "void"), ("Ersatt av faktura 78.", "void"),
+    ("Platba blokována do odvolání.", "retention"),
+    ("Vänta med betalning tills arbetet har godkänts.", "retention"),
+    ("Nous vous reverserons cette somme.", "refund"), ("Vratka na Váš účet.", "refund"),
+    ("Niets meer te betalen, niets verschuldigd.", "not_to_be_paid"),
+    ("Até à data não recebemos o seu pagamento.", "reminder"),
 ])  # fmt: skip
 def test_contrary_words_on_an_invoice_hold_with_their_own_reason(line: str, code: str) -> None:
     assert hold(HEAD + line + FOOT) == code
@@ -51,9 +60,20 @@ def test_contrary_words_on_an_invoice_hold_with_their_own_reason(line: str, code
     ("Invoice address: 12 Quayside\nThe invoice follows by post.", "not_an_invoice"),
     ("Invoice address: 12 Quayside", "no_invoice_title"),
     ("Rechnungsempfänger: Muster AG", "no_invoice_title"),
+    ("Kundenblatt\nRechnungsnummer: 17", "no_invoice_title"),
+    ("Opravný doklad č. 7", "credit_note"), ("Přehled pohledávek", "statement_of_account"),
+    ("Demande d'acompte", "pro_forma"), ("Cenová ponuka", "quotation"),
 ])  # fmt: skip
 def test_document_that_is_none_is_held_by_its_title(title: str, code: str) -> None:
     assert hold(BARE + title + FOOT) == code
+
+
+@pytest.mark.parametrize("paid", [
+    "Total  140.00 EUR\nDéjà versé  EUR -20.00\nNet à payer",
+    "Total  Déjà versé\n140.00 EUR  -20.00 EUR\nNet à payer",
+])  # fmt: skip
+def test_label_of_a_part_that_was_paid_is_no_statement(paid: str) -> None:
+    assert hold(f"{HEAD}{paid}  120.00 EUR\n") is None
 
 
 @pytest.mark.parametrize("line", [
@@ -74,7 +94,11 @@ def test_document_that_is_none_is_held_by_its_title(title: str, code: str) -> No
     "VAT paid on margin", "Do not pay to any other account.", "Do not pay in cash.",
     "Payee: Acme Tools Ltd", "12 Sample Street", "Thank you for your prompt payment.",
     "Refunds are made within 30 days.", "Self-billing is not accepted.",
-    "This is not a VAT invoice.",
+    "This is not a VAT invoice.", "Previous invoice was settled, thank you.",
+    "Die vorige Rechnung wurde beglichen, vielen Dank.", "La fattura precedente è stata saldata.",
+    "Uw betaling dient binnen 30 dagen ontvangen te zijn.",
+    "Der Versand erfolgt erst nach Zahlungseingang.", "In attesa del vostro bonifico.",
+    "Le prélèvement automatique est possible sur demande.", "Replaced the pump, 7 hours",
 ])  # fmt: skip
 def test_harmless_mentions_do_not_hold(line: str) -> None:
     assert hold(HEAD + line + FOOT) is None

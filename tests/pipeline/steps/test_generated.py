@@ -12,9 +12,7 @@ from pipeline.steps.extract import ExtractionError
 from samples import generated
 from tests.pipeline.reading import read_here
 
-# Kinds of which some are still open, although nobody should pay them: CAVEATS names them.
-NOT_YET_HELD: Final = frozenset({"no_seller"})
-UNPAYABLE_MAX: Final = 8  # of 500 contrary documents: the words for it are not known
+UNPAYABLE_MAX: Final = 6  # of 520 contrary documents: their stamp or title is a picture, misread
 HONEST_SHARE_MIN: Final = 0.95
 BOUNDED_FLOOR: Final = 23  # of 24 honest documents
 FIELDS: Final = ("invoice_number", "seller", "due_date")
@@ -43,7 +41,7 @@ def judged(each: int, kinds: Iterable[str], first_seed: int) -> Judged:
             continue
         truth = item.truth
         same = (fields.amount_minor, fields.currency) == (truth.amount_minor, truth.currency)
-        if not truth.payable and item.kind not in NOT_YET_HELD:
+        if not truth.payable:
             result.unpayable.append(item.name)
         result.wrong += [] if same and fields.iban in (None, truth.iban) else [item.name]
         result.exact += same and all(getattr(fields, n) == getattr(truth, n) for n in FIELDS)

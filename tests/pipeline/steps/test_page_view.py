@@ -11,6 +11,7 @@ from reportlab.lib.colors import Color, HexColor, black, white
 from reportlab.lib.utils import ImageReader
 
 from pipeline.steps.extract import PAGES_MAX, Extraction, ExtractionError, extract
+from pipeline.steps.extract.invoice import Crop
 from pipeline.steps.extract.page_view import recognise
 from pipeline.steps.extract.page_view.crops import CROPS_MAX
 from pipeline.steps.extract.page_view.lines import lines_of
@@ -262,10 +263,27 @@ def scan_of(pdf: bytes) -> bytes:
     return pen.done()
 
 
+def picture_of(crop: Crop) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(crop.png))).convert("L")
+
+
 def test_scan_is_read_and_held() -> None:
     found = read_here(scan_of(paper()))
     assert (found.fields.pay_status, found.fields.total_due) == ("scanned", "1000.00")
-    assert [each.name for each in found.crops] == ["amount due"]
+    fields = found.fields
+    read = {
+        "amount due": fields.total_due,
+        "currency": fields.currency,
+        "seller": fields.seller,
+        "IBAN": fields.iban,
+        "invoice number": fields.invoice_number,
+        "due date": fields.due_date,
+    }
+    assert {each.name: each.text for each in found.crops} == read
+    assert None not in read.values()
+    pixels = [recognise.text_of(picture_of(each), psm=6) for each in found.crops]
+    wanted = ("1,000.00", "EUR", fields.seller, "3704", fields.invoice_number, "2026")
+    assert [text for text, part in zip(pixels, wanted, strict=True) if str(part) not in text] == []
     noise = Image.effect_noise((300, 400), 90).convert("RGB")
     pen = Pen(A4, "Helvetica", "whole")
     pen.picture(ImageReader(noise), 0, 0, *A4)

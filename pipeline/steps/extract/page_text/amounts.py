@@ -162,3 +162,8 @@ def _tail(digits: str) -> Decimal | None:
     head, _, tail = digits.rpartition(" ")
     readings = _readings(tail) if head else ()
     return readings[0] if len(readings) == 1 else None
+
+
+def has_money(text: str) -> bool:
+    """Whether an amount in a text is clearly one."""
+    return any(amount.firm for amount in amounts_in(text))

@@ -5,52 +5,26 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from pipeline.steps.extract.page_text.amounts import amounts_in
-from pipeline.steps.extract.page_text.dates import fold
+from pipeline.steps.extract.page_text.amounts import has_money
+from pipeline.steps.extract.page_text.dates import fold, has_date
 from pipeline.steps.extract.page_text.labelled import Found
 from pipeline.steps.extract.page_text.rows import Cell, Row
+from pipeline.steps.extract.page_text.sender import (
+    BUYER,
+    COMPANY,
+    NAME_CHARS_MAX,
+    PARTED,
+    PAYEE,
+    SELLER,
+    is_in_address,
+    senders,
+)
+from pipeline.steps.extract.page_text.titles import INVOICE_NAME, NAMES
 from pipeline.steps.extract.page_text.totals import kind_of
 from pipeline.steps.extract.page_text.vocabulary import INVOICE
 
-_SELLER: Final = re.compile(
-    r"^(?:seller|vendor|supplier|provider|service provider|from|billed by|issued by|sold by|biller"
-    r"|verkaufer|lieferant|rechnungs(?:steller|ersteller)|aussteller|prodejce|prodavajici|dodavatel"
-    r"|verkoper|leverancier|vendeur|fournisseur|emetteur|vendedor|proveedor|emisor|fornitore"
-    r"|cedente|sprzedawca|fornecedor|emitente|leverandor|leverand[øo]r|s[æa]lger|saljare|leverantor"
-    r"|selger|myyja|toimittaja|elado|szallito|wystawca)(?: (?:provider|seller|supplier"
-    r"|vendor))?(?:/\S+)?\s*(?::\s*|$)"
-)
-_BUYER: Final = re.compile(
-    r"^(?:buyer|customer|client|purchaser|bill(?:ed)? to|invoice to|ship to|sold to|to"
-    r"|bill to address|kaufer|kunde|rechnungsempfanger|kupujici|odberatel|kaeufer|klant|koper"
-    r"|factuuradres|afleveradres|aan|client|acheteur|destinataire|facture a|comprador|cliente"
-    r"|adresse de facturation|spett\.? ?le|intestatario fattura|faturar a|facturar a"
-    r"|destinatario|nabywca|platnik|kunde[rn]?|k[øo]ber|faktureres til|til|faktura til"
-    r"|fakturaadress|fakturaadresse|kund|kopare|kj[øo]per|asiakas|ostaja|laskutusosoite|vevo"
-    r"|rechnung an|an|rechnungsadresse|billed to|invoiced to|odberatel"
-    r"|zakaznik)\b(?: (?:purchaser|buyer|customer|address))?(?:/\S+)?\s*(?::\s*|$)"
-)
-_PAYEE: Final = re.compile(
-    r"^(?:payee|beneficiary(?: name)?|account (?:holder|name|owner)|pay(?:able)? to|empfanger"
-    r"|zahlungsempfanger|kontoinhaber|begunstigter|titulaire(?: du compte)?|beneficiaire"
-    r"|intestatario"
-    r"|intestato a|beneficiario|titular(?: da conta| de la cuenta)?|ten name van|t\.n\.v\."
-    r"|begunstigde"
-    r"|rekeninghouder|wlasciciel rachunku|nazwa odbiorcy|odbiorca|prijemce|majitel uctu|kontohaver"
-    r"|bel[øo]bsmodtager|modtager|kontohavare|betalningsmottagare|mottagare|kontohaver|kontoeier"
-    r"|mottaker|saaja|tilinomistaja|kedvezmenyezett|szamlatulajdonos)\s*(?::\s*|$)"
-)
-# Short forms are words, too, unless they are written as a name's end.
-_COMPANY: Final = re.compile(
-    r"(?<![\w.])(?:(?i:gmbh|mbh|ohg|e\.k\.|inc\.?|llc|ltd\.?|limited|corp\.?|plc|llp|b\.v\.|n\.v\."
-    r"|s\.r\.o\.|spol\. s r\.o\.|a\.s\.|v\.o\.s\.|k\.s\.|sarl|s\.a\.r\.l\.|s\.a\.s\.?|s\.a\."
-    r"|eurl|sasu"
-    r"|s\.r\.l\.|srl|s\.p\.a\.|s\.n\.c\.|s\.l\.u?\.?|ltda\.?|lda\.?|unipessoal|oyj|aps|a/s|asa"
-    r"|sp\. ?z ?o\. ?o\.|sp\.j\.|kft\.?|zrt\.?|nyrt\.?|gbr|pty|v\.o\.f\.|gesmbh|e\.u\.|dac)"
-    r"|[A&]G|K[Gg]|SE|UG|CO\.|Co\.|BV|NV|SAS|SA|SpA|SPA|SL|Oy|OY|AB|Ab|AS|ApS|VOF|SNC|Bt\.?|BT|KK)"
-    r"(?=\s*(?:$|[,&(+–-]))"
-)
-_PARTED: Final = re.compile(r"\s[-–·●|•]\s")
+_WORD: Final = re.compile(r"[^\W\d](?:[^\W\d]|[.&'’-])+,?")
+_TITLES: Final = tuple(NAMES.values())
 _SOLD_BY: Final = re.compile(r"\b(?:sold|provided|issued|billed) by (.{3,60})$", re.IGNORECASE)
 _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _NO_NAME: Final = re.compile(
@@ -62,7 +36,6 @@ _NO_ADDRESS: Final = re.compile(
     r"\b(?:iban|bic|swift|tel|fax|phone|date|datum|vat|ust|page|seite)\b|@|www\.|https?:"
 )
 _ATTENTION: Final = re.compile(r"^(?:attn|z\. ?hd\.?|t\.a\.v\.)[:. ]*", re.IGNORECASE)
-_NAME_CHARS_MAX: Final = 60
 _ADDRESS_ROWS: Final = 5
 _HEAD_ROWS: Final = 4
 _TABLE_CELLS: Final = 4  # a row of so many is the head of a table
@@ -71,7 +44,7 @@ _TABLE_CELLS: Final = 4  # a row of so many is the head of a table
 def parties(rows: Sequence[Row]) -> dict[str, Found]:
     """Seller, buyer, their addresses and the seller's e-mail, as far as labels show them."""
     found: dict[str, Found] = {}
-    for name, label in (("seller", _SELLER), ("buyer", _BUYER)):
+    for name, label in (("seller", SELLER), ("buyer", BUYER)):
         block = _block(rows, label)
         if block:
             page, lines = block
@@ -111,7 +84,7 @@ def _column(rows: Sequence[Row], above: Cell) -> list[str]:
         cell = next((c for c in row.cells if abs(c.start - above.start) <= 3), None)
         if cell is None or cell.text.endswith(":") or len(row.cells) >= _TABLE_CELLS:
             break
-        if _BUYER.match(cell.folded) or _SELLER.match(cell.folded):
+        if BUYER.match(cell.folded) or SELLER.match(cell.folded):
             break
         if _NO_ADDRESS.search(cell.folded) or kind_of(cell.folded) or INVOICE.search(cell.folded):
             break
@@ -120,29 +93,24 @@ def _column(rows: Sequence[Row], above: Cell) -> list[str]:
     return lines
 
 
-def names_company(text: str) -> bool:
-    """Whether a piece of text is the name of a company, by its legal form."""
-    return bool(_COMPANY.search(text)) and len(text) <= _NAME_CHARS_MAX
-
-
 def _as_sentence(cell: Cell) -> bool:
     return len(cell.text) > 60
 
 
 def amounts_like(text: str) -> bool:
     """Whether a line is a number or an amount and so no name."""
-    return any(amount.firm for amount in amounts_in(text)) or not re.search(r"[^\W\d]{2}", text)
+    return has_money(text) or not re.search(r"[^\W\d]{2}", text)
 
 
 def _paid_to(rows: Sequence[Row]) -> dict[str, Found]:
     """The holder of the account, where the same name is printed elsewhere, as in a letterhead."""
-    block = _block(rows, _PAYEE) or _beside(rows, _PAYEE)
+    block = _block(rows, PAYEE) or _beside(rows, PAYEE)
     if block is None or not _may_be_name(block[1][0], ""):
         return {}
     name = block[1][0]
     for index, row in enumerate(rows):
         for cell in row.cells:
-            if cell.text == name and not _PAYEE.match(rows[max(0, index - 1)].cells[0].folded):
+            if cell.text == name and not PAYEE.match(rows[max(0, index - 1)].cells[0].folded):
                 below = _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
                 return _named(name, below, row.page, "account holder")
     return {}
@@ -162,22 +130,39 @@ def _unlabelled(rows: Sequence[Row], buyer: Found | None) -> dict[str, Found]:
     cells = [(index, cell) for index, row in enumerate(rows) for cell in row.cells]
     for index, cell in cells:
         if match := _SOLD_BY.search(cell.text):
-            name = match[1] if _COMPANY.search(match[1]) else match[1].rstrip(".")
+            name = match[1] if COMPANY.search(match[1]) else match[1].rstrip(".")
             return {"seller": Found(value=name, page=rows[index].page, label="sold by")}
-    for index, cell in cells:
-        parts = [part.strip() for part in _PARTED.split(cell.text)]
-        if _COMPANY.search(parts[0]) and _may_be_name(parts[0], taken):
-            below = parts[1:] or _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
-            return _named(parts[0], below, rows[index].page, "company")
+    for index, cell, name in senders(rows, taken):
+        if _may_be_name(name, ""):
+            rest = [part.strip() for part in PARTED.split(cell.text)[1:]]
+            below = rest or _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
+            return _named(name, below, rows[index].page, "company")
     head = [(index, cell) for index, cell in cells if index < _HEAD_ROWS]
-    labels = [cell for _, cell in head if _BUYER.match(cell.folded)]
+    labels = [cell for _, cell in head if BUYER.match(cell.folded)]
     for index, cell in head:
         if INVOICE.search(cell.folded) or any(cell.overlaps(label) for label in labels):
             continue
-        if _may_be_name(cell.text, taken):
+        if _may_be_name(cell.text, taken) and _heads_page(rows, index, cell, taken):
             below = _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
             return _named(cell.text, below, rows[index].page, "letterhead")
     return {}
+
+
+def _heads_page(rows: Sequence[Row], index: int, cell: Cell, taken: str) -> bool:
+    """Whether text at the top of a page is a name, and no title, value or head of a table."""
+    text = cell.text
+    if has_date(text) or ": " in text or not any(map(_WORD.fullmatch, text.split())):
+        return False
+    if kind_of(cell.folded):
+        return False
+    if INVOICE_NAME.fullmatch(cell.folded) or any(name.fullmatch(cell.folded) for name in _TITLES):
+        return False
+    cells = rows[index].cells
+    below = rows[index + 1].cells if index + 1 < len(rows) else ()
+    columns = len(cells) > 1 and sum(any(map(str.isdigit, other.text)) for other in below) > 1
+    if columns or len(cells) >= _TABLE_CELLS:
+        return False
+    return not is_in_address(rows, index, cell, taken)
 
 
 def _named(name: str, below: Sequence[str], page: int, label: str) -> dict[str, Found]:
@@ -190,8 +175,8 @@ def _named(name: str, below: Sequence[str], page: int, label: str) -> dict[str, 
 def _may_be_name(text: str, taken: str) -> bool:
     """Whether a piece of text can be somebody's name, and is not the buyer's."""
     folded = text.casefold()
-    labels = _NO_NAME.search(folded) or _BUYER.match(folded)
-    return len(text) <= _NAME_CHARS_MAX and text != taken and not labels and not amounts_like(text)
+    labels = _NO_NAME.search(folded) or BUYER.match(folded)
+    return len(text) <= NAME_CHARS_MAX and text != taken and not labels and not amounts_like(text)
 
 
 def _email(rows: Sequence[Row], buyer: Found | None) -> Found | None:

@@ -48,8 +48,10 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:foi|esta|encontra-se|ja) (?:(?:ja|integralmente|totalmente|se encontra) )*(?:pag[oa]"
         r"|liquidad[oa]|saldad[oa]|quitad[oa]|regularizad[oa])|(?:pagamento|valor) (?:ja "
         r")?recebido",
-        r"(?:fatura|montante|valor) (?:ja )?(?:pag[oa]|liquidad[oa])|recebemos o (?:\w+ )?pagamento"
-        r"|obrigad[oa] pelo (?:\w+ )?pagamento|pag[oa] (?:com|por|em|via) (?:cartao|multibanco|mb)",
+        r"(?:fatura|montante|valor) (?:ja )?(?:pag[oa](?!\w)|liquidad[oa])"
+        r"|recebemos o (?:\w+ )?pagamento"
+        r"|obrigad[oa] pelo (?:\w+ )?pagamento|pag[oa] (?:com|por|em|via) (?:cartao|multibanco"
+        r"|mb)",
         r"(?:is|werd|zijn|hebben|heeft)\b[^.]{0,40}\b(?:betaald|voldaan)|(?:reeds|al|vooruit) ?"
         r"(?:betaald|voldaan|verrekend)|betaald (?:met|via|op|per)|(?:reeds )?voldaan",
         r"(?:betaling|bedrag|som)\b[^.]{0,40}\bontvangen|bedankt voor (?:uw|je) betaling"
@@ -61,7 +63,8 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"|dziekujemy za (?:wplate|platnosc|zaplate)",
         r"(?:byl[ao]?|je|jiz) (?:(?:jiz|plne|zcela|byla?) )*(?:uhrazen|zaplacen|vyrovnan)[aoy]?"
         r"|(?:uhrazen|zaplacen)o|(?:obdrzeli|prijali)\b.{0,20}(?:platb|uhrad)",
-        r"(?:platb|uhrad)\w*\b.{0,20}\b(?:obdrzeli|prijat|pripsan)|dekujeme za (?:\w+ )?(?:platbu"
+        r"(?:platb|uhrad)\w*\b.{0,20}\b(?:obdrzeli|prijat|pripsan)|dekujeme za (?!vcas|brzk"
+        r"|rychl)(?:\w+ )?(?:platbu"
         r"|uhr)",
         r"(?:er|blev|har|var|ble) (?:(?:allerede|nu|na|fuldt|blevet|blitt|vi|er) )*(?:betalt"
         r"|afregnet"
@@ -70,7 +73,8 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:modtaget|mottatt)|(?:modtaget|mottatt) (?:din|deres|jeres) (?:ind)?betaling",
         r"tak for (?:din|jeres|deres) betaling|takk for betaling\w*",
         r"(?:ar|har|blev) (?:(?:redan|nu|till fullo|blivit|helt|i sin helhet) )*(?:betald|betalats"
-        r"|betalt|reglera[dt]|reglerats|slutbetala?[dt])|redan (?:betal[dt]|reglera[dt]|erlag[dt])",
+        r"|betalt|reglera[dt]|reglerats|slutbetala?[dt])|redan (?:betal[dt]|reglera[dt]"
+        r"|erlag[dt])",
         r"(?:betalning|belopp)\w*\b.{0,20}\b(?:mottag|erhall|inkommit)\w*|tack for (?:din|er) "
         r"betalning"
         r"|betald (?:med|via|den|per)",
@@ -85,6 +89,48 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"rendezett",
         r"megkaptuk\b.{0,20}(?:fizetes|utalas)|mar (?:ki|be|meg)?fizett\w*|koszonjuk (?:a "
         r")?\w*fizetes\w*",
+        r"(?:settled|cleared|paid|discharged|offset|set off)(?: \w+){0,3} (?:by|against|with"
+        r"|from) (?:\w+ ){0,2}(?:set-?off|standing order|credit|deposit|balance|prepayment)"
+        r"|(?:balance|account|invoice|bill) (?:is |was )?(?:settled|cleared)(?=\W*$)",
+        r"(?:verrechnet|aufgerechnet|saldiert)(?= werden\b|\W*$)|(?:mit"
+        r"|gegen)\b.{0,40}\b(?:guthaben|anzahlung|gutschrift|vorauszahlung)\b.{0,20}(?:ver"
+        r"|auf)rechnet|gilt als (?:ausgeglichen|bezahlt|beglichen|erledigt)|(?:ist"
+        r"|nichts) mehr offen|(?:betrag|summe)?\s?(?:in )?bar (?:erhalten|bezahlt|kassiert"
+        r"|beglichen)",
+        r"(?:reglee?|payee?|soldee?|acquittee?) par (?:compensation|imputation)"
+        r"|compensee? (?:avec|par|sur)|deja (?:encaissee?|percue?)|(?:recu|encaisse"
+        r"|regle)e? (?:en|par) (?:especes|cheque|cb|carte)",
+        r"compensat[oa] (?:con|da|tramite)|gia (?:versat|corrispost|regolat|compensat)[oa]"
+        r"|(?:incassat|versat|corrispost|regolat)[oa] (?:in contanti|con (?:carta|assegno"
+        r"|bonifico)|il \d)",
+        r"compensad[oa] (?:con|por|com|mediante)|(?:cobrad|abonad|satisfech"
+        r"|liquidad)[oa] (?:en efectivo|con tarjeta|por transferencia|em dinheiro|el \d)"
+        r"|ja compensad[oa]|recebid[oa] em (?:dinheiro|numerario)",
+        r"(?:verrekend|gecompenseerd) (?:met|via)|(?:contant|per pin) (?:ontvangen|voldaan"
+        r"|betaald)|niets meer open",
+        r"(?:rozliczon|skompensowan|potracon)[oaey] (?:z |w ramach "
+        r"|w drodze )?(?:\w+ ){0,2}(?:nadplat|kompensat|przedplat|potracen)\w*"
+        r"|(?:zaplacono|oplacono|uregulowano) (?:gotowk|kart|przelew)\w*",
+        r"(?:vyrovnan|uhrazen|zapocten|zaplacen)[oaey]? (?:\w+ )?(?:zapoctem|zalohou|zalohami"
+        r"|hotove|v hotovosti|kartou)"
+        r"|placeno (?:hotove|kartou|zalohou|predem)|(?:byla|bola|je) uz (?:uhrad|zaplat"
+        r"|vyrovn)\w*|(?:uhraden|zaplaten|vyrovnan)[aeoy] (?:kartou|v hotovosti|v plnej"
+        r"|prevodom)|uz (?:bol[ao]? )?(?:uhraden|zaplaten)[aeoy]?",
+        r"modregnet (?:i|med|mod)|(?:kontant (?:betal[dt]|modtaget|mottatt|mottaget)"
+        r"|betal[dt] kontant)|(?:gjort opp|oppgjort|afregnet) (?:kontant|med|via|ved)",
+        r"(?:kvitta[dt]|avrakna[dt]) mot|(?:on )?kuitattu|maksettu (?:etukateen|pankkikortilla"
+        r"|verkossa)|beszamit(?:asra kerult|va|ottuk)|(?:keszpenzben|kartyaval|atutalassal"
+        r"|elore) (?:ki|meg|be)?(?:fizetve|fizettek|egyenlitve|rendezve)",
+        r"danken (?:ihnen )?fur (?:ihre|die) zahlung|(?:paid|settled|covered|beglichen|bezahlt"
+        r"|gedeckt|reglee?|soldee?|couverte?|saldat[oa]|pagad[oa]|betaald|voldaan|oplacon[aoy]"
+        r"|uhrazen[aoy]?|betal[dt]|maksettu)\b (?:by|with|durch|mit|par|avec|con|tramite|por|com"
+        r"|door|met|z|ze|med|via|af) (?:\w+ )?(?:prepayment|deposit|advance|vorauskasse"
+        r"|vorauszahlung|anzahlung|acompte|avance|acconto|anticipo|sinal|voorschot|aanbetaling"
+        r"|zaliczk|zaloh|forskud|forskott|forhandsbetal)\w*",
+        r"paid (?=\d{1,4}[-./]\d)|(?:mit|per|durch) (?:bank)?uberweisung\b.{0,30}\b(?:bezahlt"
+        r"|beglichen)|paga por (?:transferencia|mb|cheque)|betald? (?:genom|ved|via) "
+        r"|maksettu (?:tilisiirrolla|verkkopankissa|laskulla)|(?:cheque|transfer"
+        r"|remittance) (?:has )?reached us",
     ),
     "debited": (
         r"(?:will|shall) (?:\w+ )?(?:be )?(?:\w+ )?(?:debit(?:ed)?|collect(?:ed)?|deduct(?:ed)?"
@@ -136,6 +182,16 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"|tili(?:ltanne|ltasi|lta)\b.{0,40}(?:veloitetaan|veloitamme)|suoraveloituksella",
         r"(?:beszedjuk|beszedesre|levonjuk|levonasra|leemeljuk|leemelesre|megterheljuk)"
         r"|csoportos beszedes\w*|(?:levon|leemel|beszed|terhel)\w*\b.{0,30}(?:bank)?szamla\w*",
+        r"we (?:will|shall) (?:\w+ )?(?:draw|take|collect|withdraw|deduct"
+        r"|debit)\b.{0,40}\b(?:from your|mandate|account|bank|card)|(?:die )?(?:abbuchung|einzug"
+        r"|einziehung|belastung) (?:\w+ ){0,3}(?:erfolgt|wird|durch|am|per|zum)",
+        r"(?:compte|carte)\b.{0,20}\b(?:sera|est) debitee?|(?:zinkasujeme|stiahn|stiahneme"
+        r"|odpis)\w*\b.{0,40}(?:uct|kart|inkas)\w*|bude\b.{0,20}\b(?:stiahnut|odpisan"
+        r"|inkasovan)\w*",
+        r"(?:bankeinzug|lastschrift|prelevement|addebito|inkaso|suoraveloitus|avtalegiro"
+        r"|autogiro|direct debit)\b.{0,20} (?:am|on|le|il|el|em|op|dne|den|dnia)? ?\d{1,2}[. ]"
+        r"|debitee?s? (?:de|sur) votre|domiciliad[oa] en|avtalegiro trekkes"
+        r"|platnosc automatyczna|inkaso z",
     ),
     "refund": (
         r"(?:amount|balance|sum|credit|difference|overpayment|this|it)\b.{0,40}\b(?:will be|has "
@@ -187,6 +243,29 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"palautetaan|palautamme|hyvitetaan|hyvitamme|(?:teidan|sinun) hyvaksi|palautettava\w*",
         r"visszater\w+|visszafizet\w+|visszautal\w+|(?:az )?on javara|onoknek jar\w*"
         r"|tulfizetes\w*|jovairjuk",
+        r"(?:send|pay|transfer|give|return|remit)\b.{0,40}\b(?:back to you|to your account"
+        r"|to you)(?! (?:if|when|once|after))|you (?:have |had )?overpaid|you will (?:receive"
+        r"|get)\b.{0,40}\bback",
+        r"(?:erhalten|bekommen) sie\b.{0,60}\bzuruck|(?:betrag|summe"
+        r"|guthaben)\b.{0,30}\b(?:zahlen|uberweisen|erstatten) wir\b.{0,20}\b(?:ihnen|zuruck|aus)",
+        r"nous vous (?:revers|recredit|retourn|renvoy|repay|vir)\w*|(?:vous est|vous sera"
+        r"|vous etant) (?:due?|viree?|reversee?|versee?|restituee?|retournee?)|avoir en votre",
+        r"(?:riceverete|ricevera) (?:\w+ ){0,4}(?:sul vostro|sul suo|di ritorno|indietro)|(?:le"
+        r"|les|os) (?:abonaremos|devolveremos|reintegraremos|ingresaremos|transferiremos)"
+        r"|recibira (?:\w+ ){0,4}(?:de vuelta|en su cuenta)",
+        r"(?:devolver|reembolsar|restituir|creditar)(?:emos|-lhe|-vos)|(?:vamos"
+        r"|iremos) (?:devolver|reembolsar|restituir|creditar)|(?:storten|betalen|maken) (?:wij"
+        r"|we)\b.{0,40}\b(?:aan u|naar u|op uw rekening)",
+        r"(?:zostanie|bedzie) (?:przelan|wyplacon|przekazan)[aeyo] (?:na (?:panstwa|pana|pani"
+        r"|twoje|twoj)|panstwu)|(?:poukaz|zasl|posl|vrat)(?:eme|ime)\b.{0,20}(?:zpet|spat|vam"
+        r"|na vas)|(?:bude|budou)\b.{0,10}\b(?:pripsan|vratn?en|vraten|zaslan)[aoye]?",
+        r"(?:far|faar) (?:i |du |ni |de )?(?:bel[øo][bp]\w*|summ?an|pengene|pengarna"
+        r"|pengene) (?:tilba(?:g|k)e|tillbaka)|(?:far|faar)\b.{0,10}\b(?:tilba(?:g|k)e|tillbaka)",
+        r"(?:saatte|saat) (?:\w+ ){0,2}takaisin|maksamme (?:\w+ ){0,3}takaisin"
+        r"|maksetaan (?:teille|tilillenne) takaisin",
+        r"(?:is|are|will be|has been) credited to your|sie (?:erhalten"
+        r"|bekommen)\b.{0,60}\bzuruck|(?:betalas|utbetalas|betales|overf[øo]res|krediteres"
+        r"|krediteras) (?:ut )?(?:til|till) (?:jeres|din|deres|er|dig|deg|dem)\b",
     ),
     "retention": (
         r"(?:do )?not (?:pay|release|transfer|be paid|payable|due|to be paid)\b.{0,40}\b(?:before"
@@ -196,11 +275,13 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:payment|amount|sum|balance|retention|money)\b.{0,50}\b(?:is|are|been|will|shall"
         r"|to)\b.{0,20}\b"
         r"(?:withheld|retained|suspended|on hold|blocked|deferred)",
-        r"(?:withhold|hold(?: back)?|suspend|defer) (?:this |the |your )?payment|payment (?:on hold"
+        r"(?:withhold|hold(?: back)?|suspend|defer) (?:this |the |your )?payment"
+        r"|payment (?:on hold"
         r"|blocked|susp)",
         r"(?:zahlbar|fallig|zahlung|zahlen|uberweisen)\b.{0,20}\berst\b.{0,20}(?:nach|wenn|mit"
         r"|bei|ab)"
-        r"|erst nach\b.{0,60}\b(?:zahl|bezahl|uberweis|fallig|begleich|auszahl)\w*",
+        r"|erst nach\b(?! (?:\w+ )?(?:zahlung|bezahlung|geldeingang)).{0,60}\b(?:zahl|bezahl"
+        r"|uberweis|fallig|begleich|auszahl)\w*",
         r"(?:noch )?nicht\b.{0,20}\b(?:vor|bevor)\b.{0,60}\b(?:zahlen|bezahlen|uberweisen|zahlbar"
         r"|fallig)"
         r"|zahlen\b.{0,60}\bnicht (?:vor|bevor|ehe)|nicht (?:be)?zahlen\b.{0,20}(?:bevor|bis|vor)"
@@ -258,41 +339,50 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:csak|kizarolag)\b.{0,60}(?:utan|kovetoen|eseten)\b.{0,30}(?:fizet|esedekes|utal)\w*"
         r"|(?:fizet|utal)\w*\b.{0,30}(?:csak|kizarolag)\b.{0,60}(?:utan|kovetoen)"
         r"|visszatart(?:asra|juk|ott)\w*",
-    ),
-    "not_to_be_paid": (
-        r"do not pay(?! (?:by|in|with|cash|to|any|more|us|into))|not for payment|(?:must|should"
-        r"|is|shall) not "
-        r"(?:to )?be paid(?! (?:to|by|in|into))",
-        r"no (?:further )?(?:payment|remittance) (?:is )?(?:required|due|necessary|needed)"
-        r"|nothing (?:is )?"
-        r"(?:due|to pay|payable)",
-        r"nicht (?:zu )?(?:be)?zahlen|nicht zu uberweisen|keine (?:aufforderung zur )?zahlung"
-        r"|nicht zur zahlung"
-        r"|nichts zu (?:be)?zahlen|zahlung (?:ist )?nicht (?:erforderlich|notwendig|notig)",
-        r"ne pas (?:payer|regler)|aucun (?:paiement|reglement)|rien a (?:payer|regler)|pas a "
-        r"(?:payer|regler)",
-        r"non pagare|nessun pagamento|nulla (?:e )?(?:da pagare|dovuto)|non (?:deve|va) (?:essere "
-        r")?pagat[oa]",
-        r"no pagar|no abonar|no (?:requiere|precisa|se requiere) (?:\w+ )?pago|ningun pago|nada "
-        r"(?:que|a) pagar"
-        r"|no debe (?:ser )?(?:pagar|pagad|abonar)\w*",
-        r"nao (?:pagar|requer pagamento|deve ser pag[oa]|carece de pagamento)|nenhum pagamento"
-        r"|sem necessidade de"
-        r" pagamento|nao e necessario\b.{0,20}\bpagamento",
-        r"niet (?:te )?betalen|geen betaling (?:vereist|nodig|verschuldigd)|niets te betalen"
-        r"|hoeft\b.{0,20}niet",
-        r"nie (?:placic|oplacac|wymaga (?:zaplaty|platnosci)|podlega zaplacie|nalezy (?:placic"
-        r"|oplacac))"
-        r"|platnosc nie jest wymagana",
-        r"neplat(?:te|it)|neuhrazujte|nehradit|neni (?:urcen\w* )?k (?:uhrade|platbe|proplaceni)"
-        r"|nevyzaduje",
-        r"(?:skal|ma|bor|ska|far) (?:ikke|inte|ej) betal\w+|(?:ingen|inget) betaling|ingen "
-        r"betalning|betal ikke"
-        r"|betala (?:inte|ej)|(?:intet|inget|ingenting) (?:at|att|a) betal\w+",
-        r"ei (?:tarvitse |saa |tule |pida )?maksa(?:a|ettav\w*)|ala maksa|ei (?:vaadi|edellyta) "
-        r"maksu\w*",
-        r"nem (?:kell|szukseges) (?:\w+ )?(?:meg|ki|be)?fizet\w*|ne fizess\w*|nem fizetendo"
-        r"|(?:teljesitest|fizetest)"
-        r" nem igenyel",
+        r"(?:hold|held|park|freeze|stop) (?:\w+ ){0,3}(?:until (?:further|we|our|you|released"
+        r"|approved)|pending)|(?:to be |only |be )(?:released|paid|payable"
+        r"|due) (?:only )?(?:upon|after|on|once|when|following)\b.{0,20}\b(?:accept|approv"
+        r"|inspect|complet|release|written|sign|hand-?over)\w*",
+        r"(?:falls?|becomes?|is) (?:due|payable) only|(?:wait|hold off) (?:\w+ ){0,4}(?:before"
+        r"|with|until)\b.{0,30}\b(?:pay|transfer|approv|releas|confirm|accept)\w*",
+        r"(?:falligkeit|fallig|zahlbar|zahlung) (?:\w+ ){0,2}erst|(?:zahlung|uberweisung"
+        r"|betrag)\w*\b.{0,40}\bzuruck(?:zu)?(?:halten|stellen)|(?:mit (?:der )?zahlung"
+        r"|zahlung)\b.{0,20}\b(?:warten|abwarten|zuwarten)|warten sie\b.{0,40}\b(?:zahlung"
+        r"|uberweisung|bezahlung)|(?:noch nicht|vorerst nicht|vorlaufig nicht) (?:zu )?(?:zahl"
+        r"|bezahl|uberweis|begleich)\w*",
+        r"(?:paiement|reglement|virement|somme|montant) (?:\w+ )?(?:suspendu|differe|bloque"
+        r"|retenu|consigne|reporte)\w*|(?:payer|regler|virer|payable|exigible|du) (?:uniquement"
+        r"|seulement|exclusivement|qu.)|(?:attend|patient)\w+ (?:\w+ ){0,4}avant de (?:payer"
+        r"|regler|virer|proceder)",
+        r"(?:pagamento|importo|somma) (?:\w+ )?(?:sospes|bloccat|trattenut|differit|rinviat)[oa]"
+        r"|(?:attend|aspett)\w+ (?:\w+ ){0,4}prima di (?:pagare|versare|saldare|procedere"
+        r"|effettuare)|da pagare soltanto",
+        r"(?:pago|importe|suma) (?:\w+ )?(?:suspendid|bloquead|aplazad|retenid|diferid)[oa]"
+        r"|(?:esper|aguard)\w+ (?:\w+ ){0,4}antes de (?:pagar|abonar|transferir|realizar|efetuar"
+        r"|liquidar)|(?:pagamento|valor|montante) (?:\w+ )?(?:suspens|bloquead|adiad|diferid"
+        r"|retid)[oa]|a pagar (?:unicamente|somente|apenas)",
+        r"wacht\w* (?:\w+ ){0,3}met (?:\w+ ){0,2}(?:betal|overmak)\w*|(?:betaling"
+        r"|bedrag) (?:\w+ )?(?:aanhouden|opgeschort|uitgesteld|geblokkeerd|ingehouden)"
+        r"|(?:betaling|betaalbaar|verschuldigd) (?:pas|eerst) (?:na|bij)",
+        r"wstrzym\w+ (?:sie )?(?:\w+ ){0,2}z? ?(?:zaplat|platnosc|przelew|wplat)\w*|(?:zaplat"
+        r"|platnosc|przelew)\w* (?:\w+ )?(?:wstrzyman|zawieszon|odroczon)\w*|(?:zaplata|platnosc"
+        r"|platne) (?:dopiero|jedynie|tylko|wylacznie)|(?:zaczekac|poczekac"
+        r"|prosimy czekac) z (?:zaplat|platnosc|przelew)\w*",
+        r"(?:vyckejte|pockejte|pockajte|vyckajte|cekejte|vyckat|pockat) s (?:platb|uhrad"
+        r"|zaplac)\w*|(?:platb|uhrad)\w* (?:\w+ )?(?:pozastav|zadrz|odloz|pozdrz)\w*"
+        r"|neplatte (?:pred|do|kym|az)|zadrzane|(?:splatn|uhrad|plat)\w* (?:az|teprve) po",
+        r"(?:vent|avvent|afvent|vanta|avvakta|avvent) (?:\w+ )?med (?:at |att |a |)?(?:betal"
+        r"|overf[øo]r)\w*|(?:avvakta|afvent|avvent) (?:\w+ )?(?:betalning|betaling"
+        r"|godk[æa]nd\w*)|betal(?:ing|ning)\w* (?:\w+ )?(?:udskydes|uds[æa]ettes|utsettes|vilar"
+        r"|skjuts upp|afventer|avvaktar)",
+        r"odot\w+ (?:maksun|maksamisen) kanssa|(?:maksakaa|maksettava|maksetaan|eraantyy) vasta"
+        r"|(?:varjon|varjanak|varjunk|varni) (?:\w+ )?a (?:fizetes|utalas|kifizetes)\w*"
+        r"|(?:fizetes|kifizetes|utalas)\w* (?:\w+ )?(?:felfuggeszt|visszatart|elhalaszt"
+        r"|halaszt)\w*|ne (?:fizessek|fizesse|utaljak|utalja)\w* (?:\w+ ){0,3}(?:elott|amig"
+        r"|mielott)",
+        r"(?:ne procedez pas|non procedere|no proceder|nao proceder|do not proceed"
+        r"|niet overgaan)\b.{0,30}\b(?:pa[gi]\w+|reglement|payment|betaling)|(?:betaling|zahlung"
+        r"|payment|betalning) (?:volgt|folgt|follows|sker|skjer) (?:pas|erst|only|f[øo]rst)"
+        r"|ikke betal\w*\b.{0,30}(?:f[øo]r|innen|uten)|retained until",
     ),
 }

@@ -1,14 +1,33 @@
-"""Whether what was taken for the seller's name is one, and not a label or the buyer's name."""
+"""Whose name is whose on a page: by labels, by its place in a letter, by what is printed below."""
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
-from pipeline.steps.extract.page_text.labelled import Found
+from pipeline.steps.extract.page_text.dates import fold
 from pipeline.steps.extract.page_text.rows import Cell, Row
+from pipeline.steps.extract.page_text.titles import INVOICE_NAME
 
-_CERTAIN: Final = frozenset({"seller", "sold by"})  # labels that only a seller's name has
-_TO_BUYER: Final = re.compile(
+SELLER: Final = re.compile(
+    r"^(?:seller|vendor|supplier|provider|service provider|from|billed by|issued by|sold by|biller"
+    r"|verkaufer|lieferant|rechnungs(?:steller|ersteller)|aussteller|prodejce|prodavajici|dodavatel"
+    r"|verkoper|leverancier|vendeur|fournisseur|emetteur|vendedor|proveedor|emisor|fornitore"
+    r"|cedente|sprzedawca|fornecedor|emitente|leverandor|leverand[øo]r|s[æa]lger|saljare|leverantor"
+    r"|selger|myyja|toimittaja|elado|szallito|wystawca)(?: (?:provider|seller|supplier"
+    r"|vendor))?(?:/\S+)?\s*(?::\s*|$)"
+)
+BUYER: Final = re.compile(
+    r"^(?:buyer|customer|client|purchaser|bill(?:ed)? to|invoice to|ship to|sold to|to"
+    r"|bill to address|kaufer|kunde|rechnungsempfanger|kupujici|odberatel|kaeufer|klant|koper"
+    r"|factuuradres|afleveradres|aan|client|acheteur|destinataire|facture a|comprador|cliente"
+    r"|adresse de facturation|spett\.? ?le|intestatario fattura|faturar a|facturar a"
+    r"|destinatario|nabywca|platnik|kunde[rn]?|k[øo]ber|faktureres til|til|faktura til"
+    r"|fakturaadress|fakturaadresse|kund|kopare|kj[øo]per|asiakas|ostaja|laskutusosoite|vevo"
+    r"|rechnung an|an|rechnungsadresse|billed to|invoiced to|odberatel"
+    r"|zakaznik)\b(?: (?:purchaser|buyer|customer|address))?(?:/\S+)?\s*(?::\s*|$)"
+)
+_ADDRESSEE: Final = re.compile(
     r"^(?:(?:bill(?:ed|ing)?|invoiced?|sold|ship(?:ped)?|deliver(?:ed)?|issued) (?:to|address)|to"
     r"|customer|client"
     r"|buyer|purchaser|attn|payable by|rechnung (?:an|fur)|kaufer|kunde|(?:rechnungs"
@@ -26,48 +45,186 @@ _TO_BUYER: Final = re.compile(
     r"|asiakas|ostaja|laskutusosoite|laskun saaja|vastaanottaja|vevo|megrendelo|cimzett"
     r"|ugyfel)\s*:?$"
 )
-_COMPANY: Final = re.compile(
-    r"(?<!\w)(?:gmbh|mbh|ag|kg|ohg|ug|gbr|e\.k\.|inc|llc|ltd|limited|corp|plc|llp|dac|b\.?v\.?"
-    r"|n\.?v\.?"
-    r"|s\.r\.o\.|a\.s\.|sarl|sasu?|s\.?a\.?|s\.?r\.?l\.?|s\.?p\.?a\.?|s\.?l\.?|lda|oyj?|ab|aps"
-    r"|a/s|asa?"
-    r"|sp\. ?z ?o\. ?o|kft|zrt|nyrt|bt)\.?$"
+PAYEE: Final = re.compile(
+    r"^(?:payee|beneficiary(?: name)?|account (?:holder|name|owner)|pay(?:able)? to|empfanger"
+    r"|zahlungsempfanger|kontoinhaber|begunstigter|titulaire(?: du compte)?|beneficiaire"
+    r"|intestatario"
+    r"|intestato a|beneficiario|titular(?: da conta| de la cuenta)?|ten name van|t\.n\.v\."
+    r"|begunstigde"
+    r"|rekeninghouder|wlasciciel rachunku|nazwa odbiorcy|odbiorca|prijemce|majitel uctu|kontohaver"
+    r"|bel[øo]bsmodtager|modtager|kontohavare|betalningsmottagare|mottagare|kontohaver|kontoeier"
+    r"|mottaker|saaja|tilinomistaja|kedvezmenyezett|szamlatulajdonos)\s*(?::\s*|$)"
 )
-_TABLE_CELLS: Final = 4
+# Short forms are words, too, unless they are written as a name's end.
+COMPANY: Final = re.compile(
+    r"(?<![\w.])(?:(?i:gmbh|mbh|ohg|e\.k\.|inc\.?|llc|ltd\.?|limited|corp\.?|plc|llp|b\.v\.|n\.v\."
+    r"|s\.r\.o\.|spol\. s r\.o\.|a\.s\.|v\.o\.s\.|k\.s\.|sarl|s\.a\.r\.l\.|s\.a\.s\.?|s\.a\."
+    r"|eurl|sasu"
+    r"|s\.r\.l\.|srl|s\.p\.a\.|s\.n\.c\.|s\.l\.u?\.?|ltda\.?|lda\.?|unipessoal|oyj|aps|a/s|asa"
+    r"|sp\. ?z ?o\. ?o\.|sp\.j\.|kft\.?|zrt\.?|nyrt\.?|gbr|pty|v\.o\.f\.|gesmbh|e\.u\.|dac)"
+    r"|[A&]G|K[Gg]|SE|UG|CO\.|Co\.|BV|NV|SAS|SA|SpA|SPA|SL|Oy|OY|AB|Ab|AS|ApS|VOF|SNC|Bt\.?|BT|KK)"
+    r"(?=\s*(?:$|[,&(+–-]))"
+)
+PARTED: Final = re.compile(r"\s[-–·●|•]\s")
+NAME_CHARS_MAX: Final = 60
+_OWN: Final = re.compile(
+    r"@|www\.|https?:|\b(?:tel|telefon|telefono|telephone|phone|mobile?|fax|tlf|puh|iban|bic|vat"
+    r"|ust|uid|tva|btw|nif|cif|nip|dic|ico|cvr|org|moms|mva|hrb|hrb?[ab]|siret|siren|p\.? ?iva"
+    r"|kvk|rcs|regon|krs|abn|ein|y-tunnus|adoszam)\b|\+\d{2}"
+)
+_TOWN: Final = re.compile(r"(?=.*[^\W\d]{2})(?=.*\d.*\d)")
 _BLOCK_ROWS: Final = 2  # a name is this far below its label at most
+_OWN_ROWS: Final = 4  # in which a sender's telephone, e-mail or tax id is below the name
+_BLOCK_LINES_MAX: Final = 10  # rows of a page, in which other columns have lines, too
+_LINES_APART: Final = 14.0  # points between lines of one block
+_BESIDE: Final = 40  # columns from a label to its value
+_WINDOW: Final = (75.0, 260.0)  # points from the top: where a letter's window shows the address
 
 
-def names_sender(found: Found | None, buyer: Found | None, rows: Sequence[Row]) -> bool:
-    """Whether a seller was found by its label, or a company that is not the buyer."""
-    if found is not None and found.label in _CERTAIN:
+def names_company(text: str) -> bool:
+    """Whether a piece of text is the name of a company, by its legal form."""
+    return bool(COMPANY.search(text)) and len(text) <= NAME_CHARS_MAX
+
+
+def senders(rows: Sequence[Row], buyer: str) -> Iterator[tuple[int, Cell, str]]:
+    """Each company that is not only addressed, with its row, its cell and its name.
+
+    It is addressed below or beside a label that no sender has, or in the window of a letter.
+    """
+    found = [(index, cell, name) for index, cell in _cells(rows) if (name := _company(cell.text))]
+    theirs = {name for index, cell, name in found if _is_addressed(rows, index, cell, buyer)}
+    own = {name for index, cell, name in found if _is_sender(rows, index, cell)}
+    out = [name for name in {buyer, *theirs} - own if name]
+    for index, cell, name in found:
+        if not any(other in cell.text for other in out):
+            yield index, cell, name
+
+
+def _is_addressed(rows: Sequence[Row], index: int, cell: Cell, buyer: str) -> bool:
+    """Whether what is printed around a name says that the page is meant for it."""
+    labels = [*_labels(rows, index, cell)]
+    if any(_names_sender(label, rows, index) for label in labels):
+        return False
+    if any(_ADDRESSEE.match(label.folded) for label in labels):
         return True
-    names = {cell.text for row in rows for cell in row.cells if _COMPANY.search(cell.folded)}
-    if found is not None and (found.label == "company" or _heads(found.value, rows)):
-        names.add(found.value)
-    taken = buyer.value if buyer else ""
-    return any(name != taken and not _is_buyers(name, rows) for name in names)
+    if buyer or _has_own(rows, index, cell):
+        return False
+    unknown = any(label.text.endswith(":") and not _is_title(label) for label in labels)
+    return unknown or _in_window(rows, index, cell)
 
 
-def _heads(name: str, rows: Sequence[Row]) -> bool:
-    """Whether a name is printed where it is no head of a table or of a row of values."""
-    place = next((place for place, row in enumerate(rows) if name in row.text), 0)
-    cells = rows[place].cells
-    below = rows[place + 1].cells if place + 1 < len(rows) else ()
-    columns = len(cells) > 1 and sum(any(map(str.isdigit, cell.text)) for cell in below) > 1
-    return len(cells) < _TABLE_CELLS and not columns
+def is_in_address(rows: Sequence[Row], index: int, cell: Cell, buyer: str) -> bool:
+    """Whether a line is the addressee's name, or is printed closely below it."""
+    block = [(index, cell), *islice(_above(rows, index, cell), _OWN_ROWS)]
+    return any(_is_addressed(rows, place, line, buyer) for place, line in block)
 
 
-def _is_buyers(name: str, rows: Sequence[Row]) -> bool:
-    """Whether a label of the buyer is anywhere beside a name, or closely above it."""
-    return any(
-        _TO_BUYER.match(label.folded)
-        for place, row in enumerate(rows)
-        for position, cell in enumerate(row.cells)
-        if name in cell.text
-        for label in (*row.cells[max(0, position - 1) : position], *_above(cell, rows, place))
+def _cells(rows: Sequence[Row]) -> Iterator[tuple[int, Cell]]:
+    return ((index, cell) for index, row in enumerate(rows) for cell in row.cells)
+
+
+def _company(text: str) -> str:
+    """The name of a company, where a piece of text begins with it."""
+    name = PARTED.split(text)[0].strip()
+    return name if COMPANY.search(name) and len(name) <= NAME_CHARS_MAX else ""
+
+
+def _labels(rows: Sequence[Row], index: int, cell: Cell) -> Iterator[Cell]:
+    """The label at the left of a name, and the lines closely above it in its column."""
+    cells = rows[index].cells
+    left = cells[cells.index(cell) - 1] if cells.index(cell) else None
+    if (
+        left is not None
+        and cell.start - left.end <= _BESIDE
+        and not _heads_column(rows, index, left)
+    ):
+        yield left
+    for _, above in islice(_above(rows, index, cell), _BLOCK_ROWS):
+        if any(map(str.isdigit, above.text)):
+            return
+        yield above
+
+
+def _heads_column(rows: Sequence[Row], index: int, label: Cell) -> bool:
+    """Whether a label's own value is below it, so that it says nothing of what is beside it."""
+    below = rows[index + 1].cells if index + 1 < len(rows) else ()
+    return any(abs(other.start - label.start) <= 1 and _company(other.text) for other in below)
+
+
+def _names_sender(label: Cell, rows: Sequence[Row], index: int) -> bool:
+    """Whether it labels who sells or who is paid; "recipient" is either, so an account decides."""
+    if SELLER.match(label.folded):
+        return True
+    around = rows[max(0, index - _OWN_ROWS) : index + _OWN_ROWS + 1]
+    return bool(PAYEE.match(label.folded)) and any("iban" in fold(row.text) for row in around)
+
+
+def _is_sender(rows: Sequence[Row], index: int, cell: Cell) -> bool:
+    labels = [*_labels(rows, index, cell)]
+    if any(_ADDRESSEE.match(label.folded) for label in labels):
+        return any(_names_sender(label, rows, index) for label in labels)
+    return _has_own(rows, index, cell)
+
+
+def _has_own(rows: Sequence[Row], index: int, cell: Cell) -> bool:
+    """Whether a name's lines have what a sender prints of itself."""
+    return any(_OWN.search(fold(text)) for text in (cell.text, *_below(rows, index, cell)))
+
+
+def _below(rows: Sequence[Row], index: int, cell: Cell) -> list[str]:
+    lines = _column(rows, range(index + 1, len(rows)), cell, at_start=False)
+    return [other.text for _, other in islice(lines, _OWN_ROWS)]
+
+
+def _above(rows: Sequence[Row], index: int, cell: Cell) -> Iterator[tuple[int, Cell]]:
+    return _column(rows, range(index - 1, -1, -1), cell, at_start=True)
+
+
+def _column(
+    rows: Sequence[Row], places: range, cell: Cell, *, at_start: bool
+) -> Iterator[tuple[int, Cell]]:
+    """The lines of a block on from one; other columns may have lines between them."""
+    last = cell
+    for place in places[:_BLOCK_LINES_MAX]:
+        cells = rows[place].cells
+        found = [other for other in cells if _aligned(other, cell, at_start)]
+        apart = _apart(last, (found or cells)[0])
+        if apart > _LINES_APART or (not found and apart < 0):
+            return
+        if found:
+            last = found[0]
+            yield place, last
+
+
+def _aligned(other: Cell, cell: Cell, at_start: bool) -> bool:
+    return abs(other.start - cell.start) <= 1 if at_start else other.overlaps(cell)
+
+
+def _apart(one: Cell, other: Cell) -> float:
+    """Points between two lines; below zero where it is not known."""
+    if one.box is None or other.box is None:
+        return -1.0
+    return max(0.0, max(one.box.top, other.box.top) - min(one.box.bottom, other.box.bottom))
+
+
+def _is_title(label: Cell) -> bool:
+    return bool(INVOICE_NAME.fullmatch(label.folded.strip(" :")))
+
+
+def _in_window(rows: Sequence[Row], index: int, cell: Cell) -> bool:
+    """Whether an address is where a window shows it, and no other address is beside it."""
+    if rows[index].page != rows[0].page or not _is_address(rows, index, cell):
+        return False
+    return not any(
+        other.start != cell.start and _is_address(rows, place, other)
+        for place, other in _cells(rows[: index + _OWN_ROWS])
     )
 
 
-def _above(cell: Cell, rows: Sequence[Row], place: int) -> Iterator[Cell]:
-    for row in rows[max(0, place - _BLOCK_ROWS) : place]:
-        yield from (other for other in row.cells if abs(other.start - cell.start) <= 1)
+def _is_address(rows: Sequence[Row], index: int, cell: Cell) -> bool:
+    """A name in the upper part of a page with a street and a town below it, and nothing else."""
+    top, bottom = _WINDOW
+    if cell.box is None or not top <= cell.box.top <= bottom or any(map(str.isdigit, cell.text)):
+        return False
+    lines = _below(rows, index, cell)[1:3]
+    return any(_TOWN.search(line) and ":" not in line for line in lines)

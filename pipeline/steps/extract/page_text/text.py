@@ -16,7 +16,6 @@ from pipeline.steps.extract.page_text.labelled import Found
 from pipeline.steps.extract.page_text.money import currency_of, disputed
 from pipeline.steps.extract.page_text.parties import parties
 from pipeline.steps.extract.page_text.rows import Row, noted_rows, rows_of
-from pipeline.steps.extract.page_text.sender import names_sender
 from pipeline.steps.extract.page_text.totals import Candidate, Sums, sums_of
 from pipeline.steps.extract.page_text.verdict import Verdict, judge
 from pipeline.steps.extract.page_text.wording import hold_by_words
@@ -93,7 +92,7 @@ def invoice_of(document: Printed) -> tuple[Invoice, dict[str, Evidence]]:
     hold = _hold(
         document,
         candidate.value,
-        names_sender(found.get("seller"), found.get("buyer"), document.rows),
+        "seller" in found,
     )
     invoice = Invoice(
         **{name: item.value[:_VALUE_CHARS_MAX] for name, item in found.items()},

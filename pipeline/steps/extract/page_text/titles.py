@@ -38,11 +38,19 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"kredit(?:not|faktur)a|krediterings(?:not|faktur)a|kreditering|rattelsefaktura",
         r"hyvitys(?:lasku|nota)?|oikaisulasku|jovairas|szamlahelyesbito",
         r"(?:helyesbito|jovairo|modosito|sz?torno|ervenytelenito) ?szamla",
+        r"credit advice|rettelsesfaktura|korrektionsfaktura|correctie-?nota|note d.avoir",
     ),
     "pro_forma": (
         r"pro-? ?forma(?:-? ?(?:invoice|rechnung|faktura|faktuur|factuur|szamla|lasku|bill))?",
         r"(?:facture|fattura|factura|fatura|faktura|factuur) pro-? ?forma",
         r"avviso di parcella|zalohov(?:a faktura|y list)|dijbekero|elolegbekero",
+        r"(?:request for (?:an? )?|demande d.|solicitud de |pedido de "
+        r"|richiesta di )(?:advance(?: payment)?|prepayment|deposit|acompte|avance|anticipo"
+        r"|adiantamento|acconto)",
+        r"(?:advance payment|deposit|prepayment) request|(?:anzahlungs|vorauszahlungs"
+        r"|vorauskasse)-?(?:anforderung|anfrage)|appel de fonds|preavviso di fattura",
+        r"voorschotnota|verzoek tot vooruitbetaling|wezwanie do (?:w|za)platy zaliczki"
+        r"|vyzva k (?:platbe|uhrade) zalohy|a ?conto-?(?:begæring|begaring)|forskottsbegaran",
     ),
     "quotation": (
         r"quot(?:e|ation)|(?:cost )?estimate|price (?:quote|offer|proposal)|offer|proposal|tender",
@@ -53,6 +61,10 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:cenova )?nabidka|cenova kalkulace|(?:pris)?tilbud|prisoverslag|overslag",
         r"offert|anbud|kostnadsforslag|kostnadsoverslag|prisuppgift|tarjous|kustannusarvio",
         r"hinta-?arvio|(?:ar)?ajanlat|arkalkulacio|koltsegbecsles",
+        r"(?:price|cost) (?:quotation|offer|proposal)|(?:kosten|preis)-?angebot|devis estimatif"
+        r"|offerta economica|oferta economica|prijsofferte",
+        r"proposta de orcamento|rozpocet(?: \w+)?|kalkulace(?: ceny)?|cenova ponuka|ponuka"
+        r"|prisforslag|pristilbud|overslagspris",
     ),
     "order_confirmation": (
         r"order (?:confirmation|acknowledge?ment|form)|confirmation of (?:your )?order",
@@ -68,6 +80,8 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"k[øo]psordre|k[øo]bsordre|innkj[øo]psordre|orderbekraftelse|orderbekraftning",
         r"bestallning|inkopsorder|(?:osto)?tilaus|tilausvahvistus|megrendeles",
         r"(?:meg)?rendeles-? ?visszaigazolas|visszaigazolas",
+        r"order receipt(?: confirmation)?|potvrdenie objednavky|ordererkannande"
+        r"|bestallningsbekraftelse|rendeles(?:i)? (?:vissza)?igazolasa?",
     ),
     "delivery_note": (
         r"(?:delivery|despatch|dispatch|shipping|packing|consignment) (?:note|slip|docket|list)",
@@ -82,6 +96,7 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"|leverings(?:nota|note)|leveransnota|leveransbesked",
         r"fragtbrev|fraktbrev|foljesedel|(?:leverans|pack|frakt)sedel",
         r"(?:toimitus)?lahete|lahetyslista|rahtikirja|szallitolevel|fuvarlevel",
+        r"lahetysluettelo|pakkeseddel|bordereau de livraison",
     ),
     "reminder": (
         r"(?:(?:payment|friendly|final|first|second|third|1st|2nd|3rd|overdue) )*reminder",
@@ -100,9 +115,13 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"ponaglenie|upomnienie|przypomnienie(?: o (?:platnosci|zaplacie))?",
         r"(?:\d\. )?upominka|pripominka(?: platby)?|vyzva k (?:uhrade|zaplaceni|platbe)|urgence",
         r"(?:betalings)?pamindelse|rykker(?:skrivelse|brev)?(?: \d)?",
-        r"(?:betalnings|betalings)?paminnelse|kravbrev|inkassokrav|purring|purrebrev|inkassovarsel",
+        r"(?:betalnings|betalings)?paminnelse|kravbrev|inkassokrav|purring|purrebrev"
+        r"|inkassovarsel",
         r"maksu(?:muistutus|kehotus)|muistutus(?:lasku)?|karhu(?:kirje|lasku)|perintakirje",
         r"fizetesi (?:emlekezteto|felszolitas|figyelmeztetes)|felszolitas|emlekezteto",
+        r"(?:letzte |zweite )?zahlungsaufforderung|erinnerung|lettera di sollecito"
+        r"|carta de cobranca|(?:druha|prvni|posledni) upominka|upomienka|betalingsoppfordring"
+        r"|inkassobrev",
     ),
     "statement_of_account": (
         r"(?:(?:account|monthly|customer) )*statement(?: of (?:your )?account)?|account summary",
@@ -119,6 +138,13 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"konto(?:udtog|udskrift|utdrag|utskrift|besked)|saldo(?:opg[øo]relse|besked|oppgave)",
         r"reskontrautdrag|tiliote|saldo(?:vahvistus|ilmoitus)|tiliyhteenveto|reskontraote",
         r"(?:folyo)?szamla-?kivonat|egyenleg(?:kozlo|ertesito|egyezteto)",
+        r"account overview|open items(?: list)?|saldenubersicht|(?:aufstellung"
+        r"|ubersicht) (?:der )?offene[rn]? (?:rechnungen|posten)|etat des sommes dues"
+        r"|partitario(?: cliente)?",
+        r"resumen de (?:la )?cuenta|(?:relacion|listado) de facturas pendientes|(?:extrato"
+        r"|extracto) (?:de|del) cliente|conta-corrente(?: de cliente)?|klantoverzicht",
+        r"specyfikacja sald|saldokonto|prehled pohledavek|kontooversi[gk]t|kontooversikt"
+        r"|kontoversikt|folyoszamla kivonat|egyenleg",
     ),
     "receipt": (
         r"(?:(?:payment|sales|cash|official) )?receipt|(?:confirmation|proof) of payment",
@@ -145,7 +171,8 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"for (?:your )?information(?:al)?(?: purposes)?(?: only)?",
         r"muster|(?:muster|beispiel|test|probe)-?rechnung|musterexemplar|beispiel",
         r"nur zur (?:information|ansicht|kenntnis(?:nahme)?)|zur kenntnis(?:nahme)?",
-        r"(?:informations|ansichts)(?:exemplar|kopie)|kopie zur (?:information|kenntnis(?:nahme)?)",
+        r"(?:informations|ansichts)(?:exemplar|kopie)|kopie zur (?:information"
+        r"|kenntnis(?:nahme)?)",
         r"exemple|modele(?: de facture)?|facture (?:type|modele|specimen)|pour information",
         r"copie pour information|a titre (?:d.information|informatif|indicatif)",
         r"fac-?simile|campione|esempio|per conoscenza|copia (?:per conoscenza|informativa)",
@@ -162,15 +189,19 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:kopia )?(?:endast )?for (?:kannedom|information)|esimerkki(?:lasku)?|malli",
         r"(?:kopio )?(?:vain )?tiedoksi|minta(?:szamla|peldany)?|(?:csak )?tajekoztato peldany",
         r"(?:csak )?tajekoztato jellegu|(?:csak )?tajekoztatasul",
+        r"(?:demo|test)(?: only| document| invoice)?|testbeleg|testdokument|nur (?:ein )?(?:test"
+        r"|muster)",
     ),
     "void": (
         r"void|voided|cancell?ed|cancellation|annulled|invalid|superseded|null and void",
-        r"storniert|storno|ungultig|annulliert|aufgehoben|annule|annulee|nulle?|caduc|caduque",
+        r"storniert|storno|ungultig|annulliert|aufgehoben|annule|annulee|nul|nulle|caduc|caduque",
         r"annullat[oa]|null?[oa]|anulad[oa]|cancelad[oa]|sin (?:efecto|validez)|sem efeito",
         r"geannuleerd|vervallen|ongeldig|nietig|anulowan[oaey]|uniewaznion[oaey]|niewazn[aey]",
         r"stornovan[oaey]|zrusen[oaey]|neplatn[aey]|anulovan[oaey]|annulleret|makuleret|ugyldig",
         r"makulerad|annullerad|ogiltig|annullert|kansellert|makulert|mitatoity|mitaton|peruttu",
         r"peruutettu|kumottu|ervenytelen(?:itve)?|sztorno(?:zva|zott)?|stornozva|visszavonva",
+        r"withdrawn|replaced|zuruckgezogen|ersetzt|remplacee?|ritirat[oa]|ingetrokken"
+        r"|wycofan[aoey]|tilbagekaldt|tilbakekalt|aterkallad",
     ),
     "stamped_paid": (
         r"paid(?: in full)?|settled|received with thanks|(?:bereits )?bezahlt|beglichen",
@@ -188,7 +219,8 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "contract": (
         r"contract|agreement|letter|vertrag|brief|contrat|contratto|contrato|overeenkomst|umowa",
-        r"smlouva|kontrakt|avtal|avtale|aftale|sopimus|szerzodes|payslip|lohnabrechnung|price list",
+        r"smlouva|kontrakt|avtal|avtale|aftale|sopimus|szerzodes|payslip|lohnabrechnung"
+        r"|price list",
     ),
 }
 _INVOICE: Final = (
@@ -214,10 +246,12 @@ _NUMBERED: Final = (
 _AROUND: Final = (
     r"original|copy|kopie|copie|copia|kopia|kopi|kopio|masolat|duplicate|duplikat|oryginal|eredeti"
     r"|alkuperainen|tax|vat|ust|mwst|dph|btw|tva|iva|moms|mva|alv|afa|document|dokument|the|a"
-    r"|exemplar|exemplaire|esemplare|ejemplar|eksemplar|exemplaar|peldany|egzemplarz|vytisk|kappale"
+    r"|exemplar|exemplaire|esemplare|ejemplar|eksemplar|exemplaar|peldany|egzemplarz|vytisk"
+    r"|kappale"
     r"|only|nur|solo|alleen|kun|endast|vain|csak|an|this|and|und|et|e|y|en|i|a|og|och|ja|es"
     r"|electronic|simplified|semplificata"
-    r"|simplificada|eenvoudige|uproszczona|zjednoduseny|danovy|doklad|de|di|del|venta|vendita|vente"
+    r"|simplificada|eenvoudige|uproszczona|zjednoduseny|danovy|doklad|de|di|del|venta|vendita"
+    r"|vente"
 )
 
 

@@ -11,11 +11,13 @@ from itertools import pairwise
 from statistics import median
 from typing import Final, Literal
 
-from pipeline.steps.extract.page_text.amounts import amounts_in
+from pipeline.steps.extract.page_text.amounts import has_money
 from pipeline.steps.extract.page_text.dates import first_date, fold
 from pipeline.steps.extract.page_text.rows import Cell, Row
+from pipeline.steps.extract.page_text.sender import names_company
 from pipeline.steps.extract.page_text.statements import stated
 from pipeline.steps.extract.page_text.titles import AROUND, INVOICE_NAME, INVOICE_NUMBER, NAMES
+from pipeline.steps.extract.page_text.totals import kind_of
 
 # Of several reasons the first is named.
 _ORDER: Final = (
@@ -63,6 +65,7 @@ _REFERENCE: Final = re.compile(
     r"|code)?[.:#°º\s]*"
     r"(?:[a-z]{0,4}[-/]?\d|$)"
 )
+_NUMBERED_TITLE: Final = re.compile(r"[:# ]{0,3}(?:(?:no|nr|n|c)\.? ?)?[°ºo#]? ?[a-z]{0,4}[-/]?\d")
 _MINE: Final = re.compile(
     r"^(?:your|our|ihre?|unsere?|votre|notre|vos|vostro|vostra|nostro|su|nuestr[oa]|uw|ons|onze"
     r"|wasz|nasz|vase|nase|deres|vores|er|var|teidan|as per|per|gemass|lt|laut|selon|based on)\W"
@@ -178,7 +181,33 @@ def _same_piece(name: _Name, invoices: Sequence[_Name]) -> bool:
 
 
 def _calls_itself_invoice(rows: Sequence[Row]) -> bool:
-    return any(each.code is None for each in _names(rows))
+    """Whether a title says so; the label of its number says so where the page has no heading."""
+    names = [each for each in _names(rows) if each.code is None]
+    if any(each.weight > 1 for each in names) or any(map(_is_numbered_title, rows)):
+        return True
+    body = _body_height(rows)
+    above = rows[: min((each.place for each in names), default=0)]
+    return bool(names) and not any(_heads(row, body) for row in above)
+
+
+def _is_numbered_title(row: Row) -> bool:
+    """Whether a line names the invoice by its number, as "Rechnung 17 vom 3. Mai" does."""
+    text = row.cells[0].folded
+    match = INVOICE_NAME.search(text)
+    if match is None or len(row.cells) > 1 or AROUND.sub("", text[: match.start()]).strip():
+        return False
+    return bool(_NUMBERED_TITLE.match(text[match.end() :]))
+
+
+def _heads(row: Row, body: float) -> bool:
+    """Whether words that nobody knows are printed as a title is."""
+    return any(
+        (len(row.cells) == 1 or (cell.box is not None and cell.box.height >= _LARGE * body))
+        and len(cell.text.split()) <= _TITLE_WORDS_MAX
+        and not (cell.text.endswith(":") or names_company(cell.text))
+        and not re.search(r"[\d@]", cell.text)
+        for cell in row.cells
+    )
 
 
 def _names(rows: Sequence[Row]) -> Iterator[_Name]:
@@ -192,7 +221,7 @@ def _names(rows: Sequence[Row]) -> Iterator[_Name]:
             height = cell.box.height if cell.box else body  # turned text is a stamp
             large = height >= _LARGE * body > 0 or (cell.box is None and body > 0)
             beside = row.cells[position + 1 : position + 2]
-            if any(amount.firm for other in beside for amount in amounts_in(other.text)):
+            if any(has_money(other.text) for other in beside):
                 continue  # the label of an amount
             valued = _is_label(rows, place, position)
             valued = valued or cell.text.endswith(":")
@@ -287,7 +316,8 @@ def _sentences(rows: Sequence[Row], plain: str) -> list[str]:
     """Sentences as the file has them, and as columns and neighbouring cells have them."""
     pairs = [
         " ".join(cell.text for cell in row.cells[start : start + 2])
-        for row in rows
+        + _value_of(rows, place, start + 1)
+        for place, row in enumerate(rows)
         for start in range(len(row.cells))
     ]
     whole = _continued(rows)
@@ -304,13 +334,23 @@ def _sentences(rows: Sequence[Row], plain: str) -> list[str]:
     return list(dict.fromkeys([*flows, *alone]))
 
 
+def _value_of(rows: Sequence[Row], place: int, position: int) -> str:
+    """The amount beside a cell; below it, where it is the label of what was paid before."""
+    cell = rows[place].cells[: position + 1][-1]
+    values = [other.text for other in rows[place].cells[position + 1 : position + 2]]
+    below = rows[place + 1].cells if place + 1 < len(rows) else ()
+    if not values and kind_of(cell.folded) == "off" and all(has_money(c.text) for c in below):
+        values = [other.text for other in below if other.overlaps(cell)]
+    return f" {values[0]}" if values and has_money(values[0]) else ""
+
+
 def _columns(rows: Sequence[Row]) -> Iterator[str]:
     """Cells below each other at one left edge, as wrapped lines are."""
     open_: dict[int, list[Cell]] = {}
-    for row in rows:
+    for place, row in enumerate(rows):
         following: dict[int, list[Cell]] = {}
-        for cell, beside in zip(row.cells, [*row.cells[1:], None], strict=True):
-            if beside and any(amount.firm for amount in amounts_in(beside.text)):
+        for position, cell in enumerate(row.cells):
+            if _value_of(rows, place, position):
                 continue  # the label of an amount
             above = open_.get(cell.start, [])
             following[cell.start] = [*above, cell]
@@ -354,6 +394,6 @@ def _settled_by(rows: Sequence[Row]) -> bool:
         for index, cell in enumerate(row.cells):
             rest = " ".join(other.text for other in row.cells[index:])
             dated = _INSTRUMENT.search(cell.folded) and first_date(rest, "dmy")
-            if dated and any(amount.firm for amount in amounts_in(rest)):
+            if dated and has_money(rest):
                 return True
     return False

@@ -9,8 +9,8 @@ from typing import Final
 from pipeline.steps.extract.invoice import Invoice
 from pipeline.steps.extract.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
 from pipeline.steps.extract.page_text.labelled import ibans, invoice_number
-from pipeline.steps.extract.page_text.parties import names_company
 from pipeline.steps.extract.page_text.rows import Cell, Row
+from pipeline.steps.extract.page_text.sender import names_company
 from pipeline.steps.extract.page_text.text import Printed
 from pipeline.steps.extract.page_view import recognise
 from pipeline.steps.extract.page_view.beside import drawn_beside
@@ -18,6 +18,7 @@ from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 
 CELLS_MAX: Final = 8  # of one fact: an amount due is printed two or three times
 _FIELD_WORDS_MAX: Final = 6  # a label and its amount; prose in another currency is no sum of it
+_FIELD_LETTERS_MIN: Final = 3
 _BELOW: Final = 4  # rows under a label in which its amount, or what is left of it, can be
 _SEPARATORS: Final = str.maketrans(dict.fromkeys(",'’ \u00a0\u2009\u202f", "."))
 _NUMBER: Final = re.compile(r"\d(?:[\d.]*\d)?")
@@ -34,7 +35,11 @@ def competes(shown: Printed, told: Printed, invoice: Invoice) -> bool:
     if _facts(told) != _facts(shown):
         return True
     rows = [*told.rows, *shown.noted]
-    return other_money(shown, rows, invoice) or any(map(names_company, _texts(shown.noted)))
+    own = {_squeezed(row.text) for row in shown.rows}
+    companies = (_squeezed(text) for text in _texts(shown.noted) if names_company(text))
+    return other_money(shown, rows, invoice) or any(
+        not any(name in text for text in own) for name in companies
+    )
 
 
 def other_money(shown: Printed, rows: Sequence[Row], invoice: Invoice) -> bool:
@@ -57,10 +62,15 @@ def other_money(shown: Printed, rows: Sequence[Row], invoice: Invoice) -> bool:
 
 
 def is_field(text: str) -> bool:
-    """Whether a line is a field of a document, such as a label with its value, and no prose."""
+    """Whether a line is a field of a document, such as a label with its value, and no prose.
+
+    A letter or two that something covers are none.
+    """
     signs = [*filter(str.isalnum, text)]
     digits = sum(map(str.isdigit, signs))
-    return bool(signs) and (len(text.split()) <= _FIELD_WORDS_MAX or digits > len(signs) / 2)
+    return (digits > 0 or len(signs) >= _FIELD_LETTERS_MIN) and (
+        len(text.split()) <= _FIELD_WORDS_MAX or digits > len(signs) / 2
+    )
 
 
 def _texts(rows: Iterable[Row]) -> Iterator[str]:

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 
 from pypdf import PdfReader
 
-from pipeline.steps.extract.page_view.lines import Line, lines_of
-from pipeline.steps.extract.page_view.pdfium import Char, Sheet, opened, sheets
+from pipeline.steps.extract.page_view.lines import Line, Piece, lines_of
+from pipeline.steps.extract.page_view.pdfium import Box, Char, Sheet, opened, sheets
 from pipeline.steps.extract.page_view.visible import seen
 from pipeline.steps.extract.reader import annotated, clean
 
@@ -71,11 +72,21 @@ def viewed(data: bytes, reader: PdfReader) -> Iterator[View]:
             unseen = [char for char, ok in zip(chars, visible, strict=True) if not ok]
             hidden = unseen if any(char.text.strip() for char in unseen) else []
             faint = _lines_with_hidden(chars, visible) if hidden else ""
-            shown.append(_page(number, printed, notes, tuple(lines_of(hidden)), faint))
+            shown.append(_page(number, printed, notes, tuple(_unseen_lines(hidden, chars)), faint))
             told.append(_page(number, chars, notes) if hidden else shown[-1])
             hides = hides or bool(hidden)
             found.append(sheet)
         yield View(sheets=found, shown=shown, told=told if hides else shown)
+
+
+def _unseen_lines(hidden: Sequence[Char], chars: Sequence[Char]) -> Iterator[Line]:
+    """The lines of hidden characters; turned ones with the rest of their text."""
+    yield from lines_of(char for char in hidden if char.upright)
+    owners = {char.owner for char in hidden if not char.upright and not char.made}
+    for owner in sorted(owners):
+        whole = [char for char in chars if char.owner == owner]
+        if text := _plain(whole).strip():
+            yield (Piece(text=text, box=reduce(Box.around, (char.box for char in whole))),)
 
 
 def _lines_with_hidden(chars: Sequence[Char], visible: Sequence[bool]) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
@@ -69,32 +70,41 @@ def rated(image: Image.Image, *, psm: int) -> tuple[int, str]:
     Raises:
         RecogniserMissingError: it is not installed, or fails.
     """
-    api = engine()
-    api.SetPageSegMode(psm)
-    api.SetImageBytes(image.tobytes(), *image.size, 1, image.width)
-    api.SetSourceResolution(300)
-    try:
+    with _reading(image, psm, 300) as api:
         text = str(api.GetUTF8Text())
+        return int(api.MeanTextConf()), text
+
+
+@contextmanager
+def _reading(image: Image.Image, psm: int, resolution: int) -> Iterator[Any]:
+    """The engine with a picture.
+
+    Raises:
+        RecogniserMissingError: it is not installed, or fails within.
+    """
+    api = engine()
+    try:
+        api.SetPageSegMode(psm)
+        api.SetImageBytes(image.tobytes(), *image.size, 1, image.width)
+        api.SetSourceResolution(resolution)
+        yield api
     except RuntimeError as error:
         raise RecogniserMissingError from error
-    return int(api.MeanTextConf()), text
 
 
 def lines(image: Image.Image) -> Iterator[tuple[Edges, list[tuple[str, Edges]]]]:
     """Each line that a picture of a whole page shows, with its words; all in pixels."""
-    api = engine()
+    engine()
     import tesserocr  # the engine says where it is missing
 
-    api.SetPageSegMode(tesserocr.PSM.SPARSE_TEXT)
-    api.SetImageBytes(image.tobytes(), *image.size, 1, image.width)
-    api.SetSourceResolution(200)
-    api.Recognize()
     found: dict[Edges, list[tuple[str, Edges]]] = {}
-    for word in tesserocr.iterate_level(api.GetIterator(), tesserocr.RIL.WORD):
-        if word.Confidence(tesserocr.RIL.WORD) >= _SURE_MIN:
-            row = word.BoundingBox(tesserocr.RIL.TEXTLINE)
-            text = word.GetUTF8Text(tesserocr.RIL.WORD).strip()
-            found.setdefault(row, []).append((text, word.BoundingBox(tesserocr.RIL.WORD)))
+    with _reading(image, tesserocr.PSM.SPARSE_TEXT, 200) as api:
+        api.Recognize()
+        for word in tesserocr.iterate_level(api.GetIterator(), tesserocr.RIL.WORD):
+            if word.Confidence(tesserocr.RIL.WORD) >= _SURE_MIN:
+                row = word.BoundingBox(tesserocr.RIL.TEXTLINE)
+                text = word.GetUTF8Text(tesserocr.RIL.WORD).strip()
+                found.setdefault(row, []).append((text, word.BoundingBox(tesserocr.RIL.WORD)))
     yield from found.items()
 
 

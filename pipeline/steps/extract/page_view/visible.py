@@ -10,6 +10,7 @@ from pipeline.steps.extract.page_view.pdfium import Box, Char, Sheet
 _CONTRAST_MIN: Final = 40  # of 255 shades of grey; light grey #cccccc on white has 51
 _HEIGHT_MIN: Final = 3.0  # points from ascent to descent: nobody reads less
 _SHARED_MAX: Final = 0.5  # of a character's box that another one may cover
+_WATERMARK: Final = 3  # times the height of the text that is read on it
 _NEIGHBOURS: Final = 40  # characters looked at for one that lies on the same place
 
 
@@ -59,7 +60,9 @@ def _stacked(chars: Sequence[Char]) -> set[int]:
                 break
             if _ligature(place, char, other_place, other):
                 continue
-            if other.text != char.text and _shared(char.box, other.box) > _SHARED_MAX:
+            if other.text == char.text or _on_watermark(char, other):
+                continue
+            if _shared(char.box, other.box) > _SHARED_MAX:
                 found |= {place, other_place}
     return found
 
@@ -68,6 +71,12 @@ def _ligature(place: int, char: Char, other_place: int, other: Char) -> bool:
     """Whether two characters come of one glyph: "fl" is two letters."""
     near = abs(place - other_place) <= 2 and char.owner == other.owner
     return near and char.box.left == other.box.left
+
+
+def _on_watermark(one: Char, other: Char) -> bool:
+    """Whether one is turned and so large that the other is read on it."""
+    smaller, larger = sorted((one.box.height, other.box.height))
+    return one.upright != other.upright and larger > _WATERMARK * smaller
 
 
 def _shared(one: Box, other: Box) -> float:

@@ -1,0 +1,1 @@
+"""Webhook endpoints, and the signed deliveries of events to them."""
