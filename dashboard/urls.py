@@ -13,6 +13,8 @@ from dashboard.gallery import views as gallery_views
 from dashboard.privacy import views as privacy_views
 from dashboard.runs import views as runs_views
 from dashboard.start import views as start_views
+from dashboard.suppliers import erasing as supplier_erasing
+from dashboard.suppliers import views as supplier_views
 from dashboard.tour import views as tour_views
 
 
@@ -113,6 +115,33 @@ urlpatterns = [
         "privacy/certificates/<code:code>.json",
         privacy_views.certificate_json,
         name="certificate_json",
+    ),
+    path("suppliers/", supplier_views.listing, name="suppliers"),
+    path("suppliers/import/", supplier_views.import_file, name="supplier_import"),
+    path("suppliers/export.csv", supplier_views.export, name="supplier_export"),
+    path("suppliers/<uuid:supplier_id>/", supplier_views.one, name="supplier"),
+    path(
+        "suppliers/<uuid:supplier_id>/block/",
+        supplier_views.block,
+        {"event": "block"},
+        name="supplier_block",
+    ),
+    path(
+        "suppliers/<uuid:supplier_id>/unblock/",
+        supplier_views.block,
+        {"event": "unblock"},
+        name="supplier_unblock",
+    ),
+    path("suppliers/<uuid:supplier_id>/erase/", supplier_erasing.erase, name="supplier_erase"),
+    path(
+        "suppliers/<uuid:supplier_id>/certificate/",
+        supplier_erasing.certificate,
+        name="supplier_certificate",
+    ),
+    path(
+        "suppliers/<uuid:supplier_id>/certificate.json",
+        supplier_erasing.certificate_json,
+        name="supplier_certificate_json",
     ),
     path("tour/<int:number>/", tour_views.stop, name="tour"),
     path("policy/", docs_views.policy, name="policy"),

@@ -208,6 +208,12 @@ def pretty(value: Any) -> str:
 
 
 @register.filter
+def grouped(iban: str) -> str:
+    """An account number in groups of four, as people read and compare it."""
+    return " ".join(iban[at : at + 4] for at in range(0, len(iban), 4))
+
+
+@register.filter
 def is_nested(value: Any) -> bool:
     return isinstance(value, dict | list)
 

@@ -19,8 +19,10 @@ from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from nanovm_core.proof.notes import Head
 from pipeline.models import Checkpoint, Envelope, Run, Secret, Workspace
+from pipeline.register import suppliers
 from pipeline.store import tree
 from pipeline.vault import secret_store
+from pipeline.vault.key_store import keystore
 
 BUNDLE = "nanovm-bundle/1"
 EXPORT = "nanovm-export/1"
@@ -211,7 +213,10 @@ def _proof(workspace: UUID, seq: int, head: Head) -> list[Json]:
 
 
 def _disclosures(workspace: Workspace, run: Run | None) -> Iterator[bytes]:
-    """A line for each secret that still opens and is a text; documents are none."""
+    """A line for each secret that still opens and is a text; documents are none.
+
+    The details of suppliers are disclosed with the whole log, and with no single run.
+    """
     found = Secret.objects.filter(run__workspace=workspace, erased_ms=None).order_by("ref")
     named = found.filter(run=run) if run else found
     for ref in named.values_list("ref", flat=True).iterator(chunk_size=CHUNK_ROWS):
@@ -219,6 +224,10 @@ def _disclosures(workspace: Workspace, run: Run | None) -> Iterator[bytes]:
             line = _disclosure(ref, r, value)
             if line is not None:
                 yield line
+    for each in () if run else suppliers.readable(workspace):
+        ref = each.row.ref
+        r, value = suppliers.opening(workspace, each.row, keystore().keys([ref])[ref])
+        yield _disclosure(ref, r, value) or b""
 
 
 def _disclosure(ref: str, r: bytes, value: bytes) -> bytes | None:

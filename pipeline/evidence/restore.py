@@ -17,7 +17,8 @@ from nanovm_core.proof.notes import Head
 from pipeline.evidence import log_lineage, signer, unsigned
 from pipeline.evidence.signer import closing, keys
 from pipeline.models import Budget, Run, Secret, Workspace
-from pipeline.privacy import crypto_shred, erasure, journal
+from pipeline.privacy import crypto_shred, erasure, journal, supplier_erasure
+from pipeline.register import index, suppliers
 from pipeline.store import records, tree, workspaces
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
@@ -45,7 +46,10 @@ class Restored:
 def is_needed() -> bool:
     """Whether anything shows that a backup was put back, or a restore was begun and is not over."""
     return (
-        closing.is_under_way() or bool(closing.rolled_back_logs()) or any(journal.readable_again())
+        closing.is_under_way()
+        or bool(closing.rolled_back_logs())
+        or any(journal.readable_again())
+        or any(journal.suppliers_there_again())
     )
 
 
@@ -136,9 +140,10 @@ def _named(origin: str, signed: Head | None) -> dict[str, object]:
 
 
 def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
-    """Carry budgets and revocations over to the new log.
+    """Carry budgets, revocations and suppliers over to the new log.
 
     What a closed run had reserved counts as spent: it may have been paid since the backup.
+    Suppliers that the journal names stay with the closed log, to be erased again.
     """
     for account in Budget.objects.filter(workspace=old).order_by("id"):
         Budget.objects.create(
@@ -150,6 +155,7 @@ def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
         )
     for grant, tool in workspaces.revocations(old.id):
         workspaces.revoke(new, tool, grant, actor=actor)
+    suppliers.take_over(old, new, besides=journal.suppliers(), actor=actor)
     # Also for logs closed before: what goes on is one step away from each of them.
     Workspace.objects.filter(successor=old).update(successor=new)
     Workspace.objects.filter(id=old.id).update(successor=new)
@@ -161,16 +167,25 @@ def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
 def _erased_again() -> tuple[int, tuple[str, ...]]:
     """Erase what the journal names and the backup brought back: how many, and what would not go."""
     alive = keystore().refs()
+    came_back = sum(1 for _ in journal.suppliers_there_again())
     rows = [each for each in journal.rows() if _came_back(each, ref_has_key=each.ref in alive)]
     left: list[str] = []
     for run_id, some in groupby(sorted(rows, key=_place), key=lambda each: str(each.run_id)):
         made = erasure.erase_again(run_id, [each.ref for each in some])
         if made.state != "done":
             left += [f"run {made.code}: {place}: {said}" for place, said in made.places.items()]
+    for each in sorted(journal.suppliers()):
+        again = supplier_erasure.erase_again(each)
+        if again is not None and again.state != "done":
+            left += [
+                f"supplier {again.code}: {place}: {said}" for place, said in again.places.items()
+            ]
+    for closed in Workspace.objects.exclude(successor=None):
+        index.sweep(closed)
     known = sorted(journal.refs())
     keystore().destroy(known)  # also keys whose rows the backup does not have
     _, failed = crypto_shred.unlinked([*_mail_of_the_erased()])
-    return len(rows), (*left, *(f"{place}: {said}" for place, said in failed.items()))
+    return len(rows) + came_back, (*left, *(f"{place}: {said}" for place, said in failed.items()))
 
 
 def _came_back(secret: Secret, *, ref_has_key: bool) -> bool:

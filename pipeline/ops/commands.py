@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from nanovm_core.errors import NanovmError
-from pipeline.models import Run, Workspace
+from pipeline.models import Run, Supplier, Workspace
 from pipeline.ops import error_messages, schema
 from pipeline.ops.processes import ProcessError, stripe_counterpart
 
@@ -152,6 +152,26 @@ def named_run(name: str) -> Run:
             f"There is no run {name!r}; give its UUID or its short code.", returncode=2
         )
     return run
+
+
+def named_supplier(name: str) -> Supplier:
+    """The supplier of a UUID or a code.
+
+    Raises:
+        CommandError: in one sentence, where there is none, or several have that code.
+    """
+    found = [*Supplier.objects.filter(code=name.upper())[:2]]
+    if not found:
+        try:
+            found = [*Supplier.objects.filter(id=name)]
+        except (ValueError, ValidationError):
+            found = []
+    if not found:
+        text = f"There is no supplier {name!r}; give its UUID or its code."
+        raise CommandError(text, returncode=2)
+    if found[1:]:
+        raise CommandError("Several suppliers have that code; give the UUID.", returncode=2)
+    return found[0]
 
 
 def named_workspace(name: str | None) -> Workspace:

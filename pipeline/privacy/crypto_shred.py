@@ -14,6 +14,7 @@ from pipeline.store import state_file
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import FILE_NAME, media
 
+WAL, BUSY = "write-ahead log", "busy: readers hold it; erase again to finish"
 WAL_WAIT_MS = 50
 WAL_TRIES = 60  # readers hold the write-ahead log for milliseconds
 
@@ -34,8 +35,8 @@ def destroy(run_id: str, refs: Sequence[str]) -> tuple[dict[str, int], dict[str,
     if len(own) < len(names):  # it could lead out of the folder, and the true file is still there
         failed["media name"] = "a row names no file of the vault; run fsck, put its name back"
     texts = rows.exclude(ciphertext=None).update(ciphertext=None)
-    if not _wal_truncated():
-        failed["write-ahead log"] = "busy: readers hold it; erase again to finish"
+    if not wal_truncated():
+        failed[WAL] = BUSY
     return {"keys": keys, "ciphertexts": texts, "files": files}, failed
 
 
@@ -54,7 +55,7 @@ def unlinked(paths: Sequence[Path]) -> tuple[int, dict[str, str]]:
     return gone, failed
 
 
-def _wal_truncated() -> bool:
+def wal_truncated() -> bool:
     """Empty SQLite's write-ahead log; False where readers keep it busy for a while."""
     if connection.vendor != "sqlite" or connection.in_atomic_block:
         return True  # another database has none, and a transaction's caller empties it later

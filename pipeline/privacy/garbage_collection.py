@@ -1,18 +1,21 @@
-"""Destroy keys and documents without a run, which a crash between vault and database leaves."""
+"""Destroy keys and documents without an owner, which a crash between vault and database leaves."""
 
 from uuid import UUID
 
 from pipeline.clock import now_ms
 from pipeline.models import Run, Secret, Supplier, Workspace
+from pipeline.register import index, suppliers
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
 
-UUID_CHARS = 36  # at the end of a subject: a run's, "supplier-" one's, or a "register-" one's
 AGE_MS_MIN = 10 * 60_000  # a run that is being made is younger
 
 
 def destroy_orphans() -> tuple[int, int]:
-    """Destroy keys and documents that belong to no run; says how many of each there were."""
+    """Destroy keys without a run, a supplier or a register, and documents without a run.
+
+    Says how many of each there were.
+    """
     store, keys = keystore(), 0
     for subject in _forgotten(store.subjects()):
         keys += store.destroy_subject(subject)
@@ -26,11 +29,20 @@ def destroy_orphans() -> tuple[int, int]:
 
 
 def _forgotten(subjects: list[str]) -> list[str]:
-    """Subjects that nothing bears, and are old enough: an id begins with its time of birth."""
+    """Subjects whose owner is not there, and that are old enough to have been stored."""
     before_ms = now_ms() - AGE_MS_MIN
-    old = {each: UUID(each[-UUID_CHARS:]) for each in subjects}
-    old = {each: name for each, name in old.items() if name.int >> 80 < before_ms}
+    found = {each: _owner(each) for each in subjects}
+    old = {each: owner for each, owner in found.items() if owner[1].int >> 80 < before_ms}
     there: set[UUID] = set()
-    for table in (Run, Supplier, Workspace):
-        there |= {*table.objects.filter(id__in=old.values()).values_list("id", flat=True)}
-    return [each for each, name in old.items() if name not in there]
+    for model in (Run, Supplier, Workspace):
+        ids = [owner for kind, owner in old.values() if kind is model]
+        there.update(model.objects.filter(id__in=ids).values_list("id", flat=True))
+    return [each for each, (_, owner) in old.items() if owner not in there]
+
+
+def _owner(subject: str) -> tuple[type[Run | Supplier | Workspace], UUID]:
+    """Whose keys these are; an id begins with its time of birth."""
+    for prefix, model in ((suppliers.SUBJECT, Supplier), (index.SUBJECT, Workspace)):
+        if subject.startswith(prefix):
+            return model, UUID(subject.removeprefix(prefix))
+    return Run, UUID(subject)

@@ -1,7 +1,8 @@
 """The erasure journal: the refs that were erased, in a file that no database takes back.
 
 It is stored beside the signer's state files, outside of the database, and is append-only. After
-a backup was put back it names what has to be erased again. It holds refs, and nothing else.
+a backup was put back it names what has to be erased again. It holds refs and the ids of
+suppliers, and nothing else.
 """
 
 import os
@@ -11,10 +12,12 @@ from pathlib import Path
 
 from django.conf import settings
 
-from pipeline.models import Secret
+from pipeline.models import Secret, Supplier
 from pipeline.store import state_file
 
-REF = re.compile(r"vault://secret/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+REF = re.compile(rf"vault://secret/{UUID}")
+SUPPLIER = re.compile(rf"supplier://({UUID})")  # every version of it, whichever a backup has
 ROWS = 500  # refs that one query asks for
 
 
@@ -38,11 +41,27 @@ def record(refs: Sequence[str]) -> None:
 
 def refs() -> frozenset[str]:
     """Every ref that was ever erased; none where there is no journal."""
-    try:
-        text = _file().read_text("ascii", "replace")
-    except FileNotFoundError:
-        return frozenset()
-    return frozenset(each for each in text.split("\n") if REF.fullmatch(each))
+    return frozenset(each for each in _lines() if REF.fullmatch(each))
+
+
+def supplier(supplier_id: str) -> str:
+    """The line of the journal that names an erased supplier."""
+    return f"supplier://{supplier_id}"
+
+
+def suppliers() -> frozenset[str]:
+    """The id of every supplier that was ever erased."""
+    found = map(SUPPLIER.fullmatch, _lines())
+    return frozenset(each[1] for each in found if each)
+
+
+def suppliers_there_again() -> Iterator[Supplier]:
+    """The rows of erased suppliers that a backup brought back."""
+    known = sorted(suppliers())
+    for start in range(0, len(known), ROWS):
+        rows = Supplier.objects.filter(id__in=known[start : start + ROWS])
+        there = rows.exclude(state="erased", ciphertext=None)
+        yield from there.select_related("workspace").order_by("id")
 
 
 def readable_again() -> Iterator[Secret]:
@@ -58,6 +77,13 @@ def rows() -> Iterator[Secret]:
     for start in range(0, len(known), ROWS):
         some = Secret.objects.filter(ref__in=known[start : start + ROWS])
         yield from some.select_related("run__workspace").order_by("ref")
+
+
+def _lines() -> list[str]:
+    try:
+        return _file().read_text("ascii", "replace").split("\n")
+    except FileNotFoundError:
+        return []
 
 
 def _fresh_line(handle: int) -> bytes:

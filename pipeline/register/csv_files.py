@@ -29,7 +29,12 @@ class FaultyFileError(Exception):
 
 
 def read(data: bytes) -> list[Details]:
-    """The suppliers of a CSV file in UTF-8 whose first line names the columns.
+    """The suppliers of a CSV file; raises as ``numbered`` does."""
+    return [details for _, details in numbered(data)]
+
+
+def numbered(data: bytes) -> list[tuple[int, Details]]:
+    """The suppliers of a CSV file in UTF-8 whose first line names the columns, each with its line.
 
     Raises:
         FaultyFileError: for wrong columns, malformed values, and names or tax ids that are there
@@ -53,7 +58,7 @@ def read(data: bytes) -> list[Details]:
             first = seen.setdefault((kind, text), line)
             if first != line:
                 faults.append(Fault(line, f"Line {first} has the same {kind.replace('_', ' ')}."))
-        found.append(details)
+        found.append((line, details))
     if not found and not faults:
         faults.append(Fault(1, "There is no supplier in it."))
     if faults:

@@ -13,6 +13,7 @@ from pipeline.models import Register, Workspace
 from pipeline.vault.key_store import keystore
 
 PREFIX = "index://"
+SUBJECT = "register-"  # before a workspace's id, in the key store
 
 
 def key_of(workspace: Workspace) -> bytes:
@@ -37,10 +38,10 @@ def rotate(workspace: Workspace) -> None:
 
 
 def sweep(workspace: Workspace) -> None:
-    """Destroy every index key of the workspace but the one that is in use."""
-    used = Register.objects.get(workspace=workspace).index_ref
-    subject = _subject(workspace)
-    keystore().destroy([ref for ref in keystore().refs_of(subject) if ref != used])
+    """Destroy every index key of the workspace but the one that is in use, if any is."""
+    used = Register.objects.filter(workspace=workspace).values_list("index_ref", flat=True)
+    refs = {*keystore().refs_of(_subject(workspace))} - {*used}
+    keystore().destroy([*refs])
 
 
 def blind(key: bytes, kind: str, text: str) -> str:
@@ -57,4 +58,4 @@ def _new(workspace: Workspace) -> str:
 
 
 def _subject(workspace: Workspace) -> str:
-    return f"register-{workspace.id}"
+    return f"{SUBJECT}{workspace.id}"

@@ -5,11 +5,13 @@ that was edited, exchanged or put back from an earlier version is found when it 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from nanovm_core.core.envelope import LOG_RUN, canonical_hash
 from nanovm_core.core.vault import NONCE_BYTES, R_BYTES, commit, seal_value, unseal_value
@@ -17,7 +19,7 @@ from nanovm_core.core.vault import PREFIX as SECRET
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
 from pipeline.entropy import CODE_ALPHABET, random_bytes, uuid4, uuid7
-from pipeline.models import Envelope, Supplier, SupplierIndex, Workspace
+from pipeline.models import Envelope, Register, Supplier, SupplierIndex, Workspace
 from pipeline.register import index
 from pipeline.register.details import Details, DetailsError, checked
 from pipeline.store import records, workspaces
@@ -25,6 +27,7 @@ from pipeline.vault.key_store import keystore
 
 ACTIVE, BLOCKED, ERASED, OWN = "active", "blocked", "erased", "own"
 REGISTERED, CHANGED, UNBLOCKED = "registered", "changed", "unblocked"
+SUBJECT = "supplier-"  # before its id, in the key store
 CODE_CHARS = 6
 TOGETHER_MAX = 200  # suppliers that one envelope commits to
 _Sealed = Mapping[int, list[dict[str, str]]]  # by the envelope's n
@@ -100,22 +103,61 @@ def erase(entry: Entry, *, actor: str) -> Supplier:
 
     Again: what a crash left is destroyed. ``privacy`` seals the erasure and makes the certificate.
     """
+    row = forget(entry.row, actor=actor)
+    destroy(row)
+    return row
+
+
+def forget(supplier: Supplier, *, actor: str) -> Supplier:
+    """The first half of ``erase``: nothing in the database leads to the details any more.
+
+    Where a restore closed its log, the row goes over to the log that goes on. Other suppliers
+    that do not open are not indexed anew: they lead to nobody as they are.
+    """
     with transaction.atomic():
-        workspace = records.lock_log(entry.row.workspace_id)
-        row = Supplier.objects.get(id=entry.row.id)
+        row = Supplier.objects.select_related("workspace").get(id=supplier.id)
         if row.state != ERASED:
-            others = [each for each in entries(workspace) if each.details and each.row.id != row.id]
+            workspace = records.lock_log(row.workspace.successor_id or row.workspace_id)
+            others = [each for each in readable(workspace) if each.row.id != row.id]
             index.rotate(workspace)
-            SupplierIndex.objects.filter(workspace=workspace).delete()
+            SupplierIndex.objects.filter(Q(workspace=workspace) | Q(supplier=row)).delete()
             _index(workspace, [_Version(each.row, _known(each), "") for each in others])
             said = {"from": row.state, "event": ERASED, "to": ERASED}
-            row.ciphertext, row.state = None, ERASED
+            row.ciphertext, row.state, row.workspace = None, ERASED, workspace
             row.save()
             body = {"state": said, "in": {"suppliers": {str(row.id): row.ref}}}
             workspaces.seal(workspace, "supplier", body, actor=actor)
-    keystore().destroy_subject(_subject(row))
-    index.sweep(workspace)
     return row
+
+
+def destroy(row: Supplier) -> int:
+    """The second half of ``erase``, which may be done again: says how many keys there were."""
+    keys = keystore().destroy_subject(subject(row.id))
+    index.sweep(row.workspace)
+    return keys
+
+
+def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor: str) -> None:
+    """Register the suppliers of a closed log anew in the one that goes on, inside a transaction.
+
+    Id, code, state and label stay; nothing in the closed log opens any more. What does not open
+    is not taken over, nor are the suppliers of these ids, which were erased.
+    """
+    given = [each for each in readable(old) if each.id not in besides]
+    refs = [each.row.ref for each in given]
+    blocked = [each for each in given if each.row.state == BLOCKED]
+    SupplierIndex.objects.filter(workspace=old).delete()
+    Register.objects.filter(workspace=old).delete()
+    for each in given:
+        each.row.workspace, each.row.state = new, ACTIVE
+    versions = [_Version(each.row, _known(each), "") for each in given]
+    if versions:
+        _index(new, versions)
+        _store(new, versions, REGISTERED, actor)
+    for each in blocked:
+        block(each, actor=actor)
+    transaction.on_commit(lambda: keystore().destroy(refs))
+    transaction.on_commit(lambda: index.sweep(old))
 
 
 def entries(workspace: Workspace) -> Iterator[Entry]:
@@ -128,6 +170,18 @@ def own(workspace: Workspace) -> Details | None:
     """The workspace's own company; None where nobody said which."""
     row = Supplier.objects.filter(workspace=workspace, state=OWN).first()
     return _opened(workspace, [row])[0].details if row else None
+
+
+def readable(workspace: Workspace) -> Iterator[Entry]:
+    """The suppliers that are not erased and open as the log says; the newest first."""
+    found = Supplier.objects.filter(workspace=workspace).exclude(state=ERASED)
+    rows = [*found.order_by("-created_ms", "-id")]
+    try:
+        yield from _opened(workspace, rows)
+    except VerificationError:
+        for row in rows:
+            with suppress(VerificationError):
+                yield from _opened(workspace, [row])
 
 
 def named(workspace: Workspace, supplier_id: str) -> Entry:
@@ -218,7 +272,7 @@ def _store(workspace: Workspace, versions: Sequence[_Version], event: str, actor
 def _seal_details(workspace: Workspace, version: _Version) -> None:
     row, value = version.row, version.details.to_bytes()
     row.ref, r = f"{SECRET}{uuid4()}", random_bytes(R_BYTES)
-    key = keystore().new_keys(_subject(row), [row.ref])[row.ref]
+    key = keystore().new_keys(subject(row.id), [row.ref])[row.ref]
     row.commitment = commit(r, row.ref, value)
     nonce = random_bytes(NONCE_BYTES)
     row.ciphertext = seal_value(key, nonce, r, value, bound_to=_bound_to(workspace, row.ref))
@@ -269,12 +323,21 @@ def _details(
         return None
     if key is None:
         raise _damaged()
-    plain = bytes(row.ciphertext or b"")
-    r, value = unseal_value(key, plain, bound_to=_bound_to(workspace, row.ref))
+    r, value = opening(workspace, row, key)
     names = {"id": str(row.id), "ref": row.ref, "c": commit(r, row.ref, value), "to": row.state}
     if names not in sealed.get(row.sealed_n, []):
         raise _damaged()
     return Details.from_bytes(value)
+
+
+def opening(workspace: Workspace, row: Supplier, key: bytes) -> tuple[bytes, bytes]:
+    """What a row's ciphertext holds: the random bytes of its commitment, and the details.
+
+    Raises:
+        VerificationError: it does not open. What opens is compared with nothing here.
+    """
+    plain = bytes(row.ciphertext or b"")
+    return unseal_value(key, plain, bound_to=_bound_to(workspace, row.ref))
 
 
 def _envelopes(workspace: Workspace, places: Collection[int]) -> _Sealed:
@@ -298,7 +361,7 @@ def _envelopes(workspace: Workspace, places: Collection[int]) -> _Sealed:
                 "id": name,
                 "ref": str(ref),
                 "c": commitments.get(str(ref), ""),
-                "to": str(state["to"]),
+                "to": str(state.get("to")),
             }
             for name, ref in (refs.items() if isinstance(refs, dict) else ())
         ]
@@ -320,8 +383,9 @@ def _bound_to(workspace: Workspace, ref: str) -> str:
     return f"{workspace.origin}\0{ref}"
 
 
-def _subject(row: Supplier) -> str:
-    return f"supplier-{row.id}"
+def subject(supplier_id: UUID | str) -> str:
+    """What the key store calls a supplier."""
+    return f"{SUBJECT}{supplier_id}"
 
 
 def _code() -> str:

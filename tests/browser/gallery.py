@@ -37,6 +37,12 @@ PLACES = {
     "gallery": "/attack/gallery/",
     "shot": "{shot}",
     "audit of a run": "/runs/{paid}/audit/",
+    "suppliers": "/suppliers/",
+    "suppliers, a second page": "/suppliers/?page=2",
+    "supplier": "{supplier}",
+    "supplier, erase": "{supplier}erase/",
+    "supplier, erased": "{gone}",
+    "supplier, certificate": "{gone}certificate/",
     "privacy": "/privacy/{paid}/",
     "privacy, erased": "/privacy/{erased}/",
     "certificate": "/privacy/certificates/{erased}/",
@@ -79,6 +85,9 @@ def furnished(page: Page, plain: Page) -> Gallery:
         visitor.reload_until(page, state)
     visitor.fire(page, "corrupt_hash")
     visitor.erase(page, codes["erased"])
+    codes["gone"] = visitor.register(page, "Somebody else Ltd")
+    visitor.erase_supplier(page, codes["gone"])
+    codes["supplier"] = visitor.register(page, "Hollandse Windtechniek B.V.")
     kept: Any = page.context.storage_state()
     plain.context.add_cookies(kept["cookies"])
     codes["shot"] = shot_without_guard(plain)

@@ -3,6 +3,7 @@
 import re
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from playwright.sync_api import FilePayload, Locator, Page, Response, expect
 
@@ -12,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PLAIN = ROOT / "samples" / "plain.pdf"
 INJECTORS = ("tool_injection", "double_exec", "corrupt_hash", "skip_step", "reorder_steps")
 RUN_URL = re.compile(r"/runs/([A-Z0-9]{4}-\d{2})/$")
+SUPPLIER_URL = re.compile(r"/suppliers/[0-9a-f-]{36}/$")
 HERE = "#rail-short summary strong"  # "3 of 7 · vault", also where it is not drawn
 END_MS = 20_000  # what a run may take on a busy machine
 
@@ -184,3 +186,26 @@ def erase(page: Page, code: str) -> None:
     page.fill("#confirm", f"ERASE {code}")
     page.click("form button.danger")
     page.wait_for_url(f"**/privacy/certificates/{code}/")
+
+
+def register(page: Page, name: str) -> str:
+    """Register a supplier by the form; returns the address of its page."""
+    page.goto("/suppliers/")
+    page.fill("#name", name)
+    page.fill("#tax_id", "NL 004495445 B01")
+    page.fill("#iban", "NL91 ABNA 0417 1643 00")
+    page.fill("#email", "administratie@windtechniek.example")
+    page.click("text=Add supplier")
+    page.wait_for_url(SUPPLIER_URL)
+    return urlsplit(page.url).path
+
+
+def erase_supplier(page: Page, path: str) -> None:
+    """Go through the form of a supplier's erasure."""
+    page.goto(path)
+    code = page.locator(".crumbs [aria-current]").inner_text()
+    page.click("text=Erase this supplier")
+    page.select_option("#reason", "art17-1-a")
+    page.fill("#confirm", f"ERASE {code}")
+    page.click("form button.danger")
+    page.wait_for_url(f"**{path}certificate/")

@@ -18,10 +18,16 @@ from nanovm_core.core.envelope import (
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof.notes import Head
 from nanovm_core.verify import AGENT
-from pipeline.evidence.fsck import column_audit, secret_audit, signed_heads, tree_audit
+from pipeline.evidence.fsck import (
+    column_audit,
+    secret_audit,
+    signed_heads,
+    supplier_audit,
+    tree_audit,
+)
 from pipeline.evidence.fsck.damage import Damage
 from pipeline.evidence.fsck.signed_heads import SignedHeads
-from pipeline.models import Envelope, Run, Secret, Workspace
+from pipeline.models import Envelope, Run, Secret, Supplier, Workspace
 from pipeline.store import programs, records, tree
 
 PLACES_MAX = 1_000  # of one kind in a log: where all of it is gone, the first of them say so
@@ -44,6 +50,7 @@ class Report:
     runs: int
     envelopes: int
     secrets: int
+    suppliers: int
     damage: tuple[Damage, ...]
 
     @property
@@ -76,6 +83,7 @@ def audit() -> Report:
     with column_audit.one_moment(unkind):
         damage += signed_heads.missing_logs(notes)
         damage += secret_audit.undone()
+        damage += supplier_audit.undone()
     named = [each for each in damage if each.explained]
     unexplained = [each for each in damage if not each.explained]
     return Report(
@@ -83,6 +91,7 @@ def audit() -> Report:
         runs=Run.objects.count(),
         envelopes=Envelope.objects.count(),
         secrets=Secret.objects.count(),
+        suppliers=Supplier.objects.count(),
         damage=(*named, *reversed(unexplained)),
     )
 
@@ -94,6 +103,7 @@ def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Dam
     damage += _agents_damage(workspace, signed.newest)
     for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
         damage += _run_damage(workspace, run, signed.newest)
+    damage += islice(supplier_audit.supplier_damage(workspace), PLACES_MAX)
     damage += islice(_stray_damage(workspace), PLACES_MAX)
     damage += [*islice(_log_damage(workspace, damage), PLACES_MAX)]
     told = {(each.run, each.at): each.expected for each in damage}
@@ -105,7 +115,7 @@ def _logs_without_row() -> list[UUID]:
     """The logs whose workspace has no row: its removal hides nothing that it owns."""
     found: set[UUID] = set()
     known = Workspace.objects.values("id")
-    for rows in (Envelope.objects.all(), Run.objects.all()):
+    for rows in (Envelope.objects.all(), Run.objects.all(), Supplier.objects.all()):
         strays = rows.exclude(workspace_id__in=known)
         found.update(strays.values_list("workspace_id", flat=True).distinct())
     return sorted(found)

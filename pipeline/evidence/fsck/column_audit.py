@@ -13,7 +13,18 @@ from django.db import connection, transaction
 from django.db.models import Field, ForeignKey, Model
 
 from pipeline.evidence.fsck.damage import Damage
-from pipeline.models import Checkpoint, Envelope, Node, Run, Secret, Terms, Workspace
+from pipeline.models import (
+    Checkpoint,
+    Envelope,
+    Node,
+    Register,
+    Run,
+    Secret,
+    Supplier,
+    SupplierIndex,
+    Terms,
+    Workspace,
+)
 
 Column: TypeAlias = "Field[Any, Any]"
 
@@ -34,6 +45,9 @@ KEYS: dict[type[Model], tuple[str, ...]] = {
     Node: ("workspace_id", "position", "level", "index"),
     Checkpoint: ("id", "workspace_id", "size"),
     Secret: ("ref", "run_id"),
+    Register: ("workspace_id",),
+    Supplier: ("id", "workspace_id"),
+    SupplierIndex: ("id", "workspace_id", "supplier_id"),
 }
 # Compared with what the bytes hash to, so any other value is found: bytes, and the hash beside.
 HASHED = (Envelope._meta.get_field("hash"),)

@@ -1,4 +1,4 @@
-"""``manage.py erase (--ref REF | --run ID) --reason …``: erases, and prints the certificate."""
+"""``manage.py erase (--ref REF | --run ID | --supplier ID) --reason …``: prints the certificate."""
 
 import argparse
 import sys
@@ -7,9 +7,10 @@ from django.core.management.base import CommandError, CommandParser
 
 from nanovm_core.core.fsm.terminal import KEPT_BY_LAW
 from pipeline.errors import ErasureRefusedError
-from pipeline.ops.commands import PreparedCommand, named, named_run, noted
-from pipeline.privacy import erasure
+from pipeline.ops.commands import PreparedCommand, named, named_run, named_supplier, noted
+from pipeline.privacy import erasure, supplier_erasure
 from pipeline.privacy.certificate import Certificate
+from pipeline.privacy.supplier_erasure import SupplierCertificate
 
 CUT_OFF = "What was erased stays erased; the same command given again erases the rest."
 
@@ -17,7 +18,7 @@ CUT_OFF = "What was erased stays erased; the same command given again erases the
 class Command(PreparedCommand):
     """Exit 0 done (also before), 1 INCOMPLETE, 2 wrong use, 3 refused: a law keeps it."""
 
-    help = "Erase a run's personal values, or one secret, and print the certificate as JSON."
+    help = "Erase a run's personal values, one secret or a supplier; print the certificate as JSON."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """What to erase, and on which ground."""
@@ -25,6 +26,9 @@ class Command(PreparedCommand):
         what.add_argument("--ref", type=named, help="one secret: vault://secret/…")
         what.add_argument(
             "--run", type=named, help="everything of a run: its UUID or its short code"
+        )
+        what.add_argument(
+            "--supplier", type=named, help="a supplier's details: its UUID or its code"
         )
         parser.add_argument("--reason", required=True, choices=sorted(erasure.REASONS))
 
@@ -41,7 +45,10 @@ class Command(PreparedCommand):
             sys.exit(1)
 
 
-def _erased(options: argparse.Namespace) -> Certificate:
+def _erased(options: argparse.Namespace) -> Certificate | SupplierCertificate:
     if options.ref is not None:
         return erasure.erase_ref(options.ref, options.reason, "operator")
+    if options.supplier is not None:
+        supplier = named_supplier(options.supplier)
+        return supplier_erasure.erase_supplier(supplier, options.reason, "operator")
     return erasure.erase_run(str(named_run(options.run).id), options.reason, "operator")

@@ -31,8 +31,9 @@ class Command(PreparedCommand):
 
     def _say(self, report: Report) -> None:
         self.stdout.write(
-            f"{report.workspaces} workspaces, {report.runs} runs, {report.envelopes} envelopes "
-            f"and {report.secrets} secrets recomputed: {len(report.damage)} bad places."
+            f"{report.workspaces} workspaces, {report.runs} runs, {report.envelopes} envelopes, "
+            f"{report.secrets} secrets and {report.suppliers} suppliers recomputed: "
+            f"{len(report.damage)} bad places."
         )
         for each in report.damage:
             self.stdout.write(_line(each))

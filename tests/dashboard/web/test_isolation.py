@@ -12,7 +12,10 @@ from dashboard import urls
 from dashboard.models import Entry
 from dashboard.web.workspace import name_of
 from pipeline.models import Run
+from pipeline.privacy import supplier_erasure
 from pipeline.queries.runs import RunHead
+from pipeline.register import suppliers
+from pipeline.register.details import Details
 from sabotage.models import Attack, Plan
 from tests.dashboard.visitor import TRANSFER, Visitor
 from tests.sabotage.runs import rows_hash
@@ -32,6 +35,8 @@ OWNED = {
             "arena_bundle",
             *("gallery_shot", "gallery_unguarded", "gallery_report"),
             *("log", "log_bundle", "log_export"),
+            *("supplier", "supplier_block", "supplier_unblock", "supplier_erase"),
+            *("supplier_certificate", "supplier_certificate_json"),
         ),
         "paid",
     ),
@@ -47,7 +52,7 @@ BY_FIELD = {
 OPEN = {
     *("home", "theme", "runs", "new", "demo", "plain", "gallery", "gallery_news", "gallery_fire"),
     *("arena_board", "arena_start", "arena_name", "audit", "verifier", "policy", "docs", "rule"),
-    "threat_model",
+    *("threat_model", "suppliers", "supplier_import", "supplier_export"),
 }
 NO_SUCH_METHOD = 405  # says nothing of the id
 
@@ -62,6 +67,7 @@ class Property:
     shot: str  # an attack of the gallery
     plan: str
     log: str
+    supplier: str  # one that was erased; `certificate` needs it so
 
     def path(self, name: str, code: str = "") -> str:
         """The address ``name`` with these ids, or with another run's code."""
@@ -74,13 +80,20 @@ class Property:
             "place": 0,
             "name": "kill" if name == "command" else word.get(name.partition("_")[0], SHOT_AT),
             "form": "ndjson",
+            "supplier_id": self.supplier,
         }
         [pattern] = [each for each in urls.urlpatterns if each.name == name]
         return reverse(name, kwargs={key: values[key] for key in pattern.pattern.converters})
 
 
 NOTHING = Property(
-    visitor=Visitor(), runs={}, attack=str(uuid4()), shot=str(uuid4()), plan=str(uuid4()), log="n"
+    visitor=Visitor(),
+    runs={},
+    attack=str(uuid4()),
+    shot=str(uuid4()),
+    plan=str(uuid4()),
+    log="n",
+    supplier=str(uuid4()),
 )
 
 
@@ -98,6 +111,8 @@ def theirs(owner: Visitor, paid: RunHead) -> Property:
     plan = Plan.objects.create(  # a press of the button needs a queue
         id=uuid4(), run_id=ready.id, created_ms=1, changed_ms=1, **planned
     )
+    (supplier,) = suppliers.register(workspace.id, [Details(name="A")], actor="visitor")
+    supplier_erasure.erase_supplier(supplier.row, "art17-1-a", "visitor")
     return Property(
         visitor=owner,
         runs={"paid": paid, "ready": ready, "erased_run": erased},
@@ -105,6 +120,7 @@ def theirs(owner: Visitor, paid: RunHead) -> Property:
         shot=str(shot.id),
         plan=str(plan.pk),
         log=name_of(workspace),
+        supplier=str(supplier.row.id),
     )
 
 
@@ -189,12 +205,13 @@ def test_no_list_shows_anothers_run(theirs: Property, stranger: Visitor) -> None
     run = theirs.runs["paid"]
     for path in ("/", "/runs/", "/audit/", f"/audit/?run={run.code}", f"/runs/?q={run.code}",
                  "/runs/?attack=tool_injection", "/attack/", "/attack/gallery/",
-                 "/attack/gallery/news/"):  # fmt: skip
+                 "/attack/gallery/news/", "/suppliers/"):  # fmt: skip
         page = stranger.read(path)
         assert f"/runs/{run.code}/" not in page, path
         assert theirs.attack not in page, path
         assert theirs.shot not in page, path
         assert run.head not in page, path
+        assert theirs.supplier not in page, path
 
 
 def test_an_attack_belongs_to_its_run(theirs: Property) -> None:

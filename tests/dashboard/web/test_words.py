@@ -11,6 +11,7 @@ from django.conf import settings
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import cards
 from pipeline.evidence import signer
+from pipeline.models import Supplier
 from pipeline.queries.runs import RunHead
 from pipeline.steps.reasons import REASONS, RULES
 from tests.core.kit.builders import ROOT
@@ -130,9 +131,14 @@ def test_the_other_pages_are_in_plain_words(owner: Visitor, paid: RunHead) -> No
     assert shot.status_code == 303
     gallery = owner.read("/attack/gallery/")
     shots = re.findall(r'href="(/attack/gallery/widened_grant/[0-9a-f-]+/)"', gallery)
+    added = owner.post("/suppliers/", {"name": "Hollandse Windtechniek B.V."})["Location"]
+    gone = owner.post("/suppliers/", {"name": "Somebody else"})["Location"]
+    code = Supplier.objects.get(id=gone.split("/")[2]).code
+    owner.post(f"{gone}erase/", {"reason": "art17-1-a", "confirm": f"ERASE {code}"})
+    register = ("/suppliers/", added, f"{added}erase/", gone, f"{gone}certificate/")
     tour = [f"/tour/{number}/?run={paid.code}" for number in (2, 5, 8)]
     start = ("/", "/runs/", "/runs/new/", "/attack/", "/attack/gallery/", "/audit/", "/tour/1/")
-    pages = {path: owner.read(path) for path in (*start, shots[0], *tour)}
+    pages = {path: owner.read(path) for path in (*start, shots[0], *register, *tour)}
     pages["404"] = owner.read("/runs/ZZZZ-00/", 404)
     pages["405"] = owner.read(f"{at(paid)}audit/verify/", 405)
     assert {path: found for path, page in pages.items() if (found := faults(page))} == {}

@@ -16,6 +16,8 @@ from pipeline.evidence.fsck.audit import Report, audit
 from pipeline.evidence.fsck.column_audit import KEYS
 from pipeline.evidence.fsck.damage import Damage
 from pipeline.models import Run, Secret
+from pipeline.register import suppliers
+from pipeline.register.details import Details
 from pipeline.store import workspaces
 from tests.pipeline.databases import Database, on_sqlite_alone
 from tests.pipeline.house import House
@@ -32,6 +34,7 @@ VALUES: Mapping[str, str] = {
     "float": "1.5",
     "not UTF-8": "CAST(x'ff41' AS TEXT)",
 }
+SUPPLIER = Details(name="Hollandse Windtechniek B.V.")  # one row in each table of the register
 EVERY, SOME = tuple(VALUES), ("blob", "huge")
 TABLES = [model._meta.db_table for model in KEYS]
 ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
@@ -42,6 +45,9 @@ ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
     "pipeline_node": 'workspace_id = :log AND level = 0 AND "index" = 4',
     "pipeline_checkpoint": "workspace_id = :log",
     "pipeline_secret": "run_id = :run AND slot = 'seller'",
+    "pipeline_register": "workspace_id = :log",
+    "pipeline_supplier": "workspace_id = :log",
+    "pipeline_supplierindex": "workspace_id = :log AND kind = 'name'",
 }
 # Not found, as these columns are of no consequence to what is recomputed.
 TEXTS = {"text", "negative", "huge", "float", "not UTF-8"}
@@ -53,6 +59,9 @@ UNSEEN: Mapping[tuple[str, str], set[str]] = {
     ("pipeline_run", "deadline_ms"): {"null"},
     ("pipeline_workspace", "successor_id"): {"null"},
     ("pipeline_secret", "erased_ms"): {"null"},
+    **{  # sealed nowhere: CAVEATS.md
+        ("pipeline_supplier", column): TEXTS for column in ("code", "registered_by")
+    },
     ("pipeline_secret", "slot"): TEXTS,  # a copy of the name that its envelope seals
 }
 
@@ -95,6 +104,7 @@ def scene(house: House) -> Scene:
 def damaged(house: House) -> tuple[Run, frozenset[Damage]]:
     """The run that is hit, and what is damaged beside it."""
     run = house.run()
+    suppliers.register(run.workspace_id, [SUPPLIER], actor="visitor")
     others = [house.new(workspace=run.workspace), house.new(workspace=workspaces.create())]
     for log in {each.workspace_id for each in others}:
         signer.checkpoint(log)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from nanovm_core.core.vault import NONCE_BYTES, R_BYTES, seal_value
 from nanovm_core.errors import VerificationError
 from pipeline.models import Register, Supplier, SupplierIndex, Workspace
 from pipeline.register import index, suppliers
@@ -134,6 +135,17 @@ def test_an_edited_register_leads_to_nobody(
     (wind,) = registered(workspace, WIND)
     blocked = suppliers.block(wind, actor="visitor")
     edit(paper.row, blocked.row)
+    with pytest.raises(VerificationError, match="PII-002"):
+        found(workspace, PAPER)
+
+
+def test_details_that_the_key_s_holder_exchanged_lead_to_nobody(workspace: Workspace) -> None:
+    (paper,) = registered(workspace, PAPER)
+    key = keystore().keys([paper.row.ref])[paper.row.ref]
+    other = replace(PAPER, iban=WIND.iban).to_bytes()
+    bound_to = f"{workspace.origin}\0{paper.row.ref}"
+    sealed = seal_value(key, bytes(NONCE_BYTES), bytes(R_BYTES), other, bound_to=bound_to)
+    Supplier.objects.filter(id=paper.row.id).update(ciphertext=sealed)
     with pytest.raises(VerificationError, match="PII-002"):
         found(workspace, PAPER)
 

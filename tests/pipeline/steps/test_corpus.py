@@ -15,7 +15,6 @@ from pipeline.reports import report
 from pipeline.steps.currencies import DECIMALS
 from pipeline.steps.extract import Extraction, ExtractionError, extract
 from pipeline.steps.extract import step as extract_step
-from pipeline.store import workspaces
 from tests.pipeline.house import SHARED, House, payments, succeeded
 from tests.pipeline.reading import read_here
 
@@ -102,9 +101,9 @@ def test_fields_agree_with_the_truth(field: str, missed_max: int) -> None:
 
 
 def run_all(house: House, files: Sequence[Path]) -> dict[str, Run]:
-    common: dict[str, Any] = {"workspace": workspaces.create(), "policy": "no_limits"}
     return {
-        each.name: house.run(each.read_bytes(), file_name=each.name, **common) for each in files
+        each.name: house.run(each.read_bytes(), file_name=each.name, policy="no_limits")
+        for each in files
     }
 
 

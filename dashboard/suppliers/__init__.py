@@ -1,0 +1,1 @@
+"""The supplier register: listed, added, changed, blocked, imported, exported and erased."""

@@ -1,0 +1,233 @@
+"""The list of suppliers, one of them, and what changes them."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dashboard.verdicts.verdict_card import rule_of
+from dashboard.web import workspace
+from dashboard.web.downloads import attached
+from dashboard.web.idempotency import once
+from dashboard.web.pages import page, see_other
+from nanovm_core.errors import NanovmError, VerificationError
+from pipeline.queries import suppliers as listed
+from pipeline.queries.suppliers import Line
+from pipeline.register import csv_files, csv_import, suppliers
+from pipeline.register.csv_files import Fault, FaultyFileError
+from pipeline.register.details import CHARS_MAX, Details, DetailsError, checked
+from pipeline.register.suppliers import Entry
+
+HOME = "/suppliers/"
+LABELS = {"name": "Name", "tax_id": "Tax id", "iban": "IBAN", "email": "E-mail"}
+FAULTS_SHOWN_MAX = 50
+PAGES_MAX = 10_000
+CHANGED = "The supplier was changed after you opened this page."
+
+
+class StaleError(Exception):
+    """The form shows older details than the registered ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What was not done, and why: the rule says what to do next."""
+
+    title: str
+    text: str
+    code: str = ""
+
+    @property
+    def rule(self) -> Any:
+        return rule_of(self.code) if self.code else None
+
+    @property
+    def fields(self) -> set[str]:
+        """The fields that the text names first."""
+        named = {each.split(" ", 1)[0] for each in self.text.split("; ")}
+        return named & {*LABELS} if self.code == "SUP-001" else set()
+
+    @property
+    def said(self) -> str:
+        """The text with the fields as the form calls them."""
+        return _said(self.text) if self.fields else self.text
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def listing(request: HttpRequest) -> HttpResponse:
+    """The visitor's suppliers (GET); register one (POST)."""
+    if request.method != "POST":
+        return _listed(request)
+    typed = _typed(request)
+    try:
+        checked(Details(**typed))  # before a workspace is made for it
+        return see_other(once(request, HOME, lambda owner: _url(_registered(owner.id, typed))))
+    except NanovmError as error:
+        problem = _problem("Not registered.", error)
+        return _listed(request, typed=typed, problem=problem, status=_status(error))
+
+
+@page
+@require_POST
+def import_file(request: HttpRequest) -> HttpResponse:
+    """Register the suppliers of a CSV file: all of them, or none and each faulty line named."""
+    sent = request.FILES.get("file")
+    if sent is None:
+        problem = Problem(title="Nothing was imported.", text="Choose a CSV file first.")
+        return _listed(request, import_problem=problem, status=422)
+    data = sent.read(csv_files.BYTES_MAX + 1)
+    try:
+        csv_files.numbered(data)  # before a workspace is made for it
+        return see_other(once(request, HOME, lambda owner: _imported(owner.id, data)))
+    except FaultyFileError as faulty:
+        some = faulty.faults[:FAULTS_SHOWN_MAX]
+        faults = [Fault(each.line, _said(each.text)) for each in some]
+        found = {"faults": faults, "fault_count": len(faulty.faults)}
+        return _listed(request, **found, status=422)
+    except VerificationError as error:
+        problem = _problem("Nothing was imported.", error)
+        return _listed(request, import_problem=problem, status=_status(error))
+
+
+@page
+@require_safe
+def export(request: HttpRequest) -> HttpResponse:
+    """The details of every supplier that can be read, as a CSV file that can be imported."""
+    owner = workspace.existing(request)
+    found = [each.details for each in suppliers.readable(owner)] if owner else []
+    data = csv_files.written(each for each in found if each is not None)
+    return attached(HttpResponse(data, content_type="text/csv; charset=utf-8"), "suppliers.csv")
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
+    """A supplier (GET); give it other details (POST)."""
+    line = own(request, supplier_id)
+    if request.method != "POST":
+        return _shown(request, line)
+    typed = _typed(request)
+    seen = request.POST.get("seen", "")
+    try:
+        return see_other(once(request, _url(line.row.id), lambda _: _changed(line, typed, seen)))
+    except StaleError:
+        problem = Problem(title="Not changed.", text=CHANGED)
+        return _shown(request, line, typed=typed, problem=problem, status=409)
+    except NanovmError as error:
+        problem = _problem("Not changed.", error)
+        return _shown(request, line, typed=typed, problem=problem, status=_status(error))
+
+
+@page
+@require_POST
+def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
+    """Let nothing be paid to a supplier any more, or take that back."""
+    line = own(request, supplier_id)
+    act = {"block": suppliers.block, "unblock": suppliers.unblock}[event]
+
+    def done(_: object) -> str:
+        act(_entry(line), actor="visitor")
+        return _url(line.row.id)
+
+    try:
+        return see_other(once(request, _url(line.row.id), done))
+    except NanovmError as error:
+        problem = _problem(f"Not {event}ed.", error)
+        return _shown(request, line, problem=problem, status=_status(error))
+
+
+def own(request: HttpRequest, supplier_id: UUID) -> Line:
+    """The visitor's supplier; anyone else's is as absent as one that never was."""
+    found = listed.line(workspace.existing(request), supplier_id)
+    if found is None:
+        raise Http404("no supplier of that id in your workspace")
+    return found
+
+
+def _listed(request: HttpRequest, *, status: int = 200, **said: Any) -> HttpResponse:
+    number = request.GET.get("page", "")
+    at = int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else 1
+    found = listed.page(workspace.existing(request), min(max(at, 1), PAGES_MAX))
+    context = {"page": found, "fields": _fields(said), "columns": ", ".join(csv_files.COLUMNS)}
+    return render(request, "suppliers/list.html", {**context, **said}, status=status)
+
+
+def _shown(request: HttpRequest, line: Line, *, status: int = 200, **said: Any) -> HttpResponse:
+    context = {"line": line, "fields": _fields(said, line.details)}
+    return render(request, "suppliers/supplier.html", {**context, **said}, status=status)
+
+
+def _fields(said: dict[str, Any], now: Details | None = None) -> list[dict[str, Any]]:
+    """The fields of the form: what is registered, what was typed, and whether that is at fault."""
+    registered = asdict(now) if now else {}
+    typed = said.get("typed") or registered
+    wrong = said["problem"].fields if said.get("problem") else set()
+    return [
+        {
+            "name": name,
+            "label": label,
+            "now": registered.get(name, ""),
+            "value": typed.get(name, ""),
+            "wrong": name in wrong,
+        }
+        for name, label in LABELS.items()
+    ]
+
+
+def _typed(request: HttpRequest) -> dict[str, str]:
+    return {name: request.POST.get(name, "")[: CHARS_MAX + 1] for name in LABELS}
+
+
+def _registered(workspace_id: UUID, typed: dict[str, str]) -> UUID:
+    (entry,) = suppliers.register(workspace_id, [Details(**typed)], actor="visitor")
+    return entry.row.id
+
+
+def _imported(workspace_id: UUID, data: bytes) -> str:
+    csv_import.import_csv(workspace_id, data, actor="visitor")
+    return HOME
+
+
+def _changed(line: Line, typed: dict[str, str], seen: str) -> str:
+    entry = _entry(line)
+    if entry.details is None:
+        raise DetailsError("SUP-003", "The supplier was erased; register it anew.")
+    if seen != str(line.row.sealed_n):
+        raise StaleError
+    suppliers.change(entry, replace(entry.details, **typed), actor="visitor")
+    return _url(line.row.id)
+
+
+def _entry(line: Line) -> Entry:
+    """The supplier to change; SUP-003 or PII-002 where its details cannot be read."""
+    if line.is_damaged:
+        text = "The supplier's row is not what the audit log says."
+        raise VerificationError("PII-002", text, at=-1)
+    return Entry(row=line.row, details=line.details)
+
+
+def _url(supplier_id: UUID) -> str:
+    return f"{HOME}{supplier_id}/"
+
+
+def _problem(title: str, error: NanovmError) -> Problem:
+    return Problem(title=title, text=error.text, code=error.code)
+
+
+def _status(error: NanovmError) -> int:
+    return 422 if isinstance(error, DetailsError) and error.code != "SUP-003" else 409
+
+
+def _said(text: str) -> str:
+    """A fault of the register's, with the fields as the form calls them."""
+    return "; ".join(map(_labelled, text.split("; ")))
+
+
+def _labelled(part: str) -> str:
+    name, _, rest = part.partition(" ")
+    label = LABELS.get(name.lower())
+    return f"{label} {rest}" if label else part

@@ -1,0 +1,173 @@
+"""The audit of the supplier register: rows, keys and indexes, against what the log commits to."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from nanovm_core.core.envelope import LOG_RUN, canonical_hash
+from nanovm_core.core.vault import commit
+from nanovm_core.errors import VerificationError
+from pipeline.evidence.fsck.damage import Damage
+from pipeline.evidence.fsck.signed_heads import RESTORE
+from pipeline.models import Envelope, Register, Supplier, SupplierIndex, Workspace
+from pipeline.privacy import journal
+from pipeline.register import index, suppliers
+from pipeline.register.details import Details
+from pipeline.store import records
+from pipeline.vault.key_store import keystore
+
+CHUNK = 500  # rows in memory at a time, and keys that are asked for at once
+EDITED, MISSING = "PII-002", "PII-003"
+
+
+class Sealed(NamedTuple):
+    """What the newest envelope about a supplier says of it."""
+
+    n: int
+    ref: str
+    commitment: str
+    state: str
+
+
+def supplier_damage(workspace: Workspace) -> Iterator[Damage]:
+    """Rows that are not the versions that were sealed last, do not open, or are found wrongly."""
+    sealed = _sealed(workspace)
+    audit = _Audit(workspace, sealed, _index_key(workspace), _index_rows(workspace))
+    seen: set[str] = set()
+    rows = Supplier.objects.filter(workspace=workspace).order_by("id").iterator(CHUNK)
+    while some := [*islice(rows, CHUNK)]:
+        seen |= {str(each.id) for each in some}
+        keys = _keys([each.ref for each in some if each.state != suppliers.ERASED])
+        for row in some:
+            yield from audit.of_row(row, keys.get(row.ref))
+    yield from audit.without_row(seen)
+    yield from audit.stray_indexes(seen)
+
+
+def undone() -> Iterator[Damage]:
+    """Suppliers that the journal says were erased, and that are there again."""
+    for row in journal.suppliers_there_again():
+        text = f"Erased, and there again: supplier {row.id}. {RESTORE}"
+        yield Damage(row.workspace.origin, LOG_RUN, row.sealed_n, "PII-013", text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Audit:
+    """One workspace's register, and what its log says of it."""
+
+    workspace: Workspace
+    sealed: Mapping[str, Sealed]
+    index_key: bytes | None
+    indexed: Mapping[str, set[tuple[str, str]]]  # kind and value, by supplier
+
+    def of_row(self, row: Supplier, key: bytes | None) -> Iterator[Damage]:
+        """What is bad about a row."""
+        said = self.sealed.get(str(row.id))
+        if said is None:
+            yield self._bad(row.sealed_n, EDITED, f"Supplier {row.id} was never sealed.")
+        elif row.state == suppliers.ERASED:
+            if said.state != suppliers.ERASED:
+                text = f"supplier {row.id} reads as erased, and no erasure is sealed for it."
+                yield self._missing(said.n, text)
+        elif (row.ref, row.commitment, row.state) != said[1:] or row.sealed_n != said.n:
+            text = f"The row of supplier {row.id} is not the version that was sealed last."
+            yield self._bad(said.n, EDITED, text)
+        elif key is None or row.ciphertext is None:
+            text = f"supplier {row.id} is gone and no erasure is sealed for it."
+            yield self._missing(said.n, text)
+        else:
+            yield from self._opened(row, key, said)
+
+    def _opened(self, row: Supplier, key: bytes, said: Sealed) -> Iterator[Damage]:
+        text = f"The commitment of supplier {row.id} is not its details'."
+        try:
+            r, value = suppliers.opening(self.workspace, row, key)
+            details = Details.from_bytes(value) if commit(r, row.ref, value) == said[2] else None
+        except (VerificationError, ValueError, TypeError):
+            details = None
+        if details is None:
+            yield self._bad(said.n, EDITED, text)
+            return
+        if self.index_key is None:
+            text = f"supplier {row.id} cannot be found: the key of the index is gone."
+            yield self._missing(said.n, text)
+            return
+        due = {
+            (kind, index.blind(self.index_key, kind, each))
+            for kind, each in details.identities().items()
+        }
+        if self.indexed.get(str(row.id), set()) != due:
+            text = f"The index rows of supplier {row.id} are not those of its details."
+            yield self._bad(said.n, EDITED, text)
+
+    def without_row(self, seen: set[str]) -> Iterator[Damage]:
+        """Suppliers that were sealed and have no row: neither erased nor taken over by a log."""
+        gone = {name: said for name, said in self.sealed.items() if name not in seen}
+        over = set[str]()
+        if self.workspace.successor_id is not None:
+            there = Supplier.objects.filter(workspace=self.workspace.successor_id)
+            over = set(map(str, there.values_list("id", flat=True)))
+        for name, said in gone.items():
+            if said.state != suppliers.ERASED and name not in over:
+                text = f"supplier {name} has no row and no erasure is sealed for it."
+                yield self._missing(said.n, text)
+
+    def stray_indexes(self, seen: set[str]) -> Iterator[Damage]:
+        """Index rows that lead to a supplier of another workspace, to an erased one, or nowhere."""
+        living = {name for name in seen & {*self.sealed} if not self._is_erased(name)}
+        for name in sorted({*self.indexed} - living):
+            yield self._bad(0, EDITED, f"An index row leads to supplier {name}, which is not here.")
+
+    def _is_erased(self, name: str) -> bool:
+        return self.sealed[name].state == suppliers.ERASED
+
+    def _missing(self, n: int, text: str) -> Damage:
+        return self._bad(n, MISSING, f"MISSING-UNEXPLAINED: {text}")
+
+    def _bad(self, n: int, code: str, text: str) -> Damage:
+        return Damage(self.workspace.origin, LOG_RUN, n, code, text)
+
+
+def _sealed(workspace: Workspace) -> dict[str, Sealed]:
+    """The newest version of each supplier that the log's own chain commits to."""
+    found: dict[str, Sealed] = {}
+    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN, kind="supplier").order_by("n")
+    for n, data, leaf in rows.values_list("n", "bytes", "hash").iterator(CHUNK):
+        if canonical_hash(bytes(data)) != leaf:
+            continue  # the audit of the chain names it
+        body = records.body_of(data)
+        state = str(records.part_of(body, "state").get("to"))
+        listed = body.get("secrets")
+        commitments = {
+            str(each.get("ref")): str(each.get("c"))
+            for each in (listed if isinstance(listed, list) else [])
+            if isinstance(each, dict)
+        }
+        refs = records.part_of(records.part_of(body, "in"), "suppliers")
+        for name, ref in refs.items():
+            found[name] = Sealed(n, str(ref), commitments.get(str(ref), ""), state)
+    return found
+
+
+def _index_key(workspace: Workspace) -> bytes | None:
+    register = Register.objects.filter(workspace=workspace).first()
+    return _keys([register.index_ref]).get(register.index_ref) if register else None
+
+
+def _index_rows(workspace: Workspace) -> dict[str, set[tuple[str, str]]]:
+    found: dict[str, set[tuple[str, str]]] = {}
+    rows = SupplierIndex.objects.filter(workspace=workspace)
+    for supplier, kind, value in rows.values_list("supplier_id", "kind", "value").iterator(CHUNK):
+        found.setdefault(str(supplier), set()).add((kind, value))
+    return found
+
+
+def _keys(refs: list[str]) -> dict[str, bytes]:
+    """The keys of these refs; one that is damaged counts as gone, and hides no other."""
+    try:
+        return keystore().keys(refs) if refs else {}
+    except (VerificationError, OSError):
+        if len(refs) == 1:
+            return {}
+    return {ref: key for each in refs for ref, key in _keys([each]).items()}
