@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from nanovm_core.errors import VerificationError
 from pipeline.models import Supplier, Workspace
 from pipeline.register import suppliers
@@ -40,7 +42,7 @@ def page(workspace: Workspace | None, number: int = 1) -> Page:
     """A page of a workspace's suppliers, numbered from 1."""
     if workspace is None:
         return Page(lines=(), total=0, older=0)
-    rows = Supplier.objects.filter(workspace=workspace).order_by("-created_ms", "-id")
+    rows = _rows(workspace).order_by("-created_ms", "-id")
     total, end = rows.count(), number * PAGE
     lines = tuple(line_of(workspace, row) for row in rows[end - PAGE : end])
     return Page(lines=lines, total=total, older=number + 1 if end < total else 0)
@@ -48,8 +50,13 @@ def page(workspace: Workspace | None, number: int = 1) -> Page:
 
 def line(workspace: Workspace | None, supplier_id: UUID) -> Line | None:
     """A supplier of a workspace; None where it has none of that id."""
-    row = Supplier.objects.filter(workspace=workspace, id=supplier_id).first()
+    row = _rows(workspace).filter(id=supplier_id).first() if workspace is not None else None
     return line_of(workspace, row) if workspace is not None and row is not None else None
+
+
+def _rows(workspace: Workspace) -> QuerySet[Supplier]:
+    """The suppliers of a workspace; its own company is none."""
+    return Supplier.objects.filter(workspace=workspace).exclude(state=suppliers.OWN)
 
 
 def line_of(workspace: Workspace, row: Supplier) -> Line:

@@ -73,6 +73,7 @@ def _facts(row: Run, now: Snapshot, program: Program, body: Mapping[str, Any]) -
         at_ms=at_ms if isinstance(at_ms, int) else 0,
         approved=_approved(row, body),
         revoked=warrants.revoked(row.workspace, program),
+        origins=now.origins,
     )
 
 

@@ -73,8 +73,7 @@ def register(
         versions = [
             _Version(_row(workspace, actor, state, is_sample=is_sample), each, "") for each in found
         ]
-        if state != OWN:
-            _index(workspace, versions)
+        _index(workspace, versions)
         _store(workspace, versions, REGISTERED, actor)
     return [Entry(row=each.row, details=each.details) for each in versions]
 

@@ -69,6 +69,7 @@ USUAL = (
         email="kanarie@quokkabeam.example",
     ),
 )
+EVERY_KEY = "SELECT ref, wrapped FROM secret"
 OF_RUNS = "SELECT ref, wrapped FROM secret WHERE subject NOT GLOB '[rs]*-*-*-*-*-*'"
 SQLITE_TRIGGERS = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'"
 POSTGRES_TRIGGERS = (
@@ -198,7 +199,8 @@ class House:
     def new(self, document: bytes = b"", **options: Any) -> Run:
         """A run that is READY."""
         workspace: Workspace = options.pop("workspace", None) or workspaces.create()
-        know_the_usual(workspace)
+        if options.pop("knows", True):
+            know_the_usual(workspace)
         name = options.pop("file_name", "invoice.pdf")
         return create_run.create_run(workspace, document or invoice(), name, **options)
 
@@ -299,10 +301,10 @@ class House:
         """The raw bytes of the counterpart's database."""
         return b"".join(path.read_bytes() for path in self.counterpart.folder.glob("*.sqlite3*"))
 
-    def wrapped_keys(self) -> dict[str, bytes]:
-        """The wrapped keys of runs that the key store holds, by ref; not those of the register."""
+    def wrapped_keys(self, which: str = OF_RUNS) -> dict[str, bytes]:
+        """The wrapped keys of runs that the key store holds, by ref; or of all (``EVERY_KEY``)."""
         with closing(sqlite3.connect(self.folder / "keys.sqlite3")) as store:
-            return dict(store.execute(OF_RUNS).fetchall())
+            return dict(store.execute(which).fetchall())
 
 
 def refusal(decision: Decision) -> str:

@@ -21,8 +21,8 @@ from pipeline.models import (
     Secret,
     Workspace,
 )
+from pipeline.register import welcome
 from pipeline.runtime import api, create_run
-from pipeline.store import workspaces
 from pipeline.worker.drive import drive_patiently
 from sabotage.fire import fire
 from sabotage.models import Attack, Plan
@@ -39,7 +39,7 @@ def at(moment: str, workspace: Workspace | None = None) -> Run:
     path = samples.path(SAMPLE_OF.get(moment, "plain"))
     stepping = moment in (*PAUSED_BEFORE, "stepped")
     run = create_run.create_run(
-        workspace or workspaces.create(), path.read_bytes(), path.name, stepping=stepping
+        workspace or welcome.new_workspace(), path.read_bytes(), path.name, stepping=stepping
     )
     run_id = str(run.id)
     if moment not in ("ready", "stepped"):

@@ -19,7 +19,7 @@ from pipeline.models import Envelope, Workspace
 from pipeline.queries import timeline
 from pipeline.queries.runs import RunHead
 from pipeline.queries.timeline import Filter
-from pipeline.store import workspaces
+from pipeline.register import welcome
 from tests.dashboard.visitor import TRANSFER, Visitor, words
 from tests.pipeline.house import sql
 from tests.pipeline.trees import agents, grown
@@ -188,7 +188,7 @@ def test_a_page_looks_through_so_many_and_says_where_it_stopped(
 
 @pytest.mark.parametrize("asked", [Filter(), Filter(run="log"), Filter(kind="budget")])
 def test_a_page_asks_the_database_as_much_however_far_back_it_is(asked: Filter) -> None:
-    log = grown(workspaces.create(), 300)
+    log = grown(welcome.new_workspace(), 300)
     costs = set()
     for cursor in ("", "250", "120"):
         with CaptureQueriesContext(connection) as queries:

@@ -6,7 +6,7 @@ import pytest
 from django.utils.html import escape
 
 from pipeline.models import Run, Workspace
-from pipeline.store import workspaces
+from pipeline.register import welcome
 from sabotage.ablation import copies
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
@@ -112,7 +112,7 @@ def test_it_is_at_its_own_address_alone(owner: Visitor, at_mine: str) -> None:
 
 def test_after_a_restore_it_is_still_its_visitors(owner: Visitor, alone: str) -> None:
     workspace = shot_at(alone).workspace_id
-    Workspace.objects.filter(id=workspace).update(successor=workspaces.create())
+    Workspace.objects.filter(id=workspace).update(successor=welcome.new_workspace())
     owner.read(alone)
     later = owner.twin()
     later.make(hold=True)  # and from here on the cookie names the log that goes on

@@ -13,11 +13,19 @@ from dashboard.web.workspace import COOKIE
 from pipeline.models import Envelope, Supplier, Workspace
 from pipeline.privacy import crypto_shred
 from pipeline.queries import suppliers as listed
-from pipeline.register import suppliers
+from pipeline.register import suppliers, welcome
 from pipeline.register.details import Details
+from pipeline.store import workspaces
 from tests.dashboard.visitor import Visitor, words
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = pytest.mark.usefixtures("db", "empty_register")
+
+
+@pytest.fixture
+def empty_register(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new workspace knows no suppliers here, so that a test counts its own."""
+    monkeypatch.setattr(welcome, "new_workspace", workspaces.create)
+
 
 FORM = {
     "name": "Nordlicht Papier GmbH",

@@ -131,7 +131,7 @@ def test_the_other_pages_are_in_plain_words(owner: Visitor, paid: RunHead) -> No
     assert shot.status_code == 303
     gallery = owner.read("/attack/gallery/")
     shots = re.findall(r'href="(/attack/gallery/widened_grant/[0-9a-f-]+/)"', gallery)
-    added = owner.post("/suppliers/", {"name": "Hollandse Windtechniek B.V."})["Location"]
+    added = owner.post("/suppliers/", {"name": "Zephyr Instruments B.V."})["Location"]
     gone = owner.post("/suppliers/", {"name": "Somebody else"})["Location"]
     code = Supplier.objects.get(id=gone.split("/")[2]).code
     owner.post(f"{gone}erase/", {"reason": "art17-1-a", "confirm": f"ERASE {code}"})

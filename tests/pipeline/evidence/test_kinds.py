@@ -15,7 +15,7 @@ from pipeline.evidence.fsck import column_audit
 from pipeline.evidence.fsck.audit import Report, audit
 from pipeline.evidence.fsck.column_audit import KEYS
 from pipeline.evidence.fsck.damage import Damage
-from pipeline.models import Run, Secret
+from pipeline.models import Run, Secret, Workspace
 from pipeline.register import suppliers
 from pipeline.register.details import Details
 from pipeline.store import workspaces
@@ -34,7 +34,9 @@ VALUES: Mapping[str, str] = {
     "float": "1.5",
     "not UTF-8": "CAST(x'ff41' AS TEXT)",
 }
-SUPPLIER = Details(name="Hollandse Windtechniek B.V.")  # one row in each table of the register
+SUPPLIER = Details(
+    name="Acme Tools Ltd", iban="DE89370400440532013000"
+)  # one row in each table of the register
 EVERY, SOME = tuple(VALUES), ("blob", "huge")
 TABLES = [model._meta.db_table for model in KEYS]
 ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
@@ -103,9 +105,12 @@ def scene(house: House) -> Scene:
 
 def damaged(house: House) -> tuple[Run, frozenset[Damage]]:
     """The run that is hit, and what is damaged beside it."""
-    run = house.run()
-    suppliers.register(run.workspace_id, [SUPPLIER], actor="visitor")
-    others = [house.new(workspace=run.workspace), house.new(workspace=workspaces.create())]
+    log = workspaces.create()
+    suppliers.register(log.id, [SUPPLIER], actor="visitor")
+    run = house.run(workspace=Workspace.objects.get(id=log.id))
+    others = [
+        house.new(workspace=each, knows=False) for each in (run.workspace, workspaces.create())
+    ]
     for log in {each.workspace_id for each in others}:
         signer.checkpoint(log)
     connections.close_all()

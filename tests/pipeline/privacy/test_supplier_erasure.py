@@ -21,7 +21,7 @@ from pipeline.register.suppliers import Entry
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
 from tests.pipeline.databases import on_sqlite_alone
-from tests.pipeline.house import House, crash, lines
+from tests.pipeline.house import EVERY_KEY, House, crash, lines
 from tests.pipeline.privacy.test_erasure import CANARIES, IBAN, found, sightings
 
 CANARY = Details(
@@ -53,14 +53,14 @@ def test_erasure_leaves_no_value_no_key_and_every_hash(
     log = canary.row.workspace
     changed = suppliers.change(canary, replace(CANARY, email="x@y.example"), actor="visitor")
     assert sightings(house) == []  # the details lie nowhere in the clear
-    before, wrapped = workspaces.chain(log.id), house.wrapped_keys()
+    before, wrapped = workspaces.chain(log.id), house.wrapped_keys(EVERY_KEY)
     done = erased(canary)
     assert (done.state, done.refs) == ("done", (changed.row.ref,))
     assert sightings(house) == []
     assert found("log", caplog.text.encode()) == []
     assert found("certificate", json.dumps(done.to_json()).encode()) == []
     keys = (house.folder / "keys.sqlite3").read_bytes()
-    gone = {*wrapped} - {*house.wrapped_keys()}
+    gone = {*wrapped} - {*house.wrapped_keys(EVERY_KEY)}
     assert len(gone) == 2  # the details', and the index's
     assert not [ref for ref in gone if ref.encode() in keys or wrapped[ref] in keys]
     assert workspaces.chain(log.id)[: len(before)] == before
@@ -153,7 +153,7 @@ def test_the_journal_names_it_before_its_keys_are_destroyed(
     monkeypatch.setattr(journal, "record", crash)
     with pytest.raises(KeyboardInterrupt):
         erased(canary)
-    assert canary.row.ref in house.wrapped_keys()
+    assert canary.row.ref in house.wrapped_keys(EVERY_KEY)
 
 
 @on_sqlite_alone

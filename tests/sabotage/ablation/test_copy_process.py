@@ -14,7 +14,7 @@ from django.conf import settings
 from mutations import ablation
 from mutations.ablation import ClaimResult
 from pipeline.models import Run
-from pipeline.store import workspaces
+from pipeline.register import welcome
 from sabotage.ablation import copies, copy_process
 from sabotage.ablation.changes import changes_of
 from sabotage.ablation.copy_process import BusyError, CopyError, run_copy
@@ -78,7 +78,7 @@ def test_without_its_guard_the_run_ends_as_paid_that_never_paid(data: Path) -> N
 def test_a_shot_of_the_gallery_with_runs_of_its_own_is_made_on_a_copy_as_it_was_fired(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner = workspaces.create()
+    owner = welcome.new_workspace()
     with monkeypatch.context() as driven_here:
         driven_here.setattr(settings, "REDIS_URL", None)
         shot = fire_scenario(owner, "split_limit", {"agents": "2", "amount_minor": "600000"}, "")

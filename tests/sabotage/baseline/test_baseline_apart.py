@@ -9,9 +9,9 @@ from django.conf import settings
 from pipeline.entropy import uuid4
 from pipeline.models import Run
 from pipeline.privacy.erasure import erase_run
+from pipeline.register import welcome
 from pipeline.runtime import api, create_run
 from pipeline.steps.charge import gateway
-from pipeline.store import workspaces
 from pipeline.worker.drive import drive_patiently
 from sabotage import run_baseline
 from sabotage.baseline import comparison, store
@@ -66,7 +66,7 @@ INVOICE = text_pdf(
 
 
 def fresh() -> Run:
-    return create_run.create_run(workspaces.create(), INVOICE, "invoice.pdf")
+    return create_run.create_run(welcome.new_workspace(), INVOICE, "invoice.pdf")
 
 
 def control_folder() -> Path:

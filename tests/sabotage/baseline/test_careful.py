@@ -4,7 +4,7 @@ import pytest
 
 from dashboard.verdicts import cards, verdict_card
 from pipeline.queries import runs
-from pipeline.store import workspaces
+from pipeline.register import welcome
 from sabotage.baseline.checks import (
     CAREFUL,
     KEY_USED,
@@ -50,7 +50,7 @@ def test_it_refuses_what_no_allowlist_or_schema_has(proposal: str, says: str) ->
 )
 def test_stripe_refuses_another_amount_under_the_key_of_a_message(how: str, cost: int) -> None:
     told = reported(
-        fire_scenario(workspaces.create(), "colluding_agents", {"how": how}, ""), CAREFUL
+        fire_scenario(welcome.new_workspace(), "colluding_agents", {"how": how}, ""), CAREFUL
     )
     assert (told["calls"], told["moved"]["transfers"]) == ({PAY: 3}, 2)
     assert told["cost"]["amount_minor"] == cost
@@ -58,7 +58,7 @@ def test_stripe_refuses_another_amount_under_the_key_of_a_message(how: str, cost
 
 
 def test_several_messages_have_several_keys() -> None:
-    told = reported(fire_scenario(workspaces.create(), "split_limit", {}, ""), CAREFUL)
+    told = reported(fire_scenario(welcome.new_workspace(), "split_limit", {}, ""), CAREFUL)
     assert (told["moved"]["transfers"], told["cost"]["amount_minor"]) == (3, 2_000_000)
 
 

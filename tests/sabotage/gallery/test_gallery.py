@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import connection
 
 from pipeline.models import AdapterCall, Envelope, Run, Secret
-from pipeline.store import workspaces
+from pipeline.register import welcome
 from pipeline.vault.key_store import keystore
 from sabotage.baseline import comparison
 from sabotage.fire_scenario import fire_scenario
@@ -129,7 +129,7 @@ def held(name: str, value: str = "") -> Attack:
 
 @cache
 def _fired(name: str, params: tuple[tuple[str, str], ...]) -> Attack:
-    return fire_scenario(workspaces.create(), name, dict(params), "")
+    return fire_scenario(welcome.new_workspace(), name, dict(params), "")
 
 
 def bounded() -> Iterator[ParameterSet]:
@@ -216,7 +216,7 @@ class TestEvidence:
         assert (paid, told["calls"]) == ([(BILL, "EUR")], 0)
         assert told["calls_since"]["stripe.create_payment_intent"] == 1
         assert (told["fsck_exit_status"], told["fsck_found"]) == (1, ["LOG-006"])
-        assert (told["signed_before"], told["signed_size_after"]) == (17, 0)
+        assert (told["signed_before"], told["signed_size_after"]) == (19, 0)
 
     def test_a_call_in_the_house_that_nobody_sealed_is_counted(self, tmp_path: Path) -> None:
         at("succeeded")
@@ -250,8 +250,8 @@ class TestEvidence:
     def test_other_workspaces_stay_as_they_are(self) -> None:
         other = at("succeeded").workspace
         untouched = rows_hash(other)
-        fire_scenario(workspaces.create(), "widened_grant", {}, "")
-        fire_scenario(workspaces.create(), "confused_deputy", {}, "")
+        fire_scenario(welcome.new_workspace(), "widened_grant", {}, "")
+        fire_scenario(welcome.new_workspace(), "confused_deputy", {}, "")
         assert rows_hash(other) == untouched
 
 
@@ -271,7 +271,7 @@ def test_the_loop_does_what_it_is_told_and_it_costs(
 
 class TestShowing:
     def test_the_same_key_makes_nothing_more(self) -> None:
-        owner = workspaces.create()
+        owner = welcome.new_workspace()
         first = fire_scenario(owner, "widened_grant", {}, "key")
         runs = Run.objects.count()
         assert fire_scenario(owner, "widened_grant", {}, "key").id == first.id
@@ -291,7 +291,7 @@ class TestShowing:
         self, name: str, params: dict[str, str], says: str
     ) -> None:
         with pytest.raises(InjectionError, match=says):
-            fire_scenario(workspaces.create(), name, params, "")
+            fire_scenario(welcome.new_workspace(), name, params, "")
 
 
 def test_an_invoice_that_is_asked_for_is_the_same_bytes_each_time() -> None:
