@@ -14,6 +14,8 @@ from dashboard.verdicts import cards, plans, verdict_card
 from pipeline.queries import evidence, log, money, personal, runs, steps, stuck_runs
 from pipeline.queries.log import EventRow
 from pipeline.queries.runs import STEPS, RunHead
+from pipeline.steps import approvals
+from pipeline.steps.approvals import CHANGED_DETAILS
 
 # The parts that change while a run goes on: each is one file with one root element and id.
 FRAGMENTS = (
@@ -73,6 +75,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "crops": crops,
         "standing": evidence.signing_status(run),
         "stall": stall,
+        "account": approvals.changed_account(run.id) if run.held_by == CHANGED_DETAILS else None,
         "file_name": values.get("file_name", ""),
         "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired), payment),
         "plans": plans.of_run(run),

@@ -1,6 +1,6 @@
 """What a person's approval does besides lifting a hold: it registers whom the run waits for."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Decision
@@ -11,7 +11,6 @@ from pipeline.register.details import DetailsError
 from pipeline.runtime import api
 from pipeline.steps import identify
 from pipeline.steps.extract import Extraction, Invoice
-from pipeline.steps.identify import Party
 from pipeline.vault import secret_store
 
 FIRST_PAYMENT, CHANGED_DETAILS = "first-payment", "changed-details"
@@ -35,13 +34,32 @@ def approve(run_id: str, actor: str, hold: str | None = None, *, code: str = "")
     return api.approve(run_id, actor, seen)
 
 
-def party_of(run: Run) -> tuple[Party, Invoice] | None:
-    """The supplier that a held run waits for, and what its invoice says; None for another run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedAccount:
+    """What a run waits for whose invoice names another account than the register."""
+
+    supplier: str  # its id
+    name: str
+    registered: str  # IBANs; empty where there is none
+    named: str
+
+
+def changed_account(run_id: str) -> ChangedAccount | None:
+    """Both accounts, for whoever approves the new one; None for any other run."""
+    run = Run.objects.select_related("workspace").get(id=run_id)
     now = decode_snapshot(bytes(run.snapshot))
-    if now.held_by not in (FIRST_PAYMENT, CHANGED_DETAILS):
+    fields = _fields(str(now.slots.get("staging", ""))) if now.held_by == CHANGED_DETAILS else None
+    if fields is None:
         return None
-    fields = _fields(str(now.slots.get("staging", "")))
-    return None if fields is None else (identify.supplier_of(run.workspace, fields), fields)
+    entry = identify.supplier_of(run.workspace, fields).entry
+    if entry is None or entry.details is None:
+        return None
+    return ChangedAccount(
+        supplier=entry.id,
+        name=entry.details.name,
+        registered=entry.details.iban,
+        named=identify.named_details(fields).iban,
+    )
 
 
 def _fields(ref: str) -> Invoice | None:
