@@ -83,6 +83,7 @@ def test_a_declined_first_payment_registers_nobody(house: House) -> None:
 def test_another_account_waits_for_the_suppliers_code(house: House) -> None:
     run = driven(house, bill(iban=OTHER_IBAN))
     assert (run.state, snapshot(run).held_by) == (life.APPROVAL, "changed-details")
+    assert "payee" not in snapshot(run).slots
     known = entry_of(run, "Acme Tools Ltd")
     shown = approvals.changed_account(str(run.id))
     assert shown is not None
