@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,11 @@ def spent() -> float:
 
 
 def _children() -> list[str]:
-    found = Path("/proc/self/task").glob("*/children")
-    return [pid for path in found for pid in path.read_text().split()]
+    found: list[str] = []
+    for path in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            found += path.read_text().split()
+    return found
 
 
 def _of_process(pid: str) -> float:

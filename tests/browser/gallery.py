@@ -87,7 +87,7 @@ def furnished(page: Page, plain: Page) -> Gallery:
     visitor.erase(page, codes["erased"])
     codes["gone"] = visitor.register(page, "Somebody else Ltd")
     visitor.erase_supplier(page, codes["gone"])
-    codes["supplier"] = visitor.register(page, "Hollandse Windtechniek B.V.")
+    codes["supplier"] = visitor.register(page, "Zephyr Instruments B.V.")
     kept: Any = page.context.storage_state()
     plain.context.add_cookies(kept["cookies"])
     codes["shot"] = shot_without_guard(plain)

@@ -188,6 +188,13 @@ def erase(page: Page, code: str) -> None:
     page.wait_for_url(f"**/privacy/certificates/{code}/")
 
 
+def approve(page: Page, *rules: str) -> None:
+    """Approve what these rules hold, one after the other."""
+    for rule in rules:
+        expect(page.locator("#outcome")).to_contain_text(f"rule {rule}", timeout=20_000)
+        page.click("#act-approve")
+
+
 def register(page: Page, name: str) -> str:
     """Register a supplier by the form; returns the address of its page."""
     page.goto("/suppliers/")

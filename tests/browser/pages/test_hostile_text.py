@@ -40,6 +40,7 @@ def test_a_file_name_and_the_fields_of_a_pdf(page: Page) -> None:
     code = visitor.begin(page, document=document, hold=True)
     visitor.be_live(page)
     page.click("#act-start")
+    visitor.approve(page, "first-payment")
     visitor.shows(page, "SUCCESS")
     expect(page.locator("#title")).to_contain_text(HOSTILE)
     expect(page.locator("#facts")).to_contain_text(f"{HOSTILE} GmbH")

@@ -26,6 +26,7 @@ def attacked_and_paid(page: Page) -> str:
     visitor.fire(page, "tool_injection", proposal=hostile)
     visitor.verdict(page, "BLOCKED")
     page.click("#act-start")
+    visitor.approve(page, "first-payment", "other-company")
     visitor.shows(page, "SUCCESS")
     return code
 

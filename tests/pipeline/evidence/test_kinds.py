@@ -111,8 +111,8 @@ def damaged(house: House) -> tuple[Run, frozenset[Damage]]:
     others = [
         house.new(workspace=each, knows=False) for each in (run.workspace, workspaces.create())
     ]
-    for log in {each.workspace_id for each in others}:
-        signer.checkpoint(log)
+    for found in {each.workspace_id for each in others}:
+        signer.checkpoint(found)
     connections.close_all()
     with closing(sqlite3.connect(house.database.name)) as file:
         file.execute("DROP TRIGGER pipeline_envelope_no_update")
