@@ -25,7 +25,10 @@ def test_another_account_is_shown_beside_the_registered_one_and_needs_the_code(
     assert "the invoice names DE02 1203 0000 0000 2020 51" in said
     assert 'name="supplier_code"' in page
     (supplier,) = re.findall(r'href="/suppliers/([0-9a-f-]{36})/"', page)
-    hold = {"hold": run.hold}
+    hold = {
+        "hold": run.hold,
+        "Idempotency-Key": "0123456789abcdef0123456789abcdef",
+    }  # of one button
     refused = owner.post(f"/runs/{run.code}/approve/", {**hold, "supplier_code": "WRONG1"})
     assert refused["Location"] == f"/runs/{run.code}/?refused=SUP-004"
     code = Supplier.objects.get(id=supplier).code
