@@ -42,8 +42,7 @@ class Frame:
 
 def context_of(run: RunHead) -> dict[str, Any]:
     """Everything the run's page and its fragments show, read now."""
-    tally = cards.tally(run)  # before the verdicts: none is counted that is not shown
-    shots = cards.of_run(run)
+    tally, shots = cards.tally(run), cards.of_run(run)  # none is counted that is not shown
     verdict = verdict_card.latest(run, shots)
     moved = log.last_move(run)
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
