@@ -10,7 +10,7 @@ from pipeline.steps.extract import PAGES_MAX, Extraction, ExtractionError, check
 from pipeline.steps.extract.document import read
 from pipeline.steps.extract.page_view.page import Page
 
-logging.getLogger("pypdf").disabled = True  # the child's standard error goes nowhere either
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # the child's errors go nowhere either
 
 
 @lru_cache(maxsize=256)

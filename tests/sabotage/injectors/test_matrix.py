@@ -78,8 +78,13 @@ FORGED = shot("skip_step", skip="forged intent in the outbox")
 DOUBLE = shot("double_exec", redeliveries="6")
 DELIVERED: Mapping[Shot, Mapping[str, str]] = {
     FORGED: row("BLOCKED FSM-001"),
-    # a copy meets the lease, or comes when the step is done: which one, the threads decide
-    DOUBLE: row("IGNORED FSM-011", **dict.fromkeys(EFFECTS, "IGNORED FSM-008 or FSM-011")),
+    # A copy meets the lease, or comes when the step is done, after the last one when the run has
+    # ended: which one, the threads decide.
+    DOUBLE: row(
+        "IGNORED FSM-011",
+        **dict.fromkeys(EFFECTS, "IGNORED FSM-008 or FSM-011")
+        | {"seal": "IGNORED FSM-008 or FSM-011 or FSM-003"},
+    ),
 }
 CORRUPTED = {"bytes": "LOG-001", "hash": "LOG-001", "snapshot": "LOG-003"}
 # what `make test` damages of them all
