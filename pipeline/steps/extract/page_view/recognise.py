@@ -13,7 +13,7 @@ from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 _LINE_PIXELS: Final = (36, 52, 72)  # heights of a line of text that it is tried at
 _MARGIN: Final = 2.5  # points of paper around a crop
 _SCALE_MAX: Final = 12.0
-_PARTED: Final = re.compile(r"(?<=\d)([.,]) (?=\d\d\b)")  # Tesseract parts "5, 60"
+_PARTED: Final = re.compile(r"(?<=\d) ?([.,]) ?(?=\d\d\b)")  # Tesseract parts "5, 60"
 _SURE_MIN: Final = 25  # of 100: what Tesseract is less sure of is dust
 _WIDTH_MAX: Final = 3_000  # pixels
 
