@@ -107,7 +107,7 @@ def export(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def one(request: HttpRequest, supplier_id: UUID) -> HttpResponse:
     """A supplier (GET); give it other details (POST)."""
-    line = own(request, supplier_id)
+    line = known(request, supplier_id)
     if request.method != "POST":
         return _shown(request, line)
     typed = _typed(request)
@@ -140,24 +140,41 @@ def block(request: HttpRequest, supplier_id: UUID, event: str) -> HttpResponse:
         return _shown(request, line, problem=problem, status=_status(error))
 
 
-def own(request: HttpRequest, supplier_id: UUID) -> Line:
-    """The visitor's supplier; anyone else's is as absent as one that never was."""
+def known(request: HttpRequest, supplier_id: UUID) -> Line:
+    """The visitor's supplier or company; anyone else's is as absent as one that never was."""
     found = listed.line(workspace.existing(request), supplier_id)
     if found is None:
         raise Http404("no supplier of that id in your workspace")
     return found
 
 
+def own(request: HttpRequest, supplier_id: UUID) -> Line:
+    """The visitor's supplier. The company itself is changed, but neither blocked nor erased."""
+    found = known(request, supplier_id)
+    if found.is_company:
+        raise Http404("that is your own company")
+    return found
+
+
 def _listed(request: HttpRequest, *, status: int = 200, **said: Any) -> HttpResponse:
     number = request.GET.get("page", "")
     at = int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else 1
-    found = listed.page(workspace.existing(request), min(max(at, 1), PAGES_MAX))
-    context = {"page": found, "fields": _fields(said), "columns": ", ".join(csv_files.COLUMNS)}
+    owner = workspace.existing(request)
+    found = listed.page(owner, min(max(at, 1), PAGES_MAX))
+    context = {
+        "page": found,
+        "company": listed.company(owner),
+        "fields": _fields(said),
+        "columns": ", ".join(csv_files.COLUMNS),
+    }
     return render(request, "suppliers/list.html", {**context, **said}, status=status)
 
 
 def _shown(request: HttpRequest, line: Line, *, status: int = 200, **said: Any) -> HttpResponse:
-    context = {"line": line, "fields": _fields(said, line.details)}
+    fields = _fields(said, line.details)
+    if line.is_company:  # nobody pays it here
+        fields = [each for each in fields if each["name"] in ("name", "tax_id")]
+    context = {"line": line, "fields": fields}
     return render(request, "suppliers/supplier.html", {**context, **said}, status=status)
 
 

@@ -25,6 +25,11 @@ class Line:
         return self.row.state == suppliers.ERASED
 
     @property
+    def is_company(self) -> bool:
+        """Whether it is the workspace's own company, which is no supplier."""
+        return self.row.state == suppliers.OWN
+
+    @property
     def is_damaged(self) -> bool:
         return self.details is None and not self.is_erased
 
@@ -49,9 +54,15 @@ def page(workspace: Workspace | None, number: int = 1) -> Page:
 
 
 def line(workspace: Workspace | None, supplier_id: UUID) -> Line | None:
-    """A supplier of a workspace; None where it has none of that id."""
-    row = _rows(workspace).filter(id=supplier_id).first() if workspace is not None else None
-    return line_of(workspace, row) if workspace is not None and row is not None else None
+    """A supplier of a workspace, or its own company; None where it has none of that id."""
+    found = Supplier.objects.filter(workspace=workspace, id=supplier_id).first()
+    return line_of(workspace, found) if workspace is not None and found is not None else None
+
+
+def company(workspace: Workspace | None) -> Line | None:
+    """The workspace's own company; None where nobody said which."""
+    found = Supplier.objects.filter(workspace=workspace, state=suppliers.OWN).first()
+    return line_of(workspace, found) if workspace is not None and found is not None else None
 
 
 def _rows(workspace: Workspace) -> QuerySet[Supplier]:

@@ -148,11 +148,13 @@ def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor
     SupplierIndex.objects.filter(workspace=old).delete()
     Register.objects.filter(workspace=old).delete()
     for each in given:
-        each.row.workspace, each.row.state = new, ACTIVE
+        each.row.workspace = new
+        each.row.state = OWN if each.row.state == OWN else ACTIVE
     versions = [_Version(each.row, _known(each), "") for each in given]
     if versions:
         _index(new, versions)
-        _store(new, versions, REGISTERED, actor)
+    for state in (OWN, ACTIVE):  # an envelope says the state of all that it commits to
+        _store(new, [each for each in versions if each.row.state == state], REGISTERED, actor)
     for each in blocked:
         block(each, actor=actor)
     transaction.on_commit(lambda: keystore().destroy(refs))
@@ -167,8 +169,14 @@ def entries(workspace: Workspace) -> Iterator[Entry]:
 
 def own(workspace: Workspace) -> Details | None:
     """The workspace's own company; None where nobody said which."""
+    entry = own_entry(workspace)
+    return entry.details if entry else None
+
+
+def own_entry(workspace: Workspace) -> Entry | None:
+    """The entry of the workspace's own company, which ``change`` takes as any other."""
     row = Supplier.objects.filter(workspace=workspace, state=OWN).first()
-    return _opened(workspace, [row])[0].details if row else None
+    return _opened(workspace, [row])[0] if row else None
 
 
 def readable(workspace: Workspace) -> Iterator[Entry]:

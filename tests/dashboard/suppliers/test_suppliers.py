@@ -95,6 +95,25 @@ def test_a_supplier_is_added_and_listed(visitor: Visitor) -> None:
     assert "sample" in words(visitor.read("/suppliers/"))
 
 
+def test_the_own_company_is_changed_but_neither_blocked_nor_erased(visitor: Visitor) -> None:
+    added(visitor)
+    owner = Workspace.objects.get()
+    company = Details(name="Harbour Ltd")
+    (entry,) = suppliers.register(owner.id, [company], actor="runtime", state=suppliers.OWN)
+    path = f"/suppliers/{entry.id}/"
+    assert "addressed to Harbour Ltd" in words(visitor.read("/suppliers/"))
+    shown = visitor.read(path)
+    assert ('name="iban"' in shown, "/erase/" in shown, "/block/" in shown) == (False,) * 3
+    for act in ("block", "unblock", "erase"):
+        assert visitor.post(f"{path}{act}/", {}).status_code == 404
+    assert saved(visitor, path, name="Seaside Ltd", tax_id="GB 1", iban="", email="")[0] == 303
+    assert suppliers.own(owner) == Details(name="Seaside Ltd", tax_id="GB 1")
+    assert row_of(path).state == suppliers.OWN
+    (supplier,) = suppliers.entries(owner)
+    assert supplier.details is not None
+    assert supplier.details.name == FORM["name"]
+
+
 def test_a_form_that_is_sent_twice_registers_once(visitor: Visitor) -> None:
     key = {"Idempotency-Key": "k" * 32}
     assert added(visitor, **key) == added(visitor, **key)

@@ -14,6 +14,7 @@ from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Register, Supplier, SupplierIndex, Workspace
 from pipeline.privacy import supplier_erasure
 from pipeline.register import suppliers
+from pipeline.register.details import Details
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
 from tests.pipeline.databases import Backup, on_sqlite_alone
@@ -21,6 +22,7 @@ from tests.pipeline.house import House, crash
 from tests.pipeline.privacy.test_erasure import sightings
 from tests.pipeline.privacy.test_supplier_erasure import CANARY, OTHER, erased, registered
 
+COMPANY = Details(name="Harbour Ltd")
 Edit = Callable[[Supplier, Supplier], object]
 
 
@@ -119,6 +121,7 @@ def test_suppliers_go_over_to_the_log_that_goes_on(house: House, away: Path) -> 
     (sample,) = suppliers.register(
         log.id, [replace(OTHER, name="Sample")], actor="runtime", is_sample=True
     )
+    suppliers.register(log.id, [COMPANY], actor="visitor", state=suppliers.OWN)
     suppliers.block(two, actor="visitor")
     signer.checkpoint(log.id)
     backup = Backup(house.folder, away)
@@ -132,6 +135,7 @@ def test_suppliers_go_over_to_the_log_that_goes_on(house: House, away: Path) -> 
         name: (each.row.code, each.row.state, each.row.is_sample, each.details)
         for name, each in there.items()
     }
+    assert suppliers.own(new) == COMPANY
     assert said == {
         one.id: (one.row.code, "active", False, CANARY),
         two.id: (two.row.code, "blocked", False, OTHER),
