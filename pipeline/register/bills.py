@@ -139,7 +139,7 @@ def _made(run: Run, supplier: Supplier, marks: Marks) -> Bill:
 
 
 def _earlier(run: Run, supplier: Supplier, marks: Marks) -> tuple[UUID, str] | None:
-    """The first run that claimed this invoice, and how it is known: the same one before a like one."""
+    """The first run with this invoice, and how it is known; else the first with one like it."""
     known = Bill.objects.filter(workspace_id=run.workspace_id, supplier=supplier)
     rows = known.exclude(run=run).order_by("id")
     same = Q(document=marks.document) | (Q(number=marks.number) & ~Q(number=""))

@@ -120,13 +120,16 @@ def test_approving_a_duplicate_pays_it_and_the_record_says_what_was_overridden(
     held = after(house, paid, bill())
     named = original_of(snapshot(held).slots)
     assert named is not None
-    assert (named.code, named.became, named.by) == (paid.code, "paid", "the same file")
+    assert named.says == (
+        f"The same invoice as run {paid.code}, which was paid: the same file."
+        " Approving pays it once more."
+    )
     run = approved(house, held)
     assert (run.state, succeeded(run)) == (life.COMPLETED, [(12000, "eur")])
     (approval,) = [each for each in bodies(run) if each["kind"] == "resumed"]
     assert (approval["actor"], approval["state"]["event"]) == ("visitor", "Approved")
     (suspended,) = [each for each in bodies(run) if each["kind"] == "suspended"]
-    assert suspended["rule"] == "POL-020"
+    assert (suspended["rule"], suspended["decision"]["rules"]) == ("POL-020", ["duplicate"])
     third = after(house, run, bill())
     assert held_by(third) == ("duplicate", str(paid.id), "document")
 
