@@ -11,7 +11,17 @@ from django.template.loader import render_to_string
 from dashboard.runs import integrity, lanes, outcome, story
 from dashboard.runs.statechart_svg import statechart_of
 from dashboard.verdicts import cards, plans, verdict_card
-from pipeline.queries import duplicates, evidence, log, money, personal, runs, steps, stuck_runs
+from pipeline.queries import (
+    duplicates,
+    evidence,
+    log,
+    money,
+    personal,
+    runs,
+    steps,
+    stuck_runs,
+    usual_amounts,
+)
 from pipeline.queries.log import EventRow
 from pipeline.queries.runs import STEPS, RunHead
 from pipeline.steps import approvals
@@ -77,6 +87,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "stall": stall,
         "account": approvals.changed_account(run.id) if run.held_by == CHANGED_DETAILS else None,
         "original": original,
+        "usual": usual_amounts.usual_of(run.id, run.slots) if run.held_by else None,
         "file_name": values.get("file_name", ""),
         "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired), payment),
         "plans": plans.of_run(run),

@@ -7,6 +7,7 @@ import pytest
 
 from dashboard.runs.views import TABS
 from pipeline.queries.runs import RunHead
+from pipeline.queries.usual_amounts import Usual
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, words
 
@@ -45,6 +46,23 @@ def test_an_approved_payment_names_the_person(owner: Visitor) -> None:
     owner.command(run, "approve")
     run = owner.driven(run.code)
     assert "decided by visitor" in outcome(owner, run)
+
+
+def test_a_hold_says_what_the_supplier_was_paid_before(owner: Visitor) -> None:
+    first = owner.make("over_limit")
+    assert "No earlier payment to this supplier" in outcome(owner, first)
+    owner.command(first, "approve")
+    owner.driven(first.code)
+    again = owner.make("over_limit")
+    said = "1 earlier payment to this supplier: median EUR 18,400.00, from EUR 18,400.00 to EUR"
+    assert said in outcome(owner, again)
+    owner.command(again, "decline")
+    assert "earlier payment" not in outcome(owner, owner.driven(again.code))
+
+
+@pytest.mark.parametrize(("amount", "says"), [(199, ""), (200, "2.0"), (125_000, "1,250.0")])
+def test_an_amount_is_unusual_from_twice_the_median(amount: int, says: str) -> None:
+    assert Usual(count=3, amount_minor=amount, median_minor=100).times == says
 
 
 def test_a_failed_run_names_the_rule(owner: Visitor) -> None:
