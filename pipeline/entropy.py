@@ -31,3 +31,8 @@ def run_code() -> str:
     raw = os.urandom(6)
     letters = "".join(CODE_ALPHABET[byte % len(CODE_ALPHABET)] for byte in raw[:4])
     return f"{letters}-{int.from_bytes(raw[4:], 'big') % 100:02d}"
+
+
+def digits(count: int) -> str:
+    """So many random digits."""
+    return f"{int.from_bytes(os.urandom(count), 'big') % 10**count:0{count}d}"

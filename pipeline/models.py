@@ -271,3 +271,41 @@ class SupplierIndex(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["workspace", "kind", "value"], name="supplier_index")
         ]
+
+
+class Bill(models.Model):
+    """An invoice that a run claimed, as keyed marks: what finds the same invoice again.
+
+    ``register.bills`` makes the marks. They lead to nobody without the supplier's key.
+    """
+
+    run = models.OneToOneField(Run, on_delete=models.PROTECT, related_name="bill")
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, db_index=False)
+    supplier = models.ForeignKey(Supplier, on_delete=models.PROTECT, related_name="bills")
+    number = models.CharField(max_length=64)  # empty where the invoice has none
+    document = models.CharField(max_length=64)  # of the file's bytes
+    total = models.CharField(max_length=64)  # of amount, currency and date of issue
+    near = models.CharField(max_length=1200)  # of the total with each number that is one edit away
+    duplicate_of = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="duplicates", null=True
+    )
+    matched = models.CharField(max_length=10)  # by which mark: number, document, similar
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["workspace", "number"], name="bill_number"),
+            models.Index(fields=["workspace", "document"], name="bill_document"),
+            models.Index(fields=["workspace", "total"], name="bill_total"),
+        ]
+        constraints = [  # two runs at once cannot both be the first
+            models.UniqueConstraint(
+                fields=["workspace", "number"],
+                condition=models.Q(duplicate_of=None) & ~models.Q(number=""),
+                name="bill_first_number",
+            ),
+            models.UniqueConstraint(
+                fields=["workspace", "document"],
+                condition=models.Q(duplicate_of=None),
+                name="bill_first_document",
+            ),
+        ]

@@ -2,6 +2,7 @@
 
 import io
 import textwrap
+from base64 import b64encode
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
@@ -83,6 +84,8 @@ def draw(bill: Bill) -> bytes:
     canvas = Canvas(buffer, pagesize=pagesizes.A4, invariant=1, pageCompression=1)
     canvas.setTitle(f"Invoice {bill.number}")
     canvas.setAuthor(bill.seller[0])
+    if bill.note:  # so that the file says of what it can be drawn once more
+        canvas.setKeywords(b64encode(bill.note.encode()).decode())
     pages = [
         bill.lines[start : start + bill.rows_a_page]
         for start in range(0, len(bill.lines), bill.rows_a_page)

@@ -3,6 +3,7 @@
 import argparse
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -12,15 +13,14 @@ from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
 from samples import SAMPLES, bills
-from samples.drawing import draw, money
+from samples.drawing import Bill, draw, money
 from samples.facturx import with_xml
 
 _SCAN_SIZE: Final = (1240, 1754)  # A4 at 150 dpi
 
 
-def scan() -> bytes:
+def scan(bill: Bill) -> bytes:
     """A page that holds a slightly crooked picture of an invoice, and no text."""
-    bill = bills.PLAIN
     sheet = Image.new("L", _SCAN_SIZE, 246)
     pen = ImageDraw.Draw(sheet)
     y = 130
@@ -39,35 +39,46 @@ def scan() -> bytes:
     picture = crooked.quantize(16).convert("L")
     buffer = io.BytesIO()
     canvas = Canvas(buffer, pagesize=A4, invariant=1, pageCompression=1)
-    canvas.setTitle("Scan")
+    canvas.setTitle(f"Scan {bill.number}")
     canvas.drawImage(ImageReader(picture), 0, 0, *A4)
     canvas.showPage()
     canvas.save()
     return buffer.getvalue()
 
 
-def broken() -> bytes:
-    """The plain invoice, cut off in the middle."""
-    whole = draw(bills.PLAIN)
+def broken(bill: Bill) -> bytes:
+    """An invoice, cut off in the middle."""
+    whole = draw(bill)
     return whole[: len(whole) // 2]
 
 
-MAKERS: Final[dict[str, Callable[[], bytes]]] = {
-    "plain": lambda: draw(bills.PLAIN),
-    "en16931": lambda: with_xml(draw(bills.EN16931), bills.EN16931),
-    "over_limit": lambda: draw(bills.OVER_LIMIT),
-    "injected": lambda: draw(bills.INJECTED),
-    "multi_page_gbp": lambda: draw(bills.MULTI_PAGE_GBP),
+BILLS: Final = {
+    "plain": bills.PLAIN,
+    "en16931": bills.EN16931,
+    "over_limit": bills.OVER_LIMIT,
+    "injected": bills.INJECTED,
+    "multi_page_gbp": bills.MULTI_PAGE_GBP,
+    "broken": bills.PLAIN,
+    "scan": bills.PLAIN,
+}
+_MAKERS: Final[dict[str, Callable[[Bill], bytes]]] = {
+    "en16931": lambda bill: with_xml(draw(bill), bill),
     "scan": scan,
     "broken": broken,
 }
 
 
+def sample(name: str, number: str = "") -> bytes:
+    """The sample of that name, under another invoice number where one is given."""
+    bill = BILLS[name]
+    return _MAKERS.get(name, draw)(replace(bill, number=number) if number else bill)
+
+
 def make(folder: Path) -> None:
     """Write every sample into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for sample in SAMPLES:
-        (folder / sample.file).write_bytes(MAKERS[sample.name]())
+    for each in SAMPLES:
+        (folder / each.file).write_bytes(sample(each.name))
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from samples.drawing import draw
 from samples.facturx import with_xml
 
 _NOT_XML: Final = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NUMBER: Final = "AC-20260311-09"
 _REPLACEMENT: Final = "\ufffd"
 
 
@@ -17,7 +18,7 @@ def noted(text: str) -> str:
     return _NOT_XML.sub(_REPLACEMENT, re.sub("\r\n?", "\n", text))
 
 
-def poisoned(text: str) -> bytes:
-    """A payable PDF over EUR 648.80 with this note; the same text gives the same bytes."""
-    bill = replace(bills.EN16931, number="AC-20260311-09", note=noted(text))
+def poisoned(text: str, number: str = NUMBER) -> bytes:
+    """A payable PDF over EUR 648.80 with this note; the same arguments give the same bytes."""
+    bill = replace(bills.EN16931, number=number, note=noted(text))
     return with_xml(draw(bill), bill)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.arena.box import BoxError
+from dashboard.start import drawn
 from dashboard.start.forms import PACES, models
 from pipeline.models import Workspace
 from pipeline.runtime import api, create_run
@@ -84,12 +85,10 @@ def begun(owner: Workspace, given: Poison) -> str:
 
     The PDF is stored encrypted in the vault, as every document, and nowhere else.
     """
-    from samples.poison import poisoned  # it draws with reportlab, which no other page needs
-
     pace_ms = next(pace[3] for pace in PACES if pace[0] == given.pace)
     run = create_run.create_run(
         owner,
-        poisoned(given.text),
+        drawn.poisoned(given.text),
         FILE_NAME,
         model=given.model,
         pace_ms=pace_ms,

@@ -5,6 +5,7 @@ from uuid import UUID
 import samples
 from dashboard.arena.box import Typed
 from dashboard.arena.judge import judged
+from dashboard.start import drawn
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.errors import VerificationError
@@ -36,8 +37,7 @@ def newest(workspace: UUID | None) -> RunHead | None:
 
 def made(owner: Workspace) -> RunHead:
     """A run of the plain sample that goes step by step, led to where its model is asked."""
-    document = samples.path(SAMPLE.name).read_bytes()
-    run = create_run.create_run(owner, document, SAMPLE.file, stepping=True)
+    run = create_run.create_run(owner, drawn.sample(SAMPLE.name), SAMPLE.file, stepping=True)
     api.start(str(run.id), VISITOR)
     return led(str(run.id))
 

@@ -11,7 +11,17 @@ from django.template.loader import render_to_string
 from dashboard.runs import integrity, lanes, outcome, story
 from dashboard.runs.statechart_svg import statechart_of
 from dashboard.verdicts import cards, plans, verdict_card
-from pipeline.queries import evidence, log, money, personal, runs, steps, stuck_runs
+from pipeline.queries import (
+    duplicates,
+    evidence,
+    log,
+    money,
+    personal,
+    runs,
+    steps,
+    stuck_runs,
+    usual_amounts,
+)
 from pipeline.queries.log import EventRow
 from pipeline.queries.runs import STEPS, RunHead
 from pipeline.steps import approvals
@@ -50,11 +60,12 @@ def context_of(run: RunHead) -> dict[str, Any]:
     payment, facts = money.payment_of(run, values), personal.facts_of(run, values)
     rows, crops = log.last_rows(run, ROWS_SHOWN), personal.crops_of(values.get("crops", ""))
     held, stall = integrity.of_run(run, tally.breached), stuck_runs.of_run(run)
+    original = duplicates.original_of(run.slots) if run.held_by else None
     return {
         "run": run,
         "steps": rail,
         "outcome": outcome.outcome_of(run, payment, facts, crops),
-        "approve_label": outcome.approve_label(payment, facts, stall),
+        "approve_label": outcome.approve_label(payment, facts, stall, original),
         "strip": outcome.strip_of(run, rows),
         "rows": rows,
         "story": story.story_of(run),
@@ -75,6 +86,8 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "standing": evidence.signing_status(run),
         "stall": stall,
         "account": approvals.changed_account(run.id) if run.held_by == CHANGED_DETAILS else None,
+        "original": original,
+        "usual": usual_amounts.usual_of(run.id, run.slots) if run.held_by else None,
         "file_name": values.get("file_name", ""),
         "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired), payment),
         "plans": plans.of_run(run),

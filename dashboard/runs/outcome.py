@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dashboard.templatetags.show import money
 from pipeline.queries import log, stuck_runs
+from pipeline.queries.duplicates import Original
 from pipeline.queries.log import EventRow
 from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import AMOUNT_DUE, CropView, FactView
@@ -67,14 +68,18 @@ def outcome_of(
 
 
 def approve_label(
-    payment: PaymentView, facts: Sequence[FactView], stall: StuckReason | None
+    payment: PaymentView,
+    facts: Sequence[FactView],
+    stall: StuckReason | None,
+    original: Original | None,
 ) -> str:
     """The button's words: the sum and the payee, unless it asks for something else again."""
     if stall is not None and stall.label != stuck_runs.HELD.label:
         return stall.label or stuck_runs.HELD.label
     payee = next((fact.value for fact in facts if fact.slot in ("payee", "seller")), "")
     sum_ = money(payment.amount_minor, payment.currency)
-    return f"Approve {sum_} to {payee}" if sum_ and payee else stuck_runs.HELD.label
+    said = f"Approve {sum_} to {payee}" if sum_ and payee else stuck_runs.HELD.label
+    return f"{said} once more" if original else said
 
 
 def strip_of(run: RunHead, rows: Sequence[EventRow]) -> Strip:

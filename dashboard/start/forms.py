@@ -7,6 +7,7 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 import samples
+from dashboard.start import drawn
 from dashboard.verdicts import plans
 from dashboard.verdicts.cards import INJECTORS
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
@@ -138,6 +139,8 @@ def plain() -> NewRun:
 def repeated(run: RunHead) -> NewRun | None:
     """What a run was made of, to be made once more; None where that can be read no more.
 
+    A sample gets another number; an uploaded document stays as it is, and is a duplicate.
+
     A damaged record may not name its card any more: then it is the first one.
     """
     try:
@@ -148,7 +151,7 @@ def repeated(run: RunHead) -> NewRun | None:
     if document is None or name is None or run.model not in model_adapters.offered():
         return None
     return NewRun(
-        document=document,
+        document=drawn.again(document),
         file_name=name.decode("utf-8", "replace"),
         model=run.model,
         proposal=given.get("planted") or b"",
@@ -160,11 +163,11 @@ def repeated(run: RunHead) -> NewRun | None:
 
 
 def _of(sample: samples.Sample) -> dict[str, Any]:
-    return {"document": samples.path(sample.name).read_bytes(), "file_name": sample.file}
+    return {"document": drawn.sample(sample.name), "file_name": sample.file}
 
 
 def _document(upload: "UploadedFile[bytes] | None", sample: str) -> tuple[bytes, str]:
     if upload is not None:
         return upload.read(), upload.name or "document.pdf"
     chosen = next(s for s in samples.SAMPLES if s.name == sample)
-    return samples.path(sample).read_bytes(), chosen.file
+    return drawn.sample(sample), chosen.file

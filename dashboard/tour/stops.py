@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import samples
 from dashboard.arena import target
+from dashboard.start import drawn
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import cards
 from nanovm_core.core.lifecycle import COMPLETED
@@ -122,8 +123,7 @@ def made(owner: Workspace, sample: str) -> str:
     An unknown name means the first sample.
     """
     chosen = next((each for each in samples.SAMPLES if each.name == sample), samples.SAMPLES[0])
-    document = samples.path(chosen.name).read_bytes()
-    return create_run.create_run(owner, document, chosen.file, stepping=True).code
+    return create_run.create_run(owner, drawn.sample(chosen.name), chosen.file, stepping=True).code
 
 
 def do(number: int, run: RunHead, key: str) -> None:

@@ -16,7 +16,7 @@ from django.db import transaction
 from nanovm_core.proof.notes import Head
 from pipeline.evidence import log_lineage, signer, unsigned
 from pipeline.evidence.signer import closing, keys
-from pipeline.models import Budget, Run, Secret, Workspace
+from pipeline.models import Bill, Budget, Run, Secret, Workspace
 from pipeline.privacy import crypto_shred, erasure, journal, supplier_erasure
 from pipeline.register import index, suppliers
 from pipeline.store import records, tree, workspaces
@@ -140,7 +140,7 @@ def _named(origin: str, signed: Head | None) -> dict[str, object]:
 
 
 def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
-    """Carry budgets, revocations and suppliers over to the new log.
+    """Carry budgets, revocations, suppliers and claims on invoices over to the new log.
 
     What a closed run had reserved counts as spent: it may have been paid since the backup.
     Suppliers that the journal names stay with the closed log, to be erased again.
@@ -156,6 +156,7 @@ def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
     for grant, tool in workspaces.revocations(old.id):
         workspaces.revoke(new, tool, grant, actor=actor)
     suppliers.take_over(old, new, besides=journal.suppliers(), actor=actor)
+    Bill.objects.filter(workspace=old).update(workspace=new)  # their suppliers keep id and key
     # Also for logs closed before: what goes on is one step away from each of them.
     Workspace.objects.filter(successor=old).update(successor=new)
     Workspace.objects.filter(id=old.id).update(successor=new)

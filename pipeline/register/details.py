@@ -92,8 +92,12 @@ def _is_address(text: str) -> bool:
 
 def compact(text: str) -> str:
     """Letters and digits alone, upper case: a number however it is grouped."""
-    folded = unicodedata.normalize("NFKC", text).upper()
-    return "".join(char for char in folded if char.isalnum())
+    return "".join(char for char in folded(text) if char.isalnum())
+
+
+def folded(text: str) -> str:
+    """Upper case, each character in its plain form."""
+    return unicodedata.normalize("NFKC", text).upper()
 
 
 def plain_name(text: str) -> str:

@@ -13,7 +13,7 @@ from pipeline.steps import identify
 from pipeline.steps.extract import Extraction, Invoice
 from pipeline.vault import secret_store
 
-FIRST_PAYMENT, CHANGED_DETAILS = "first-payment", "changed-details"
+FIRST_PAYMENT, CHANGED_DETAILS, DUPLICATE = "first-payment", "changed-details", "duplicate"
 
 
 def approve(run_id: str, actor: str, hold: str | None = None, *, code: str = "") -> Decision:

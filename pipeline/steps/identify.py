@@ -7,8 +7,9 @@ from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
 from pipeline.errors import PermanentError
-from pipeline.models import Workspace
-from pipeline.register import suppliers
+from pipeline.models import Run, Workspace
+from pipeline.register import bills, suppliers
+from pipeline.register.bills import Claim, Facts
 from pipeline.register.details import Details, compact, plain_name
 from pipeline.register.suppliers import Entry
 from pipeline.steps.extract import Invoice
@@ -64,6 +65,36 @@ def clear_facts(workspace: Workspace, fields: Invoice, party: Party) -> dict[str
         "dates_plausible": plausible(fields.issue_date, fields.due_date, today()),
     }
     return facts | ({"supplier": party.entry.id} if party.entry else {})
+
+
+def earlier(run: Run, fields: Invoice, party: Party, document: bytes) -> dict[str, Scalar]:
+    """Which run had this invoice before: claimed by this one, where its supplier is known.
+
+    Until then it is only looked up: this step comes again after a person's approval. The caller
+    holds the log's lock.
+
+    Raises:
+        PermanentError: PII-002, where the key of the supplier's earlier invoices is gone.
+    """
+    claim = Claim()
+    facts = Facts(
+        number=fields.invoice_number or "",
+        document=document,
+        amount_minor=fields.amount_minor,
+        currency=fields.currency or "",
+        issued=fields.issue_date or "",
+    )
+    if party.entry is not None:
+        claims = bills.claim if party.state == KNOWN else bills.look_up
+        try:
+            claim = claims(run, party.entry.row, facts)
+        except VerificationError as error:
+            raise PermanentError(error.code, error.text) from error
+    return {
+        "duplicate_of": claim.duplicate_of,
+        "duplicate_by": claim.matched,
+        "bill": claim.sealed,
+    }
 
 
 def today() -> date:

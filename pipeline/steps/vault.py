@@ -4,11 +4,14 @@ import json
 import re
 from dataclasses import asdict
 
+from django.db import transaction
+
 from nanovm_core.core.messages import Scalar
 from pipeline.steps import identify
 from pipeline.steps.extract import Extraction, Invoice
 from pipeline.steps.identify import Party
 from pipeline.steps.work import Answer, Work, done
+from pipeline.store import records
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 PERSONAL = (
@@ -28,11 +31,16 @@ def split(work: Work) -> Answer:
     Whom it pays comes from the register. While that does not know the supplier as the invoice
     names it, the staging is kept: after a person's approval this step looks it up again.
     """
-    staged = work.opened("staging")
-    extraction, workspace = Extraction.from_json(staged), work.run.workspace
-    party = identify.supplier_of(workspace, extraction.fields)
+    staged, document = work.opened("staging"), work.opened("document")
+    extraction = Extraction.from_json(staged)
     facts = clear_facts(extraction)
-    facts |= identify.clear_facts(workspace, extraction.fields, party)
+    with (
+        transaction.atomic()
+    ):  # looked up and claimed under one lock: two runs are never both first
+        workspace = records.lock_log(work.run.workspace_id)
+        party = identify.supplier_of(workspace, extraction.fields)
+        facts |= identify.clear_facts(workspace, extraction.fields, party)
+        facts |= identify.earlier(work.run, extraction.fields, party, document)
     values = {} if "memo" in work.slots else personal_values(extraction)
     sealed = work.sealed(values | registered_values(party))
     if party.state != identify.KNOWN:

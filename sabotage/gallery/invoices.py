@@ -7,7 +7,7 @@ from decimal import Decimal
 from pypdf import PageObject, PdfWriter
 from pypdf.generic import DictionaryObject, NameObject, StreamObject
 
-import samples
+from pipeline.entropy import digits
 
 _PAGE = (595, 842)  # A4, in points
 _SIZE, _LEADING, _TOP = 5, 14, 790  # points; the longest line fits on the page
@@ -15,19 +15,23 @@ _FONT = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Courier"}
 
 
 def plain() -> bytes:
-    """The plain sample: 1,284.50 EUR, with nothing wrong about it."""
-    return samples.path("plain").read_bytes()
+    """The plain sample under a number of its own: 1,284.50 EUR, with nothing wrong about it."""
+    return _sample("plain")
 
 
 def asking(amount_minor: int, currency: str, number: str) -> bytes:
-    """An open invoice over this amount, of a currency with two decimals."""
+    """An open invoice over this amount, of a currency with two decimals.
+
+    Its number begins with this one, and is drawn: no invoice here is a duplicate by chance.
+    """
+    drawn = digits(10)
     total = f"{currency} {Decimal(amount_minor) / 100:,.2f}"
     return _written(
         _with_page(
             PdfWriter(),
             (
                 "Eastgate Office Supply Ltd                           INVOICE",
-                f"Invoice number: {number}",
+                f"Invoice number: {number}-{drawn[:5]}-{drawn[5:]}",
                 "Invoice date: 2026-03-02                 Due date: 2026-04-01",
                 "IBAN DE89 3704 0044 0532 0130 00",
                 f"Total  {total}",
@@ -38,8 +42,14 @@ def asking(amount_minor: int, currency: str, number: str) -> bytes:
 
 def with_data_and(lines: Sequence[str]) -> bytes:
     """The sample with EN 16931 XML inside, and one more page that shows these lines."""
-    writer = PdfWriter(clone_from=io.BytesIO(samples.path("en16931").read_bytes()))
+    writer = PdfWriter(clone_from=io.BytesIO(_sample("en16931")))
     return _written(_with_page(writer, lines))
+
+
+def _sample(name: str) -> bytes:
+    from samples import fresh  # it draws with reportlab: only where an attack is fired
+
+    return fresh.drawn(name, digits(fresh.DIGITS))
 
 
 def _with_page(writer: PdfWriter, lines: Sequence[str]) -> PdfWriter:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from copy import deepcopy
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, NamedTuple, TypeVar, cast
@@ -78,9 +79,20 @@ POSTGRES_TRIGGERS = (
 )
 
 
-def invoice(total: str = "Total  EUR 120.00", *extra: str) -> bytes:
+def invoice(total: str = "Total  EUR 120.00", *extra: str, number: str = "A-2026-17") -> bytes:
     """A small open invoice of one page."""
-    return text_pdf(invoice_lines(*extra, total=total))
+    return text_pdf(invoice_lines(*extra, total=total, number=number))
+
+
+def next_invoice(workspace: Workspace) -> bytes:
+    """The small invoice, under a number that no earlier run of the workspace had."""
+    before = Run.objects.filter(workspace=workspace).count()
+    return invoice(number=other_number(before)) if before else invoice()
+
+
+def other_number(place: int) -> str:
+    """The number of an invoice: each place has one of its own, and no two are alike."""
+    return f"B-{sha256(str(place).encode()).hexdigest()[:12]}"
 
 
 def know_the_usual(workspace: Workspace) -> None:
@@ -202,7 +214,8 @@ class House:
         if options.pop("knows", True):
             know_the_usual(workspace)
         name = options.pop("file_name", "invoice.pdf")
-        return create_run.create_run(workspace, document or invoice(), name, **options)
+        document = document or next_invoice(workspace)
+        return create_run.create_run(workspace, document, name, **options)
 
     def run(self, document: bytes = b"", **options: Any) -> Run:
         """A run that was driven up to where it waits or ends."""

@@ -56,11 +56,13 @@ def encrypted_pdf(user_password: str) -> bytes:
     return _written(writer)
 
 
-def invoice_lines(*extra: str, total: str = "Total  EUR 120.00") -> list[str]:
+def invoice_lines(
+    *extra: str, total: str = "Total  EUR 120.00", number: str = "A-2026-17"
+) -> list[str]:
     """A plain English invoice."""
     return [
         "Acme Tools Ltd                           INVOICE",
-        "Invoice number: A-2026-17",
+        f"Invoice number: {number}",
         "Invoice date: 2026-01-05                 Due date: 2026-02-04",
         "IBAN DE89 3704 0044 0532 0130 00",
         total,

@@ -19,6 +19,7 @@ from nanovm_core.errors import VerificationError
 from nanovm_core.proof.notes import Head
 from nanovm_core.verify import AGENT
 from pipeline.evidence.fsck import (
+    bill_audit,
     column_audit,
     secret_audit,
     signed_heads,
@@ -187,6 +188,7 @@ def _run_damage(workspace: Workspace, run: Run, newest: Head | None) -> Iterator
     yield from _contained(workspace, str(run.id), named, found)
     yield from _row_damage(workspace, run, sealed_damage=bool(named))
     yield from secret_audit.secret_damage(workspace, run, envelopes)
+    yield from bill_audit.bill_damage(workspace, run)
 
 
 def _contained(

@@ -14,6 +14,7 @@ from django.db.models import Field, ForeignKey, Model
 
 from pipeline.evidence.fsck.damage import Damage
 from pipeline.models import (
+    Bill,
     Checkpoint,
     Envelope,
     Node,
@@ -48,6 +49,7 @@ KEYS: dict[type[Model], tuple[str, ...]] = {
     Register: ("workspace_id",),
     Supplier: ("id", "workspace_id"),
     SupplierIndex: ("id", "workspace_id", "supplier_id"),
+    Bill: ("id", "run_id", "workspace_id", "supplier_id"),
 }
 # Compared with what the bytes hash to, so any other value is found: bytes, and the hash beside.
 HASHED = (Envelope._meta.get_field("hash"),)

@@ -9,10 +9,11 @@ from nanovm_core.core.envelope import decode_snapshot
 from pipeline.evidence import signer
 from pipeline.models import Run, Workspace
 from pipeline.ops.commands import PreparedCommand, named_file, noted, stripe_in_reach
+from pipeline.queries.duplicates import original_of
 from pipeline.register import welcome
 from pipeline.reports import report
 from pipeline.runtime import api, create_run
-from pipeline.steps.approvals import FIRST_PAYMENT, approve
+from pipeline.steps.approvals import DUPLICATE, FIRST_PAYMENT, approve
 from pipeline.steps.extract.holds import HOLDS, explained
 from pipeline.steps.propose.model_adapters import offered
 from pipeline.worker.drive import drive_patiently
@@ -54,7 +55,7 @@ class Command(PreparedCommand):
                     run = self._begun(file, shared or welcome.new_workspace(), options)
                 with noted(UNDER_WAY.format(code=run.code, file=file)):
                     self._drive(run, registers=options.no_limits)
-                    self._say(_explained(report(run, str(file))), as_json=options.json)
+                    self._say(_explained(report(run, str(file)), run), as_json=options.json)
                 with noted(UNSIGNED.format(code=run.code)):
                     signer.checkpoint(run.workspace_id)  # told first: a refusal hides no payment
 
@@ -84,9 +85,16 @@ class Command(PreparedCommand):
         self.stdout.write(f"{line['file']}: {line['decision']}{because}, run {line['code']}")
 
 
-def _explained(line: dict[str, object]) -> dict[str, object]:
-    """A report whose reason says in words what the document itself has against it."""
+def _explained(line: dict[str, object], run: Run) -> dict[str, object]:
+    """A report whose reason says in words what the document has against it, or whose copy it is."""
     reason = line["reason"]
-    if isinstance(reason, dict) and reason.get("hold") in HOLDS:
+    if not isinstance(reason, dict):
+        return line
+    if reason.get("hold") in HOLDS:
         return {**line, "reason": {**reason, "text": explained(reason["hold"])}}
-    return line
+    now = decode_snapshot(bytes(run.snapshot))
+    original = original_of(now.slots) if now.held_by == DUPLICATE else None
+    if original is None:
+        return line
+    named = {"run": original.run, "code": original.code, "decision": original.decision}
+    return {**line, "reason": {**reason, "text": original.says, "duplicate_of": named}}

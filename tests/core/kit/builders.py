@@ -43,6 +43,7 @@ FACTS: Mapping[str, Scalar] = {
     "has_iban": True,
     "iban_faulty": False,
     "supplier_state": "known",
+    "duplicate_of": "",
     "buyer_is_us": True,
     "dates_plausible": True,
 }

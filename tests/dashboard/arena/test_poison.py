@@ -17,7 +17,8 @@ from pipeline.models import AdapterCall, Run
 from pipeline.queries.runs import RunHead
 from pipeline.vault import secret_store
 from pipeline.worker import drive
-from samples.poison import noted, poisoned
+from samples import fresh
+from samples.poison import noted
 from tests.dashboard.visitor import Visitor, words
 from tests.pipeline.completions import completions
 from tests.pipeline.house import bodies, kinds, payments, reason, snapshot, succeeded
@@ -92,7 +93,7 @@ def test_the_pdf_is_a_real_one_that_bears_the_note_twice(obeyed: RunHead) -> Non
     assert ORDER in " ".join(reader.pages[0].extract_text().split())
     [data] = reader.attachments["factur-x.xml"]
     assert ORDER.encode() in data
-    assert document == poisoned(ORDER)
+    assert fresh.name_of(document) == fresh.POISON
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.dashboard.visitor import PAGES, TRANSFER, Visitor, by_code, words
 pytestmark = pytest.mark.usefixtures("db")
 
 PERSONAL = (
-    "Nordlicht", "Musterweg", "billing@nordlicht", "DE89370400440532013000", "NP-2026-0417",
+    "Nordlicht", "Musterweg", "billing@nordlicht", "DE89370400440532013000", "NP-2026-",
     "Harbour Analytics", "Quayside", "plain.pdf",
 )  # fmt: skip
 CANARY = "ZYX-canary-441"

@@ -7,6 +7,7 @@ import pytest
 
 from dashboard.runs.views import TABS
 from pipeline.queries.runs import RunHead
+from pipeline.queries.usual_amounts import Usual
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, words
 
@@ -17,12 +18,13 @@ def outcome(owner: Visitor, run: RunHead) -> str:
     page = owner.read(f"/runs/{run.code}/")
     found = re.search(r'<section id="outcome".*?</section>', page, re.S)
     assert found is not None
-    return re.sub(r"\d\d:\d\d:\d\d", "hh:mm:ss", words(found[0]))
+    said = re.sub(r"\d\d:\d\d:\d\d", "hh:mm:ss", words(found[0]))
+    return re.sub(r"-\d{5}-\d{5}", "-0", said)
 
 
 def test_a_paid_run(owner: Visitor, paid: RunHead) -> None:
     assert outcome(owner, paid) == (
-        "EUR 1,284.50 to Nordlicht Papier GmbH invoice NP-2026-0417 PAID hh:mm:ss"
+        "EUR 1,284.50 to Nordlicht Papier GmbH invoice NP-2026-0 PAID hh:mm:ss"
         " decided by rule within-limit"
     )
 
@@ -44,6 +46,23 @@ def test_an_approved_payment_names_the_person(owner: Visitor) -> None:
     owner.command(run, "approve")
     run = owner.driven(run.code)
     assert "decided by visitor" in outcome(owner, run)
+
+
+def test_a_hold_says_what_the_supplier_was_paid_before(owner: Visitor) -> None:
+    first = owner.make("over_limit")
+    assert "No earlier payment to this supplier" in outcome(owner, first)
+    owner.command(first, "approve")
+    owner.driven(first.code)
+    again = owner.make("over_limit")
+    said = "1 earlier payment to this supplier: median EUR 18,400.00, from EUR 18,400.00 to EUR"
+    assert said in outcome(owner, again)
+    owner.command(again, "decline")
+    assert "earlier payment" not in outcome(owner, owner.driven(again.code))
+
+
+@pytest.mark.parametrize(("amount", "says"), [(199, ""), (200, "2.0"), (125_000, "1,250.0")])
+def test_an_amount_is_unusual_from_twice_the_median(amount: int, says: str) -> None:
+    assert Usual(count=3, amount_minor=amount, median_minor=100).times == says
 
 
 def test_a_failed_run_names_the_rule(owner: Visitor) -> None:

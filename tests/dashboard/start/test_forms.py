@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+import samples
 from pipeline.models import Run, Secret
 from pipeline.queries.runs import RunHead
 from pipeline.vault import secret_store
+from samples import fresh
 from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -29,7 +31,7 @@ def test_a_double_click_makes_one_run(visitor: Visitor) -> None:
     assert first["Location"] == second["Location"]
 
 
-def test_run_again_is_a_new_run_of_the_same_document_and_choices(visitor: Visitor) -> None:
+def test_run_again_is_a_new_run_of_the_same_sample_and_choices(visitor: Visitor) -> None:
     chosen: dict[str, Any] = {"model": "compromised", "proposal": TRANSFER, "pace": "step"}
     first = visitor.make("injected", payment_method="pm_card_chargeDeclined", **chosen)
     form = {"Idempotency-Key": KEY}
@@ -39,10 +41,34 @@ def test_run_again_is_a_new_run_of_the_same_document_and_choices(visitor: Visito
     assert first.code != second.code
     assert (second.model, second.stepping, second.label) == ("compromised", True, "PAUSED")
     read = [[opened(run, slot) for slot in MADE_OF] for run in (first, second)]
+    drawn = [fresh.name_of(each.pop(0) or b"") for each in read]
+    assert drawn == ["injected", "injected"]
     assert read[0] == read[1]
     assert None not in read[0]
+    assert opened(first, "invoice_number") != opened(second, "invoice_number")
     methods = {run.slots["payment_method"] for run in (first, second)}
     assert methods == {"pm_card_chargeDeclined"}
+
+
+@pytest.mark.parametrize("sample", ["plain", "en16931", "multi_page_gbp"])
+def test_a_sample_is_paid_at_each_start_and_an_upload_once(visitor: Visitor, sample: str) -> None:
+    run = visitor.make(sample)
+    for _ in range(2):
+        code = visitor.post(f"/runs/{run.code}/again/", {})["Location"].split("/")[2]
+        assert visitor.driven(code).label == "SUCCESS"
+    paid = visitor.upload("own.pdf", samples.path(sample).read_bytes())
+    assert paid.label == "SUCCESS"
+    code = visitor.post(f"/runs/{paid.code}/again/", {})["Location"].split("/")[2]
+    held = visitor.driven(code)
+    assert (held.label, held.held_by) == ("SUSPENDED", "duplicate")
+    page = visitor.read(f"/runs/{held.code}/")
+    said = f"The same invoice as run {paid.code}, which was paid: the same file."
+    assert f"{said} Approving pays it once more." in words(page)
+    assert page.count(f'href="/runs/{paid.code}/"') == 2
+    assert " once more" in words(page)
+    visitor.post(f"/runs/{held.code}/approve/", {"hold": held.hold})
+    assert visitor.driven(held.code).label == "SUCCESS"
+    assert said not in words(visitor.read(f"/runs/{held.code}/"))
 
 
 def test_what_was_erased_cannot_be_run_again(visitor: Visitor) -> None:

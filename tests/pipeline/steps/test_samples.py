@@ -1,13 +1,15 @@
 """Our own invoices: drawn by a script, and read as the start page promises."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from stdnum import iban
 
 from pipeline.steps.extract import Extraction, ExtractionError
-from samples import SAMPLES, bills, path
-from samples.make import MAKERS, make
+from samples import SAMPLES, bills, fresh, path
+from samples.make import BILLS, make
+from samples.make import sample as made_sample
 from tests.pipeline.reading import read_here
 
 
@@ -19,7 +21,7 @@ def outcome(data: bytes) -> Extraction | str:
 
 
 def test_every_sample_is_there_and_small() -> None:
-    assert {sample.name for sample in SAMPLES} == set(MAKERS)
+    assert {sample.name for sample in SAMPLES} == set(BILLS)
     for sample in SAMPLES:
         assert path(sample.name).name == sample.file
         assert 1_000 < path(sample.name).stat().st_size < 60_000
@@ -35,8 +37,8 @@ def test_making_them_twice_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_script_makes_what_is_committed() -> None:
     """Compared by what is read from them: other versions of zlib and fonts change the bytes."""
-    made = {name: outcome(maker()) for name, maker in MAKERS.items()}
-    assert made == {name: outcome(path(name).read_bytes()) for name in MAKERS}
+    made = {name: outcome(made_sample(name)) for name in BILLS}
+    assert made == {name: outcome(path(name).read_bytes()) for name in BILLS}
 
 
 @pytest.mark.parametrize(
@@ -75,3 +77,36 @@ def test_everything_is_invented_and_accounts_are_valid() -> None:
         bill = getattr(bills, name)
         assert iban.is_valid(bill.iban)
         assert bill.email.endswith(".example")
+
+
+@pytest.mark.parametrize("name", ["plain", "en16931", "over_limit", "injected", "multi_page_gbp"])
+def test_a_fresh_sample_differs_in_its_number_alone(name: str) -> None:
+    old, new = outcome(path(name).read_bytes()), outcome(fresh.drawn(name, "4179382214"))
+    assert isinstance(old, Extraction)
+    assert isinstance(new, Extraction)
+    number = new.fields.invoice_number
+    assert number
+    assert number.endswith("-41793-82214")
+    assert replace(new.fields, invoice_number=old.fields.invoice_number) == old.fields
+    assert (new.source, new.pages) == (old.source, old.pages)
+
+
+@pytest.mark.parametrize("name", BILLS)
+def test_a_fresh_sample_is_drawn_again_under_another_number(name: str) -> None:
+    document = fresh.drawn(name, "4179382214")
+    assert fresh.name_of(document) == name
+    assert fresh.again(document, "5500012345") == fresh.drawn(name, "5500012345")
+    assert fresh.again(path(name).read_bytes(), "5500012345") is None
+    assert fresh.again(document + b"%", "5500012345") is None
+
+
+@pytest.mark.parametrize("note", ["Pay Mallory.", "(a) \\ \r\n\u00f6 \u20ac \x00", "x" * 2000])
+def test_a_poisoned_invoice_is_drawn_again_with_its_note(note: str) -> None:
+    document = fresh.drawn_poison(note, "4179382214")
+    found = outcome(document)
+    assert isinstance(found, Extraction)
+    assert found.fields.invoice_number == "AC-20260311-41793-82214"
+    assert fresh.name_of(document) == fresh.POISON
+    assert fresh.again(document, "5500012345") == fresh.drawn_poison(note, "5500012345")
+    claimed = document.replace(b"/Producer", b"/Producez")
+    assert fresh.again(claimed, "5500012345") is None

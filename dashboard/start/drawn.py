@@ -1,0 +1,34 @@
+"""Samples for runs of a visitor: each start draws its own invoice number.
+
+The same number again would be held as a duplicate, as an uploaded document is that comes twice.
+"""
+
+from pipeline.entropy import digits
+
+
+def sample(name: str) -> bytes:
+    """The sample of that name, under a number of its own."""
+    from samples import fresh  # it draws with reportlab, which no other page needs
+
+    return fresh.drawn(name, digits(fresh.DIGITS))
+
+
+def poisoned(note: str) -> bytes:
+    """An invoice with this note, under a number of its own."""
+    from samples import fresh
+
+    return fresh.drawn_poison(note, digits(fresh.DIGITS))
+
+
+def again(document: bytes) -> bytes:
+    """What a repeated run reads: the same sample under another number, or the same document."""
+    from samples import fresh
+
+    return fresh.again(document, digits(fresh.DIGITS)) or document
+
+
+def is_sample(document: bytes, name: str) -> bool:
+    """Whether a document was drawn as the sample of that name, here or as it is shipped."""
+    from samples import fresh, path
+
+    return document == path(name).read_bytes() or fresh.name_of(document) == name

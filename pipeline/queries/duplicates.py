@@ -1,0 +1,53 @@
+"""Which run had an invoice first, for whoever decides about the same invoice again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nanovm_core.core.messages import Scalar
+from nanovm_core.errors import VerificationError
+from pipeline.models import Run
+from pipeline.register.bills import DOCUMENT, NUMBER, SIMILAR
+from pipeline.reports import decision
+
+BY = {
+    NUMBER: "same supplier and number",
+    DOCUMENT: "the same file",
+    SIMILAR: "same supplier, amount and date, and a similar number",
+}
+BECAME = {"paid": "was paid", "held": "is on hold", "rejected": "failed", "": "is in progress"}
+DAMAGED = "damaged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """The run that had an invoice first."""
+
+    run: str
+    code: str
+    decision: str  # paid, held, rejected; empty while it is open, damaged where it cannot be read
+    by: str  # how the two are known to be one, in words
+
+    @property
+    def became(self) -> str:
+        """What became of it, after "which"."""
+        return BECAME.get(self.decision, "is damaged")
+
+    @property
+    def says(self) -> str:
+        """What an approval overrides, in a sentence or two."""
+        text = f"The same invoice as run {self.code}, which {self.became}: {self.by}."
+        return f"{text} Approving pays it once more."
+
+
+def original_of(slots: Mapping[str, Scalar]) -> Original | None:
+    """The run whose invoice this is again, by a run's slots; None for the first one."""
+    run_id = slots.get("duplicate_of")
+    if not run_id:
+        return None
+    run = Run.objects.get(id=str(run_id))
+    try:
+        became = decision(run)
+    except VerificationError:
+        became = DAMAGED
+    by = BY.get(str(slots.get("duplicate_by")), "")
+    return Original(run=str(run.id), code=run.code, decision=became, by=by)

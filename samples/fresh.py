@@ -1,0 +1,82 @@
+"""The samples under numbers of their own: one number twice would be held as a duplicate.
+
+A file that was drawn here is recognised by drawing it once more: no other file is its equal.
+"""
+
+import re
+from base64 import b64decode
+from binascii import Error
+from functools import lru_cache
+from typing import Final
+
+from samples.make import BILLS, sample
+from samples.poison import NUMBER, poisoned
+
+DIGITS: Final = 10  # to draw a number from: two numbers of one sample are never alike by chance
+POISON: Final = "poison"
+_HEAD: Final = 1 << 20  # bytes of a file that are looked through
+_TITLE: Final = re.compile(rb"/Title \(([^()]{1,200})\)")
+_NUMBER: Final = re.compile(r"(?:Invoice|Scan) ([A-Z0-9/-]+-\d{5}-\d{5})")
+_NOTE: Final = re.compile(rb"/Keywords \(([^()]{1,40000})\)")
+_OCTAL: Final = re.compile(rb"\\([0-3][0-7]{2})")
+
+
+def drawn(name: str, digits: str) -> bytes:
+    """The sample of that name, its invoice number drawn from these ten digits."""
+    return sample(name, _number(BILLS[name].number, digits))
+
+
+def drawn_poison(text: str, digits: str) -> bytes:
+    """A poisoned invoice with this note, its number drawn from these ten digits."""
+    return poisoned(text, _number(NUMBER, digits))
+
+
+def name_of(document: bytes) -> str:
+    """Which sample was drawn as this file, ``poison`` for one with a note; empty for no sample."""
+    return _drawn_as(document)[0]
+
+
+def again(document: bytes, digits: str) -> bytes | None:
+    """The same sample under another number; None for a file that was not drawn here."""
+    name, note = _drawn_as(document)
+    if name == POISON:
+        return drawn_poison(note, digits)
+    return drawn(name, digits) if name else None
+
+
+@lru_cache(maxsize=64)
+def _drawn_as(document: bytes) -> tuple[str, str]:
+    """The sample, and its note."""
+    number = _NUMBER.fullmatch(_said(_TITLE, document))
+    if number is None:
+        return "", ""
+    note = _note(document)
+    if note:
+        return (POISON, note) if poisoned(note, number[1]) == document else ("", "")
+    for name, bill in BILLS.items():
+        if number[1].startswith(f"{_stem(bill.number)}-") and sample(name, number[1]) == document:
+            return name, ""
+    return "", ""
+
+
+def _note(document: bytes) -> str:
+    try:
+        return b64decode(_said(_NOTE, document), validate=True).decode()
+    except (Error, UnicodeDecodeError):
+        return ""
+
+
+def _said(field: re.Pattern[bytes], document: bytes) -> str:
+    """What a field of the file's own description says; empty where it is not there."""
+    found = field.search(document[:_HEAD])
+    plain = _OCTAL.sub(lambda sign: bytes([int(sign[1], 8)]), found[1]) if found else b""
+    return plain.decode("latin-1")
+
+
+def _number(number: str, digits: str) -> str:
+    return f"{_stem(number)}-{digits[:5]}-{digits[5:]}"
+
+
+def _stem(number: str) -> str:
+    """A number without its last part."""
+    return re.split(r"[-/][^-/]*$", number)[0]
