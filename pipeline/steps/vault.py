@@ -34,9 +34,7 @@ def split(work: Work) -> Answer:
     staged, document = work.opened("staging"), work.opened("document")
     extraction = Extraction.from_json(staged)
     facts = clear_facts(extraction)
-    with (
-        transaction.atomic()
-    ):  # looked up and claimed under one lock: two runs are never both first
+    with transaction.atomic():  # under one lock: two runs are never both the first
         workspace = records.lock_log(work.run.workspace_id)
         party = identify.supplier_of(workspace, extraction.fields)
         facts |= identify.clear_facts(workspace, extraction.fields, party)

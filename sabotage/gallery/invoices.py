@@ -25,18 +25,31 @@ def asking(amount_minor: int, currency: str, number: str) -> bytes:
     Its number begins with this one, and is drawn: no invoice here is a duplicate by chance.
     """
     drawn = digits(10)
-    total = f"{currency} {Decimal(amount_minor) / 100:,.2f}"
-    return _written(
-        _with_page(
-            PdfWriter(),
-            (
-                "Eastgate Office Supply Ltd                           INVOICE",
-                f"Invoice number: {number}-{drawn[:5]}-{drawn[5:]}",
-                "Invoice date: 2026-03-02                 Due date: 2026-04-01",
-                "IBAN DE89 3704 0044 0532 0130 00",
-                f"Total  {total}",
-            ),
-        )
+    return bill(amount_minor, currency, f"{number}-{drawn[:5]}-{drawn[5:]}")
+
+
+def bill(amount_minor: int, currency: str, number: str) -> bytes:
+    """An open invoice over this amount, under this number."""
+    return _page(
+        "Eastgate Office Supply Ltd                           INVOICE",
+        f"Invoice number: {number}",
+        "Invoice date: 2026-03-02                 Due date: 2026-04-01",
+        "IBAN DE89 3704 0044 0532 0130 00",
+        f"Total  {_sum(amount_minor, currency)}",
+    )
+
+
+def rearranged(amount_minor: int, currency: str, number: str) -> bytes:
+    """The invoice that ``bill`` makes, in another layout."""
+    return _page(
+        "INVOICE",
+        "Eastgate Office Supply Ltd",
+        "",
+        "Date: 2 March 2026",
+        f"Invoice no.: {number}",
+        "",
+        f"Amount due: {_sum(amount_minor, currency)}",
+        "Payable by 1 April 2026 to IBAN DE89 3704 0044 0532 0130 00",
     )
 
 
@@ -50,6 +63,14 @@ def _sample(name: str) -> bytes:
     from samples import fresh  # it draws with reportlab: only where an attack is fired
 
     return fresh.drawn(name, digits(fresh.DIGITS))
+
+
+def _page(*lines: str) -> bytes:
+    return _written(_with_page(PdfWriter(), lines))
+
+
+def _sum(amount_minor: int, currency: str) -> str:
+    return f"{currency} {Decimal(amount_minor) / 100:,.2f}"
 
 
 def _with_page(writer: PdfWriter, lines: Sequence[str]) -> PdfWriter:
