@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from nanovm_core.core.messages import Scalar
 from pipeline.steps import identify
+from pipeline.steps.charge import accounts, destination
 from pipeline.steps.extract import Extraction, Invoice
 from pipeline.steps.identify import Party
 from pipeline.steps.work import Answer, Work, done
@@ -31,6 +32,8 @@ def split(work: Work) -> Answer:
     staged = work.opened("staging")
     extraction, workspace = Extraction.from_json(staged), work.run.workspace
     party = identify.supplier_of(workspace, extraction.fields)
+    if party.state == identify.KNOWN and party.entry is not None:
+        party = party._replace(entry=accounts.account_of(party.entry))
     facts = clear_facts(extraction)
     facts |= identify.clear_facts(workspace, extraction.fields, party)
     values = {} if "memo" in work.slots else personal_values(extraction)
@@ -78,7 +81,11 @@ def registered_values(party: Party) -> dict[str, bytes]:
     if party.state != identify.KNOWN or party.entry is None or party.entry.details is None:
         return {}
     details = party.entry.details
-    texts = {"payee": details.name, "advice_to": details.email or "no e-mail address"}
+    texts = {
+        "payee": details.name,
+        "advice_to": details.email or "no e-mail address",
+        "destination": destination.sealed_form(details.account),
+    }
     return {name: text.encode() for name, text in texts.items()}
 
 
