@@ -6,7 +6,7 @@ from pipeline.models import Supplier
 from pipeline.register import connected, suppliers
 from pipeline.steps.work import Work
 
-UNKNOWN = "the payment provider knows no account of the payee"  # what is sealed in its place
+UNKNOWN = "none: Stripe does not know the payee"  # what is sealed in its place
 
 
 def sealed_form(account: str) -> str:
