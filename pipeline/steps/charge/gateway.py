@@ -151,7 +151,7 @@ def _post(charge: Charge) -> Intent:
     except stripe.RateLimitError as error:
         raise NotSentError("STR-007", "Stripe is too busy; trying again.") from error
     except stripe.APIConnectionError as error:
-        raise _unreached(error) from error
+        raise unreached(error) from error
     except stripe.InvalidRequestError as error:
         text = f"Stripe refused the request ({error.code or error.http_status}); nothing was paid."
         raise PermanentError("STR-003", text) from error
@@ -165,8 +165,8 @@ def _post(charge: Charge) -> Intent:
         return _after_error(charge, error)
 
 
-def _unreached(error: stripe.APIConnectionError) -> TransientError:
-    """The connection failed: before anything was sent (NotSentError), or later."""
+def unreached(error: stripe.APIConnectionError) -> TransientError:
+    """What to raise where no answer came: NotSentError where nothing can have been sent."""
     cause = error.__cause__
     reason = getattr(cause.args[0], "reason", None) if cause and cause.args else None
     if isinstance(reason, NewConnectionError | ConnectTimeoutError):
