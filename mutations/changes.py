@@ -12,13 +12,12 @@ from collections.abc import Iterator, Sequence
 
 from mutations.patching import ROOT, Mutation, MutationError, apply_all, by_file, line_of, load
 
-TOOL = "wire_transfer"  # every copy has it, and the product lacks it: extra_tool.py says why
 CONTEXT = 3  # unchanged lines shown around a change
 HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
 def changes(ids: Sequence[str]) -> dict[str, object]:
-    """The guards that these ids remove, the changed lines of each file, and what a copy adds.
+    """The guards that these ids remove, and the changed lines of each file.
 
     Raises:
         MutationError: an id is unknown, or does not fit the source any more.
@@ -29,7 +28,7 @@ def changes(ids: Sequence[str]) -> dict[str, object]:
         raise MutationError(f"No mutation is called {unknown[0]!r}.")
     chosen = [listed[each] for each in ids]
     files = [_changed(file, here) for file, here in by_file(chosen).items()]
-    return {"guards": [_told(each) for each in chosen], "files": files, "tools": [TOOL]}
+    return {"guards": [_told(each) for each in chosen], "files": files}
 
 
 def _told(mutation: Mutation) -> dict[str, str]:

@@ -11,10 +11,10 @@ from typing import Any
 from django.conf import settings
 
 from mutations.changes import changes
-from mutations.extra_tool import register
 from mutations.readers import lack_guards_too
 from pipeline.ops import schema
 from pipeline.ops.processes import celery_worker, stripe_counterpart
+from pipeline.steps.charge import gateway
 from sabotage.campaign import Outcome, attack, attack_at, services
 from sabotage.gallery import SCENARIOS, restored_snapshot
 from sabotage.injectors import double_exec
@@ -23,6 +23,7 @@ from sabotage.kit.moments import MOMENTS
 
 CALLS = 4  # as many payments as the worker's threads ask for at once
 SETTLED_MS = 5_000  # without the lease several drive the run, and not all are accounted for
+FUNDS_MINOR = 99_999_999  # what the copy's balance holds: the most that one test charge brings in
 SOON_MS = 100  # what a removed guard would have counted is never counted
 
 
@@ -33,7 +34,6 @@ def attack_copy(asked: Mapping[str, Any]) -> dict[str, object]:
     read documents are started without them too. The Stripe counterpart is the copy's own, and
     takes ``far_side_ms`` for a payment.
     """
-    register()
     lack_guards_too()
     schema.migrate()
     without = asked["without"]
@@ -47,6 +47,7 @@ def attack_copy(asked: Mapping[str, Any]) -> dict[str, object]:
             outcome = _exhibited(asked["injector"], asked["params"], through)
         else:
             with services(worker):
+                _fund()
                 _slow(url, asked["far_side_ms"])
                 outcome = attack_at(MOMENTS[asked["moment"]], asked["injector"], asked["params"])
     made = changes(without)
@@ -57,6 +58,20 @@ def attack_copy(asked: Mapping[str, Any]) -> dict[str, object]:
         "changes": made,
         "evidence": _with_all_breaches(outcome.evidence),
     }
+
+
+def _fund() -> None:
+    """Put money into the copy's balance, as a firm has some: a payout needs it."""
+    for currency in ("usd", "eur"):
+        gateway.configured().v1.payment_intents.create(
+            {
+                "amount": FUNDS_MINOR,
+                "currency": currency,
+                "confirm": True,
+                "payment_method": "pm_card_bypassPending",
+                "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
+            }
+        )
 
 
 def _with_all_breaches(evidence: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The worker of a copy: Celery's own, with the extra tool and readers like its own."""
+"""The worker of a copy: Celery's own, with readers that lack the same guards."""
 
 import sys
 
@@ -7,9 +7,7 @@ from celery.__main__ import main
 
 if __name__ == "__main__":
     django.setup()
-    from mutations.extra_tool import register  # the product's tables need Django to be ready
-    from mutations.readers import lack_guards_too
+    from mutations.readers import lack_guards_too  # the product's tables need Django to be ready
 
-    register()
     lack_guards_too()
     sys.exit(main())

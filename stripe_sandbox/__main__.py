@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _stop(f"{error}; give a writable file to --database")
     courier = Courier(store, first_pause_s=chosen.retry_ms / 1000)
     faults = Faults() if chosen.faults else None
-    sandbox = Sandbox(store, accounts, faults=faults, changed=courier.wake)
+    sandbox = Sandbox(
+        store, accounts, faults=faults, changed=courier.wake, has_connect=not chosen.no_connect
+    )
     try:
         server = SandboxServer(chosen.port, sandbox, verbose=chosen.verbose)
     except (OSError, OverflowError) as error:
@@ -74,6 +76,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--verbose", action="store_true", help="log requests to standard error")
     parser.add_argument(
         "--faults", action="store_true", help="let anybody ask for faults at /faults (for tests)"
+    )
+    parser.add_argument(
+        "--no-connect",
+        action="store_true",
+        help="refuse to make accounts, as Stripe does before a platform signed up for Connect",
     )
     parser.add_argument(
         "--retry-ms",

@@ -9,7 +9,8 @@ from stripe_sandbox.store import Account
 class Context:
     """One execution: ``account`` is the platform, or the connected account it acts for.
 
-    ``url`` is the address at which this counterpart serves its own pages.
+    ``url`` is the address at which this counterpart serves its own pages. ``has_connect``: whether
+    the platform has signed up for Connect.
     """
 
     account: Account
@@ -19,6 +20,7 @@ class Context:
     url: str
     request_id: str | None = None
     idempotency_key: str | None = None
+    has_connect: bool = True
 
     @property
     def is_connected(self) -> bool:

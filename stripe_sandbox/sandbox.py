@@ -69,17 +69,20 @@ class Sandbox:
         clock: Callable[[], float] = time.time,
         faults: Faults | None = None,
         changed: Callable[[], None] = lambda: None,
+        *,
+        has_connect: bool = True,
     ) -> None:
         """``accounts`` maps secret keys to account names; ``clock`` returns Unix seconds.
 
         Without ``faults`` no request can configure any. ``changed`` is called after each
-        request that may have changed the records.
+        request that may have changed the records. Without ``has_connect`` no account can be made.
         """
         self._store = store
         self._accounts = dict(accounts)
         self._clock = clock
         self._faults = faults
         self._changed = changed
+        self._has_connect = has_connect
         self._keys = KeysInUse()
 
     def respond(self, request: Request) -> Response:
@@ -167,6 +170,7 @@ class Sandbox:
             url=request.origin,
             request_id=reply.request_id,
             idempotency_key=request.idempotency_key or None,
+            has_connect=self._has_connect,
         )
         name = request.stripe_account
         if name in (None, "", platform.name):

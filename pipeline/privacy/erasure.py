@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from django.db import transaction
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.events import ErasureDone, ErasureRequested
 from pipeline.clock import now_ms
 from pipeline.errors import ErasureRefusedError
@@ -23,7 +24,12 @@ REASONS: Mapping[str, str] = {
     "art17-1-e": "a law demands the erasure",
     "art17-1-f": "collected from a child",
 }
-KEPT = ("envelopes", "amounts, dates and rule codes", "the payment record at Stripe")
+KEPT = ("envelopes", "amounts, dates and rule codes")
+AT_STRIPE = {  # by what the run knows of its payment
+    None: "the payment record at Stripe",
+    True: "the payment record at Stripe, which names the supplier's account there",
+    False: "the payment record at Stripe, which does not know the payee",
+}
 REPLAYED = "restore"  # the ground of a repeated erasure: the first one's envelope is lost
 
 
@@ -115,9 +121,16 @@ def _finish(run_id: str, refs: tuple[str, ...], reason: str, actor: str) -> Cert
     places, failed = crypto_shred.destroy(run_id, refs)
     if failed:
         return certificate.incomplete(run_id, refs, reason, {**places, **failed})
-    done = ErasureDone(refs=refs, reason=reason, destroyed=places, kept=KEPT)
+    done = ErasureDone(refs=refs, reason=reason, destroyed=places, kept=_kept(run_id))
     erasure_log.seal(run_id, done, actor)
     return _sealed(run_id, None)
+
+
+def _kept(run_id: str) -> tuple[str, ...]:
+    """What an erasure leaves, in the words of its certificate."""
+    snapshot = decode_snapshot(bytes(Run.objects.get(id=run_id).snapshot))
+    confirmed = snapshot.slots.get("payee_confirmed")
+    return (*KEPT, AT_STRIPE[confirmed if isinstance(confirmed, bool) else None])
 
 
 def _sealed(run_id: str, ref: str | None) -> Certificate:

@@ -15,8 +15,10 @@ MADE, NOT_MADE = "EffectDone", "EffectFailed"  # what an adapter notes where it 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentView:
-    """The run's payment as far as it came. ``object_id`` is read from the vault.
+    """The run's payment as far as it came. ``object_id`` and ``account`` are read from the vault.
 
+    ``account`` is the payee's at Stripe, as the call commits to it; ``confirmed`` says whether
+    Stripe's record of the payment names it, None where there is no answer yet.
     ``status`` is empty where no payment is known; ``unknown`` says that there may be one.
     """
 
@@ -27,6 +29,8 @@ class PaymentView:
     object_ref: str
     object_id: str
     erased: bool
+    account: str
+    confirmed: bool | None
     key: str
     warrant: str
     calls: int
@@ -60,6 +64,7 @@ def payment_of(run: RunHead, values: Mapping[str, str]) -> PaymentView:
     ref = str(slots.get("payment", ""))
     value = values.get("payment", "")
     amount = slots.get("amount_minor")
+    confirmed = slots.get("payee_confirmed")
     status = str(slots.get("payment_status", "")) or _answered(bodies, calls)
     return PaymentView(
         status=status,
@@ -69,6 +74,8 @@ def payment_of(run: RunHead, values: Mapping[str, str]) -> PaymentView:
         object_ref=ref,
         object_id=value,
         erased=value == TOMBSTONE,
+        account=values.get("destination", ""),
+        confirmed=confirmed if isinstance(confirmed, bool) else None,
         key=str(intent.get("idempotency_key", "")),
         warrant=str(_mapping(intent.get("warrant")).get("id", "")),
         calls=len(calls),

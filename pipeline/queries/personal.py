@@ -29,6 +29,7 @@ LABELS = {
     "document": "Uploaded document",
     "crops": "Pictures of places in the document",
     "proposal": "Model's proposal",
+    "destination": "Payee's account at Stripe",
     "payment": "Stripe object",
     "staging": "Staging (between two steps)",
 }
@@ -46,7 +47,7 @@ CLEAR = {
 AMOUNT_DUE = "amount due"  # the name of the picture that every invoice with a page has
 DAMAGED = "unreadable: the stored bytes were changed"
 SHOWN = tuple(LABELS)[:10]  # what the run page shows; the rest is on the privacy page
-ON_THE_PAGE = (*SHOWN, "payment", "file_name", "crops")
+ON_THE_PAGE = (*SHOWN, "destination", "payment", "file_name", "crops")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ NAMES = {
     "body": "Text",
     "has_iban": "Has an IBAN",
     "payment_status": "Payment status",
+    "payee_confirmed": "Stripe names the payee's account",
     "advice": "Advice",
     "amount_minor": "Amount",
     "pay_status": "Payment status of the invoice",

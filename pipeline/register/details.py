@@ -22,7 +22,8 @@ class DetailsError(NanovmError):
 class Details:
     """A supplier's name, tax id, account and address; empty is unknown.
 
-    ``account`` is its connected account at Stripe, which the runtime creates.
+    ``account`` is its connected account at Stripe, which the runtime creates: one for each set of
+    bank details. ``former`` is the one that the bank details before these had.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Details:
     iban: str = ""
     email: str = ""
     account: str = ""
+    former: str = ""
 
     def to_bytes(self) -> bytes:
         """One JSON object; ``from_bytes`` reads it."""

@@ -21,7 +21,7 @@ from pipeline.clock import now_ms
 from pipeline.entropy import CODE_ALPHABET, random_bytes, uuid4, uuid7
 from pipeline.models import Envelope, Register, Supplier, SupplierIndex, Workspace
 from pipeline.register import index
-from pipeline.register.details import Details, DetailsError, checked
+from pipeline.register.details import Details, DetailsError, checked, compact
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
 
@@ -78,13 +78,16 @@ def register(
     return [Entry(row=each.row, details=each.details) for each in versions]
 
 
-def change(entry: Entry, details: Details, *, actor: str) -> Entry:
-    """Give a supplier other details.
+def change(entry: Entry, details: Details, *, actor: str, event: str = CHANGED) -> Entry:
+    """Give a supplier other details; with other bank details it needs another account at Stripe.
 
     Raises:
         DetailsError: SUP-001 malformed, SUP-002 another supplier's name or tax id, SUP-003 erased.
     """
-    return _next(entry, details, entry.row.state, CHANGED, actor)
+    before = entry.details
+    if before is not None and compact(details.iban) != before.iban:
+        details = replace(details, account="", former=before.account or before.former)
+    return _next(entry, details, entry.row.state, event, actor)
 
 
 def block(entry: Entry, *, actor: str) -> Entry:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from nanovm_core.errors import RefusedError
 from pipeline.errors import FailedForNowError, OutcomeUnknownError, PermanentError
 from pipeline.steps import authorize, receive, seal, vault
+from pipeline.steps.charge import payout
 from pipeline.steps.charge import step as charge
 from pipeline.steps.extract import ExtractionError
 from pipeline.steps.extract import step as extract
@@ -20,6 +21,7 @@ ADAPTERS: Mapping[str, Callable[[Work], Answer]] = {
     "model.propose": propose.ask_model,
     "stripe.create_payment_intent": charge.charge,
     "notify.send_email": seal.send_advice,
+    "wire_transfer": payout.wire_transfer,  # granted to nobody
 }
 
 

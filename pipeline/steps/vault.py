@@ -8,6 +8,7 @@ from django.db import transaction
 
 from nanovm_core.core.messages import Scalar
 from pipeline.steps import identify
+from pipeline.steps.charge import accounts, destination
 from pipeline.steps.extract import Extraction, Invoice
 from pipeline.steps.identify import Party
 from pipeline.steps.work import Answer, Work, done
@@ -32,12 +33,14 @@ def split(work: Work) -> Answer:
     names it, the staging is kept: after a person's approval this step looks it up again.
     """
     staged, document = work.opened("staging"), work.opened("document")
-    extraction = Extraction.from_json(staged)
+    extraction, workspace = Extraction.from_json(staged), work.run.workspace
+    party = identify.supplier_of(workspace, extraction.fields)
+    if party.state == identify.KNOWN and party.entry is not None:
+        party = party._replace(entry=accounts.account_of(party.entry))
     facts = clear_facts(extraction)
+    facts |= identify.clear_facts(workspace, extraction.fields, party)
     with transaction.atomic():  # under one lock: two runs are never both the first
-        workspace = records.lock_log(work.run.workspace_id)
-        party = identify.supplier_of(workspace, extraction.fields)
-        facts |= identify.clear_facts(workspace, extraction.fields, party)
+        records.lock_log(workspace.id)
         facts |= identify.earlier(work.run, extraction.fields, party, document)
     values = {} if "memo" in work.slots else personal_values(extraction)
     sealed = work.sealed(values | registered_values(party))
@@ -84,7 +87,11 @@ def registered_values(party: Party) -> dict[str, bytes]:
     if party.state != identify.KNOWN or party.entry is None or party.entry.details is None:
         return {}
     details = party.entry.details
-    texts = {"payee": details.name, "advice_to": details.email or "no e-mail address"}
+    texts = {
+        "payee": details.name,
+        "advice_to": details.email or "no e-mail address",
+        "destination": destination.sealed_form(details.account),
+    }
     return {name: text.encode() for name, text in texts.items()}
 
 

@@ -1,7 +1,7 @@
 """Stripe's own records: every payment for a run, by any caller."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -13,16 +13,23 @@ if TYPE_CHECKING:
 
 UNREACHABLE = "far side not reachable"
 SUCCEEDED = "succeeded"
+LEFT = ("pending", "in_transit", "paid")  # a payout that took the money out of the balance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripePayment:
-    """A PaymentIntent that bears the run's id, without its own id (that one is personal)."""
+    """A PaymentIntent or a payout that bears the run's id, without its own id, which is personal.
+
+    ``account``: the connected account that got it; empty for a plain charge and for a payout. It
+    is for comparing only: evidence says whose it is, not which.
+    """
 
     amount_minor: int
     currency: str
     status: str
     key: str
+    account: str = field(default="", repr=False)
+    kind: str = "payment"  # or payout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +60,7 @@ class StripeView:
                 "currency": each.currency,
                 "status": each.status,
                 "key": each.key,
+                "kind": each.kind,
             }
             for each in self.payments
         ]
@@ -60,7 +68,7 @@ class StripeView:
 
 
 def stripe_view(run: Run) -> StripeView:
-    """Every PaymentIntent of this run since its creation, from all pages of Stripe's own list."""
+    """Every payment and payout of this run since its creation, from all pages of Stripe's lists."""
     return payments_of(str(run.id), run.created_ms)
 
 
@@ -74,13 +82,14 @@ def payments_of(run_id: str, since_ms: int) -> StripeView:
 
     since = since_ms // 1000 - gateway.LOOK_BACK_S
     try:
-        page = gateway.configured().v1.payment_intents.list(
-            {"created": {"gte": since}, "limit": 100}
-        )
-        found = [each for each in page.auto_paging_iter() if _of(each).get("run") == run_id]
+        client, window = gateway.configured().v1, {"created": {"gte": since}, "limit": 100}
+        paid = client.payment_intents.list(window).auto_paging_iter()  # type: ignore[arg-type]
+        sent = client.payouts.list(window).auto_paging_iter()  # type: ignore[arg-type]
+        payments = [_paid(each) for each in paid if _of(each).get("run") == run_id]
+        payments += [_paid_out(each) for each in sent if _of(each).get("run") == run_id]
     except stripe.StripeError:
         return StripeView(reachable=False)
-    return StripeView(reachable=True, payments=tuple(_paid(each) for each in found))
+    return StripeView(reachable=True, payments=tuple(payments))
 
 
 def _paid(intent: "stripe.PaymentIntent") -> StripePayment:
@@ -89,8 +98,19 @@ def _paid(intent: "stripe.PaymentIntent") -> StripePayment:
         currency=intent.currency.upper(),
         status=str(intent.status),
         key=str(_of(intent).get("key", "")),
+        account=str(intent.transfer_data.destination) if intent.transfer_data else "",
     )
 
 
-def _of(intent: "stripe.PaymentIntent") -> Mapping[str, object]:
-    return dict(intent.metadata.to_dict()) if intent.metadata else {}
+def _paid_out(payout: "stripe.Payout") -> StripePayment:
+    return StripePayment(
+        amount_minor=payout.amount,
+        currency=payout.currency.upper(),
+        status=SUCCEEDED if payout.status in LEFT else str(payout.status),
+        key=str(_of(payout).get("key", "")),
+        kind="payout",
+    )
+
+
+def _of(made: "stripe.PaymentIntent | stripe.Payout") -> Mapping[str, object]:
+    return dict(made.metadata.to_dict()) if made.metadata else {}

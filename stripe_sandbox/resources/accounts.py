@@ -35,6 +35,10 @@ _CONTROLS = {
     "stripe_dashboard": ("type", ("full", "express", "none")),
 }
 """What a platform may say of who controls an account; the first value is the default."""
+_NO_CONNECT = (
+    "You can only create new accounts if you've signed up for Connect, which you can learn how to "
+    "do at https://stripe.com/docs/connect."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,8 @@ def read_creation(form: Form) -> Creation:
 
 def create(context: Context, creation: Creation) -> Answer:
     """Connect a test account; the capabilities that were requested are active at once."""
+    if not context.has_connect:
+        raise invalid_request(_NO_CONNECT)
     if context.is_connected:
         raise invalid_request("Only a platform can connect accounts; leave Stripe-Account out.")
     account: JsonObject = {

@@ -59,6 +59,7 @@ class World:
     now_ms: int
     dice: random.Random
     intents: list[dict[str, Any]] = field(default_factory=list)
+    accounts: dict[str, dict[str, Any]] = field(default_factory=dict)  # by their key
     keys: dict[str, Posted] = field(default_factory=dict)
     under_way: list[tuple[str, str]] = field(default_factory=list)  # sent, and not arrived
     posts: list[str] = field(default_factory=list)  # the key of each request that arrived
@@ -93,6 +94,7 @@ class World:
             "amount": given["amount"],
             "currency": given["currency"],
             "metadata": given["metadata"],
+            "transfer_data": given.get("transfer_data"),
             "status": "requires_payment_method" if declined else "succeeded",
             "created": self.now_ms // 1000,
         }
@@ -119,7 +121,7 @@ class Stripe:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.v1 = SimpleNamespace(payment_intents=self)
+        self.v1 = SimpleNamespace(payment_intents=self, accounts=Accounts(world))
 
     def create(self, params: Mapping[str, Any], options: Mapping[str, str]) -> Any:
         """A payment: not sent, sent and not arrived, and arrived are three places to die."""
@@ -142,6 +144,22 @@ class Stripe:
         self._world.arrive()
         said("list: after")
         return SimpleNamespace(auto_paging_iter=lambda: iter(found))
+
+
+class Accounts:
+    """The connected accounts as far as ``accounts`` asks for them."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def create(self, params: Mapping[str, Any], options: Mapping[str, str]) -> Any:
+        """An account; the same key, the same account."""
+        said("account: before the request")
+        number = len(self._world.accounts)
+        made = {"id": f"acct_{number}", "object": "account", "metadata": params["metadata"]}
+        account = self._world.accounts.setdefault(options["idempotency_key"], made)
+        said("account: answered")
+        return stripe.Account.construct_from(account, "sk_test_crash")
 
 
 class Queue:

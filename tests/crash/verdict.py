@@ -42,6 +42,7 @@ def faults(sim: Sim) -> list[str]:
         *_stored(),
         *(fault for run in Run.objects.all() for fault in _run_faults(run, sim.world)),
         *_money(sim.world),
+        *_accounts(sim.world),
         *(fault for log in Workspace.objects.all() for fault in _unsigned(log, sim.world)),
         *_left_over(sim.folder),
     ]
@@ -50,6 +51,13 @@ def faults(sim: Sim) -> list[str]:
 def _stored() -> Iterator[str]:
     for damage in audit().damage:
         yield f"fsck: {damage}"
+
+
+def _accounts(world: World) -> Iterator[str]:
+    """A supplier has one account at the far side, wherever the process died while it was made."""
+    suppliers = [each["metadata"]["supplier"] for each in world.accounts.values()]
+    if len(suppliers) != len({*suppliers}):
+        yield f"{len(suppliers)} accounts for {len({*suppliers})} suppliers"
 
 
 def _run_faults(run: Run, world: World) -> Iterator[str]:

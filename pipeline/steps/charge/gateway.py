@@ -37,7 +37,8 @@ class Charge:
     """One authorized payment. It holds nothing personal.
 
     ``created_ms``: when the run was created. No envelope seals it, so it can only have more of
-    Stripe's list read, never less.
+    Stripe's list read, never less. ``destination``: the payee's account; without one it is a plain
+    charge, and Stripe does not know the payee.
     """
 
     key: str
@@ -49,6 +50,7 @@ class Charge:
     intent_ms: int
     attempt: int = 1
     created_ms: int = 0
+    destination: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,9 @@ def stripe_amount(amount_minor: int, currency: str) -> int:
     return int(amount)
 
 
-def pay(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
+def pay(
+    charge: Charge, *, begun_before: bool, at_ms: int, refused: PermanentError | None = None
+) -> Payment:
     """Make the payment, or find it where an earlier try made it.
 
     One POST with ``confirm=true`` under the derived key. After a try of unknown outcome, Stripe's
@@ -101,6 +105,8 @@ def pay(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
     Stripe may have forgotten a key that is older than KEY_LIFE_MS, so nothing is sent under it.
     Its age is counted from the sealed intent: our record of what was begun may be lost or deleted.
 
+    ``refused``: why nothing may be sent any more. It is raised where no earlier try can have paid.
+
     Raises:
         PermanentError: STR-001 to STR-003, nothing was paid.
         FailedForNowError: STR-001, nothing was paid, and the next attempt may succeed.
@@ -109,17 +115,22 @@ def pay(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
         OutcomeUnknownError: STR-004 to STR-006; a person decides.
     """
     is_forgotten = at_ms - charge.intent_ms >= KEY_LIFE_MS
-    if begun_before or charge.attempt > 1 or is_forgotten:
+    if begun_before or charge.attempt > 1 or is_forgotten or refused:
         found = _find(charge)
         if found is not None:
             return _checked(charge, found)
     if is_forgotten:
         raise OutcomeUnknownError("STR-004", CANNOT_TELL)
+    if refused:
+        if begun_before:
+            text = f"{refused.text} An earlier try may have paid: check Stripe, then decide."
+            raise OutcomeUnknownError(refused.code, text) from refused
+        raise refused
     return _checked(charge, _post(charge))
 
 
 def _post(charge: Charge) -> Intent:
-    params = {
+    params: dict[str, Any] = {
         "amount": stripe_amount(charge.amount_minor, charge.currency),
         "currency": charge.currency.lower(),
         "confirm": True,
@@ -127,6 +138,8 @@ def _post(charge: Charge) -> Intent:
         "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
         "metadata": {"run": charge.run, "code": charge.code, "key": charge.key},
     }
+    if charge.destination:
+        params["transfer_data"] = {"destination": charge.destination}
     try:
         answer = configured().v1.payment_intents.create(
             params,  # type: ignore[arg-type]
@@ -138,7 +151,7 @@ def _post(charge: Charge) -> Intent:
     except stripe.RateLimitError as error:
         raise NotSentError("STR-007", "Stripe is too busy; trying again.") from error
     except stripe.APIConnectionError as error:
-        raise _unreached(error) from error
+        raise unreached(error) from error
     except stripe.InvalidRequestError as error:
         text = f"Stripe refused the request ({error.code or error.http_status}); nothing was paid."
         raise PermanentError("STR-003", text) from error
@@ -152,8 +165,8 @@ def _post(charge: Charge) -> Intent:
         return _after_error(charge, error)
 
 
-def _unreached(error: stripe.APIConnectionError) -> TransientError:
-    """The connection failed: before anything was sent (NotSentError), or later."""
+def unreached(error: stripe.APIConnectionError) -> TransientError:
+    """What to raise where no answer came: NotSentError where nothing can have been sent."""
     cause = error.__cause__
     reason = getattr(cause.args[0], "reason", None) if cause and cause.args else None
     if isinstance(reason, NewConnectionError | ConnectTimeoutError):
@@ -235,12 +248,22 @@ def _require_same(charge: Charge, intent: Intent) -> None:
     sent: list[object] = ["payment_intent", True, amount, currency, charge.run, charge.key, False]
     got = [intent.get("object"), bool(intent.get("id")), intent.get("amount")]
     got += [intent.get("currency"), named.get("run"), named.get("key"), intent.get("livemode")]
+    sent.append(charge.destination)
+    got.append(_destination(intent))
     if intent.get("status") == "succeeded":  # a failed attempt received nothing, by no method
         sent += [amount, True]
         got += [intent.get("amount_received"), _is_method(charge, intent.get("payment_method"))]
     if sent != got:
         text = "Stripe's answer is not the payment that was authorized; compare both, then decide."
         raise OutcomeUnknownError("STR-005", text)
+
+
+def _destination(intent: Intent) -> object:
+    """Whom the money goes to by Stripe's record; empty for a plain charge, None where unclear."""
+    data = intent.get("transfer_data")
+    if data is None:
+        return ""
+    return data.get("destination") if isinstance(data, dict) and not data.get("amount") else None
 
 
 def _is_method(charge: Charge, got: object) -> bool:

@@ -22,6 +22,7 @@ CHARGE = Charge(
     currency="EUR",
     payment_method="pm_card_visa",
     intent_ms=INTENT_MS,
+    destination="acct_payee",
 )
 METADATA = {"run": CHARGE.run, "code": CHARGE.code, "key": CHARGE.key}
 
@@ -38,7 +39,7 @@ class FakeStripe:
     def create(self, params: dict[str, Any], _: object) -> stripe.PaymentIntent:
         self.posts += 1
         given = (params[name] for name in ("amount", "currency", "metadata"))
-        return made(payment(*given) | self.lies)
+        return made(payment(*given, transfer_data=params.get("transfer_data")) | self.lies)
 
     def list(self, query: dict[str, Any]) -> SimpleNamespace:
         since = query["created"]["gte"]
@@ -65,6 +66,7 @@ def payment(
         "metadata": metadata,
         "payment_method": "pm_1fake",
         "status": "succeeded",
+        "transfer_data": {"destination": CHARGE.destination},
         "created": INTENT_MS // 1000,
         **changed,
     }
@@ -91,6 +93,9 @@ LIES: dict[str, dict[str, Any]] = {
     "no payment method": {"payment_method": None},
     "another object": {"object": "charge"},
     "no id": {"id": ""},
+    "another payee": {"transfer_data": {"destination": "acct_other"}},
+    "no payee": {"transfer_data": None},
+    "a share for the payee": {"transfer_data": {"destination": "acct_payee", "amount": 1}},
 }
 
 
@@ -163,10 +168,12 @@ def test_answer_that_may_be_a_payment_is_an_unknown_outcome(
 
 
 def test_run_whose_payment_came_back_otherwise_waits_for_a_person(
-    house: House, far: FakeStripe
+    house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run, far = house.owing(), FakeStripe()
+    monkeypatch.setattr(gateway, "configured", lambda: far)
     far.lies = {"livemode": True}
-    run = house.run()
+    house.drive(run)
     assert (run.state, reason(run)) == (life.APPROVAL, "STR-005")
     assert run.workspace.budgets.get(account="workspace/EUR").reserved == 12_000
 

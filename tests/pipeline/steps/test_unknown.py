@@ -198,8 +198,9 @@ def test_far_side_out_of_reach_fails_the_attempts_that_the_program_has(
     house: House, far: FarSide
 ) -> None:
     """No connection was ever made: that is known, so each attempt has a key of its own."""
+    run = house.owing()
     port = far.ends()
-    run = house.run()
+    house.drive(run)
     assert (run.state, reason(run)) == (life.FAILED, "STR-007")
     assert tried(run)[: drive.TRIES_MAX - 1] == ["NotSentError"] * (drive.TRIES_MAX - 1)
     assert (len(tried(run)), len(keys(run))) == (3 * drive.TRIES_MAX, 3)

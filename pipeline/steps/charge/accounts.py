@@ -1,0 +1,91 @@
+"""Connected accounts at Stripe: one for each supplier's bank details, made once under a key.
+
+The register says whom a run pays; here that becomes an account which Stripe knows, so that "to
+whom" is a fact of its own records. Nothing personal is sent: no name, no bank details.
+"""
+
+from hashlib import sha256
+from typing import Any
+
+import stripe
+
+from pipeline.clock import now_ms
+from pipeline.errors import PermanentError, TransientError
+from pipeline.register import connected
+from pipeline.register.details import DetailsError
+from pipeline.register.suppliers import Entry
+from pipeline.steps.charge import gateway
+
+NO_CONNECT = "signed up for Connect"  # Stripe's words for a platform that cannot make accounts
+# An account that can take transfers and nothing else; whoever it belongs to identifies himself to
+# Stripe, and the platform bears what Stripe would charge it.
+ACCOUNT: dict[str, Any] = {
+    "capabilities": {"transfers": {"requested": True}},
+    "controller": {
+        "fees": {"payer": "application"},
+        "losses": {"payments": "application"},
+        "stripe_dashboard": {"type": "express"},
+    },
+}
+
+
+def account_of(entry: Entry) -> Entry:
+    """The supplier with its account at Stripe, made and sealed where it has none.
+
+    A crash between both makes no second account: the same key finds the first, and so does
+    Stripe's list where the key may be forgotten. The account stays empty at a Stripe account that
+    has no Connect.
+
+    Raises:
+        TransientError: STR-007, Stripe did not answer; the same key, later.
+        PermanentError: STR-009 Stripe refused, SUP-003 or SUP-005 the supplier changed meanwhile.
+    """
+    if entry.details is None or entry.details.account:
+        return entry
+    made = _made(entry)
+    try:
+        return connected.connect(entry, made) if made else entry
+    except DetailsError as error:
+        raise PermanentError(error.code, error.text) from error
+
+
+def key_of(entry: Entry) -> str:
+    """The idempotency key of the account for a supplier's bank details, 64 hex digits."""
+    former = entry.details.former if entry.details else ""
+    parts = ("nanovm/account/v1", entry.row.workspace.origin, entry.id, former)
+    return sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _made(entry: Entry) -> str:
+    """The account under the supplier's key; empty where Stripe makes none for this platform."""
+    key = key_of(entry)
+    try:
+        if now_ms() - entry.row.created_ms >= gateway.KEY_LIFE_MS:  # none is older than it
+            found = _find(key, entry.row.created_ms)
+            if found:
+                return found
+        metadata = {"supplier": entry.id, "workspace": entry.row.workspace.origin, "key": key}
+        params: Any = {**ACCOUNT, "metadata": metadata}
+        options: Any = {"idempotency_key": key}
+        return str(gateway.configured().v1.accounts.create(params, options).id)
+    except (stripe.APIConnectionError, stripe.RateLimitError) as error:
+        text = "Stripe could not be reached for the supplier's account; trying again."
+        raise TransientError("STR-007", text) from error
+    except stripe.StripeError as error:
+        if NO_CONNECT in str(error):
+            return connected.NONE
+        if error.http_status == 409 or (error.http_status or 500) >= 500:
+            text = "Stripe did not make the supplier's account yet; trying again."
+            raise TransientError("STR-007", text) from error
+        text = f"Stripe made no account for the supplier ({error.code or error.http_status})."
+        raise PermanentError("STR-009", f"{text} Nothing was paid.") from error
+
+
+def _find(key: str, since_ms: int) -> str:
+    """The account of this key in Stripe's own list, of which all pages are read; empty for none."""
+    since = max(0, since_ms // 1000 - gateway.LOOK_BACK_S)
+    page = gateway.configured().v1.accounts.list({"created": {"gte": since}, "limit": 100})
+    for each in page.auto_paging_iter():
+        if each.metadata and each.metadata.to_dict().get("key") == key:
+            return str(each.id)
+    return ""
