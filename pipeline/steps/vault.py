@@ -5,7 +5,7 @@ import re
 from dataclasses import asdict
 
 from nanovm_core.core.messages import Scalar
-from pipeline.steps import identify
+from pipeline.steps import identify, remittance
 from pipeline.steps.extract import Extraction, Invoice
 from pipeline.steps.identify import Party
 from pipeline.steps.work import Answer, Work, done
@@ -83,6 +83,9 @@ def registered_values(party: Party) -> dict[str, bytes]:
 
 
 def _advice(fields: Invoice, number: str) -> str:
+    """The text of the remittance advice; what would break its lines fails before the payment."""
+    remittance.require_line("name", fields.seller or "")
+    remittance.require_line("invoice number", number)
     return (
         f"Dear {fields.seller or 'supplier'},\n\n"
         f"we have paid {fields.currency} {fields.total_due} for your invoice {number}.\n"
