@@ -64,10 +64,14 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The event to submit for an effect, and the sealed values that it commits to."""
+    """The event to submit for an effect, and the sealed values that it commits to.
+
+    ``outcome``: for the adapters' own record, where the event's kind says too little.
+    """
 
     event: Event
     secrets: tuple[Sealed, ...] = ()
+    outcome: str = ""
 
 
 def done(
