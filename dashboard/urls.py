@@ -58,6 +58,7 @@ urlpatterns = [
     ),
     path("runs/<code:code>/steps/<int:number>/", runs_views.step, name="step"),
     path("runs/<code:code>/calls/", runs_views.calls, name="calls"),
+    path("runs/<code:code>/authenticate/", runs_views.authenticate, name="authenticate"),
     path("runs/<code:code>/crops/<int:place>.png", runs_views.crop, name="crop"),
     path("runs/<code:code>/audit/", audit_views.of_run, name="run_audit"),
     path("runs/<code:code>/audit/verify/", evidence.verify, name="verify"),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -17,7 +17,7 @@ from dashboard.web.pages import is_live, own_run, page, see_other
 from dashboard.web.workspace import ensure
 from nanovm_core.core.messages import Decision
 from pipeline.models import Workspace
-from pipeline.queries import log, money, personal, runs, step_detail, steps, why
+from pipeline.queries import far_side, log, money, personal, runs, step_detail, steps, why
 from pipeline.queries.log import EventRow
 from pipeline.queries.money import CallView
 from pipeline.queries.runs import RunHead
@@ -165,6 +165,14 @@ def calls(request: HttpRequest, code: str) -> HttpResponse:
         "payment": money.payment_of(run, personal.values_of(run)),
     }
     return render(request, "run/calls.html", context)
+
+
+@page
+@require_safe
+def authenticate(request: HttpRequest, code: str) -> HttpResponse:
+    """Lead to the page where the card's owner authenticates a payment that waits for it."""
+    run = own_run(request, code)
+    return HttpResponseRedirect(far_side.bank_page(run) or f"/runs/{run.code}/")
 
 
 @page

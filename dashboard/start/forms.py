@@ -31,6 +31,7 @@ CARDS = (
     ("pm_card_chargeDeclined", "Is declined"),
     ("pm_card_chargeDeclinedInsufficientFunds", "Has insufficient funds"),
     ("pm_card_authenticationRequired", "Asks for authentication"),
+    ("pm_usBankAccount_processing", "Is a US bank debit (US dollars alone)"),
 )
 PACES = (
     ("real", "Real", "As fast as it goes.", 0),

@@ -29,6 +29,7 @@ OF_THE_POLICY = ("POL-003", "POL-020")  # the stored text is what the operator's
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
 CHIPS = {
     "RUNNING": "info",
+    "WAITING": "warn",
     "SUCCESS": "ok",
     "FAILED": "failed",
     "PAUSED": "warn",

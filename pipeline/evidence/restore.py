@@ -201,6 +201,6 @@ def _place(secret: Secret) -> tuple[str, str]:
 
 def _mail_of_the_erased() -> Iterator[Path]:
     """Advice in the clear, of runs that were erased or that the backup does not have."""
-    files = sorted((settings.NANOVM_DATA / "mail").glob("*.txt"))
+    files = sorted((settings.NANOVM_DATA / "mail").glob("*.eml"))
     runs = {str(each) for each in Run.objects.filter(erased_ms=None).values_list("id", flat=True)}
     yield from (each for each in files if each.stem not in runs)

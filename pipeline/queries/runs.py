@@ -16,7 +16,11 @@ from pipeline.store.records import hold_of
 
 STEPS = (*programs.compiled(programs.shipped_program()).steps,)  # their names, in order
 SHOWN = {"initializing": "READY", "running": "RUNNING", "suspended": "SUSPENDED"}
-ENDED = {"terminated.completed": "SUCCESS", "suspended.user_paused": "PAUSED"}
+ENDED = {
+    "terminated.completed": "SUCCESS",
+    "suspended.user_paused": "PAUSED",
+    "running.waiting": "WAITING",
+}
 FILTERS = {
     "ready": "initializing.",
     "running": "running.",

@@ -1,6 +1,6 @@
 """Runs that do not go on by themselves: why, in words, and the safe way on, where there is one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.db.models import Q
@@ -9,7 +9,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.policy import UNKNOWN_OUTCOME
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
-from pipeline.models import Lease, Outbox, Run
+from pipeline.models import AdapterCall, Lease, Outbox, Run
 from pipeline.queries.runs import RunHead, head_of
 from pipeline.steps.extract.holds import HOLDS, explained
 from pipeline.store import programs
@@ -31,6 +31,7 @@ class StuckReason:
     label: str = ""
     at_ms: int = 0
     final: bool = False  # a hold that nobody can approve
+    page: str = ""  # of the run, where a person does what is awaited
 
 
 DAMAGED = StuckReason(
@@ -50,6 +51,7 @@ UNSEEN = StuckReason(
 )
 HELD = StuckReason(command="approve", label="Approve payment")
 EXHAUSTED = StuckReason(command="resume", label="Try again")
+ELSEWHERE = StuckReason(says="The run waits for an external answer, at the latest until")
 STUCK = StuckReason(
     says="The next step is pending, but no worker has taken it. Nothing is lost.",
     command="wake",
@@ -60,6 +62,22 @@ OVERDUE = StuckReason(
     command="wake",
     label="Try again",
 )
+ASK = "Ask Stripe now"
+WAITS = {  # by what the adapter last noted: Stripe's own status of the payment
+    "requires_action": StuckReason(
+        says="The bank asks the card's owner to authenticate the payment; nothing is paid before"
+        " that. Without it the payment is canceled at",
+        command="wake",
+        label=ASK,
+        page="authenticate",
+    ),
+    "processing": StuckReason(
+        says="The bank is processing the payment. Stripe is asked again until it is paid or has"
+        " failed. If it is still open then, it is canceled or a person decides at",
+        command="wake",
+        label=ASK,
+    ),
+}
 CHARGE = "charge"
 STANDS = (life.APPROVAL, life.EXHAUSTED)
 GOES = (life.ACTIVE, life.IDLE, life.WAITING)
@@ -87,9 +105,8 @@ def of_run(run: RunHead) -> StuckReason | None:
         return StuckReason(
             says="The last attempt failed. The next one starts automatically", at_ms=deadline_ms
         )
-    return StuckReason(
-        says="The run waits for an external answer, at the latest until", at_ms=deadline_ms
-    )
+    waits = WAITS.get(_noted(run), ELSEWHERE)
+    return replace(waits, at_ms=deadline_ms)
 
 
 def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReason]]:
@@ -120,6 +137,12 @@ def _reason(run: RunHead) -> str:
     code = run.slots.get("hold")
     own = explained(code) if isinstance(code, str) and code in HOLDS else ""
     return own or (run.reason[1] if run.reason else "It is on hold.")
+
+
+def _noted(run: RunHead) -> str:
+    """What the adapter noted of the run's newest call."""
+    calls = AdapterCall.objects.filter(run_id=run.id).order_by("-number")
+    return calls.values_list("outcome", flat=True).first() or ""
 
 
 def _driven(run: RunHead) -> bool:

@@ -51,7 +51,9 @@ def usual_of(run_id: str, slots: Mapping[str, Scalar]) -> Usual | None:
 
 
 def _paid(supplier: str, run_id: str, currency: Scalar) -> Iterator[int]:
-    bills = Bill.objects.filter(supplier=UUID(supplier)).exclude(run=UUID(run_id)).select_related("run")
+    bills = (
+        Bill.objects.filter(supplier=UUID(supplier)).exclude(run=UUID(run_id)).select_related("run")
+    )
     for bill in bills.order_by("-id")[:PAYMENTS_MAX]:
         try:
             slots = decode_snapshot(bytes(bill.run.snapshot)).slots

@@ -4,6 +4,7 @@ import json
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from email.errors import MessageError
 from email.headerregistry import Address
 
 from stdnum import iban as iban_number
@@ -71,7 +72,7 @@ def _faults(details: Details) -> Iterator[str]:
         yield "name is missing"
     if details.iban and not is_iban(details.iban):
         yield "iban has wrong check digits, or is no IBAN"
-    if details.email and not _is_address(details.email):
+    if details.email and not is_address(details.email):
         yield "email is no e-mail address"
 
 
@@ -84,10 +85,13 @@ def is_iban(text: str) -> bool:
     return True
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """Whether this is one e-mail address, without a display name."""
+    if text.count("@") != 1:
+        return False
     try:
         address = Address(addr_spec=text)
-    except ValueError:  # also HeaderParseError
+    except (ValueError, IndexError, MessageError):
         return False
     return bool(address.username and address.domain)
 

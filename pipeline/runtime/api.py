@@ -6,6 +6,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from nanovm_core.core.events import (
+    AnswerArrived,
     Approved,
     Declined,
     Event,
@@ -16,7 +17,7 @@ from nanovm_core.core.events import (
     RunStarted,
     StepRequested,
 )
-from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
+from nanovm_core.core.lifecycle import ACTIVE, TERMINAL, WAITING
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
 from pipeline.models import Outbox, Run
@@ -57,7 +58,8 @@ def submit(
 def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -> Answered:
     """Feed what came of an effect back, and begin what the run owes next in the same commit.
 
-    ``outcome`` goes into the adapters' own record. Where nothing follows, the lease is free.
+    ``outcome`` goes into the adapters' own record. Where nothing follows, the lease is free. An
+    answer to a wait is vouched for: the caller read it at the far side itself.
     """
     return committed(answering(work, event, secrets, outcome))
 
@@ -161,8 +163,11 @@ def wake(run_id: str, _actor: str) -> Decision:
     """Have a worker look at a run, its stored bytes recomputed and its outbox made whole first.
 
     It is safe at any time, and all that a run needs which nobody drives; only damage is sealed.
+    What a waiting run waits for is asked after at once.
     """
     decision = submit(run_id, ())
+    if decision.snapshot.state == WAITING:
+        outbox.hasten(run_id)
     queue.wake(run_id)
     return decision
 
@@ -206,9 +211,8 @@ def _answered(
     outcome: str,
 ) -> Answered:
     actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
-    decision = decide.apply(
-        commit, held, [event], Sender(actor, work.holder), secrets, goes_on=True
-    )
+    sender = Sender(actor, work.holder, vouched=isinstance(event, AnswerArrived))
+    decision = decide.apply(commit, held, [event], sender, secrets, goes_on=True)
     outbox.record_outcome(held.id, work.effect.key, outcome)
     owed = decision.snapshot.owed
     refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key

@@ -13,7 +13,7 @@ from nanovm_core.core.events import (
     TimePassed,
 )
 from nanovm_core.core.fsm import transition
-from nanovm_core.core.lifecycle import ACTIVE, GROUP, TERMINAL
+from nanovm_core.core.lifecycle import ACTIVE, GROUP, TERMINAL, WAITING
 from nanovm_core.core.messages import Args, Decision, Effect, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import VerificationError
@@ -169,8 +169,9 @@ def reconciled(held: LockedRun, now: Snapshot) -> list[Event]:
 def claim(commit: UnitOfWork, held: LockedRun) -> Claim:
     """Begin what a running run owes, under a new lease.
 
-    Where the run's deadline is over, the kernel is fed TimePassed first. A delivery that finds
-    nothing due, or the lease held, is counted as absorbed.
+    Where the run's deadline is over, the kernel is fed TimePassed first; but what a run waits for
+    is asked once more before that. A delivery that finds nothing due, or the lease held, is
+    counted as absorbed.
     """
     if leases.is_held(held.holder, held.until_ms):
         leases.absorb(held.run.name)
@@ -186,13 +187,16 @@ def claim(commit: UnitOfWork, held: LockedRun) -> Claim:
     deadline_ms = _deadline(snapshot)
     if deadline_ms != held.run.deadline_ms:  # the row says whom to look at, and not what is over
         sql.change(_DEADLINE, (deadline_ms, sql.key(held.id)))
-    if deadline_ms is not None and deadline_ms <= now_ms():
+    asks = snapshot.state == WAITING and _owes_now(commit, held, snapshot)
+    if deadline_ms is not None and deadline_ms <= now_ms() and not asks:
         snapshot = apply(commit, held, [TimePassed()]).snapshot
     effect = snapshot.owed
-    if effect is None or not _is_due(commit, held, snapshot, effect):
+    if effect is None or not _owes_now(commit, held, snapshot):
         leases.absorb(held.run.name)
         return Claim()
     held.holder = leases.give(held.id)
+    if asks:
+        return Claim(work=_in_hand(held, snapshot, effect, before=True))
     return Claim(work=start(held, snapshot, effect))
 
 
@@ -221,11 +225,17 @@ def _deadline(now: Snapshot) -> int | None:
     return now.deadline_ms or None if GROUP[now.state] == "running" else None
 
 
-def _is_due(commit: UnitOfWork, held: LockedRun, now: Snapshot, effect: Effect) -> bool:
-    """Whether it is to be done now; a paced run's fresh effect is put off for spectators."""
-    row = held.owed.get(effect.key)
-    if row is None or now.state != ACTIVE or row.due_ms > now_ms():
+def _owes_now(commit: UnitOfWork, held: LockedRun, now: Snapshot) -> bool:
+    """Whether its effect is to be done or asked after now.
+
+    A paced run's fresh effect is put off for spectators.
+    """
+    effect = now.owed
+    row = held.owed.get(effect.key) if effect else None
+    if effect is None or row is None or row.due_ms > now_ms():
         return False
+    if now.state != ACTIVE:
+        return now.state == WAITING
     if held.run.pace_ms and not row.due_ms and not row.is_begun:
         _put_off(commit, held, effect)
         return False

@@ -25,6 +25,23 @@ ADAPTERS: Mapping[str, Callable[[Work], Answer]] = {
 }
 
 
+# What became of an effect that answered that it is under way, by tool.
+ASKED: Mapping[str, Callable[..., Answer]] = {"stripe.create_payment_intent": charge.ask}
+
+
+def ask(work: Work, *, is_late: bool) -> Answer | None:
+    """Ask the far side what became of an effect that is under way; None where nobody can be asked.
+
+    Nothing is done there, so it needs no warrant; ``is_late``: an effect that is still under way
+    is taken back.
+
+    Raises:
+        TransientError, OutcomeUnknownError: from an adapter; the effect stays under way.
+    """
+    asked = ASKED.get(work.effect.tool)
+    return asked(work, is_late=is_late) if asked else None
+
+
 def perform(work: Work) -> Answer:
     """Do one effect; a known failure is an answer, not an exception.
 

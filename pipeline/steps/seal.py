@@ -4,18 +4,25 @@ from pathlib import Path
 
 from django.conf import settings
 
+from pipeline.clock import now_ms
 from pipeline.errors import PermanentError
+from pipeline.steps import remittance
 from pipeline.steps.work import Answer, Work, done
 
 
 def send_advice(work: Work) -> Answer:
-    """Write the remittance advice to the supplier: a file, in place of a mail server."""
+    """Write the remittance advice to the supplier: a file, in place of a mail server.
+
+    A field with a control character is refused (ADV-001), and nothing is written.
+    """
     to = work.opened("to").decode()
     if "@" not in to:
         return done(work, {"advice": "not_sent"}, {}, outcome="no_address")
     subject, body = work.opened("subject").decode(), work.opened("body").decode()
-    file = advice_file(str(work.run.id))
-    file.write_text(f"To: {to}\nSubject: {subject}\n\n{body}\n", "utf-8")
+    name = str(work.run.id)
+    mail = remittance.message(to, subject, body, name=name, at_ms=now_ms())
+    file = advice_file(name)
+    file.write_bytes(mail)
     try:
         work.opened("to")
     except PermanentError:  # erased meanwhile: another worker finished the run
@@ -28,4 +35,4 @@ def advice_file(run_id: str) -> Path:
     """The file of a run's remittance advice, which an erasure deletes."""
     folder: Path = settings.NANOVM_DATA / "mail"
     folder.mkdir(exist_ok=True)
-    return folder / f"{run_id}.txt"
+    return folder / f"{run_id}.eml"

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from django.db import transaction
 
 from nanovm_core.core.messages import Scalar
-from pipeline.steps import identify
+from pipeline.steps import identify, remittance
 from pipeline.steps.charge import accounts, destination
 from pipeline.steps.extract import Extraction, Invoice
 from pipeline.steps.identify import Party
@@ -96,6 +96,9 @@ def registered_values(party: Party) -> dict[str, bytes]:
 
 
 def _advice(fields: Invoice, number: str) -> str:
+    """The text of the remittance advice; what would break its lines fails before the payment."""
+    remittance.require_line("name", fields.seller or "")
+    remittance.require_line("invoice number", number)
     return (
         f"Dear {fields.seller or 'supplier'},\n\n"
         f"we have paid {fields.currency} {fields.total_due} for your invoice {number}.\n"

@@ -43,18 +43,7 @@ class Work:
         Raises:
             PermanentError: PII-…, where the value was erased or does not open.
         """
-        ref = str(self.effect.args[slot])
-        try:
-            value = secret_store.read_bytes([ref])[ref]
-        except VerificationError as error:
-            raise PermanentError(
-                error.code, f"The secret in {slot} cannot be decrypted."
-            ) from error
-        if value is None:
-            raise PermanentError(
-                "PII-002", f"The secret in {slot} was erased or cannot be decrypted."
-            )
-        return value
+        return opened(self.effect, slot)
 
     def sealed(self, values: Mapping[str, bytes], *, staging: bool = False) -> dict[str, Sealed]:
         """Seal values into the vault for this run."""
@@ -62,12 +51,33 @@ class Work:
         return secret_store.seal_values(str(self.run.id), origin, values, staging=staging)
 
 
+def opened(effect: Effect, slot: str) -> bytes:
+    """The value of a slot that an effect names, from the vault.
+
+    Raises:
+        PermanentError: PII-…, where the value was erased or does not open.
+    """
+    ref = str(effect.args[slot])
+    try:
+        value = secret_store.read_bytes([ref])[ref]
+    except VerificationError as error:
+        raise PermanentError(error.code, f"The secret in {slot} cannot be decrypted.") from error
+    if value is None:
+        text = f"The secret in {slot} was erased or cannot be decrypted."
+        raise PermanentError("PII-002", text)
+    return value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The event to submit for an effect, and the sealed values that it commits to."""
+    """The event to submit for an effect, and the sealed values that it commits to.
+
+    ``outcome``: for the adapters' own record, where the event's kind says too little.
+    """
 
     event: Event
     secrets: tuple[Sealed, ...] = ()
+    outcome: str = ""
 
 
 def done(

@@ -29,6 +29,7 @@ _OF = " WHERE run_id = %s AND key = %s"
 _DONE = "UPDATE pipeline_outbox SET done_ms = %s" + _OF
 _DUE = "UPDATE pipeline_outbox SET due_ms = %s" + _OF
 _AGAIN = "UPDATE pipeline_outbox SET due_ms = %s, tries = tries + 1" + _OF
+_NOW = "UPDATE pipeline_outbox SET due_ms = 0 WHERE run_id = %s AND done_ms IS NULL"
 _DROP = "DELETE FROM pipeline_outbox" + _OF
 _BEGIN = "UPDATE pipeline_outbox SET begun_ms = %s" + _OF + " AND begun_ms IS NULL"
 _CALL = (
@@ -96,6 +97,11 @@ def delay(run: UUID, key: str, due_ms: int) -> None:
 def postpone(run: UUID, key: str, due_ms: int) -> None:
     """Make an effect due again later, after a try that got no answer."""
     sql.change(_AGAIN, (due_ms, sql.key(run), key))
+
+
+def hasten(run: str) -> None:
+    """Make what a run owes or waits for due now: somebody says that there is news of it."""
+    sql.change(_NOW, (sql.key_of(run),))
 
 
 def close(run: UUID, keys: Iterable[str]) -> None:

@@ -7,8 +7,16 @@ import traceback
 from django.db import InterfaceError, OperationalError
 from django.db.models import QuerySet
 
-from nanovm_core.core.events import EffectFailed, EffectUnknown, Event
-from nanovm_core.core.lifecycle import ACTIVE, IDLE
+from nanovm_core.core.events import (
+    AnswerArrived,
+    EffectDone,
+    EffectFailed,
+    EffectUnknown,
+    EffectWaiting,
+    Event,
+    TimePassed,
+)
+from nanovm_core.core.lifecycle import ACTIVE, IDLE, WAITING
 from nanovm_core.core.messages import Effect
 from pipeline.clock import now_ms, sleep_ms
 from pipeline.errors import NotSentError, OutcomeUnknownError, TransientError
@@ -26,10 +34,12 @@ log = logging.getLogger(__name__)
 # one of the program's attempts: those follow a known failure, each under a key of its own.
 TRIES_MAX = 8  # then a person decides; or the program, where no try can have acted
 BACKOFF_MS = 250  # the first wait; each further one is twice as long, 32 s to 40 s in all
+ASK_MS = 2_000  # after this long what is under way is asked after; each further time twice as long,
+ASK_MS_MAX = 600_000  # up to this
 
 _OWES = (
     "SELECT 1 FROM pipeline_run r WHERE r.id = %s AND (r.deadline_ms <= %s"
-    " OR r.state = %s AND EXISTS (SELECT 1 FROM pipeline_outbox o"
+    " OR r.state IN (%s, %s) AND EXISTS (SELECT 1 FROM pipeline_outbox o"
     " WHERE o.run_id = r.id AND o.done_ms IS NULL AND o.due_ms <= %s))"
 )
 
@@ -64,7 +74,7 @@ def drive_patiently(run_id: str) -> None:
 def owes(run_id: str) -> bool:
     """Whether a run has an effect that is due, or a deadline that has passed."""
     at_ms = now_ms()
-    return bool(sql.execute(_OWES, (sql.key_of(str(run_id)), at_ms, ACTIVE, at_ms)))
+    return bool(sql.execute(_OWES, (sql.key_of(str(run_id)), at_ms, ACTIVE, WAITING, at_ms)))
 
 
 def _next_ms(run_id: str) -> int | None:
@@ -93,6 +103,8 @@ def _under_lease(begun: Begun) -> Begun | None:
 
 def _next(begun: Begun) -> Begun | None:
     """Do one effect and submit its answer; returns the next effect, begun already, or None."""
+    if begun.snapshot.awaits:
+        return _asked(begun)
     try:
         answer = _answer(Work.of(begun))
     except TransientError as error:
@@ -102,13 +114,55 @@ def _next(begun: Begun) -> Begun | None:
 
 def _submitted(begun: Begun, answer: Answer) -> Begun | None:
     """Submit an answer; one that the kernel refuses counts as a broken step."""
-    outcome = type(answer.event).__name__
+    outcome = answer.outcome or type(answer.event).__name__
     answered = api.answer(begun, answer.event, answer.secrets, outcome)
     owed, refusal = answered.decision.snapshot.owed, answered.decision.refusal
     if refusal is not None and owed is not None and owed.key == begun.effect.key:
         broken = _broken(begun.effect, f"its answer: {refusal.code}").event
         answered = api.answer(begun, broken, (), outcome)
+    if isinstance(answer.event, EffectWaiting):
+        _ask_later(begun, answer.outcome)
     return answered.work
+
+
+def _asked(begun: Begun) -> Begun | None:
+    """Ask what became of an effect that is under way, and submit what is known of it.
+
+    At the deadline it is asked a last time and taken back; what is still open then, the kernel
+    leaves to a person.
+    """
+    run_id, is_late = str(begun.run.id), 0 < begun.deadline_ms <= now_ms()
+    try:
+        answer = adapters.ask(Work.of(begun), is_late=is_late)
+    except (TransientError, OutcomeUnknownError) as error:
+        answer, outcome = None, error.code
+    else:
+        outcome = answer.outcome if answer else ""
+    if answer is not None and isinstance(answer.event, AnswerArrived):
+        known = EffectFailed if answer.event.code else EffectDone
+        following = api.answer(begun, answer.event, answer.secrets, known.__name__).work
+        if following is not None:
+            return following
+    elif is_late:
+        api.submit(run_id, [TimePassed()])
+    else:
+        _ask_later(begun, outcome)
+    leases.release(run_id, begun.holder)
+    return None
+
+
+def _ask_later(begun: Begun, outcome: str) -> None:
+    """Keep when an effect that is under way is asked after again: it survives a restart."""
+    key = begun.effect.key
+    if outcome:
+        outbox.record_outcome(begun.run.id, key, outcome)
+    row = Outbox.objects.filter(run=begun.run, key=key).first()
+    if row is None:
+        return
+    at_ms = now_ms() + min(ASK_MS << min(row.tries, 32), ASK_MS_MAX)
+    until_ms = Run.objects.values_list("deadline_ms", flat=True).get(id=begun.run.id) or at_ms
+    can_ask = begun.effect.tool in adapters.ASKED
+    outbox.postpone(begun.run.id, key, min(at_ms, until_ms) if can_ask else until_ms)
 
 
 def _postponed(begun: Begun, error: TransientError) -> Begun | None:

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q
 from kombu.exceptions import OperationalError
 
 from nanovm_core.core.events import DeliveryReceived
-from nanovm_core.core.lifecycle import ACTIVE
+from nanovm_core.core.lifecycle import ACTIVE, WAITING
 from pipeline.clock import now_ms, sleep_ms
 from pipeline.models import Outbox, Run
 from pipeline.privacy.garbage_collection import destroy_orphans
@@ -53,13 +53,14 @@ def deliver(run_id: str, program: str) -> None:
 def stranded() -> list[str]:
     """The running runs that no worker drives, though one has to.
 
-    An effect has been due for a while, its row is missing, or a deadline has passed: that of an
-    effect or a wait, or of a pause before the next attempt.
+    An effect has been due for a while, its row is missing, what is under way is to be asked
+    after, or a deadline has passed: that of an effect or a wait, or of a pause before the next
+    attempt.
     """
     at_ms = now_ms()
     rows = Outbox.objects.filter(run=OuterRef("pk"), done_ms=None)
     due = rows.filter(intent_ms__lt=at_ms - SWEEP_AFTER_MS, due_ms__lte=at_ms)
-    owing = Q(Exists(due) | ~Exists(rows), state=ACTIVE)
+    owing = Q(Exists(due) | ~Exists(rows), state=ACTIVE) | Q(Exists(due), state=WAITING)
     found = Run.objects.filter(owing | Q(deadline_ms__lte=at_ms), ended_ms=None)
     found = found.filter(workspace__successor=None)  # a restore closes a log for good
     free = found.exclude(lease__until_ms__gt=at_ms)

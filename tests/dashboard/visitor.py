@@ -36,9 +36,9 @@ class Visitor(Client):
         code = response["Location"].split("/")[2]
         return self.driven(code)
 
-    def upload(self, name: str, content: bytes) -> RunHead:
+    def upload(self, name: str, content: bytes, **form: Any) -> RunHead:
         document = SimpleUploadedFile(name, content, content_type="application/pdf")
-        return self.make(sample="", document=document)
+        return self.make(sample="", document=document, **form)
 
     def driven(self, code: str) -> RunHead:
         """What a worker would do, done here."""

@@ -1,10 +1,11 @@
 """Whom a payment goes to: the account that the sealed intent names, held to the register."""
 
+from nanovm_core.core.messages import Effect
 from nanovm_core.errors import VerificationError
 from pipeline.errors import PermanentError
 from pipeline.models import Supplier
 from pipeline.register import connected, suppliers
-from pipeline.steps.work import Work
+from pipeline.steps.work import Work, opened
 
 UNKNOWN = "none: Stripe does not know the payee"  # what is sealed in its place
 
@@ -14,15 +15,15 @@ def sealed_form(account: str) -> str:
     return account or UNKNOWN
 
 
-def of(work: Work) -> str:
+def of(effect: Effect) -> str:
     """The account that the sealed intent commits to; empty where it says that there is none.
 
     Raises:
         PermanentError: STR-008 the intent names none, PII-… what it names does not open.
     """
-    if "destination" not in work.effect.args:
+    if "destination" not in effect.args:
         raise _refused("The authorized call names no account of the payee.")
-    sealed = work.opened("destination").decode()
+    sealed = opened(effect, "destination").decode()
     return connected.NONE if sealed == UNKNOWN else sealed
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 import stripe
 from django.conf import settings
@@ -13,6 +14,7 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from nanovm_core.core.messages import Scalar
 from pipeline.errors import (
+    EffectError,
     FailedForNowError,
     NotSentError,
     OutcomeUnknownError,
@@ -25,9 +27,12 @@ LOOK_BACK_S = 300  # the two clocks may differ by this much
 KEY_LIFE_MS = 24 * 3_600_000  # Stripe forgets an idempotency key after this
 TIMEOUT_S = 20
 API_VERSION = "2026-08-26.dahlia"  # the version whose shapes the counterpart answers with
-NOT_PAID = ("requires_payment_method", "requires_action", "canceled")  # if nothing was received
+NOT_PAID = ("requires_payment_method", "canceled")  # if nothing was received
+UNDER_WAY = ("requires_action", "processing")  # a bank, or the card's owner, has to act first
+UNAUTHENTICATED = "payment_intent_authentication_failure"
 # The issuer could not be asked (Stripe's documentation, "Decline codes"): another try may succeed.
 FOR_NOW = ("processing_error", "issuer_not_available", "reenter_transaction", "try_again_later")
+ALIASES = ("pm_card_", "pm_usBankAccount_")  # of test methods
 METHOD_ID = re.compile(r"pm_[A-Za-z0-9]+")
 CANNOT_TELL = "Stripe did not say whether the payment happened; look at its dashboard, then decide."
 
@@ -59,6 +64,14 @@ class Payment:
 
     id: str
     status: str
+
+
+class UnderWayError(EffectError):
+    """The payment is neither made nor failed yet. ``status`` is Stripe's; ``page`` completes it."""
+
+    def __init__(self, status: str, page: str) -> None:
+        super().__init__("STR-010", "The payment is under way at Stripe.")
+        self.status, self.page = status, page
 
 
 Intent = dict[str, Any]  # a PaymentIntent as Stripe answered it; no field is certain
@@ -113,6 +126,7 @@ def pay(
         NotSentError: STR-007, Stripe could not be reached or is too busy; this try did nothing.
         TransientError: STR-004, the outcome is unknown or under way; same key, later.
         OutcomeUnknownError: STR-004 to STR-006; a person decides.
+        UnderWayError: it waits for the card's owner or a bank; ``look`` says what became of it.
     """
     is_forgotten = at_ms - charge.intent_ms >= KEY_LIFE_MS
     if begun_before or charge.attempt > 1 or is_forgotten or refused:
@@ -127,6 +141,54 @@ def pay(
             raise OutcomeUnknownError(refused.code, text) from refused
         raise refused
     return _checked(charge, _post(charge))
+
+
+def look(charge: Charge) -> Payment:
+    """What became of a payment that was under way, by Stripe's own record; nothing is sent.
+
+    Raises:
+        As ``pay``; OutcomeUnknownError (STR-004) too where Stripe has no such payment.
+    """
+    return _checked(charge, _recorded(charge))
+
+
+def give_up(charge: Charge) -> Payment:
+    """Cancel a payment that is still under way, unless it was made meanwhile.
+
+    Raises:
+        As ``look``; PermanentError (STR-010) where it is canceled now, and nothing was paid.
+        UnderWayError: Stripe did not cancel it, so it may still be paid.
+    """
+    try:
+        return look(charge)
+    except UnderWayError:
+        _cancel(charge)
+    found = _recorded(charge)
+    _require_same(charge, found)
+    if found.get("status") == "canceled" and _is_unpaid(found):
+        text = "The payment was not completed in time and was canceled; nothing was paid."
+        raise PermanentError("STR-010", text)
+    return _checked(charge, found)
+
+
+def _recorded(charge: Charge) -> Intent:
+    found = _find(charge)
+    if found is None:
+        raise OutcomeUnknownError("STR-004", CANNOT_TELL)
+    return found
+
+
+def _cancel(charge: Charge) -> None:
+    """Ask Stripe to cancel; one that it does not cancel is seen in its record afterwards."""
+    key = f"{charge.key}-cancel"
+    try:
+        configured().v1.payment_intents.cancel(
+            _recorded(charge)["id"], {}, {"idempotency_key": key}
+        )
+    except stripe.InvalidRequestError:
+        return
+    except stripe.StripeError as error:
+        raise TransientError("STR-004", "Stripe did not answer; asking again.") from error
 
 
 def _post(charge: Charge) -> Intent:
@@ -223,13 +285,28 @@ def _checked(charge: Charge, intent: Intent) -> Payment:
     status = intent.get("status")
     if status == "succeeded":
         return Payment(id=intent["id"], status=status)
-    if status == "processing":
-        raise TransientError("STR-004", "Stripe is still processing the payment.")
+    if status in UNDER_WAY and intent.get("amount_received") == 0:
+        raise UnderWayError(status, page_of(intent))
     if not _is_unpaid(intent):
         raise OutcomeUnknownError("STR-004", CANNOT_TELL)
-    if status == "requires_action":
-        raise PermanentError("STR-002", "The card needs authentication; nothing was paid.")
+    if (intent.get("last_payment_error") or {}).get("code") == UNAUTHENTICATED:
+        raise PermanentError("STR-002", "The card's owner did not authenticate; nothing was paid.")
     raise PermanentError("STR-001", f"The payment ended as {status}; nothing was paid.")
+
+
+def page_of(intent: Intent) -> str:
+    """Where the card's owner completes the payment: at Stripe or its counterpart, else empty.
+
+    Without a return address Stripe names the page for its own script alone.
+    """
+    action = intent.get("next_action") or {}
+    named = (action.get("redirect_to_url") or {}).get("url")
+    page = str(named or (action.get("use_stripe_sdk") or {}).get("stripe_js") or "")
+    parts = urlsplit(page)
+    host, base = parts.hostname or "", urlsplit(settings.STRIPE["api_base"] or "")
+    local = base.netloc != "" and (parts.scheme, parts.netloc) == (base.scheme, base.netloc)
+    at_stripe = parts.scheme == "https" and host.endswith(".stripe.com")
+    return page if local or at_stripe else ""
 
 
 def _is_unpaid(intent: Intent) -> bool:
@@ -271,7 +348,7 @@ def _is_method(charge: Charge, got: object) -> bool:
 
     Of an alias for a test card, such as ``pm_card_visa``, Stripe makes a method with an id.
     """
-    is_alias = charge.payment_method.startswith("pm_card_")
+    is_alias = charge.payment_method.startswith(ALIASES)
     return METHOD_ID.fullmatch(str(got)) is not None if is_alias else got == charge.payment_method
 
 

@@ -1,34 +1,79 @@
-"""Step 6's adapter: one payment under the warrant."""
+"""Step 6's adapter: one payment under the warrant, and what becomes of one that is under way."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from nanovm_core.core.events import AnswerArrived, EffectWaiting
+from nanovm_core.core.messages import Effect, Scalar
 from pipeline.clock import now_ms
-from pipeline.errors import PermanentError
+from pipeline.errors import FailedForNowError, PermanentError
+from pipeline.models import Run
 from pipeline.steps.charge import destination, gateway
+from pipeline.steps.charge.gateway import Charge, Payment, UnderWayError
 from pipeline.steps.work import Answer, Work, done
+from pipeline.vault.secret_store import Sealed
 
 
 def charge(work: Work) -> Answer:
-    """Pay, once, what the warrant says, to the account that it names and the register has."""
-    args, account = work.effect.args, destination.of(work)
-    payment = gateway.pay(
-        gateway.Charge(
-            key=work.effect.key,
-            run=str(work.run.id),
-            code=work.run.code,
-            amount_minor=int(args["amount_minor"]),
-            currency=str(args["currency"]),
-            payment_method=str(args["payment_method"]),
-            intent_ms=work.effect.at_ms,
-            attempt=work.effect.attempt,
-            created_ms=work.run.created_ms,
-            destination=account,
-        ),
-        refused=_refusal(work, account),
-        begun_before=work.begun_before,
-        at_ms=now_ms(),
+    """Pay, once, what the warrant says, to the account that it names and the register has.
+
+    Where the card's owner or a bank has to act first, the run waits for them.
+    """
+    named = charge_of(work.run, work.effect)
+    try:
+        payment = gateway.pay(
+            named,
+            refused=_refusal(work, named.destination),
+            begun_before=work.begun_before,
+            at_ms=now_ms(),
+        )
+    except UnderWayError as error:
+        return _waiting(work, error)
+    clear, sealed = _made(work, payment, named.destination)
+    return done(work, clear, sealed)
+
+
+def ask(work: Work, *, is_late: bool) -> Answer:
+    """What became of a payment that is under way, by Stripe's own record.
+
+    ``is_late``: nobody waits any longer, so it is canceled where it is not paid.
+
+    Raises:
+        TransientError, OutcomeUnknownError: nothing is known now; ask again, or a person decides.
+    """
+    named = charge_of(work.run, work.effect)
+    try:
+        payment = gateway.give_up(named) if is_late else gateway.look(named)
+    except UnderWayError as error:
+        return _waiting(work, error)
+    except (PermanentError, FailedForNowError) as error:
+        return Answer(event=_arrived(work, code=error.code, text=error.text))
+    clear, sealed = _made(work, payment, named.destination)
+    out = {**clear, **{slot: each.ref for slot, each in sealed.items()}}
+    secrets = tuple(sealed.values())
+    event = _arrived(work, out=out, secrets=tuple(each.commitment for each in secrets))
+    return Answer(event=event, secrets=secrets)
+
+
+def charge_of(run: Run, effect: Effect) -> Charge:
+    """The authorized payment of an effect, to the account that its sealed intent names.
+
+    Raises:
+        PermanentError: STR-008, PII-…: that account is not named or does not open.
+    """
+    args = effect.args
+    return Charge(
+        key=effect.key,
+        run=str(run.id),
+        code=run.code,
+        amount_minor=int(args["amount_minor"]),
+        currency=str(args["currency"]),
+        payment_method=str(args["payment_method"]),
+        intent_ms=effect.at_ms,
+        attempt=effect.attempt,
+        created_ms=run.created_ms,
+        destination=destination.of(effect),
     )
-    sealed = work.sealed({"payment": payment.id.encode()})
-    known = {"payment_status": payment.status, "payee_confirmed": bool(account)}
-    return done(work, known, sealed)
 
 
 def _refusal(work: Work, account: str) -> PermanentError | None:
@@ -38,3 +83,20 @@ def _refusal(work: Work, account: str) -> PermanentError | None:
     except PermanentError as error:
         return error
     return None
+
+
+def _made(
+    work: Work, payment: Payment, account: str
+) -> tuple[dict[str, Scalar], Mapping[str, Sealed]]:
+    """The clear results of a payment, and its sealed id."""
+    clear = {"payment_status": payment.status, "payee_confirmed": bool(account)}
+    return clear, work.sealed({"payment": payment.id.encode()})
+
+
+def _waiting(work: Work, error: UnderWayError) -> Answer:
+    return Answer(event=EffectWaiting(key=work.effect.key), outcome=error.status)
+
+
+def _arrived(work: Work, **said: Any) -> AnswerArrived:
+    run, program = str(work.run.id), work.program.hash
+    return AnswerArrived(run=run, program=program, key=work.effect.key, **said)

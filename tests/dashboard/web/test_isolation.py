@@ -31,6 +31,7 @@ OWNED = {
         (
             *("run", "news", "event", "event_bytes", "step", "calls", "crop", "run_audit"),
             "verify",
+            "authenticate",
             *("receipt", "bundle", "run_export", "again", "fire", "privacy", "erased"),
             "arena_bundle",
             *("gallery_shot", "gallery_unguarded", "gallery_report"),

@@ -306,7 +306,7 @@ def test_after_a_change_of_the_key_an_older_backup_is_restored_and_erased_again(
 
 def test_advice_that_a_backup_brought_back_by_itself_goes_again(house: House) -> None:
     run = paid(house)
-    mail = house.folder / "mail" / f"{run.id}.txt"
+    mail = house.folder / "mail" / f"{run.id}.eml"
     advice = mail.read_bytes()
     erased(run)
     mail.write_bytes(advice)

@@ -194,7 +194,7 @@ def test_certificate_names_what_was_done_and_stays_the_same(house: House) -> Non
     sealed = (last.hash, last.seq, last.n, last.hash)
     assert (done.hash, done.seq, done.n, done.head_after) == sealed
     assert found("certificate", str(done.to_json()).encode()) == []
-    late = house.folder / "mail" / f"{run.id}.txt"
+    late = house.folder / "mail" / f"{run.id}.eml"
     late.write_text(CANARIES["seller"])  # by a worker that slept over the erasure
     again = erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     assert again.to_json() == done.to_json() == certificate.newest(str(run.id)).to_json()  # type: ignore[union-attr]

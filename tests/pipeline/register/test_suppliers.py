@@ -80,6 +80,7 @@ def test_each_version_is_sealed_and_its_predecessor_s_key_is_destroyed(
         (Details(name=" . "), "name is missing"),
         (Details(name="A", iban="DE89370400440532013001"), "iban has wrong check digits"),
         (Details(name="A", email="nobody"), "email is no e-mail address"),
+        (Details(name="A", email="a@b@c.example"), "email is no e-mail address"),
         (Details(name="A", email="a@b.example\nBcc: c@d.example"), "email has a control character"),
         (Details(name="A\r\nB"), "name has a control character"),
         (Details(name="A" * 201), "name has more than 200 characters"),

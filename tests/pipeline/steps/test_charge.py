@@ -8,9 +8,16 @@ import pytest
 import stripe
 
 from nanovm_core.core import lifecycle as life
-from pipeline.errors import OutcomeUnknownError, PermanentError, TransientError
+from pipeline.errors import OutcomeUnknownError, PermanentError
 from pipeline.steps.charge import gateway
-from pipeline.steps.charge.gateway import KEY_LIFE_MS, LOOK_BACK_S, Charge, Payment, pay
+from pipeline.steps.charge.gateway import (
+    KEY_LIFE_MS,
+    LOOK_BACK_S,
+    Charge,
+    Payment,
+    UnderWayError,
+    pay,
+)
 from tests.pipeline.house import House, reason
 
 INTENT_MS = 1_790_000_000_000
@@ -122,8 +129,8 @@ def test_payment_method_with_an_id_comes_back_as_it_was_sent(far: FakeStripe) ->
 @pytest.mark.parametrize(
     ("status", "kind", "code"),
     [
-        ("processing", TransientError, "STR-004"),
-        ("requires_action", PermanentError, "STR-002"),
+        ("processing", UnderWayError, "STR-010"),
+        ("requires_action", UnderWayError, "STR-010"),
         ("requires_payment_method", PermanentError, "STR-001"),
         ("canceled", PermanentError, "STR-001"),
     ],
@@ -148,6 +155,7 @@ def test_payment_that_did_not_succeed_is_none(
         ("unheard_of", 0),
         (None, 0),
         ("requires_action", 1),
+        ("processing", 1),
         ("requires_payment_method", 1),
         ("canceled", 12_000),
         ("canceled", None),
@@ -212,3 +220,29 @@ def test_key_that_stripe_may_have_forgotten_is_never_sent(
     far.payments = [payment()]
     found = pay(CHARGE, begun_before=begun_before, at_ms=INTENT_MS + KEY_LIFE_MS)
     assert (found.id, far.posts) == ("pi_3fake", 1)
+
+
+@pytest.mark.parametrize("status", ["requires_action", "processing"])
+def test_earlier_attempt_that_can_still_be_completed_is_not_paid_again(
+    far: FakeStripe, status: str
+) -> None:
+    far.payments = [payment(status=status, amount_received=0)]
+    with pytest.raises(OutcomeUnknownError, match="STR-006"):
+        pay(replace(CHARGE, key="j" * 64, attempt=2), begun_before=False, at_ms=INTENT_MS)
+    assert far.posts == 0
+
+
+def test_page_is_led_to_only_at_stripe_or_at_the_counterpart() -> None:
+    def page(url: str, kind: str = "redirect_to_url") -> str:
+        name = "url" if kind == "redirect_to_url" else "stripe_js"
+        return gateway.page_of({"next_action": {"type": kind, kind: {name: url}}})
+
+    good = "https://hooks.stripe.com/redirect/authenticate/src_1"
+    assert (page(good), page(good, "use_stripe_sdk")) == (good, good)
+    for bad in (
+        "https://evil.example/",
+        "http://hooks.stripe.com/",
+        "https://stripe.com.evil.example",
+    ):
+        assert page(bad) == page("javascript:alert(1)//hooks.stripe.com") == ""
+    assert gateway.page_of({"next_action": None}) == ""
