@@ -20,7 +20,7 @@ _SEPARATORS: Final = str.maketrans(dict.fromkeys(",'’ \u00a0\u2009\u202f", "."
 _NUMBER: Final = re.compile(r"\d(?:[\d.]*\d)?")
 # Letters and digits that look alike; an IBAN has each in fixed places.
 _ALIKE: Final = str.maketrans("OILSBZ", "011582")
-_LETTERS: Final = str.maketrans("łŁ€", "ttE")  # as a recogniser of English takes them
+_LIKE_DIGITS: Final = "oilszbgq"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,29 +125,42 @@ def _around(places: list[Box | None]) -> Box:
 
 
 def _reads_word(sheet: Sheet, text: str, box: Box) -> bool:
-    """Whether a word beside a number is read as that word, so that it is no digit."""
+    """Whether a word beside a number is read as that word, but for a letter, and as no digit."""
     wanted = _plain(text)
     return not wanted or any(
-        _plain(recognise.at_height(sheet, box, pixels, _BESIDE)) == wanted
+        _same_word(wanted, _plain(recognise.at_height(sheet, box, pixels, _BESIDE)))
         for pixels in _ALONE_PIXELS
     )
 
 
-def _plain(text: str) -> str:
-    return "".join(
-        sign for sign in fold(text.translate(_LETTERS)) if sign.isalnum() or sign in "$£"
+def _same_word(wanted: str, read: str) -> bool:
+    others = [(a, b) for a, b in zip(wanted, read, strict=False) if a != b]
+    return len(wanted) == len(read) and (
+        not others
+        or (len(others) == 1 and "".join(others[0]).isalpha() and others[0][1] not in _LIKE_DIGITS)
     )
 
 
+def _plain(text: str) -> str:
+    return "".join(sign for sign in fold(text) if sign.isalnum() or sign in "$£€")
+
+
 def _renamed(text: str, read: str, currency: str) -> bool:
-    """Whether a reading names another currency where the text names the invoice's own."""
-    return currency in _currencies(text) and bool(_currencies(read) - {currency})
+    """Whether a reading names another currency where the text names the invoice's own, or none."""
+    said, shown = _marks(text), _marks(read)
+    if currency not in {SYMBOLS.get(mark, mark.upper()) for mark in said - UNCERTAIN}:
+        return False
+    own = {mark for mark, code in SYMBOLS.items() if code == currency}
+    code = currency.casefold()
+    words = re.findall(r"[a-z]{3}", fold(read)) if code in said else [code]
+    return bool(shown - said - own - {code}) or not any(
+        sum(a != b for a, b in zip(code, word, strict=True)) <= 1 for word in words
+    )
 
 
-def _currencies(text: str) -> set[str]:
-    """The currencies that stand at the amounts of a text, without those that are no certain one."""
-    marks = {each.mark for each in amounts_in(text) if each.mark}
-    return {SYMBOLS.get(mark, mark.upper()) for mark in marks - UNCERTAIN}
+def _marks(text: str) -> set[str]:
+    """The currencies that stand at the amounts of a text."""
+    return {each.mark for each in amounts_in(text) if each.mark}
 
 
 def _signs(text: str) -> str:
