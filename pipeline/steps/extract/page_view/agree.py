@@ -137,7 +137,7 @@ def _same_word(wanted: str, read: str) -> bool:
     others = [(a, b) for a, b in zip(wanted, read, strict=False) if a != b]
     return len(wanted) == len(read) and (
         not others
-        or (len(others) == 1 and "".join(others[0]).isalpha() and others[0][1] not in _LIKE_DIGITS)
+        or (len(others) == 1 and others[0][1].isalpha() and others[0][1] not in _LIKE_DIGITS)
     )
 
 
