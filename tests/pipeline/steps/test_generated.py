@@ -64,6 +64,17 @@ def test_honest_documents_are_read() -> None:
     assert sum(others.statuses.values()) == 2 * (len(generated.KINDS) - len(generated.HONEST))
 
 
+@pytest.mark.parametrize(
+    ("seed", "kind", "hold"),
+    [
+        (980_017, "no_seller", "no_seller"),
+        (980_018, "order_confirmation", "order_confirmation"),
+    ],
+)
+def test_contrary_documents_are_held_for_their_own_reason(seed: int, kind: str, hold: str) -> None:
+    assert read_here(generated.generate(seed, kind).pdf).fields.hold == hold
+
+
 @pytest.mark.soak
 def test_a_thousand_documents_are_read_exactly_or_held() -> None:
     honest = judged(300, ("honest",), 30_000)
