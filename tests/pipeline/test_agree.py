@@ -17,6 +17,7 @@ from tests.pipeline.reading import read_here
     [
         ("zł6470,58 PLN", ["zł6470,58 PLN"] * 2, "", "", True),
         ("zł6470,58 PLN", ["z16470,58 PLN"], "6470,58", "zt", True),
+        ("¥6470,58 PLN", ["¥6470 6470,58 PLN"], "", "", True),
         ("zł6470,58 PLN", ["z16470,58 PLN"], "6470,58", "z1", False),
         ("€6470,58 PLN", ["@470,58 PLN"], "6470,58", "a", True),
         ("€6470,58 PLN", ["@470,58 PLN"], "6470,58", "l", False),

@@ -49,16 +49,17 @@ def reads_amount(sheet: Sheet, cell: Cell, due: Decimal, currency: str) -> bool:
         if ahead >= _AHEAD:
             return True
     numbers = [number for each in found if (number := _number(cell, each))]
-    return ahead + sum(_alone(sheet, numbers)) > 0
+    return ahead + sum(_alone(sheet, numbers, due)) > 0
 
 
-def _alone(sheet: Sheet, numbers: list[_Number]) -> Iterator[int]:
+def _alone(sheet: Sheet, numbers: list[_Number], due: Decimal) -> Iterator[int]:
     """For each reading of a number without its line: 1 if it is that, -1 if it is another."""
     for number in numbers:
         sure = all(_reads_word(sheet, text, box) for text, box in number.beside)
         for pixels in _ALONE_PIXELS:
             read = recognise.at_height(sheet, number.box, pixels, _BESIDE)
-            if _signs(read) == number.written:
+            same = _digits(read) == _digits(number.written)
+            if same and _shows(read, due, [number.written]):
                 yield int(sure)
             else:
                 yield -_another(read, "", [number.written])
@@ -150,7 +151,7 @@ def _renamed(text: str, read: str, currency: str) -> bool:
     said, shown = _marks(text), _marks(read)
     if currency not in {SYMBOLS.get(mark, mark.upper()) for mark in said - UNCERTAIN}:
         return False
-    own = {mark for mark, code in SYMBOLS.items() if code == currency}
+    own = {mark for mark in shown if mark in text.casefold() or SYMBOLS.get(mark) == currency}
     code = currency.casefold()
     words = re.findall(r"[a-z]{3}", fold(read)) if code in said else [code]
     return bool(shown - said - own - {code}) or not any(
