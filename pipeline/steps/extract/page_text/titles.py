@@ -76,8 +76,10 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"confirmacao (?:da|de|do) (?:encomenda|pedido)|ordem de compra",
         r"(?:order|opdracht|bestel)bevestiging|bestelbon|inkooporder|bestelling",
         r"potwierdzenie (?:przyjecia )?zamowienia|zamowienie",
-        r"potvrzeni (?:prijeti )?objednavky|objednavka|ordrebekr(?:æf|ef)telse|bestilling",
-        r"k[øo]psordre|k[øo]bsordre|innkj[øo]psordre|orderbekraftelse|orderbekraftning",
+        r"potvrzeni (?:prijeti )?(?:objednavk|zakazk)y|objednavka",
+        r"ordrebekr(?:æf|ef)telse|bestilling",
+        r"bekr(?:æf|ef)telse (?:af|pa) (?:din |deres )?ordren?|k[øo]psordre",
+        r"k[øo]bsordre|innkj[øo]psordre|orderbekraftelse|orderbekraftning",
         r"bestallning|inkopsorder|(?:osto)?tilaus|tilausvahvistus|megrendeles",
         r"(?:meg)?rendeles-? ?visszaigazolas|visszaigazolas",
         r"order receipt(?: confirmation)?|potvrdenie objednavky|ordererkannande"
