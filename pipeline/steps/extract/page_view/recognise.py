@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
-from PIL import Image
+from PIL import Image, ImageFilter, ImageStat
 
 from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 
@@ -56,12 +56,27 @@ def line(sheet: Sheet, box: Box) -> Iterator[str]:
         yield at_height(sheet, box, pixels)
 
 
-def at_height(sheet: Sheet, box: Box, pixels: int, beside: float = MARGIN) -> str:
-    """What one line reads like, drawn so high, with so many points of paper beside it."""
+def at_height(
+    sheet: Sheet, box: Box, pixels: int, beside: float = MARGIN, *, bold: bool = False
+) -> str:
+    """What one line reads like, drawn so high, with so many points of paper beside it.
+
+    ``bold`` thickens its strokes and leaves as little paper above and below.
+
+    Raises:
+        RecogniserMissingError: it is not installed.
+    """
     scale = min(_SCALE_MAX, pixels / max(1.0, box.height))
     scale = min(scale, _WIDTH_MAX / max(1.0, box.right - box.left))
-    read = text_of(sheet.drawn(padded(sheet, box, beside), scale), psm=7)
+    drawn = sheet.drawn(padded(sheet, box, beside, beside if bold else MARGIN), scale)
+    read = text_of(_bold(drawn) if bold else drawn, psm=7)
     return _PARTED.sub(r"\1", read)
+
+
+def _bold(drawn: Image.Image) -> Image.Image:
+    """With strokes that are a pixel wider on each side, dark ones on light paper or the reverse."""
+    light = ImageStat.Stat(drawn).mean[0] > 255 / 2
+    return drawn.filter(ImageFilter.MinFilter(3) if light else ImageFilter.MaxFilter(3))
 
 
 def text_of(image: Image.Image, *, psm: int) -> str:
@@ -113,11 +128,11 @@ def lines(image: Image.Image) -> Iterator[tuple[Edges, list[tuple[str, Edges]]]]
     yield from found.items()
 
 
-def padded(sheet: Sheet, box: Box, beside: float = MARGIN) -> Box:
+def padded(sheet: Sheet, box: Box, beside: float = MARGIN, above: float = MARGIN) -> Box:
     """The box with paper around it, as far as the page goes."""
     return Box(
         left=max(0.0, box.left - beside),
-        top=max(0.0, box.top - MARGIN),
+        top=max(0.0, box.top - above),
         right=min(sheet.width, box.right + beside),
-        bottom=min(sheet.height, box.bottom + MARGIN),
+        bottom=min(sheet.height, box.bottom + above),
     )
