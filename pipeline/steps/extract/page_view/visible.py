@@ -58,7 +58,7 @@ def _stacked(chars: Sequence[Char]) -> set[int]:
         for other_place, other in printed[at + 1 : at + 1 + _NEIGHBOURS]:
             if other.box.left >= char.box.right:
                 break
-            if _ligature(place, char, other_place, other) or _kerned(chars, place, other_place):
+            if _ligature(place, char, other_place, other):
                 continue
             if other.text == char.text or _on_watermark(char, other):
                 continue
@@ -71,12 +71,6 @@ def _ligature(place: int, char: Char, other_place: int, other: Char) -> bool:
     """Whether two characters come of one glyph: "fl" is two letters."""
     near = abs(place - other_place) <= 2 and char.owner == other.owner
     return near and char.box.left == other.box.left
-
-
-def _kerned(chars: Sequence[Char], place: int, next_place: int) -> bool:
-    """Whether one comes next, from beyond the other's middle: a full stop after a wide "€"."""
-    one, other = chars[place].box, chars[next_place].box
-    return next_place == place + 1 and other.left >= (one.left + one.right) / 2
 
 
 def _on_watermark(one: Char, other: Char) -> bool:
