@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
-from PIL import Image, ImageFilter, ImageStat
+from PIL import Image
 
 from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 
@@ -57,26 +57,21 @@ def line(sheet: Sheet, box: Box) -> Iterator[str]:
 
 
 def at_height(
-    sheet: Sheet, box: Box, pixels: int, beside: float = MARGIN, *, bold: bool = False
+    sheet: Sheet, box: Box, pixels: int, beside: float = MARGIN, *, wider: float = 1.0
 ) -> str:
-    """What one line reads like, drawn so high, with so many points of paper beside it.
+    """What one line reads like, drawn so high and stretched so much.
 
-    ``bold`` thickens its strokes and leaves as little paper above and below.
+    ``beside`` are points of paper on its left and right.
 
     Raises:
         RecogniserMissingError: it is not installed.
     """
     scale = min(_SCALE_MAX, pixels / max(1.0, box.height))
     scale = min(scale, _WIDTH_MAX / max(1.0, box.right - box.left))
-    drawn = sheet.drawn(padded(sheet, box, beside, beside if bold else MARGIN), scale)
-    read = text_of(_bold(drawn) if bold else drawn, psm=7)
+    drawn = sheet.drawn(padded(sheet, box, beside), scale)
+    size = round(drawn.width * wider), drawn.height
+    read = text_of(drawn.resize(size, Image.Resampling.LANCZOS), psm=7)
     return _PARTED.sub(r"\1", read)
-
-
-def _bold(drawn: Image.Image) -> Image.Image:
-    """With strokes that are a pixel wider on each side, dark ones on light paper or the reverse."""
-    light = ImageStat.Stat(drawn).mean[0] > 255 / 2
-    return drawn.filter(ImageFilter.MinFilter(3) if light else ImageFilter.MaxFilter(3))
 
 
 def text_of(image: Image.Image, *, psm: int) -> str:
@@ -128,11 +123,11 @@ def lines(image: Image.Image) -> Iterator[tuple[Edges, list[tuple[str, Edges]]]]
     yield from found.items()
 
 
-def padded(sheet: Sheet, box: Box, beside: float = MARGIN, above: float = MARGIN) -> Box:
+def padded(sheet: Sheet, box: Box, beside: float = MARGIN) -> Box:
     """The box with paper around it, as far as the page goes."""
     return Box(
         left=max(0.0, box.left - beside),
-        top=max(0.0, box.top - above),
+        top=max(0.0, box.top - MARGIN),
         right=min(sheet.width, box.right + beside),
-        bottom=min(sheet.height, box.bottom + above),
+        bottom=min(sheet.height, box.bottom + MARGIN),
     )
