@@ -136,24 +136,27 @@ class Pen:
     def _put(self, x: float, y: float, text: str, font: str, size: float, bold: bool) -> None:
         canvas = self.canvas
         canvas.setFont(font, size)
-        if self.manner == "words" and " " in text:
+        manner = self.manner
+        if manner in ("signs", "parts") and "€" in text and font not in names_of("Vera"):
+            manner = "whole"  # viewers' own "€" is wider than the standard's: it would cover others
+        if manner == "words" and " " in text:
             for word in text.split(" "):
                 canvas.drawString(x, y, word)
                 x += pdfmetrics.stringWidth(f"{word} ", font, size)
-        elif self.manner == "signs":
+        elif manner == "signs":
             for sign in text:
                 if sign != " ":
                     canvas.drawString(x, y, sign)
                 x += pdfmetrics.stringWidth(sign, font, size)
-        elif self.manner in ("kerned", "scaled"):
+        elif manner in ("kerned", "scaled"):
             self._raw(x, y, text, font, size)
-        elif self.manner == "parts" and len(text) > 3:
+        elif manner == "parts" and len(text) > 3:
             half = len(text) // 2
             canvas.drawString(x, y, text[:half])
             canvas.drawString(x + pdfmetrics.stringWidth(text[:half], font, size), y, text[half:])
         else:
             canvas.drawString(x, y, text)
-            if self.manner == "twice" and bold:
+            if manner == "twice" and bold:
                 canvas.drawString(x + 0.3, y, text)
 
     def _raw(self, x: float, y: float, text: str, font: str, size: float) -> None:

@@ -204,3 +204,8 @@ def test_coded_dates() -> None:
     for text in ("20180305", "2018-03-05", "2018-03-05T00:00:00"):
         assert iso_date(text) == "2018-03-05"
     assert [iso_date(text) for text in ("20180231", "180305", None)] == [None] * 3
+
+
+@pytest.mark.parametrize("text", ["EUR 1, 234. 50", "EUR 1 , 234.50", "EUR 1 2 3 4.50"])
+def test_spaced_number_has_no_value(text: str) -> None:
+    assert amounts_in(text)[0].value(".") is None

@@ -12,8 +12,7 @@ from pipeline.steps.extract import ExtractionError
 from samples import generated
 from tests.pipeline.reading import read_here
 
-UNPAYABLE_MAX: Final = 6  # of 520 contrary documents: their stamp or title is a picture, misread
-HONEST_SHARE_MIN: Final = 0.95
+HONEST_SHARE_MIN: Final = 0.97
 BOUNDED_FLOOR: Final = 23  # of 24 honest documents
 FIELDS: Final = ("invoice_number", "seller", "due_date")
 
@@ -65,13 +64,27 @@ def test_honest_documents_are_read() -> None:
     assert sum(others.statuses.values()) == 2 * (len(generated.KINDS) - len(generated.HONEST))
 
 
+@pytest.mark.parametrize(
+    ("seed", "kind", "hold"),
+    [
+        (980_017, "no_seller", "no_seller"),
+        (980_018, "order_confirmation", "order_confirmation"),
+        (990_003, "order_confirmation", "order_confirmation"),
+        (990_011, "honest", None),
+    ],
+)
+def test_documents_are_held_for_their_own_reason_alone(
+    seed: int, kind: str, hold: str | None
+) -> None:
+    assert read_here(generated.generate(seed, kind).pdf).fields.hold == hold
+
+
 @pytest.mark.soak
 def test_a_thousand_documents_are_read_exactly_or_held() -> None:
     honest = judged(300, ("honest",), 30_000)
     kinds = [kind for kind in generated.KINDS if kind not in generated.HONEST]
     others = judged(20, kinds, 31_000)
     print(honest, others)
-    assert honest.wrong + others.wrong == []
-    assert [name for name in others.unpayable if name.split("-")[1] in generated.TRICKS] == []
-    assert len(others.unpayable) <= UNPAYABLE_MAX
+    assert honest.wrong + others.wrong + others.unpayable == []
+    assert not {"hidden_text", "unverified"} & {*honest.statuses}  # pixels and text agree
     assert honest.exact >= HONEST_SHARE_MIN * 300

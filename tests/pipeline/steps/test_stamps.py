@@ -17,6 +17,7 @@ from pipeline.steps.extract.page_view.stamps import PageWords, foreign, misread
 from samples import generated
 from samples.generated.fonts import VERA
 from samples.generated.pen import Pen
+from samples.generated.raster import rectangles
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
 from tests.pipeline.reading import read_here
 from tests.pipeline.steps.test_page_view import paper
@@ -72,6 +73,16 @@ def hold(hook: Callable[[Pen], Any]) -> str | None:
 )
 def test_stamp_of_any_size_colour_and_turn_is_held(text: str, options: Any) -> None:
     assert hold(put(stamp(text, **options))) is not None
+
+
+def test_stamp_of_bars_in_one_path_is_held() -> None:
+    def bars(pen: Pen) -> None:
+        path = pen.canvas.beginPath()
+        for left, low, wide, high in rectangles("BEZAHLT", 40):
+            path.rect(250 + 30 * left, 420 + 30 * low, 30 * wide, 30 * high)
+        pen.canvas.drawPath(path, stroke=0, fill=1)
+
+    assert hold(bars) == "stamped_paid"
 
 
 def test_stamp_in_unknown_words_is_held_with_its_place() -> None:

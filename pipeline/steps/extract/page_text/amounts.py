@@ -57,6 +57,7 @@ _AMOUNT: Final = re.compile(
     rf"|(?:[{_SPACES}]?(?P<after>{_ANY}))?)(?P<credit>\s?CR\b)?",
     re.IGNORECASE,
 )
+_TORN: Final = re.compile(rf"(?:[{_SPACES}]?[.,'’])?[{_SPACES}]?\d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,8 @@ class Amount:
 
     ``readings`` has two values, thousands first, where the print allows both
     (``1.284``); ``doubt`` is then the separator in question. ``firm`` says that
-    it is clearly money: it has a currency, or two decimals.
+    it is clearly money: it has a currency, or two decimals. ``torn`` are wide
+    gaps within, as in ``1, 234. 50``: then only a part of the number was read.
     """
 
     readings: tuple[Decimal, ...]
@@ -76,6 +78,7 @@ class Amount:
     end: int
     tail: Decimal | None = None
     cents: bool = False  # whether it is printed with two decimals
+    torn: bool = False
 
     def value(self, separator: Separator, decimals: int = 2) -> Decimal | None:
         """The one reading, given how this document writes decimals; None when in doubt.
@@ -83,6 +86,8 @@ class Amount:
         Three digits after a separator are thousands, unless the currency has
         three decimals or the document uses that very separator for decimals.
         """
+        if self.torn:
+            return None
         if self.doubt is None:
             return self.readings[0]
         if separator == self.doubt or (decimals == 3 and separator == ""):
@@ -113,6 +118,7 @@ def amounts_in(text: str) -> list[Amount]:
                 end=match.end(),
                 tail=_tail(match["digits"]),
                 cents=decimals is not None,
+                torn=bool(_TORN.match(text, match.end("digits"))),
             )
         )
     return found

@@ -23,6 +23,7 @@ from pipeline.steps.extract.page_text.titles import INVOICE_NAME, NAMES
 from pipeline.steps.extract.page_text.totals import kind_of
 from pipeline.steps.extract.page_text.vocabulary import INVOICE
 
+_NUMBER_LABEL: Final = re.compile(r"(?<!\w)(?:n|no|nr|num|nro|ref)[.:ºo°]*$")
 _WORD: Final = re.compile(r"[^\W\d](?:[^\W\d]|[.&'’-])+,?")
 _TITLES: Final = tuple(NAMES.values())
 _SOLD_BY: Final = re.compile(r"\b(?:sold|provided|issued|billed) by (.{3,60})$", re.IGNORECASE)
@@ -153,7 +154,7 @@ def _heads_page(rows: Sequence[Row], index: int, cell: Cell, taken: str) -> bool
     text = cell.text
     if has_date(text) or ": " in text or not any(map(_WORD.fullmatch, text.split())):
         return False
-    if kind_of(cell.folded):
+    if kind_of(cell.folded) or _NUMBER_LABEL.search(cell.folded):
         return False
     if INVOICE_NAME.fullmatch(cell.folded) or any(name.fullmatch(cell.folded) for name in _TITLES):
         return False

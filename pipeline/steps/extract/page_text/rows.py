@@ -28,6 +28,7 @@ class Cell:
     start: int
     end: int
     box: Box | None = None  # where it is printed upright on the page
+    signs: tuple[Box, ...] = ()  # where each of its characters is, without spaces
 
     @property
     def folded(self) -> str:
@@ -99,6 +100,7 @@ def _cells(line: Line) -> tuple[Cell, ...]:
             start=round(piece.box.left / COLUMN),
             end=round(piece.box.right / COLUMN),
             box=piece.box,
+            signs=piece.signs,
         )
         for piece in line
     )
@@ -112,6 +114,12 @@ def _joined(pieces: Iterable[Cell]) -> tuple[Cell, ...]:
         if cells and _CONTINUED.match(text.casefold()) and not any(map(str.isdigit, text)):
             last = cells.pop()
             box = last.box and cell.box and last.box.around(cell.box)
-            cell = Cell(text=f"{last.text} {text}", start=last.start, end=cell.end, box=box)
+            cell = Cell(
+                text=f"{last.text} {text}",
+                start=last.start,
+                end=cell.end,
+                box=box,
+                signs=last.signs + cell.signs,
+            )
         cells.append(cell)
     return tuple(cells)

@@ -1,7 +1,8 @@
-"""Sentences that ask for a sum of money."""
+"""Sentences over several lines, and those that ask for a sum of money."""
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from pipeline.steps.extract.page_text.amounts import Amount, amounts_in
@@ -14,6 +15,7 @@ _STOP: Final = re.compile(r"(?:(?<!\d)\.|[!?;])(?=\s+[^\W\d_])")  # no ordinal's
 _WORDS_MIN: Final = 4
 _RUNS_ON: Final = 30  # characters: a shorter line is a label
 _LINES_MAX: Final = 3
+_WRAPPED_CHARS: Final = 35  # a shorter line is not continued in the next one
 
 
 def asked(rows: Sequence[Row]) -> Iterator[tuple[int, Cell, Amount]]:
@@ -59,3 +61,29 @@ def _around(text: str, start: int, end: int) -> str:
     stops = [match.end() for match in _STOP.finditer(text, 0, start)]
     after = _STOP.search(text, end)
     return text[stops[-1] if stops else 0 : after.start() if after else len(text)]
+
+
+def continued(rows: Sequence[Row]) -> frozenset[str]:
+    """Folded lines that go on from the line above or into the one below: no sentences."""
+    found = set()
+    for above, below in pairwise(rows):
+        upper, lower = above.cells[0], below.cells[0]
+        if abs(upper.start - lower.start) <= 1 and _goes_on(upper.text, lower.text):
+            found |= {upper.folded, lower.folded, fold(above.text), fold(below.text)}
+    return frozenset(found)
+
+
+def _goes_on(line: str, following: str) -> bool:
+    ended = line.rstrip().endswith((".", "!", "?", ";", ":"))
+    if following[:1].isalpha() and not following[:1].islower():
+        return not ended and len(line) >= _WRAPPED_CHARS
+    return not ended  # an amount or a number belongs to its label
+
+
+def unwrapped(lines: Sequence[str]) -> str:
+    """One text, in which only lines that go on run into the next one."""
+    text, last = "", ""
+    for line in map(str.strip, lines):
+        text += (" " if _goes_on(last, line) else " ;; ") + line if line else ""
+        last = line
+    return text

@@ -8,6 +8,15 @@ reference) is judged elsewhere.
 import re
 from typing import Final
 
+_SAMPLE: Final = (
+    r"sample|specimen|example|demo|dummy|test|muster|beispiel|exemple|essai|modele|esempio|prova"
+    r"|ejemplo|muestra|prueba|exemplo|amostra|voorbeeld|proef|wzor|przyklad|vzor|ukazk|zkusebn"
+    r"|eksempel|pr[øo]ve|exempel|esimerkki|malli|minta"
+)
+_BILL: Final = (
+    r"invoice|rechnung|faktur[aey]?|facture|fattura|factura|fatura|factuur|doklad|lasku|szamla"
+    r"|regning|rakning"
+)
 _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "self_billed": (
         r"self ?-?(?:bill(?:ed|ing)|invoic(?:ed|ing)|factur(?:ing|ering))(?: (?:tax )?invoice)?",
@@ -76,8 +85,10 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"confirmacao (?:da|de|do) (?:encomenda|pedido)|ordem de compra",
         r"(?:order|opdracht|bestel)bevestiging|bestelbon|inkooporder|bestelling",
         r"potwierdzenie (?:przyjecia )?zamowienia|zamowienie",
-        r"potvrzeni (?:prijeti )?objednavky|objednavka|ordrebekr(?:æf|ef)telse|bestilling",
-        r"k[øo]psordre|k[øo]bsordre|innkj[øo]psordre|orderbekraftelse|orderbekraftning",
+        r"potvrzeni (?:prijeti )?(?:objednavk|zakazk)y|objednavka",
+        r"ordrebekr(?:æf|ef)telse|bestilling",
+        r"bekr(?:æf|ef)telse (?:af|pa) (?:din |deres )?ordren?|k[øo]psordre",
+        r"k[øo]bsordre|innkj[øo]psordre|orderbekraftelse|orderbekraftning",
         r"bestallning|inkopsorder|(?:osto)?tilaus|tilausvahvistus|megrendeles",
         r"(?:meg)?rendeles-? ?visszaigazolas|visszaigazolas",
         r"order receipt(?: confirmation)?|potvrdenie objednavky|ordererkannande"
@@ -189,6 +200,7 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:kopia )?(?:endast )?for (?:kannedom|information)|esimerkki(?:lasku)?|malli",
         r"(?:kopio )?(?:vain )?tiedoksi|minta(?:szamla|peldany)?|(?:csak )?tajekoztato peldany",
         r"(?:csak )?tajekoztato jellegu|(?:csak )?tajekoztatasul",
+        rf"(?:{_SAMPLE})\w*[ -]?(?:{_BILL})|(?:{_BILL}) (?:\w{{1,3}}[ .])?(?:{_SAMPLE})\w*",
         r"(?:demo|test)(?: only| document| invoice)?|testbeleg|testdokument|nur (?:ein )?(?:test"
         r"|muster)",
     ),

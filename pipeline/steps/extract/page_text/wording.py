@@ -7,7 +7,6 @@ number beside it, in the size of other text, it is the label of a reference and 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import median
 from typing import Final, Literal
 
@@ -15,6 +14,7 @@ from pipeline.steps.extract.page_text.amounts import has_money
 from pipeline.steps.extract.page_text.dates import first_date, fold
 from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.sender import names_company
+from pipeline.steps.extract.page_text.sentences import continued, unwrapped
 from pipeline.steps.extract.page_text.statements import stated
 from pipeline.steps.extract.page_text.titles import AROUND, INVOICE_NAME, INVOICE_NUMBER, NAMES
 from pipeline.steps.extract.page_text.totals import kind_of
@@ -79,7 +79,6 @@ _THIS_IS: Final = re.compile(
 )
 _SPREAD: Final = re.compile(r"(?:\w ){3,}\w")
 _ENDS: Final = re.compile(r"(?<=\w{3}[.!?;])\s+|(?<=[!?;])\s+")
-_WRAPPED_CHARS: Final = 35  # a shorter line is not continued in the next one
 
 _Weight = Literal[1, 2, 3]  # the label of a reference; alone in its piece; large
 
@@ -128,7 +127,7 @@ def hold_by_picture(rows: Sequence[Row]) -> str | None:
 
 def sentences_of(text: str) -> list[str]:
     """The folded sentences of a text, in which lines may be wrapped."""
-    return [fold(part) for part in _ENDS.split(_unwrapped(text.splitlines())) if part.strip()]
+    return [fold(part) for part in _ENDS.split(unwrapped(text.splitlines())) if part.strip()]
 
 
 def said(rows: Sequence[Row], plain: str) -> frozenset[str]:
@@ -320,9 +319,11 @@ def _sentences(rows: Sequence[Row], plain: str) -> list[str]:
         for place, row in enumerate(rows)
         for start in range(len(row.cells))
     ]
-    whole = _continued(rows)
+    whole = continued(rows)
+    paid = {*_labels_of_payments(rows)}  # in the file, their amounts may stand elsewhere
+    lines = (line for line in plain.splitlines() if line.strip() not in paid)
     flows = [
-        *sentences_of(plain),
+        *sentences_of("\n".join(lines)),
         *(part for text in _columns(rows) for part in sentences_of(text)),
     ]
     alone = [
@@ -332,6 +333,13 @@ def _sentences(rows: Sequence[Row], plain: str) -> list[str]:
         for part in sentences_of(text)
     ]
     return list(dict.fromkeys([*flows, *alone]))
+
+
+def _labels_of_payments(rows: Sequence[Row]) -> Iterator[str]:
+    for place, row in enumerate(rows):
+        for position, cell in enumerate(row.cells):
+            if kind_of(cell.folded) == "off" and _value_of(rows, place, position):
+                yield cell.text
 
 
 def _value_of(rows: Sequence[Row], place: int, position: int) -> str:
@@ -360,32 +368,6 @@ def _columns(rows: Sequence[Row]) -> Iterator[str]:
         open_ = following
     for cells in open_.values():
         yield "\n".join(cell.text for cell in cells)
-
-
-def _continued(rows: Sequence[Row]) -> frozenset[str]:
-    """Folded lines that go on from the line above or into the one below: no sentences."""
-    found = set()
-    for above, below in pairwise(rows):
-        upper, lower = above.cells[0], below.cells[0]
-        if abs(upper.start - lower.start) <= 1 and _goes_on(upper.text, lower.text):
-            found |= {upper.folded, lower.folded, fold(above.text), fold(below.text)}
-    return frozenset(found)
-
-
-def _goes_on(line: str, following: str) -> bool:
-    ended = line.rstrip().endswith((".", "!", "?", ";", ":"))
-    if following[:1].isalpha() and not following[:1].islower():
-        return not ended and len(line) >= _WRAPPED_CHARS
-    return not ended  # an amount or a number belongs to its label
-
-
-def _unwrapped(lines: Sequence[str]) -> str:
-    """One text, in which only lines that go on run into the next one."""
-    text, last = "", ""
-    for line in map(str.strip, lines):
-        text += (" " if _goes_on(last, line) else " ;; ") + line if line else ""
-        last = line
-    return text
 
 
 def _settled_by(rows: Sequence[Row]) -> bool:

@@ -1,6 +1,5 @@
 """Whether the pixels of a page say what its text layer says, where money is at stake."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -12,7 +11,7 @@ from pipeline.steps.extract.page_text.labelled import ibans, invoice_number
 from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.sender import names_company
 from pipeline.steps.extract.page_text.text import Printed
-from pipeline.steps.extract.page_view import recognise
+from pipeline.steps.extract.page_view.agree import reads_account, reads_amount, squeezed
 from pipeline.steps.extract.page_view.beside import drawn_beside
 from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 
@@ -20,10 +19,6 @@ CELLS_MAX: Final = 8  # of one fact: an amount due is printed two or three times
 _FIELD_WORDS_MAX: Final = 6  # a label and its amount; prose in another currency is no sum of it
 _FIELD_LETTERS_MIN: Final = 3
 _BELOW: Final = 4  # rows under a label in which its amount, or what is left of it, can be
-_SEPARATORS: Final = str.maketrans(dict.fromkeys(",'’ \u00a0\u2009\u202f", "."))
-_NUMBER: Final = re.compile(r"\d(?:[\d.]*\d)?")
-# Letters and digits that look alike; an IBAN has each in fixed places.
-_ALIKE: Final = str.maketrans("OILSBZ", "011582")
 
 
 def competes(shown: Printed, told: Printed, invoice: Invoice) -> bool:
@@ -35,8 +30,8 @@ def competes(shown: Printed, told: Printed, invoice: Invoice) -> bool:
     if _facts(told) != _facts(shown):
         return True
     rows = [*told.rows, *shown.noted]
-    own = {_squeezed(row.text) for row in shown.rows}
-    companies = (_squeezed(text) for text in _texts(shown.noted) if names_company(text))
+    own = {squeezed(row.text) for row in shown.rows}
+    companies = (squeezed(text) for text in _texts(shown.noted) if names_company(text))
     return other_money(shown, rows, invoice) or any(
         not any(name in text for text in own) for name in companies
     )
@@ -105,7 +100,7 @@ def differs(
         boxes[row.page] += [cell.box for cell in row.cells if cell.box is not None]
     for row, cell, value in _amount_cells(document, abs(Decimal(invoice.total_due))):
         sheet, box = sheets[row.page - 1], _boxed(cell)
-        if drawn_beside(sheet, box, boxes[row.page]) or not _reads_amount(
+        if drawn_beside(sheet, box, boxes[row.page]) or not reads_amount(
             sheet, cell, value, invoice.currency
         ):
             return row.page, box, cell.text
@@ -116,12 +111,10 @@ def _other_account(
     sheets: Sequence[Sheet], document: Printed, iban: str
 ) -> tuple[int, Box, str] | None:
     for row in document.rows:
-        whole = row.box
-        if whole is None or iban not in _squeezed(row.text):
+        if row.box is None or iban not in squeezed(row.text):
             continue
-        sheet = sheets[row.page - 1]
-        if not any(_reads_account(iban, text) for text in recognise.line(sheet, whole)):
-            return row.page, whole, row.text
+        if box := reads_account(sheets[row.page - 1], row, iban):
+            return row.page, box, row.text
     return None
 
 
@@ -142,9 +135,14 @@ def _amount_cells(document: Printed, due: Decimal) -> Iterator[tuple[Row, Cell, 
     ]
     found = [*_holding(near, due, firm=True)] or [*_holding(near, due)] or [*_holding(rows, due)]
     yield from found[:CELLS_MAX]
-    others = (each.readings for text in _texts(near) for each in amounts_in(text) if each.firm)
+    sums = [row for row in near if not ibans([row])]  # FR05 is no five francs
+    others = (each.readings for text in _texts(sums) for each in amounts_in(text) if each.firm)
     for value in sorted({abs(readings[0]) for readings in others} - {due})[-CELLS_MAX:]:
-        yield from _holding(near, value, firm=True)
+        yield from _holding(sums, value, firm=True)
+    # PDFium gives an alternative text for what is drawn.
+    noted = (each.readings for text in _texts(document.noted) for each in amounts_in(text))
+    for value in sorted({abs(readings[0]) for readings in noted} - {due})[-CELLS_MAX:]:
+        yield from _holding(rows, value)
 
 
 def _holding(
@@ -161,57 +159,7 @@ def _says(text: str, value: Decimal, *, firm: bool = False) -> bool:
     return any(value in map(abs, each.readings) for each in found)
 
 
-def _reads_amount(sheet: Sheet, cell: Cell, due: Decimal, currency: str) -> bool:
-    """Whether the cell's pixels show the amount: the same number, or the same signs for it.
-
-    They may name no other currency, where the text names the invoice's own.
-    """
-    printed = [
-        re.compile(rf"(?<!\d)(?<!\d\.){re.escape(core[0])}(?![\d.]*\d)")
-        for each in amounts_in(cell.text)
-        if due in map(abs, each.readings)
-        and (core := _NUMBER.search(_signs(cell.text[each.start : each.end])))
-    ]
-    named = currency in _currencies(cell.text)
-    return any(
-        (_says(text, due) or any(each.search(_signs(text)) for each in printed))
-        and not (named and _currencies(text) - {currency})
-        for text in recognise.line(sheet, _boxed(cell))
-    )
-
-
-def _currencies(text: str) -> set[str]:
-    """The currencies that stand at the amounts of a text, without those that are no certain one."""
-    marks = {each.mark for each in amounts_in(text) if each.mark}
-    return {SYMBOLS.get(mark, mark.upper()) for mark in marks - UNCERTAIN}
-
-
-def _signs(text: str) -> str:
-    """A text with one sign for every separator that numbers have."""
-    return re.sub(r"(?<=\d)[^\w\s.](?=\d)", ".", text.strip().translate(_SEPARATORS))
-
-
 def _boxed(cell: Cell) -> Box:
     if cell.box is None:
         raise ValueError("the cell has no place on a page")
     return cell.box
-
-
-def _reads_account(iban: str, text: str) -> bool:
-    """Whether a reading shows the account, but for one sign.
-
-    Two valid accounts differ in two signs at least: their check digits find any single change.
-    """
-    wanted, read = _alike(iban), _alike(text)
-    return any(
-        sum(a != b for a, b in zip(wanted, read[start:], strict=False)) <= 1
-        for start in range(len(read) - len(wanted) + 1)
-    )
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split()).upper()
-
-
-def _alike(text: str) -> str:
-    return "".join(filter(str.isalnum, _squeezed(text))).translate(_ALIKE)

@@ -20,6 +20,7 @@ class Piece:
 
     text: str
     box: Box
+    signs: tuple[Box, ...] = ()  # where each of its characters is, without spaces
 
 
 Line = tuple[Piece, ...]
@@ -74,4 +75,4 @@ def _piece(text: str, chars: Sequence[Char]) -> Piece:
     box = chars[0].box
     for char in chars[1:]:
         box = box.around(char.box)
-    return Piece(text=text, box=box)
+    return Piece(text=text, box=box, signs=tuple(char.box for char in chars))

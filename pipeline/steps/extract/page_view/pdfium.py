@@ -2,7 +2,7 @@
 
 import ctypes
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -177,7 +177,10 @@ def _is_text(item: Any) -> bool:
 
 
 def _is_frame(item: Any) -> bool:
-    """Whether it is a path of upright straight lines, one side of which is long."""
+    """Whether it is a path of upright straight lines, one side of which is long.
+
+    A filled one has no short parts: those may be the strokes of letters.
+    """
     if raw.FPDFPageObj_GetType(item) != raw.FPDF_PAGEOBJ_PATH:
         return False
     edges = [ctypes.c_float() for _ in range(4)]
@@ -189,9 +192,30 @@ def _is_frame(item: Any) -> bool:
     points = [
         point for place in range(raw.FPDFPath_CountSegments(item)) if (point := _end(item, place))
     ]
-    return len(points) == raw.FPDFPath_CountSegments(item) and all(
-        abs(x1 - x2) < 1 or abs(y1 - y2) < 1 for (x1, y1), (x2, y2) in pairwise(points)
+    return (
+        len(points) == raw.FPDFPath_CountSegments(item)
+        and all(abs(x1 - x2) < 1 or abs(y1 - y2) < 1 for (x1, y1), (x2, y2) in pairwise(points))
+        and not (_filled(item) and any(length < _RULE_MIN for length in _parts(item, points)))
     )
+
+
+def _filled(path: Any) -> bool:
+    mode, stroke = ctypes.c_int(), ctypes.c_int()
+    raw.FPDFPath_GetDrawMode(path, mode, stroke)
+    return bool(mode.value != raw.FPDF_FILLMODE_NONE)
+
+
+def _parts(path: Any, points: Sequence[tuple[float, float]]) -> Iterator[float]:
+    """The longer side of each part of a path that begins anew."""
+    starts = [
+        place
+        for place in range(len(points))
+        if raw.FPDFPathSegment_GetType(raw.FPDFPath_GetPathSegment(path, place))
+        == raw.FPDF_SEGMENT_MOVETO
+    ]
+    for start, end in pairwise([*starts, len(points)]):
+        across, down = zip(*points[start:end], strict=True)
+        yield max(max(across) - min(across), max(down) - min(down))
 
 
 def _end(path: Any, place: int) -> tuple[float, float] | None:

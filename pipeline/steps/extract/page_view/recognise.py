@@ -10,8 +10,8 @@ from PIL import Image
 
 from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 
-_LINE_PIXELS: Final = (36, 52, 72)  # heights of a line of text that it is tried at
-_MARGIN: Final = 2.5  # points of paper around a crop
+LINE_PIXELS: Final = (36, 52, 72)  # heights of a line of text that it is tried at
+MARGIN: Final = 2.5  # points of paper around a crop
 _SCALE_MAX: Final = 12.0
 _PARTED: Final = re.compile(r"(?<=\d) ?([.,]) ?(?=\d\d\b)")  # Tesseract parts "5, 60"
 _SURE_MIN: Final = 25  # of 100: what Tesseract is less sure of is dust
@@ -52,11 +52,26 @@ def line(sheet: Sheet, box: Box) -> Iterator[str]:
     Raises:
         RecogniserMissingError: it is not installed.
     """
-    for pixels in _LINE_PIXELS:
-        scale = min(_SCALE_MAX, pixels / max(1.0, box.height))
-        scale = min(scale, _WIDTH_MAX / max(1.0, box.right - box.left))
-        read = text_of(sheet.drawn(padded(sheet, box), scale), psm=7)
-        yield _PARTED.sub(r"\1", read)
+    for pixels in LINE_PIXELS:
+        yield at_height(sheet, box, pixels)
+
+
+def at_height(
+    sheet: Sheet, box: Box, pixels: int, beside: float = MARGIN, *, wider: float = 1.0
+) -> str:
+    """What one line reads like, drawn so high and stretched so much.
+
+    ``beside`` are points of paper on its left and right.
+
+    Raises:
+        RecogniserMissingError: it is not installed.
+    """
+    scale = min(_SCALE_MAX, pixels / max(1.0, box.height))
+    scale = min(scale, _WIDTH_MAX / max(1.0, box.right - box.left))
+    drawn = sheet.drawn(padded(sheet, box, beside), scale)
+    size = round(drawn.width * wider), drawn.height
+    read = text_of(drawn.resize(size, Image.Resampling.LANCZOS), psm=7)
+    return _PARTED.sub(r"\1", read)
 
 
 def text_of(image: Image.Image, *, psm: int) -> str:
@@ -108,11 +123,11 @@ def lines(image: Image.Image) -> Iterator[tuple[Edges, list[tuple[str, Edges]]]]
     yield from found.items()
 
 
-def padded(sheet: Sheet, box: Box) -> Box:
+def padded(sheet: Sheet, box: Box, beside: float = MARGIN) -> Box:
     """The box with paper around it, as far as the page goes."""
     return Box(
-        left=max(0.0, box.left - _MARGIN),
-        top=max(0.0, box.top - _MARGIN),
-        right=min(sheet.width, box.right + _MARGIN),
-        bottom=min(sheet.height, box.bottom + _MARGIN),
+        left=max(0.0, box.left - beside),
+        top=max(0.0, box.top - MARGIN),
+        right=min(sheet.width, box.right + beside),
+        bottom=min(sheet.height, box.bottom + MARGIN),
     )
