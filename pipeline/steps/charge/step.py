@@ -89,7 +89,8 @@ def _made(
     work: Work, payment: Payment, account: str
 ) -> tuple[dict[str, Scalar], Mapping[str, Sealed]]:
     """The clear results of a payment, and its sealed id."""
-    clear = {"payment_status": payment.status, "payee_confirmed": bool(account)}
+    clear: dict[str, Scalar] = {"payment_status": payment.status}
+    clear["payee_confirmed"] = bool(account)
     return clear, work.sealed({"payment": payment.id.encode()})
 
 
