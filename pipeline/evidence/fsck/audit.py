@@ -188,7 +188,7 @@ def _run_damage(workspace: Workspace, run: Run, newest: Head | None) -> Iterator
     yield from _contained(workspace, str(run.id), named, found)
     yield from _row_damage(workspace, run, sealed_damage=bool(named))
     yield from secret_audit.secret_damage(workspace, run, envelopes)
-    yield from bill_audit.bill_damage(workspace, run)
+    yield from bill_audit.bill_damage(workspace, run, envelopes)
 
 
 def _contained(

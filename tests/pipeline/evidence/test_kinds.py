@@ -50,6 +50,7 @@ ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
     "pipeline_register": "workspace_id = :log",
     "pipeline_supplier": "workspace_id = :log",
     "pipeline_supplierindex": "workspace_id = :log AND kind = 'name'",
+    "pipeline_bill": "run_id = :run",
 }
 # Not found, as these columns are of no consequence to what is recomputed.
 TEXTS = {"text", "negative", "huge", "float", "not UTF-8"}
@@ -61,6 +62,7 @@ UNSEEN: Mapping[tuple[str, str], set[str]] = {
     ("pipeline_run", "deadline_ms"): {"null"},
     ("pipeline_workspace", "successor_id"): {"null"},
     ("pipeline_secret", "erased_ms"): {"null"},
+    ("pipeline_bill", "duplicate_of_id"): {"null"},
     **{  # sealed nowhere: CAVEATS.md
         ("pipeline_supplier", column): TEXTS for column in ("code", "registered_by")
     },

@@ -8,7 +8,9 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from nanovm_core.core import lifecycle as life
+from pipeline.evidence import signer
 from pipeline.evidence.fsck.audit import audit
+from pipeline.evidence.restore import restore
 from pipeline.models import Bill, Run
 from pipeline.privacy import erasure, supplier_erasure
 from pipeline.queries.duplicates import original_of
@@ -17,6 +19,7 @@ from pipeline.register.bills import one_spelling
 from pipeline.register.details import Details
 from pipeline.runtime import api
 from pipeline.steps import adapters, approvals
+from pipeline.vault.key_store import keystore
 from pipeline.worker.drive import drive_patiently
 from tests.pipeline.house import House, bodies, crash, snapshot, sql, succeeded
 from tests.pipeline.pdf_builder import text_pdf
@@ -246,10 +249,20 @@ def test_an_erased_run_is_still_known_and_an_erased_supplier_is_not(house: House
     assert [each for each in audit().damage if not each.explained] == []
 
 
+def test_an_invoice_of_a_closed_log_is_known_in_the_log_that_goes_on(house: House) -> None:
+    paid = house.run(bill())
+    signer.checkpoint(paid.workspace_id)
+    restore("operator")
+    paid.workspace.refresh_from_db()
+    goes_on = paid.workspace.successor
+    assert goes_on is not None
+    run = house.run(bill("RE-2026/0043"), workspace=goes_on)
+    assert held_by(run) == ("duplicate", str(paid.id), "similar")
+    assert [each for each in audit().damage if not each.explained] == []
+
+
 def test_a_lost_key_lets_nothing_through(house: House) -> None:
     paid = house.run(bill())
-    from pipeline.vault.key_store import keystore
-
     keystore().destroy([f"index://bills-{Bill.objects.get().supplier_id}"])
     run = after(house, paid, bill())
     assert (run.state, succeeded(run)) == (life.FAILED, [])
@@ -277,6 +290,14 @@ def test_fsck_finds_a_claim_that_was_changed_or_removed(house: House, change: st
         str(run.id),
         "PII-003" if change == "deleted" else "PII-002",
     )
+
+
+def test_an_edited_claim_pays_nobody_else(house: House) -> None:
+    """Not even where it is edited before its own run pays."""
+    first = house.paused("charge", bill())
+    sql(("UPDATE pipeline_bill SET number = '0', supplier_id = supplier_id", []))
+    assert house.resumed(first).state == life.COMPLETED
+    assert succeeded(first) == [(12000, "eur")]
 
 
 def test_fsck_finds_a_claim_that_was_added(house: House) -> None:
