@@ -1,4 +1,4 @@
-"""Ten more attacks, each with the runs that it is fired at."""
+"""More attacks, each with the runs that it is fired at."""
 
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.registry import Registry
@@ -17,5 +17,6 @@ SCENARIOS: Registry[Scenario] = Registry(
         "poisoned_invoice",
         "colluding_agents",
         "hidden_text",
+        "changed_bank_details",
     ),
 )

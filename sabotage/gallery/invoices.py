@@ -11,6 +11,7 @@ import samples
 
 _PAGE = (595, 842)  # A4, in points
 _SIZE, _LEADING, _TOP = 5, 14, 790  # points; the longest line fits on the page
+IBAN = "DE89 3704 0044 0532 0130 00"  # as the register has it
 _FONT = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Courier"}
 
 
@@ -19,8 +20,11 @@ def plain() -> bytes:
     return samples.path("plain").read_bytes()
 
 
-def asking(amount_minor: int, currency: str, number: str) -> bytes:
-    """An open invoice over this amount, of a currency with two decimals."""
+def asking(amount_minor: int, currency: str, number: str, iban: str = IBAN) -> bytes:
+    """An open invoice over this amount, of a currency with two decimals.
+
+    It is a registered supplier's, and names its account or another one.
+    """
     total = f"{currency} {Decimal(amount_minor) / 100:,.2f}"
     return _written(
         _with_page(
@@ -29,7 +33,7 @@ def asking(amount_minor: int, currency: str, number: str) -> bytes:
                 "Eastgate Office Supply Ltd                           INVOICE",
                 f"Invoice number: {number}",
                 "Invoice date: 2026-03-02                 Due date: 2026-04-01",
-                "IBAN DE89 3704 0044 0532 0130 00",
+                f"IBAN {iban}",
                 f"Total  {total}",
             ),
         )

@@ -19,6 +19,7 @@ from sabotage.baseline import comparison
 from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import (
     SCENARIOS,
+    changed_bank_details,
     hidden_text,
     invoices,
     outcomes,
@@ -86,6 +87,9 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
         "hand over the key and the warrant": ("BLOCKED CAP-020", CALL),
     },
     ("hidden_text", "trick"): dict.fromkeys(hidden_text.TRICKS, ("BLOCKED POL-020", HOLD)),
+    ("changed_bank_details", "iban"): dict.fromkeys(
+        changed_bank_details.IBANS, ("BLOCKED POL-020", HOLD)
+    ),
 }
 BILL = 128_450  # the sample asks for 1,284.50 EUR
 CENTS = 5_000_000
@@ -117,6 +121,7 @@ CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
      "was due"),
     ("hidden_text", "", [900_000], 800_000, "it paid EUR 9,000.00; the page shows EUR 1,000.00"),
     ("hidden_text", "remapped font", [900_000], 800_000, "It reads the text layer"),
+    ("changed_bank_details", "", [93_000], 93_000, "paid EUR 930.00 to the new account"),
 )  # fmt: skip
 
 
