@@ -9,7 +9,6 @@ from pipeline.register.details import Details, DetailsError
 from pipeline.register.suppliers import Entry
 from pipeline.store import records
 
-CREATED = "account_created"  # what the supplier's envelope says
 NONE = ""  # the payment provider makes no accounts for others: it does not know the payee
 
 
@@ -31,7 +30,7 @@ def connect(entry: Entry, account: str) -> Entry:
             text = "The supplier was changed while its account was made. Run the invoice again."
             raise DetailsError("SUP-005", text)
         new = replace(details, account=account)
-        return suppliers.change(now, new, actor="runtime", event=CREATED)
+        return suppliers.change(now, new, actor="runtime", event=suppliers.CONNECTED)
 
 
 def _details(entry: Entry) -> Details:

@@ -27,6 +27,7 @@ from pipeline.vault.key_store import keystore
 
 ACTIVE, BLOCKED, ERASED, OWN = "active", "blocked", "erased", "own"
 REGISTERED, CHANGED, UNBLOCKED = "registered", "changed", "unblocked"
+CONNECTED = "account_created"
 SUBJECT = "supplier-"  # before its id, in the key store
 CODE_CHARS = 6
 TOGETHER_MAX = 200  # suppliers that one envelope commits to
@@ -249,13 +250,16 @@ def _next(entry: Entry, details: Details | None, state: str, event: str, actor: 
     with transaction.atomic():
         workspace = records.lock_log(entry.row.workspace_id)
         row = Supplier.objects.get(id=entry.row.id)
-        old, before = row.ref, row.state
+        before = row.state
         row.state = state
         version = _Version(row, details, before)
         SupplierIndex.objects.filter(supplier=row).delete()
         _index(workspace, [version])
         _store(workspace, [version], event, actor)
-        transaction.on_commit(lambda: keystore().destroy([old]))  # no row leads back to it
+        if event != CONNECTED:  # that adds an account, and an older backup can still be read
+            transaction.on_commit(  # no row leads back to them
+                lambda: keystore().destroy([*{*keystore().refs_of(subject(row.id))} - {row.ref}])
+            )
     return replace(entry, row=row, details=details)
 
 

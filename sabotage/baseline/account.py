@@ -1,7 +1,9 @@
 """A baseline's own account at the local Stripe counterpart, and what moved there."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import stripe
 
@@ -11,6 +13,7 @@ from pipeline.steps.currencies import STRIPE_UNITS
 TIMEOUT_S = 2  # a comparison is not worth a long wait
 LOOK_BACK_S = 5
 FLOAT_MINOR = 99_999_999  # the most that one test charge brings in
+INVOICE, MODEL = "the account that the invoice names", "the account that the model names"
 MOVED = {"payment": ("succeeded",), "payout": ("pending", "in_transit", "paid")}
 
 
@@ -49,6 +52,41 @@ class Account:
                     "metadata": {"float": "control"},
                 }
             )
+
+    def payee(self, named: str) -> str:
+        """The connected account of whoever is named, made once for this comparison."""
+        made = self.client.v1.accounts.create(
+            {
+                "type": "express",
+                "capabilities": {"transfers": {"requested": True}},
+                "metadata": {**self.metadata, "named": named},
+            },
+            {"idempotency_key": f"{self.tag} {named}"},
+        )
+        return made.id
+
+    def received(self, since_ms: int) -> dict[str, list[Transfer]]:
+        """What is on the account of each payee of this comparison, by Stripe's own balance."""
+        window: Any = {"created": {"gte": since_ms // 1000 - LOOK_BACK_S}, "limit": 100}
+        found: dict[str, list[Transfer]] = {}
+        for each in self.client.v1.accounts.list(window).auto_paging_iter():
+            metadata = each.metadata.to_dict() if each.metadata else {}
+            if metadata.get("control") == self.tag:
+                found[str(metadata.get("named"))] = self._balance(each.id)
+        return found
+
+    def _balance(self, account: str) -> list[Transfer]:
+        held: Any = self.client.v1.balance.retrieve(options={"stripe_account": account})
+        sums = Counter[str]()
+        for each in (*held.available, *held.pending):
+            sums[each.currency.upper()] += int(
+                each.amount / STRIPE_UNITS.get(each.currency.upper(), 1)
+            )
+        return [
+            Transfer(id=account, kind="balance", amount_minor=amount, currency=currency)
+            for currency, amount in sums.items()
+            if amount
+        ]
 
     def moved(self, since_ms: int) -> tuple[Transfer, ...]:
         """What this comparison moved, oldest first, from all pages of Stripe's lists."""

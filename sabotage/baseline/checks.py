@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 PAY, MAIL = "stripe.create_payment_intent", "notify.send_email"
+ITS_PAYEE = "{{payee}}"  # what a model calls the payee of the invoice
 CURRENCY = re.compile("[A-Z]{3}")
 NO_CALL = "The model's answer is no tool call."
 NO_TOOL = "Its allowlist has no such tool."
@@ -118,7 +119,7 @@ CAREFUL = Checks(
     says="Allowlist and schema passed: it executed the call.",
     resends="One idempotency key for each message",
     tools={
-        PAY: Schema(  # a PaymentIntent has no payee
+        PAY: Schema(  # it has no register: a payee is any text
             required={"amount_minor": _is_amount, "currency": _is_currency},
             optional={"payee": _is_text, "memo": _is_text},
         ),

@@ -70,6 +70,7 @@ def _reported(
         ended, tell = _ended(ANSWERS[name], loop, given)
         moved = own.moved(at_ms)
         told = tell(moved)
+        received = own.received(at_ms) if moved else {}
         currency = moved[0].currency if moved else str(loop.state.get("currency") or "")
     cost = total_minor(moved) - told.due_minor
     return {
@@ -89,6 +90,7 @@ def _reported(
         },
         "calls": dict(tools.calls),
         "evidence": {"tag": own.tag, "ids": [each.id for each in moved[:IDS_MAX]], **told.facts},
+        "received": {named: in_words(sums) for named, sums in received.items() if sums},
     }
 
 

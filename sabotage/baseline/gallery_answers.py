@@ -171,6 +171,17 @@ def pays_each_message(loop: Loop, given: AttackInput) -> Reporter:
     return tell
 
 
+def pays_whom_the_invoice_names(loop: Loop, given: AttackInput) -> Reporter:
+    """The invoice is read, and the account on it is paid: it knows no other one."""
+    loop.follow()
+
+    def tell(moved: Moved) -> Report:
+        paid = in_words(moved) or "nothing"
+        return Report(happened=f"It has no supplier register: it paid {paid} to the new account.")
+
+    return tell
+
+
 def _ask(loop: Loop, amount_minor: int, currency: str, message: str = "") -> str:
     """Have it do one payment, from the start, as its own limit lets it; returns who refused it."""
     loop.begin(message)
@@ -199,4 +210,5 @@ ANSWERS: Mapping[str, Callable[[Loop, AttackInput], Reporter]] = {
     "colluding_agents": pays_for_both,
     "hidden_text": believes_the_text_layer,
     "same_invoice_again": pays_each_message,
+    "changed_bank_details": pays_whom_the_invoice_names,
 }

@@ -17,6 +17,7 @@ SCENARIOS: Registry[Scenario] = Registry(
         "poisoned_invoice",
         "colluding_agents",
         "hidden_text",
+        "changed_bank_details",
         "same_invoice_again",
     ),
 )

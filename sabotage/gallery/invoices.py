@@ -11,6 +11,7 @@ from pipeline.entropy import digits
 
 _PAGE = (595, 842)  # A4, in points
 _SIZE, _LEADING, _TOP = 5, 14, 790  # points; the longest line fits on the page
+IBAN = "DE89 3704 0044 0532 0130 00"  # as the register has it
 _FONT = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Courier"}
 
 
@@ -19,22 +20,23 @@ def plain() -> bytes:
     return _sample("plain")
 
 
-def asking(amount_minor: int, currency: str, number: str) -> bytes:
-    """An open invoice over this amount, of a currency with two decimals.
+def asking(amount_minor: int, currency: str, number: str, iban: str = IBAN) -> bytes:
+    """An open invoice of a registered supplier, in a currency with two decimals.
 
-    Its number begins with this one, and is drawn: no invoice here is a duplicate by chance.
+    It names the supplier's account or another one. Its number begins with this one, and is drawn:
+    no invoice here is a duplicate by chance.
     """
     drawn = digits(10)
-    return bill(amount_minor, currency, f"{number}-{drawn[:5]}-{drawn[5:]}")
+    return bill(amount_minor, currency, f"{number}-{drawn[:5]}-{drawn[5:]}", iban)
 
 
-def bill(amount_minor: int, currency: str, number: str) -> bytes:
+def bill(amount_minor: int, currency: str, number: str, iban: str = IBAN) -> bytes:
     """An open invoice over this amount, under this number."""
     return _page(
         "Eastgate Office Supply Ltd                           INVOICE",
         f"Invoice number: {number}",
         "Invoice date: 2026-03-02                 Due date: 2026-04-01",
-        "IBAN DE89 3704 0044 0532 0130 00",
+        f"IBAN {iban}",
         f"Total  {_sum(amount_minor, currency)}",
     )
 
@@ -49,7 +51,7 @@ def rearranged(amount_minor: int, currency: str, number: str) -> bytes:
         f"Invoice no.: {number}",
         "",
         f"Amount due: {_sum(amount_minor, currency)}",
-        "Payable by 1 April 2026 to IBAN DE89 3704 0044 0532 0130 00",
+        f"Payable by 1 April 2026 to IBAN {IBAN}",
     )
 
 

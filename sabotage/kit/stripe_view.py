@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import stripe
 
 UNREACHABLE = "far side not reachable"
-SUCCEEDED = "succeeded"
+SUCCEEDED, PAYOUT = "succeeded", "payout"
 LEFT = ("pending", "in_transit", "paid")  # a payout that took the money out of the balance
 
 
@@ -29,7 +29,7 @@ class StripePayment:
     status: str
     key: str
     account: str = field(default="", repr=False)
-    kind: str = "payment"  # or payout
+    kind: str = "payment"  # or PAYOUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +72,14 @@ def stripe_view(run: Run) -> StripeView:
     return payments_of(str(run.id), run.created_ms)
 
 
+def is_down() -> bool:
+    """Whether the local counterpart is what would be asked, and does not run."""
+    return bool(settings.STRIPE["local"] and settings.STRIPE["api_base"] is None)
+
+
 def payments_of(run_id: str, since_ms: int) -> StripeView:
     """The same for a run that is not in this database."""
-    if settings.STRIPE["local"] and settings.STRIPE["api_base"] is None:
+    if is_down():
         return StripeView(reachable=False)  # the counterpart does not run
     import stripe  # half of the time that importing this package would take
 
@@ -108,7 +113,7 @@ def _paid_out(payout: "stripe.Payout") -> StripePayment:
         currency=payout.currency.upper(),
         status=SUCCEEDED if payout.status in LEFT else str(payout.status),
         key=str(_of(payout).get("key", "")),
-        kind="payout",
+        kind=PAYOUT,
     )
 
 

@@ -102,6 +102,8 @@ def test_need_of_a_call_is_its_count_and_its_money() -> None:
     assert gate().need("pay", {"amount": 500, "currency": "EUR"}) == {"calls": 1, "EUR": 500}
     assert gate().need("note", {"text": "x"}) == {"calls": 1}
     with pytest.raises(RefusedError, match="CAP-001"):
+        gate().origins("wire", facts())
+    with pytest.raises(RefusedError, match="CAP-001"):
         gate().need("wire", {})
 
 

@@ -172,7 +172,7 @@ def test_what_is_sealed_and_signed_meanwhile_is_no_damage(
 
     monkeypatch.setattr(audits, "audit_workspace", interrupted)
     assert audit().damage == ()
-    assert Run.objects.get().length == Workspace.objects.get(id=log.id).size - 15
+    assert Run.objects.get().length == Workspace.objects.get(id=log.id).size - 16
 
 
 @on_sqlite_alone  # it is this process's memory that is counted

@@ -17,6 +17,7 @@ from pipeline.register.suppliers import Entry
 from pipeline.runtime import api
 from pipeline.steps.charge import gateway
 from pipeline.store import outbox, programs
+from pipeline.vault.key_store import keystore
 from pipeline.worker import drive
 from tests.pipeline.clock import Leap
 from tests.pipeline.house import (
@@ -78,6 +79,8 @@ def test_another_bank_account_is_another_account_at_stripe(house: House) -> None
     changed = driven(house, bill(iban=OTHER_IBAN), run)
     assert approved(changed, entry_of(run, ACME).row.code).state == life.COMPLETED
     after = account_of(run)
+    subject = suppliers.subject(entry_of(run, ACME).id)
+    assert [*keystore().refs_of(subject)] == [entry_of(run, ACME).row.ref]
     assert (received(before), received(after)) == ({"eur": 12_000}, {"eur": 12_000})
     assert before != after
 

@@ -19,6 +19,7 @@ from sabotage.baseline import comparison
 from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import (
     SCENARIOS,
+    changed_bank_details,
     hidden_text,
     invoices,
     outcomes,
@@ -90,6 +91,9 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
     ("same_invoice_again", "form"): dict.fromkeys(
         same_invoice_again.FORMS, ("BLOCKED POL-020", HOLD)
     ),
+    ("changed_bank_details", "iban"): dict.fromkeys(
+        changed_bank_details.IBANS, ("BLOCKED POL-020", HOLD)
+    ),
 }
 BILL = 128_450  # the sample asks for 1,284.50 EUR
 CENTS = 5_000_000
@@ -124,6 +128,7 @@ CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
     ("hidden_text", "remapped font", [900_000], 800_000, "It reads the text layer"),
     ("same_invoice_again", "", [125_000] * 2, 125_000,
      "2 payments, EUR 2,500.00 for one invoice"),
+    ("changed_bank_details", "", [93_000], 93_000, "paid EUR 930.00 to the new account"),
 )  # fmt: skip
 
 
@@ -234,7 +239,7 @@ class TestEvidence:
         assert (paid, told["calls"]) == ([(BILL, "EUR")], 0)
         assert told["calls_since"]["stripe.create_payment_intent"] == 1
         assert (told["fsck_exit_status"], told["fsck_found"]) == (1, ["LOG-006"])
-        assert (told["signed_before"], told["signed_size_after"]) == (19, 0)
+        assert (told["signed_before"], told["signed_size_after"]) == (20, 0)
 
     def test_a_call_in_the_house_that_nobody_sealed_is_counted(self, tmp_path: Path) -> None:
         at("succeeded")

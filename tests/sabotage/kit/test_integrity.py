@@ -11,7 +11,7 @@ from sabotage.kit.assessment import assess_events
 from sabotage.kit.evidence import gather, observe
 from sabotage.kit.injector import Fired
 from sabotage.kit.integrity import Record, _unseen, breaches, record
-from sabotage.kit.stripe_view import StripePayment, StripeView, stripe_view
+from sabotage.kit.stripe_view import PAYOUT, StripePayment, StripeView, stripe_view
 from tests.sabotage.runs import at, let_go, now
 
 pytestmark = pytest.mark.usefixtures("runtime_here")
@@ -40,6 +40,10 @@ def test_payments_that_no_sealed_intent_bears_too_many_and_too_few(paid: Run) ->
         ([dearer], (unasked, other)),
         ([payment, replace(strange, status="canceled")], ()),
         ([payment, payment], ("Stripe has 2 succeeded payments for one run.",)),
+        (
+            [replace(payment, kind=PAYOUT)],
+            ("A payout took EUR 1284.50 out of the balance, and none of it is the supplier's.",),
+        ),
         ([], ("The run is recorded as paid, but Stripe has no payment.",)),
     ):
         assert breaches(paid, seen(*payments)) == said
