@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from dashboard.runs import integrity, lanes, outcome, story
 from dashboard.runs.statechart_svg import statechart_of
 from dashboard.verdicts import cards, plans, verdict_card
-from pipeline.queries import evidence, log, money, personal, runs, steps, stuck_runs
+from pipeline.queries import evidence, far_side, log, money, personal, runs, steps, stuck_runs
 from pipeline.queries.log import EventRow
 from pipeline.queries.runs import STEPS, RunHead
 from pipeline.steps import approvals
@@ -49,7 +49,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
     values, rail = personal.values_of(run), steps.of_run(run)
     payment, facts = money.payment_of(run, values), personal.facts_of(run, values)
     rows, crops = log.last_rows(run, ROWS_SHOWN), personal.crops_of(values.get("crops", ""))
-    held, stall = integrity.of_run(run, tally.breached), stuck_runs.of_run(run)
+    stall = stuck_runs.of_run(run)
     return {
         "run": run,
         "steps": rail,
@@ -66,10 +66,11 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "verdict": verdict,
         "stage": verdict_card.stage_of(verdict),
         "breached": cards.breached(run) if tally.breached else (),
-        "integrity": held,
+        "integrity": integrity.of_run(run, tally.breached),
         "epoch": moved.number if moved else 0,
         "machine": statechart_of(run.state, move),
         "payment": payment,
+        "later": far_side.later(run),
         "facts": facts,
         "crops": crops,
         "standing": evidence.signing_status(run),
@@ -77,9 +78,12 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "account": approvals.changed_account(run.id) if run.held_by == CHANGED_DETAILS else None,
         "file_name": values.get("file_name", ""),
         "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired), payment),
-        "plans": plans.of_run(run),
-        "plan_steps": plans.CHOICES,
+        **_plans(run),
     }
+
+
+def _plans(run: RunHead) -> dict[str, Any]:
+    return {"plans": plans.of_run(run), "plan_steps": plans.CHOICES}
 
 
 def render(name: str, context: Mapping[str, Any], *, oob: bool) -> str:
