@@ -123,6 +123,22 @@ def stripe_settings(environ: Mapping[str, str]) -> StripeSettings:
     return {"key": key or SANDBOX_KEY, "api_base": api_base, "local": local}
 
 
+def webhook_secret(environ: Mapping[str, str]) -> str:
+    """The signing secret of the webhook endpoint; empty where there is none.
+
+    Raises:
+        ImproperlyConfigured: for what is no such secret. It is never repeated.
+    """
+    secret = environ.get("STRIPE_WEBHOOK_SECRET", "")
+    plain = secret.isascii() and secret.isprintable() and " " not in secret
+    if secret and not (plain and secret.startswith("whsec_")):
+        raise ImproperlyConfigured(
+            "STRIPE_WEBHOOK_SECRET is no signing secret of a webhook endpoint; use the one that "
+            "starts with whsec_, or unset it."
+        )
+    return secret
+
+
 def model_settings(environ: Mapping[str, str]) -> ModelSettings | None:
     """The endpoint that may answer as the model, or None: then no run is offered it.
 

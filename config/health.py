@@ -16,6 +16,7 @@ from pipeline.evidence import liveness
 from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.runtime import queue
 from pipeline.steps.extract import ReaderLostError, sandbox
+from pipeline.worker import webhooks
 
 ANSWER_SECONDS_MAX = 2
 OK = "ok"
@@ -43,7 +44,7 @@ def healthz(_request: HttpRequest) -> JsonResponse:
     healthy = all(answer in (OK, NOT_ASKED) for answer in parts.values())
     status = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
     # A log that is not signed is its owner's alarm; the application goes on for all others.
-    said = {"ok": healthy, **parts, **_refusals(), "reader": _reader()}
+    said = {"ok": healthy, **parts, **_refusals(), "reader": _reader(), **_webhooks()}
     return JsonResponse(said, status=status)
 
 
@@ -56,6 +57,14 @@ def _refusals() -> dict[str, object]:
     if any(each.code == WENT_BACK for each in standing):
         text = f"{text}; if a backup was put back, run manage.py restore"
     return {"refusals": len(standing), "refused": text}
+
+
+def _webhooks() -> dict[str, object]:
+    """How many deliveries of webhooks came, by what became of them; none of it is a fault."""
+    try:
+        return {"webhooks": webhooks.counts()}
+    except DatabaseError:
+        return {}
 
 
 def _reader() -> dict[str, str]:

@@ -13,12 +13,14 @@ from config.environment import (
     retention_days,
     secret_key,
     stripe_settings,
+    webhook_secret,
 )
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 NANOVM_DATA = data_folder(os.environ, BASE_DIR / "var")
 REDIS_URL = os.environ.get("REDIS_URL") or None
 STRIPE = stripe_settings(os.environ)
+STRIPE_WEBHOOK_SECRET = webhook_secret(os.environ)  # of the endpoint here; empty: there is none
 NANOVM_MODEL = model_settings(os.environ)  # an endpoint in the model's place; None: none
 NANOVM_RETENTION = retention_days(os.environ)  # days that a document is kept from erasure; 0: off
 # The policy that new runs are judged by, read anew for each; empty: the one that is shipped.

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.db import connections
 
-from pipeline.ops import schema
+from pipeline.ops import schema, webhook_endpoint
 from pipeline.ops.processes import (
     LOOPBACK,
     Child,
@@ -57,7 +57,7 @@ def run(port: int, say: Callable[[str], None]) -> None:
             require_server(settings.REDIS_URL)
         try:
             _migrate()
-            _start(port or free_port(), front, back, say)
+            _start(port, front, back, say)
             _watch([*front, *back])
         except Stopped:
             say("Stopping.")
@@ -68,7 +68,7 @@ def run(port: int, say: Callable[[str], None]) -> None:
 
 
 def _start(port: int, front: list[Child], back: list[Child], say: Callable[[str], None]) -> None:
-    data = settings.NANOVM_DATA
+    data, port = settings.NANOVM_DATA, port or free_port()
     env = {"NANOVM_DATA": str(data), "DJANGO_SETTINGS_MODULE": "config.settings"}
     if settings.REDIS_URL:
         env["REDIS_URL"] = settings.REDIS_URL
@@ -78,6 +78,10 @@ def _start(port: int, front: list[Child], back: list[Child], say: Callable[[str]
     if settings.STRIPE["local"] and settings.STRIPE["api_base"] is None:
         back.append(spawn_stripe_counterpart(data))
         env["STRIPE_API_BASE"] = ready(back[-1]).url
+        if not settings.STRIPE_WEBHOOK_SECRET:
+            env["STRIPE_WEBHOOK_SECRET"] = webhook_endpoint.registered(
+                env["STRIPE_API_BASE"], settings.STRIPE["key"], f"http://{LOOPBACK}:{port}"
+            )
     back.append(spawn_signer(env))  # what the others sealed last is still signed
     front.append(spawn_celery_worker(env))
     front.append(spawn_daphne(env, port))

@@ -4,9 +4,11 @@ from django.templatetags.static import static
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from config import webhooks
 from config.health import healthz
 
 urlpatterns = [
+    path("webhooks/stripe/", webhooks.stripe, name="stripe_webhook"),
     path("healthz", healthz, name="healthz"),
     # Asked for by browsers wherever an answer is no page and cannot name its icon.
     path("favicon.ico", RedirectView.as_view(url=static("favicon.svg"))),

@@ -309,3 +309,35 @@ class Bill(models.Model):
                 name="bill_first_document",
             ),
         ]
+
+
+class StripeEvent(models.Model):
+    """A webhook's event that arrived, once each, and the run that it names."""
+
+    digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of Stripe's id
+    kind = models.CharField(max_length=64)
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="events", null=True)
+    at_ms = models.BigIntegerField()
+    looked_ms = models.BigIntegerField(null=True)  # when Stripe's own record was read for it
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["run"], condition=models.Q(looked_ms=None), name="event_news")
+        ]
+
+
+class WebhookCount(models.Model):
+    """How many deliveries of webhooks were accepted, repeated, unknown, foreign, refused."""
+
+    name = models.CharField(max_length=12, primary_key=True)
+    count = models.BigIntegerField(default=0)
+
+
+class FarSide(models.Model):
+    """What Stripe's record said of a payment after it was made: each state once, and sealed."""
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="far_side")
+    refunded_minor = models.BigIntegerField()
+    dispute = models.CharField(max_length=40, blank=True)  # its status, in Stripe's words
+    at_ms = models.BigIntegerField()
+    sealed_n = models.BigIntegerField()  # on the log's own chain

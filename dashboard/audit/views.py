@@ -17,7 +17,7 @@ from nanovm_core.core.canonical import encode
 from nanovm_core.verify import AGENT
 from pipeline.evidence import bundles
 from pipeline.models import Run, Workspace
-from pipeline.queries import log, runs, timeline
+from pipeline.queries import far_side, log, runs, timeline
 from pipeline.queries.timeline import Filter
 
 FIELDS = ("run", "kind", "rule", "step", "actor", "since", "until")
@@ -86,7 +86,8 @@ def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
 @require_safe
 def of_run(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    context = {"run": run, "rows": log.rows_after(run, 0, run.length)}
+    rows = log.rows_after(run, 0, run.length)
+    context = {"run": run, "rows": rows, "later": far_side.later(run)}
     return render(request, "audit/run.html", context)
 
 

@@ -14,6 +14,7 @@ from dashboard.verdicts import cards, plans, verdict_card
 from pipeline.queries import (
     duplicates,
     evidence,
+    far_side,
     log,
     money,
     personal,
@@ -59,13 +60,12 @@ def context_of(run: RunHead) -> dict[str, Any]:
     values, rail = personal.values_of(run), steps.of_run(run)
     payment, facts = money.payment_of(run, values), personal.facts_of(run, values)
     rows, crops = log.last_rows(run, ROWS_SHOWN), personal.crops_of(values.get("crops", ""))
-    held, stall = integrity.of_run(run, tally.breached), stuck_runs.of_run(run)
-    original = duplicates.original_of(run.slots) if run.held_by else None
+    hold, stall = _hold(run), stuck_runs.of_run(run)
     return {
         "run": run,
         "steps": rail,
         "outcome": outcome.outcome_of(run, payment, facts, crops),
-        "approve_label": outcome.approve_label(payment, facts, stall, original),
+        "approve_label": outcome.approve_label(payment, facts, stall, hold["original"]),
         "strip": outcome.strip_of(run, rows),
         "rows": rows,
         "story": story.story_of(run),
@@ -77,22 +77,34 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "verdict": verdict,
         "stage": verdict_card.stage_of(verdict),
         "breached": cards.breached(run) if tally.breached else (),
-        "integrity": held,
+        "integrity": integrity.of_run(run, tally.breached),
         "epoch": moved.number if moved else 0,
         "machine": statechart_of(run.state, move),
         "payment": payment,
+        "later": far_side.later(run),
         "facts": facts,
         "crops": crops,
         "standing": evidence.signing_status(run),
         "stall": stall,
-        "account": approvals.changed_account(run.id) if run.held_by == CHANGED_DETAILS else None,
-        "original": original,
-        "usual": usual_amounts.usual_of(run.id, run.slots) if run.held_by else None,
+        **hold,
         "file_name": values.get("file_name", ""),
         "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired), payment),
-        "plans": plans.of_run(run),
-        "plan_steps": plans.CHOICES,
+        **_plans(run),
     }
+
+
+def _hold(run: RunHead) -> dict[str, Any]:
+    """What somebody who decides about a hold has to see beside it; nothing without one."""
+    changed = run.held_by == CHANGED_DETAILS
+    return {
+        "account": approvals.changed_account(run.id) if changed else None,
+        "original": duplicates.original_of(run.slots) if run.held_by else None,
+        "usual": usual_amounts.usual_of(run.id, run.slots) if run.held_by else None,
+    }
+
+
+def _plans(run: RunHead) -> dict[str, Any]:
+    return {"plans": plans.of_run(run), "plan_steps": plans.CHOICES}
 
 
 def render(name: str, context: Mapping[str, Any], *, oob: bool) -> str:

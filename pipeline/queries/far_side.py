@@ -1,12 +1,45 @@
-"""What the far side says of a run's payment: the page that completes it."""
+"""What the far side says of a run's payment: the page that completes it, and what came after."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.lifecycle import WAITING
 from pipeline.errors import EffectError
-from pipeline.models import Run
+from pipeline.models import Envelope, FarSide, Run
+from pipeline.queries.log import EventRow, row_of
 from pipeline.queries.runs import RunHead
 from pipeline.steps.charge import gateway
 from pipeline.steps.charge.step import charge_of
+from pipeline.steps.currencies import shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Later:
+    """What was recorded of a payment after it was made, in words, and the event that says so."""
+
+    says: str
+    row: EventRow
+
+
+def later(run: RunHead) -> tuple[Later, ...]:
+    """The refunds and disputes of a run's payment, the oldest first."""
+    kept = [*FarSide.objects.filter(run_id=run.id).order_by("id")]
+    if not kept:
+        return ()
+    numbers = [each.sealed_n for each in kept]
+    found = Envelope.objects.filter(run="log", kind="alert", n__in=numbers)
+    logs = Run.objects.filter(id=run.id).values_list("workspace_id", "workspace__successor_id")
+    rows = {row.n: row_of(row) for row in found.filter(workspace_id__in=[*filter(None, logs[0])])}
+    return tuple(_later(run, each, rows) for each in kept if each.sealed_n in rows)
+
+
+def _later(run: RunHead, kept: FarSide, rows: Mapping[int, EventRow]) -> Later:
+    parts: Sequence[str] = [f"dispute: {kept.dispute.replace('_', ' ')}"] if kept.dispute else []
+    if kept.refunded_minor:
+        sum_ = shown(kept.refunded_minor, str(run.slots.get("currency", "")))
+        parts = [f"{sum_} refunded", *parts]
+    return Later(says=", ".join(parts) or "no refund and no dispute", row=rows[kept.sealed_n])
 
 
 def bank_page(run: RunHead) -> str:

@@ -17,7 +17,7 @@ from nanovm_core.core.events import (
     RunStarted,
     StepRequested,
 )
-from nanovm_core.core.lifecycle import ACTIVE, TERMINAL, WAITING
+from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
 from pipeline.models import Outbox, Run
@@ -166,8 +166,7 @@ def wake(run_id: str, _actor: str) -> Decision:
     What a waiting run waits for is asked after at once.
     """
     decision = submit(run_id, ())
-    if decision.snapshot.state == WAITING:
-        outbox.hasten(run_id)
+    outbox.hasten(run_id)
     queue.wake(run_id)
     return decision
 

@@ -14,6 +14,7 @@ from pipeline.store import sql
 log = logging.getLogger(__name__)
 
 DRIVE = "pipeline.worker.tasks.drive"
+LOOK = "pipeline.worker.tasks.look"
 ANSWER_SECONDS_MAX = 2
 PORT = 6379  # where an address names none
 _PROGRAM = "SELECT program_hash FROM pipeline_run WHERE id = %s"
@@ -25,15 +26,24 @@ def wake(run_id: str, in_ms: int = 0) -> None:
     Without a queue (a command that drives runs itself) nothing is sent. Where the queue does
     not answer, the run waits for the sweep.
     """
-    if not settings.REDIS_URL:
-        return
-    program = program_of(run_id)
+    if settings.REDIS_URL:
+        _send(DRIVE, [str(run_id), program_of(run_id)], in_ms)
+
+
+def tell_news(run_id: str) -> None:
+    """Queue a message that makes a worker read Stripe's record of a run's payment.
+
+    It is no delivery to the run: the run is told nothing. The sweep makes its loss good.
+    """
+    if settings.REDIS_URL:
+        _send(LOOK, [str(run_id)])
+
+
+def _send(task: str, args: list[str], in_ms: int = 0) -> None:
     try:
-        current_app.send_task(
-            DRIVE, args=[str(run_id), program], countdown=in_ms / 1000, retry=False
-        )
+        current_app.send_task(task, args=args, countdown=in_ms / 1000, retry=False)
     except OperationalError:
-        log.warning("the queue does not answer; the sweep will find run %s", run_id)
+        log.warning("the queue does not answer; the sweep will find run %s", args[0])
 
 
 def program_of(run_id: str) -> str:

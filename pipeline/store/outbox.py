@@ -5,6 +5,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from nanovm_core.core.canonical import encode
+from nanovm_core.core.lifecycle import WAITING
 from nanovm_core.core.messages import Effect
 from pipeline.clock import now_ms
 from pipeline.errors import NotSentError
@@ -29,7 +30,10 @@ _OF = " WHERE run_id = %s AND key = %s"
 _DONE = "UPDATE pipeline_outbox SET done_ms = %s" + _OF
 _DUE = "UPDATE pipeline_outbox SET due_ms = %s" + _OF
 _AGAIN = "UPDATE pipeline_outbox SET due_ms = %s, tries = tries + 1" + _OF
-_NOW = "UPDATE pipeline_outbox SET due_ms = 0 WHERE run_id = %s AND done_ms IS NULL"
+_NOW = (
+    "UPDATE pipeline_outbox SET due_ms = 0 WHERE run_id = %s AND done_ms IS NULL"
+    " AND EXISTS (SELECT 1 FROM pipeline_run r WHERE r.id = %s AND r.state = %s)"
+)
 _DROP = "DELETE FROM pipeline_outbox" + _OF
 _BEGIN = "UPDATE pipeline_outbox SET begun_ms = %s" + _OF + " AND begun_ms IS NULL"
 _CALL = (
@@ -100,8 +104,9 @@ def postpone(run: UUID, key: str, due_ms: int) -> None:
 
 
 def hasten(run: str) -> None:
-    """Make what a run owes or waits for due now: somebody says that there is news of it."""
-    sql.change(_NOW, (sql.key_of(run),))
+    """Have what a waiting run waits for asked after now: somebody says that there is news."""
+    key = sql.key_of(run)
+    sql.change(_NOW, (key, key, WAITING))
 
 
 def close(run: UUID, keys: Iterable[str]) -> None:

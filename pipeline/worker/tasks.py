@@ -14,8 +14,9 @@ from pipeline.clock import now_ms, sleep_ms
 from pipeline.models import Outbox, Run
 from pipeline.privacy.garbage_collection import destroy_orphans
 from pipeline.runtime import api
-from pipeline.runtime.queue import program_of, wake
+from pipeline.runtime.queue import program_of, tell_news, wake
 from pipeline.worker import drive as driving
+from pipeline.worker import far_side, webhooks
 
 log = logging.getLogger(__name__)
 
@@ -30,16 +31,32 @@ def drive(run_id: str, program: str) -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]
+def look(run_id: str) -> None:
+    """Read Stripe's own record of a run's payment: an event says that there is news of it."""
+    look_at(run_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
 def sweep() -> None:
-    """Wake the runs that no worker drives although an effect is due or a deadline has passed."""
+    """Wake the runs that no worker drives although something is due, and those with news."""
     for run_id in stranded():
         wake(run_id)
+    for run_id in far_side.with_news(now_ms()):
+        tell_news(run_id)
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def tidy() -> None:
-    """Delete secrets and files of runs that were never stored: crashes left them."""
+    """Delete secrets and files of runs that were never stored, and events of long ago."""
     destroy_orphans()
+    webhooks.forget_old()
+
+
+def look_at(run_id: str) -> None:
+    """Record what became of a run's payment, and go on with a run that waited for it."""
+    far_side.look(run_id)
+    if driving.owes(run_id):
+        driving.drive(run_id)
 
 
 def deliver(run_id: str, program: str) -> None:

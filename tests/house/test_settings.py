@@ -20,6 +20,7 @@ from config.environment import (
     model_settings,
     secret_key,
     stripe_settings,
+    webhook_secret,
 )
 from tests.house.demo import ROOT
 
@@ -179,3 +180,12 @@ def test_a_key_that_cannot_be_kept_or_sent_is_refused(url: str, key: str) -> Non
     with pytest.raises(ImproperlyConfigured, match="NANOVM_MODEL_KEY") as caught:
         endpoint(url, key)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("secret", ["sk_test_1", "whsec_a b", "whsec_\u00e4", "whsec_\n"])
+def test_what_is_no_webhook_secret_is_refused_and_not_repeated(secret: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="STRIPE_WEBHOOK_SECRET") as caught:
+        webhook_secret({"STRIPE_WEBHOOK_SECRET": secret})
+    assert secret not in str(caught.value)
+    assert webhook_secret({"STRIPE_WEBHOOK_SECRET": "whsec_1"}) == "whsec_1"
+    assert webhook_secret({}) == ""

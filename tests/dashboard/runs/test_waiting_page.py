@@ -1,10 +1,12 @@
-"""The page of a run whose payment waits: words, the bank's page, and asking at once."""
+"""The page of a run whose payment waits, or was refunded: words, links, and asking at once."""
 
 import pytest
 
 from pipeline.models import Run
+from pipeline.worker import tasks
 from tests.dashboard.visitor import Visitor, by_code, words
-from tests.pipeline.far_side.pages import press
+from tests.pipeline.far_side.events import delivered, happened, listening
+from tests.pipeline.far_side.pages import far, press, sdk
 
 OWNER_ASKED = "pm_card_authenticationRequired"
 
@@ -27,3 +29,20 @@ def test_a_payment_that_waits_says_so_and_leads_to_the_banks_page(
     with owner.pressed(f"{here}wake/"):
         assert by_code(run.code).label == label
     assert owner.get(f"{here}authenticate/")["Location"] == here
+
+
+def test_a_refund_is_shown_beside_the_payment_and_in_the_audit_lists(
+    owner: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listening(monkeypatch)
+    run = owner.make()
+    row = Run.objects.get(id=run.id)
+    sdk().v1.refunds.create({"payment_intent": far(row).id, "amount": 5_000})
+    (event,) = happened(row, "charge.refunded")
+    assert delivered(event) == 200
+    tasks.look_at(run.id)
+    page = words(owner.read(f"/runs/{run.code}/"))
+    assert "EUR 50.00 refunded" in page
+    assert owner.driven(run.code).label == "SUCCESS"
+    assert "EUR 50.00 refunded" in words(owner.read(f"/runs/{run.code}/audit/"))
+    assert "payment refunded" in words(owner.read("/audit/?kind=alert"))

@@ -14,7 +14,7 @@ from django.core.management import BaseCommand, get_commands, load_command_class
 from pipeline.errors import ErasureRefusedError
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Checkpoint, Run, Secret, Workspace
-from pipeline.ops import commands
+from pipeline.ops import commands, stripe_checks
 from pipeline.privacy import erasure
 from pipeline.runtime import api
 from pipeline.steps.extract.holds import explained
@@ -220,3 +220,15 @@ def test_judge_numbers_lines_as_an_editor_does_and_judges_none_that_is_blank(
     assert [each["id"] for each in plain if each["id"] in there] == ["line 22"]
     number = spaced.read_bytes().split(b"\n").index(b"{") + 1
     assert (len(plain), said[-1]["id"]) == (len(proposals), f"line {number}")
+
+
+def test_stripe_check_says_what_is_the_same_and_what_differs(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = house.command("stripe_check")
+    assert (done.returncode, done.stdout.count("\nsame "), done.stderr) == (0, 17, "")
+    assert done.stdout.startswith("the local counterpart:\n")
+    monkeypatch.setattr(stripe_checks, "AMOUNT", 1)  # no payment is that small
+    broken = house.command("stripe_check", "--json")
+    assert broken.returncode == 1
+    assert "differs" in {each["verdict"] for each in lines(broken)}

@@ -1,0 +1,47 @@
+"""``POST /webhooks/stripe/``: deliveries of Stripe's events, signed and bounded."""
+
+from http import HTTPStatus
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from pipeline.errors import TransientError
+from pipeline.worker import webhooks
+
+SIZE_BYTES_MAX = 262_144  # an event has some kilobytes
+
+
+@csrf_exempt  # no browser sends it; the signature says who does
+@require_POST
+@never_cache
+def stripe(request: HttpRequest) -> HttpResponse:
+    """200 for everything that Stripe signed; 400 for what it did not, or not lately.
+
+    404 where no secret is set, 413 for a body that is too long, 503 where Stripe could not be
+    asked which run an event is about: it sends the event again then.
+    """
+    secret = settings.STRIPE_WEBHOOK_SECRET
+    if not secret:
+        return _said(HTTPStatus.NOT_FOUND, "No webhook secret is set (STRIPE_WEBHOOK_SECRET).")
+    if _length(request) > SIZE_BYTES_MAX:
+        return _said(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The event is too long.")
+    try:
+        name = webhooks.receive(request.body, request.headers.get("Stripe-Signature", ""), secret)
+    except webhooks.ForgedError as error:
+        webhooks.counted(webhooks.REFUSED)
+        return _said(HTTPStatus.BAD_REQUEST, error.text)
+    except TransientError as error:
+        return _said(HTTPStatus.SERVICE_UNAVAILABLE, error.text)
+    return _said(HTTPStatus.OK, name)
+
+
+def _length(request: HttpRequest) -> int:
+    text = request.META.get("CONTENT_LENGTH") or "0"
+    return int(text) if text.isdecimal() else SIZE_BYTES_MAX + 1
+
+
+def _said(status: HTTPStatus, text: str) -> HttpResponse:
+    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")

@@ -1,0 +1,88 @@
+"""Recording what became of a payment after its run: on the log's own chain, once a state."""
+
+from django.db import transaction
+
+from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import decode_snapshot
+from pipeline.clock import now_ms
+from pipeline.errors import TransientError
+from pipeline.models import FarSide, Run, StripeEvent
+from pipeline.signals import announce
+from pipeline.steps.charge import afterwards
+from pipeline.steps.charge.afterwards import Afterwards
+from pipeline.store import records, workspaces
+from pipeline.vault.secret_store import TOMBSTONE, read_all
+
+GOES = (life.ACTIVE, life.IDLE, life.WAITING, *life.TERMINAL)  # the states in which one looks
+CHARGE = "stripe.create_payment_intent"
+ACTOR = "stripe"
+NEWS_AFTER_MS = 3_000  # the message that the event queued does it before that
+NEWS_MAX = 100
+
+
+def with_news(at_ms: int) -> list[str]:
+    """The runs of which events arrived a while ago and Stripe's record was not read since."""
+    news = StripeEvent.objects.filter(looked_ms=None, run__state__in=GOES)
+    news = news.filter(at_ms__lt=at_ms - NEWS_AFTER_MS, run__workspace__successor=None)
+    return [str(run) for run in news.values_list("run_id", flat=True).distinct()[:NEWS_MAX]]
+
+
+def look(run_id: str) -> bool:
+    """Read Stripe's record of a run's payment where an event is new, and seal what changed.
+
+    The run itself stays as it is: what was sealed of it is what happened then. False where no
+    event is new. Where Stripe does not answer, the events stay new.
+    """
+    found = StripeEvent.objects.filter(run_id=run_id, looked_ms=None)
+    news = [*found.values_list("pk", flat=True)]
+    if not news:
+        return False
+    run = Run.objects.get(id=run_id)
+    slots = decode_snapshot(bytes(run.snapshot)).slots
+    if "payment" in slots:
+        try:
+            state = _read(run, str(slots["payment"]), str(slots["currency"]))
+        except TransientError:
+            return True
+        if state is not None:
+            _record(run_id, state, str(slots["currency"]))
+    elif run.state not in (life.WAITING, *life.TERMINAL):
+        return True  # the payment's answer is not recorded yet
+    StripeEvent.objects.filter(pk__in=news).update(looked_ms=now_ms())
+    return True
+
+
+def _read(run: Run, ref: str, currency: str) -> Afterwards | None:
+    payment = read_all([ref]).get(ref, TOMBSTONE)
+    return None if payment == TOMBSTONE else afterwards.read(payment, run.id, currency)
+
+
+def _record(run_id: str, found: Afterwards, currency: str) -> None:
+    """Seal a state that is not the one recorded last."""
+    with transaction.atomic():
+        run = Run.objects.select_related("workspace").get(id=run_id)
+        workspace = records.lock_log(run.workspace.successor_id or run.workspace_id)
+        last = FarSide.objects.filter(run=run).order_by("-id").first()
+        before = Afterwards()
+        if last is not None:
+            before = Afterwards(refunded_minor=last.refunded_minor, dispute=last.dispute)
+        if found == before:
+            return
+        at_ms, n = now_ms(), workspace.log_length
+        out = {"amount_minor": found.refunded_minor, "currency": currency, "dispute": found.dispute}
+        body = {"tool": CHARGE, "step": "charge", "outcome": _word(before, found)}
+        workspaces.seal(
+            workspace, "alert", {**body, "in": {"run": run_id}, "out": out}, actor=ACTOR
+        )
+        FarSide.objects.create(
+            run=run,
+            refunded_minor=found.refunded_minor,
+            dispute=found.dispute,
+            at_ms=at_ms,
+            sealed_n=n,
+        )
+        transaction.on_commit(lambda: announce(run))
+
+
+def _word(before: Afterwards, found: Afterwards) -> str:
+    return "refunded" if found.dispute == before.dispute else "disputed"

@@ -1,0 +1,122 @@
+"""Refunds and disputes: recorded once for each new state, and no sealed result changes."""
+
+from typing import Any
+
+import pytest
+import stripe
+
+from nanovm_core.core import lifecycle as life
+from pipeline.clock import now_ms
+from pipeline.evidence.fsck.audit import audit
+from pipeline.models import Envelope, FarSide, Run, StripeEvent
+from pipeline.privacy import erasure
+from pipeline.runtime import queue
+from pipeline.steps.charge import afterwards
+from pipeline.worker import far_side, tasks, webhooks
+from tests.pipeline.clock import Leap
+from tests.pipeline.far_side.events import delivered, every, happened, listening
+from tests.pipeline.far_side.pages import DOLLARS, far, sdk
+from tests.pipeline.house import House, bodies, succeeded
+
+
+@pytest.fixture(autouse=True)
+def _listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    listening(monkeypatch)
+
+
+def told(run: Run) -> list[tuple[str, int, str]]:
+    """What the log's own chain says of this run: the word, the sum, the dispute's status."""
+    of_run = [each for each in bodies("log") if each["kind"] == "alert"]
+    assert all(each["in"] == {"run": str(run.id)} for each in of_run)
+    outs = [(each["outcome"], each["out"]) for each in of_run]
+    return [(word, out["amount_minor"], out["dispute"]) for word, out in outs]
+
+
+def refund(run: Run, amount: int) -> None:
+    """Give back a part of the payment, as a person does in Stripe's dashboard."""
+    params: Any = {"payment_intent": far(run).id, "amount": amount}
+    sdk().v1.refunds.create(params)
+
+
+def driven(run: Run) -> Run:
+    tasks.look_at(str(run.id))
+    run.refresh_from_db()
+    return run
+
+
+def test_refund_is_recorded_once_a_state_and_changes_no_result(house: House) -> None:
+    run = house.run(DOLLARS)
+    head, length, snapshot = run.head, run.length, bytes(run.snapshot)
+    refund(run, 5_000)
+    first = [*happened(run, "charge.refunded"), *every("refund.")]
+    assert len(first) == 2  # the refund itself names only the payment
+    for event in (*first, *first):
+        assert delivered(event) == 200
+        driven(run)
+    refund(run, 7_000)
+    for event in (*every("charge.refunded"), *every("refund.")):
+        assert delivered(event) == 200
+    driven(run)
+    assert told(run) == [("refunded", 5_000, ""), ("refunded", 12_000, "")]
+    assert (run.head, run.length, bytes(run.snapshot)) == (head, length, snapshot)
+    assert (run.state, succeeded(run)) == (life.COMPLETED, [(12_000, "usd")])
+    assert [row.refunded_minor for row in FarSide.objects.filter(run=run)] == [5_000, 12_000]
+    assert webhooks.counts()["accepted"] == 4
+    assert (audit().damage, StripeEvent.objects.filter(looked_ms=None).count()) == ((), 0)
+
+
+def test_dispute_is_recorded_with_its_status(house: House) -> None:
+    run = house.run(DOLLARS, payment_method="pm_card_createDispute")
+    for event in every("charge.dispute."):
+        assert delivered(event) == 200
+    driven(run)
+    assert told(run) == [("disputed", 0, "needs_response")]
+
+
+def test_event_about_a_refund_is_no_source_of_one(house: House) -> None:
+    run = house.run(DOLLARS)
+    (event,) = happened(run, "charge.succeeded")
+    charge = event["data"]["object"] | {"amount_refunded": 12_000, "refunded": True}
+    lie = event | {"type": "charge.refunded", "data": {"object": charge}}
+    assert delivered(lie) == 200
+    driven(run)
+    assert (told(run), StripeEvent.objects.filter(looked_ms=None).count()) == ([], 0)
+
+
+def test_news_survives_a_lost_message_and_a_far_side_that_is_away(
+    house: House, leap: Leap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = house.run(DOLLARS)
+    refund(run, 100)
+    (event,) = happened(run, "charge.refunded")
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "tell_news", lambda *_, **__: None)
+        assert delivered(event) == 200
+    leap(far_side.NEWS_AFTER_MS + 1)
+    assert far_side.with_news(now_ms()) == [str(run.id)]
+    with monkeypatch.context() as patch:
+        patch.setattr(afterwards, "configured", away)
+        driven(run)
+        (unnamed,) = every("refund.")
+        assert delivered(unnamed) == 503  # Stripe sends it again
+    assert told(run) == []
+    driven(run)
+    assert told(run) == [("refunded", 100, "")]
+    assert delivered(unnamed) == 200
+    assert driven(run).state == life.COMPLETED
+    assert (told(run), far_side.with_news(now_ms())) == ([("refunded", 100, "")], [])
+
+
+def away() -> stripe.StripeClient:
+    raise stripe.APIConnectionError("away")  # type: ignore[no-untyped-call]
+
+
+def test_refund_of_an_erased_run_is_not_looked_for(house: House) -> None:
+    run = house.run(DOLLARS)
+    erasure.erase_run(str(run.id), "art17-1-a", "visitor")
+    refund(run, 100)
+    (event,) = happened(run, "charge.refunded")
+    sealed = Envelope.objects.count()
+    assert delivered(event) == 200
+    driven(run)
+    assert (told(run), Envelope.objects.count()) == ([], sealed)
