@@ -16,7 +16,7 @@ from pipeline.store import leases
 from pipeline.worker import drive
 from samples import generated
 from tests.dashboard.visitor import Visitor, by_code, words
-from tests.pipeline.steps.test_page_view import paper, scan_of
+from tests.pipeline.steps.page_view.test_page_view import paper, scan_of
 
 pytestmark = pytest.mark.usefixtures("db")
 

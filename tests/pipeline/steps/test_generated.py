@@ -71,6 +71,9 @@ def test_honest_documents_are_read() -> None:
         (980_018, "order_confirmation", "order_confirmation"),
         (990_003, "order_confirmation", "order_confirmation"),
         (990_011, "honest", None),
+        (987_034, "honest", None),
+        (7_100_096, "honest_xml", None),
+        (6_000_164, "honest", None),
     ],
 )
 def test_documents_are_held_for_their_own_reason_alone(

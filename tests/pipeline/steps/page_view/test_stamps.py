@@ -20,7 +20,7 @@ from samples.generated.pen import Pen
 from samples.generated.raster import rectangles
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
 from tests.pipeline.reading import read_here
-from tests.pipeline.steps.test_page_view import paper
+from tests.pipeline.steps.page_view.test_page_view import paper
 
 RED, PALE, BLUE = (190, 30, 40), (200, 200, 203), (30, 60, 170)
 PAGE = PageWords(["Acme Tools Ltd  INVOICE", "Total due EUR 1,000.00", "Betala in time"])

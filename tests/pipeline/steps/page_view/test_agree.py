@@ -39,7 +39,7 @@ def test_number_is_what_more_readings_say(
     cell = Cell(text=text, start=0, end=9, box=signs[0].around(signs[-1]), signs=signs)
     size = 10.0 * sum(sign.isdigit() or sign == "," for sign in text) - 1
 
-    def read(_sheet: Any, box: Box, *_: Any) -> str:
+    def read(_sheet: Any, box: Box, *_: Any, **_wider: Any) -> str:
         if box.right - box.left == size:
             return alone
         return word if box.left == 0 else text[-3:]
