@@ -24,6 +24,7 @@ from pipeline.steps.extract.page_text.totals import kind_of
 from pipeline.steps.extract.page_text.vocabulary import INVOICE
 
 _NUMBER_LABEL: Final = re.compile(r"(?<!\w)(?:n|no|nr|num|nro|ref)[.:ºo°]*$")
+_CODE: Final = re.compile(r"(?=\D*\d)[\w./-]+")
 _WORD: Final = re.compile(r"[^\W\d](?:[^\W\d]|[.&'’-])+,?")
 _TITLES: Final = tuple(NAMES.values())
 _SOLD_BY: Final = re.compile(r"\b(?:sold|provided|issued|billed) by (.{3,60})$", re.IGNORECASE)
@@ -160,6 +161,8 @@ def _heads_page(rows: Sequence[Row], index: int, cell: Cell, taken: str) -> bool
         return False
     cells = rows[index].cells
     below = rows[index + 1].cells if index + 1 < len(rows) else ()
+    if any(_CODE.fullmatch(other.text) for other in below if other.overlaps(cell)):
+        return False  # the label of a number
     columns = len(cells) > 1 and sum(any(map(str.isdigit, other.text)) for other in below) > 1
     if columns or len(cells) >= _TABLE_CELLS:
         return False

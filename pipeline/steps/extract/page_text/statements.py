@@ -119,6 +119,12 @@ _REPLACED: Final = (
 _NOTHING: Final = (
     r"nothing|nichts|rien|nulla|niente|nada|niets|nic|intet|inget|ingenting|mitaan|semmi"
 )
+_MAKE_NO: Final = (
+    r"(?:do not|don.t) (?:make|send|initiate|arrange)|non (?:effettu|esegu|dispo|invi)"
+    r"|ne pas (?:effectuer|faire|envoyer)|n.effectue[rz] (?:pas|aucun)|no (?:realic|efectu|hag|env)"
+    r"|nao (?:efetu|realiz|fac|env)|nie (?:dokonuj|wykonuj|wysylaj)|neprovadejte|foretag ikke"
+    r"|ikke foreta|gor ingen"
+)
 _OWED: Final = (
     r"due|owe[ds]?|owing|outstanding|offen|schuld|due?s? |dovut|pendient|deb[ei]|verschuldigd"
     r"|zaplat|uhrad|zbyva|udest|utest|maksett|fizet|tartoz"
@@ -141,7 +147,7 @@ _PAIRS: Final = {
     "debited": (("automati", _TAKES), (_TAKES, r"automati|mandate?|mandato")),
     "retention": ((_PAYMENT, _STOPPED),),
     "void": ((_REPLACED, rf"(?:{_PAPER})\w*\W{{0,3}}(?:\w+\W{{1,2}})?\d|\d+\. (?:szamu )?szamla"),),
-    "not_to_be_paid": ((_NOTHING, _OWED),),
+    "not_to_be_paid": ((_NOTHING, _OWED), (_MAKE_NO, _PAYMENT)),
 }
 _APART_MAX: Final = 40  # characters, of which none begins a sum
 _NO_SUM: Final = r"(?! [-–−]\d|\d[.,]\d\d(?!\d))[^.!?]"

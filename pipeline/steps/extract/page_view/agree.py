@@ -29,6 +29,7 @@ class _Number:
     """A number in a cell: how it is written, its box, and the words that touch its line there."""
 
     written: str
+    unspaced: str
     box: Box
     beside: tuple[tuple[str, Box], ...]
 
@@ -60,7 +61,8 @@ def _alone(sheet: Sheet, numbers: list[_Number], due: Decimal) -> Iterator[int]:
         for pixels in _ALONE_PIXELS:
             read = recognise.at_height(sheet, number.box, pixels, _BESIDE, wider=_WIDER)
             same = _digits(read) == _digits(number.written)
-            if same and _shows(read, due, [number.written]):
+            spaced = _unspaced(read) == number.unspaced  # a space has no ink
+            if same and (spaced or _shows(read, due, [number.written])):
                 yield int(sure)
             else:
                 yield -_another(read, "", [number.written])
@@ -105,6 +107,7 @@ def _number(cell: Cell, each: Amount) -> _Number | None:
     ]
     return _Number(
         written=written,
+        unspaced=_unspaced(inner[0]),
         box=_around(places[start:end]),
         beside=tuple(
             (text, _around(places[left:right]))
@@ -168,6 +171,10 @@ def _marks(text: str) -> set[str]:
 def _signs(text: str) -> str:
     """A text with one sign for every separator that numbers have."""
     return re.sub(r"(?<=\d)[^\w\s.](?=\d)", ".", text.strip().translate(_SEPARATORS))
+
+
+def _unspaced(text: str) -> str:
+    return _signs("".join(text.split()))
 
 
 def reads_account(sheet: Sheet, row: Row, iban: str) -> Box | None:

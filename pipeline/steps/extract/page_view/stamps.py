@@ -54,8 +54,8 @@ def misread(written: Iterable[Writing], words: PageWords) -> str | None:
     """The contrary statement that a writing is, but for a few letters, as the code of a hold."""
     for each in written:
         for text in _phrases((*each.lines, *each.doubtful), words):
-            errors = len(text) // _LETTERS_OF_ONE_ERROR
             for spelled, code in _vocabulary().items():
+                errors = max(len(text), len(spelled)) // _LETTERS_OF_ONE_ERROR
                 if abs(len(spelled) - len(text)) <= errors and _near(text, spelled, errors):
                     return code
     return None
