@@ -1,4 +1,4 @@
-"""The gallery: ten more attacks, a card each, fired by a form; and the page of every shot."""
+"""The gallery: more attacks, a card each, fired by a form; and the page of every shot."""
 
 from uuid import UUID
 
