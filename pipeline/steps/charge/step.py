@@ -1,5 +1,6 @@
 """Step 6's adapter: one payment under the warrant."""
 
+from nanovm_core.core.messages import Scalar
 from pipeline.clock import now_ms
 from pipeline.errors import PermanentError
 from pipeline.steps.charge import destination, gateway
@@ -27,7 +28,7 @@ def charge(work: Work) -> Answer:
         at_ms=now_ms(),
     )
     sealed = work.sealed({"payment": payment.id.encode()})
-    known = {"payment_status": payment.status, "payee_confirmed": bool(account)}
+    known: dict[str, Scalar] = {"payment_status": payment.status, "payee_confirmed": bool(account)}
     return done(work, known, sealed)
 
 
