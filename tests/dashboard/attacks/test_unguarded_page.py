@@ -30,7 +30,6 @@ OUTCOME: dict[str, Any] = {
             {"id": "b", "guard": "A <payment> has one key.", "where": "b.py:2"},
         ],
         "files": [],
-        "tools": [],
     },
     "evidence": {
         "headline": "it was taken",
