@@ -37,7 +37,14 @@ def renamed(workspace: Workspace, values: Mapping[str, Value]) -> Run:
 def inject(target: Target) -> Fired:
     """Let the run go: the invoice is read and compared with the register."""
     fixture.start(target.run)
-    return Fired(facts={"asked_minor": ASKED_MINOR, "currency": CURRENCY})
+    return Fired(
+        facts={
+            "asked_minor": ASKED_MINOR,
+            "currency": CURRENCY,
+            "register_has": invoices.IBAN,
+            "invoice_names": str(target.values["iban"]),
+        }
+    )
 
 
 def assess(found: Evidence, fired: Fired) -> Assessment:

@@ -59,8 +59,9 @@ def _read(run: Run, currency: str) -> Received:
     supplier = str(decode_snapshot(bytes(run.snapshot)).slots.get("supplier", ""))
     client, own = gateway.configured().v1, _own_account(run, supplier)
     sums = {True: 0, False: 0}
-    window: Any = {"created": {"gte": run.workspace.created_ms // 1000 - gateway.LOOK_BACK_S}}
-    for account in client.accounts.list({**window, "limit": 100}).auto_paging_iter():
+    since = run.workspace.created_ms // 1000 - gateway.LOOK_BACK_S
+    page = client.accounts.list({"created": {"gte": since}, "limit": 100})
+    for account in page.auto_paging_iter():
         if not account.metadata or account.metadata.to_dict().get("supplier") != supplier:
             continue
         held: Any = client.balance.retrieve(options={"stripe_account": account.id})
@@ -73,7 +74,7 @@ def _read(run: Run, currency: str) -> Received:
 
 def _own_account(run: Run, supplier: str) -> str:
     """The first account that the register had; empty where it has none, or no such supplier."""
-    if not Supplier.objects.filter(workspace=run.workspace, id=supplier or None).exists():
+    if not supplier or not Supplier.objects.filter(workspace=run.workspace, id=supplier).exists():
         return ""
     details = suppliers.named(run.workspace, supplier).details
     return (details.former or details.account) if details else ""

@@ -30,7 +30,6 @@ OUTCOME: dict[str, Any] = {
             {"id": "b", "guard": "A <payment> has one key.", "where": "b.py:2"},
         ],
         "files": [],
-        "tools": [],
     },
     "evidence": {
         "headline": "it was taken",
@@ -146,12 +145,12 @@ def test_before_the_copy_is_made_the_lines_are_shown_that_it_lacks(owner: Visito
     assert source.replace("\n".join(removed), "\n".join(added), 1) == apply(source, guard)
 
 
-def test_what_the_copy_slows_and_adds_is_listed(owner: Visitor, path: str) -> None:
+def test_what_the_copy_slows_is_listed_and_it_adds_nothing(owner: Visitor, path: str) -> None:
     assert "Slowed down" not in card(owner.read(path))
     Attack.objects.filter(id=path.split("/")[-2]).update(injector="double_exec")
     shown = card(owner.read(path))
     assert "server waits 1.5 s before it answers a payment" in shown
-    assert "Added to the copy: the tool <code>wire_transfer</code>." in shown
+    assert "Added to the copy" not in shown
     assert len(re.findall("<details", shown)) == len(
         {named(each).file for each in without("double_exec")}
     )

@@ -25,7 +25,7 @@ OUTCOME: dict[str, Any] = {
     "integrity": "BREACHED",
     "got_through": True,
     "without": [{"id": "a", "guard": "A guard.", "where": "a.py:1"}],
-    "changes": {"guards": [], "files": [], "tools": []},
+    "changes": {"guards": [], "files": []},
     "evidence": {
         **dict.fromkeys(("headline", "after", "end", "payments"), "said"),
         "breaches": ["Something got out."],

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from nanovm_core.core.envelope import decode_snapshot
 from pipeline.register import welcome
 from pipeline.steps.charge import accounts, gateway
 from sabotage.gallery import changed_bank_details, fixture, invoices
@@ -22,9 +23,9 @@ def test_money_on_another_account_in_the_suppliers_name_is_a_breach(
     before = whose.received(run, "EUR")
     assert (before.supplier_minor, before.others_minor, before.breaches()) == (41_200, 0, ())
     client = gateway.configured().v1
-    (paid,) = [each for each in client.accounts.list() if each.metadata is not None][:1]
-    metadata = {"supplier": (paid.metadata or {})["supplier"]}
-    theirs = client.accounts.create({**accounts.ACCOUNT, "metadata": metadata})  # type: ignore[typeddict-item]
+    supplier = str(decode_snapshot(bytes(run.snapshot)).slots["supplier"])
+    made: Any = {**accounts.ACCOUNT, "metadata": {"supplier": supplier}}
+    theirs = client.accounts.create(made)
     charge: Any = {
         "amount": 100,
         "currency": "eur",
