@@ -7,12 +7,16 @@ import socket
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from pipeline.ops.processes import redis_server
+from pipeline.steps.charge import gateway
 from pipeline.steps.extract import sandbox
+from sabotage.kit.waiting import wait_until
 from tests.house.demo import Demo, launch, processes_of, refusal, start
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks into /proc")
@@ -47,8 +51,14 @@ TITLES = {
 
 def healthy(demo: Demo) -> bool:
     """Whether everything that the application needs answers."""
+    found = health(demo)
+    return found == {**HEALTHY, "reader": sandbox.confinement(), "webhooks": found["webhooks"]}
+
+
+def health(demo: Demo) -> dict[str, Any]:
+    """What the application says of itself."""
     with urllib.request.urlopen(f"{demo.url}/healthz") as answer:
-        return bool(json.load(answer) == {**HEALTHY, "reader": sandbox.confinement()})
+        return dict(json.load(answer))
 
 
 def kill(demo: Demo, part: str) -> None:
@@ -70,7 +80,11 @@ def test_it_refuses_a_second_one_stops_with_a_component_and_starts_again(demo: D
     kill(demo, "celery")
     again = start(demo.data)
     try:
-        assert healthy(again)
+        assert healthy(again)  # its webhook endpoint has taken the place of the first one's
+        far = gateway.client(settings.STRIPE["key"], again.env["STRIPE_API_BASE"], 20)
+        assert len(far.v1.webhook_endpoints.list().data) == 1
+        far.v1.payment_intents.create({"amount": 100, "currency": "eur"})  # of no run
+        assert wait_until(lambda: health(again)["webhooks"]["unknown"] == 1, 30_000)
         assert again.signal(signal.SIGINT) == 0
         assert processes_of(demo.data) == []
     finally:

@@ -1,0 +1,1 @@
+"""What the product relies on at Stripe."""
