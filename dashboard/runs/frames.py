@@ -1,7 +1,7 @@
 """The fragments of a run's live page, and those that changed since a cursor."""
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -13,7 +13,10 @@ from dashboard.runs.statechart_svg import statechart_of
 from dashboard.verdicts import cards, plans, verdict_card
 from pipeline.queries import duplicates, evidence, log, money, personal, runs, steps, stuck_runs
 from pipeline.queries.log import EventRow
+from pipeline.queries.money import PaymentView
+from pipeline.queries.personal import FactView
 from pipeline.queries.runs import STEPS, RunHead
+from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps import approvals
 from pipeline.steps.approvals import CHANGED_DETAILS
 
@@ -50,12 +53,11 @@ def context_of(run: RunHead) -> dict[str, Any]:
     payment, facts = money.payment_of(run, values), personal.facts_of(run, values)
     rows, crops = log.last_rows(run, ROWS_SHOWN), personal.crops_of(values.get("crops", ""))
     held, stall = integrity.of_run(run, tally.breached), stuck_runs.of_run(run)
-    original = duplicates.original_of(run.slots) if run.held_by else None
     return {
         "run": run,
         "steps": rail,
         "outcome": outcome.outcome_of(run, payment, facts, crops),
-        "approve_label": outcome.approve_label(payment, facts, stall, original),
+        **_hold_of(run, payment, facts, stall),
         "strip": outcome.strip_of(run, rows),
         "rows": rows,
         "story": story.story_of(run),
@@ -75,12 +77,22 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "crops": crops,
         "standing": evidence.signing_status(run),
         "stall": stall,
-        "account": approvals.changed_account(run.id) if run.held_by == CHANGED_DETAILS else None,
-        "original": original,
         "file_name": values.get("file_name", ""),
         "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired), payment),
         "plans": plans.of_run(run),
         "plan_steps": plans.CHOICES,
+    }
+
+
+def _hold_of(
+    run: RunHead, payment: PaymentView, facts: Sequence[FactView], stall: StuckReason | None
+) -> dict[str, Any]:
+    """What is shown to whoever decides about a hold: what is new, and what came before."""
+    original = duplicates.original_of(run.slots) if run.held_by else None
+    return {
+        "approve_label": outcome.approve_label(payment, facts, stall, original),
+        "account": approvals.changed_account(run.id) if run.held_by == CHANGED_DETAILS else None,
+        "original": original,
     }
 
 
