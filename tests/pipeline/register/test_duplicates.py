@@ -15,10 +15,11 @@ from pipeline.models import Bill, Run
 from pipeline.privacy import erasure, supplier_erasure
 from pipeline.queries.duplicates import original_of
 from pipeline.register import bills, suppliers
-from pipeline.register.bills import one_spelling
+from pipeline.register.bills import Facts, one_spelling
 from pipeline.register.details import Details
 from pipeline.runtime import api
 from pipeline.steps import adapters, approvals
+from pipeline.store import records
 from pipeline.vault.key_store import keystore
 from pipeline.worker.drive import drive_patiently
 from tests.pipeline.house import House, bodies, crash, snapshot, sql, succeeded
@@ -83,6 +84,16 @@ def test_the_same_invoice_again_is_held_as_a_duplicate_of_the_first_run(
     assert (paid.state, run.state) == (life.COMPLETED, life.APPROVAL)
     assert held_by(run) == ("duplicate", str(paid.id), by)
     assert succeeded(run) == []
+
+
+def test_the_same_file_is_found_however_it_is_read_the_next_time(house: House) -> None:
+    paid = house.run(bill())
+    other = house.paused("vault", bill("C-1"), workspace=paid.workspace)
+    read = Facts(number="9", document=bill(), amount_minor=1, currency="USD", issued="")
+    with transaction.atomic():
+        records.lock_log(paid.workspace_id)
+        found = bills.claim(other, Bill.objects.get(run=paid).supplier, read)
+    assert (found.duplicate_of, found.matched) == (str(paid.id), "document")
 
 
 @pytest.mark.parametrize(
