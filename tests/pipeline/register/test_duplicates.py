@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -132,6 +133,8 @@ def test_approving_a_duplicate_pays_it_and_the_record_says_what_was_overridden(
 ) -> None:
     paid = house.run(bill())
     held = after(house, paid, bill())
+    for changed in ("", "another", str(uuid4())):
+        assert original_of({"duplicate_of": changed}) is None
     named = original_of(snapshot(held).slots)
     assert named is not None
     assert named.says == (
