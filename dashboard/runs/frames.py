@@ -1,7 +1,7 @@
 """The fragments of a run's live page, and those that changed since a cursor."""
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -24,7 +24,10 @@ from pipeline.queries import (
     usual_amounts,
 )
 from pipeline.queries.log import EventRow
+from pipeline.queries.money import PaymentView
+from pipeline.queries.personal import FactView
 from pipeline.queries.runs import STEPS, RunHead
+from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps import approvals
 from pipeline.steps.approvals import CHANGED_DETAILS
 
@@ -60,12 +63,12 @@ def context_of(run: RunHead) -> dict[str, Any]:
     values, rail = personal.values_of(run), steps.of_run(run)
     payment, facts = money.payment_of(run, values), personal.facts_of(run, values)
     rows, crops = log.last_rows(run, ROWS_SHOWN), personal.crops_of(values.get("crops", ""))
-    hold, stall = _hold(run), stuck_runs.of_run(run)
+    stall = stuck_runs.of_run(run)
     return {
         "run": run,
         "steps": rail,
         "outcome": outcome.outcome_of(run, payment, facts, crops),
-        "approve_label": outcome.approve_label(payment, facts, stall, hold["original"]),
+        **_hold_of(run, payment, facts, stall),
         "strip": outcome.strip_of(run, rows),
         "rows": rows,
         "story": story.story_of(run),
@@ -86,19 +89,22 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "crops": crops,
         "standing": evidence.signing_status(run),
         "stall": stall,
-        **hold,
         "file_name": values.get("file_name", ""),
         "injectors": verdict_card.shown(run, cards.cards(run, shots, tally.fired), payment),
         **_plans(run),
     }
 
 
-def _hold(run: RunHead) -> dict[str, Any]:
-    """What somebody who decides about a hold has to see beside it; nothing without one."""
+def _hold_of(
+    run: RunHead, payment: PaymentView, facts: Sequence[FactView], stall: StuckReason | None
+) -> dict[str, Any]:
+    """What is shown to whoever decides about a hold: what is new, and what came before."""
     changed = run.held_by == CHANGED_DETAILS
+    original = duplicates.original_of(run.slots) if run.held_by else None
     return {
+        "approve_label": outcome.approve_label(payment, facts, stall, original),
         "account": approvals.changed_account(run.id) if changed else None,
-        "original": duplicates.original_of(run.slots) if run.held_by else None,
+        "original": original,
         "usual": usual_amounts.usual_of(run.id, run.slots) if run.held_by else None,
     }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from nanovm_core.core.messages import Scalar
 from nanovm_core.errors import VerificationError
@@ -41,10 +42,12 @@ class Original:
 
 def original_of(slots: Mapping[str, Scalar]) -> Original | None:
     """The run whose invoice this is again, by a run's slots; None for the first one."""
-    run_id = slots.get("duplicate_of")
-    if not run_id:
+    try:
+        run = Run.objects.filter(id=UUID(str(slots.get("duplicate_of")))).first()
+    except ValueError:  # none; or a snapshot that somebody changed
         return None
-    run = Run.objects.get(id=str(run_id))
+    if run is None:
+        return None
     try:
         became = decision(run)
     except VerificationError:

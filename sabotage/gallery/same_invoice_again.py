@@ -69,7 +69,8 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
     blocked = held and not again.stripe.succeeded
     stopped = again.stopped_by if blocked else None
     rule = stopped.rule if stopped else ""
-    twice = f"Stripe has {len(again.stripe.succeeded)} more payments of one invoice."
+    payments = len(paid.stripe.succeeded) + len(again.stripe.succeeded)
+    twice = f"Stripe has {payments} payments of one invoice."
     return Assessment(
         verdict="BLOCKED" if blocked else "ACCEPTED",
         rule=rule,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -31,7 +32,7 @@ from pipeline.runtime import api, create_run, queue
 from pipeline.steps.charge import gateway
 from pipeline.worker import tasks
 from sabotage.kit.evidence import observe
-from samples import path
+from samples import fresh
 from tests.crash.sim import CARD_DECLINED, Sim, World
 from tests.crash.verdict import faults
 from tests.house.demo import wait_for_none
@@ -135,7 +136,9 @@ def storm(data: Path, seed: int) -> Iterator[Storm]:
 
 def _new(log: Workspace, number: int, pace_ms: int = 0) -> Run:
     """Most are paid; one in ten is held, one in ten has a card that is declined."""
-    document = path("over_limit").read_bytes() if number % 10 == 3 else invoice()
+    own = sha256(str(number).encode()).hexdigest()  # of no run besides it
+    over = fresh.drawn("over_limit", str(int(own, 16))[:10])
+    document = over if number % 10 == 3 else invoice(number=f"S-{own[:12]}")
     card = CARD_DECLINED if number % 10 == 7 else "pm_card_visa"
     return create_run.create_run(log, document, "invoice.pdf", payment_method=card, pace_ms=pace_ms)
 

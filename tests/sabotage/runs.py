@@ -26,20 +26,24 @@ from pipeline.runtime import api, create_run
 from pipeline.worker.drive import drive_patiently
 from sabotage.fire import fire
 from sabotage.models import Attack, Plan
+from samples import fresh
 
 VISITOR = "visitor"
 PAUSED_BEFORE = ("extract", "vault", "propose", "charge", "seal")
 BY_RUN: tuple[type[Model], ...] = (Outbox, Lease, AdapterCall, Absorbed, Secret, Plan)
 SAMPLE_OF = {"held": "over_limit", "failed": "broken"}
 _shots = iter(range(1_000_000))
+_numbers = iter(range(1_000_000))
 
 
 def at(moment: str, workspace: Workspace | None = None) -> Run:
     """A fresh run, brought to this moment; ``stepped`` has not begun, and will pause."""
-    path = samples.path(SAMPLE_OF.get(moment, "plain"))
+    name = SAMPLE_OF.get(moment, "plain")
+    path = samples.path(name)
+    document = path.read_bytes() if workspace is None else _another(name)
     stepping = moment in (*PAUSED_BEFORE, "stepped")
     run = create_run.create_run(
-        workspace or welcome.new_workspace(), path.read_bytes(), path.name, stepping=stepping
+        workspace or welcome.new_workspace(), document, path.name, stepping=stepping
     )
     run_id = str(run.id)
     if moment not in ("ready", "stepped"):
@@ -50,6 +54,12 @@ def at(moment: str, workspace: Workspace | None = None) -> Run:
         api.step(run_id, VISITOR)
         drive_patiently(run_id)
     return now(run)
+
+
+def _another(name: str) -> bytes:
+    """The sample under a number that no other run has."""
+    place = str(next(_numbers)).encode()
+    return fresh.drawn(name, str(int(sha256(place).hexdigest(), 16))[:10])
 
 
 def owing(step: str, workspace: Workspace | None = None) -> Run:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -15,10 +16,11 @@ from pipeline.models import Bill, Run
 from pipeline.privacy import erasure, supplier_erasure
 from pipeline.queries.duplicates import original_of
 from pipeline.register import bills, suppliers
-from pipeline.register.bills import one_spelling
+from pipeline.register.bills import Facts, one_spelling
 from pipeline.register.details import Details
 from pipeline.runtime import api
-from pipeline.steps import adapters, approvals
+from pipeline.steps import approvals, vault
+from pipeline.store import records
 from pipeline.vault.key_store import keystore
 from pipeline.worker.drive import drive_patiently
 from tests.pipeline.house import House, bodies, crash, snapshot, sql, succeeded
@@ -85,6 +87,16 @@ def test_the_same_invoice_again_is_held_as_a_duplicate_of_the_first_run(
     assert succeeded(run) == []
 
 
+def test_the_same_file_is_found_however_it_is_read_the_next_time(house: House) -> None:
+    paid = house.run(bill())
+    other = house.paused("vault", bill("C-1"), workspace=paid.workspace)
+    read = Facts(number="9", document=bill(), amount_minor=1, currency="USD", issued="")
+    with transaction.atomic():
+        records.lock_log(paid.workspace_id)
+        found = bills.claim(other, Bill.objects.get(run=paid).supplier, read)
+    assert (found.duplicate_of, found.matched) == (str(paid.id), "document")
+
+
 @pytest.mark.parametrize(
     "second",
     [
@@ -121,6 +133,8 @@ def test_approving_a_duplicate_pays_it_and_the_record_says_what_was_overridden(
 ) -> None:
     paid = house.run(bill())
     held = after(house, paid, bill())
+    for changed in ("", "another", str(uuid4())):
+        assert original_of({"duplicate_of": changed}) is None
     named = original_of(snapshot(held).slots)
     assert named is not None
     assert named.says == (
@@ -160,8 +174,7 @@ def test_a_claim_that_a_crash_cut_off_is_found_again_by_its_own_run(
 ) -> None:
     first = house.started(bill())
     with monkeypatch.context() as patch:
-        patch.setattr(adapters.vault, "done", crash)
-        patch.setitem(adapters.ADAPTERS, "vault.split", adapters.vault.split)  # type: ignore[misc]
+        patch.setattr(vault, "done", crash)
         with pytest.raises(KeyboardInterrupt):
             house.drive(first)
     assert Bill.objects.get().run_id == first.id
@@ -226,7 +239,8 @@ def test_two_runs_at_once_are_not_both_the_original(
 
 
 def test_the_database_takes_one_original(house: House) -> None:
-    row = house.once(House.run, bill()) and Bill.objects.get()
+    house.once(House.run, bill())
+    row = Bill.objects.get()
     other = house.paused("vault", bill("C-1"), workspace=row.workspace)
     for field in ("number", "document"):
         twin = Bill(
