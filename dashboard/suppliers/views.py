@@ -19,7 +19,7 @@ from pipeline.queries.suppliers import Line
 from pipeline.register import csv_files, csv_import, suppliers
 from pipeline.register.csv_files import Fault, FaultyFileError
 from pipeline.register.details import CHARS_MAX, Details, DetailsError, checked
-from pipeline.register.suppliers import Entry
+from pipeline.register.versions import Entry
 
 HOME = "/suppliers/"
 LABELS = {"name": "Name", "tax_id": "Tax id", "iban": "IBAN", "email": "E-mail"}

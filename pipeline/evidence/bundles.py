@@ -19,7 +19,7 @@ from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
 from nanovm_core.proof.notes import Head
 from pipeline.models import Checkpoint, Envelope, Run, Secret, Workspace
-from pipeline.register import suppliers
+from pipeline.register import suppliers, versions
 from pipeline.store import tree
 from pipeline.vault import secret_store
 from pipeline.vault.key_store import keystore
@@ -226,7 +226,7 @@ def _disclosures(workspace: Workspace, run: Run | None) -> Iterator[bytes]:
                 yield line
     for each in () if run else suppliers.readable(workspace):
         ref = each.row.ref
-        r, value = suppliers.opening(workspace, each.row, keystore().keys([ref])[ref])
+        r, value = versions.opening(workspace, each.row, keystore().keys([ref])[ref])
         yield _disclosure(ref, r, value) or b""
 
 

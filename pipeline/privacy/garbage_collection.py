@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pipeline.clock import now_ms
 from pipeline.models import Run, Secret, Supplier, Workspace
-from pipeline.register import index, suppliers
+from pipeline.register import index, versions
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
 
@@ -42,7 +42,7 @@ def _forgotten(subjects: list[str]) -> list[str]:
 
 def _owner(subject: str) -> tuple[type[Run | Supplier | Workspace], UUID]:
     """Whose keys these are; an id begins with its time of birth."""
-    for prefix, model in ((suppliers.SUBJECT, Supplier), (index.SUBJECT, Workspace)):
+    for prefix, model in ((versions.SUBJECT, Supplier), (index.SUBJECT, Workspace)):
         if subject.startswith(prefix):
             return model, UUID(subject.removeprefix(prefix))
     return Run, UUID(subject)

@@ -12,7 +12,7 @@ from pipeline.errors import ErasureRefusedError
 from pipeline.models import Envelope, Supplier, Workspace
 from pipeline.privacy import certificate, crypto_shred, journal
 from pipeline.privacy.erasure import REASONS, REPLAYED
-from pipeline.register import suppliers
+from pipeline.register import suppliers, versions
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
 
@@ -75,10 +75,10 @@ def erase_again(supplier_id: str) -> SupplierCertificate | None:
     None where nothing was, or only keys without a row.
     """
     row = Supplier.objects.filter(id=supplier_id).first()
-    is_there = row is not None and (row.state != suppliers.ERASED or row.ciphertext is not None)
+    is_there = row is not None and (row.state != versions.ERASED or row.ciphertext is not None)
     if row is not None and (is_there or is_unfinished(row)):
         return _erase(row, REPLAYED, "restore")
-    keystore().destroy_subject(suppliers.subject(supplier_id))
+    keystore().destroy_subject(versions.subject(supplier_id))
     return None
 
 
@@ -119,7 +119,7 @@ def _certificate(supplier: Supplier, request: Envelope, last: Envelope) -> Suppl
 def _erase(supplier: Supplier, reason: str, actor: str) -> SupplierCertificate:
     made = None if is_unfinished(supplier) else newest(supplier)
     row = Supplier.objects.get(id=supplier.id)
-    if made is not None and row.state == suppliers.ERASED and row.ciphertext is None:
+    if made is not None and row.state == versions.ERASED and row.ciphertext is None:
         return made
     if not is_unfinished(row):
         with transaction.atomic():

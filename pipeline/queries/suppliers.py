@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from nanovm_core.errors import VerificationError
 from pipeline.models import Supplier, Workspace
-from pipeline.register import suppliers
+from pipeline.register import suppliers, versions
 from pipeline.register.details import Details
 
 PAGE = 50
@@ -22,7 +22,7 @@ class Line:
 
     @property
     def is_erased(self) -> bool:
-        return self.row.state == suppliers.ERASED
+        return self.row.state == versions.ERASED
 
     @property
     def is_company(self) -> bool:

@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from nanovm_core.errors import VerificationError
 from pipeline.models import Bill, Run, Supplier
-from pipeline.register import index, suppliers
+from pipeline.register import index, versions
 from pipeline.register.details import compact, folded
 from pipeline.vault.key_store import keystore
 
@@ -162,5 +162,5 @@ def _key(supplier: Supplier) -> bytes:
         if Bill.objects.filter(supplier=supplier).exists():
             text = "The key by which this supplier's earlier invoices are found is gone."
             raise VerificationError("PII-002", text, at=-1)
-        key = keystore().new_keys(suppliers.subject(supplier.id), [ref])[ref]
+        key = keystore().new_keys(versions.subject(supplier.id), [ref])[ref]
     return key

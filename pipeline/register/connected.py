@@ -6,7 +6,7 @@ from django.db import transaction
 
 from pipeline.register import suppliers
 from pipeline.register.details import Details, DetailsError
-from pipeline.register.suppliers import Entry
+from pipeline.register.versions import Entry
 from pipeline.store import records
 
 NONE = ""  # the payment provider makes no accounts for others: it does not know the payee

@@ -11,7 +11,7 @@ from pipeline.models import Run, Workspace
 from pipeline.register import bills, suppliers
 from pipeline.register.bills import Claim, Facts
 from pipeline.register.details import Details, compact, plain_name
-from pipeline.register.suppliers import Entry
+from pipeline.register.versions import Entry
 from pipeline.steps.extract import Invoice
 
 KNOWN, UNKNOWN, CHANGED, BLOCKED = "known", "unknown", "changed", "blocked"

@@ -12,7 +12,7 @@ from pipeline.evidence.fsck.damage import Damage
 from pipeline.evidence.fsck.signed_heads import RESTORE
 from pipeline.models import Envelope, Register, Supplier, SupplierIndex, Workspace
 from pipeline.privacy import journal
-from pipeline.register import index, suppliers
+from pipeline.register import index, versions
 from pipeline.register.details import Details
 from pipeline.store import records
 from pipeline.vault.key_store import keystore
@@ -38,7 +38,7 @@ def supplier_damage(workspace: Workspace) -> Iterator[Damage]:
     rows = Supplier.objects.filter(workspace=workspace).order_by("id").iterator(CHUNK)
     while some := [*islice(rows, CHUNK)]:
         seen |= {str(each.id) for each in some}
-        keys = _keys([each.ref for each in some if each.state != suppliers.ERASED])
+        keys = _keys([each.ref for each in some if each.state != versions.ERASED])
         for row in some:
             yield from audit.of_row(row, keys.get(row.ref))
     yield from audit.without_row(seen)
@@ -66,8 +66,8 @@ class _Audit:
         said = self.sealed.get(str(row.id))
         if said is None:
             yield self._bad(row.sealed_n, EDITED, f"Supplier {row.id} was never sealed.")
-        elif row.state == suppliers.ERASED:
-            if said.state != suppliers.ERASED:
+        elif row.state == versions.ERASED:
+            if said.state != versions.ERASED:
                 text = f"supplier {row.id} reads as erased, and no erasure is sealed for it."
                 yield self._missing(said.n, text)
         elif (row.ref, row.commitment, row.state) != said[1:] or row.sealed_n != said.n:
@@ -82,7 +82,7 @@ class _Audit:
     def _opened(self, row: Supplier, key: bytes, said: Sealed) -> Iterator[Damage]:
         text = f"The commitment of supplier {row.id} is not its details'."
         try:
-            r, value = suppliers.opening(self.workspace, row, key)
+            r, value = versions.opening(self.workspace, row, key)
             details = Details.from_bytes(value) if commit(r, row.ref, value) == said[2] else None
         except (VerificationError, ValueError, TypeError):
             details = None
@@ -109,7 +109,7 @@ class _Audit:
             there = Supplier.objects.filter(workspace=self.workspace.successor_id)
             over = set(map(str, there.values_list("id", flat=True)))
         for name, said in gone.items():
-            if said.state != suppliers.ERASED and name not in over:
+            if said.state != versions.ERASED and name not in over:
                 text = f"supplier {name} has no row and no erasure is sealed for it."
                 yield self._missing(said.n, text)
 
@@ -120,7 +120,7 @@ class _Audit:
             yield self._bad(0, EDITED, f"An index row leads to supplier {name}, which is not here.")
 
     def _is_erased(self, name: str) -> bool:
-        return self.sealed[name].state == suppliers.ERASED
+        return self.sealed[name].state == versions.ERASED
 
     def _missing(self, n: int, text: str) -> Damage:
         return self._bad(n, MISSING, f"MISSING-UNEXPLAINED: {text}")

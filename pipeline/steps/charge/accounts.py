@@ -13,7 +13,7 @@ from pipeline.clock import now_ms
 from pipeline.errors import PermanentError, TransientError
 from pipeline.register import connected
 from pipeline.register.details import DetailsError
-from pipeline.register.suppliers import Entry
+from pipeline.register.versions import Entry
 from pipeline.steps.charge import gateway
 
 NO_CONNECT = "signed up for Connect"  # Stripe's words for a platform that cannot make accounts

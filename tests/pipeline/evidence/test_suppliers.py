@@ -13,7 +13,7 @@ from pipeline.evidence import bundles, restore, signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Register, Supplier, SupplierIndex, Workspace
 from pipeline.privacy import supplier_erasure
-from pipeline.register import suppliers
+from pipeline.register import suppliers, versions
 from pipeline.register.details import Details
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
@@ -274,6 +274,6 @@ def test_what_is_disclosed_of_a_supplier_opens_its_commitment(house: House) -> N
     (entry,) = registered(CANARY)
     ref = entry.row.ref
     key = keystore().keys([ref])[ref]
-    r, value = suppliers.opening(entry.row.workspace, entry.row, key)
+    r, value = versions.opening(entry.row.workspace, entry.row, key)
     body = records.body_of(workspaces.chain(entry.row.workspace_id)[-1].data)
     assert [{"slot": "supplier", "ref": ref, "c": commit(r, ref, value)}] == body["secrets"]

@@ -17,7 +17,7 @@ from pipeline.models import Supplier, SupplierIndex, Workspace
 from pipeline.privacy import crypto_shred, garbage_collection, journal, supplier_erasure
 from pipeline.register import index, suppliers
 from pipeline.register.details import Details
-from pipeline.register.suppliers import Entry
+from pipeline.register.versions import Entry
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
 from tests.pipeline.databases import on_sqlite_alone

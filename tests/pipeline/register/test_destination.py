@@ -14,9 +14,9 @@ from pipeline.ops.processes import stripe_counterpart
 from pipeline.privacy import erasure
 from pipeline.queries import money
 from pipeline.queries.runs import head_of
-from pipeline.register import connected, suppliers
+from pipeline.register import connected, suppliers, versions
 from pipeline.register.details import Details, DetailsError
-from pipeline.register.suppliers import Entry
+from pipeline.register.versions import Entry
 from pipeline.runtime import api
 from pipeline.steps.charge import gateway
 from pipeline.store import outbox, programs
@@ -78,7 +78,7 @@ def test_the_money_goes_to_the_suppliers_own_account(house: House) -> None:
 
 def test_another_bank_account_is_another_account_at_stripe(house: House) -> None:
     run = driven(house, bill())
-    before, subject = account_of(run), suppliers.subject(entry_of(run, ACME).id)
+    before, subject = account_of(run), versions.subject(entry_of(run, ACME).id)
     old = {*keystore().refs_of(subject)}
     changed = driven(house, bill(iban=OTHER_IBAN), run)
     assert approved(changed, entry_of(run, ACME).row.code).state == life.COMPLETED

@@ -8,7 +8,7 @@ from nanovm_core.core import lifecycle as life
 from pipeline.models import Run, Supplier
 from pipeline.register import suppliers
 from pipeline.register.details import Details, DetailsError
-from pipeline.register.suppliers import Entry
+from pipeline.register.versions import Entry
 from pipeline.runtime import api
 from pipeline.steps import approvals, identify
 from pipeline.worker.drive import drive_patiently

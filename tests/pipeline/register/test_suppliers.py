@@ -10,7 +10,7 @@ from nanovm_core.errors import VerificationError
 from pipeline.models import Register, Supplier, SupplierIndex, Workspace
 from pipeline.register import index, suppliers
 from pipeline.register.details import Details, DetailsError
-from pipeline.register.suppliers import Entry
+from pipeline.register.versions import Entry
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
 from tests.pipeline.house import House

@@ -1,0 +1,184 @@
+"""Versions of suppliers: sealed, indexed, and opened as the log says.
+
+Each version is a secret of its own, and a ``supplier`` envelope commits to it: a row that was
+edited, exchanged or put back from an earlier version is found when it is read.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from nanovm_core.core.envelope import LOG_RUN, canonical_hash
+from nanovm_core.core.vault import NONCE_BYTES, R_BYTES, commit, seal_value, unseal_value
+from nanovm_core.core.vault import PREFIX as SECRET
+from nanovm_core.errors import VerificationError
+from pipeline.clock import now_ms
+from pipeline.entropy import random_bytes, uuid4
+from pipeline.models import Envelope, Supplier, SupplierIndex, Workspace
+from pipeline.register import index
+from pipeline.register.details import Details, DetailsError
+from pipeline.store import records, workspaces
+from pipeline.vault.key_store import keystore
+
+ERASED = "erased"  # the state of a supplier without details
+SUBJECT = "supplier-"  # before its id, in the key store
+TOGETHER_MAX = 200  # suppliers that one envelope commits to
+_Sealed = Mapping[int, list[dict[str, str]]]  # by the envelope's n
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A supplier with its details, opened and checked against the log; None once erased."""
+
+    row: Supplier
+    details: Details | None
+
+    @property
+    def id(self) -> str:
+        """The supplier's id."""
+        return str(self.row.id)
+
+
+class Version(NamedTuple):
+    """A new version of a supplier, before it is stored."""
+
+    row: Supplier
+    details: Details
+    before: str  # its state
+
+
+def store(workspace: Workspace, versions: Sequence[Version], event: str, actor: str) -> None:
+    """Seal versions of suppliers, and keep their rows; the caller holds the log's lock."""
+    for start in range(0, len(versions), TOGETHER_MAX):
+        some = versions[start : start + TOGETHER_MAX]
+        for each in some:
+            _seal_details(workspace, each)
+            each.row.sealed_n = workspace.log_length
+        said = {"from": some[0].before, "event": event, "to": some[0].row.state}
+        body = {
+            "state": said,
+            "in": {"suppliers": {str(each.row.id): each.row.ref for each in some}},
+            "secrets": [
+                {"slot": "supplier", "ref": each.row.ref, "c": each.row.commitment} for each in some
+            ],
+        }
+        workspaces.seal(workspace, "supplier", body, actor=actor)
+        for each in some:
+            each.row.save()
+
+
+def _seal_details(workspace: Workspace, version: Version) -> None:
+    row, value = version.row, version.details.to_bytes()
+    row.ref, r = f"{SECRET}{uuid4()}", random_bytes(R_BYTES)
+    key = keystore().new_keys(subject(row.id), [row.ref])[row.ref]
+    row.commitment = commit(r, row.ref, value)
+    nonce = random_bytes(NONCE_BYTES)
+    row.ciphertext = seal_value(key, nonce, r, value, bound_to=_bound_to(workspace, row.ref))
+    row.changed_ms = now_ms()
+
+
+def add_to_index(workspace: Workspace, versions: Collection[Version]) -> None:
+    """Index suppliers by what identifies them (SUP-002: another one has it)."""
+    key = index.key_of(workspace)
+    rows: dict[tuple[str, str], SupplierIndex] = {}
+    twice: list[str] = []
+    for each in versions:
+        for kind, text in each.details.identities().items():
+            value = index.blind(key, kind, text)
+            if (kind, value) in rows or _is_taken(workspace, kind, value):
+                twice.append(f"{kind.replace('_', ' ')} of {each.details.name}")
+            rows[kind, value] = SupplierIndex(
+                workspace=workspace, supplier=each.row, kind=kind, value=value
+            )
+    if twice:
+        raise DetailsError("SUP-002", f"Registered already, or twice in the list: {twice[0]}.")
+    for version in versions:
+        version.row.save()
+    SupplierIndex.objects.bulk_create(rows.values())
+
+
+def _is_taken(workspace: Workspace, kind: str, value: str) -> bool:
+    return SupplierIndex.objects.filter(workspace=workspace, kind=kind, value=value).exists()
+
+
+def opened(workspace: Workspace, rows: Sequence[Supplier]) -> list[Entry]:
+    """The details of these rows, each checked against the envelope that commits to it."""
+    alive = [row.ref for row in rows if row.state != ERASED]
+    keys = keystore().keys(alive) if alive else {}
+    sealed = _envelopes(workspace, {row.sealed_n for row in rows})
+    return [
+        Entry(row=row, details=_details(workspace, row, keys.get(row.ref), sealed)) for row in rows
+    ]
+
+
+def _details(
+    workspace: Workspace, row: Supplier, key: bytes | None, sealed: _Sealed
+) -> Details | None:
+    if row.state == ERASED:
+        return None
+    if key is None:
+        raise damaged()
+    r, value = opening(workspace, row, key)
+    names = {"id": str(row.id), "ref": row.ref, "c": commit(r, row.ref, value), "to": row.state}
+    if names not in sealed.get(row.sealed_n, []):
+        raise damaged()
+    return Details.from_bytes(value)
+
+
+def opening(workspace: Workspace, row: Supplier, key: bytes) -> tuple[bytes, bytes]:
+    """What a row's ciphertext holds: the random bytes of its commitment, and the details.
+
+    Raises:
+        VerificationError: it does not open. What opens is compared with nothing here.
+    """
+    plain = bytes(row.ciphertext or b"")
+    return unseal_value(key, plain, bound_to=_bound_to(workspace, row.ref))
+
+
+def _envelopes(workspace: Workspace, places: Collection[int]) -> _Sealed:
+    """What ``supplier`` envelopes say, by their ``n``: each supplier's ref, commitment, state."""
+    found: dict[int, list[dict[str, str]]] = {}
+    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN, n__in=places, kind="supplier")
+    for each in rows:
+        data = bytes(each.bytes)
+        if canonical_hash(data) != each.hash:
+            continue
+        body = records.body_of(data)
+        state, refs = records.part_of(body, "state"), records.part_of(body, "in").get("suppliers")
+        listed = body.get("secrets")
+        commitments = {
+            str(secret.get("ref")): str(secret.get("c"))
+            for secret in (listed if isinstance(listed, list) else [])
+            if isinstance(secret, dict)
+        }
+        found[each.n] = [
+            {
+                "id": name,
+                "ref": str(ref),
+                "c": commitments.get(str(ref), ""),
+                "to": str(state.get("to")),
+            }
+            for name, ref in (refs.items() if isinstance(refs, dict) else ())
+        ]
+    return found
+
+
+def known(entry: Entry) -> Details:
+    if entry.details is None:
+        raise damaged()
+    return entry.details
+
+
+def damaged() -> VerificationError:
+    text = "The supplier register is not as the log says: run fsck."
+    return VerificationError("PII-002", text, at=-1)
+
+
+def _bound_to(workspace: Workspace, ref: str) -> str:
+    return f"{workspace.origin}\0{ref}"
+
+
+def subject(supplier_id: UUID | str) -> str:
+    """What the key store calls a supplier."""
+    return f"{SUBJECT}{supplier_id}"
