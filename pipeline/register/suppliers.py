@@ -20,6 +20,7 @@ from pipeline.register.versions import (
     Version,
     add_to_index,
     damaged,
+    destroy_former,
     known,
     opened,
     store,
@@ -126,7 +127,6 @@ def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor
     is not taken over, nor are the suppliers of these ids, which were erased.
     """
     given = [each for each in readable(old) if each.id not in besides]
-    refs = [each.row.ref for each in given]
     blocked = [each for each in given if each.row.state == BLOCKED]
     SupplierIndex.objects.filter(workspace=old).delete()
     Register.objects.filter(workspace=old).delete()
@@ -140,7 +140,7 @@ def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor
         store(new, [each for each in versions if each.row.state == state], REGISTERED, actor)
     for each in blocked:
         block(each, actor=actor)
-    transaction.on_commit(lambda: keystore().destroy(refs))
+    transaction.on_commit(lambda: destroy_former([*Supplier.objects.filter(workspace=new)]))
     transaction.on_commit(lambda: index.sweep(old))
 
 
@@ -233,9 +233,7 @@ def _next(entry: Entry, details: Details | None, state: str, event: str, actor: 
         add_to_index(workspace, [version])
         store(workspace, [version], event, actor)
         if event != CONNECTED:  # that adds an account, and an older backup can still be read
-            transaction.on_commit(  # no row leads back to them
-                lambda: keystore().destroy([*{*keystore().refs_of(subject(row.id))} - {row.ref}])
-            )
+            transaction.on_commit(lambda: destroy_former([row]))  # no row leads back to them
     return replace(entry, row=row, details=details)
 
 

@@ -164,6 +164,14 @@ def _envelopes(workspace: Workspace, places: Collection[int]) -> _Sealed:
     return found
 
 
+def destroy_former(rows: Collection[Supplier]) -> None:
+    """Destroy the keys of all versions of these suppliers but the current ones."""
+    refs = {ref for row in rows for ref in keystore().refs_of(subject(row.id))}
+    keystore().destroy(
+        [*{each for each in refs if each.startswith(SECRET)} - {r.ref for r in rows}]
+    )
+
+
 def known(entry: Entry) -> Details:
     if entry.details is None:
         raise damaged()

@@ -64,9 +64,9 @@ def test_every_hold_has_a_name_of_its_own(other: str) -> None:
 
 
 def test_every_hold_needs_an_approval_of_its_own() -> None:
-    play = Play().to_propose(amount_minor=OVER, currency="JPY")
-    play.ledger = {"workspace/JPY": OVER}
-    play.propose(proposal(amount_minor=OVER, currency="JPY"))
+    play = Play().to_propose(amount_minor=OVER, currency="SEK")
+    play.ledger = {"workspace/SEK": OVER}
+    play.propose(proposal(amount_minor=OVER, currency="SEK"))
     assert play.now.held_by == "currency-not-allowed"
     play.approve()
     assert (play.now.held_by, play.now.owed) == ("over-limit", None)

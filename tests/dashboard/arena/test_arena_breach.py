@@ -19,6 +19,7 @@ from nanovm_core.core.events import Context, ProposalReceived
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.messages import Recorded
 from nanovm_core.loading import load_policy, load_program
+from pipeline.ops.processes import stripe_counterpart
 
 ROOT = Path(__file__).resolve().parents[3]
 Said = dict[str, tuple[int, str]]
@@ -58,7 +59,11 @@ def main(folder: str) -> None:
 def bypassed(folder: Path, *without: str) -> Said:
     """What the pages of a process say in which a cent more was proposed."""
     command = [sys.executable, "-m", *without, __name__, str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    with stripe_counterpart(folder / "stripe") as url:
+        env = os.environ | {"STRIPE_API_BASE": url}
+        done = subprocess.run(
+            command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=240
+        )
     assert done.returncode == 0, done.stderr[-2000:]
     return {name: (code, text) for name, (code, text) in json.loads(done.stdout).items()}
 

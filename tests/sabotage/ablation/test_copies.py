@@ -16,7 +16,7 @@ from sabotage.kit.injector import Value
 from sabotage.models import Attack
 from tests.sabotage.runs import at, let_go, shoot
 
-pytestmark = pytest.mark.usefixtures("no_stripe")
+pytestmark = pytest.mark.usefixtures("runtime_here")
 
 ORDER = "\n".join(samples.HIDDEN)
 OUTCOME: dict[str, Any] = {

@@ -119,8 +119,8 @@ class TestDoubleExec:
     ) -> None:
         pay = gateway.pay
 
-        def anew(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
-            return pay(replace(charge, key=uuid4().hex), begun_before=False, at_ms=at_ms)
+        def anew(charge: Charge, **said: Any) -> Payment:
+            return pay(replace(charge, key=uuid4().hex), **{**said, "begun_before": False})
 
         monkeypatch.setattr(gateway, "pay", pay if keys else anew)
         attack = shoot(owing("charge"), "double_exec", redeliveries="8")
@@ -148,10 +148,10 @@ def meeting(pay: Callable[..., Payment]) -> Callable[..., Payment]:
     """The payment, made only when a second worker has come to make it too."""
     callers, both = count(1), Event()
 
-    def paid(charge: Charge, *, begun_before: bool, at_ms: int) -> Payment:
+    def paid(charge: Charge, **said: Any) -> Payment:
         if next(callers) > 1:
             both.set()
         assert both.wait(30), "nobody else came to pay"
-        return pay(charge, begun_before=begun_before, at_ms=at_ms)
+        return pay(charge, **said)
 
     return paid

@@ -27,7 +27,7 @@ from sabotage.models import Attack, Plan
 from sabotage.planned import plans
 from tests.sabotage.runs import VISITOR, at, let_go, now
 
-pytestmark = pytest.mark.usefixtures("no_stripe")
+pytestmark = pytest.mark.usefixtures("runtime_here")
 
 TYPED = '{"tool": "Zyxomma Petiolatum", "args": {}}'
 
