@@ -33,7 +33,7 @@ from pipeline.store import programs, workspaces
 from pipeline.store.budgets import BudgetLedger
 from tests import postgres
 from tests.pipeline.databases import on_postgres_alone
-from tests.pipeline.house import POLICY, ROOT, House, invoice, snapshot, succeeded
+from tests.pipeline.house import POLICY, ROOT, House, invoice, other_number, snapshot, succeeded
 
 pytestmark = on_postgres_alone
 
@@ -98,8 +98,9 @@ def spread(logs: int, count: int, made: Callable[[bytes, Workspace], Run]) -> di
     """Runs of two currencies, spread over some logs: the currency of each."""
     owners = [workspaces.create() for _ in range(logs)]
     units = [UNITS[number // logs % 2] for number in range(count)]
+    bills = [invoice(TOTALS[unit], number=other_number(f"{n}")) for n, unit in enumerate(units)]
     return {
-        str(made(invoice(TOTALS[unit]), owners[number % logs]).id): unit
+        str(made(bills[number], owners[number % logs]).id): unit
         for number, unit in enumerate(units)
     }
 
