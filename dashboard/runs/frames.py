@@ -29,7 +29,6 @@ from pipeline.queries.personal import FactView
 from pipeline.queries.runs import STEPS, RunHead
 from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps import approvals
-from pipeline.steps.approvals import CHANGED_DETAILS
 
 # The parts that change while a run goes on: each is one file with one root element and id.
 FRAGMENTS = (
@@ -99,11 +98,10 @@ def _hold_of(
     run: RunHead, payment: PaymentView, facts: Sequence[FactView], stall: StuckReason | None
 ) -> dict[str, Any]:
     """What is shown to whoever decides about a hold: what is new, and what came before."""
-    changed = run.held_by == CHANGED_DETAILS
     original = duplicates.original_of(run.slots) if run.held_by else None
     return {
         "approve_label": outcome.approve_label(payment, facts, stall, original),
-        "account": approvals.changed_account(run.id) if changed else None,
+        "account": approvals.account_to_approve(run.id) if run.held_by else None,
         "original": original,
         "usual": usual_amounts.usual_of(run.id, run.slots) if run.held_by else None,
     }

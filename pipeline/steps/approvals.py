@@ -35,31 +35,29 @@ def approve(run_id: str, actor: str, hold: str | None = None, *, code: str = "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedAccount:
-    """What a run waits for whose invoice names another account than the register."""
+class NamedAccount:
+    """The account that approving registers, beside the one that is registered."""
 
-    supplier: str  # its id
-    name: str
-    registered: str  # IBANs; empty where there is none
-    named: str
+    supplier: str = ""  # its id; empty for one that is not registered yet
+    name: str = ""
+    registered: str = ""  # IBANs; empty where there is none
+    named: str = ""
 
 
-def changed_account(run_id: str) -> ChangedAccount | None:
-    """Both accounts, for whoever approves the new one; None for any other run."""
+def account_to_approve(run_id: str) -> NamedAccount | None:
+    """The account that the invoice names, for whoever approves it; None where none is new."""
     run = Run.objects.select_related("workspace").get(id=run_id)
     now = decode_snapshot(bytes(run.snapshot))
-    fields = _fields(str(now.slots.get("staging", ""))) if now.held_by == CHANGED_DETAILS else None
+    waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS)
+    fields = _fields(str(now.slots.get("staging", ""))) if waits else None
     if fields is None:
         return None
+    named = identify.named_details(fields).iban
     entry = identify.supplier_of(run.workspace, fields).entry
     if entry is None or entry.details is None:
-        return None
-    return ChangedAccount(
-        supplier=entry.id,
-        name=entry.details.name,
-        registered=entry.details.iban,
-        named=identify.named_details(fields).iban,
-    )
+        return NamedAccount(named=named)
+    details = entry.details
+    return NamedAccount(supplier=entry.id, name=details.name, registered=details.iban, named=named)
 
 
 def _fields(ref: str) -> Invoice | None:

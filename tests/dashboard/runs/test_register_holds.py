@@ -45,6 +45,7 @@ def test_a_first_payment_names_whom_it_registers(owner: Visitor) -> None:
     page = owner.read(f"/runs/{run.code}/")
     assert "First payment to this supplier" in words(page)
     assert "Approve EUR 120.00 to Nobody Knows Ltd" in words(page)
+    assert "registers it with DE02 1203 0000 0000 2020 51" in words(page)
     assert 'name="supplier_code"' not in page
     owner.post(f"/runs/{run.code}/approve/", {"hold": run.hold})
     assert owner.driven(run.code).label == "SUCCESS"

@@ -86,7 +86,7 @@ def test_another_account_waits_for_the_suppliers_code(house: House) -> None:
     assert (run.state, snapshot(run).held_by) == (life.APPROVAL, "changed-details")
     assert "payee" not in snapshot(run).slots
     known = entry_of(run, "Acme Tools Ltd")
-    shown = approvals.changed_account(str(run.id))
+    shown = approvals.account_to_approve(str(run.id))
     assert shown is not None
     assert (shown.registered, shown.named) == ("DE89370400440532013000", OTHER_IBAN)
     for code in ("", "XXXXXX"):
