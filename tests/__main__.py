@@ -1,7 +1,7 @@
 """Every check and every test: ``make test``. The exit status of each part counts.
 
-Lint, which is short, and PostgreSQL, which waits for its disk, run beside SQLite; then the browser
-tests have both cores, because their pages have time limits.
+All parts run side by side: the browser tests wait for pages and PostgreSQL for its disk, and
+SQLite has what they leave of the processor.
 """
 
 import json
@@ -42,7 +42,7 @@ class Ended(NamedTuple):
 
 LINT = Part("lint", ("make", "--no-print-directory", "lint"), {})
 SQLITE = Part("SQLite", (*PYTEST, "-n", "3", "-m", "not browser and not soak"), {})
-BROWSER = Part("browser", (*PYTEST, "-n", "3", "-m", "browser and not soak", "tests/browser"), {})
+BROWSER = Part("browser", (*PYTEST, "-n", "2", "-m", "browser and not soak", "tests/browser"), {})
 POSTGRES = Part(
     "PostgreSQL",
     (
@@ -75,16 +75,15 @@ def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:
             popen.wait()
 
 
-def main(groups: Sequence[Sequence[Part]]) -> int:
-    """Run groups of parts one after the other; 1 where a part failed."""
+def main(parts: Sequence[Part]) -> int:
+    """Run the parts; 1 where one failed."""
     ended, seconds = list[Ended](), dict[str, float]()
     with tempfile.TemporaryDirectory(prefix="nanovm-parts-") as name:
-        for parts in groups:
-            for each in run(parts, Path(name)):
-                sys.stdout.write((Path(name) / each.name).read_text(encoding="utf-8"))
-                sys.stdout.write(f"{each}\n")
-                sys.stdout.flush()
-                ended.append(each)
+        for each in run(parts, Path(name)):
+            sys.stdout.write((Path(name) / each.name).read_text(encoding="utf-8"))
+            sys.stdout.write(f"{each}\n")
+            sys.stdout.flush()
+            ended.append(each)
         for report in Path(name).glob("*.json"):
             cpu_seconds.add(seconds, json.loads(report.read_text(encoding="utf-8")))
     print("\nCPU seconds of the tests:", *cpu_seconds.table(seconds), sep="\n")
@@ -93,4 +92,4 @@ def main(groups: Sequence[Sequence[Part]]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main([(SQLITE, LINT, POSTGRES), (BROWSER,)]))
+    sys.exit(main([SQLITE, BROWSER, POSTGRES, LINT]))

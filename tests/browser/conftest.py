@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, WebError
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, WebError, expect
 from pytest_playwright.pytest_playwright import CreateContextCallback
 
 from tests.house.demo import Demo, start
 
 # Playwright's event loop runs in the main thread, where Django would refuse its own database.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+
+expect.set_options(timeout=20_000)  # on a busy machine; one that is met is met at once
 
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-quic")  # root has no sandbox
