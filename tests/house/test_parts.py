@@ -23,7 +23,7 @@ def test_the_status_of_each_part_counts(
 ) -> None:
     scripts = [f"print('part {i}'); raise SystemExit({int(i == failing)})" for i in range(3)]
     one, two, three = [part(f"p{i}", f"{REPORT}; {each}") for i, each in enumerate(scripts)]
-    assert main([(one, two), (three,)]) == (failing is not None)
+    assert main([one, two, three]) == (failing is not None)
     said = capfd.readouterr().out
     assert [f"part {i}" in said for i in range(3)] == [True] * 3
     assert "     4.5 s  tests/a\n" in said
