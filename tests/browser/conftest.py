@@ -16,7 +16,7 @@ from tests.house.demo import Demo, start
 # Playwright's event loop runs in the main thread, where Django would refuse its own database.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
-expect.set_options(timeout=20_000)  # on a busy machine; one that is met is met at once
+expect.set_options(timeout=60_000)  # on a busy machine; one that is met is met at once
 
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-quic")  # root has no sandbox

@@ -15,7 +15,7 @@ INJECTORS = ("tool_injection", "double_exec", "corrupt_hash", "skip_step", "reor
 RUN_URL = re.compile(r"/runs/([A-Z0-9]{4}-\d{2})/$")
 SUPPLIER_URL = re.compile(r"/suppliers/[0-9a-f-]{36}/$")
 HERE = "#rail-short summary strong"  # "3 of 7 · vault", also where it is not drawn
-END_MS = 20_000  # what a run may take on a busy machine
+END_MS = 60_000  # what a run may take on a busy machine
 
 
 def begin(
@@ -191,7 +191,7 @@ def erase(page: Page, code: str) -> None:
 def approve(page: Page, *rules: str) -> None:
     """Approve what these rules hold, one after the other."""
     for rule in rules:
-        expect(page.locator("#outcome")).to_contain_text(f"rule {rule}", timeout=20_000)
+        expect(page.locator("#outcome")).to_contain_text(f"rule {rule}", timeout=END_MS)
         page.click("#act-approve")
 
 

@@ -52,7 +52,7 @@ def test_an_end_under_load_loses_nothing_and_doubles_nothing(
         opened = created(door)
         waits = [pool.submit(_post_until_dead, door, numbers, enough) for _ in range(WORKERS)]
         try:
-            assert enough.wait(timeout=20)
+            assert enough.wait(timeout=60)
         finally:
             running.child.popen.send_signal(end)
         sent = {key: answer for wait in waits for key, answer in wait.result().items()}

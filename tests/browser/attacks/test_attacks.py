@@ -184,7 +184,7 @@ def test_all_five_are_fired_and_the_run_is_made_again(page: Page, app: Demo) -> 
     page.click("#fire-all")
     expect(page.locator("#fire-all")).to_have_text("Firing…")
     expect(page.locator("#score")).to_have_text(
-        "5 fired · 0 got through", timeout=3 * visitor.END_MS
+        "5 fired · 0 got through", timeout=2 * visitor.END_MS
     )
     visitor.verdict(page, "DETECTED")
     expect(page.locator("#fire-all")).to_have_text("Fire all five")

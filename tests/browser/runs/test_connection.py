@@ -102,7 +102,7 @@ def test_a_closed_socket_is_opened_again(page: Page) -> None:
     for opened, code in enumerate((1012, 1001, 4000), start=2):
         relay.sockets[-1].close(code=code)
         expect(page.locator("#link")).not_to_have_attribute("data-link", "live")
-        expect(page.locator("#link")).to_have_attribute("data-link", "live", timeout=10_000)
+        expect(page.locator("#link")).to_have_attribute("data-link", "live")
         assert len(relay.sockets) == opened
     visitor.pause_before(page, "vault")
     assert is_gapless(page)
@@ -129,7 +129,7 @@ def test_without_a_socket_the_page_asks(page: Page) -> None:
     page.route_web_socket(SOCKET, lambda socket: socket.close(code=1011))
     visitor.begin(page, hold=True)
     link = page.locator("#link")
-    expect(link).to_have_attribute("data-link", "polling", timeout=8_000)
+    expect(link).to_have_attribute("data-link", "polling")
     page.evaluate(LINKS)
     page.click("#act-start")
     visitor.shows(page, "SUCCESS")

@@ -220,14 +220,14 @@ def busy(children: list[int]) -> int | None:
 
 
 def eventually(check: Callable[[], T | None]) -> T:
-    """The first answer that is not false, within ten seconds."""
-    deadline = time.monotonic() + 10
+    """The first answer that is not false, within a minute."""
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         answer = check()
         if answer:
             return answer
         os.sched_yield()
-    raise AssertionError("it did not happen within ten seconds")
+    raise AssertionError("it did not happen within a minute")
 
 
 def test_answer_round_trips_and_rubbish_does_not() -> None:
