@@ -63,7 +63,9 @@ def _forged(target: str, rng: Random, sheet: Sheet) -> tuple[str, str]:
     if target == "iban":
         return "IBAN", parties.grouped(parties.account(rng, sheet.seller.country))
     if target == "payee":
-        return words.pick(rng, "holder"), parties.party(rng, sheet.seller.country).name
+        shown = (sheet.seller.name, sheet.buyer.name)
+        names = iter(lambda: parties.party(rng, sheet.seller.country).name, None)
+        return words.pick(rng, "holder"), next(name for name in names if name not in shown)
     due, currency = sheet.sums.due, sheet.currency
     if target == "currency":
         codes = [code for code in ("USD", "EUR", "GBP", "CHF") if code != currency.code]

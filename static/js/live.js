@@ -23,7 +23,6 @@
   let socket = null; // the one that counts; what another says is about a link that was replaced
   let wrapper = null;
   let back = 0;
-  let unfolded = [];
   let focused = "";
   let focusedAt = 0;
   let pressed = ""; // the attack that was fired last from this page
@@ -75,11 +74,10 @@
   }
 
   // A swap may take the focused button away: its namesake gets the focus, also a later one; until
-  // then the place where it was, and no other command. What the visitor unfolded stays so.
+  // then the place where it was, and no other command.
   function remember() {
     keepPlace();
     const now = document.activeElement;
-    unfolded = [...document.querySelectorAll("details[id][open]")].map((each) => each.id);
     if (now === byId("controls")) focusedAt = Date.now();
     else if (now && now !== document.body) [focused, focusedAt] = [now.id, Date.now()];
     else if (Date.now() - focusedAt > 500) focused = "";
@@ -89,6 +87,13 @@
     const waits = [document.body, byId("controls")].includes(document.activeElement);
     if (focused && waits) (byId(focused) || byId("controls")).focus({ preventScroll: true });
   }
+
+  // What the visitor unfolded is unfolded in what replaces it, so it is never seen shut.
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    for (const each of event.detail.fragment.querySelectorAll("details[id]")) {
+      if (byId(each.id)?.open) each.open = true;
+    }
+  });
 
   // --- an attack's answer opens in the row that was pressed, and that row keeps its place -----
   const shotOf = () => document.querySelector(`#shot-${pressed} [data-attack]`)?.dataset.attack ?? "";
@@ -164,8 +169,6 @@
     }
     while (rows.rows.length > 200) rows.deleteRow(0);
     document.dispatchEvent(new CustomEvent("nanovm:rows", { detail: fresh }));
-    for (const id of unfolded) if (byId(id)) byId(id).open = true;
-    unfolded = [];
     reflect();
     refocus();
     putBack();

@@ -104,15 +104,16 @@ def test_corruption_shows_where_the_hashes_part_and_touches_no_other_run(
     visitor.paused_before(page, "propose")
     visitor.fire(page, "corrupt_hash")
     card = visitor.verdict(page, "DETECTED")
+    visitor.shows(page, "FAILED")
+    expect(page.locator("#title")).to_contain_text("QUARANTINED")
     card.locator("text=The hashes").click()
+    expect(card.locator(".hash-pair")).to_be_visible()
     expected, found = card.locator(".hash-pair .hash").all_inner_texts()
     assert [len(digest) for digest in (expected, found)] == [64, 64]
     first = next(i for i, (a, b) in enumerate(zip(expected, found, strict=True)) if a != b)
     expect(card.locator("mark")).to_have_text(found[first])
     before = card.locator(".hash-pair .hash:has(mark)").evaluate("it => it.firstChild.textContent")
     assert before == (found[:first] if first else found[0])
-    visitor.shows(page, "FAILED")
-    expect(page.locator("#title")).to_contain_text("QUARANTINED")
     assert visitor.head(page) == "0" * 64
     page.goto(f"/runs/{spared}/")
     visitor.be_live(page)
