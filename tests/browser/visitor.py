@@ -139,6 +139,12 @@ def verdict(page: Page, word: str | re.Pattern[str]) -> Locator:
     return card
 
 
+def compared(page: Page) -> Locator:
+    """The latest verdict once the other agents' losses are in it: from then on it stays as it is."""
+    expect(page.locator("#verdict .sides > div")).to_have_count(3, timeout=END_MS)
+    return page.locator("#verdict")
+
+
 def tab(page: Page, name: str) -> None:
     """Open one of the tabs under the lanes."""
     page.click(f".tabs [data-tab={name}]")

@@ -25,8 +25,7 @@ def attacked(page: Page) -> str:
     visitor.be_live(page)
     visitor.fire(page, "tool_injection", proposal='{\n  "tool": "it\'s $HOME"\n}')
     visitor.verdict(page, "BLOCKED")
-    # The other agents' losses come last: from then on the row stays as it is.
-    expect(page.locator("#verdict .sides > div")).to_have_count(3, timeout=visitor.END_MS)
+    visitor.compared(page)
     return code
 
 
