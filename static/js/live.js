@@ -76,7 +76,6 @@
   // A swap may take the focused button away: its namesake gets the focus, also a later one; until
   // then the place where it was, and no other command.
   function remember() {
-    keepPlace();
     const now = document.activeElement;
     if (now === byId("controls")) focusedAt = Date.now();
     else if (now && now !== document.body) [focused, focusedAt] = [now.id, Date.now()];
@@ -87,13 +86,6 @@
     const waits = [document.body, byId("controls")].includes(document.activeElement);
     if (focused && waits) (byId(focused) || byId("controls")).focus({ preventScroll: true });
   }
-
-  // What the visitor unfolded is unfolded in what replaces it, so it is never seen shut.
-  document.addEventListener("htmx:oobBeforeSwap", (event) => {
-    for (const each of event.detail.fragment.querySelectorAll("details[id]")) {
-      if (byId(each.id)?.open) each.open = true;
-    }
-  });
 
   // --- an attack's answer opens in the row that was pressed, and that row keeps its place -----
   const shotOf = () => document.querySelector(`#shot-${pressed} [data-attack]`)?.dataset.attack ?? "";
@@ -111,6 +103,19 @@
     if (moved) scrollBy({ top: moved, behavior: "instant" });
     stood = null;
   }
+
+  // Before anybody sees a swap: what the visitor unfolded stays so, and the row is in its place.
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    for (const each of event.detail.fragment.querySelectorAll("details[id]")) {
+      if (byId(each.id)?.open) each.open = true;
+    }
+    if (stood !== null) return;
+    keepPlace();
+    queueMicrotask(() => {
+      putBack();
+      lookUnder();
+    });
+  });
 
   // Button and headline are to be seen together; the verdict of a press is also where the focus is.
   function showAnswer() {

@@ -69,7 +69,7 @@ def test_what_an_attacker_types(page: Page) -> None:
         visitor.be_live(page)
         visitor.fire(page, "tool_injection", proposal=text)
         expect(page.locator("img, [onerror]")).to_have_count(0)
-        visitor.verdict(page, "BLOCKED").locator("text=Open the evidence").click()
+        visitor.compared(page).locator("text=Open the evidence").click()
         page.wait_for_url("**/attacks/*/")
         expect(page.locator("h1")).to_contain_text("BLOCKED")
         expect(page.locator("img, [onerror]")).to_have_count(0)

@@ -51,7 +51,7 @@ def test_an_attack_its_verdict_counters_and_control_are_seen_by_both(
 def test_the_copy_without_the_guard_is_seen_by_both(two: tuple[Page, Page, list[str]]) -> None:
     here, elsewhere, went = two
     visitor.fire(here, "skip_step")
-    here.locator("#verdict").get_by_text("Open the evidence").click()
+    visitor.compared(here).get_by_text("Open the evidence").click()
     here.click("#unguarded button")
     link = elsewhere.locator("#verdict a[href$=unguarded]")
     expect(link).to_have_text("Without this check: BREACHED", timeout=BESIDE_MS)
