@@ -140,7 +140,7 @@ def verdict(page: Page, word: str | re.Pattern[str]) -> Locator:
 
 
 def compared(page: Page) -> Locator:
-    """The latest verdict once the other agents' losses are in it: from then on it stays as it is."""
+    """The latest verdict with the other agents' losses: from then on it stays as it is."""
     expect(page.locator("#verdict .sides > div")).to_have_count(3, timeout=END_MS)
     return page.locator("#verdict")
 
