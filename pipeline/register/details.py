@@ -96,6 +96,11 @@ def is_address(text: str) -> bool:
     return bool(address.username and address.domain)
 
 
+def one_line(text: str) -> str:
+    """A name on one line, where a document sets it on two, as long ones are."""
+    return " ".join(text.split("\n"))
+
+
 def compact(text: str) -> str:
     """Letters and digits alone, upper case: a number however it is grouped."""
     return "".join(char for char in folded(text) if char.isalnum())

@@ -10,7 +10,7 @@ from pipeline.errors import PermanentError
 from pipeline.models import Run, Workspace
 from pipeline.register import bills, suppliers
 from pipeline.register.bills import Claim, Facts
-from pipeline.register.details import Details, compact, plain_name
+from pipeline.register.details import Details, compact, one_line, plain_name
 from pipeline.register.versions import Entry
 from pipeline.steps.extract import Invoice
 
@@ -30,7 +30,7 @@ class Party(NamedTuple):
 def named_details(fields: Invoice) -> Details:
     """What an invoice says of its supplier: of the payee where it names one, else the seller."""
     return Details(
-        name=fields.payee or fields.seller or "",
+        name=one_line(fields.payee or fields.seller or ""),
         iban=compact(fields.iban or "") if fields.iban_valid else "",
         email=fields.seller_email or "",
     )

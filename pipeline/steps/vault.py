@@ -7,6 +7,7 @@ from dataclasses import asdict
 from django.db import transaction
 
 from nanovm_core.core.messages import Scalar
+from pipeline.register.details import one_line
 from pipeline.steps import identify, remittance
 from pipeline.steps.charge import accounts, destination
 from pipeline.steps.extract import Extraction, Invoice
@@ -97,9 +98,10 @@ def registered_values(party: Party) -> dict[str, bytes]:
 
 def _advice(fields: Invoice, number: str) -> str:
     """The text of the remittance advice; what would break its lines fails before the payment."""
-    remittance.require_line("name", fields.seller or "")
+    name = one_line(fields.seller or "supplier")
+    remittance.require_line("name", name)
     remittance.require_line("invoice number", number)
     return (
-        f"Dear {fields.seller or 'supplier'},\n\n"
+        f"Dear {name},\n\n"
         f"we have paid {fields.currency} {fields.total_due} for your invoice {number}.\n"
     )

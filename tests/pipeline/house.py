@@ -219,26 +219,26 @@ class House:
     counterpart: Counterpart
     database: Database
 
-    def new(self, document: bytes = b"", **options: Any) -> Run:
+    def new(self, document: bytes | None = None, **options: Any) -> Run:
         """A run that is READY."""
         workspace: Workspace = options.pop("workspace", None) or workspaces.create()
         if options.pop("knows", True):
             know_the_usual(workspace)
         name = options.pop("file_name", "invoice.pdf")
-        document = document or next_invoice(workspace)
+        document = next_invoice(workspace) if document is None else document
         return create_run.create_run(workspace, document, name, **options)
 
-    def run(self, document: bytes = b"", **options: Any) -> Run:
+    def run(self, document: bytes | None = None, **options: Any) -> Run:
         """A run that was driven up to where it waits or ends."""
         return self.drive(self.started(document, **options))
 
-    def started(self, document: bytes = b"", **options: Any) -> Run:
+    def started(self, document: bytes | None = None, **options: Any) -> Run:
         """A run that owes its first effect, with nobody on it."""
         run = self.new(document, **options)
         api.start(str(run.id), "visitor")
         return run
 
-    def paused(self, step: str = "charge", document: bytes = b"", **options: Any) -> Run:
+    def paused(self, step: str = "charge", document: bytes | None = None, **options: Any) -> Run:
         """A run that was stepped up to a step and is paused before it."""
         run = self.started(document, stepping=True, **options)
         while self.drive(run).step != step:

@@ -66,7 +66,7 @@ def test_name_that_would_add_lines_fails_before_the_payment(
     real = vault.personal_values
 
     def hostile(found: Extraction) -> dict[str, bytes]:
-        named = replace(found.fields, seller="Acme\nBcc: thief@evil.example")
+        named = replace(found.fields, seller="Acme\r\nBcc: thief@evil.example")
         return real(replace(found, fields=named))
 
     monkeypatch.setattr(vault, "personal_values", hostile)

@@ -125,7 +125,7 @@ def test_invoices_are_paid_exactly_or_not_at_all(house: House, every: int) -> No
         else:
             assert said["decision"] in ("held", "rejected"), name
             assert said["reason"], name
-            assert not (is_payable(truth) and truth["embedded_xml"]), name
+            assert not (is_payable(truth) and truth["embedded_xml"]), (name, said["reason"])
             assert payments_of(run) == [], name
 
 
