@@ -60,9 +60,11 @@ def masked(text: str, opened: Mapping[str, str]) -> str:
     Blanks, commas and case are ignored: an account number in groups of four is found.
     """
     slots = {value: name for name, value in sorted(opened.items(), reverse=True)}
-    values = sorted((each for each in slots if len(each) >= MASK_CHARS_MIN), key=len, reverse=True)
-    if not values:
+    longest = len(_BREAKS.sub("", text))  # no longer value is in it, and its pattern is long too
+    fit = [v for v in slots if len(v) >= MASK_CHARS_MIN and len(_BREAKS.sub("", v)) <= longest]
+    if not fit:
         return text
+    values = sorted(fit, key=len, reverse=True)
     pattern = "|".join(f"({_form(each)})" for each in values)  # in one pass: none is masked twice
 
     def placeholder(match: re.Match[str]) -> str:

@@ -85,6 +85,7 @@ SPACED = "Pay DE02 1203 0000 0000 2020 51 (de02-1) to\nMain Street 5\n12345  TOW
         ("Street 5", {"seller_at": "Street 5", "buyer": "seller"}, "{{seller_at}}"),  # once
         ("a+b.c (x)", {"s": "b.c (x)"}, "a+{{s}}"),  # it is plain text and no pattern
         ("bxc", {"s": ".*.*"}, "bxc"),
+        ("12ab", {"a": "1 2 , a b"}, "{{a}}"),  # longer than the whole text
         ("DE 12 abc abcd", {"a": "DE", "b": "abc", "c": "abcd"}, "DE 12 abc {{c}}"),
     ],
 )
