@@ -5,12 +5,14 @@ What the child adds has its own tests, in ``steps/test_extract_process.py``.
 
 import logging
 from functools import lru_cache
+from threading import Lock
 
 from pipeline.steps.extract import PAGES_MAX, Extraction, ExtractionError, check_document
 from pipeline.steps.extract.document import read
 from pipeline.steps.extract.page_view.page import Page
 
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # the child's errors go nowhere either
+ALONE = Lock()  # the libraries end a process in which two threads recognise text at once
 
 
 @lru_cache(maxsize=256)
@@ -18,7 +20,8 @@ def read_here(data: bytes) -> Extraction:
     """What ``extract`` answers or raises, as far as the child finds it in the document."""
     check_document(data)
     try:
-        return read(data, pages_max=PAGES_MAX)
+        with ALONE:
+            return read(data, pages_max=PAGES_MAX)
     except ExtractionError:
         raise
     except Exception as error:

@@ -1,7 +1,6 @@
 """A database file of its own, kept between tests, and the real Stripe counterpart."""
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 import pytest
 from django.conf import settings
@@ -10,12 +9,11 @@ from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
 from pipeline.ops.processes import stripe_counterpart
-from pipeline.steps.extract import extract
 from pipeline.steps.extract import step as extract_step
 from sabotage import run_baseline
 from sabotage.baseline import comparison
+from tests.pipeline.reading import read_here
 
-READ = lru_cache(maxsize=256)(extract)
 LEFT_OUT = comparison.not_run("Left out of this test.")
 
 
@@ -33,12 +31,12 @@ def database(
     """A real file with real transactions: threads see what was committed, and locks count.
 
     It is never emptied: every test makes workspaces of its own, and envelopes cannot be deleted.
-    Reading is a pure function in a child process: the same bytes are read once.
+    Reading is a pure function: the same bytes are read once, and in this process.
     """
     before = connection.settings_dict["NAME"]
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extract_step, "extract", READ)
-        patch.setattr(run_baseline, "extract", READ)
+        patch.setattr(extract_step, "extract", read_here)
+        patch.setattr(run_baseline, "extract", read_here)
         connections.close_all()
         connection.settings_dict["NAME"] = tmp_path_factory.mktemp("database") / "app.sqlite3"
         call_command("migrate", verbosity=0, interactive=False)
