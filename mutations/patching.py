@@ -5,6 +5,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -69,10 +70,17 @@ def load(folder: Path = LISTS) -> tuple[Mutation, ...]:
 
 def named(mutation_id: str, folder: Path = LISTS) -> Mutation:
     """The mutation of that id."""
-    for mutation in load(folder):
-        if mutation.id == mutation_id:
-            return mutation
-    raise MutationError(f"No mutation is called {mutation_id!r}; `python -m mutations` lists them.")
+    known = _by_id(folder)
+    if mutation_id not in known:
+        raise MutationError(
+            f"No mutation is called {mutation_id!r}; `python -m mutations` lists them."
+        )
+    return known[mutation_id]
+
+
+@cache
+def _by_id(folder: Path) -> Mapping[str, Mutation]:
+    return {each.id: each for each in load(folder)}
 
 
 def apply(source: str, mutation: Mutation) -> str:
