@@ -18,6 +18,7 @@ from dashboard.start import drawn
 from pipeline.ops.processes import stripe_counterpart
 from pipeline.queries.runs import RunHead
 from pipeline.steps.extract import step as extract_step
+from sabotage import run_baseline
 from tests.dashboard.visitor import Visitor
 from tests.pipeline.reading import read_here
 
@@ -44,6 +45,7 @@ def counterpart(counterpart_url: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(settings.STRIPE, "api_base", counterpart_url)
         patch.setattr(extract_step, "extract", read_here)
+        patch.setattr(run_baseline, "extract", read_here)
         patch.setattr(drawn, "digits", digits)
         yield
 
