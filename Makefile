@@ -74,8 +74,7 @@ lint: tools ## format, style, strict types, import contracts, Django's own check
 	$(BIN)/ruff check
 	$(BIN)/mypy $(PACKAGES) tests manage.py
 	$(BIN)/lint-imports
-	$(BIN)/python manage.py check
-	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py makemigrations --check --dry-run # after Django's own checks
 
 # The tests ask for no window: Chromium's headless shell takes a quarter less processor time.
 browser: # the browser tests drive Chromium; a developer may name another one with CHROMIUM

@@ -46,7 +46,7 @@ BROWSER = Part("browser", (*PYTEST, "-n", "2", "-m", "browser and not soak", "te
 POSTGRES = Part(
     "PostgreSQL",
     (
-        *(*PYTEST, "-n", "1", "-m", "postgres and not soak and not corpus"),
+        *(*PYTEST, "-n", "0", "-m", "postgres and not soak and not corpus"),
         *("tests/house/test_postgres.py", "tests/pipeline"),
     ),
     {"NANOVM_TEST_DATABASE": "postgres"},
