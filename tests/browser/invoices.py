@@ -1,7 +1,6 @@
 """Invoices with names that stand nowhere else, so that each copy of one can be found."""
 
 import base64
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -33,14 +32,14 @@ def document(bill: Bill = UNIQUE) -> bytes:
 
 def traces(folder: Path, texts: tuple[str, ...]) -> list[str]:
     """Every file below ``folder`` whose raw bytes hold one of the texts, in any usual coding."""
-    patterns = {text: re.compile(b"|".join(map(re.escape, _codings(text))), re.I) for text in texts}
+    codings = {text: [each.lower() for each in _codings(text)] for text in texts}
     return [
         f"{text} in {path.relative_to(folder)}"
         for path in sorted(folder.rglob("*"))
         if path.is_file()
-        for content in (path.read_bytes(),)
-        for text, pattern in patterns.items()
-        if pattern.search(content)
+        for content in (path.read_bytes().lower(),)
+        for text in texts
+        if any(each in content for each in codings[text])
     ]
 
 
