@@ -1,9 +1,10 @@
 """Code that has taken over the reader: it runs in the real child, in the place of ``read``.
 
 Each attack returns something true when it got what it wanted. The product has no hook for this:
-a test starts the child with ``taken_over`` in the place of its ``main``.
+a test starts the fork server with ``taken_over`` in the place of its ``serve``.
 """
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -22,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline.steps.extract import child, confinement, document
+from pipeline.steps.extract import confinement, fork_server
 
 Attack = Callable[[Any], object]
 _NUMBERS: Final = {  # of calls that the C library has no function for
@@ -36,22 +37,21 @@ _LEFT_OPEN: Final[list[int]] = []
 
 
 def taken_over(without: list[str], left_open: str, sources: str) -> Callable[[int], None]:
-    """The child's ``main`` with the attacks for a reader, and without some of its walls.
+    """The fork server's ``serve`` with the attacks for a reader, and without some of the walls.
 
     It has opened a file by then, as a library may have. ``sources`` is a file with the modules
     that put up the walls, as the test's process has them: a removed guard is removed here too.
     """
 
-    def main(pages_max: int) -> None:
+    def serve(seconds: int) -> None:
         for name, source in json.loads(Path(sources).read_text()).items():
             exec(source, vars(sys.modules[name]))  # noqa: S102 - our own source once more
         for wall in without:
             setattr(confinement, wall, lambda: None)
         _LEFT_OPEN.append(os.open(left_open, os.O_RDONLY))
-        document.read = attack_all  # type: ignore[assignment]
-        child.main(pages_max)
+        fork_server.ForkServer(seconds, attack_all).serve()  # type: ignore[arg-type]
 
-    return main
+    return serve
 
 
 def attack_all(data: bytes, *, pages_max: int) -> None:
@@ -164,6 +164,16 @@ def raw_openat2(aims: dict[str, Any]) -> object:
 
 def descriptor_left_open(aims: dict[str, Any]) -> object:
     return _holds_secret(os.read(_LEFT_OPEN[0], 99), aims)
+
+
+def descriptor_of_the_server(_aims: dict[str, Any]) -> object:
+    """Any that the server had at the fork: its orders, or what belongs to another document."""
+    for number in range(3, 32):
+        if number not in _LEFT_OPEN:
+            with contextlib.suppress(OSError):
+                os.read(number, 0)
+                return True
+    raise OSError(errno.EBADF, "none is open")
 
 
 def read_memory_file(aims: dict[str, Any]) -> object:
@@ -382,6 +392,7 @@ ATTACKS: Final[dict[str, Attack]] = {
         for each in (
             *(o_path_then_openat, hard_link_beside, symbolic_link, rename_a_file, open_by_handle),
             *(sqlite_attach, map_a_file, open_of_the_c_library, raw_openat2, descriptor_left_open),
+            *(descriptor_of_the_server,),
             *(read_memory_file, create_a_file, truncate_a_file, change_a_mode, watch_a_folder),
             *(listen, two_sockets, execute_a_program, fork, spawn, raw_clone3, kill, raw_tgkill),
             *(is_parent_there, signal_by_descriptor, signal_when_ready, trace, read_memory),

@@ -95,10 +95,11 @@ def test_document_of_the_largest_size_reaches_the_child() -> None:
 
 
 def test_slow_document_is_stopped_with_everything_it_started() -> None:
-    others = children_of(os.getpid())
+    server = sandbox._server()._process.pid
     with pytest.raises(ExtractionError, match="DOC-007"):
         run_child(operators_pdf(SLOW), pages_max=PAGES_MAX, seconds=1.5)
-    assert children_of(os.getpid()) == others
+    assert children_of(server) == []
+    assert sandbox._server()._process.pid == server
 
 
 def test_greedy_document_runs_into_the_memory_limit_and_not_into_ours(
@@ -111,10 +112,10 @@ def test_greedy_document_runs_into_the_memory_limit_and_not_into_ours(
 
 def ended_by(number: signal.Signals) -> BaseException | None:
     """What becomes of a document whose reader gets this signal while it reads."""
-    others = {*children_of(os.getpid())}
+    server = sandbox._server()._process.pid
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(run_child, operators_pdf(SLOW), pages_max=PAGES_MAX, seconds=60)
-        child = eventually(lambda: busy([*{*children_of(os.getpid())} - others]))
+        child = eventually(lambda: busy(children_of(server)))
         os.kill(child, number)
         return reading.exception()
 
@@ -167,8 +168,8 @@ def test_reader_that_ends_before_it_reads_says_nothing_of_the_document(
 def test_limits_are_set_in_the_child() -> None:
     script = (
         "import os, resource, sys; sys.path.insert(0, sys.argv[1]);"
-        "from pipeline.steps.extract.limits import confine;"
-        "confine(10, int(sys.argv[2]), os.getppid());"
+        "from pipeline.steps.extract.limits import confine, confine_child;"
+        "confine(int(sys.argv[2])); confine_child(10, os.getppid());"
         "names = ('AS', 'CPU', 'CORE', 'FSIZE', 'NOFILE');"
         "print(*[resource.getrlimit(getattr(resource, 'RLIMIT_' + name))[0] for name in names]);"
         "bytearray(int(sys.argv[2]))"
@@ -197,10 +198,12 @@ def test_child_dies_with_its_parent() -> None:
     assert parent.stdin is not None
     parent.stdin.write(operators_pdf(SLOW))
     parent.stdin.close()
-    child = eventually(lambda: busy(children_of(parent.pid)))
+    server = eventually(lambda: children_of(parent.pid))[0]
+    child = eventually(lambda: busy(children_of(server)))
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
     await_end(child)
+    await_end(server)
 
 
 def children_of(pid: int) -> list[int]:
