@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.vault import key_store
 from pipeline.vault.key_store import KeyStore
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House
@@ -27,11 +28,18 @@ def test_destroyed_key_is_overwritten_where_sqlite_keeps_deleted_bytes(
             self.execute("PRAGMA secure_delete=OFF")
 
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Keeping))
-    store, ref = KeyStore(tmp_path), "vault://secret/00000000-0000-4000-8000-000000000001"
-    store.new_keys("subject", [ref])
-    assert ref.encode() in (tmp_path / "keys.sqlite3").read_bytes()
-    assert store.destroy([ref]) == 1
-    assert ref.encode() not in (tmp_path / "keys.sqlite3").read_bytes()
+    store, refs = KeyStore(tmp_path), [f"vault://secret/{number:032x}" for number in range(3)]
+    first, second, third = refs
+    store.new_keys("subject", refs)
+    assert whose_bytes(tmp_path, refs) == refs
+    store.drop([third])
+    assert list(store.keys(refs)) == [first, second]
+    assert whose_bytes(tmp_path, refs) == refs
+    assert store.destroy([second]) == 1
+    assert whose_bytes(tmp_path, refs) == [first]  # what was dropped is gone with it
+    store.new_keys("subject", [third])
+    assert store.destroy_subject("subject") == 2
+    assert whose_bytes(tmp_path, refs) == []
 
 
 def test_the_connection_that_is_kept_belongs_to_its_file_its_process_and_no_failure(
@@ -64,6 +72,12 @@ def test_a_key_file_that_is_gone_is_named_and_not_made_anew(house: House) -> Non
     assert not kek.exists()
 
 
+def whose_bytes(folder: Path, refs: list[str]) -> list[str]:
+    """Those of these refs that any file of the key store contains."""
+    data = b"".join(file.read_bytes() for file in folder.glob("keys.sqlite3*"))
+    return [ref for ref in refs if ref.encode() in data]
+
+
 GARBLED = b"no database, and no key either" * 100
 
 
@@ -77,6 +91,7 @@ def test_a_damaged_key_file_is_one_sentence(
 ) -> None:
     paid(house)
     assert house.command("keys", "vkey").returncode == 0
+    key_store._kept.close()  # its log would be read in the file's place
     (house.folder / name).write_bytes(data)
     done = house.command("run_invoice", "samples/plain.pdf")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
