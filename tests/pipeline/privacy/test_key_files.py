@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,40 @@ def test_a_key_file_that_is_gone_is_named_and_not_made_anew(house: House) -> Non
     assert (more.returncode, more.stderr.count("\n")) == (2, 1)
     assert f"The key file {kek} is gone" in more.stderr
     assert not kek.exists()
+
+
+def test_key_is_synced_before_it_is_used_and_its_destruction_before_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (store := KeyStore(tmp_path)).new_keys("subject", ["a", "b"])
+    store.drop(["a"])
+    store.new_keys("subject", ["c"])
+    kept = key_store._kept.connection
+    assert kept is not None
+    assert kept.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL: each commit is synced
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle)))
+    store.destroy(["b"])
+    log = (tmp_path / "keys.sqlite3-wal").stat()
+    assert [(each.st_ino, each.st_size) for each in synced] == [(log.st_ino, 0)]
+
+
+def test_log_that_a_reader_holds_is_said_and_emptied_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0}))
+    (store := KeyStore(tmp_path)).new_keys("subject", refs := ["vault://secret/the-only-one"])
+    with closing(connect(tmp_path / "keys.sqlite3", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT ref FROM secret").fetchall()
+        with pytest.raises(sqlite3.OperationalError, match="erase again"):
+            store.destroy(refs)
+        assert store.keys(refs) == {}
+        assert whose_bytes(tmp_path, refs) == refs
+        reader.execute("COMMIT")
+        assert store.destroy(refs) == 0
+        assert whose_bytes(tmp_path, refs) == []
 
 
 def whose_bytes(folder: Path, refs: list[str]) -> list[str]:

@@ -4,7 +4,6 @@ Each attack returns something true when it got what it wanted. The product has n
 a test starts the fork server with ``taken_over`` in the place of its ``serve``.
 """
 
-import contextlib
 import ctypes
 import errno
 import fcntl
@@ -167,13 +166,8 @@ def descriptor_left_open(aims: dict[str, Any]) -> object:
 
 
 def descriptor_of_the_server(_aims: dict[str, Any]) -> object:
-    """Any that the server had at the fork: its orders, or what belongs to another document."""
-    for number in range(3, 32):
-        if number not in _LEFT_OPEN:
-            with contextlib.suppress(OSError):
-                os.read(number, 0)
-                return True
-    raise OSError(errno.EBADF, "none is open")
+    """One that the server has opened for itself: others are of another child."""
+    return os.read(_LEFT_OPEN[0] + 1, 0) == b""
 
 
 def read_memory_file(aims: dict[str, Any]) -> object:
@@ -392,13 +386,12 @@ ATTACKS: Final[dict[str, Attack]] = {
         for each in (
             *(o_path_then_openat, hard_link_beside, symbolic_link, rename_a_file, open_by_handle),
             *(sqlite_attach, map_a_file, open_of_the_c_library, raw_openat2, descriptor_left_open),
-            *(descriptor_of_the_server,),
             *(read_memory_file, create_a_file, truncate_a_file, change_a_mode, watch_a_folder),
             *(listen, two_sockets, execute_a_program, fork, spawn, raw_clone3, kill, raw_tgkill),
             *(is_parent_there, signal_by_descriptor, signal_when_ready, trace, read_memory),
             *(take_descriptor, limits_of_another, io_uring, add_a_key, load_bpf, share_memory),
             *(handle_page_faults, make_memory_file, raise_a_limit, outlive_the_parent, namespace),
-            *(change_root, message_queue, foreign_architecture),
+            *(change_root, message_queue, foreign_architecture, descriptor_of_the_server),
         )
     },
 }
