@@ -21,19 +21,20 @@ _SOON_SECONDS: Final = 0.001  # a wait of 0 is another kind of call
 
 @dataclass(frozen=True, slots=True)
 class ReadingChild:
-    """Two pipes to a child, and the line to the server that forked it."""
+    """Two pipes to a child, the line to the server that forked it, and when it must have ended."""
 
     to: IO[bytes]
     back: IO[bytes]
     line: socket.socket
+    deadline: float
 
-    def ended(self, deadline: float) -> int:
+    def ended(self) -> int:
         """Wait for its return code; where its server was killed, so was the child.
 
         Raises:
-            TimeoutError: it has not ended by then.
+            TimeoutError: it has not ended by its deadline.
         """
-        code = _told(self.line, deadline)
+        code = _told(self.line, self.deadline)
         return -signal.SIGKILL if code is None else code
 
     def kill(self) -> None:
@@ -73,7 +74,7 @@ class Server:
             TimeoutError: it was not forked in time.
         """
         try:
-            child = self._ordered(held, pages_max)
+            child = self._ordered(held, pages_max, deadline)
         except OSError as error:
             if not self.has_ended and not isinstance(error, ConnectionError):
                 raise
@@ -87,7 +88,7 @@ class Server:
             return None
         return child
 
-    def _ordered(self, held: ExitStack, pages_max: int) -> ReadingChild:
+    def _ordered(self, held: ExitStack, pages_max: int, deadline: float) -> ReadingChild:
         with ExitStack() as given:
             theirs, ours = os.pipe()
             given.callback(os.close, theirs)
@@ -100,7 +101,7 @@ class Server:
             held.enter_context(line)
             descriptors = [theirs, back_to_us, end.fileno()]
             socket.send_fds(self._orders, [ORDER.pack(pages_max)], descriptors)
-        return ReadingChild(to, back, line)
+        return ReadingChild(to, back, line, deadline)
 
     def end(self) -> int:
         """End it, and with it the children that still read; says its return code."""
@@ -158,15 +159,17 @@ def of_this_process(command: Sequence[str]) -> Server:
 
 
 @contextmanager
-def forked(find: Callable[[], Server], pages_max: int, deadline: float) -> Iterator[ReadingChild]:
+def forked(find: Callable[[], Server], pages_max: int, seconds: float) -> Iterator[ReadingChild]:
     """A fresh child of the server that ``find`` answers, killed where the block fails.
+
+    It waits until there is a turn for it; the seconds that it has are counted from then.
 
     Raises:
         ReaderLostError: it could not be started.
         TimeoutError: it was not forked in time.
     """
     with _here.turns, ExitStack() as held:
-        child = _forked(find, held, pages_max, deadline)
+        child = _forked(find, held, pages_max, time.monotonic() + seconds)
         try:
             yield child
         except BaseException:

@@ -18,7 +18,7 @@ from pipeline.steps.extract.holds import HOLDS
 from pipeline.steps.extract.invoice import Extraction
 from pipeline.steps.extract.reasons import REASONS, ExtractionError
 
-SECONDS_MAX: Final = 10  # from the call to the answer
+SECONDS_MAX: Final = 10  # from the child's turn to the answer
 MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024  # address space of the child
 ANSWER_BYTES_MAX: Final = 256 * 1024  # an honest answer is under 64 KB
 _KILL_AFTER_SECONDS: Final = SECONDS_MAX - 1.0  # leaves time to reap the child
@@ -105,11 +105,10 @@ def _asked(
     data: bytes, pages_max: int, seconds: float, find: Callable[[], reading_child.Server] = _server
 ) -> bytes:
     """All that a child writes about itself and, from BEGUN on, about the document."""
-    deadline = time.monotonic() + seconds
     try:
-        with reading_child.forked(find, pages_max, deadline) as child:
-            answer = _talk(child.to, child.back, data, deadline)
-            code = child.ended(deadline)
+        with reading_child.forked(find, pages_max, seconds) as child:
+            answer = _talk(child.to, child.back, data, child.deadline)
+            code = child.ended()
     except TimeoutError as error:
         raise ExtractionError("DOC-007") from error
     _check_ended(answer, code)

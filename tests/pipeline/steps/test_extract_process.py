@@ -185,7 +185,7 @@ def test_documents_of_several_threads_are_read_at_once_each_by_a_child_of_its_ow
 def test_so_many_children_at_once_and_no_more() -> None:
     with ExitStack() as held:
         for _ in range(reading_child.TOGETHER_MAX):
-            child = reading_child.forked(sandbox._server, PAGES_MAX, time.monotonic() + 60)
+            child = reading_child.forked(sandbox._server, PAGES_MAX, 60)
             held.enter_context(child)
         assert len(children_of(sandbox._server()._process.pid)) == reading_child.TOGETHER_MAX
         assert not reading_child._here.turns.acquire(blocking=False)
