@@ -70,13 +70,11 @@ def create_run(
     says. A bad document is no error here: step ``receive`` says what is wrong with it.
     """
     run = uuid7()
-    given = {"file_name": file_name.encode("utf-8", "replace")}
+    given = {"file_name": file_name.encode("utf-8", "replace"), "document": document}
     if proposal:
         given["planted"] = proposal
     sealed = secret_store.seal_values(str(run), workspace.origin, given)
-    sealed["document"] = secret_store.seal_document(
-        str(run), workspace.origin, "document", document
-    )
+    sealed["document"] = secret_store.in_a_file(sealed["document"])
     refs = {slot: each.ref for slot, each in sealed.items()}
     new = NewRun(
         workspace=workspace,

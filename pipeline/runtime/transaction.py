@@ -181,7 +181,7 @@ class UnitOfWork:
         staged = sql.execute(_STAGED, (sql.key(held.id),))
         gone = [ref for (ref,) in staged if ref not in kept]
         sql.change_each(_FORGET, [(now_ms(), ref) for ref in gone])
-        self.after.append(partial(keystore().destroy, gone))
+        self.after.append(partial(keystore().drop, gone))
 
     def put_back(self, held: LockedRun, source: bytes) -> None:
         """Store the run's true program again."""

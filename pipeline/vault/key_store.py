@@ -28,9 +28,9 @@ CREATE TABLE IF NOT EXISTS secret (
 CREATE INDEX IF NOT EXISTS secret_subject ON secret (subject);
 """
 PRAGMAS = (
-    "PRAGMA journal_mode=DELETE",
+    "PRAGMA journal_mode=WAL",
     "PRAGMA secure_delete=ON",
-    "PRAGMA synchronous=EXTRA",
+    "PRAGMA synchronous=FULL",
     "PRAGMA foreign_keys=ON",
 )
 
@@ -84,16 +84,29 @@ class KeyStore:
         }
 
     def destroy(self, refs: Sequence[str]) -> int:
-        """Destroy these keys; says how many there still were."""
+        """Destroy these keys; says how many there still were.
+
+        When it returns, no file of the store has a byte of any key that was deleted.
+        """
         with self._open() as connection:
-            rows = [(ref,) for ref in refs]
-            return connection.executemany("DELETE FROM secret WHERE ref = ?", rows).rowcount
+            gone = _delete(connection, refs)
+        self._empty_log()
+        return gone
+
+    def drop(self, refs: Sequence[str]) -> None:
+        """Delete the keys of values that live on under others.
+
+        A loss of power may undo it until the next write; the next ``destroy`` overwrites them.
+        """
+        with self._open(synchronous="NORMAL") as connection:
+            _delete(connection, refs)
 
     def destroy_subject(self, subject: str) -> int:
         """Destroy a subject's key and every key wrapped by it; says how many secrets' keys."""
         with self._open() as connection:
             gone = connection.execute("DELETE FROM secret WHERE subject = ?", [subject]).rowcount
             connection.execute("DELETE FROM subject WHERE id = ?", [subject])
+        self._empty_log()
         return gone
 
     def refs(self) -> Mapping[str, str]:
@@ -121,11 +134,29 @@ class KeyStore:
         connection.execute("INSERT INTO subject (id, wrapped) VALUES (?, ?)", [subject, wrapped])
         return key
 
+    def _empty_log(self) -> None:
+        """Write the log's pages over those of the database, and cut it to nothing, on the disk too.
+
+        Raises:
+            sqlite3.OperationalError: readers held it for longer than a connection waits.
+        """
+        busy, _, _ = self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise sqlite3.OperationalError("readers hold the key store's log: erase again")
+        handle = os.open(f"{self._database}-wal", os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
     @contextmanager
-    def _open(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
+    def _open(
+        self, begin: str = "BEGIN IMMEDIATE", synchronous: str = "FULL"
+    ) -> Iterator[sqlite3.Connection]:
         """A connection in one transaction, committed if nothing was raised."""
         opened = self._connection()
         try:
+            opened.execute(f"PRAGMA synchronous={synchronous}")
             opened.execute(begin)
             yield opened
             opened.execute("COMMIT")
@@ -183,6 +214,12 @@ class KeyStore:
             text = f"The key file {self._kek_file} is gone, and values were sealed under it. "
             raise VerificationError("PII-002", f"{text}Put it back from a backup.", at=-1)
         return load_or_create_key(self._kek_file)
+
+
+def _delete(connection: sqlite3.Connection, refs: Sequence[str]) -> int:
+    return connection.executemany(
+        "DELETE FROM secret WHERE ref = ?", [(ref,) for ref in refs]
+    ).rowcount
 
 
 def load_or_create_key(file: Path) -> bytes:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from django.conf import settings
@@ -54,13 +54,12 @@ def seal_values(
     }
 
 
-def seal_document(run_id: str, origin: str, slot: str, value: bytes) -> Sealed:
-    """Seal a document into a file of the media folder."""
-    sealed = seal_values(run_id, origin, {slot: value})[slot]
+def in_a_file(sealed: Sealed) -> Sealed:
+    """A sealed document in a file of the media folder, in the place of its row."""
     name = f"{uuid4()}{ENDING}"
     media().mkdir(parents=True, exist_ok=True)
     (media() / name).write_bytes(sealed.ciphertext)
-    return Sealed(commitment=sealed.commitment, ciphertext=b"", file=name)
+    return replace(sealed, ciphertext=b"", file=name)
 
 
 def rows(run: Run, sealed: Iterable[Sealed]) -> list[Secret]:
@@ -157,10 +156,10 @@ def _sealed(origin: str, slot: str, ref: str, key: bytes, value: bytes, staging:
 __all__ = [
     "TOMBSTONE",
     "Sealed",
+    "in_a_file",
     "read",
     "read_all",
     "read_bytes",
     "recomputed",
-    "seal_document",
     "seal_values",
 ]

@@ -15,6 +15,7 @@ from pipeline.models import Outbox, Run
 from pipeline.privacy.garbage_collection import destroy_orphans
 from pipeline.runtime import api
 from pipeline.runtime.queue import program_of, tell_news, wake
+from pipeline.steps.extract import sandbox
 from pipeline.worker import drive as driving
 from pipeline.worker import far_side, webhooks
 
@@ -85,8 +86,9 @@ def stranded() -> list[str]:
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
-def start_sweeping(**_signal: object) -> None:
-    """Let every worker queue a sweep every SWEEP_EVERY_MS, for as long as it runs."""
+def begin(**_signal: object) -> None:
+    """Import the reader, and queue a sweep every SWEEP_EVERY_MS for as long as the worker runs."""
+    sandbox.start_ahead()  # the first document does not wait for the reader's imports
     _ask_for(tidy)
     threading.Thread(target=_sweep_forever, name="sweep", daemon=True).start()
 

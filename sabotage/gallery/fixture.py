@@ -34,11 +34,10 @@ def fresh(
 ) -> Run:
     """A run over a document, READY. ``policy`` is the text of one, in place of the default."""
     run = uuid7()
-    given = {"file_name": b"gallery.pdf"} | ({"planted": proposal} if proposal else {})
+    given = {"file_name": b"gallery.pdf", "document": document}
+    given |= {"planted": proposal} if proposal else {}
     sealed = secret_store.seal_values(str(run), workspace.origin, given)
-    sealed["document"] = secret_store.seal_document(
-        str(run), workspace.origin, "document", document
-    )
+    sealed["document"] = secret_store.in_a_file(sealed["document"])
     new = NewRun(
         workspace=workspace,
         program=_program(agent),

@@ -137,7 +137,7 @@ def _remains(sim: Sim) -> Iterator[str]:
         data = file.read_bytes()
         yield from found(file.name, data)
         yield from (f"{file.name}: a key" for wrapped in kept.values() if wrapped in data)
-    names = (sim.folder / "keys.sqlite3").read_bytes()
+    names = b"".join(file.read_bytes() for file in sim.folder.glob("keys.sqlite3*"))
     yield from (f"key store: {ref}" for ref in kept if ref.encode() in names)
     if not Run.objects.filter(erased_ms__gt=0).exists():
         yield "the run does not say that it was erased"

@@ -110,5 +110,7 @@ class Backup:
             file.unlink()
         Database.named(self._away, "app").copy_to(Database.named(self._folder, "app"))
         if all_of_it:
+            for file in self._folder.glob(f"{KEYS}*"):  # its log is not the backup's
+                file.unlink()
             others = shutil.ignore_patterns("app.*")
             shutil.copytree(self._away, self._folder, dirs_exist_ok=True, ignore=others)

@@ -329,6 +329,10 @@ class House:
         """The raw bytes of the counterpart's database."""
         return b"".join(path.read_bytes() for path in self.counterpart.folder.glob("*.sqlite3*"))
 
+    def key_store(self) -> bytes:
+        """The raw bytes of every file of the key store."""
+        return b"".join(path.read_bytes() for path in self.folder.glob("keys.sqlite3*"))
+
     def wrapped_keys(self, which: str = OF_RUNS) -> dict[str, bytes]:
         """The wrapped keys of runs that the key store holds, by ref; or of all (``EVERY_KEY``)."""
         with closing(sqlite3.connect(self.folder / "keys.sqlite3")) as store:

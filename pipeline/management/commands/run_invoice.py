@@ -14,6 +14,7 @@ from pipeline.register import welcome
 from pipeline.reports import report
 from pipeline.runtime import api, create_run
 from pipeline.steps.approvals import DUPLICATE, FIRST_PAYMENT, approve
+from pipeline.steps.extract import sandbox
 from pipeline.steps.extract.holds import HOLDS, explained
 from pipeline.steps.propose.model_adapters import offered
 from pipeline.worker.drive import drive_patiently
@@ -48,6 +49,7 @@ class Command(PreparedCommand):
         for file in options.files:
             if not file.is_file():
                 raise CommandError(f"{file} is no file; give the path of a PDF.", returncode=2)
+        sandbox.start_ahead()  # it imports while the counterpart starts
         shared = welcome.new_workspace() if options.same_workspace else None
         with stripe_in_reach():
             for file in options.files:

@@ -30,9 +30,8 @@ _LATE_CODECS: Final = (
 )
 
 
-def main(pages_max: int) -> None:
+def main(read: Callable[..., Extraction], pages_max: int) -> None:
     """Read one document and answer; every failure of the parser ends here as a code."""
-    read = loaded()
     said = confinement.close()
     sys.stdout.buffer.write(json.dumps(said).encode() + BEGUN)
     sys.stdout.buffer.flush()

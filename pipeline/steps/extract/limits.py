@@ -1,4 +1,4 @@
-"""What the child process may use, set by itself before it sees a byte of the document."""
+"""What the fork server and a child may use, set before the child sees a byte of the document."""
 
 import ctypes
 import os
@@ -14,17 +14,22 @@ _PR_SET_PDEATHSIG: Final = 1
 _KEPT: Final = {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}
 
 
-def confine(seconds: int, memory_bytes: int, parent: int) -> None:
-    """Bound this process for good: time, memory, files; and let it die with its parent."""
+def confine(memory_bytes: int) -> None:
+    """Bound this process and its children for good: memory and files."""
+    _default_signals()
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, 0)
+    _limit(resource.RLIMIT_NOFILE, _FILES_MAX)
+    _limit(resource.RLIMIT_AS, memory_bytes)
+
+
+def confine_child(seconds: int, parent: int) -> None:
+    """Bound the processor time of this process alone, and let it die with its parent."""
     _default_signals()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it died before the line above
             os._exit(1)
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_FSIZE, 0)
-    _limit(resource.RLIMIT_NOFILE, _FILES_MAX)
-    _limit(resource.RLIMIT_AS, memory_bytes)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 
 

@@ -5,22 +5,23 @@ import json
 import os
 import selectors
 import signal
-import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import IO, Final
 
+from pipeline.steps.extract import reading_child
 from pipeline.steps.extract.child import BEGUN
 from pipeline.steps.extract.holds import HOLDS
 from pipeline.steps.extract.invoice import Extraction
-from pipeline.steps.extract.reasons import REASONS, ExtractionError, ReaderLostError
+from pipeline.steps.extract.reasons import REASONS, ExtractionError
 
-SECONDS_MAX: Final = 10  # from the call to the answer
+SECONDS_MAX: Final = 10  # from the child's turn to the answer
 MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024  # address space of the child
 ANSWER_BYTES_MAX: Final = 256 * 1024  # an honest answer is under 64 KB
-_KILL_AFTER_SECONDS: Final = SECONDS_MAX - 1.0  # leaves time to start and to reap the child
+_KILL_AFTER_SECONDS: Final = SECONDS_MAX - 1.0  # leaves time to reap the child
 _CHUNK: Final = 65_536
 # A hostile document makes its reader fail so: in the parser's own code, or at a limit. Any other
 # signal (SIGKILL of somebody or of a machine without memory, SIGTERM) came from elsewhere.
@@ -37,12 +38,11 @@ _OF_THE_DOCUMENT: Final = frozenset(
         signal.SIGXFSZ,
     }
 )
-_SO: Final = ": look at the machine, then run the invoice again."
 _ROOT: Final = str(Path(__file__).resolve().parents[3])
 _BOOT: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]);"
-    " from pipeline.steps.extract.limits import confine; confine(*map(int, sys.argv[2:5]));"
-    " from pipeline.steps.extract.child import main; main(int(sys.argv[5]))"
+    " from pipeline.steps.extract.limits import confine; confine(int(sys.argv[2]));"
+    " from pipeline.steps.extract.fork_server import serve; serve(int(sys.argv[3]))"
 )
 
 
@@ -64,62 +64,60 @@ def run_child(data: bytes, *, pages_max: int, seconds: float = _KILL_AFTER_SECON
 def confinement() -> dict[str, str]:
     """What a child says of its walls: ``confined``, those that hold, and ``missing``, if any are.
 
-    A child is started for this once in the life of a process, and reads nothing.
+    A fork server is started for this once in the life of a process, and ended: the web server
+    reads no documents, so it keeps none.
 
     Raises:
         ReaderLostError: the child could not be started, or ended before it said so.
     """
     try:
-        said = json.loads(_asked(b"", 0, _KILL_AFTER_SECONDS).partition(BEGUN)[0])
+        once = reading_child.Server(_command())
+    except OSError as error:
+        raise reading_child.lost(f"could not be started ({error.strerror})") from error
+    try:
+        said = json.loads(_asked(b"", 0, _KILL_AFTER_SECONDS, lambda: once).partition(BEGUN)[0])
     except ExtractionError as error:  # too slow
-        raise ReaderLostError(f"The process that reads PDFs did not begin{_SO}") from error
+        raise reading_child.lost("did not begin") from error
+    finally:
+        once.end()
     return {name: str(walls) for name, walls in said.items() if walls}
 
 
-def _asked(data: bytes, pages_max: int, seconds: float) -> bytes:
+def start_ahead() -> None:
+    """Let the fork server of this process import the reader, before there is a document.
+
+    Whatever stops it is told where a document is to be read.
+    """
+    with contextlib.suppress(OSError):
+        _server()
+
+
+def _server() -> reading_child.Server:
+    return reading_child.of_this_process(_command())
+
+
+def _command() -> list[str]:
+    limits = [str(MEMORY_BYTES_MAX), str(SECONDS_MAX)]
+    return [sys.executable, "-I", "-c", _BOOT, _ROOT, *limits]
+
+
+def _asked(
+    data: bytes, pages_max: int, seconds: float, find: Callable[[], reading_child.Server] = _server
+) -> bytes:
     """All that a child writes about itself and, from BEGUN on, about the document."""
-    deadline = time.monotonic() + seconds
-    limits = [str(SECONDS_MAX), str(MEMORY_BYTES_MAX), str(os.getpid()), str(pages_max)]
-    with _started(limits) as child:
-        try:
-            answer = _talk(_pipe(child.stdin), _pipe(child.stdout), data, deadline)
-            child.wait(max(0.0, deadline - time.monotonic()))
-        except BaseException as error:
-            os.killpg(child.pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
-            if isinstance(error, TimeoutError | subprocess.TimeoutExpired):
-                raise ExtractionError("DOC-007") from error
-            raise
-    _check_ended(answer, child.returncode)
-    return answer
-
-
-def _started(limits: list[str]) -> subprocess.Popen[bytes]:
-    """The child, which sees nothing of ours but the three pipes."""
     try:
-        return subprocess.Popen(  # noqa: S603 - our own interpreter on our own code
-            [sys.executable, "-I", "-c", _BOOT, _ROOT, *limits],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={"LC_ALL": "C.UTF-8"},
-            cwd="/",
-            start_new_session=True,
-        )
-    except OSError as error:  # no process, no memory or no descriptor left
-        text = f"The process that reads PDFs could not be started ({error.strerror}){_SO}"
-        raise ReaderLostError(text) from error
-
-
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    """The pipe, which never blocks from here on."""
-    if pipe is None:
-        raise RuntimeError("the child was started without pipes")
-    os.set_blocking(pipe.fileno(), False)
-    return pipe
+        with reading_child.forked(find, pages_max, seconds) as child:
+            answer = _talk(child.to, child.back, data, child.deadline)
+            code = child.ended()
+    except TimeoutError as error:
+        raise ExtractionError("DOC-007") from error
+    _check_ended(answer, code)
+    return answer
 
 
 def _talk(to: IO[bytes], back: IO[bytes], data: bytes, deadline: float) -> bytes:
     """Write the document and read the answer, whichever the child is ready for."""
+    os.set_blocking(to.fileno(), False)
     left, answer = memoryview(data), bytearray()
     with selectors.DefaultSelector() as ready:
         ready.register(to, selectors.EVENT_WRITE)
@@ -130,7 +128,7 @@ def _talk(to: IO[bytes], back: IO[bytes], data: bytes, deadline: float) -> bytes
                     left = _written(to, left)
                     if not left:
                         ready.unregister(to)
-                        _close(to)
+                        to.close()
                     continue
                 part = os.read(back.fileno(), _CHUNK)
                 if not part:
@@ -147,11 +145,6 @@ def _written(pipe: IO[bytes], left: memoryview) -> memoryview:
         return left[os.write(pipe.fileno(), left[:_CHUNK]) :]
     except BrokenPipeError:
         return left[:0]
-
-
-def _close(pipe: IO[bytes]) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        pipe.close()
 
 
 def _understood(said: bytes) -> Extraction:
@@ -174,16 +167,11 @@ def _understood(said: bytes) -> Extraction:
 
 def _check_ended(answer: bytes, returncode: int) -> None:
     """Tell the end that a document can bring about from one that it has no part in."""
-    how = f"status {returncode}"
-    if returncode < 0:
-        named = {each.value: each.name for each in signal.Signals}
-        how = named.get(-returncode, f"signal {-returncode}")
-        if -returncode not in _OF_THE_DOCUMENT:
-            raise ReaderLostError(
-                f"The process that reads PDFs was ended from outside ({how}){_SO}"
-            )
+    how = reading_child.how(returncode)
+    if returncode < 0 and -returncode not in _OF_THE_DOCUMENT:
+        raise reading_child.lost(f"was ended from outside ({how})")
     if BEGUN not in answer:
-        raise ReaderLostError(f"The process that reads PDFs ended before it began ({how}){_SO}")
+        raise reading_child.lost(f"ended before it began ({how})")
     if returncode == -signal.SIGXCPU:
         raise ExtractionError("DOC-007")
     if returncode == -signal.SIGABRT:  # how native code ends that is refused memory

@@ -159,7 +159,7 @@ def test_erasure_leaves_no_value_no_key_and_every_hash(house: House) -> None:
     assert done.state == "done"
     assert sightings(house) == []
     assert house.wrapped_keys() == {}
-    keys = (house.folder / "keys.sqlite3").read_bytes()
+    keys = house.key_store()
     assert not [ref for ref in refs if ref.encode() in keys]
     assert not [ref for ref, key in wrapped.items() if key in keys]
     assert not list((house.folder / "media").iterdir())

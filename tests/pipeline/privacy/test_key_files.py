@@ -2,12 +2,14 @@
 
 import os
 import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline.vault import key_store
 from pipeline.vault.key_store import KeyStore
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House
@@ -27,11 +29,18 @@ def test_destroyed_key_is_overwritten_where_sqlite_keeps_deleted_bytes(
             self.execute("PRAGMA secure_delete=OFF")
 
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Keeping))
-    store, ref = KeyStore(tmp_path), "vault://secret/00000000-0000-4000-8000-000000000001"
-    store.new_keys("subject", [ref])
-    assert ref.encode() in (tmp_path / "keys.sqlite3").read_bytes()
-    assert store.destroy([ref]) == 1
-    assert ref.encode() not in (tmp_path / "keys.sqlite3").read_bytes()
+    store, refs = KeyStore(tmp_path), [f"vault://secret/{number:032x}" for number in range(3)]
+    first, second, third = refs
+    store.new_keys("subject", refs)
+    assert whose_bytes(tmp_path, refs) == refs
+    store.drop([third])
+    assert list(store.keys(refs)) == [first, second]
+    assert whose_bytes(tmp_path, refs) == refs
+    assert store.destroy([second]) == 1
+    assert whose_bytes(tmp_path, refs) == [first]  # what was dropped is gone with it
+    store.new_keys("subject", [third])
+    assert store.destroy_subject("subject") == 2
+    assert whose_bytes(tmp_path, refs) == []
 
 
 def test_the_connection_that_is_kept_belongs_to_its_file_its_process_and_no_failure(
@@ -64,6 +73,46 @@ def test_a_key_file_that_is_gone_is_named_and_not_made_anew(house: House) -> Non
     assert not kek.exists()
 
 
+def test_key_is_synced_before_it_is_used_and_its_destruction_before_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (store := KeyStore(tmp_path)).new_keys("subject", ["a", "b"])
+    store.drop(["a"])
+    store.new_keys("subject", ["c"])
+    kept = key_store._kept.connection
+    assert kept is not None
+    assert kept.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL: each commit is synced
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle)))
+    store.destroy(["b"])
+    log = (tmp_path / "keys.sqlite3-wal").stat()
+    assert [(each.st_ino, each.st_size) for each in synced] == [(log.st_ino, 0)]
+
+
+def test_log_that_a_reader_holds_is_said_and_emptied_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0}))
+    (store := KeyStore(tmp_path)).new_keys("subject", refs := ["vault://secret/the-only-one"])
+    with closing(connect(tmp_path / "keys.sqlite3", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT ref FROM secret").fetchall()
+        with pytest.raises(sqlite3.OperationalError, match="erase again"):
+            store.destroy(refs)
+        assert store.keys(refs) == {}
+        assert whose_bytes(tmp_path, refs) == refs
+        reader.execute("COMMIT")
+        assert store.destroy(refs) == 0
+        assert whose_bytes(tmp_path, refs) == []
+
+
+def whose_bytes(folder: Path, refs: list[str]) -> list[str]:
+    """Those of these refs that any file of the key store contains."""
+    data = b"".join(file.read_bytes() for file in folder.glob("keys.sqlite3*"))
+    return [ref for ref in refs if ref.encode() in data]
+
+
 GARBLED = b"no database, and no key either" * 100
 
 
@@ -77,6 +126,7 @@ def test_a_damaged_key_file_is_one_sentence(
 ) -> None:
     paid(house)
     assert house.command("keys", "vkey").returncode == 0
+    key_store._kept.close()  # its log would be read in the file's place
     (house.folder / name).write_bytes(data)
     done = house.command("run_invoice", "samples/plain.pdf")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -59,7 +59,7 @@ def test_erasure_leaves_no_value_no_key_and_every_hash(
     assert sightings(house) == []
     assert found("log", caplog.text.encode()) == []
     assert found("certificate", json.dumps(done.to_json()).encode()) == []
-    keys = (house.folder / "keys.sqlite3").read_bytes()
+    keys = house.key_store()
     gone = {*wrapped} - {*house.wrapped_keys(EVERY_KEY)}
     assert len(gone) == 2  # the details', and the index's
     assert not [ref for ref in gone if ref.encode() in keys or wrapped[ref] in keys]

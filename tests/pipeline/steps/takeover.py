@@ -1,7 +1,7 @@
 """Code that has taken over the reader: it runs in the real child, in the place of ``read``.
 
 Each attack returns something true when it got what it wanted. The product has no hook for this:
-a test starts the child with ``taken_over`` in the place of its ``main``.
+a test starts the fork server with ``taken_over`` in the place of its ``serve``.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline.steps.extract import child, confinement, document
+from pipeline.steps.extract import confinement, fork_server
 
 Attack = Callable[[Any], object]
 _NUMBERS: Final = {  # of calls that the C library has no function for
@@ -36,22 +36,21 @@ _LEFT_OPEN: Final[list[int]] = []
 
 
 def taken_over(without: list[str], left_open: str, sources: str) -> Callable[[int], None]:
-    """The child's ``main`` with the attacks for a reader, and without some of its walls.
+    """The fork server's ``serve`` with the attacks for a reader, and without some of the walls.
 
     It has opened a file by then, as a library may have. ``sources`` is a file with the modules
     that put up the walls, as the test's process has them: a removed guard is removed here too.
     """
 
-    def main(pages_max: int) -> None:
+    def serve(seconds: int) -> None:
         for name, source in json.loads(Path(sources).read_text()).items():
             exec(source, vars(sys.modules[name]))  # noqa: S102 - our own source once more
         for wall in without:
             setattr(confinement, wall, lambda: None)
         _LEFT_OPEN.append(os.open(left_open, os.O_RDONLY))
-        document.read = attack_all  # type: ignore[assignment]
-        child.main(pages_max)
+        fork_server.ForkServer(seconds, attack_all).serve()  # type: ignore[arg-type]
 
-    return main
+    return serve
 
 
 def attack_all(data: bytes, *, pages_max: int) -> None:
@@ -164,6 +163,11 @@ def raw_openat2(aims: dict[str, Any]) -> object:
 
 def descriptor_left_open(aims: dict[str, Any]) -> object:
     return _holds_secret(os.read(_LEFT_OPEN[0], 99), aims)
+
+
+def descriptor_of_the_server(_aims: dict[str, Any]) -> object:
+    """One that the server has opened for itself: others are of another child."""
+    return os.read(_LEFT_OPEN[0] + 1, 0) == b""
 
 
 def read_memory_file(aims: dict[str, Any]) -> object:
@@ -387,7 +391,7 @@ ATTACKS: Final[dict[str, Attack]] = {
             *(is_parent_there, signal_by_descriptor, signal_when_ready, trace, read_memory),
             *(take_descriptor, limits_of_another, io_uring, add_a_key, load_bpf, share_memory),
             *(handle_page_faults, make_memory_file, raise_a_limit, outlive_the_parent, namespace),
-            *(change_root, message_queue, foreign_architecture),
+            *(change_root, message_queue, foreign_architecture, descriptor_of_the_server),
         )
     },
 }

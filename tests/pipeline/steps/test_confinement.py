@@ -29,6 +29,7 @@ from pipeline.steps.extract import (
     child,
     confinement,
     extract,
+    reading_child,
     sandbox,
 )
 from pipeline.steps.extract.child import BEGUN
@@ -52,7 +53,7 @@ BY_LANDLOCK: Final = {
     *("signal_by_descriptor", "read_memory", "take_descriptor"),
 }
 # Only the closing of descriptors stops it; no wall looks at what is already open.
-BY_CLOSING: Final = {"descriptor_left_open"}
+BY_CLOSING: Final = {"descriptor_left_open", "descriptor_of_the_server"}
 # Another account than root, a container or a setting of the kernel may refuse them to everyone.
 MAY_FAIL_ANYWHERE: Final = {
     *("open_by_handle", "raw_ip", "packets", "load_bpf", "change_root", "namespace"),
@@ -66,7 +67,9 @@ NEVER_NEEDED: Final = {
     *("requests", "suds.client", "suds.transport.http", "urllib.request", "zeep"),
     *("zeep.transports", "pysimplesoap.client", "numpy", "tabulate"),
 }
-MODULES: Final = ("pipeline.steps.extract.limits", "pipeline.steps.extract.confinement")
+MODULES: Final = tuple(
+    f"pipeline.steps.extract.{name}" for name in ("limits", "confinement", "fork_server")
+)
 VICTIM: Final = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None)
@@ -128,7 +131,6 @@ class Prison:
             "descriptor": self.descriptor,
             "folder": str(folder),
             "key": str(folder / "kek"),
-            "parent": os.getpid(),
             "secret": SECRET,
             "tcp": self.listeners[0].getsockname()[1],
             "tcp_v6": self.listeners[1].getsockname()[1],
@@ -159,18 +161,21 @@ def source_of(name: str) -> str:
 
 
 def taken_over(without: list[str], aims: dict[str, Any]) -> bytes:
-    """What the product's own child writes with the attacks for a reader."""
-    old = "from pipeline.steps.extract.child import main;"
+    """What a child of the product's own fork server writes with the attacks for a reader."""
+    old = "from pipeline.steps.extract.fork_server import serve;"
     new = (
         "from tests.pipeline.steps.takeover import taken_over;"
-        f" main = taken_over({without!r}, {aims['key']!r}, {aims['folder'] + '/sources.json'!r});"
+        f" serve = taken_over({without!r}, {aims['key']!r}, {aims['folder'] + '/sources.json'!r});"
     )
     assert sandbox._BOOT.count(old) == 1
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "_BOOT", sandbox._BOOT.replace(old, new))
-        limits = ["10", str(sandbox.MEMORY_BYTES_MAX), str(os.getpid()), str(PAGES_MAX)]
-        with sandbox._started(limits) as prisoner:
-            return prisoner.communicate(json.dumps(aims).encode(), timeout=60)[0]
+        server = reading_child.Server(sandbox._command())
+    try:
+        document = json.dumps({**aims, "parent": server._process.pid}).encode()
+        return sandbox._asked(document, PAGES_MAX, 60, lambda: server)
+    finally:
+        server.end()
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mutations.readers import lack_guards_too
 from pipeline.steps.extract import (
     MEMORY_BYTES_MAX,
     PAGES_MAX,
@@ -27,6 +29,7 @@ from pipeline.steps.extract import (
     ReaderLostError,
     check_document,
     extract,
+    reading_child,
     sandbox,
 )
 from pipeline.steps.extract.sandbox import run_child
@@ -41,6 +44,7 @@ from tests.pipeline.pdf_builder import (
 from tests.pipeline.reading import read_here
 
 T = TypeVar("T")
+lack_guards_too()  # in a trial that removes a guard of the reader
 SLOW = [b"BT /F1 1 Tf (abc) Tj ET\n" * 400_000]
 GREEDY = [b"BT /F1 1 Tf (", b"a" * 150_000_000, b") Tj ET"]
 
@@ -96,10 +100,11 @@ def test_document_of_the_largest_size_reaches_the_child() -> None:
 
 
 def test_slow_document_is_stopped_with_everything_it_started() -> None:
-    others = children_of(os.getpid())
+    server = sandbox._server()._process.pid
     with pytest.raises(ExtractionError, match="DOC-007"):
         run_child(operators_pdf(SLOW), pages_max=PAGES_MAX, seconds=1.5)
-    assert children_of(os.getpid()) == others
+    assert children_of(server) == []
+    assert sandbox._server()._process.pid == server
 
 
 def test_greedy_document_runs_into_the_memory_limit_and_not_into_ours(
@@ -112,10 +117,10 @@ def test_greedy_document_runs_into_the_memory_limit_and_not_into_ours(
 
 def ended_by(number: signal.Signals) -> BaseException | None:
     """What becomes of a document whose reader gets this signal while it reads."""
-    others = {*children_of(os.getpid())}
+    server = sandbox._server()._process.pid
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(run_child, operators_pdf(SLOW), pages_max=PAGES_MAX, seconds=60)
-        child = eventually(lambda: busy([*{*children_of(os.getpid())} - others]))
+        child = eventually(lambda: busy(children_of(server)))
         os.kill(child, number)
         return reading.exception()
 
@@ -165,11 +170,59 @@ def test_reader_that_ends_before_it_reads_says_nothing_of_the_document(
     assert extract(data).pages == 1
 
 
+def test_documents_of_several_threads_are_read_at_once_each_by_a_child_of_its_own() -> None:
+    totals = [f"{number}00.00" for number in range(1, 5)]
+    documents = [text_pdf(invoice_lines(total=f"Total due EUR {total}")) for total in totals]
+    with ThreadPoolExecutor(len(documents)) as pool:
+        assert [each.fields.total_due for each in pool.map(extract, documents)] == totals
+    server = Path(f"/proc/{sandbox._server()._process.pid}")
+    assert children_of(int(server.name)) == []
+    assert len([*(server / "task").iterdir()]) == 1  # a fork takes over no other thread's locks
+    # Its streams, what wakes it: what belongs to a document is closed, the last line in a moment.
+    assert eventually(lambda: len([*(server / "fd").iterdir()]) == 6)
+    assert (server / "environ").read_bytes() == b"LC_ALL=C.UTF-8\0"
+
+
+def test_so_many_children_at_once_and_no_more() -> None:
+    with ExitStack() as held:
+        for _ in range(reading_child.TOGETHER_MAX):
+            child = reading_child.forked(sandbox._server, PAGES_MAX, 60)
+            held.enter_context(child)
+        assert len(children_of(sandbox._server()._process.pid)) == reading_child.TOGETHER_MAX
+        assert not reading_child._here.turns.acquire(blocking=False)
+
+
+def test_server_that_was_killed_while_it_waited_is_replaced() -> None:
+    server = sandbox._server()._process.pid
+    os.kill(server, signal.SIGKILL)
+    assert extract(text_pdf(invoice_lines())).pages == 1
+    assert sandbox._server()._process.pid != server
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # other threads are the runner's
+def test_server_ends_with_its_process_though_a_fork_of_that_lives_on() -> None:
+    server = sandbox._server()
+    held, hold = os.pipe()
+    fork = os.fork()
+    if fork == 0:
+        os.close(hold)
+        os.read(held, 1)
+        os._exit(0)
+    try:
+        server._orders.close()  # as at the end of this process
+        await_end(server._process.pid)
+    finally:
+        server.end()
+        for each in (held, hold):
+            os.close(each)
+        os.waitpid(fork, 0)
+
+
 def test_limits_are_set_in_the_child() -> None:
     script = (
         "import os, resource, sys; sys.path.insert(0, sys.argv[1]);"
-        "from pipeline.steps.extract.limits import confine;"
-        "confine(10, int(sys.argv[2]), os.getppid());"
+        "from pipeline.steps.extract.limits import confine, confine_child;"
+        "confine(int(sys.argv[2])); confine_child(10, os.getppid());"
         "names = ('AS', 'CPU', 'CORE', 'FSIZE', 'NOFILE');"
         "print(*[resource.getrlimit(getattr(resource, 'RLIMIT_' + name))[0] for name in names]);"
         "bytearray(int(sys.argv[2]))"
@@ -198,10 +251,12 @@ def test_child_dies_with_its_parent() -> None:
     assert parent.stdin is not None
     parent.stdin.write(operators_pdf(SLOW))
     parent.stdin.close()
-    child = eventually(lambda: busy(children_of(parent.pid)))
+    server = eventually(lambda: children_of(parent.pid))[0]
+    child = eventually(lambda: busy(children_of(server)))
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
     await_end(child)
+    await_end(server)
 
 
 def children_of(pid: int) -> list[int]:
