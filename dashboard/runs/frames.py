@@ -29,6 +29,7 @@ from pipeline.queries.personal import FactView
 from pipeline.queries.runs import STEPS, RunHead
 from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps import approvals
+from pipeline.steps.approvals import Approvable
 
 # The parts that change while a run goes on: each is one file with one root element and id.
 FRAGMENTS = (
@@ -63,11 +64,12 @@ def context_of(run: RunHead) -> dict[str, Any]:
     payment, facts = money.payment_of(run, values), personal.facts_of(run, values)
     rows, crops = log.last_rows(run, ROWS_SHOWN), personal.crops_of(values.get("crops", ""))
     stall = stuck_runs.of_run(run)
+    approvable = approvals.to_approve(run.id) if run.held_by else None
     return {
         "run": run,
         "steps": rail,
-        "outcome": outcome.outcome_of(run, payment, facts, crops),
-        **_hold_of(run, payment, facts, stall),
+        "outcome": outcome.outcome_of(run, payment, facts, crops, approvable),
+        **_hold_of(run, payment, facts, stall, approvable),
         "strip": outcome.strip_of(run, rows),
         "rows": rows,
         "story": story.story_of(run),
@@ -95,13 +97,17 @@ def context_of(run: RunHead) -> dict[str, Any]:
 
 
 def _hold_of(
-    run: RunHead, payment: PaymentView, facts: Sequence[FactView], stall: StuckReason | None
+    run: RunHead,
+    payment: PaymentView,
+    facts: Sequence[FactView],
+    stall: StuckReason | None,
+    approvable: Approvable | None,
 ) -> dict[str, Any]:
     """What is shown to whoever decides about a hold: what is new, and what came before."""
     original = duplicates.original_of(run.slots) if run.held_by else None
     return {
-        "approve_label": outcome.approve_label(payment, facts, stall, original),
-        "account": approvals.account_to_approve(run.id) if run.held_by else None,
+        "approve_label": outcome.approve_label(payment, facts, stall, original, approvable),
+        "approvable": approvable,
         "original": original,
         "usual": usual_amounts.usual_of(run.id, run.slots) if run.held_by else None,
     }

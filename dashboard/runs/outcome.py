@@ -11,6 +11,7 @@ from pipeline.queries.money import PaymentView
 from pipeline.queries.personal import AMOUNT_DUE, CropView, FactView
 from pipeline.queries.runs import RunHead
 from pipeline.queries.stuck_runs import StuckReason
+from pipeline.steps.approvals import Approvable
 
 PASSED_MAX, REFUSED_MAX = 4, 2  # what the state's line shows
 TONES = {"SUCCESS": "ok", "FAILED": "failed", "SUSPENDED": "warn", "PAUSED": "warn"}
@@ -44,7 +45,11 @@ class Strip:
 
 
 def outcome_of(
-    run: RunHead, payment: PaymentView, facts: Sequence[FactView], crops: Sequence[CropView]
+    run: RunHead,
+    payment: PaymentView,
+    facts: Sequence[FactView],
+    crops: Sequence[CropView],
+    approvable: Approvable | None,
 ) -> Outcome:
     known: Mapping[str, FactView] = {fact.slot: fact for fact in facts}
     payee = known.get("payee") or known.get("seller")
@@ -54,7 +59,7 @@ def outcome_of(
         tone=TONES.get(run.label, "info"),
         amount_minor=payment.amount_minor,
         currency=payment.currency,
-        payee=payee.value if payee else "",
+        payee=_payee(facts, approvable),
         payee_erased=bool(payee and payee.erased),
         invoice=invoice.value if invoice else "",
         invoice_erased=bool(invoice and invoice.erased),
@@ -72,14 +77,26 @@ def approve_label(
     facts: Sequence[FactView],
     stall: StuckReason | None,
     original: Original | None,
+    approvable: Approvable | None,
 ) -> str:
     """The button's words: the sum and the payee, unless it asks for something else again."""
     if stall is not None and stall.label != stuck_runs.HELD.label:
         return stall.label or stuck_runs.HELD.label
-    payee = next((fact.value for fact in facts if fact.slot in ("payee", "seller")), "")
+    payee = _payee(facts, approvable)
     sum_ = money(payment.amount_minor, payment.currency)
     said = f"Approve {sum_} to {payee}" if sum_ and payee else stuck_runs.HELD.label
+    if approvable and not approvable.supplier:
+        said = f"{said} (first payment)"
     return f"{said} once more" if original else said
+
+
+def _payee(facts: Sequence[FactView], approvable: Approvable | None) -> str:
+    """Whom it pays, or would after an approval: an invoice's payee may be another than its seller.
+
+    Before the register has one, the seller is all that is known.
+    """
+    named = {fact.slot: fact.value for fact in facts}
+    return named.get("payee") or (approvable.name if approvable else named.get("seller", ""))
 
 
 def strip_of(run: RunHead, rows: Sequence[EventRow]) -> Strip:

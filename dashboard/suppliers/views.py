@@ -98,8 +98,9 @@ def import_file(request: HttpRequest) -> HttpResponse:
 def export(request: HttpRequest) -> HttpResponse:
     """The details of every supplier that can be read, as a CSV file that can be imported."""
     owner = workspace.existing(request)
-    found = [each.details for each in suppliers.readable(owner)] if owner else []
-    data = csv_files.written(each for each in found if each is not None)
+    found = suppliers.readable(owner) if owner else []
+    theirs = [each for each in found if each.row.state != suppliers.OWN]
+    data = csv_files.written(each.details for each in theirs if each.details is not None)
     return attached(HttpResponse(data, content_type="text/csv; charset=utf-8"), "suppliers.csv")
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pipeline.register.details import Details, DetailsError, checked
 
 COLUMNS = ("name", "tax_id", "iban", "email")
+COLUMNS_MUST = f"The columns must be {', '.join(COLUMNS)}, separated by commas."
 BYTES_MAX = 1_000_000
 LINES_MAX = 2_000
-SIGNS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs a cell that begins with one
+SIGNS = (*"=+-@＝＋－＠", "\t", "\r")  # a spreadsheet runs a cell that begins with one
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ def numbered(data: bytes) -> list[tuple[int, Details]]:
         try:
             details = checked(Details(**dict(zip(COLUMNS, cells, strict=True))))
         except ValueError:
-            faults.append(Fault(line, f"It has {len(cells)} values in place of {len(COLUMNS)}."))
+            text = f"It needs {len(COLUMNS)} values, separated by commas, and has {len(cells)}."
+            faults.append(Fault(line, text))
             continue
         except DetailsError as error:
             faults.append(Fault(line, error.text[:1].upper() + error.text[1:]))
@@ -88,7 +90,7 @@ def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
     try:
         head = [cell.strip().casefold() for cell in next(lines, [])]
         if tuple(head) != COLUMNS:
-            raise FaultyFileError((Fault(1, f"The columns must be {', '.join(COLUMNS)}."),))
+            raise FaultyFileError((Fault(1, COLUMNS_MUST),))
         for cells in lines:
             if any(cell.strip() for cell in cells):
                 yield lines.line_num, [_cell(cell) for cell in cells]

@@ -86,14 +86,14 @@ def is_iban(text: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Whether this is one e-mail address, without a display name."""
-    if text.count("@") != 1:
+    """Whether this is one e-mail address in ASCII, without a display name or a comment."""
+    if text.count("@") != 1 or not text.isascii():
         return False
     try:
         address = Address(addr_spec=text)
     except (ValueError, IndexError, MessageError):
         return False
-    return bool(address.username and address.domain)
+    return bool(address.username and address.domain) and address.addr_spec == text
 
 
 def one_line(text: str) -> str:

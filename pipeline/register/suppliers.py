@@ -25,6 +25,7 @@ from pipeline.register.versions import (
     opened,
     store,
     subject,
+    was_sealed,
 )
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
@@ -63,7 +64,8 @@ def change(entry: Entry, details: Details, *, actor: str, event: str = CHANGED) 
     """Give a supplier other details; with other bank details it needs another account at Stripe.
 
     Raises:
-        DetailsError: SUP-001 malformed, SUP-002 another supplier's name or tax id, SUP-003 erased.
+        DetailsError: SUP-001 malformed, SUP-002 another supplier's name or tax id, SUP-003 erased,
+            SUP-005 changed, blocked or unblocked since the entry was read.
     """
     before = entry.details
     if before is not None and compact(details.iban) != before.iban:
@@ -151,7 +153,11 @@ def entries(workspace: Workspace) -> Iterator[Entry]:
 
 
 def own(workspace: Workspace) -> Details | None:
-    """The workspace's own company; None where nobody said which."""
+    """The workspace's own company; None where nobody said which.
+
+    Raises:
+        VerificationError: PII-002, where its row is gone, or is not the one that the log has.
+    """
     entry = own_entry(workspace)
     return entry.details if entry else None
 
@@ -159,6 +165,8 @@ def own(workspace: Workspace) -> Details | None:
 def own_entry(workspace: Workspace) -> Entry | None:
     """The entry of the workspace's own company, which ``change`` takes as any other."""
     row = Supplier.objects.filter(workspace=workspace, state=OWN).first()
+    if row is None and was_sealed(workspace, OWN):
+        raise damaged()
     return opened(workspace, [row])[0] if row else None
 
 
@@ -226,6 +234,8 @@ def _next(entry: Entry, details: Details | None, state: str, event: str, actor: 
     with transaction.atomic():
         workspace = records.lock_log(entry.row.workspace_id)
         row = Supplier.objects.get(id=entry.row.id)
+        if row.ref != entry.row.ref:
+            raise DetailsError("SUP-005", "The supplier was changed meanwhile; look at it again.")
         before = row.state
         row.state = state
         version = Version(row, details, before)

@@ -53,8 +53,10 @@ def store(workspace: Workspace, versions: Sequence[Version], event: str, actor: 
     for start in range(0, len(versions), TOGETHER_MAX):
         some = versions[start : start + TOGETHER_MAX]
         for each in some:
-            _seal_details(workspace, each)
-            each.row.sealed_n = workspace.log_length
+            each.row.ref, each.row.sealed_n = f"{SECRET}{uuid4()}", workspace.log_length
+        keys = keystore().new_keys_of({each.row.ref: subject(each.row.id) for each in some})
+        for each in some:
+            _seal_details(workspace, each, keys[each.row.ref])
         said = {"from": some[0].before, "event": event, "to": some[0].row.state}
         body = {
             "state": said,
@@ -68,10 +70,8 @@ def store(workspace: Workspace, versions: Sequence[Version], event: str, actor: 
             each.row.save()
 
 
-def _seal_details(workspace: Workspace, version: Version) -> None:
-    row, value = version.row, version.details.to_bytes()
-    row.ref, r = f"{SECRET}{uuid4()}", random_bytes(R_BYTES)
-    key = keystore().new_keys(subject(row.id), [row.ref])[row.ref]
+def _seal_details(workspace: Workspace, version: Version, key: bytes) -> None:
+    row, value, r = version.row, version.details.to_bytes(), random_bytes(R_BYTES)
     row.commitment = commit(r, row.ref, value)
     nonce = random_bytes(NONCE_BYTES)
     row.ciphertext = seal_value(key, nonce, r, value, bound_to=_bound_to(workspace, row.ref))
@@ -162,6 +162,13 @@ def _envelopes(workspace: Workspace, places: Collection[int]) -> _Sealed:
             for name, ref in (refs.items() if isinstance(refs, dict) else ())
         ]
     return found
+
+
+def was_sealed(workspace: Workspace, state: str) -> bool:
+    """Whether the log has ever had a supplier in this state."""
+    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN, kind="supplier")
+    bodies = map(records.body_of, map(bytes, rows.values_list("bytes", flat=True).iterator()))
+    return any(records.part_of(each, "state").get("to") == state for each in bodies)
 
 
 def destroy_former(rows: Collection[Supplier]) -> None:

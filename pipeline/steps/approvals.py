@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
+from pipeline.errors import PermanentError
 from pipeline.models import Run, Workspace
 from pipeline.register import suppliers
 from pipeline.register.details import DetailsError
@@ -14,6 +15,7 @@ from pipeline.steps.extract import Extraction, Invoice
 from pipeline.vault import secret_store
 
 FIRST_PAYMENT, CHANGED_DETAILS, DUPLICATE = "first-payment", "changed-details", "duplicate"
+BLOCKED = "blocked-supplier"
 
 
 def approve(run_id: str, actor: str, hold: str | None = None, *, code: str = "") -> Decision:
@@ -35,29 +37,37 @@ def approve(run_id: str, actor: str, hold: str | None = None, *, code: str = "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedAccount:
-    """The account that approving registers, beside the one that is registered."""
+class Approvable:
+    """Whom approving pays, and the account that it registers beside the registered one."""
 
+    name: str
     supplier: str = ""  # its id; empty for one that is not registered yet
-    name: str = ""
     registered: str = ""  # IBANs; empty where there is none
     named: str = ""
 
 
-def account_to_approve(run_id: str) -> NamedAccount | None:
-    """The account that the invoice names, for whoever approves it; None where none is new."""
+def to_approve(run_id: str) -> Approvable | None:
+    """Whom the register has, or would have, for a run that waits for a person because of it.
+
+    None for other holds, and where the register cannot be read.
+    """
     run = Run.objects.select_related("workspace").get(id=run_id)
     now = decode_snapshot(bytes(run.snapshot))
-    waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS)
+    waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS, BLOCKED)
     fields = _fields(str(now.slots.get("staging", ""))) if waits else None
     if fields is None:
         return None
-    named = identify.named_details(fields).iban
-    entry = identify.supplier_of(run.workspace, fields).entry
+    said = identify.named_details(fields)
+    try:
+        entry = identify.supplier_of(run.workspace, fields).entry
+    except PermanentError:
+        return None
     if entry is None or entry.details is None:
-        return NamedAccount(named=named)
+        return Approvable(name=said.name, named=said.iban)
     details = entry.details
-    return NamedAccount(supplier=entry.id, name=details.name, registered=details.iban, named=named)
+    return Approvable(
+        supplier=entry.id, name=details.name, registered=details.iban, named=said.iban
+    )
 
 
 def _fields(ref: str) -> Invoice | None:

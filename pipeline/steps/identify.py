@@ -10,7 +10,7 @@ from pipeline.errors import PermanentError
 from pipeline.models import Run, Workspace
 from pipeline.register import bills, suppliers
 from pipeline.register.bills import Claim, Facts
-from pipeline.register.details import Details, compact, one_line, plain_name
+from pipeline.register.details import Details, compact, is_address, one_line, plain_name
 from pipeline.register.versions import Entry
 from pipeline.steps.extract import Invoice
 
@@ -29,10 +29,11 @@ class Party(NamedTuple):
 
 def named_details(fields: Invoice) -> Details:
     """What an invoice says of its supplier: of the payee where it names one, else the seller."""
+    email = fields.seller_email or ""
     return Details(
         name=one_line(fields.payee or fields.seller or ""),
         iban=compact(fields.iban or "") if fields.iban_valid else "",
-        email=fields.seller_email or "",
+        email=email if is_address(email) else "",
     )
 
 
@@ -120,8 +121,15 @@ def _day(text: str | None) -> date | None:
 
 
 def _is_ours(workspace: Workspace, buyer: str | None) -> bool:
-    """Whether an invoice is to the workspace's own company; one that names nobody may be."""
-    own = suppliers.own(workspace)
+    """Whether an invoice is to the workspace's own company; one that names nobody may be.
+
+    Raises:
+        PermanentError: PII-002, where the company's row is not as the log says.
+    """
+    try:
+        own = suppliers.own(workspace)
+    except VerificationError as error:
+        raise PermanentError(error.code, error.text) from error
     if own is None or not buyer:
         return True
     return f" {plain_name(own.name)} " in f" {plain_name(buyer)} "

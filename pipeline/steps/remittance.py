@@ -11,6 +11,7 @@ from pipeline.errors import PermanentError
 from pipeline.register.details import is_address
 
 SENDER = Address("Accounts payable", "accounts-payable", "nanovm.invalid")  # RFC 2606: no such host
+ENCODED = "=?"  # begins an encoded word (RFC 2047), which may stand for a line feed
 _CONTROL = ("Cc", "Zl", "Zp", "Cs")  # controls, line and paragraph separators, half a pair
 
 
@@ -21,7 +22,8 @@ def message(to: str, subject: str, body: str, *, name: str, at_ms: int) -> bytes
     makes the message's id: the same run's message has the same one.
 
     Raises:
-        PermanentError: ADV-001, where a field has a control character, or ``to`` is no address.
+        PermanentError: ADV-001, where a field has a control character or an encoded word, or ``to``
+            is no address.
     """
     require_line("address", to)
     if not is_address(to):
@@ -45,6 +47,8 @@ def require_line(field: str, text: str) -> None:
     Raises:
         PermanentError: ADV-001, naming the field and the character, not the text.
     """
+    if ENCODED in text:
+        raise _refused(f"its {field} has an encoded word")
     for char in text:
         if unicodedata.category(char) in _CONTROL:
             raise _refused(f"its {field} has the control character U+{ord(char):04X}")

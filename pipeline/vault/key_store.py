@@ -59,12 +59,16 @@ class KeyStore:
 
     def new_keys(self, subject: str, refs: Sequence[str]) -> dict[str, bytes]:
         """A fresh random key for each ref, stored wrapped before this returns."""
+        return self.new_keys_of(dict.fromkeys(refs, subject))
+
+    def new_keys_of(self, subjects: Mapping[str, str]) -> dict[str, bytes]:
+        """A fresh random key for each ref of these subjects, by ref, all in one commit."""
+        keys = {ref: random_bytes(KEY_BYTES) for ref in subjects}
         with self._open() as connection:
-            subject_key = self._subject_key(connection, subject)
-            keys = {ref: random_bytes(KEY_BYTES) for ref in refs}
+            of = {each: self._subject_key(connection, each) for each in dict.fromkeys(subjects.values())}
             connection.executemany(
                 "INSERT INTO secret (ref, subject, wrapped) VALUES (?, ?, ?)",
-                [(ref, subject, _wrap(subject_key, key, ref)) for ref, key in keys.items()],
+                [(ref, whose, _wrap(of[whose], keys[ref], ref)) for ref, whose in subjects.items()],
             )
         return keys
 

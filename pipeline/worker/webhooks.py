@@ -85,12 +85,16 @@ def forget_old() -> None:
 
 
 def _verified(body: bytes, signature: str, secret: str) -> Mapping[str, Any]:
+    """A signed event; one that is no JSON says nothing."""
     try:
         stripe.WebhookSignature.verify_header(body, signature, secret, TOLERANCE_S)
-        event = json.loads(body)
     except (stripe.SignatureVerificationError, ValueError, TypeError) as error:
         text = "The delivery is not signed with this endpoint's secret, or too old."
         raise ForgedError("STR-011", text) from error
+    try:
+        event = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
     return event if isinstance(event, dict) else {}
 
 

@@ -1,6 +1,7 @@
 """Whether the pages of a hybrid invoice contradict the XML inside it."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -11,6 +12,7 @@ from pipeline.steps.extract.page_text.labelled import (
     ibans,
     invoice_number,
 )
+from pipeline.steps.extract.page_text.parties import parties
 from pipeline.steps.extract.page_text.text import Printed, has_text, printed
 from pipeline.steps.extract.page_text.wording import first, hold_by_title, said
 from pipeline.steps.extract.page_view.page import Page
@@ -20,7 +22,8 @@ def contradicts(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]
     """Whether a person who reads the pages would pay something else than the XML says.
 
     An image without text contradicts nothing. The pages may say less than the
-    XML, in any layout; they may not name another amount, number or account.
+    XML, in any layout; they may not name another amount, number, account or seller, and they
+    have to name a payee who is not the seller.
     """
     if not has_text(pages):
         return False
@@ -29,6 +32,7 @@ def contradicts(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]
         _other_amount(due, coded.prepaid or Decimal(0), currency, document)
         or _other_number(coded.numbers[0] if coded.numbers else None, document)
         or _other_account(coded, document)
+        or _other_party(coded, document)
     )
 
 
@@ -74,7 +78,19 @@ def _other_number(number: str | None, document: Printed) -> bool:
 
 
 def _squeezed(text: str) -> str:
-    return re.sub(r"[\s\W_]", "", text.casefold())
+    return re.sub(r"[\s\W_]", "", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _other_party(coded: Coded, document: Printed) -> bool:
+    """The pages do not show the XML's payee, or show another seller than the XML's.
+
+    A first line that is no company's name is no such seller.
+    """
+    shown, seller = _squeezed(document.plain), _squeezed(coded.seller.name or "")
+    if _squeezed(coded.payee or "") not in shown:
+        return True
+    other = parties(document.rows).get("seller")
+    return seller not in shown and other is not None and other.label != "letterhead"
 
 
 def _other_account(coded: Coded, document: Printed) -> bool:

@@ -3,6 +3,9 @@
 import re
 
 from pipeline.models import Supplier
+from pipeline.register import suppliers, versions
+from samples.bills import EN16931
+from samples.facturx import cross_industry_invoice, embedded
 from tests.dashboard.visitor import Visitor, words
 from tests.pipeline.pdf_builder import text_pdf
 
@@ -13,6 +16,7 @@ LINES = (
     "IBAN DE02 1203 0000 0000 2020 51",
     "Total  EUR 120.00",
 )
+OTHER = "FR14 2004 1010 0505 0001 3M02 606"
 
 
 def test_another_account_is_shown_beside_the_registered_one_and_needs_the_code(
@@ -21,10 +25,10 @@ def test_another_account_is_shown_beside_the_registered_one_and_needs_the_code(
     run = owner.upload("changed.pdf", text_pdf([*LINES]))
     page = owner.read(f"/runs/{run.code}/")
     said = words(page)
-    assert "Registered DE89 3704 0044 0532 0130 00" in said
+    assert "Nordlicht Papier GmbH : registered DE89 3704 0044 0532 0130 00" in said
     assert "the invoice names DE02 1203 0000 0000 2020 51" in said
     assert 'name="supplier_code"' in page
-    (supplier,) = re.findall(r'href="/suppliers/([0-9a-f-]{36})/"', page)
+    supplier = _supplier_of(owner, run.code)
     hold = {
         "hold": run.hold,
         "Idempotency-Key": "0123456789abcdef0123456789abcdef",
@@ -44,9 +48,45 @@ def test_a_first_payment_names_whom_it_registers(owner: Visitor) -> None:
     run = owner.upload("unknown.pdf", text_pdf([*unknown]))
     page = owner.read(f"/runs/{run.code}/")
     assert "First payment to this supplier" in words(page)
-    assert "Approve EUR 120.00 to Nobody Knows Ltd" in words(page)
-    assert "registers it with DE02 1203 0000 0000 2020 51" in words(page)
+    assert "Approve EUR 120.00 to Nobody Knows Ltd (first payment)" in words(page)
+    assert "registers Nobody Knows Ltd with DE02 1203 0000 0000 2020 51" in words(page)
     assert 'name="supplier_code"' not in page
     owner.post(f"/runs/{run.code}/approve/", {"hold": run.hold})
     assert owner.driven(run.code).label == "SUCCESS"
     assert "Nobody Knows Ltd" in words(owner.read("/suppliers/"))
+
+
+def test_a_payee_who_is_not_the_seller_is_named_wherever_a_person_decides(owner: Visitor) -> None:
+    payee = b"</ram:InvoiceCurrencyCode><ram:PayeeTradeParty><ram:Name>Nobody Factoring AG"
+    data = cross_industry_invoice(EN16931).replace(
+        b"</ram:InvoiceCurrencyCode>", payee + b"</ram:Name></ram:PayeeTradeParty>"
+    )
+    shown = ["Seller: Atelier Clairval SARL", "Pay Nobody Factoring AG.", "Amount due  EUR 648.80"]
+    run = owner.upload("factored.pdf", embedded(text_pdf(shown), data, b"test"))
+    said = words(owner.read(f"/runs/{run.code}/"))
+    assert "Approve EUR 648.80 to Nobody Factoring AG (first payment)" in said
+    assert "registers Nobody Factoring AG with FR14 2004 1010 0505 0001 3M02 606" in said
+    assert "to Atelier" not in said
+    owner.post(f"/runs/{run.code}/approve/", {"hold": run.hold})
+    assert owner.driven(run.code).label == "SUCCESS"
+    assert "EUR 648.80 to Nobody Factoring AG" in words(owner.read(f"/runs/{run.code}/"))
+
+
+def test_a_blocked_supplier_is_named_and_a_damaged_register_hides_no_run(owner: Visitor) -> None:
+    quartz = ("Quartz Software GmbH                           INVOICE", *LINES[1:3])
+    run = owner.upload("one.pdf", text_pdf([*quartz, f"IBAN {OTHER}", LINES[4]]))
+    row = Supplier.objects.get(id=_supplier_of(owner, run.code))
+    (entry,) = versions.opened(row.workspace, [row])
+    suppliers.block(entry, actor="visitor")
+    owner.post(f"/runs/{run.code}/approve/", {"hold": run.hold})
+    assert owner.driven(run.code).held_by == "blocked-supplier"
+    page = owner.read(f"/runs/{run.code}/")
+    assert "Quartz Software GmbH in the supplier register" in words(page)
+    assert 'name="supplier_code"' not in page
+    Supplier.objects.filter(id=row.id).update(commitment="0" * 64)
+    assert "ON HOLD" in words(owner.read(f"/runs/{run.code}/"))
+
+
+def _supplier_of(owner: Visitor, code: str) -> str:
+    (supplier,) = re.findall(r'href="/suppliers/([0-9a-f-]{36})/"', owner.read(f"/runs/{code}/"))
+    return str(supplier)

@@ -210,7 +210,7 @@ def test_a_file_is_imported_whole_or_not_at_all(visitor: Visitor) -> None:
     status, page = sent(visitor, faulty)
     assert status == 422
     assert "Line 3: IBAN has wrong check digits" in page
-    assert "Line 5: It has 1 values" in page
+    assert "Line 5: It needs 4 values, separated by commas, and has 1." in page
     assert "2 faults in the file" in page
     assert Supplier.objects.count() == 1
     status, page = sent(visitor, HEAD + WIND + "nordlicht papier gmbh,DE811907980,,\r\n")
@@ -231,6 +231,9 @@ def test_an_export_can_be_imported_elsewhere(visitor: Visitor) -> None:
     assert 'filename="suppliers.csv"' in exported["Content-Disposition"]
     text = exported.content.decode()
     assert "\r\n'=SUM(A1)," in text
+    (log,) = Workspace.objects.all()
+    suppliers.register(log.id, [Details(name="Us Ltd")], actor="visitor", state=suppliers.OWN)
+    assert visitor.read("/suppliers/export.csv") == text
     other = Visitor()
     assert sent(other, text)[0] == 303
     assert {*other.read("/suppliers/export.csv").split("\r\n")} == {*text.split("\r\n")}

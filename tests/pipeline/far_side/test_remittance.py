@@ -52,9 +52,16 @@ def test_control_character_in_any_field_is_refused(field: str, sign: str) -> Non
     assert "evil" not in caught.value.text
 
 
-@pytest.mark.parametrize(
-    "to", ["", "nobody", "a@b@c", "Q <a@b.example>", "a@b.example, c@d.example"]
-)
+@pytest.mark.parametrize("field", GOOD)
+def test_encoded_word_that_stands_for_a_header_is_refused(field: str) -> None:
+    with pytest.raises(PermanentError, match="ADV-001"):
+        made(**{field: f"{GOOD[field]} =?utf-8?q?x=0d=0aBcc:_thief=40evil.example?="})
+
+
+@pytest.mark.parametrize("to", [
+    *("", "nobody", "a@b@c", "Q <a@b.example>", "a@b.example, c@d.example"),
+    *("a@müller.example", "a@b.example (c)", "a@b.example "),
+])  # fmt: skip
 def test_what_is_no_single_address_is_refused(to: str) -> None:
     with pytest.raises(PermanentError, match="ADV-001"):
         made(to=to)

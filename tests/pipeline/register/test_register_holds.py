@@ -86,7 +86,7 @@ def test_another_account_waits_for_the_suppliers_code(house: House) -> None:
     assert (run.state, snapshot(run).held_by) == (life.APPROVAL, "changed-details")
     assert "payee" not in snapshot(run).slots
     known = entry_of(run, "Acme Tools Ltd")
-    shown = approvals.account_to_approve(str(run.id))
+    shown = approvals.to_approve(str(run.id))
     assert shown is not None
     assert (shown.registered, shown.named) == ("DE89370400440532013000", OTHER_IBAN)
     for code in ("", "XXXXXX"):
@@ -127,7 +127,8 @@ def test_wrong_check_digits_are_no_change_of_the_account(house: House) -> None:
 def test_an_invoice_to_another_company_waits(house: House) -> None:
     first = driven(house, bill())
     own = [Details(name="Harbour Analytics Ltd")]
-    suppliers.register(first.workspace_id, own, actor="runtime", state=suppliers.OWN)
+    log = first.workspace_id
+    (made,) = suppliers.register(log, own, actor="runtime", state=suppliers.OWN)
     assert identify._is_ours(first.workspace, "HARBOUR  analytics ltd.")
     assert identify._is_ours(first.workspace, "Harbour Analytics Ltd, Accounts Payable")
     assert not identify._is_ours(first.workspace, "Harbour Analytics")
@@ -136,6 +137,9 @@ def test_an_invoice_to_another_company_waits(house: House) -> None:
     run = driven(house, invoice("Total  EUR 120.00", *lines), first)
     assert snapshot(run).slots["buyer_is_us"] is False
     assert snapshot(run).held_by == "other-company"
+    Supplier.objects.filter(id=made.id).update(state=suppliers.ACTIVE)
+    run = driven(house, invoice("Total  EUR 130.00", *lines), first)
+    assert (run.state, reason(run)) == (life.FAILED, "PII-002")
 
 
 NOW = date(2026, 6, 15)

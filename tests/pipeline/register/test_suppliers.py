@@ -160,6 +160,16 @@ def test_a_version_that_was_put_back_leads_to_nobody(workspace: Workspace) -> No
         found(workspace, PAPER)
 
 
+def test_a_change_that_was_begun_before_another_one_is_refused(workspace: Workspace) -> None:
+    (paper,) = registered(workspace, PAPER)
+    suppliers.block(paper, actor="visitor")
+    with pytest.raises(DetailsError, match="SUP-005"):
+        suppliers.change(paper, replace(PAPER, iban=WIND.iban), actor="visitor")
+    entry = found(workspace, PAPER)
+    assert entry is not None
+    assert (entry.row.state, entry.details) == (suppliers.BLOCKED, paper.details)
+
+
 def test_an_erased_supplier_is_not_found_and_its_old_index_leads_nowhere(
     workspace: Workspace,
 ) -> None:

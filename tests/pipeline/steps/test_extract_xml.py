@@ -15,6 +15,9 @@ from tests.pipeline.pdf_builder import invoice_lines, text_pdf
 from tests.pipeline.reading import page_of, read_here
 
 CII = cross_industry_invoice(EN16931).decode()
+CODE = "</ram:InvoiceCurrencyCode>"
+FACTOR = "<ram:PayeeTradeParty><ram:Name>Factoring AG</ram:Name></ram:PayeeTradeParty>"
+PAYEE = (CODE, CODE + FACTOR)
 UBL = """\
 <Invoice xmlns="urn:oasis:names:specification:ubl:schema:xsd:Invoice-2"
  xmlns:cac="urn:a" xmlns:cbc="urn:b"><cbc:ID>A-2026-17</cbc:ID>
@@ -63,9 +66,26 @@ def test_amount_due_is_paid_and_not_the_grand_total() -> None:
 
 
 def test_payee_of_the_invoice_is_kept_apart_from_the_seller() -> None:
-    payee = "<ram:PayeeTradeParty><ram:Name>Factoring AG</ram:Name></ram:PayeeTradeParty>"
-    found = invoice(("</ram:InvoiceCurrencyCode>", "</ram:InvoiceCurrencyCode>" + payee))
+    found = invoice(PAYEE)
     assert (found.payee, found.seller) == ("Factoring AG", "Atelier Clairval SARL")
+
+
+@pytest.mark.parametrize(("page", "status"), [
+    ("Seller: Atelier Clairval SARL\nAmount due   EUR 648.80\nPlease pay FACTORING AG.", "open"),
+    ("Seller: Atelier Clairval SARL\nAmount due   EUR 648.80", "hybrid_mismatch"),
+    ("scan", "open"),
+])  # fmt: skip
+def test_payee_that_no_page_shows_is_not_paid(page: str, status: str) -> None:
+    assert invoice(PAYEE, page=page).pay_status == status
+
+
+@pytest.mark.parametrize(("page", "status"), [
+    ("ATELIER Clairval S.A.R.L.\nAmount due   EUR 648.80", "open"),
+    ("Seller: Quartz Software GmbH\nAmount due   EUR 648.80", "hybrid_mismatch"),
+    ("Quartz Software GmbH\nHauptstrasse 1\nAmount due   EUR 648.80", "hybrid_mismatch"),
+])  # fmt: skip
+def test_seller_of_the_page_is_the_seller_of_the_data(page: str, status: str) -> None:
+    assert invoice(page=page).pay_status == status
 
 
 def test_invalid_account_is_reported_as_found_and_does_not_hold() -> None:
