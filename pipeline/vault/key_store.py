@@ -65,7 +65,10 @@ class KeyStore:
         """A fresh random key for each ref of these subjects, by ref, all in one commit."""
         keys = {ref: random_bytes(KEY_BYTES) for ref in subjects}
         with self._open() as connection:
-            of = {each: self._subject_key(connection, each) for each in dict.fromkeys(subjects.values())}
+            of = {
+                each: self._subject_key(connection, each)
+                for each in dict.fromkeys(subjects.values())
+            }
             connection.executemany(
                 "INSERT INTO secret (ref, subject, wrapped) VALUES (?, ?, ?)",
                 [(ref, whose, _wrap(of[whose], keys[ref], ref)) for ref, whose in subjects.items()],
