@@ -17,6 +17,7 @@ from pipeline.runtime import api
 from pipeline.runtime.queue import program_of, tell_news, wake
 from pipeline.worker import drive as driving
 from pipeline.worker import far_side, webhooks
+from pipeline.worker.messages import of_known
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,8 @@ SWEEP_AFTER_MS = 3_000  # an effect that is owed for longer, and due, is swept u
 @shared_task  # type: ignore[untyped-decorator]
 def drive(run_id: str, program: str) -> None:
     """Drive a run up to its next wait; ``program`` is the hash the sender believes it has."""
-    deliver(run_id, program)
+    with of_known(Run):
+        deliver(run_id, program)
 
 
 @shared_task  # type: ignore[untyped-decorator]
