@@ -8,6 +8,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def monotonic_ns() -> int:
+    """Nanoseconds of a clock that nobody sets: for how long something took."""
+    return time.perf_counter_ns()
+
+
 def sleep_ms(duration_ms: int) -> None:
     """Wait: between attempts at the outside, and for spectators."""
     time.sleep(duration_ms / 1000)

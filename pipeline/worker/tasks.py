@@ -13,7 +13,7 @@ from nanovm_core.core.lifecycle import ACTIVE, WAITING
 from pipeline.clock import now_ms, sleep_ms
 from pipeline.models import Outbox, Run
 from pipeline.privacy.garbage_collection import destroy_orphans
-from pipeline.runtime import api
+from pipeline.runtime import api, step_times
 from pipeline.runtime.queue import program_of, tell_news, wake
 from pipeline.worker import drive as driving
 from pipeline.worker import far_side, webhooks
@@ -58,7 +58,8 @@ def look_at(run_id: str) -> None:
     """Record what became of a run's payment, and go on with a run that waited for it."""
     far_side.look(run_id)
     if driving.owes(run_id):
-        driving.drive(run_id)
+        with step_times.kept(run_id):
+            driving.drive(run_id)
 
 
 def deliver(run_id: str, program: str) -> None:
@@ -66,7 +67,8 @@ def deliver(run_id: str, program: str) -> None:
     if program != program_of(run_id) or not driving.owes(run_id):
         api.submit(run_id, [DeliveryReceived(program=program)], actor="queue")
         return
-    driving.drive(run_id)
+    with step_times.kept(run_id):
+        driving.drive(run_id)
 
 
 def stranded() -> list[str]:
