@@ -1,6 +1,7 @@
 """The clock: the only module that reads the time or waits."""
 
 import time
+from time import perf_counter_ns
 
 
 def now_ms() -> int:
@@ -10,7 +11,7 @@ def now_ms() -> int:
 
 def monotonic_ns() -> int:
     """Nanoseconds of a clock that nobody sets: for how long something took."""
-    return time.perf_counter_ns()
+    return perf_counter_ns()
 
 
 def sleep_ms(duration_ms: int) -> None:
