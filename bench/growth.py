@@ -125,7 +125,7 @@ def hold(folder: str, envelopes: int) -> None:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0, interactive=False)
-    from bench.fill import filled
+    from bench.kit.fill import filled
     from pipeline.models import Envelope
 
     began = time.monotonic()
@@ -146,7 +146,7 @@ def actions(workspace: Any) -> Mapping[str, Callable[[], float]]:
 
 
 def _appends(workspace: Any) -> dict[str, Callable[[], float]]:
-    from bench import fill
+    from bench.kit import fill
     from nanovm_core.core.events import PauseRequested, ResumeRequested
     from pipeline.runtime import api
 

@@ -25,7 +25,8 @@ FLOOR = "a page of text, /docs/"
 
 def pages(visitor: Any, workspace: Any, runs: int, events: int) -> Mapping[str, str]:
     """The addresses that are timed, by what they show; the runs on them are made here."""
-    from bench import fill, seven
+    from bench import seven
+    from bench.kit import fill
     from nanovm_core.core.events import PauseRequested, ResumeRequested
     from pipeline.models import Run
     from pipeline.runtime import api
@@ -87,7 +88,8 @@ def measure(say: Callable[[str], object], runs: int, events: int, rounds: int) -
     from django.core import signing
     from django.test import Client
 
-    from bench import fill, seven
+    from bench import seven
+    from bench.kit import fill
     from dashboard.web.workspace import COOKIE, SALT
 
     workspace = fill.filled(runs * seven.ENVELOPES)

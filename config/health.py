@@ -11,6 +11,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from config import load
 from config.celery import app
 from pipeline.evidence import liveness
 from pipeline.evidence.unsigned import unsigned_logs
@@ -44,7 +45,14 @@ def healthz(_request: HttpRequest) -> JsonResponse:
     healthy = all(answer in (OK, NOT_ASKED) for answer in parts.values())
     status = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
     # A log that is not signed is its owner's alarm; the application goes on for all others.
-    said = {"ok": healthy, **parts, **_refusals(), "reader": _reader(), **_webhooks()}
+    said = {
+        "ok": healthy,
+        **parts,
+        **_refusals(),
+        "reader": _reader(),
+        **_webhooks(),
+        **load.said(),
+    }
     return JsonResponse(said, status=status)
 
 
@@ -95,8 +103,11 @@ def _queue() -> str:
 
 
 def _worker() -> str:
-    if app.control.ping(timeout=ANSWER_SECONDS_MAX, limit=1):
-        return OK
+    try:
+        if app.control.ping(timeout=ANSWER_SECONDS_MAX, limit=1):
+            return OK
+    except (redis.RedisError, OSError) as error:  # a connection to a server that was replaced
+        return f"not asked: the queue broke off ({type(error).__name__}): ask again"
     return "no worker answers: start one with celery -A config.celery worker"
 
 

@@ -8,18 +8,22 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from django.conf import settings
 from django.db import connections
 
+from config import restarts
 from pipeline.ops import schema, webhook_endpoint
 from pipeline.ops.processes import (
     LOOPBACK,
+    START_SECONDS_MAX,
     Child,
     ProcessError,
     free_port,
@@ -43,53 +47,121 @@ class Stopped(BaseException):
     """Someone asked the demo to end; like KeyboardInterrupt, no ``except Exception`` eats it."""
 
 
-def run(port: int, say: Callable[[str], None]) -> None:
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Permanent:
+    """A child that is started again when it ends, at the address that the others know it by."""
+
+    name: str  # as /healthz says it
+    spawn: Callable[[str], Child]  # at this address; any, where it is empty
+    child: Child = field(init=False)
+    ends_ms: list[int] = field(default_factory=list)
+    due_ms: int | None = None  # it is down, and is started again then
+    late_ms: int | None = None  # it has to answer until then
+
+    def __post_init__(self) -> None:
+        """Start it for the first time."""
+        self.child = self.spawn("")
+
+    def tend(self, record: restarts.Record, say: Say) -> None:
+        """Look at it once, and start it again where that is due; waits for nothing.
+
+        Raises:
+            ProcessError: it ended once more than it may be restarted.
+        """
+        now = _monotonic_ms()
+        if self.due_ms is not None:
+            if now >= self.due_ms:
+                self._start_again(now)
+                record.restarted(self.name)
+        elif reason := self._down(now):
+            self._ended(reason, now, say)
+        elif self.late_ms is not None and self.child.answers():
+            self.late_ms = None
+            say(f"{_capital(self.child.title)} runs again.")
+
+    def _start_again(self, now: int) -> None:
+        self.child = self.spawn(self.child.url)
+        self.due_ms, self.late_ms = None, now + int(START_SECONDS_MAX * 1000)
+
+    def _down(self, now: int) -> str | None:
+        if self.late_ms is not None and now >= self.late_ms:
+            stop([self.child])
+            return f"{self.child.title} did not answer in {START_SECONDS_MAX:g} s"
+        return self.child.ended()
+
+    def _ended(self, reason: str, now: int, say: Say) -> None:
+        self.ends_ms.append(now)
+        then = restarts.decide(self.ends_ms, now)
+        if isinstance(then, restarts.Escalate):
+            seconds = restarts.WITHIN_MS // 1000
+            raise ProcessError(
+                f"{_capital(reason)}. It ended {then.ends} times within {seconds} s, so the rest "
+                f"was stopped too: mend what {self.child.log} says, then start it again."
+            )
+        self.due_ms, self.late_ms = then.at_ms, None
+        say(f"{_capital(reason)}. It is started again in {(then.at_ms - now) / 1000:g} s.")
+
+
+def run(port: int, say: Say) -> None:
     """Run the demo on ``port`` (0: any free one) until a signal ends it.
 
     Raises:
-        ProcessError: something could not start, or ended by itself; all of it is stopped.
+        ProcessError: something could not start, or ended too often; all of it is stopped.
     """
-    front: list[Child] = []  # they use those at the back, so they stop first
-    back: list[Child] = []
+    front: list[Permanent] = []  # they use those at the back, so they stop first
+    back: list[Permanent] = []
+    record = restarts.Record()
     with _only_demo(settings.NANOVM_DATA), _stop_signals():
         _require_free(port)
         if settings.REDIS_URL:
             require_server(settings.REDIS_URL)
         try:
             _migrate()
+            record.write()
             _start(port, front, back, say)
-            _watch([*front, *back])
+            _watch([*back, *front], record, say)
         except Stopped:
             say("Stopping.")
         finally:
             _ignore_signals()
-            stop(front, FRONT_STOP_SECONDS)
-            stop(back, BACK_STOP_SECONDS)
+            stop([each.child for each in front], FRONT_STOP_SECONDS)
+            stop([each.child for each in back], BACK_STOP_SECONDS)
+            record.remove()
 
 
-def _start(port: int, front: list[Child], back: list[Child], say: Callable[[str], None]) -> None:
+def _start(port: int, front: list[Permanent], back: list[Permanent], say: Say) -> None:
     data, port = settings.NANOVM_DATA, port or free_port()
     env = {"NANOVM_DATA": str(data), "DJANGO_SETTINGS_MODULE": "config.settings"}
     if settings.REDIS_URL:
         env["REDIS_URL"] = settings.REDIS_URL
     else:
-        back.append(spawn_redis_server(data))
-        env["REDIS_URL"] = ready(back[-1]).url
+        back.append(Permanent(name="queue", spawn=lambda url: spawn_redis_server(data, url)))
+        env["REDIS_URL"] = ready(back[-1].child).url
     if settings.STRIPE["local"] and settings.STRIPE["api_base"] is None:
-        back.append(spawn_stripe_counterpart(data))
-        env["STRIPE_API_BASE"] = ready(back[-1]).url
+        back.append(Permanent(name="stripe", spawn=lambda url: _counterpart(data, url)))
+        env["STRIPE_API_BASE"] = ready(back[-1].child).url
         if not settings.STRIPE_WEBHOOK_SECRET:
             env["STRIPE_WEBHOOK_SECRET"] = webhook_endpoint.registered(
                 env["STRIPE_API_BASE"], settings.STRIPE["key"], f"http://{LOOPBACK}:{port}"
             )
-    back.append(spawn_signer(env))  # what the others sealed last is still signed
-    front.append(spawn_celery_worker(env))
-    front.append(spawn_daphne(env, port))
-    url = [ready(child).url for child in (*back, *front)][-1]
-    _await_health(url, [*front, *back])
+    # It stops late: what the others sealed last is still signed.
+    back.append(Permanent(name="signer", spawn=lambda _: spawn_signer(env)))
+    front.append(Permanent(name="worker", spawn=lambda _: spawn_celery_worker(env)))
+    front.append(Permanent(name="web", spawn=lambda _: spawn_daphne(env, port)))
+    children = [each.child for each in (*back, *front)]
+    url = [ready(child).url for child in children][-1]
+    _await_health(url, children)
     say(f"nanovm is running at {url}/")
     say(f"Payments go to {_stripe_in_words(env)}.")
     say(f"Everything it writes is in {data}. Ctrl-C stops it.")
+
+
+def _counterpart(data: Path, url: str) -> Child:
+    """The counterpart, at the port of its address where it has one already."""
+    return spawn_stripe_counterpart(data, "--port", str(urlsplit(url).port or 0))
 
 
 def _stripe_in_words(env: dict[str, str]) -> str:
@@ -125,10 +197,19 @@ def _unhealthy(url: str) -> str | None:
         return f"web: {error.reason}"
 
 
-def _watch(children: Sequence[Child]) -> NoReturn:
+def _watch(children: Sequence[Permanent], record: restarts.Record, say: Say) -> NoReturn:
     while True:
-        _require_running(children)
+        for each in children:
+            each.tend(record, say)
         time.sleep(WATCH_SECONDS)
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _require_running(children: Sequence[Child]) -> None:

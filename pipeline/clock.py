@@ -1,11 +1,17 @@
 """The clock: the only module that reads the time or waits."""
 
 import time
+from time import perf_counter_ns
 
 
 def now_ms() -> int:
     """Milliseconds UTC."""
     return time.time_ns() // 1_000_000
+
+
+def monotonic_ns() -> int:
+    """Nanoseconds of a clock that nobody sets: for how long something took."""
+    return perf_counter_ns()
 
 
 def sleep_ms(duration_ms: int) -> None:

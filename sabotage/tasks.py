@@ -8,7 +8,9 @@ from celery.signals import worker_ready
 from kombu.exceptions import OperationalError
 
 from pipeline.clock import sleep_ms
+from pipeline.worker.messages import of_known
 from sabotage.ablation import copies
+from sabotage.models import Attack
 from sabotage.planned import plans
 
 log = logging.getLogger(__name__)
@@ -19,7 +21,8 @@ SWEEP_EVERY_MS = 2_000
 @shared_task  # type: ignore[untyped-decorator]
 def attack_copy(attack_id: str) -> None:
     """Make an attack again on a copy without its guards."""
-    copies.carry_out(attack_id)
+    with of_known(Attack):
+        copies.carry_out(attack_id)
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -22,7 +22,7 @@ from pipeline.queries.log import EventRow
 from pipeline.queries.money import CallView
 from pipeline.queries.runs import RunHead
 from pipeline.register.details import DetailsError
-from pipeline.runtime import api
+from pipeline.runtime import api, step_times
 from pipeline.steps import approvals
 
 HOLD_CHARS = 64
@@ -132,6 +132,7 @@ def step(request: HttpRequest, code: str, number: int) -> HttpResponse:
         "calls": _calls_of(run, events),
         "detail": detail,
         "findings": why.of_event(run, detail.judged) if detail.judged else (),
+        "times": step_times.of_step(run.id, view.name),
     }
     return render(request, "run/step.html", context)
 

@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.web.idempotency import FIELD, command_key
+from pipeline.ops import timings
 from pipeline.queries.log import EventRow
 from pipeline.steps.currencies import shown
 from pipeline.steps.reasons import REASONS, RULES
@@ -184,6 +185,24 @@ def took(duration_ms: int | None) -> str:
     if duration_ms < 1000:
         return f"{duration_ms} ms"
     return f"{duration_ms // 1000}.{duration_ms % 1000 // 100} s"
+
+
+TIME_PARTS = {
+    timings.CHILD: "Process that reads PDFs",
+    timings.MODEL: "Model",
+    timings.GATE: "Kernel's decisions",
+    timings.COMMIT: "Commit",
+    timings.STRIPE: "Stripe",
+    timings.VAULT: "Vault",
+    timings.REST: "Everything else",
+    timings.WHOLE: "In all",
+}
+
+
+@register.filter
+def time_part(name: str) -> str:
+    """What a part of a step's time is called on its page."""
+    return TIME_PARTS[name]
 
 
 @register.filter

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
 CHILD_GUARD = Path(__file__).with_name("child_guard.py")
@@ -67,14 +68,16 @@ class Child:
             return file.read().decode("utf-8", "replace")
 
 
-def spawn_redis_server(data_dir: Path) -> Child:
+def spawn_redis_server(data_dir: Path, url: str = "") -> Child:
     """A Redis-protocol server of our own: loopback, a password, and nothing on disk.
 
+    ``url``: that of the one in whose place it comes, so that those who use that one find it.
     What it loses when it stops is found again by the sweep: the database holds what is owed.
     """
     folder = data_dir / "redis"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    port, password = free_port(), secrets.token_urlsafe(24)
+    before = urlsplit(url)
+    port, password = before.port or free_port(), before.password or secrets.token_urlsafe(24)
     lines = (
         f"bind {LOOPBACK}",
         f"port {port}",

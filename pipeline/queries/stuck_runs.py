@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Min, Q
+from django.db.models.functions import Greatest
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.policy import UNKNOWN_OUTCOME
@@ -81,6 +82,16 @@ WAITS = {  # by what the adapter last noted: Stripe's own status of the payment
 CHARGE = "charge"
 STANDS = (life.APPROVAL, life.EXHAUSTED)
 GOES = (life.ACTIVE, life.IDLE, life.WAITING)
+
+
+def waiting_ms() -> int:
+    """How long the run that waits longest for a worker has waited; 0 where none does."""
+    at_ms = now_ms()
+    owed = Outbox.objects.filter(done_ms=None, due_ms__lte=at_ms, run__ended_ms=None)
+    owed = owed.filter(run__state__in=(life.ACTIVE, life.WAITING), run__workspace__successor=None)
+    free = owed.exclude(run__lease__until_ms__gt=at_ms)
+    since_ms = free.aggregate(since=Min(Greatest("intent_ms", "due_ms")))["since"]
+    return max(0, at_ms - since_ms) if since_ms is not None else 0
 
 
 def of_run(run: RunHead) -> StuckReason | None:

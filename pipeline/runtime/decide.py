@@ -19,6 +19,7 @@ from nanovm_core.core.program import Program
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
 from pipeline.models import Run
+from pipeline.ops import timings
 from pipeline.runtime import queue, restored_log, warrants
 from pipeline.runtime.context import RUNTIME, Sender, context_of
 from pipeline.runtime.transaction import LockedRun, UnitOfWork, refs_of
@@ -127,7 +128,8 @@ def _decided(
     for place, event in enumerate((*found, *events)):
         source = RUNTIME if place < len(found) else sender
         context = context_of(event, commit, held, program, snapshot, source)
-        decision = transition(program, snapshot, event, context)
+        with timings.spent(timings.GATE):
+            decision = transition(program, snapshot, event, context)
         commit.record(held, decision, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
+from pipeline.ops import timings
 from pipeline.runtime.transaction import UnitOfWork
 from pipeline.store import sql
 
@@ -67,6 +68,7 @@ class GroupCommit:
 _group = GroupCommit()
 
 
+@timings.spent(timings.COMMIT)
 def committed(job: Job[T]) -> T:
     """The job's ``outcome``, once everything that it wrote is committed.
 

@@ -1,6 +1,7 @@
 """Waking a run: one queue message, whose loss the sweep makes good."""
 
 import logging
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from celery import current_app
@@ -11,10 +12,15 @@ from pipeline.models import Run
 from pipeline.ops.processes import ProcessError
 from pipeline.store import sql
 
+if TYPE_CHECKING:
+    from redis import Redis
+
 log = logging.getLogger(__name__)
 
 DRIVE = "pipeline.worker.tasks.drive"
 LOOK = "pipeline.worker.tasks.look"
+QUEUE = "celery"  # the list at the queue server in which messages wait
+DROPPED = "nanovm.dropped"  # how many were dropped as malformed, since that server started
 ANSWER_SECONDS_MAX = 2
 PORT = 6379  # where an address names none
 _PROGRAM = "SELECT program_hash FROM pipeline_run WHERE id = %s"
@@ -63,17 +69,33 @@ def ping(url: str) -> None:
     Raises:
         RedisError, OSError, ValueError: it gave none in time, or this is no address.
     """
+    with connected(url) as client:
+        client.ping()
+
+
+def counts(url: str) -> tuple[int, int]:
+    """How many messages wait at the queue server, and how many were dropped as malformed.
+
+    Raises:
+        RedisError, OSError, ValueError: as for ``ping``.
+    """
+    with connected(url) as client, client.pipeline(transaction=False) as asked:
+        waiting, dropped = asked.llen(QUEUE).get(DROPPED).execute()
+    return int(waiting), int(dropped or 0)
+
+
+def connected(url: str) -> "Redis":
+    """A client of the queue server of this address, which tries nothing twice."""
     from redis import Redis  # a command starts without the client
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    with Redis.from_url(
+    return Redis.from_url(
         url,
         socket_timeout=ANSWER_SECONDS_MAX,
         socket_connect_timeout=ANSWER_SECONDS_MAX,
         retry=Retry(NoBackoff(), 0),
-    ) as client:
-        client.ping()
+    )
 
 
 def require_server(url: str) -> None:

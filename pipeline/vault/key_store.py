@@ -17,6 +17,7 @@ from django.conf import settings
 from nanovm_core.core.vault import KEY_BYTES, NONCE_BYTES, seal, unseal
 from nanovm_core.errors import VerificationError
 from pipeline.entropy import random_bytes
+from pipeline.ops import timings
 
 DRAFT = "draft-"  # begins the suffix of a key that is being made
 
@@ -90,6 +91,7 @@ class KeyStore:
             for ref, subject, wrapped_subject, wrapped in rows
         }
 
+    @timings.spent(timings.VAULT)
     def destroy(self, refs: Sequence[str]) -> int:
         """Destroy these keys; says how many there still were.
 

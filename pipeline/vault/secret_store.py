@@ -21,6 +21,7 @@ from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
 from pipeline.entropy import random_bytes, uuid4
 from pipeline.models import Run, Secret
+from pipeline.ops import timings
 from pipeline.vault.key_store import keystore
 
 ENDING = ".sealed"  # of a document's file
@@ -42,6 +43,7 @@ class Sealed:
         return self.commitment.ref
 
 
+@timings.spent(timings.VAULT)
 def seal_values(
     run_id: str, origin: str, values: Mapping[str, bytes], *, staging: bool = False
 ) -> dict[str, Sealed]:
@@ -54,6 +56,7 @@ def seal_values(
     }
 
 
+@timings.spent(timings.VAULT)
 def in_a_file(sealed: Sealed) -> Sealed:
     """A sealed document in a file of the media folder, in the place of its row."""
     name = f"{uuid4()}{ENDING}"
@@ -102,6 +105,7 @@ def read_bytes(refs: Sequence[str]) -> dict[str, bytes | None]:
     return {ref: opened.get(ref) for ref in refs}
 
 
+@timings.spent(timings.VAULT)
 def openings(refs: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
     """``r`` and value of each ref that can still be opened."""
     living = {

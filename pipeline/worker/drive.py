@@ -21,6 +21,7 @@ from nanovm_core.core.messages import Effect
 from pipeline.clock import now_ms, sleep_ms
 from pipeline.errors import NotSentError, OutcomeUnknownError, TransientError
 from pipeline.models import Outbox, Run
+from pipeline.ops import timings
 from pipeline.runtime import api
 from pipeline.runtime.decide import Begun
 from pipeline.steps import adapters
@@ -94,7 +95,8 @@ def _owed(run_id: str) -> QuerySet[Outbox]:
 def _under_lease(begun: Begun) -> Begun | None:
     """Do an effect under the lease, which is released where that raises; returns the next one."""
     try:
-        with renewal.renewing(str(begun.run.id), begun.holder, begun.deadline_ms):
+        renewed = renewal.renewing(str(begun.run.id), begun.holder, begun.deadline_ms)
+        with renewed, timings.of_step(begun.effect.step):
             return _next(begun)
     except BaseException:
         leases.release(str(begun.run.id), begun.holder)

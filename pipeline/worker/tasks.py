@@ -13,11 +13,12 @@ from nanovm_core.core.lifecycle import ACTIVE, WAITING
 from pipeline.clock import now_ms, sleep_ms
 from pipeline.models import Outbox, Run
 from pipeline.privacy.garbage_collection import destroy_orphans
-from pipeline.runtime import api
+from pipeline.runtime import api, step_times
 from pipeline.runtime.queue import program_of, tell_news, wake
 from pipeline.steps.extract import sandbox
 from pipeline.worker import drive as driving
 from pipeline.worker import far_side, webhooks
+from pipeline.worker.messages import of_known
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,8 @@ SWEEP_AFTER_MS = 3_000  # an effect that is owed for longer, and due, is swept u
 @shared_task  # type: ignore[untyped-decorator]
 def drive(run_id: str, program: str) -> None:
     """Drive a run up to its next wait; ``program`` is the hash the sender believes it has."""
-    deliver(run_id, program)
+    with of_known(Run):
+        deliver(run_id, program)
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -57,7 +59,8 @@ def look_at(run_id: str) -> None:
     """Record what became of a run's payment, and go on with a run that waited for it."""
     far_side.look(run_id)
     if driving.owes(run_id):
-        driving.drive(run_id)
+        with step_times.kept(run_id):
+            driving.drive(run_id)
 
 
 def deliver(run_id: str, program: str) -> None:
@@ -65,7 +68,8 @@ def deliver(run_id: str, program: str) -> None:
     if program != program_of(run_id) or not driving.owes(run_id):
         api.submit(run_id, [DeliveryReceived(program=program)], actor="queue")
         return
-    driving.drive(run_id)
+    with step_times.kept(run_id):
+        driving.drive(run_id)
 
 
 def stranded() -> list[str]:

@@ -20,7 +20,7 @@ from nanovm_core.core.lifecycle import ACTIVE
 from pipeline import clock, entropy
 from pipeline.evidence.signer import Rounds
 from pipeline.models import Run
-from pipeline.runtime import queue
+from pipeline.runtime import queue, step_times
 from pipeline.steps.charge import gateway
 from pipeline.worker import drive, tasks
 from pipeline.worker.lease_renewal import LeaseRenewal
@@ -263,6 +263,7 @@ def opened(folder: Path, world: World) -> Iterator[Sim]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings, "NANOVM_DATA", folder)
         patch.setattr(settings, "REDIS_URL", "redis://simulated/0")
+        patch.setattr(step_times, "_keep", lambda *_: None)  # nothing of a run depends on it
         patch.setattr(gateway, "configured", lambda: Stripe(world))
         patch.setattr(queue, "current_app", Queue(world))
         patch.setattr(clock, "time", clock_of(world))

@@ -7,7 +7,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from bench import fill, growth, paired, queue, seven
+from bench import growth, paired, queue, real_run, seven
+from bench.kit import fill
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, Run
 from pipeline.queries import runs
@@ -58,6 +59,17 @@ def test_seven_steps_go_through_the_queue(tmp_path: Path) -> None:
     done = ran(tmp_path, "-m", "bench.queue", "1")
     assert done.returncode in (0, 1), done.stderr
     assert re.search(rf"\| {queue.STEPS} \| [0-9.]+ ", done.stdout), done.stderr
+
+
+@pytest.mark.soak  # it pays ten invoices in three processes
+def test_a_real_run_is_timed_by_part(tmp_path: Path) -> None:
+    done = ran(tmp_path, "-m", "bench.real_run", "1")
+    assert done.returncode == 0, done.stderr
+    named = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("| ")]
+    assert named[2 : 2 + len(real_run.ROWS)] == [*real_run.ROWS]
+    assert real_run.NOT_COUNTED in done.stdout or re.search(
+        r"\| fdatasync \(calls\) \| \d", done.stdout
+    )
 
 
 @pytest.mark.parametrize("conc", [1, 4])

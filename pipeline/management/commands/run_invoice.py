@@ -1,6 +1,8 @@
 """``manage.py run_invoice FILE… --json``: each file through the whole pipeline, in this process."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from django.core.management.base import CommandError, CommandParser
@@ -8,6 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from nanovm_core.core.envelope import decode_snapshot
 from pipeline.evidence import signer
 from pipeline.models import Run, Workspace
+from pipeline.ops import timings
 from pipeline.ops.commands import PreparedCommand, named_file, noted, stripe_in_reach
 from pipeline.queries.duplicates import original_of
 from pipeline.register import welcome
@@ -42,6 +45,9 @@ class Command(PreparedCommand):
             action="store_true",
             help="lift the policy's limits, and register each supplier as it comes",
         )
+        parser.add_argument(
+            "--timings", action="store_true", help="say how long each part of the work took"
+        )
         parser.add_argument("--model", choices=sorted(offered()), default="faithful")
 
     def perform(self, options: argparse.Namespace) -> None:
@@ -53,11 +59,15 @@ class Command(PreparedCommand):
         shared = welcome.new_workspace() if options.same_workspace else None
         with stripe_in_reach():
             for file in options.files:
-                with noted(NOT_BEGUN.format(file=file)):
-                    run = self._begun(file, shared or welcome.new_workspace(), options)
+                workspace = shared or welcome.new_workspace()
+                with self._measured(options) as spent:
+                    with noted(NOT_BEGUN.format(file=file)):
+                        run = self._begun(file, workspace, options)
+                    with noted(UNDER_WAY.format(code=run.code, file=file)):
+                        self._drive(run, registers=options.no_limits)
                 with noted(UNDER_WAY.format(code=run.code, file=file)):
-                    self._drive(run, registers=options.no_limits)
-                    self._say(_explained(report(run, str(file)), run), as_json=options.json)
+                    said = _explained(report(run, str(file)), run)
+                    self._say(said, spent, as_json=options.json)
                 with noted(UNSIGNED.format(code=run.code)):
                     signer.checkpoint(run.workspace_id)  # told first: a refusal hides no payment
 
@@ -78,13 +88,25 @@ class Command(PreparedCommand):
         api.start(str(run.id), "operator")
         return run
 
-    def _say(self, line: dict[str, object], *, as_json: bool) -> None:
+    @contextmanager
+    def _measured(self, options: argparse.Namespace) -> Iterator[dict[str, float]]:
+        """From a document's submission until its run stands: empty before, or where not asked."""
+        spent: dict[str, float] = {}
+        with timings.recording() if options.timings else nullcontext() as made:
+            yield spent
+        if made is not None:
+            spent.update(made.parts_ms())
+
+    def _say(self, line: dict[str, object], spent: dict[str, float], *, as_json: bool) -> None:
         if as_json:
-            self.say_json(line)
+            self.say_json({**line, "timings": spent} if spent else line)
             return
         reason = line["reason"]
         because = f" ({reason['code']}: {reason['text']})" if isinstance(reason, dict) else ""
         self.stdout.write(f"{line['file']}: {line['decision']}{because}, run {line['code']}")
+        for part, took in spent.items():
+            share = took / max(spent[timings.WHOLE], took, 0.001)
+            self.stdout.write(f"  {part:<8}{took:>12,.3f} ms {share:>6.1%}")
 
 
 def _explained(line: dict[str, object], run: Run) -> dict[str, object]:

@@ -21,6 +21,7 @@ from pipeline.errors import (
     PermanentError,
     TransientError,
 )
+from pipeline.ops import timings
 from pipeline.steps.currencies import DECIMALS, STRIPE_UNITS
 
 LOOK_BACK_S = 300  # the two clocks may differ by this much
@@ -77,10 +78,19 @@ class UnderWayError(EffectError):
 Intent = dict[str, Any]  # a PaymentIntent as Stripe answered it; no field is certain
 
 
+class MeasuredClient(stripe.RequestsClient):
+    """Stripe's client over HTTP, whose requests are timed where a run is."""
+
+    @timings.spent(timings.STRIPE)
+    def request(self, *args: Any, **kwargs: Any) -> tuple[Any, int, Any]:
+        """Send a request, once."""
+        return super().request(*args, **kwargs)
+
+
 @lru_cache(maxsize=4)
 def client(key: str, api_base: str | None, timeout_s: float) -> stripe.StripeClient:
     """A client for this key: of Stripe's test mode, or of the counterpart at ``api_base``."""
-    http = stripe.RequestsClient(timeout=timeout_s)
+    http = MeasuredClient(timeout=timeout_s)
     elsewhere: dict[str, Any] = {"base_addresses": {"api": api_base}} if api_base else {}
     return stripe.StripeClient(
         key, http_client=http, max_network_retries=0, stripe_version=API_VERSION, **elsewhere

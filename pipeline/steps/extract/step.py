@@ -2,6 +2,7 @@
 
 from nanovm_core.core.messages import Scalar
 from pipeline.errors import NotSentError
+from pipeline.ops import timings
 from pipeline.steps.extract import ReaderLostError, extract
 from pipeline.steps.work import Answer, Work, done
 
@@ -15,7 +16,9 @@ def extract_invoice(work: Work) -> Answer:
         NotSentError: RUN-002, the machine did not let it be read; nothing is known against it.
     """
     try:
-        extraction = extract(work.opened("document"))
+        document = work.opened("document")
+        with timings.spent(timings.CHILD):
+            extraction = extract(document)
     except ReaderLostError as error:
         raise NotSentError(READER_LOST, str(error)) from error
     staged = work.sealed({"staging": extraction.to_json().encode()}, staging=True)

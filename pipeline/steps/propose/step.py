@@ -2,6 +2,7 @@
 
 from nanovm_core.core.events import ProposalReceived
 from nanovm_core.core.projection import DeterministicSanitizer
+from pipeline.ops import timings
 from pipeline.steps.propose import model_adapters
 from pipeline.steps.work import Answer, Work
 from pipeline.vault import secret_store
@@ -15,7 +16,8 @@ def ask_model(work: Work) -> Answer:
     modes = {name: slot.model for name, slot in work.program.slots.items()}
     planted = opened.get("planted", "").encode()
     view = DeterministicSanitizer(modes=modes).for_model(work.slots, opened)
-    answer = model_adapters.asked(work.run.model, view, planted)
+    with timings.spent(timings.MODEL):
+        answer = model_adapters.asked(work.run.model, view, planted)
     sealed = work.sealed({"proposal": answer.raw})
     event = ProposalReceived(
         raw=answer.raw,

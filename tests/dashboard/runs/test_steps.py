@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.queries import log
 from pipeline.queries.runs import RunHead
+from pipeline.runtime import step_times
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -84,3 +85,21 @@ def test_an_event_has_one_number_and_the_raw_ones_are_folded(owner: Visitor, pai
     before, _, raw = page.partition('<details class="card" id="raw">')
     assert "<h1>Event 7: result</h1>" in before
     assert ("seq" in words(before), "n = 6 in the run, seq = 10" in words(raw)) == (False, True)
+
+
+def test_the_time_of_a_step_is_shown_by_part_where_it_was_recorded(
+    owner: Visitor, paid: RunHead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Where the time went Not recorded. " in step(owner, paid, 6)
+    assert "decided in the commit of the one before" in step(owner, paid, 5)
+    kept = {"stripe": 41.26, "rest": 1_200.0, "whole": 1_241.26}
+    asked: list[tuple[str, str]] = []
+
+    def of_step(run: str, name: str) -> dict[str, float]:
+        asked.append((run, name))
+        return kept
+
+    monkeypatch.setattr(step_times, "of_step", of_step)
+    page = step(owner, paid, 6)
+    assert asked == [(paid.id, "charge")]
+    assert "Stripe 41.3 ms Everything else 1,200.0 ms In all 1,241.3 ms" in page

@@ -3,12 +3,16 @@
 import json
 
 import pytest
+import redis
 from django.test import RequestFactory
 
 from config import health
+from config.celery import app
 from pipeline import clock
 from pipeline.evidence import liveness, public_key, signer, unsigned
 from pipeline.evidence.signer import keys
+from pipeline.models import Lease, Run
+from pipeline.queries import stuck_runs
 from pipeline.steps.extract import ReaderLostError, sandbox
 from pipeline.store import workspaces
 from tests.pipeline.house import House
@@ -83,3 +87,28 @@ def test_the_page_knows_the_public_key_that_signs_and_no_other(house: House) -> 
     assert [after] == signer.verifiers(log.origin) != [before]
     private = (keys.folder() / keys.CURRENT).read_bytes()
     assert private.hex().encode() not in (house.folder / "log_key.pub").read_bytes()
+
+
+def test_health_says_how_long_a_run_waits_for_a_worker(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert asked()[1]["oldest_waiting_ms"] == 0
+    run = house.started()
+    start = clock.now_ms()
+    monkeypatch.setattr(stuck_runs, "now_ms", lambda: start + 90_000)
+    assert int(str(asked()[1]["oldest_waiting_ms"])) >= 90_000
+    Lease.objects.update_or_create(run=run, defaults={"until_ms": start + 100_000})
+    assert asked()[1]["oldest_waiting_ms"] == 0  # a worker drives it
+    Lease.objects.update(until_ms=0)
+    Run.objects.filter(id=run.id).update(ended_ms=start)
+    assert asked()[1]["oldest_waiting_ms"] == 0
+
+
+def test_a_queue_that_breaks_off_while_the_worker_is_asked_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(**_: object) -> None:
+        raise redis.ConnectionError("of the server that was there before")
+
+    monkeypatch.setattr(app.control, "ping", broken)
+    assert "the queue broke off (ConnectionError)" in health._worker()

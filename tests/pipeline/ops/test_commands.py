@@ -14,7 +14,7 @@ from django.core.management import BaseCommand, get_commands, load_command_class
 from pipeline.errors import ErasureRefusedError
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Checkpoint, Run, Secret, Workspace
-from pipeline.ops import commands, stripe_checks
+from pipeline.ops import commands, stripe_checks, timings
 from pipeline.privacy import erasure
 from pipeline.runtime import api
 from pipeline.steps.extract.holds import explained
@@ -36,6 +36,7 @@ def test_run_invoice_says_of_each_file_what_became_of_it(house: House) -> None:
     done = house.command("run_invoice", *map(sample, names), "--json")
     assert (done.returncode, done.stderr) == (0, "")
     paid, held, rejected = said = lines(done)
+    assert not any("timings" in line for line in said)
     for name, line in zip(names, said, strict=True):
         assert [key for key in KEYS if key in line] == KEYS
         assert list(line["invoice"]) == INVOICE
@@ -69,8 +70,17 @@ def test_run_invoice_names_what_a_document_has_against_its_payment(
 
 def test_run_invoice_in_one_workspace_and_without_limits(house: House) -> None:
     files = [sample("over_limit"), sample("broken")]
-    done = house.command("run_invoice", *files, "--same-workspace", "--no-limits", "--json")
+    done = house.command(
+        "run_invoice", *files, "--same-workspace", "--no-limits", "--json", "--timings"
+    )
     paid, rejected = lines(done)
+    for line in (paid, rejected):
+        *parts, rest, whole = line["timings"].values()
+        assert [*line["timings"]] == [*timings.PARTS, "rest", "whole"]
+        assert round(sum(parts) + rest, 3) == whole
+        assert [*line][-2:] == ["head", "timings"]
+    assert min(paid["timings"].values()) > 0
+    assert rejected["timings"]["model"] == 0
     assert (done.returncode, rejected["decision"]) == (0, "rejected")
     assert (paid["decision"], paid["paid"]["amount_minor"]) == ("paid", 1_840_000)
     runs = Run.objects.filter(id__in=[paid["run"], rejected["run"]])
@@ -81,9 +91,11 @@ def test_run_invoice_prepares_an_empty_folder_and_starts_the_counterpart_itself(
     tmp_path: Path,
 ) -> None:
     empty = tmp_path / "new" / "data"
-    done = ran(empty, "manage.py", "run_invoice", sample("en16931"))
+    done = ran(empty, "manage.py", "run_invoice", sample("en16931"), "--timings")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{sample('en16931')}: paid, run " in done.stdout
+    named = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert named == [*timings.PARTS, "rest", "whole"]
     with closing(sqlite3.connect(empty / "stripe_sandbox.sqlite3")) as far_side:
         assert far_side.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
 

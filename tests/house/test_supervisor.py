@@ -1,0 +1,112 @@
+"""A child that ends is started again with a back-off, and only so often."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from config import restarts, supervisor
+from config.restarts import Escalate, Start, decide
+from config.supervisor import Permanent
+from pipeline.ops import processes
+from pipeline.ops.processes import Child, ProcessError
+
+NOW = 1_000_000
+
+
+def test_each_further_restart_waits_twice_as_long_up_to_a_limit() -> None:
+    ends, waits = [], []
+    for _ in range(restarts.MAX_RESTARTS):
+        ends.append(NOW)
+        found = decide(ends, NOW)
+        assert isinstance(found, Start)
+        waits.append(found.at_ms - NOW)
+    assert waits == [250, 500, 1_000, 2_000, 4_000]
+    assert decide([*ends, NOW], NOW) == Escalate(restarts.MAX_RESTARTS + 1)
+
+
+def test_ends_of_long_ago_do_not_count() -> None:
+    old = [NOW - restarts.WITHIN_MS] * 50
+    assert decide([*old, NOW], NOW) == Start(NOW + restarts.BACKOFF_MS)
+    recent = [NOW - restarts.WITHIN_MS + 1] * restarts.MAX_RESTARTS
+    assert decide([*old, *recent, NOW], NOW) == Escalate(restarts.MAX_RESTARTS + 1)
+
+
+def child(data: Path, code: str) -> Child:
+    """A program that does this."""
+    return processes._spawn("it", "the program", [sys.executable, "-c", code], data)
+
+
+def tended(each: Permanent, said: list[str]) -> None:
+    """Tend it until it is given up, as the supervisor does."""
+    record = restarts.Record()
+    while True:
+        each.tend(record, said.append)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder; waits between restarts are short."""
+    monkeypatch.setattr(settings, "NANOVM_DATA", tmp_path)
+    monkeypatch.setattr(restarts, "BACKOFF_MS", 1)
+    return tmp_path
+
+
+def test_one_that_ends_again_and_again_is_given_up_in_a_sentence(data: Path) -> None:
+    addresses: list[str] = []
+
+    def spawn(url: str) -> Child:
+        addresses.append(url)
+        made = child(data, "import sys; sys.exit('a reason')")
+        made.url, made.answers = "the same", lambda: False
+        return made
+
+    said: list[str] = []
+    with pytest.raises(ProcessError) as caught:
+        tended(Permanent(name="it", spawn=spawn), said)
+    assert str(caught.value) == (
+        "The program ended with status 1: a reason. It ended 6 times within 60 s, so the rest "
+        f"was stopped too: mend what {data / 'logs' / 'it.log'} says, then start it again."
+    )
+    assert addresses == ["", *["the same"] * restarts.MAX_RESTARTS]
+    assert len(said) == restarts.MAX_RESTARTS
+    assert said[0] == "The program ended with status 1: a reason. It is started again in 0.001 s."
+    recorded = restarts.recorded()
+    assert recorded is not None
+    assert recorded["it"]["count"] == restarts.MAX_RESTARTS
+    restarts.Record().remove()
+    assert restarts.recorded() is None
+
+
+def test_one_that_starts_again_and_stays_silent_counts_as_ended(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a restarted one has to answer: of the first, the start itself awaits that."""
+    monkeypatch.setattr(supervisor, "START_SECONDS_MAX", 0.05)
+
+    def spawn(url: str) -> Child:
+        made = child(data, "input()" if url else "raise SystemExit(1)")
+        made.url, made.answers = "here", lambda: False
+        return made
+
+    said: list[str] = []
+    with pytest.raises(ProcessError, match=r"The program did not answer in 0\.05 s\. It ended 6"):
+        tended(Permanent(name="it", spawn=spawn), said)
+
+
+def test_one_that_answers_again_is_said_to(data: Path) -> None:
+    answers = iter([False, True])
+
+    def spawn(url: str) -> Child:
+        made = child(data, "import time; time.sleep(60)" if url else "raise SystemExit(1)")
+        made.url, made.answers = "here", lambda: next(answers)
+        return made
+
+    each, said, record = Permanent(name="it", spawn=spawn), list[str](), restarts.Record()
+    try:
+        while said[-1:] != ["The program runs again."]:
+            each.tend(record, said.append)
+        assert each.child.ended() is None
+    finally:
+        processes.stop([each.child])
