@@ -21,30 +21,42 @@ class Forwarded:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
         """Go on under what the proxy says, where the proxy is who asks."""
-        if is_of(self.proxies, scope.get("client")):
+        if is_of(self.proxies, _peer(scope)):
             scope = {**scope, **_said(scope)}
         return await self.application(scope, receive, send)
 
 
-def is_of(proxies: Sequence[Network], client: Sequence[Any] | None) -> bool:
+def is_of(proxies: Sequence[Network], peer: str) -> bool:
     """Whether this peer of a connection is the configured proxy."""
-    return client is not None and _within(proxies, str(client[0]))
-
-
-def _within(proxies: Sequence[Network], text: str) -> bool:
     try:
-        address = ip_address(text)
+        address = ip_address(peer)
     except ValueError:
         return False
     mapped = getattr(address, "ipv4_mapped", None) or address
     return any(mapped in network for network in proxies)
 
 
+def named_by(header: str) -> str:
+    """The address that a proxy's ``X-Forwarded-For`` ends with; empty where it is none."""
+    text = header.rpartition(",")[2].strip()
+    try:
+        ip_address(text)
+    except ValueError:
+        return ""
+    return text
+
+
+def _peer(scope: Any) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
 def _said(scope: Any) -> dict[str, Any]:
     """The client and the scheme that the proxy names; nothing of what is no address or scheme."""
     said: dict[str, Any] = {}
-    address, scheme = _last(scope, b"x-forwarded-for"), _last(scope, b"x-forwarded-proto").lower()
-    if _is_address(address):
+    address = named_by(_last(scope, b"x-forwarded-for"))
+    scheme = _last(scope, b"x-forwarded-proto").rpartition(",")[2].strip().lower()
+    if address:
         said["client"] = [address, 0]
     if scheme in SCHEMES[scope["type"]]:
         said["scheme"] = SCHEMES[scope["type"]][scheme]
@@ -53,12 +65,4 @@ def _said(scope: Any) -> dict[str, Any]:
 
 def _last(scope: Any, name: bytes) -> str:
     values = [value.decode("latin-1") for header, value in scope["headers"] if header == name]
-    return values[-1].rpartition(",")[2].strip() if values else ""
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
+    return values[-1] if values else ""
