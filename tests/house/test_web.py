@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -201,6 +202,21 @@ def test_every_answer_has_the_strict_headers(web: Web) -> None:
         assert f"connect-src 'self' ws://127.0.0.1:{web.port};" in policy
         names = ("X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options", "Server")
         assert [headers[name] for name in names] == ["nosniff", "same-origin", "DENY", None]
+        assert "no-store" in str(headers["Cache-Control"])
+
+
+def test_a_socket_at_no_address_is_closed_and_is_no_error(web: Web) -> None:
+    with socket.create_connection(("127.0.0.1", web.port), timeout=30) as visitor:
+        lines = [
+            "GET /ws/nowhere/ HTTP/1.1", f"Host: 127.0.0.1:{web.port}", f"Origin: {web.url}",
+            "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+        ]  # fmt: skip
+        visitor.sendall("\r\n".join([*lines, "", ""]).encode())
+        heard = b""
+        while b"\x88\x02\x11\x34" not in heard:  # a closing frame with 4404
+            heard += visitor.recv(4096) or pytest.fail(str(heard))
+    assert "Traceback" not in (web.data / "logs" / "web.log").read_text()
 
 
 def test_a_foreign_host_name_is_refused(web: Web) -> None:
