@@ -61,7 +61,7 @@ docs: install ## draw the page of the lifecycle from the code again
 	@$(BIN)/python -m docs.generate
 
 .PHONY: mutate
-mutate: tools proxy ## remove every guard once, and see a test fail each time
+mutate: tools ## remove every guard once, and see a test fail each time
 	$(BIN)/python -m mutations.survey
 
 .PHONY: sabotage

@@ -12,10 +12,11 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
 from config.environment import UPLOAD_SIZE_BYTES_MAX
-from config.web import door
+from config.web import connections, door
 from config.web.connections import (
     BODY_SECONDS_MAX,
     BODY_SILENT_SECONDS_MAX,
+    FREE_SIZE_BYTES_MAX,
     HEAD_SECONDS_MAX,
     BoundedFactory,
     Entrance,
@@ -138,6 +139,46 @@ def test_a_refused_request_is_answered_once(site: Site) -> None:
     assert line.ended()
     assert line.said.startswith(b"HTTP/1.1 403 Forbidden\r\n")
     assert line.said.count(b"HTTP/1.1 ") == 1
+
+
+LARGE = b"Cookie: csrftoken=x\r\nContent-Length: %d\r\n\r\n"
+CHUNK = b"10000\r\n" + bytes(65_536) + b"\r\n"  # 64 kB, as a request without a length sends it
+
+
+@pytest.mark.parametrize(
+    ("sent", "chunks", "status"),
+    [
+        (LARGE % UPLOAD_SIZE_BYTES_MAX, 0, b""),
+        (LARGE % (UPLOAD_SIZE_BYTES_MAX + 1), 0, b"413"),
+        (b"Cookie: csrftoken=x\r\nTransfer-Encoding: chunked\r\n\r\n", 176, b""),
+        (b"Cookie: csrftoken=x\r\nTransfer-Encoding: chunked\r\n\r\n", 177, b"413"),
+        (b"Transfer-Encoding: chunked\r\n\r\n", 4, b""),
+        (b"Transfer-Encoding: chunked\r\n\r\n", 5, b"403"),
+        (b"Content-Length: %d\r\n\r\n" % FREE_SIZE_BYTES_MAX, 0, b""),
+        (b"Content-Length: %d\r\n\r\n" % (FREE_SIZE_BYTES_MAX + 1), 0, b"403"),
+    ],
+)
+def test_a_body_is_refused_before_it_is_kept(
+    site: Site, sent: bytes, chunks: int, status: bytes
+) -> None:
+    line = site.line()
+    line.send(HEAD + sent)
+    for _ in range(chunks):
+        line.send(CHUNK)
+    assert line.said[9:12] == status
+    assert not line.ended()  # what still comes is read, or the sender could not read the answer
+
+
+def test_a_refused_body_that_never_ends_is_cut_off(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "DROPPED_SIZE_BYTES_MAX", 2 * UPLOAD_SIZE_BYTES_MAX)
+    line = site.line()
+    line.send(HEAD + LARGE % (10 * UPLOAD_SIZE_BYTES_MAX))
+    line.send(bytes(2 * UPLOAD_SIZE_BYTES_MAX))
+    assert not line.ended()
+    line.send(b"x")
+    assert line.ended()
 
 
 class Guest:

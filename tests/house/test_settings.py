@@ -1,5 +1,6 @@
 """What the settings take from the environment, and refuse."""
 
+import importlib.util
 import os
 import stat
 import subprocess
@@ -143,6 +144,22 @@ def test_the_proxy_is_an_address_a_network_or_refused_in_words() -> None:
     for text in ("1", "nginx", "10.1.0.1/16", "127.0.0.1:80"):
         with pytest.raises(ImproperlyConfigured, match="NANOVM_PROXY"):
             proxies({"NANOVM_PROXY": text})
+
+
+@pytest.mark.parametrize("origin", ["https://pay.example", "http://pay.example", ""])
+def test_over_tls_cookies_are_secure_and_tls_is_remembered(
+    origin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NANOVM_ORIGINS", origin)
+    spec = importlib.util.find_spec("config.settings")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)  # a second one beside that of the tests
+    spec.loader.exec_module(made)
+    over_tls = origin.startswith("https:")
+    assert [over_tls, over_tls] == [made.CSRF_COOKIE_SECURE, made.SESSION_COOKIE_SECURE]
+    assert (made.SECURE_HSTS_SECONDS > 0) is over_tls
+    assert ([origin] if origin else []) == made.CSRF_TRUSTED_ORIGINS
 
 
 @pytest.mark.django_db

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from django.contrib.staticfiles.finders import get_finders
+from django.test import Client
 
 from config.environment import UPLOAD_SIZE_BYTES_MAX
 from config.web.connections import DROPPED_SIZE_BYTES_MAX, FREE_SIZE_BYTES_MAX
@@ -203,6 +204,12 @@ def test_every_answer_has_the_strict_headers(web: Web) -> None:
         names = ("X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options", "Server")
         assert [headers[name] for name in names] == ["nosniff", "same-origin", "DENY", None]
         assert "no-store" in str(headers["Cache-Control"])
+
+
+def test_no_error_is_kept_by_a_cache(client: Client) -> None:
+    for path in ("/no-such-page", "/static/none.css", "/webhooks/stripe/none"):
+        answer = client.get(path)
+        assert (answer.status_code, answer["Cache-Control"]) == (404, "no-store")
 
 
 def test_a_socket_at_no_address_is_closed_and_is_no_error(web: Web) -> None:
