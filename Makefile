@@ -13,7 +13,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install tools demo test soak lint lock clean browser postgres python bench
+.PHONY: help install tools demo test soak lint lock clean browser postgres proxy python bench
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -48,7 +48,7 @@ python:
 demo: install ## start everything and print the address (PORT=8000); Ctrl-C stops all of it
 	@exec $(BIN)/python manage.py demo
 
-test: tools browser postgres ## every check and every test
+test: tools browser postgres proxy ## every check and every test
 	@$(BIN)/python -m tests
 
 SEED ?= 1
@@ -97,6 +97,14 @@ postgres: # the pipeline's tests run on a PostgreSQL server of their own, too
 		apt-get install -y -qq --no-install-recommends postgresql </dev/null; \
 	else \
 		echo "PostgreSQL is needed for the tests and was not found; install it (on Debian: sudo apt-get install postgresql); no server has to run." >&2; exit 1; fi
+
+proxy: # a test runs behind nginx; without it, and without root to install it, it is skipped
+	@if command -v nginx >/dev/null || [ -x /usr/sbin/nginx ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq </dev/null && export DEBIAN_FRONTEND=noninteractive && \
+		{ [ -e /usr/sbin/policy-rc.d ] || { policy=/usr/sbin/policy-rc.d && trap 'rm -f "$$policy"' EXIT && \
+		printf '#!/bin/sh\nexit 101\n' > "$$policy" && chmod +x "$$policy"; }; } && \
+		apt-get install -y -qq --no-install-recommends nginx </dev/null; fi
 
 bench: $(BENCH)/.installed-requirements.txt ## measure the kernel beside its peers (some minutes); writes bench/results.md
 	@$(BENCH)/bin/python -m bench

@@ -1,6 +1,7 @@
-"""The content-security policy: everything from this origin, nothing inline. And UTF-8 alone."""
+"""The content-security policy, errors that nobody keeps, and UTF-8 alone."""
 
 from collections.abc import Callable
+from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponseBadRequest, HttpResponseBase
 
@@ -22,6 +23,20 @@ def content_security_policy(
         policy = POLICY.format(sockets=f"{scheme}://{request.get_host()}")
         response = get_response(request)
         response.headers["Content-Security-Policy"] = policy
+        return response
+
+    return middleware
+
+
+def fleeting_errors(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Have no error kept by a browser or a proxy: the page may be there the next time."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        if response.status_code >= HTTPStatus.BAD_REQUEST:
+            response.headers.setdefault("Cache-Control", "no-store")
         return response
 
     return middleware

@@ -44,6 +44,19 @@ ROWS_MAX = 500  # more missed rows than this: the page is fetched anew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """What a viewer has seen: so many rows, and the state of this mark.
+
+    ``known`` are the marks of the single fragments, where they are known: else all that may
+    differ are sent.
+    """
+
+    after: int
+    mark: str
+    known: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
     """HTML for a viewer whose cursor was ``after``; ``upto`` is the cursor it leads to."""
 
@@ -139,21 +152,44 @@ def mark_of(parts: Mapping[str, str]) -> str:
 
 
 def frame(run_id: str, after: int, mark: str, known: Mapping[str, str]) -> Frame:
-    """What a viewer has to be sent who has seen ``after`` rows and the state ``mark``.
+    """What a viewer has to be sent who has seen ``after`` rows and the state ``mark``."""
+    return frames(run_id, [Cursor(after=after, mark=mark, known=known)])[0]
 
-    ``known`` are the marks of the single fragments, where they are known: else all that
-    may differ are sent. The head is read first, and no row beyond it is shown: a page never
-    shows a row whose consequences it does not show.
+
+def frames(run_id: str, cursors: Sequence[Cursor]) -> list[Frame]:
+    """What each viewer has to be sent, in the order of their cursors: drawn once for all.
+
+    The head is read first, and no row beyond it is shown: a page never shows a row whose
+    consequences it does not show.
     """
     run = runs.by_id(run_id)
-    if after > run.length or run.length - after > ROWS_MAX:
-        return Frame(html="", upto=run.length, resync=True)
+    if all(_beyond(run, cursor) for cursor in cursors):
+        return [_resync(run) for _ in cursors]
+    parts = parts_of(context_of(run))
+    made: list[tuple[Cursor, Frame]] = []  # most viewers are at the same cursor
+    for cursor in cursors:
+        if not any(cursor == each for each, _ in made):
+            made.append((cursor, _frame(run, parts, cursor)))
+    return [next(frame for each, frame in made if each == cursor) for cursor in cursors]
+
+
+def _beyond(run: RunHead, cursor: Cursor) -> bool:
+    return cursor.after > run.length or run.length - cursor.after > ROWS_MAX
+
+
+def _resync(run: RunHead) -> Frame:
+    return Frame(html="", upto=run.length, resync=True)
+
+
+def _frame(run: RunHead, parts: Mapping[str, str], cursor: Cursor) -> Frame:
+    if _beyond(run, cursor):
+        return _resync(run)
+    after, known = cursor.after, cursor.known
     rows = log.rows_after(run, after, run.length - after)
-    context = context_of(run)
-    parts = parts_of(context)
     marks = {name: _mark(html) for name, html in parts.items()}
     now = _whole(marks)
-    changed = [parts[name] for name in FRAGMENTS if now != mark and marks[name] != known.get(name)]
+    differs = now != cursor.mark
+    changed = [parts[name] for name in FRAGMENTS if differs and marks[name] != known.get(name)]
     if rows or changed:
         news = {"rows": rows, "run": run, "after": after, "mark": now, "say": said(rows)}
         changed.append(render_to_string("run/_news.html", news))

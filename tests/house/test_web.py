@@ -1,6 +1,8 @@
 """What the web server adds: bounded bodies that stay in memory, static files, strict headers."""
 
 import os
+import re
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -11,13 +13,16 @@ from pathlib import Path
 
 import pytest
 from django.contrib.staticfiles.finders import get_finders
+from django.test import Client
 
 from config.environment import UPLOAD_SIZE_BYTES_MAX
-from config.web import DROPPED_SIZE_BYTES_MAX
+from config.web.connections import DROPPED_SIZE_BYTES_MAX, FREE_SIZE_BYTES_MAX
+from config.web.door import WAITING_PER_ADDRESS_MAX
 from pipeline.ops.processes import daphne, free_port
 from tests.house.demo import processes_of
 
 CHUNK = b"%" * 65536
+COOKIE = "csrftoken=any"  # as a visitor has it who has opened a form
 
 
 @dataclass(frozen=True)
@@ -41,17 +46,29 @@ class Web:
         own = str(self.data)
         return {name for name in names if name.startswith("/") and not name.startswith(own)}
 
-    def begin(self, length: int) -> HTTPConnection:
-        """Begin a POST of this many bytes."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
-        connection.putrequest("POST", "/healthz")
-        connection.putheader("Content-Length", str(length))
+    def connect(self, source: str = "127.0.0.1") -> HTTPConnection:
+        """A connection from this address of the machine, which has many."""
+        return HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(source, 0))
+
+    def begin(
+        self,
+        length: int | None,
+        cookie: str = COOKIE,
+        source: str = "127.0.0.1",
+        path: str = "/healthz",
+    ) -> HTTPConnection:
+        """Begin a POST of this many bytes; None: in chunks."""
+        connection = self.connect(source)
+        connection.putrequest("POST", path)
+        framing = ("Transfer-Encoding", "chunked") if length is None else None
+        connection.putheader(*(framing or ("Content-Length", str(length))))
+        connection.putheader("Cookie", cookie)
         connection.endheaders()
         return connection
 
     def get(self, path: str) -> HTTPResponse:
         """GET whatever it answers."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = self.connect()
         connection.request("GET", path)
         answer = connection.getresponse()
         answer.read()
@@ -82,6 +99,17 @@ def status_of(connection: HTTPConnection) -> int:
     return answer.status
 
 
+def refusal_of(connection: HTTPConnection) -> tuple[int, str]:
+    """The status and the heading of a refusal: what a page has, and in words."""
+    answer = connection.getresponse()
+    page = answer.read().decode()
+    connection.close()
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "default-src 'none'" in str(answer.headers["Content-Security-Policy"])
+    [heading] = re.findall("<h1>(.*)</h1>", page)
+    return answer.status, heading
+
+
 def test_a_document_on_its_way_in_touches_no_file(web: Web) -> None:
     size = 10_000_000
     before = web.open_files()
@@ -94,11 +122,59 @@ def test_a_document_on_its_way_in_touches_no_file(web: Web) -> None:
     assert during - before == set()
 
 
-@pytest.mark.parametrize("size", [UPLOAD_SIZE_BYTES_MAX, UPLOAD_SIZE_BYTES_MAX + 1])
-def test_a_body_at_the_bound_and_over_it_gets_an_answer(web: Web, size: int) -> None:
+def test_a_body_at_the_bound_is_read_and_one_over_it_is_refused_by_its_headers(web: Web) -> None:
+    connection = web.begin(UPLOAD_SIZE_BYTES_MAX)
+    send(connection, UPLOAD_SIZE_BYTES_MAX)
+    assert status_of(connection) == 403  # by the application, for want of a token
+    assert refusal_of(web.begin(UPLOAD_SIZE_BYTES_MAX + 1)) == (413, "That file is too large")
+
+
+def test_a_body_without_a_length_is_refused_as_it_grows(web: Web) -> None:
+    connection = web.begin(None)
+    frame = b"%x\r\n%s\r\n" % (len(CHUNK), CHUNK)
+    for _ in range(UPLOAD_SIZE_BYTES_MAX // len(CHUNK)):
+        connection.send(frame)
+    connection.send(frame)
+    assert refusal_of(connection) == (413, "That file is too large")
+
+
+def test_a_large_body_of_who_has_opened_no_form_is_refused_at_once(web: Web) -> None:
+    assert refusal_of(web.begin(10_000_000, cookie="a=b")) == (403, "Open the form first")
+    small = web.begin(FREE_SIZE_BYTES_MAX, cookie="a=b", path="/webhooks/stripe/")
+    send(small, FREE_SIZE_BYTES_MAX)
+    assert status_of(small) == 404  # none is set up here
+
+
+def test_a_refused_sender_who_goes_on_sending_reads_the_answer_still(web: Web) -> None:
+    size = 4 * UPLOAD_SIZE_BYTES_MAX  # more than any socket buffers
     connection = web.begin(size)
     send(connection, size)
-    assert status_of(connection) == 403
+    assert refusal_of(connection) == (413, "That file is too large")
+
+
+def test_bodies_that_stall_keep_no_other_visitor_out(web: Web) -> None:
+    stalled = [web.begin(10_000_000, source="127.0.0.2") for _ in range(3)]
+    assert refusal_of(stalled.pop()) == (429, "Too many requests from your address")
+    mine = web.begin(10_000_000)
+    send(mine, 10_000_000)
+    assert status_of(mine) == 403
+    others = [web.begin(10_000_000, source=f"127.0.0.{each}") for each in (3, 4, 5)]
+    assert refusal_of(others.pop()) == (503, "The server is busy")
+    for connection in (*stalled, *others):
+        connection.close()
+
+
+def test_who_begins_many_requests_and_sends_none_gives_way_to_the_next(web: Web) -> None:
+    held = [web.connect("127.0.0.2") for _ in range(2 * WAITING_PER_ADDRESS_MAX)]
+    for connection in held:
+        connection.connect()
+        connection.sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: ")
+    for first in held[:WAITING_PER_ADDRESS_MAX]:
+        assert first.sock.recv(1 << 16).startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+    held[-1].sock.sendall(b"127.0.0.1\r\n\r\n")  # the newest is heard
+    assert held[-1].sock.recv(1 << 16).startswith(b"HTTP/1.1 503 ")
+    for connection in held:
+        connection.close()
 
 
 def test_a_body_that_does_not_end_is_cut_off(web: Web) -> None:
@@ -127,6 +203,27 @@ def test_every_answer_has_the_strict_headers(web: Web) -> None:
         assert f"connect-src 'self' ws://127.0.0.1:{web.port};" in policy
         names = ("X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options", "Server")
         assert [headers[name] for name in names] == ["nosniff", "same-origin", "DENY", None]
+        assert "no-store" in str(headers["Cache-Control"])
+
+
+def test_no_error_is_kept_by_a_cache(client: Client) -> None:
+    for path in ("/no-such-page", "/static/none.css", "/webhooks/stripe/none"):
+        answer = client.get(path)
+        assert (answer.status_code, answer["Cache-Control"]) == (404, "no-store")
+
+
+def test_a_socket_at_no_address_is_closed_and_is_no_error(web: Web) -> None:
+    with socket.create_connection(("127.0.0.1", web.port), timeout=30) as visitor:
+        lines = [
+            "GET /ws/nowhere/ HTTP/1.1", f"Host: 127.0.0.1:{web.port}", f"Origin: {web.url}",
+            "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+        ]  # fmt: skip
+        visitor.sendall("\r\n".join([*lines, "", ""]).encode())
+        heard = b""
+        while b"\x88\x02\x11\x34" not in heard:  # a closing frame with 4404
+            heard += visitor.recv(4096) or pytest.fail(str(heard))
+    assert "Traceback" not in (web.data / "logs" / "web.log").read_text()
 
 
 def test_a_foreign_host_name_is_refused(web: Web) -> None:

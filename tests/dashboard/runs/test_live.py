@@ -1,7 +1,9 @@
 """The live socket and its stand-in: a cursor into the database, and nothing missed."""
 
+import asyncio
 import json
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,9 +12,10 @@ from channels.testing import WebsocketCommunicator
 
 from config.asgi import application
 from config.origin import is_same_origin
-from dashboard.runs import frames
+from dashboard.runs import frames, screens
 from dashboard.web import broadcast
 from dashboard.web.workspace import COOKIE
+from pipeline.models import Run
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import api
 from pipeline.worker import drive
@@ -95,6 +98,109 @@ async def test_what_happens_is_sent_as_it_happens_without_a_gap(owner: Visitor) 
     assert "".join(pages).count("[REDACTED_TOMBSTONE]") >= 8
     assert "Nordlicht" not in pages[-1]
     await link.disconnect()
+
+
+@dataclass(slots=True)
+class Drawn:
+    """How often a run's page was drawn."""
+
+    times: int = 0
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
+    counted, real = Drawn(), frames.parts_of
+
+    def counting(context: Any) -> dict[str, str]:
+        counted.times += 1
+        return real(context)
+
+    monkeypatch.setattr(frames, "parts_of", counting)
+    return counted
+
+
+async def watching(visitor: Visitor, run: RunHead, viewers: int) -> list[Any]:
+    """Sockets whose viewers have seen everything."""
+    mark = await sync_to_async(mark_of)(run)
+    links = [socket(visitor, run.code, f"after={run.length}&mark={mark}") for _ in range(viewers)]
+    for link in links:
+        await link.connect()
+        await heard(link, "hello")
+    await drawing_ends(run)
+    return links
+
+
+async def drawing_ends(run: RunHead) -> None:
+    while (task := screens.here().by_run[run.id].drawing) is not None:
+        await asyncio.wait([task])
+        await asyncio.sleep(0)  # to the callback that notes its end
+
+
+@pytest.mark.asyncio
+async def test_what_changed_is_drawn_once_for_all_viewers_and_not_kept(
+    owner: Visitor, drawn: Drawn
+) -> None:
+    run = await sync_to_async(owner.make)(hold=True)
+    links = await watching(owner, run, 4)
+    await sync_to_async(Run.objects.filter(id=run.id).update)(quarantined=True)
+    before = drawn.times
+    await broadcast.tell(run.id)
+    pages = [await link.receive_from(timeout=WAIT_S) for link in links]
+    assert 'id="title"' in pages[0]
+    assert pages == [pages[0]] * 4
+    assert drawn.times == before + 1
+    screen = screens.here().by_run[run.id]
+    assert "<" not in repr(vars(screen)["stamp"])  # no page
+    assert not any(
+        "<" in mark for viewer in screen.viewers for mark in viewer.cursor.known.values()
+    )
+    for link in links:
+        await link.disconnect()
+    assert screens.here().by_run == {}
+
+
+@pytest.mark.asyncio
+async def test_a_heartbeat_draws_nothing_but_what_nobody_was_told_of(
+    owner: Visitor, drawn: Drawn
+) -> None:
+    run = await sync_to_async(owner.make)(hold=True)
+    [link] = await watching(owner, run, 1)
+    before = drawn.times
+    await screens.here().beat()
+    control, pages = await heard(link, "heartbeat")
+    assert (control, pages) == ([{"kind": "heartbeat", "seq": run.length}], [])
+    assert drawn.times == before
+    await sync_to_async(Run.objects.filter(id=run.id).update)(quarantined=True)
+    await screens.here().beat()
+    assert "heartbeat" in await link.receive_from(timeout=WAIT_S)
+    assert 'id="title"' in await link.receive_from(timeout=WAIT_S)
+    assert drawn.times == before + 1
+    await link.disconnect()
+
+
+@pytest.mark.asyncio
+async def test_a_page_that_cannot_be_drawn_ends_its_sockets(
+    owner: Visitor,
+    ready: RunHead,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    [link] = await watching(owner, ready, 1)
+    monkeypatch.setattr(frames, "parts_of", lambda _: {})
+    await broadcast.tell(ready.id)
+    closed = await link.receive_output(timeout=WAIT_S)
+    assert (closed["type"], closed["code"]) == ("websocket.close", 4500)
+    assert "could not be shown" in caplog.text
+    await link.disconnect()
+
+
+@pytest.mark.asyncio
+async def test_a_socket_at_no_address_is_closed_with_4404(owner: Visitor) -> None:
+    named = [(b"origin", b"http://localhost"), (b"host", b"localhost")]
+    for path in ("/", "/ws/", "/ws/runs/", "/ws/runs/AAAA-01/more/"):
+        link = WebsocketCommunicator(application, path, headers=named)
+        await link.connect()
+        assert (await link.receive_output(timeout=WAIT_S))["code"] == 4404
 
 
 @pytest.mark.asyncio

@@ -1,0 +1,1 @@
+"""The web server: Daphne, with bounds on what a stranger can make it hold."""

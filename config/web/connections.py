@@ -1,0 +1,246 @@
+"""Connections with deadlines, and requests whose bodies are bounded and stay in memory."""
+
+from http import HTTPStatus
+from io import BytesIO
+from typing import Any
+
+from daphne.http_protocol import HTTPFactory, WebRequest
+from django.conf import settings
+from twisted.internet.protocol import connectionDone
+from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
+from twisted.web.http import HTTPChannel
+
+from config import webhooks
+from config.environment import UPLOAD_SIZE_BYTES_MAX
+from config.forwarded import is_of, named_by
+from config.web.door import Door
+from config.web.refusals import answer
+from dashboard.web.client import counted
+
+HEAD_SECONDS_MAX = 15  # from its first byte to the end of its headers
+BODY_SECONDS_MAX = 120  # 90 kB a second for the largest PDF
+BODY_SILENT_SECONDS_MAX = 15
+SMALL_SIZE_BYTES_MAX = 16_384  # bodies up to it are not counted
+FREE_SIZE_BYTES_MAX = webhooks.SIZE_BYTES_MAX  # bodies up to it may come from who has no cookie
+DROPPED_SIZE_BYTES_MAX = 100 * 1024 * 1024  # read and dropped, so that the sender reads the answer
+
+
+class BoundedRequest(WebRequest):
+    """A request whose body stays in memory, in room that the door keeps for it.
+
+    One that is refused is answered at once, by its headers where they say enough. What still
+    comes of it is read and dropped: a browser reads the answer only after it has sent all.
+    """
+
+    received_bytes = 0
+    refused = False
+    large = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs, parsePOSTFormSubmission=False)  # Django does it
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
+        """Refuse by what the headers say, or make room in memory: nothing goes into files."""
+        self.content = BytesIO()
+        refusal = self.channel.visit.use(self._address())
+        if refusal is None and length is not None:
+            refusal = self._refusal_of(length)
+        if refusal is not None:
+            self._refuse(refusal)
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        """Keep it; of a refused request count it, and hang up on what never ends."""
+        self.received_bytes += len(data)
+        if not self.refused:
+            refusal = self._refusal_of(self.received_bytes)  # a chunked request names no length
+            if refusal is None:
+                self.content.write(data)
+            else:
+                self._refuse(refusal)
+        elif self.received_bytes > DROPPED_SIZE_BYTES_MAX:
+            self.channel.forceAbortClient()
+
+    def process(self) -> Any:
+        """Hand it on, and do not keep what the application has been given."""
+        done = super().process()
+        self.content = BytesIO()
+        return done
+
+    def _refusal_of(self, size: int) -> HTTPStatus | None:
+        """Why a body of this size is not taken; None where it is."""
+        if size <= SMALL_SIZE_BYTES_MAX:
+            return None
+        if size > UPLOAD_SIZE_BYTES_MAX:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        if size > FREE_SIZE_BYTES_MAX and not self._has_cookie():
+            return HTTPStatus.FORBIDDEN
+        if self.large:
+            return None
+        self.large = True
+        declared, visit = self.channel.length, self.channel.visit
+        refusal: HTTPStatus | None
+        refusal = visit.hold(UPLOAD_SIZE_BYTES_MAX if declared is None else declared)
+        return refusal
+
+    def _has_cookie(self) -> bool:
+        """Whether it may come from a form: each form of this site needs its CSRF cookie."""
+        return settings.CSRF_COOKIE_NAME.encode("ascii") in self.received_cookies
+
+    def _address(self) -> str:
+        """Whose request it is, as it is counted; behind a proxy, by the proxy's word."""
+        said = self.requestHeaders.getRawHeaders(b"x-forwarded-for") or [b""]
+        return self.channel.visit.address or counted(named_by(said[-1].decode("latin-1")))
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        self.refused = True
+        self.content = BytesIO()
+        self.requestHeaders.removeHeader(b"expect")  # of the body, which is not wanted any more
+        self.channel.visit.drop()
+        self.channel.refuse(status)
+
+
+class BoundedChannel(HTTPChannel):
+    """An HTTP connection whose requests end by a deadline, in words where one was begun."""
+
+    requestFactory = BoundedRequest  # noqa: N815 - Twisted's name
+    transport: Any
+    deadline: Any = None
+    answered = False
+
+    @property
+    def visit(self) -> "Visit":
+        visit: Visit = self.transport
+        return visit
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
+        """Wait for a request, not for ever."""
+        super().connectionMade()
+        self._end_within(HEAD_SECONDS_MAX)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        """The first byte of a later request begins its time."""
+        if self.deadline is None and not self._handlingRequest:
+            self._end_within(HEAD_SECONDS_MAX)
+        super().dataReceived(data)
+
+    def allHeadersReceived(self) -> None:  # noqa: N802 - Twisted's name
+        """From here on its body has its own time."""
+        self._end_within(BODY_SECONDS_MAX)
+        self.setTimeout(BODY_SILENT_SECONDS_MAX)
+        super().allHeadersReceived()
+
+    def allContentReceived(self) -> None:  # noqa: N802 - Twisted's name
+        """It is whole: the application has the time that it needs."""
+        self._end_within(None)
+        if self.requests[-1].refused:
+            self.loseConnection()
+            return
+        self.setTimeout(self.factory.timeOut)
+        super().allContentReceived()
+
+    def requestDone(self, request: Any) -> None:  # noqa: N802 - Twisted's name
+        """It is answered: the connection waits for the next one."""
+        self.visit.wait()
+        super().requestDone(request)
+
+    def timeoutConnection(self) -> None:  # noqa: N802 - Twisted's name
+        """Too late: say so where a request was begun, and hang up."""
+        self._end_within(None)
+        self.refuse(HTTPStatus.REQUEST_TIMEOUT)
+        super().timeoutConnection()
+
+    def refuse(self, status: HTTPStatus) -> None:
+        """Answer the request that was begun, where there is one that nothing has answered."""
+        begun = bool(self.requests) and not self._handlingRequest
+        if begun and not self.answered:
+            self.answered = True
+            self.transport.write(answer(status))
+
+    def give_way(self) -> None:
+        """Another connection needs the place."""
+        self._end_within(None)
+        self.refuse(HTTPStatus.TOO_MANY_REQUESTS)
+        self.loseConnection()
+
+    def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802 - Twisted's name
+        """Nothing is waited for any more."""
+        self._end_within(None)
+        super().connectionLost(reason)
+
+    def _end_within(self, seconds: int | None) -> None:
+        """End the connection after this time; None: no deadline."""
+        if self.deadline is not None:
+            self.deadline.cancel()
+        self.deadline = None if seconds is None else self.callLater(seconds, self._too_late)
+
+    def _too_late(self) -> None:
+        self.deadline = None
+        self.timeoutConnection()
+
+
+class BoundedFactory(HTTPFactory):
+    """Makes bounded connections."""
+
+    protocol = BoundedChannel
+
+    def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's name
+        """A connection whose requests are bounded."""
+        channel = super().buildProtocol(addr)
+        channel.requestFactory = BoundedRequest
+        return channel
+
+
+class Visit(ProtocolWrapper):
+    """A connection from its first moment to its last, whatever it becomes: HTTP or a socket."""
+
+    address = ""
+    door: Door
+
+    def makeConnection(self, transport: Any) -> None:  # noqa: N802 - Twisted's name
+        """It waits, and is counted by where it comes from."""
+        peer = str(getattr(transport.getPeer(), "host", ""))
+        self.address = "" if is_of(settings.NANOVM_PROXIES, peer) else counted(peer)
+        super().makeConnection(transport)
+        self.wait()
+
+    def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802 - Twisted's name
+        """It is over."""
+        self.door.leave(self)
+        super().connectionLost(reason)
+
+    def wait(self) -> None:
+        self.door.wait(self)
+
+    def use(self, address: str) -> HTTPStatus | None:
+        return self.door.use(self, address)
+
+    def hold(self, size: int) -> HTTPStatus | None:
+        return self.door.hold(self, size)
+
+    def drop(self) -> None:
+        self.door.drop(self)
+
+    def give_way(self) -> None:
+        """The door needs the place: only a connection that waits is asked, and that is HTTP."""
+        self.wrappedProtocol.give_way()
+
+
+class Entrance(WrappingFactory[Visit]):
+    """All connections of the server, and the door that counts them."""
+
+    protocol = Visit
+
+    def __init__(self, wrapped: BoundedFactory) -> None:
+        super().__init__(wrapped)
+        self.door = Door()
+
+    def buildProtocol(self, addr: Any) -> Visit:  # noqa: N802 - Twisted's name
+        """A connection that the door counts."""
+        visit = super().buildProtocol(addr)
+        visit.door = self.door
+        return visit
+
+
+def factory_of(server: Any) -> Entrance:
+    """What Daphne listens with."""
+    return Entrance(BoundedFactory(server))

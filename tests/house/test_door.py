@@ -1,0 +1,252 @@
+"""Deadlines of connections, and how many the door admits: with a clock of the tests' own."""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from twisted.internet.address import IPv4Address
+from twisted.internet.error import ConnectionDone
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+
+from config.environment import UPLOAD_SIZE_BYTES_MAX
+from config.web import connections, door
+from config.web.connections import (
+    BODY_SECONDS_MAX,
+    BODY_SILENT_SECONDS_MAX,
+    FREE_SIZE_BYTES_MAX,
+    HEAD_SECONDS_MAX,
+    BoundedFactory,
+    Entrance,
+)
+from config.web.door import Door
+
+HEAD = b"POST /runs/new/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n"
+
+
+class Server:
+    """Daphne's, as far as a connection that hands nothing on needs it."""
+
+    def protocol_connected(self, protocol: object) -> None:
+        """One more request."""
+
+    def protocol_disconnected(self, protocol: object) -> None:
+        """One request less."""
+
+
+class Line:
+    """A connection from outside: what is sent over it, and what came back."""
+
+    def __init__(self, entrance: Entrance, address: str) -> None:
+        transport: Any = StringTransport  # it has no types
+        self.transport = transport(peerAddress=IPv4Address("TCP", address, 4711))
+        self.transport.abortConnection = self.transport.loseConnection
+        self.visit: Any = entrance.buildProtocol(None)
+        self.visit.makeConnection(self.transport)
+
+    def send(self, data: bytes) -> None:
+        self.visit.dataReceived(data)
+
+    def ended(self) -> bool:
+        return bool(self.transport.disconnecting)
+
+    @property
+    def said(self) -> bytes:
+        return bytes(self.transport.value())
+
+    def close(self) -> None:
+        self.visit.connectionLost(ConnectionDone())
+
+
+class Site:
+    """A server whose time the test moves."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        factory: Any = BoundedFactory(Server())
+        factory.reactor = self.clock
+        self.entrance = Entrance(factory)
+        self.lines: list[Line] = []
+
+    def line(self, address: str = "203.0.113.1") -> Line:
+        self.lines.append(Line(self.entrance, address))
+        return self.lines[-1]
+
+    def wait(self, seconds: int, line: Line, dripping: bytes = b"") -> None:
+        """Let time pass, second by second; ``dripping`` comes in each."""
+        for _ in range(seconds):
+            if dripping and not line.ended():
+                line.send(dripping)
+            self.clock.advance(1)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    yield made
+    for line in made.lines:
+        line.close()
+    assert made.clock.getDelayedCalls() == []  # nothing outlives its connection
+
+
+def test_who_connects_and_says_nothing_is_hung_up_on(site: Site) -> None:
+    line = site.line()
+    site.wait(HEAD_SECONDS_MAX - 1, line)
+    assert not line.ended()
+    site.wait(1, line)
+    assert (line.ended(), line.said) == (True, b"")
+
+
+def test_headers_that_drip_end_by_the_deadline_in_words(site: Site) -> None:
+    line = site.line()
+    line.send(HEAD + b"X-Slow: ")
+    site.wait(HEAD_SECONDS_MAX - 1, line, dripping=b"x")
+    assert not line.ended()
+    site.wait(1, line, dripping=b"x")
+    assert line.ended()
+    assert line.said.startswith(TOO_LATE)
+    assert b"Send it again" in line.said
+
+
+def test_a_body_that_stalls_ends_and_its_room_is_free(site: Site) -> None:
+    for _ in range(3):
+        line = site.line()
+        line.send(HEAD + b"Cookie: csrftoken=x\r\nContent-Length: 11000000\r\n\r\n%PDF")
+        site.wait(BODY_SILENT_SECONDS_MAX, line)
+        assert line.ended()
+        assert line.said.startswith(TOO_LATE)
+        line.close()
+        site.lines.remove(line)
+
+
+def test_a_body_that_drips_ends_by_the_deadline(site: Site) -> None:
+    line = site.line()
+    line.send(HEAD + b"Content-Length: 10000\r\n\r\n")
+    site.wait(BODY_SECONDS_MAX - 1, line, dripping=b"x")
+    assert not line.ended()
+    site.wait(1, line, dripping=b"x")
+    assert line.ended()
+    assert line.said.startswith(TOO_LATE)
+
+
+def test_a_refused_request_is_answered_once(site: Site) -> None:
+    line = site.line()
+    line.send(HEAD + b"Expect: 100-continue\r\nContent-Length: 10000000\r\n\r\n")
+    site.wait(BODY_SECONDS_MAX, line, dripping=b"x")
+    assert line.ended()
+    assert line.said.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    assert line.said.count(b"HTTP/1.1 ") == 1
+
+
+LARGE = b"Cookie: csrftoken=x\r\nContent-Length: %d\r\n\r\n"
+CHUNK = b"10000\r\n" + bytes(65_536) + b"\r\n"  # 64 kB, as a request without a length sends it
+
+
+@pytest.mark.parametrize(
+    ("sent", "chunks", "status"),
+    [
+        (LARGE % UPLOAD_SIZE_BYTES_MAX, 0, b""),
+        (LARGE % (UPLOAD_SIZE_BYTES_MAX + 1), 0, b"413"),
+        (b"Cookie: csrftoken=x\r\nTransfer-Encoding: chunked\r\n\r\n", 176, b""),
+        (b"Cookie: csrftoken=x\r\nTransfer-Encoding: chunked\r\n\r\n", 177, b"413"),
+        (b"Transfer-Encoding: chunked\r\n\r\n", 4, b""),
+        (b"Transfer-Encoding: chunked\r\n\r\n", 5, b"403"),
+        (b"Content-Length: %d\r\n\r\n" % FREE_SIZE_BYTES_MAX, 0, b""),
+        (b"Content-Length: %d\r\n\r\n" % (FREE_SIZE_BYTES_MAX + 1), 0, b"403"),
+    ],
+)
+def test_a_body_is_refused_before_it_is_kept(
+    site: Site, sent: bytes, chunks: int, status: bytes
+) -> None:
+    line = site.line()
+    line.send(HEAD + sent)
+    for _ in range(chunks):
+        line.send(CHUNK)
+    assert line.said[9:12] == status
+    assert not line.ended()  # what still comes is read, or the sender could not read the answer
+
+
+def test_a_refused_body_that_never_ends_is_cut_off(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "DROPPED_SIZE_BYTES_MAX", 2 * UPLOAD_SIZE_BYTES_MAX)
+    line = site.line()
+    line.send(HEAD + LARGE % (10 * UPLOAD_SIZE_BYTES_MAX))
+    line.send(bytes(2 * UPLOAD_SIZE_BYTES_MAX))
+    assert not line.ended()
+    line.send(b"x")
+    assert line.ended()
+
+
+class Guest:
+    """A connection as the door knows it."""
+
+    def __init__(self, address: str) -> None:
+        self.address, self.gone = address, False
+
+    def give_way(self) -> None:
+        self.gone = True
+
+
+def test_too_many_that_wait_give_way_in_the_order_in_which_they_came(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(door, "WAITING_PER_ADDRESS_MAX", 2)
+    monkeypatch.setattr(door, "WAITING_MAX", 4)
+    entrance, guests = Door(), [Guest(name) for name in ("a", "b", "a", "a", "c", "d", "", "")]
+    for guest in guests[:4]:
+        entrance.wait(guest)
+    assert [guest.gone for guest in guests] == [True, *[False] * 7]  # one a too many
+    for guest in guests[4:]:
+        entrance.wait(guest)
+    assert [guest.gone for guest in guests] == [*[True] * 4, *[False] * 4]  # four in all remain
+
+
+def test_an_address_and_all_addresses_use_no_more_than_they_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(door, "USED_PER_ADDRESS_MAX", 2)
+    monkeypatch.setattr(door, "USED_MAX", 3)
+    entrance, guests = Door(), [Guest(name) for name in ("a", "a", "a", "b", "b")]
+    refused = [entrance.use(guest, guest.address) for guest in guests[:3]]
+    assert refused == [None, None, HTTPStatus.TOO_MANY_REQUESTS]
+    assert entrance.use(guests[3], "b") == HTTPStatus.SERVICE_UNAVAILABLE
+    for guest in guests[:4]:
+        entrance.leave(guest)
+    assert [entrance.use(guest, guest.address) for guest in guests[:2]] == [None, None]
+    entrance.wait(guests[0])
+    assert entrance.use(guests[2], "a") is None
+
+
+def test_the_room_for_bodies_is_shared_and_comes_back() -> None:
+    entrance, guests = Door(), [Guest(name) for name in ("a", "a", "a", "b", "b", "c")]
+    for guest in guests:
+        entrance.use(guest, guest.address)
+    held = [entrance.hold(guest, UPLOAD_SIZE_BYTES_MAX) for guest in guests]
+    assert held[:3] == [None, None, HTTPStatus.TOO_MANY_REQUESTS]
+    assert held[3:] == [None, None, HTTPStatus.SERVICE_UNAVAILABLE]
+    entrance.drop(guests[0])
+    entrance.leave(guests[3])
+    assert entrance.hold(guests[5], UPLOAD_SIZE_BYTES_MAX) is None
+    assert entrance.hold(guests[2], UPLOAD_SIZE_BYTES_MAX) is None
+
+
+def test_behind_the_proxy_visitors_are_told_apart_by_its_word(site: Site, settings: Any) -> None:
+    settings.NANOVM_PROXIES = [ip_network("10.0.0.9")]
+    large = HEAD + b"Cookie: csrftoken=x\r\nContent-Length: 11000000\r\nX-Forwarded-For: "
+
+    def asked(address: str, said: bytes) -> bytes:
+        line = site.line(address)
+        line.send(large + said + b"\r\n\r\n")
+        return line.said[:12]
+
+    refused = b"HTTP/1.1 429"
+    assert [asked("10.0.0.9", b"192.0.2.1") for _ in range(3)] == [b"", b"", refused]
+    assert asked("10.0.0.9", b"192.0.2.1, 192.0.2.2") == b""  # another one's
+    site.lines[0].close()
+    site.lines.pop(0)
+    strangers = [asked("203.0.113.1", b"192.0.2.%d" % each) for each in (3, 4, 5)]
+    assert strangers == [b"", b"", refused]

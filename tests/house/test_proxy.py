@@ -1,0 +1,224 @@
+"""nanovm behind a real TLS proxy: nginx, with the recipe that the documents give."""
+
+import base64
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from pipeline.ops.processes import daphne, free_port
+from tests.house.demo import ROOT
+
+NAME = "pay.example"
+START_SECONDS_MAX = 20
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+MAIN = """daemon off; master_process off; pid {folder}/pid; error_log stderr;
+events {{ worker_connections 512; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+    {recipe}
+}}
+"""
+
+pytestmark = pytest.mark.skipif(
+    NGINX is None, reason="nginx is missing: make test installs it as root on Debian"
+)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A proxy with TLS, and the web server behind it."""
+
+    https: int
+    http: int
+    app: int
+    trust: ssl.SSLContext
+
+    @property
+    def origin(self) -> str:
+        return f"https://{NAME}:{self.https}"
+
+    def tls(self) -> ssl.SSLSocket:
+        """A connection as a visitor's browser opens it."""
+        plain = socket.create_connection(("127.0.0.1", self.https), timeout=30)
+        return self.trust.wrap_socket(plain, server_hostname=NAME)
+
+    def ask(
+        self, method: str, path: str, body: str = "", **headers: str
+    ) -> tuple[HTTPResponse, str]:
+        """What a visitor is answered over TLS."""
+        visitor = HTTPSConnection(f"{NAME}:{self.https}", timeout=30)
+        visitor.sock = self.tls()
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        visitor.request(method, path, body, named)
+        answer = visitor.getresponse()
+        text = answer.read().decode()
+        visitor.close()
+        return answer, text
+
+
+def certificate(folder: Path) -> ssl.SSLContext:
+    """Write a certificate and its key for this test alone; returns who trusts it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
+    now = datetime.now(UTC)
+    built = (
+        x509.CertificateBuilder(issuer_name=name, subject_name=name, public_key=key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    (folder / f"{NAME}.pem").write_bytes(built.public_bytes(pem))
+    (folder / f"{NAME}.key").write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return ssl.create_default_context(cafile=str(folder / f"{NAME}.pem"))
+
+
+def configured(folder: Path, https: int, plain: int, app: int) -> Path:
+    """The recipe, on ports of this test."""
+    recipe = (ROOT / "docs" / "proxy" / "nginx.conf").read_text()
+    for old, new in {
+        "listen 443": f"listen 127.0.0.1:{https}",
+        "listen 80;": f"listen 127.0.0.1:{plain};",
+        "127.0.0.1:8000": f"127.0.0.1:{app}",
+        "/etc/ssl": str(folder),
+    }.items():
+        assert recipe.count(old) >= 1, old
+        recipe = recipe.replace(old, new)
+    path = folder / "nginx.conf"
+    path.write_text(MAIN.format(folder=folder, recipe=recipe))
+    return path
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("proxy")
+    ports = free_port(), free_port(), free_port()
+    made = Site(*ports, certificate(folder))
+    env = {
+        "NANOVM_DATA": str(folder / "data"),
+        "NANOVM_ORIGINS": made.origin,
+        "NANOVM_PROXY": "127.0.0.1",
+    }
+    assert NGINX is not None
+    (folder / "data").mkdir()
+    command = [NGINX, "-p", str(folder), "-c", str(configured(folder, *ports)), "-e", "stderr"]
+    with daphne(env, made.app), (folder / "log").open("w") as log:
+        proxy = subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL)
+        try:
+            await_port(proxy, made.https, folder / "log")
+            yield made
+        finally:
+            proxy.terminate()
+            proxy.wait(START_SECONDS_MAX)
+
+
+def await_port(proxy: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            assert proxy.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.02)
+        else:
+            return
+
+
+def form(site: Site) -> tuple[str, str]:
+    """The token of a page's form, and the cookie that goes with it."""
+    answer, page = site.ask("GET", "/docs/threat-model/")
+    assert answer.status == 200
+    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+    assert token
+    return token[1], str(answer.headers["Set-Cookie"])
+
+
+def test_a_page_behind_tls_is_secure(site: Site) -> None:
+    answer, _ = site.ask("GET", "/docs/threat-model/")
+    assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
+    assert f"connect-src 'self' wss://{NAME}:{site.https};" in str(
+        answer.headers["Content-Security-Policy"]
+    )
+    assert "; Secure" in form(site)[1]
+
+
+def test_a_form_behind_tls_is_taken_and_one_of_another_site_is_not(site: Site) -> None:
+    token, cookie = form(site)
+    body = f"csrfmiddlewaretoken={token}&theme=dark&next=/"
+    kind = "application/x-www-form-urlencoded"
+    sent = {"Content_Type": kind, "Cookie": cookie.partition(";")[0]}
+    taken, _ = site.ask("POST", "/theme/", body, Origin=site.origin, **sent)
+    assert taken.status == 303
+    refused, _ = site.ask("POST", "/theme/", body, Origin="https://evil.example", **sent)
+    assert refused.status == 403
+
+
+def test_plain_http_is_sent_to_tls(site: Site) -> None:
+    visitor = HTTPConnection("127.0.0.1", site.http, timeout=30)
+    visitor.request("GET", "/runs/", headers={"Host": NAME})
+    answer = visitor.getresponse()
+    assert (answer.status, answer.headers["Location"]) == (301, f"https://{NAME}/runs/")
+    visitor.close()
+
+
+@pytest.mark.parametrize(("source", "believed"), [("127.0.0.1", True), ("127.0.0.2", False)])
+def test_the_word_of_the_proxy_counts_and_a_strangers_does_not(
+    site: Site, source: str, believed: bool
+) -> None:
+    peer = HTTPConnection("127.0.0.1", site.app, source_address=(source, 0))
+    peer.request("GET", "/docs/threat-model/", headers={"X-Forwarded-Proto": "https"})
+    answer = peer.getresponse()
+    answer.read()
+    peer.close()
+    assert ("Strict-Transport-Security" in answer.headers) is believed
+
+
+def test_a_socket_is_opened_through_the_proxy(site: Site) -> None:
+    with site.tls() as visitor:
+        lines = [
+            "GET /ws/nowhere/ HTTP/1.1", f"Host: {NAME}:{site.https}", f"Origin: {site.origin}",
+            "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+            f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}",
+        ]  # fmt: skip
+        visitor.sendall("\r\n".join([*lines, "", ""]).encode())
+        heard = b""
+        while b"\x88\x02\x11\x34" not in heard:  # a closing frame with 4404
+            part = visitor.recv(4096)
+            assert part, heard
+            heard += part
+    assert heard.startswith(b"HTTP/1.1 101 ")
+
+
+def test_a_body_that_is_too_large_is_refused_in_words(site: Site) -> None:
+    with site.tls() as visitor:
+        head = f"POST /runs/ HTTP/1.1\r\nHost: {NAME}:{site.https}\r\nCookie: csrftoken=x\r\n"
+        visitor.sendall(f"{head}Content-Length: 20000000\r\n\r\n".encode())
+        heard = b""
+        while b"</h1>" not in heard:
+            part = visitor.recv(65536)
+            assert part, heard
+            heard += part
+    assert heard.startswith(b"HTTP/1.1 413 ")
+    assert b"That file is too large" in heard
