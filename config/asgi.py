@@ -6,16 +6,21 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 http = get_asgi_application()  # loads the applications: before their consumers are imported
 
+from config.forwarded import Forwarded  # noqa: E402
 from config.origin import SameOrigin  # noqa: E402
 from dashboard.runs.routing import websocket_urlpatterns  # noqa: E402
 
-application = ProtocolTypeRouter(
-    {
-        "http": http,
-        "websocket": SameOrigin(AllowedHostsOriginValidator(URLRouter(websocket_urlpatterns))),
-    }
+application = Forwarded(
+    ProtocolTypeRouter(
+        {
+            "http": http,
+            "websocket": SameOrigin(AllowedHostsOriginValidator(URLRouter(websocket_urlpatterns))),
+        }
+    ),
+    settings.NANOVM_PROXIES,
 )

@@ -4,6 +4,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TypedDict
 from urllib.parse import urlsplit
@@ -179,7 +180,50 @@ def _is_base(url: str) -> bool:
     return plain and sound and not any(sign in url for sign in "@?#")
 
 
+def origins(environ: Mapping[str, str]) -> list[str]:
+    """Where visitors reach this server from outside: ``NANOVM_ORIGINS``, separated by commas.
+
+    Raises:
+        ImproperlyConfigured: for what is no scheme and host, and for some with TLS beside some
+            without: a cookie would go to both.
+    """
+    named = [each.strip() for each in environ.get("NANOVM_ORIGINS", "").split(",") if each.strip()]
+    for origin in named:
+        if not (_is_base(origin) and urlsplit(origin).path == "" and "*" not in origin):
+            raise ImproperlyConfigured(
+                f"NANOVM_ORIGINS has {origin!r}; set it to what stands before the path in your "
+                "visitors' address bar, such as https://pay.example, or unset it."
+            )
+    if len({urlsplit(origin).scheme for origin in named}) > 1:
+        raise ImproperlyConfigured(
+            "NANOVM_ORIGINS has https: and http: origins; name those with https: alone."
+        )
+    return named
+
+
+def proxies(environ: Mapping[str, str]) -> list[IPv4Network | IPv6Network]:
+    """From where the reverse proxy connects: ``NANOVM_PROXY``, separated by commas.
+
+    Raises:
+        ImproperlyConfigured: for what is no address or network.
+    """
+    named = [each.strip() for each in environ.get("NANOVM_PROXY", "").split(",") if each.strip()]
+    try:
+        return [ip_network(each) for each in named]
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"NANOVM_PROXY is no list of addresses ({error}); set it to the address from which "
+            "your reverse proxy connects, such as 127.0.0.1, or unset it."
+        ) from error
+
+
 def allowed_hosts(environ: Mapping[str, str]) -> list[str]:
-    """The loopback names and those in ``NANOVM_HOSTS``, separated by commas."""
+    """The loopback names, and those in ``NANOVM_HOSTS`` and ``NANOVM_ORIGINS``."""
     named = [host.strip() for host in environ.get("NANOVM_HOSTS", "").split(",")]
-    return [*LOOPBACK_HOSTS, *(host for host in named if host)]
+    return [*LOOPBACK_HOSTS, *(host for host in named if host), *_hosts_of(origins(environ))]
+
+
+def _hosts_of(named: list[str]) -> list[str]:
+    """The hosts of origins as Django writes them: without a port, an IPv6 address in brackets."""
+    hosts = [urlsplit(origin).hostname or "" for origin in named]
+    return [f"[{host}]" if ":" in host else host for host in hosts]

@@ -10,6 +10,8 @@ from config.environment import (
     allowed_hosts,
     data_folder,
     model_settings,
+    origins,
+    proxies,
     retention_days,
     secret_key,
     stripe_settings,
@@ -31,6 +33,8 @@ NANOVM_COPIES_AHEAD = os.environ.get("NANOVM_COPIES_AHEAD") != "0"
 DEBUG = False
 SECRET_KEY = secret_key(NANOVM_DATA)
 ALLOWED_HOSTS = allowed_hosts(os.environ)
+CSRF_TRUSTED_ORIGINS = origins(os.environ)
+NANOVM_PROXIES = proxies(os.environ)  # whose word on a visitor's address and scheme is taken
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
 
@@ -73,6 +77,9 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+OVER_TLS = bool(CSRF_TRUSTED_ORIGINS) and CSRF_TRUSTED_ORIGINS[0].startswith("https:")
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if OVER_TLS else 0
+CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE = OVER_TLS
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True

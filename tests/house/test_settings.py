@@ -18,6 +18,8 @@ from config.environment import (
     allowed_hosts,
     data_folder,
     model_settings,
+    origins,
+    proxies,
     secret_key,
     stripe_settings,
     webhook_secret,
@@ -111,6 +113,36 @@ def test_hosts_are_the_loopback_names_and_those_that_are_named() -> None:
     assert allowed_hosts({}) == loopback
     named = {"NANOVM_HOSTS": " a.example ,b.example,"}
     assert allowed_hosts(named) == [*loopback, "a.example", "b.example"]
+    outside = {"NANOVM_ORIGINS": "https://pay.example, https://[2001:db8::1]:8443"}
+    assert allowed_hosts(outside) == [*loopback, "pay.example", "[2001:db8::1]"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "pay.example",
+            "https://",
+            "https://pay.example/",
+            "https://*.example",
+            "ftp://a.example",
+        ),
+        *("https://a@b.example", "https://pay.example?x", "https://a.example,http://b.example"),
+        "https://a.example https://b.example",
+    ],
+)
+def test_what_is_no_origin_is_refused_in_words(text: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="NANOVM_ORIGINS"):
+        origins({"NANOVM_ORIGINS": text})
+
+
+def test_the_proxy_is_an_address_a_network_or_refused_in_words() -> None:
+    assert proxies({}) == origins({}) == []
+    networks = proxies({"NANOVM_PROXY": "127.0.0.1, 10.1.0.0/16, ::1"})
+    assert [str(each) for each in networks] == ["127.0.0.1/32", "10.1.0.0/16", "::1/128"]
+    for text in ("1", "nginx", "10.1.0.1/16", "127.0.0.1:80"):
+        with pytest.raises(ImproperlyConfigured, match="NANOVM_PROXY"):
+            proxies({"NANOVM_PROXY": text})
 
 
 @pytest.mark.django_db

@@ -1,0 +1,64 @@
+"""What a reverse proxy says of a visitor: believed from the configured proxy, from nobody else."""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import Any
+
+Network = IPv4Network | IPv6Network
+SCHEMES = {"http": {"http": "http", "https": "https"}, "websocket": {"http": "ws", "https": "wss"}}
+
+
+class Forwarded:
+    """Puts the visitor's address and scheme in the place of the proxy's, before anything reads.
+
+    What a proxy before the configured one says is not believed: one address, the last, is the
+    one that the configured proxy saw itself.
+    """
+
+    def __init__(self, application: Any, proxies: Sequence[Network]) -> None:
+        self.application = application
+        self.proxies = proxies
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
+        """Go on under what the proxy says, where the proxy is who asks."""
+        if is_of(self.proxies, scope.get("client")):
+            scope = {**scope, **_said(scope)}
+        return await self.application(scope, receive, send)
+
+
+def is_of(proxies: Sequence[Network], client: Sequence[Any] | None) -> bool:
+    """Whether this peer of a connection is the configured proxy."""
+    return client is not None and _within(proxies, str(client[0]))
+
+
+def _within(proxies: Sequence[Network], text: str) -> bool:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return any(mapped in network for network in proxies)
+
+
+def _said(scope: Any) -> dict[str, Any]:
+    """The client and the scheme that the proxy names; nothing of what is no address or scheme."""
+    said: dict[str, Any] = {}
+    address, scheme = _last(scope, b"x-forwarded-for"), _last(scope, b"x-forwarded-proto").lower()
+    if _is_address(address):
+        said["client"] = [address, 0]
+    if scheme in SCHEMES[scope["type"]]:
+        said["scheme"] = SCHEMES[scope["type"]][scheme]
+    return said
+
+
+def _last(scope: Any, name: bytes) -> str:
+    values = [value.decode("latin-1") for header, value in scope["headers"] if header == name]
+    return values[-1].rpartition(",")[2].strip() if values else ""
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
