@@ -15,6 +15,7 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 UPLOAD_SIZE_BYTES_MAX = 11 * 1024 * 1024  # the largest PDF (10 MB) and the form around it
 RETENTION_DAYS_MAX = 36_525  # a hundred years
+QUOTA_FACTOR_MAX = 1_000
 SANDBOX_KEY = "sk_test_nanovm_demo"
 TEST_KEY_PREFIXES = ("sk_test_", "rk_test_")
 LIVE_KEY_PREFIXES = ("sk_live_", "rk_live_")
@@ -58,6 +59,17 @@ def retention_days(environ: Mapping[str, str]) -> int:
         raise ImproperlyConfigured(
             f"NANOVM_RETENTION is {text!r}; set it to a number of days, 0 to "
             f"{RETENTION_DAYS_MAX}, or leave it out: then nothing is kept from erasure."
+        )
+    return int(text)
+
+
+def quota_factor(environ: Mapping[str, str]) -> int:
+    """What each quota is multiplied by: for a class behind one address. 0: nothing is counted."""
+    text = environ.get("NANOVM_QUOTA_FACTOR") or "1"
+    if not (text.isascii() and text.isdigit() and int(text) <= QUOTA_FACTOR_MAX):
+        raise ImproperlyConfigured(
+            f"NANOVM_QUOTA_FACTOR is {text!r}; set it to a whole number, 1 to {QUOTA_FACTOR_MAX}, "
+            "to 0 for no quotas, or leave it out: then they are as they are shipped."
         )
     return int(text)
 

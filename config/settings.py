@@ -12,6 +12,7 @@ from config.environment import (
     model_settings,
     origins,
     proxies,
+    quota_factor,
     retention_days,
     secret_key,
     stripe_settings,
@@ -25,6 +26,7 @@ STRIPE = stripe_settings(os.environ)
 STRIPE_WEBHOOK_SECRET = webhook_secret(os.environ)  # of the endpoint here; empty: there is none
 NANOVM_MODEL = model_settings(os.environ)  # an endpoint in the model's place; None: none
 NANOVM_RETENTION = retention_days(os.environ)  # days that a document is kept from erasure; 0: off
+NANOVM_QUOTA_FACTOR = quota_factor(os.environ)  # what each quota is multiplied by; 0: none is
 # The policy that new runs are judged by, read anew for each; empty: the one that is shipped.
 NANOVM_POLICY = Path(os.environ["NANOVM_POLICY"]) if os.environ.get("NANOVM_POLICY") else None
 # Whether the shipped attacks are made on a copy before a visitor asks for it.
@@ -47,6 +49,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "config.middleware.CountedRequests",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
