@@ -5,6 +5,7 @@ import threading
 
 from celery import Task, shared_task
 from celery.signals import worker_ready
+from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 from kombu.exceptions import OperationalError
 
@@ -12,6 +13,7 @@ from nanovm_core.core.events import DeliveryReceived
 from nanovm_core.core.lifecycle import ACTIVE, WAITING
 from pipeline.clock import now_ms, sleep_ms
 from pipeline.models import Outbox, Run
+from pipeline.ops import log_files
 from pipeline.privacy.garbage_collection import destroy_orphans
 from pipeline.runtime import api
 from pipeline.runtime.queue import program_of, tell_news, wake
@@ -94,7 +96,15 @@ def start_sweeping(**_signal: object) -> None:
 def _sweep_forever() -> None:
     while True:
         sleep_ms(SWEEP_EVERY_MS)
+        _rotate_logs()  # here, not as a task: the queue may be what fills them
         _ask_for(sweep)
+
+
+def _rotate_logs() -> None:
+    try:
+        log_files.rotate(settings.NANOVM_DATA / "logs")
+    except OSError as error:
+        log.warning("the log files cannot be rotated: %s", error.strerror)
 
 
 def _ask_for(task: Task) -> None:
