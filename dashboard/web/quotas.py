@@ -166,7 +166,7 @@ def _charge(quota: Quota, most: int, owner: Any, cost: int) -> Charge:
 
 def _without_room(workspace: UUID | None) -> Refused | None:
     """Whether there is no room for another document: on the disk, or in this workspace."""
-    if disk.is_full():
+    if disk.room().is_full:
         text = "The server's disk is nearly full, so it takes no new documents. Nothing was changed"
         return Refused(title="No room", text=f"{text}; runs under way go on. Try again later.")
     most = STORED_BYTES_MAX * settings.NANOVM_QUOTA_FACTOR

@@ -52,7 +52,8 @@ TITLES = {
 def healthy(demo: Demo) -> bool:
     """Whether everything that the application needs answers."""
     found = health(demo)
-    return found == {**HEALTHY, "reader": sandbox.confinement(), "webhooks": found["webhooks"]}
+    counted = {name: found[name] for name in ("webhooks", "disk")}
+    return found == {**HEALTHY, "reader": sandbox.confinement(), **counted}
 
 
 def health(demo: Demo) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from django.urls import URLPattern, get_resolver, reverse
 from pytest_django.fixtures import Settings
 from redis import Redis
 
-from config import sockets
+from config import health, sockets
 from config.asgi import application
 from dashboard import urls
 from dashboard.web import counters, quotas
@@ -280,12 +280,39 @@ def test_reading_is_not_counted(owner: Visitor, limited: Callable[..., None]) ->
         owner.read("/runs/")
 
 
+def free(patch: pytest.MonkeyPatch, size: int) -> None:
+    """Leave that many bytes on the disk."""
+    usage = SimpleNamespace(free=size)
+    patch.setattr(disk, "shutil", SimpleNamespace(disk_usage=lambda _: usage))
+
+
+@pytest.mark.parametrize(
+    ("size", "warning"),
+    [
+        (disk.WARNING_BYTES, None),
+        (disk.WARNING_BYTES - 1, "new documents are refused below 250 MB: make room"),
+        (disk.FULL_BYTES, "new documents are refused below 250 MB: make room"),
+        (disk.FULL_BYTES - 1, "new documents are refused: make room"),
+    ],
+)
+def test_a_monitor_is_warned_of_the_disk_before_anything_is_refused(
+    monkeypatch: pytest.MonkeyPatch, size: int, warning: str | None
+) -> None:
+    free(monkeypatch, size)
+    for part in ("_queue", "_worker", "_stripe", "_signer"):
+        monkeypatch.setattr(health, part, lambda: health.OK)
+    answer = Visitor().get("/healthz")
+    said = answer.json()
+    assert said["disk"]["free_bytes"] == size
+    assert said["disk"].get("warning", "None").startswith(str(warning))
+    assert said["ok"] == (size >= disk.FULL_BYTES) == (answer.status_code == 200)
+
+
 @pytest.mark.parametrize("room", [0, 1])
 def test_without_room_no_document_is_taken_and_commands_go_on(
     owner: Visitor, ready: RunHead, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    free = disk.FULL_BYTES - 1 + room
-    monkeypatch.setattr(disk, "free_bytes", lambda: free)
+    free(monkeypatch, disk.FULL_BYTES - 1 + room)
     count = Run.objects.count()
     answer = owner.post("/runs/", {**FORM, "sample": "plain", "hold": "on"}, headers=HTML)
     assert answer.status_code == (303 if room else 507)
