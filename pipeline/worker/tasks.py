@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from itertools import count
 
 from celery import Task, shared_task
 from celery.signals import worker_ready
@@ -14,6 +15,7 @@ from nanovm_core.core.lifecycle import ACTIVE, WAITING
 from pipeline.clock import now_ms, sleep_ms
 from pipeline.models import Outbox, Run
 from pipeline.ops import log_files
+from pipeline.privacy import expiry
 from pipeline.privacy.garbage_collection import destroy_orphans
 from pipeline.runtime import api
 from pipeline.runtime.queue import program_of, tell_news, wake
@@ -23,6 +25,7 @@ from pipeline.worker import far_side, webhooks
 log = logging.getLogger(__name__)
 
 SWEEP_EVERY_MS = 2_000
+TIDY_TURNS = 1_800  # of sweeps: an hour
 SWEEP_AFTER_MS = 3_000  # an effect that is owed for longer, and due, is swept up
 
 
@@ -49,9 +52,10 @@ def sweep() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def tidy() -> None:
-    """Delete secrets and files of runs that were never stored, and events of long ago."""
+    """Delete secrets and files of runs that were never stored, and what is of long ago."""
     destroy_orphans()
     webhooks.forget_old()
+    expiry.erase_unused()
 
 
 def look_at(run_id: str) -> None:
@@ -94,8 +98,10 @@ def start_sweeping(**_signal: object) -> None:
 
 
 def _sweep_forever() -> None:
-    while True:
+    for turn in count(1):
         sleep_ms(SWEEP_EVERY_MS)
+        if turn % TIDY_TURNS == 0:
+            _ask_for(tidy)
         _rotate_logs()  # here, not as a task: the queue may be what fills them
         _ask_for(sweep)
 
