@@ -13,13 +13,15 @@ http = get_asgi_application()  # loads the applications: before their consumers 
 
 from config.forwarded import Forwarded  # noqa: E402
 from config.origin import SameOrigin  # noqa: E402
+from config.sockets import CountedSockets  # noqa: E402
 from dashboard.runs.routing import websocket_urlpatterns  # noqa: E402
 
+live = CountedSockets(URLRouter(websocket_urlpatterns))
 application = Forwarded(
     ProtocolTypeRouter(
         {
             "http": http,
-            "websocket": SameOrigin(AllowedHostsOriginValidator(URLRouter(websocket_urlpatterns))),
+            "websocket": SameOrigin(AllowedHostsOriginValidator(live)),
         }
     ),
     settings.NANOVM_PROXIES,

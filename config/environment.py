@@ -15,6 +15,8 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 UPLOAD_SIZE_BYTES_MAX = 11 * 1024 * 1024  # the largest PDF (10 MB) and the form around it
 RETENTION_DAYS_MAX = 36_525  # a hundred years
+EXPIRE_DAYS = 90
+QUOTA_FACTOR_MAX = 1_000
 SANDBOX_KEY = "sk_test_nanovm_demo"
 TEST_KEY_PREFIXES = ("sk_test_", "rk_test_")
 LIVE_KEY_PREFIXES = ("sk_live_", "rk_live_")
@@ -53,11 +55,32 @@ def data_folder(environ: Mapping[str, str], default: Path) -> Path:
 
 def retention_days(environ: Mapping[str, str]) -> int:
     """For how many days a document is kept from erasure; 0: no law keeps any."""
-    text = environ.get("NANOVM_RETENTION") or "0"
+    return _days(environ, "NANOVM_RETENTION", 0, "then nothing is kept from erasure")
+
+
+def expire_days(environ: Mapping[str, str]) -> int:
+    """After how many days without a change a workspace is erased; 0: never."""
+    then = f"then a workspace is erased after {EXPIRE_DAYS} days without a change (0: never)"
+    return _days(environ, "NANOVM_EXPIRE_DAYS", EXPIRE_DAYS, then)
+
+
+def _days(environ: Mapping[str, str], name: str, default: int, then: str) -> int:
+    text = environ.get(name) or str(default)
     if not (text.isascii() and text.isdigit() and int(text) <= RETENTION_DAYS_MAX):
         raise ImproperlyConfigured(
-            f"NANOVM_RETENTION is {text!r}; set it to a number of days, 0 to "
-            f"{RETENTION_DAYS_MAX}, or leave it out: then nothing is kept from erasure."
+            f"{name} is {text!r}; set it to a number of days, 0 to {RETENTION_DAYS_MAX}, or leave "
+            f"it out: {then}."
+        )
+    return int(text)
+
+
+def quota_factor(environ: Mapping[str, str]) -> int:
+    """What each quota is multiplied by: for a class behind one address. 0: nothing is counted."""
+    text = environ.get("NANOVM_QUOTA_FACTOR") or "1"
+    if not (text.isascii() and text.isdigit() and int(text) <= QUOTA_FACTOR_MAX):
+        raise ImproperlyConfigured(
+            f"NANOVM_QUOTA_FACTOR is {text!r}; set it to a whole number, 1 to {QUOTA_FACTOR_MAX}, "
+            "to 0 for no quotas, or leave it out: then they are as they are shipped."
         )
     return int(text)
 

@@ -15,6 +15,7 @@ from config import load
 from config.celery import app
 from pipeline.evidence import liveness
 from pipeline.evidence.unsigned import unsigned_logs
+from pipeline.ops import disk
 from pipeline.runtime import queue
 from pipeline.steps.extract import ReaderLostError, sandbox
 from pipeline.worker import webhooks
@@ -32,6 +33,7 @@ def healthz(_request: HttpRequest) -> JsonResponse:
     """200 when all of them answer, else 503 and, for each that does not, why and what to do.
 
     ``refusals`` counts the logs that the signer refuses to sign; ``refused`` says what to do.
+    ``disk`` warns before it is full; once new documents are refused, that is a 503.
     ``reader`` tells which walls the kernel gives the process that reads PDFs, and which it lacks.
     """
     queued = _queue()
@@ -42,12 +44,14 @@ def healthz(_request: HttpRequest) -> JsonResponse:
         "stripe": _stripe(),
         "signer": _signer(),
     }
-    healthy = all(answer in (OK, NOT_ASKED) for answer in parts.values())
+    room = disk.room()
+    healthy = all(answer in (OK, NOT_ASKED) for answer in parts.values()) and not room.is_full
     status = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
     # A log that is not signed is its owner's alarm; the application goes on for all others.
     said = {
         "ok": healthy,
         **parts,
+        "disk": room.said(),
         **_refusals(),
         "reader": _reader(),
         **_webhooks(),

@@ -1,9 +1,14 @@
-"""The content-security policy, errors that nobody keeps, and UTF-8 alone."""
+"""The content-security policy, errors that nobody keeps, UTF-8 alone, and quotas."""
 
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBadRequest, HttpResponseBase
+
+from dashboard.web import quotas, refusals, workspace
+from dashboard.web.client import client_address
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -55,3 +60,30 @@ def utf8_forms(
         return get_response(request)
 
     return middleware
+
+
+class CountedRequests:
+    """Counts whatever is sent, before its view begins, and answers itself once there is too much.
+
+    It comes after the check of the CSRF token: what it shows of a form was sent by this site.
+    """
+
+    READS = ("GET", "HEAD", "OPTIONS")
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Go on; Django asks ``process_view`` once it knows whose the address is."""
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, *_: Any) -> HttpResponseBase | None:
+        """The refusal, or None: then the view answers."""
+        match = request.resolver_match
+        if request.method in self.READS or match is None:
+            return None
+        owner, length = workspace.current(request), request.META.get("CONTENT_LENGTH") or ""
+        # A body without a length counts as the longest.
+        size = int(length) if length.isdecimal() else settings.UPLOAD_SIZE_BYTES_MAX
+        refused = quotas.refused(match, owner, client_address(request), size)
+        return refusals.shown(request, refused) if refused else None

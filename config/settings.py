@@ -9,9 +9,11 @@ from config.environment import (
     UPLOAD_SIZE_BYTES_MAX,
     allowed_hosts,
     data_folder,
+    expire_days,
     model_settings,
     origins,
     proxies,
+    quota_factor,
     retention_days,
     secret_key,
     stripe_settings,
@@ -25,6 +27,8 @@ STRIPE = stripe_settings(os.environ)
 STRIPE_WEBHOOK_SECRET = webhook_secret(os.environ)  # of the endpoint here; empty: there is none
 NANOVM_MODEL = model_settings(os.environ)  # an endpoint in the model's place; None: none
 NANOVM_RETENTION = retention_days(os.environ)  # days that a document is kept from erasure; 0: off
+NANOVM_EXPIRE_DAYS = expire_days(os.environ)  # without a change, then a workspace is erased
+NANOVM_QUOTA_FACTOR = quota_factor(os.environ)  # what each quota is multiplied by; 0: none is
 # The policy that new runs are judged by, read anew for each; empty: the one that is shipped.
 NANOVM_POLICY = Path(os.environ["NANOVM_POLICY"]) if os.environ.get("NANOVM_POLICY") else None
 # Whether the shipped attacks are made on a copy before a visitor asks for it.
@@ -48,6 +52,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "config.middleware.CountedRequests",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 

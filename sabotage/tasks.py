@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from itertools import count
 
 from celery import shared_task
 from celery.signals import worker_ready
@@ -16,6 +17,7 @@ from sabotage.planned import plans
 log = logging.getLogger(__name__)
 
 SWEEP_EVERY_MS = 2_000
+RESEND_TURNS = 15  # of sweeps: half a minute
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -37,6 +39,12 @@ def sweep_plans() -> None:
     plans.sweep()
 
 
+@shared_task  # type: ignore[untyped-decorator]
+def resend_copies() -> None:
+    """Find copies that were asked for, and that no worker has taken."""
+    copies.resend()
+
+
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def start_sweeping(**_signal: object) -> None:
     """Have every worker ask for a sweep now and then, for as long as it lives."""
@@ -44,9 +52,11 @@ def start_sweeping(**_signal: object) -> None:
 
 
 def _sweep_forever() -> None:
-    while True:
+    for turn in count():
         sleep_ms(SWEEP_EVERY_MS)
+        due = [sweep_plans] if turn % RESEND_TURNS else [sweep_plans, resend_copies]
         try:
-            sweep_plans.apply_async(expires=SWEEP_EVERY_MS / 1000, retry=False)
+            for task in due:
+                task.apply_async(expires=SWEEP_EVERY_MS / 1000, retry=False)
         except OperationalError:
             log.warning("the queue does not answer; the next sweep of plans is tried as usual")

@@ -5,18 +5,14 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
-from django.utils.crypto import salted_hmac
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.arena import box, judge, score, target
 from dashboard.arena import poison as poisons
-from dashboard.arena import quota as arena_quota
 from dashboard.arena.box import BoxError, Typed
-from dashboard.arena.quota import Quota
 from dashboard.arena.score import NicknameError
 from dashboard.verdicts import cards
 from dashboard.verdicts.cards import InjectionError
@@ -25,6 +21,7 @@ from dashboard.web import workspace as visitors
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import key_of, once
 from dashboard.web.pages import news, own_run, page, see_other
+from dashboard.web.refusals import LINE
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
 from pipeline.models import Workspace
 from pipeline.queries import dry_run
@@ -33,8 +30,6 @@ from pipeline.queries.runs import RunHead
 from sabotage.kit import code_locations
 
 HERE = "/attack/"
-LIVE = "X-Arena-Line"  # the header of a request that wants the line under the box alone
-SESSION_SALT = "nanovm.dashboard.arena"
 NO_RUN = "There is no run to attack yet. Start one, then propose this."
 
 
@@ -61,11 +56,8 @@ def board(request: HttpRequest) -> HttpResponse:
 def check(request: HttpRequest) -> HttpResponse:
     """What would come of these bytes: asked of the gate itself, and nothing is kept."""
     run, typed = _run(request, request.POST.get("run", "")), _typed(request)
-    quota = arena_quota.check_taken(_session(request))
-    if quota.used > quota.limit:
-        return _too_often(request, run, typed, quota)
     line = _line(run, typed)
-    if LIVE in request.headers:
+    if LINE in request.headers:
         return render(request, "arena/_line.html", {"line": line})
     return _page(request, run, typed, line=line)
 
@@ -75,9 +67,6 @@ def check(request: HttpRequest) -> HttpResponse:
 def propose(request: HttpRequest) -> HttpResponse:
     """Propose these bytes in earnest; the answer is the attack's own page."""
     run, typed = _run(request, request.POST.get("run", "")), _typed(request)
-    quota = arena_quota.proposals(visitors.current(request))
-    if not quota.left:
-        return _too_often(request, run, typed, quota)
     if run is None:
         return _page(request, run, typed, problem=NO_RUN, status=422)
     try:
@@ -91,10 +80,6 @@ def propose(request: HttpRequest) -> HttpResponse:
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
     """Make a run of the plain sample, and lead it to where its model is asked."""
-    quota = arena_quota.starts(visitors.current(request))
-    if not quota.left:
-        run = _run(request, "")
-        return _too_often(request, run, _faithful(run), quota)
     return see_other(once(request, HERE, lambda owner: _at(target.made(owner))))
 
 
@@ -104,9 +89,6 @@ def poison(request: HttpRequest) -> HttpResponse:
     """Make a PDF of the visitor's note, and begin a run over it."""
     run, given = _run(request, request.POST.get("run", "")), poisons.read(request.POST)
     more: dict[str, Any] = {"poison": poisons.box(given)}
-    quota = arena_quota.starts(visitors.current(request))
-    if not quota.left:
-        return _too_often(request, run, _faithful(run), quota, **more)
     try:
         poisons.check(given)
     except BoxError as error:
@@ -215,11 +197,6 @@ def _page(
         "board": score.board(),
         "name": score.name_of(owner),
         "bypasses": judge.bypasses(owner),
-        "quotas": (
-            arena_quota.proposals(owner),
-            arena_quota.checks(_session(request)),
-            arena_quota.starts(owner),
-        ),
     }
     return render(request, "arena/page.html", {**context, **more}, status=status)
 
@@ -236,26 +213,6 @@ def box_of(run: RunHead | None, typed: Typed | None = None) -> dict[str, Any]:
         "is_ready": run is not None and target.is_ready(run),
         "answers_left": target.refusals_left(run) if run is not None else 0,
     }
-
-
-def _too_often(
-    request: HttpRequest, run: RunHead | None, typed: Typed, quota: Quota, **more: Any
-) -> HttpResponse:
-    """Say that the quota is used up, and when there is more; what was typed stays in the box."""
-    if LIVE in request.headers:
-        line = {"dry_run": Dry(word="WAIT"), "quota": quota}
-        response = render(request, "arena/_line.html", {"line": line}, status=429)
-    else:
-        response = _page(request, run, typed, too_often=quota, status=429, **more)
-    response["Retry-After"] = str(quota.wait_s)
-    return response
-
-
-def _session(request: HttpRequest) -> str:
-    """Whose checks are counted: the visitor's, else the browser's by its CSRF cookie."""
-    owner = visitors.current(request)
-    value = str(owner) if owner else request.COOKIES.get(settings.CSRF_COOKIE_NAME, "")
-    return salted_hmac(SESSION_SALT, value, algorithm="sha256").hexdigest()
 
 
 def _at(run: RunHead) -> str:

@@ -24,6 +24,7 @@ from dashboard.web import workspace
 from dashboard.web.idempotency import once
 from dashboard.web.pages import own_run, page, see_other
 from pipeline.models import Run, Workspace
+from pipeline.privacy import expiry
 from pipeline.queries import personal, runs, stuck_runs
 from pipeline.runtime import api, create_run
 
@@ -38,7 +39,12 @@ def home(request: HttpRequest) -> HttpResponse:
     return render(
         request,
         "start/home.html",
-        {**_form(None), "rows": _rows(request, mine.runs), "here": happened.here()},
+        {
+            **_form(None),
+            "rows": _rows(request, mine.runs),
+            "here": happened.here(),
+            "expiry": _expiry(request),
+        },
     )
 
 
@@ -61,6 +67,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     )
     whole = not any(asked.values())
     context = {"asked": asked, "page": found, "rows": _rows(request, found.runs)}
+    context["expiry"] = _expiry(request)
     context["stuck_runs"] = stuck_runs.of_workspace(owner) if whole else []
     choices = {"states": STATES, "injectors": tuple(cards.INJECTORS)}
     return render(request, "start/runs.html", {**context, **choices})
@@ -140,6 +147,11 @@ def _form(form: NewRunForm | None) -> dict[str, Any]:
         "chosen": chosen,
         "errors": form.errors if form else {},
     }
+
+
+def _expiry(request: HttpRequest) -> expiry.Expiry | None:
+    """When the visitor's workspace is erased if it is not used."""
+    return expiry.of(workspace.current(request))
 
 
 def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:

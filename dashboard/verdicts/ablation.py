@@ -7,9 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from dashboard.templatetags.show import money, took
-from sabotage.ablation import copies
+from sabotage.ablation import copies, copy_queue
 from sabotage.ablation.changes import changes_of
 from sabotage.ablation.copy_process import SECONDS_MAX, CopyError
+from sabotage.ablation.copy_queue import Place
 from sabotage.ablation.guards import claim_of, why_none
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
@@ -38,15 +39,16 @@ class Beside:
     noticed: tuple[str, ...]
     end: str  # empty where its runs are several, or none
     made_ms: int = 0  # when, where it was made for an equal attack
+    place: Place | None = None  # in the queue, while it waits
     none: str = ""  # why no guard could be taken out for this form of the attack
 
     @property
     def under_way(self) -> bool:
-        return self.state == copies.ASKED
+        return self.state == copy_queue.ASKED
 
     @property
     def done(self) -> bool:
-        return self.state == copies.DONE
+        return self.state == copy_queue.DONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +87,11 @@ def beside_of(injector: str, params: Mapping[str, Any], kept: Mapping[str, Any])
     claim = claim_of(injector, params)
     if claim is None:
         return _no_copy(why_none(injector, params))
-    lost = kept.get("state") == copies.ASKED and not copies.under_way(kept)
+    lost = kept.get("state") == copy_queue.ASKED and not copy_queue.under_way(kept)
     outcome = kept.get("outcome", {})
     evidence = outcome.get("evidence", {})
     return Beside(
-        state=copies.FAILED if lost else kept.get("state", ""),
+        state=copy_queue.FAILED if lost else kept.get("state", ""),
         why="The process that made the copy has stopped. Run it again."
         if lost
         else kept.get("why", ""),
@@ -99,6 +101,7 @@ def beside_of(injector: str, params: Mapping[str, Any], kept: Mapping[str, Any])
         noticed=tuple(evidence.get("breaches", ())) or (str(evidence.get("headline", "")),),
         end=_end(injector, evidence),
         made_ms=kept.get("made_ms", 0),
+        place=copy_queue.place_of(kept) if copy_queue.under_way(kept) else None,
     )
 
 

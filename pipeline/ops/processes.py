@@ -62,9 +62,9 @@ class Child:
         return lines[-1] if lines else "it wrote nothing"
 
     def written(self) -> str:
-        """All that it wrote since it started."""
+        """All that it wrote since it started, or since its file was last rotated."""
         with self.log.open("rb") as file:
-            file.seek(self.log_start)
+            file.seek(self.log_start if self.log_start <= self.log.stat().st_size else 0)
             return file.read().decode("utf-8", "replace")
 
 

@@ -2,9 +2,11 @@
 
 import logging
 import threading
+from itertools import count
 
 from celery import Task, shared_task
 from celery.signals import worker_ready
+from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 from kombu.exceptions import OperationalError
 
@@ -12,6 +14,8 @@ from nanovm_core.core.events import DeliveryReceived
 from nanovm_core.core.lifecycle import ACTIVE, WAITING
 from pipeline.clock import now_ms, sleep_ms
 from pipeline.models import Outbox, Run
+from pipeline.ops import log_files
+from pipeline.privacy import expiry
 from pipeline.privacy.garbage_collection import destroy_orphans
 from pipeline.runtime import api, step_times
 from pipeline.runtime.queue import program_of, tell_news, wake
@@ -23,6 +27,7 @@ from pipeline.worker.messages import of_known
 log = logging.getLogger(__name__)
 
 SWEEP_EVERY_MS = 2_000
+TIDY_TURNS = 1_800  # of sweeps: an hour
 SWEEP_AFTER_MS = 3_000  # an effect that is owed for longer, and due, is swept up
 
 
@@ -50,9 +55,10 @@ def sweep() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def tidy() -> None:
-    """Delete secrets and files of runs that were never stored, and events of long ago."""
+    """Delete secrets and files of runs that were never stored, and what is of long ago."""
     destroy_orphans()
     webhooks.forget_old()
+    expiry.erase_unused()
 
 
 def look_at(run_id: str) -> None:
@@ -98,9 +104,19 @@ def begin(**_signal: object) -> None:
 
 
 def _sweep_forever() -> None:
-    while True:
+    for turn in count(1):
         sleep_ms(SWEEP_EVERY_MS)
+        if turn % TIDY_TURNS == 0:
+            _ask_for(tidy)
+        _rotate_logs()  # here, not as a task: the queue may be what fills them
         _ask_for(sweep)
+
+
+def _rotate_logs() -> None:
+    try:
+        log_files.rotate(settings.NANOVM_DATA / "logs")
+    except OSError as error:
+        log.warning("the log files cannot be rotated: %s", error.strerror)
 
 
 def _ask_for(task: Task) -> None:

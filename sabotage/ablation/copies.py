@@ -16,17 +16,18 @@ from pipeline.clock import now_ms
 from pipeline.signals import announce
 from pipeline.steps.propose import model_adapters
 from pipeline.vault import secret_store
-from sabotage.ablation.copy_process import SECONDS_MAX, BusyError, CopyError, run_copy
+from sabotage.ablation import copy_queue
+from sabotage.ablation.copy_process import BusyError, CopyError, run_copy
+from sabotage.ablation.copy_queue import ASKED, DONE, FAILED, under_way
 from sabotage.ablation.guards import Claim, claim_of
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import Value
 from sabotage.models import Attack
 
 TASK = "sabotage.tasks.attack_copy"
-ASKED, DONE, FAILED = "asked", "done", "failed"
 KEPT = ("verdict", "rule", "integrity", "got_through", "without", "changes")
 KEPT_EVIDENCE = ("headline", "after", "end", "breaches", "payments", "far_side", "paid")
-LOST_MS = int(SECONDS_MAX * 1000) + 30_000  # the worker that made it has died
+RESEND_MS = 30_000  # a message that was not taken for so long, while no copy is made, was lost
 # The attack of the demo's story: what a fooled model answers to our own poisoned sample.
 STORY = {
     "proposal": model_adapters.gullible({"notes": "\n".join(samples.HIDDEN)}, b"").decode(),
@@ -38,6 +39,7 @@ _made: dict[str, dict[str, Any]] = {}
 ERASED = "The text of this attack was erased, so it cannot be repeated. Fire a new one."
 NO_WORDS = "The run had ended, so this attack's text was not stored. Fire it at a run in progress."
 NO_QUEUE = "A copy needs the queue server. Start the whole app."
+FULL = "{copies} copies are made before it, the most that wait. Try again in {seconds} s."
 AWAY = "The queue does not answer. Try again in a moment."
 NO_CLAIM = "No single check stops this form of the attack. The attack's page says why."
 
@@ -45,11 +47,6 @@ NO_CLAIM = "No single check stops this form of the attack. The attack's page say
 def claim_on(attack: Attack) -> Claim | None:
     """The claim that this attack is aimed at; None where no guard is laid down for its form."""
     return claim_of(attack.injector, attack.params)
-
-
-def under_way(kept: Mapping[str, Any]) -> bool:
-    """Whether a copy was requested, and a worker may still be making it."""
-    return kept.get("state") == ASKED and now_ms() - int(kept["at_ms"]) < LOST_MS
 
 
 def prepare(attack: Attack) -> None:
@@ -75,6 +72,8 @@ def ask(attack: Attack, *, ahead: bool = False) -> None:
         row = Attack.objects.select_for_update().get(id=attack.id)
         if under_way(row.unguarded):
             return
+        if place := copy_queue.full():
+            raise CopyError(FULL.format(copies=place.before, seconds=place.wait_s))
         _keep(row, ASKED, ahead=ahead, again=row.unguarded.get("state") == DONE)
     try:
         _send(attack.id)
@@ -97,7 +96,16 @@ def carry_out(attack_id: str) -> None:
         except (CopyError, VerificationError) as error:
             _keep(attack, FAILED, why=str(error))
         announce(attack.run)
+    _tell_waiting()
     _send_next()
+
+
+def resend() -> None:
+    """Send a message again that was lost with the queue server."""
+    found = copy_queue.waiting()
+    made = [kept for _, kept in found if "begun_ms" in kept]
+    if found and not made and now_ms() - int(found[0][1]["at_ms"]) >= RESEND_MS:
+        _send_next()
 
 
 def _copied(attack: Attack) -> dict[str, Any]:
@@ -106,10 +114,17 @@ def _copied(attack: Attack) -> dict[str, Any]:
     form = _shipped(attack, values)
     if form in _made and not attack.unguarded.get("again"):
         return _made[form]
-    outcome = _shortened(run_copy(claim, values))
+    began_ms = now_ms()
+
+    def begun() -> None:
+        nonlocal began_ms
+        began_ms = now_ms()
+        _keep(attack, ASKED, **{**attack.unguarded, "begun_ms": began_ms})
+
+    outcome = _shortened(run_copy(claim, values, begun=begun))
     if form and outcome["got_through"]:
         _made[form] = {"outcome": outcome, "made_ms": now_ms()}
-    return {"outcome": outcome}
+    return {"outcome": outcome, "took_ms": now_ms() - began_ms}
 
 
 def _shipped(attack: Attack, values: Mapping[str, Value]) -> str:
@@ -121,13 +136,17 @@ def _shipped(attack: Attack, values: Mapping[str, Value]) -> str:
 
 
 def _send_next() -> None:
-    """Send the oldest of those still asked for; what was pressed for comes first."""
-    since_ms = now_ms() - LOST_MS
-    waiting = Attack.objects.filter(unguarded__state=ASKED, unguarded__at_ms__gt=since_ms)
-    rows = waiting.values_list("unguarded__ahead", "unguarded__at_ms", "id")
-    with suppress(OperationalError):  # it is lost then, and says so
-        for _, _, attack_id in sorted(rows)[:1]:
+    """Send the first of those that wait."""
+    with suppress(OperationalError):  # it is sent again
+        for attack_id, _ in copy_queue.waiting()[:1]:
             _send(attack_id)
+
+
+def _tell_waiting() -> None:
+    """Have the pages of those that wait show their new place."""
+    ids = [attack_id for attack_id, _ in copy_queue.waiting()]
+    for attack in Attack.objects.filter(id__in=ids).select_related("run"):
+        announce(attack.run)
 
 
 def _send(attack_id: UUID) -> None:
@@ -156,6 +175,6 @@ def _subject(attack: Attack) -> tuple[Claim, dict[str, Value]]:
     return claim, values
 
 
-def _keep(attack: Attack, state: str, **said: object) -> None:
-    kept = {"state": state, "at_ms": now_ms(), **said}
+def _keep(attack: Attack, state: str, /, **said: object) -> None:
+    kept = {"at_ms": now_ms(), **said, "state": state}
     Attack.objects.filter(id=attack.id).update(unguarded=kept)

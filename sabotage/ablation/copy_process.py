@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,12 @@ def run_copy(
     without: Sequence[str] | None = None,
     seconds_max: float = SECONDS_MAX,
     home: Path | None = None,
+    begun: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Attack a copy without the claim's guards, or without others in their place.
 
-    It is made in ``home``, which is the data folder's own where none is named.
+    It is made in ``home``, which is the data folder's own where none is named; ``begun`` is
+    called once no other copy is made there.
 
     Raises:
         BusyError: one copy at a time is made in each home.
@@ -61,6 +63,7 @@ def run_copy(
         "without": claim.without if without is None else without,
     }
     with _folder(home or settings.NANOVM_DATA / FOLDER) as folder:
+        begun()
         return _said(folder, asked, seconds_max)
 
 

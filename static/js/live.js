@@ -5,6 +5,7 @@
   const POLL_MS = 3000;
   const PATIENCE_MS = 1000;
   const BACK_MS = 500; // and more, at random, the oftener it failed
+  const FULL_MS = 60000;
   const NEVER_MS = 2 ** 31 - 1;
   const WORDS = {
     live: "Live",
@@ -28,6 +29,7 @@
   let pressed = ""; // the attack that was fired last from this page
   let awaited = null; // the verdict that its row showed then; null where nothing is awaited
   let stood = null;
+  let isFull = false; // too many pages are open: this one asks, and opens no socket for now
   let press = null; // the last one by a pointer, while that rests and the page is not scrolled
 
   const here = (path) => `${path}?after=${last}&mark=${byId("cursor").dataset.mark}`;
@@ -189,10 +191,20 @@
   function control(message) {
     const frame = JSON.parse(message);
     if (frame.kind === "resync") refresh();
+    if (frame.kind === "full") tellFull(frame.say);
     if (frame.kind !== "hello" && frame.kind !== "heartbeat") return;
     failures = 0; // only what the server says proves the socket, not that it opened
     clearInterval(poll);
     poll = 0;
+  }
+
+  function tellFull(text) {
+    const note = document.createElement("p");
+    note.className = "note is-warn";
+    note.textContent = text;
+    byId("flash").replaceChildren(note);
+    say(text);
+    isFull = true;
   }
 
   function refresh() {
@@ -242,6 +254,10 @@
     if (!poll) {
       poll = setInterval(ask, POLL_MS);
       setLink("stale");
+    }
+    if (isFull) {
+      isFull = false;
+      return comeBack(FULL_MS);
     }
     comeBack(BACK_MS * (1 + Math.random() * 2 ** Math.min(failures, 6)));
   });

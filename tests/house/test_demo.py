@@ -86,10 +86,10 @@ def healthy(demo: Demo, **restarts: int) -> bool:
     except OSError:  # the web server is away; HTTPError: something else is
         return False
     counted = {name: each["count"] for name, each in found.pop("restarts").items()}
-    varies = ("webhooks", "queue_length", "oldest_waiting_ms", "dropped")
+    varies = ("webhooks", "disk", "queue_length", "oldest_waiting_ms", "dropped")
     said = {name: found.pop(name) for name in varies}
     assert found == {**HEALTHY, "reader": sandbox.confinement()}
-    assert all(type(said[name]) is int for name in varies[1:])
+    assert all(type(said[name]) is int for name in varies[2:])
     return all(counted.get(name, 0) >= count for name, count in restarts.items())
 
 

@@ -21,6 +21,7 @@ from config.environment import (
     model_settings,
     origins,
     proxies,
+    quota_factor,
     secret_key,
     stripe_settings,
     webhook_secret,
@@ -238,3 +239,11 @@ def test_what_is_no_webhook_secret_is_refused_and_not_repeated(secret: str) -> N
     assert secret not in str(caught.value)
     assert webhook_secret({"STRIPE_WEBHOOK_SECRET": "whsec_1"}) == "whsec_1"
     assert webhook_secret({}) == ""
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "two", "1001", "\u0661"])
+def test_what_is_no_factor_of_quotas_is_refused(text: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="NANOVM_QUOTA_FACTOR"):
+        quota_factor({"NANOVM_QUOTA_FACTOR": text})
+    assert [quota_factor({"NANOVM_QUOTA_FACTOR": each}) for each in ("0", "1000")] == [0, 1000]
+    assert quota_factor({}) == 1

@@ -1,10 +1,8 @@
-"""Levels, scores, quotas and names of the red team: computed from rows, and told where they end."""
-
-from uuid import UUID
+"""Levels, scores and names of the red team: computed from rows, and told where they end."""
 
 import pytest
 
-from dashboard.arena import box, quota
+from dashboard.arena import box
 from dashboard.arena import score as arena_score
 from dashboard.arena.score import NicknameError
 from dashboard.models import Player
@@ -12,7 +10,7 @@ from pipeline.clock import now_ms
 from pipeline.models import Workspace
 from pipeline.queries.runs import RunHead
 from sabotage.models import Attack
-from tests.dashboard.arena.test_arena import check, propose
+from tests.dashboard.arena.test_arena import propose
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -101,56 +99,3 @@ def test_a_name_of_the_house_or_an_insult_is_refused_and_others_are_taken(owner:
     for name in ("Zoë", "red-team 7", "x" * 24, "山田"):
         arena_score.rename(mine().pk, name)
         assert arena_score.name_of(mine().pk) == name
-
-
-def test_the_last_proposal_of_a_minute_is_taken_and_the_next_is_told(
-    owner: Visitor, ready: RunHead, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(quota, "PROPOSALS_MAX", 2)
-    for left in (2, 1):
-        assert f"{left} of 2 proposals" in words(owner.read("/attack/"))
-        propose(owner, ready, TRANSFER)
-    form = {"proposal": EMPTY, "mode": "text", "run": ready.code}
-    response = owner.post("/attack/propose/", form)
-    assert response.status_code == 429
-    assert 1 <= int(response["Retry-After"]) <= 60
-    page = response.content.decode()
-    assert "2 proposals per minute. Nothing was changed" in words(page)
-    assert "&quot;args&quot;: {}" in page
-    assert Attack.objects.count() == 2
-    later = now_ms() + quota.WINDOW_MS
-    monkeypatch.setattr(quota, "now_ms", lambda: later)
-    assert quota.proposals(mine().pk).left == 2
-    propose(owner, ready, TRANSFER)
-
-
-def test_checks_have_a_quota_of_their_own(
-    owner: Visitor, ready: RunHead, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(quota, "CHECKS_MAX", 2)
-    at_ms = now_ms()
-    monkeypatch.setattr(quota, "now_ms", lambda: at_ms)
-    for _ in range(2):
-        check(owner, ready, TRANSFER)
-    form = {"proposal": TRANSFER, "mode": "text", "run": ready.code}
-    for headers in ({}, {"X-Arena-Line": "1"}):
-        response = owner.post("/attack/check/", form, headers=headers)
-        assert response.status_code == 429
-        assert 1 <= int(response["Retry-After"]) <= 60
-        assert "2 checks per minute" in words(response.content.decode())
-    at_ms += quota.WINDOW_MS
-    check(owner, ready, TRANSFER)
-
-
-def test_fresh_runs_are_limited_and_others_are_not_counted(
-    owner: Visitor, ready: RunHead, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(quota, "STARTS_MAX", 1)
-    other = Visitor()
-    other.make(hold=True)
-    assert quota.starts(UUID(ready.workspace)).used == 1
-    response = owner.post("/attack/start/")
-    assert response.status_code == 429
-    assert "1 fresh runs per minute" in words(response.content.decode())
-    assert quota.proposals(None).left == quota.PROPOSALS_MAX
-    assert propose(owner, ready, TRANSFER).verdict == "BLOCKED"

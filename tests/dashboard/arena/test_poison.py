@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connection
 from pypdf import PdfReader
 
-from dashboard.arena import poison, quota
+from dashboard.arena import poison
 from dashboard.start.forms import PACES
 from nanovm_core.core import lifecycle as life
 from pipeline.models import AdapterCall, Run
@@ -59,7 +59,6 @@ def refused(visitor: Visitor, form: dict[str, str], status: int = 422) -> str:
     before = Run.objects.count()
     response = visitor.post("/attack/poison/", form)
     assert response.status_code == status
-    assert status != 429 or 0 < int(response["Retry-After"]) <= quota.WINDOW_MS // 1000
     assert Run.objects.count() == before
     return response.content.decode()
 
@@ -179,15 +178,6 @@ def test_step_by_step_it_waits_and_a_form_that_is_sent_twice_makes_one_run(owner
     assert 'action="/attack/poison/"' in page
     assert FIELD.search(page)
     assert begin(owner, pace="step", run=run.code).code != run.code
-
-
-def test_fresh_runs_are_counted_and_told(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drive, "drive_patiently", lambda _: None)
-    for _ in range(quota.STARTS_MAX):
-        begin(visitor, pace="step")
-    page = refused(visitor, {"text": "my own words", "model": "faithful"}, 429)
-    assert "6 fresh runs per minute" in words(page)
-    assert FIELD.findall(page) == ["my own words"]
 
 
 def everywhere() -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from mutations.patching import ROOT, apply, line_of, named
-from sabotage.ablation import copies
+from sabotage.ablation import copies, copy_queue
 from sabotage.ablation.guards import claim_of
 from sabotage.kit.injector import Value
 from sabotage.models import Attack
@@ -85,12 +85,13 @@ def test_the_button_asks_for_a_copy_and_the_page_looks_again_by_itself(
     assert re.fullmatch(re.escape(path) + r"\?at=\d+#unguarded", again)
     shown = card(response.content.decode())
     assert f'href="{again}"' in shown
+    assert re.search(r"It is being made; about \d+ s", shown)
     assert "<form" not in shown
     assert owner.get(again.partition("#")[0]).status_code == 200
 
 
 def test_breached_stands_beside_held_with_the_money_that_moved(owner: Visitor, path: str) -> None:
-    kept(path, state=copies.DONE, at_ms=1, outcome=OUTCOME)
+    kept(path, state=copy_queue.DONE, at_ms=1, outcome=OUTCOME)
     shown = card(owner.read(path))
     for said in (
         "Here: <strong>intact</strong>",
@@ -113,13 +114,13 @@ def test_a_copy_made_ahead_is_told_on_the_runs_page_with_when_it_was_made(
     assert queued[copies.TASK] == [path.split("/")[-2]]
     run_page = path.partition("attacks")[0]
     assert f'href="{path}#unguarded">Without this check</a>' in owner.read(run_page)
-    kept(path, state=copies.DONE, at_ms=2, made_ms=1, outcome=OUTCOME)
+    kept(path, state=copy_queue.DONE, at_ms=2, made_ms=1, outcome=OUTCOME)
     assert f'href="{path}#unguarded">Without this check: BREACHED</a>' in owner.read(run_page)
     assert "Made at 1970-01-01 00:00:00 UTC for an equal attack." in words(card(owner.read(path)))
 
 
 def test_a_copy_that_was_held_is_not_called_breached(owner: Visitor, path: str) -> None:
-    kept(path, state=copies.DONE, at_ms=1, outcome={**OUTCOME, "got_through": False})
+    kept(path, state=copy_queue.DONE, at_ms=1, outcome={**OUTCOME, "got_through": False})
     shown = card(owner.read(path))
     assert "Without this check: <strong>intact</strong>" in shown
     assert "Another check stopped it." in shown
@@ -164,9 +165,9 @@ def without(injector: str, **params: Value) -> tuple[str, ...]:
 
 
 def test_why_there_is_no_outcome_is_said(owner: Visitor, path: str) -> None:
-    kept(path, state=copies.FAILED, at_ms=1, why="Another copy is running.")
+    kept(path, state=copy_queue.FAILED, at_ms=1, why="Another copy is running.")
     assert "Another copy is running." in card(owner.read(path))
-    kept(path, state=copies.ASKED, at_ms=1)
+    kept(path, state=copy_queue.ASKED, at_ms=1)
     shown = card(owner.read(path))
     assert "has stopped. Run it again" in shown
     assert "<form" in shown

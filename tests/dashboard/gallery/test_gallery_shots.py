@@ -7,7 +7,7 @@ from django.utils.html import escape
 
 from pipeline.models import Run, Workspace
 from pipeline.register import welcome
-from sabotage.ablation import copies
+from sabotage.ablation import copies, copy_queue
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
 from tests.dashboard.attacks.test_unguarded_page import OUTCOME, card, kept
@@ -136,7 +136,7 @@ def test_the_button_asks_for_a_copy_and_the_page_looks_again(
 def test_breached_stands_beside_held_with_all_payments(owner: Visitor, alone: str) -> None:
     paid = [{"run": "AAAA-00", "amount_minor": 100_000, "currency": "USD"}] * 4
     together = {**OUTCOME, "evidence": {**OUTCOME["evidence"], "paid": paid}}
-    kept(alone, state=copies.DONE, at_ms=1, outcome=together)
+    kept(alone, state=copy_queue.DONE, at_ms=1, outcome=together)
     shown = card(owner.read(alone))
     for said in ("Here: <strong>intact</strong>", "2 (USD 1,000.00, USD 1,000.00)",
                  "Without this check: <strong>BREACHED</strong>", "4 × USD 1,000.00"):  # fmt: skip

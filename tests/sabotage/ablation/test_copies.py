@@ -1,15 +1,16 @@
 """Asking for a copy and keeping what came of it; the copies themselves are tested elsewhere."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 
 import samples
 from pipeline.privacy.erasure import erase_run
-from sabotage.ablation import copies
+from sabotage.ablation import copies, copy_queue
 from sabotage.ablation.copy_process import BusyError, CopyError
 from sabotage.ablation.guards import Claim
 from sabotage.kit.injector import Value
@@ -41,7 +42,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Value]]:
     """The parameters of the copies that were made; each of them is breached."""
     found: list[Mapping[str, Value]] = []
 
-    def run_copy(_claim: Claim, params: Mapping[str, Value]) -> dict[str, Any]:
+    def run_copy(
+        _claim: Claim, params: Mapping[str, Value], *, begun: Callable[[], None]
+    ) -> dict[str, Any]:
+        begun()
         found.append(params)
         return OUTCOME
 
@@ -53,7 +57,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Value]]:
 @pytest.fixture
 def sent(queued: dict[str, list[str]]) -> list[str]:
     """The attacks whose copies were asked for on the queue, which is empty at first."""
-    Attack.objects.filter(unguarded__state=copies.ASKED).update(unguarded={})
+    Attack.objects.filter(unguarded__state=copy_queue.ASKED).update(unguarded={})
     return queued[copies.TASK]
 
 
@@ -192,8 +196,86 @@ def test_a_copy_that_was_not_made_says_why_and_whoever_died_over_one_does_not_bl
     assert (kept["state"], kept["why"]) == ("failed", "The copy broke.")
     copies.ask(fresh(attack))
     kept = fresh(attack).unguarded
-    for later_ms, expected in ((0, True), (copies.LOST_MS - 1, True), (copies.LOST_MS, False)):
-        monkeypatch.setattr(copies, "now_ms", lambda later_ms=later_ms: kept["at_ms"] + later_ms)
-        assert copies.under_way(kept) is expected
+    begun = {**kept, "begun_ms": kept["at_ms"]}
+    for each, most in ((kept, copy_queue.WAITED_MS_MAX), (begun, copy_queue.MADE_MS_MAX)):
+        for later_ms, expected in ((0, True), (most - 1, True), (most, False)):
+            at_ms = kept["at_ms"] + later_ms
+            monkeypatch.setattr(copy_queue, "now_ms", lambda at_ms=at_ms: at_ms)
+            assert copy_queue.under_way(each) is expected
+    at_ms = kept["at_ms"] + copy_queue.WAITED_MS_MAX
+    monkeypatch.setattr(copy_queue, "now_ms", lambda: at_ms)
     copies.ask(fresh(attack))
     assert len(sent) == 3
+
+
+def shots(count: int) -> list[Attack]:
+    """Attacks on a run that has not started."""
+    run = at("ready")
+    return [shoot(run, "skip_step") for _ in range(count)]
+
+
+@pytest.fixture
+def queue(sent: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Any], ...]:
+    """What is kept of three copies: made ahead and begun, made ahead, and pressed for."""
+    Attack.objects.update(unguarded={})
+    cache.delete(copy_queue.KEY)
+    at_ms = 1_000_000
+    monkeypatch.setattr(copy_queue, "now_ms", lambda: at_ms)
+    monkeypatch.setattr(copies, "now_ms", lambda: at_ms)
+    found = (
+        {"state": "asked", "at_ms": at_ms - 3, "ahead": True, "begun_ms": at_ms - 2_000},
+        {"state": "asked", "at_ms": at_ms - 2, "ahead": True},
+        {"state": "asked", "at_ms": at_ms - 1, "ahead": False},
+    )
+    for row, kept in zip(shots(3), found, strict=True):
+        Attack.objects.filter(id=row.id).update(unguarded=kept)
+    return found
+
+
+def test_a_copy_that_waits_has_a_place_and_an_estimate(queue: tuple[dict[str, Any], ...]) -> None:
+    places = [copy_queue.place_of(kept) for kept in queue]
+    assert [each.before for each in places] == [0, 2, 1]
+    assert [each.wait_s for each in places] == [10, 35, 25]  # of 12 s each, less what is done
+    assert [each.said for each in places] == [
+        "It is being made; about 10 s.",
+        "2 copies are before it; about 35 s.",
+        "1 copy is before it; about 25 s.",
+    ]
+
+
+@pytest.mark.usefixtures("queue")
+def test_an_estimate_is_made_from_the_newest_copies() -> None:
+    for row, took_ms in zip(shots(3), (4_000, 90_000, 5_000), strict=True):
+        kept = {"state": "done", "at_ms": 1, "took_ms": took_ms}
+        Attack.objects.filter(id=row.id).update(unguarded=kept)
+    assert copy_queue.place_of({"state": "asked", "at_ms": 1_000_000}).wait_s == 15
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_as_many_copies_wait_as_there_are_places_and_the_next_is_told(
+    queue: tuple[dict[str, Any], ...], monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(copy_queue, "WAITING_MAX", 1 + room)
+    (more,) = shots(1)
+    if room:
+        copies.ask(more)
+    else:
+        with pytest.raises(CopyError, match=r"1 copies are made before it.*Try again in \d+ s"):
+            copies.ask(more)
+    assert fresh(more).unguarded.get("state", "") == ("asked" if room else "")
+
+
+def test_a_message_that_was_lost_is_sent_again_where_no_copy_is_made(
+    queue: tuple[dict[str, Any], ...], sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "now_ms", lambda: 1_000_000 + copies.RESEND_MS)
+    copies.resend()
+    assert sent == []
+    Attack.objects.filter(unguarded__begun_ms__gt=0).update(unguarded={})
+    monkeypatch.setattr(copies, "now_ms", lambda: 1_000_000 + copies.RESEND_MS - 2)
+    copies.resend()
+    assert sent == []  # the first of them is too young
+    monkeypatch.setattr(copies, "now_ms", lambda: 1_000_000 + copies.RESEND_MS)
+    copies.resend()
+    first = Attack.objects.get(unguarded__ahead=False)
+    assert sent == [str(first.id)]

@@ -1,0 +1,182 @@
+"""Quotas: what a workspace and a client's address may ask for. Everything sent is counted."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.urls import ResolverMatch
+from django.utils.crypto import salted_hmac
+
+from dashboard.web.counters import Charge, taken
+from pipeline.ops import disk
+from pipeline.queries import stored
+
+SALT = "nanovm.dashboard.quotas"
+MINUTE_S = 60
+HOUR_S = 3_600
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """How much at once, and again in each period: of one workspace, of one address."""
+
+    name: str
+    what: str  # as a sentence goes on after "may": its own figure is {most}
+    period_s: int
+    workspace: int
+    address: int
+    unit: int = 1  # how many are one of those that the sentence speaks of
+
+    def said(self, most: int, who: str) -> str:
+        """The rule in words."""
+        return f"{who} may {self.what.format(most=f'{most // self.unit:,}')}."
+
+
+COMMANDS = Quota(
+    name="commands",
+    what="send {most} forms a minute",
+    period_s=MINUTE_S,
+    workspace=60,  # a press a second; each may be an event that is sealed for good
+    address=600,
+)
+RUNS = Quota(
+    name="runs",
+    what="start {most} runs a minute",
+    period_s=MINUTE_S,
+    workspace=20,  # each is about a second of a core
+    address=120,
+)
+COPIES = Quota(
+    name="copies",
+    what="ask for {most} copies without a check in five minutes",
+    period_s=5 * MINUTE_S,
+    workspace=6,  # each is some ten seconds of all there is
+    address=20,
+)
+CHECKS = Quota(
+    name="checks",
+    what="make {most} checks a minute",
+    period_s=MINUTE_S,
+    workspace=240,  # a check a pause in typing, four a second; nothing is stored
+    address=960,
+)
+UPLOADED = Quota(
+    name="uploaded",
+    what="send {most} MB an hour",
+    period_s=HOUR_S,
+    workspace=100 * MEGABYTE,  # ten of the largest documents
+    address=500 * MEGABYTE,
+    unit=MEGABYTE,
+)
+DELIVERIES = Quota(
+    name="deliveries",
+    what="send {most} webhooks a minute",
+    period_s=MINUTE_S,
+    workspace=1_200,
+    address=1_200,  # four for each of the payments that all runs of a full minute make
+)
+# Live pages that are open at once: each is a task of the web process and some memory.
+SOCKETS_MAX = {"workspace": 20, "address": 120}
+STORED_BYTES_MAX = 200 * MEGABYTE  # of one workspace: some thousand runs
+
+# What a request to an address is besides a command. A test goes through all addresses.
+STARTS = {"runs", "demo", "plain", "again", "arena_start", "arena_poison", "gallery_fire"}
+COPIED = {"unguarded", "gallery_unguarded"}
+INSTEAD = {"arena_check": CHECKS, "stripe_webhook": DELIVERIES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Why nothing was done, in sentences, and in how many seconds to try again; 0: not by time."""
+
+    title: str
+    text: str
+    wait_s: int = 0
+
+    @property
+    def status(self) -> int:
+        """Too Many Requests, or Insufficient Storage."""
+        return 429 if self.wait_s else 507
+
+    @property
+    def whole(self) -> str:
+        """All of it, where there is one line."""
+        return f"{self.title}. {self.text}"
+
+
+def refused(
+    match: ResolverMatch, workspace: UUID | None, address: str, length: int
+) -> Refused | None:
+    """Count a request that was sent, before anything is done; None where it may go on."""
+    found = [*quotas_of(match)]
+    without_room = _without_room(workspace) if RUNS in found else None
+    if without_room or not settings.NANOVM_QUOTA_FACTOR:
+        return without_room
+    return _over(found, workspace, address, min(length, settings.UPLOAD_SIZE_BYTES_MAX))
+
+
+def quotas_of(match: ResolverMatch) -> Iterator[Quota]:
+    """What a request to this address counts as, besides its bytes."""
+    yield INSTEAD.get(match.url_name or "", COMMANDS)
+    if match.url_name in STARTS or (match.url_name, match.kwargs.get("number")) == ("tour", 1):
+        yield RUNS
+    if match.url_name in COPIED:
+        yield COPIES
+
+
+def most_of(quota: Quota) -> Mapping[str, int]:
+    """The limits as they are set, by whose they are."""
+    factor = settings.NANOVM_QUOTA_FACTOR
+    return {"workspace": quota.workspace * factor, "address": quota.address * factor}
+
+
+WHO = {
+    "workspace": "One workspace",
+    "address": "All visitors from your network address together",
+}
+
+
+def _over(found: list[Quota], workspace: UUID | None, address: str, length: int) -> Refused | None:
+    owners = {"workspace": workspace, "address": address}
+    costs = [*((quota, 1) for quota in found), (UPLOADED, length)]
+    asked = [
+        (quota, most_of(quota)[whose], whose, _charge(quota, most_of(quota)[whose], owner, cost))
+        for quota, cost in costs
+        for whose, owner in owners.items()
+        if owner
+    ]
+    full = taken([charge for *_, charge in asked])
+    if full is None:
+        return None
+    (quota, most, whose, _), wait_s = asked[full[0]], max(1, math.ceil(full[1]))
+    again = f"Nothing was changed. Try again in {_seconds(wait_s)}."
+    text = f"{quota.said(most, WHO[whose])} {again}"
+    return Refused(title="Limit reached", text=text, wait_s=wait_s)
+
+
+def _charge(quota: Quota, most: int, owner: Any, cost: int) -> Charge:
+    """What is taken from an owner's counter; it is named by a digest, not by the address."""
+    digest = salted_hmac(SALT, str(owner), algorithm="sha256").hexdigest()[:32]
+    return Charge(key=f"{quota.name}:{digest}", most=most, period_s=quota.period_s, cost=cost)
+
+
+def _without_room(workspace: UUID | None) -> Refused | None:
+    """Whether there is no room for another document: on the disk, or in this workspace."""
+    if disk.room().is_full:
+        text = "The server's disk is nearly full, so it takes no new documents. Nothing was changed"
+        return Refused(title="No room", text=f"{text}; runs under way go on. Try again later.")
+    most = STORED_BYTES_MAX * settings.NANOVM_QUOTA_FACTOR
+    if not most or workspace is None or stored.bytes_of(workspace) < most:
+        return None
+    text = f"One workspace may store {most // MEGABYTE:,} MB. Nothing was changed. Erase the"
+    return Refused(title="No room", text=f"{text} personal data of runs that you do not need.")
+
+
+def _seconds(wait_s: int) -> str:
+    if wait_s > 2 * MINUTE_S:
+        return f"{math.ceil(wait_s / MINUTE_S)} minutes"
+    return f"{wait_s} second{'' if wait_s == 1 else 's'}"

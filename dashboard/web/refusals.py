@@ -1,0 +1,42 @@
+"""How a refused request is answered: as a page, as fragments for htmx, as one line, as text."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from dashboard.web.pages import is_live
+from dashboard.web.quotas import Refused
+
+LINE = "X-Arena-Line"  # the header of a request that wants the line under the box alone
+FORM = "application/x-www-form-urlencoded"
+TOKEN = "csrfmiddlewaretoken"  # noqa: S105 - its name: the page draws a new one
+
+
+def shown(request: HttpRequest, refused: Refused) -> HttpResponse:
+    """The refusal in words, in the shape that was asked for; what was typed is not lost."""
+    response = _answer(request, refused)
+    response["Cache-Control"] = "no-store"
+    if refused.wait_s:
+        response["Retry-After"] = str(refused.wait_s)
+    return response
+
+
+def _answer(request: HttpRequest, refused: Refused) -> HttpResponse:
+    context = {"refused": refused, "match": request.resolver_match}
+    if LINE in request.headers:
+        return render(request, "arena/_refused_line.html", context, status=refused.status)
+    if is_live(request):
+        return render(request, "run/_refused.html", context, status=refused.status)
+    if "text/html" not in request.headers.get("Accept", ""):
+        text = f"{refused.whole}\n"
+        return HttpResponse(text, "text/plain; charset=utf-8", status=refused.status)
+    return render(
+        request, "429.html", {**context, "fields": _fields(request)}, status=refused.status
+    )
+
+
+def _fields(request: HttpRequest) -> list[tuple[str, str]]:
+    """What the form had, to be sent again; None of a form with a file, which has to be chosen."""
+    if request.content_type != FORM:
+        return []
+    lists = request.POST.lists()
+    return [(name, value) for name, values in lists for value in values if name != TOKEN]
