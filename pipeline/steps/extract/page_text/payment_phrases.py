@@ -13,7 +13,7 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"|prepaid|cleared)(?! (?:up|within|before))|(?:has|have) (?:\w+ )?been settled",
         r"(?:was|is) (?:\w+ )?settled (?:on|by|in)|already (?:been )?(?:paid|settled)|paid in full"
         r"|fully paid|payment (?:of .{1,30} )?(?:has been |was )?(?:received|made)",
-        r"(?:we (?:have )?)?received (?:your|the|full) payment|received with thanks"
+        r"(?:we (?:have )?)?received (?:your|the|full) payment|(?:received|paid) with thanks"
         r"|thank you for your payment|(?:is|was) (?:pre)?paid",
         r"paid (?:by|via|with|using|through|on) (?:\d|(?:credit|debit|bank)? ?card|visa|master"
         r"|paypal"

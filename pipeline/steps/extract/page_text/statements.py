@@ -37,7 +37,7 @@ _MODAL: Final = (
     r"|lehet|not|never|nicht|kein\w*|pas|non|no(?![.:#]| ?[\w-]*\d)|niet|geen|nie|neni|nebyl\w*"
     r"|ikke|inte|ej|ei|nem|nao"
 )
-_TERMS: Final = re.compile(
+TERMS: Final = re.compile(
     r"\b(?:interests?|late fees?|surcharges?|penalt|cheques are|verzugszins|mahngebuhr|saumnis"
     r"|interets?"
     r"|penalite|interessi|mora|intereses|juros|rente|odsetk|urok|penale|morarente|drojsmal"
@@ -84,6 +84,7 @@ _BEFORE_AMOUNT: Final = re.compile(r"(?:[a-z]{2,3}|[^\w\s]{1,2})?")  # its curre
 _DUTY: Final = re.compile(
     rf"\b(?:{_MODAL}|ma (?:være|vaere|vare)|should|soll|sollte|deve|debe|musi|oltava|kell)\b"
 )
+CONDITION: Final = re.compile(rf"\b(?:{_IF})\b")
 _CONDITION_CHARS: Final = 80  # how far before a statement its condition can stand
 # An order not to pay, and what a document calls itself, may itself be worded with such verbs.
 _WORDED_AS_ORDER: Final = ("retention", "not_an_invoice", "not_to_be_paid", "specimen", "reminder")
@@ -185,7 +186,7 @@ def _outright(code: str, sentence: str, match: re.Match[str]) -> bool:
         return False
     before = sentence[max(0, match.start() - _CONDITION_CHARS) : match.start()]
     after = sentence[match.end() :]
-    if _BEFORE[not order].search(before) or _TERMS.search(sentence):
+    if _BEFORE[not order].search(before) or TERMS.search(sentence):
         return False
     if order:
         return True
