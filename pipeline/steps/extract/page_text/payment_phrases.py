@@ -30,7 +30,8 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:a|ont|est|etait) (?:(?:deja|integralement|entierement|ete|bien) )*(?:paye|regle"
         r"|acquitte|solde"
         r"|encaisse)e?s?(?!\w)|deja (?:payee?|reglee?|acquittee?|soldee?|versee?)",
-        r"(?:facture|montant|somme) (?:payee?|reglee?|acquittee?|soldee?)|pour acquit|acquittee?"
+        r"(?:facture|montant|somme) (?:payee?|reglee?|acquittee?|soldee?)|pour acquit"
+        r"|(?<!tva )acquittee?"
         r"|(?:paye|regle)e? (?:le \d|par|en (?:especes|totalite)|comptant)",
         r"(?:paiement|reglement|montant|somme)(?: \w+){0,2} recue?|recu (?:votre|le) (?:paiement"
         r"|regl)"

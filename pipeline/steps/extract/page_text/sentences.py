@@ -118,6 +118,7 @@ _KEEP: Final = _words(
     r"|zachowa\w*|spara|gem|uschovej\w*|sailyt\w*"
     r"|(?:by|per|par|tramite|por|con|via) (?:bank )?(?:transfer|uberweisung|virement|bonifico"
     r"|transferencia|overschrijving)"
+    r"|next|nachste\w*|prochaine?|proxim[oa]|prossim[oa]|volgende|nastepn\w*|nasta|n[æa]?este"
 )
 
 
