@@ -97,7 +97,7 @@ _IBAN_LABEL: Final = re.compile(r"\bIBAN\b")
 _GROUPS: Final = re.compile(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3}(?![A-Z0-9]))?")
 _BEGUN_IBAN: Final = re.compile(r"(?<![A-Z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{1,4}){1,7}$")
 _REST_OF_IBAN: Final = re.compile(r"[A-Z0-9]{1,4}(?: ?[A-Z0-9]{1,4})*(?![A-Za-z0-9])")
-_BEGUN: Final = 4  # characters: an account's country and check digits
+_IBAN_CHARS_MIN: Final = 15
 _ROWS_BELOW: Final = 4
 _SWISS: Final = re.compile(r"(?:CH|LI)\d{2}(?: ?\d{4}){4} ?\d")
 
@@ -221,23 +221,36 @@ def ibans(rows: Sequence[Row]) -> list[Found]:
         for value in (*_ibans_of(row, " ".join(above)), *begun):
             if not any(each.startswith(value) and each != value for each in begun):
                 found.setdefault(value, Found(value=value, page=row.page, label="IBAN"))
-        above = [above[1], row.text.upper()]
+        above = [above[1], _capitals(row.text)]
     return list(found.values())
 
 
 def _ibans_of(row: Row, above: str) -> Iterator[str]:
-    """The account numbers in a row; a mistyped one ends with its cell and is in capitals."""
-    text = row.text.upper()
+    """The account numbers in a row; a mistyped one ends with its cell, or is in capitals."""
+    text = _capitals(row.text)
     for match in _IBAN.finditer(text):
         label = text[: match.start()] if _IBAN_LABEL.search(text) else above
         if value := _iban_in(match[1]):
             yield value
         else:
-            whole = row.text[match.start() :]
-            ends = (cell.text for cell in row.cells if match[1][:_BEGUN] in cell.text.upper())
-            inside = (text[text.upper().index(match[1][:_BEGUN]) :] for text in ends)
-            typed = (_mistyped(each, label) for each in (*inside, whole))
+            ends = (_cell_end(row, match.start()), len(text))
+            typed = (_mistyped(row.text[match.start() : end], label) for end in ends)
             yield from [value for value in typed if value][:1]
+
+
+def _capitals(text: str) -> str:
+    """In capitals, character for character."""
+    return "".join(char.upper() if len(char.upper()) == 1 else char for char in text)
+
+
+def _cell_end(row: Row, place: int) -> int:
+    """Where the cell ends that has a place of its row's text."""
+    end = -1
+    for cell in row.cells:
+        end += 1 + len(cell.text)
+        if end > place:
+            break
+    return end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +297,8 @@ def _mistyped(text: str, before: str) -> str | None:
     match = _GROUPS.match(text)
     if match is None or not (_IBAN_LABEL.search(before) or _SWISS.fullmatch(match[0])):
         return None
-    return "".join(match[0].split())
+    value = "".join(match[0].split())
+    return value if len(value) >= _IBAN_CHARS_MIN else None
 
 
 def iban_is_valid(value: str) -> bool:

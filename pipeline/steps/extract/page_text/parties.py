@@ -18,7 +18,7 @@ from pipeline.steps.extract.page_text.sender import (
     SELLER,
     is_in_address,
     is_large,
-    same_type,
+    rest_of_name,
     senders,
 )
 from pipeline.steps.extract.page_text.titles import INVOICE_NAME, NAMES
@@ -152,18 +152,11 @@ def _unlabelled(rows: Sequence[Row], buyer: Found | None) -> dict[str, Found]:
         if any(place <= index and cell.overlaps(label) for place, label in labels):
             continue
         if _may_be_name(cell.text, taken) and _heads_page(rows, index, cell, taken):
-            name, below = cell.text, _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
-            while below and is_large(rows, index, cell) and _goes_on(rows, index, cell, below[0]):
-                name = f"{name} {below.pop(0)}"
-            return _named(name, below, rows[index].page, "letterhead")
+            below = _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
+            rest = [*rest_of_name(rows, index, cell)]
+            below = [line for line in below if line not in rest]
+            return _named(" ".join([cell.text, *rest]), below, rows[index].page, "letterhead")
     return {}
-
-
-def _goes_on(rows: Sequence[Row], index: int, cell: Cell, line: str) -> bool:
-    """Whether a name in large type goes on in a line below it."""
-    near = (each for row in rows[index + 1 : index + _ADDRESS_ROWS] for each in row.cells)
-    found = next((each for each in near if each.text == line), cell)
-    return same_type(found, cell) and not any(map(str.isdigit, line))
 
 
 def _heads_page(rows: Sequence[Row], index: int, cell: Cell, taken: str) -> bool:

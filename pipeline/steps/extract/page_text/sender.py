@@ -150,10 +150,20 @@ def _begun(rows: Sequence[Row], index: int, cell: Cell) -> tuple[int, Cell, str]
     name = _company(cell.text)
     whole = is_large(rows, index, cell) or COMPANY.match(cell.text)
     for place, above in islice(_above(rows, index, cell), _NAME_LINES if whole else 0):
-        if not same_type(above, cell) or names_company(above.text) or _is_no_name(above):
+        if not _same_type(above, cell) or names_company(above.text) or _is_no_name(above):
             break
         index, cell, name = place, above, f"{above.text} {name}"
     return index, cell, name
+
+
+def rest_of_name(rows: Sequence[Row], index: int, cell: Cell) -> Iterator[str]:
+    """The lines below in which a name in large type goes on."""
+    lines = _column(rows, range(index + 1, len(rows)), cell, at_start=True)
+    large = is_large(rows, index, cell)
+    for _, line in islice(lines, _NAME_LINES if large else 0):
+        if not _same_type(line, cell) or _is_no_name(line):
+            return
+        yield line.text
 
 
 def is_large(rows: Sequence[Row], index: int, cell: Cell) -> bool:
@@ -164,7 +174,7 @@ def is_large(rows: Sequence[Row], index: int, cell: Cell) -> bool:
     return cell.box is not None and cell.box.height >= _LARGE * min(heights)
 
 
-def same_type(one: Cell, other: Cell) -> bool:
+def _same_type(one: Cell, other: Cell) -> bool:
     """Whether two cells are printed in one size."""
     if one.box is None or other.box is None:
         return False

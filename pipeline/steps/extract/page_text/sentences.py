@@ -8,7 +8,7 @@ from typing import Final
 from pipeline.steps.extract.page_text.amounts import Amount, amounts_in, has_money
 from pipeline.steps.extract.page_text.dates import fold
 from pipeline.steps.extract.page_text.rows import Cell, Row
-from pipeline.steps.extract.page_text.statements import CONDITION, TERMS
+from pipeline.steps.extract.page_text.statements import CONDITION, DUTY, TERMS, is_of_other
 from pipeline.steps.extract.page_text.vocabulary import ASKS, CONDITIONAL
 
 _END: Final = re.compile(r"[.!?:;]$")
@@ -111,6 +111,8 @@ _MEANS: Final = _words(
     r"|coordinate bancarie|bankgegevens|refundable|erstattungsfahig|remboursable"
     r"|reembolsable|rimborsabile"
     r"|betalingsservice|autogiro|avtalegiro|online"
+    r"|(?:any )?other account|anderes konto|anderen konten|autre compte|otra cuenta"
+    r"|altro conto|andere rekening"
 )
 # ... asked of the reader, and is no statement against this sum.
 _KEEP: Final = _words(
@@ -131,14 +133,20 @@ def is_doubtful(sentence: str) -> bool:
     text = _NUMBERED.sub(" ", _REMARK.sub(" ", sentence).replace(";;", "").strip())
     if not (_is_prose(text) and _TOPIC.search(text)):
         return False
-    if _ALREADY.search(text) or TERMS.search(text) or CONDITIONAL.search(text) or _TAX.search(text):
+    if (
+        _ALREADY.search(text)
+        or is_of_other(text)
+        or TERMS.search(text)
+        or CONDITIONAL.search(text)
+        or _TAX.search(text)
+    ):
         return False
     denies, done, limits = (each.search(text) for each in (_DENIES, _DONE, _LIMITS))
     if denies and not (done or limits):
         return not _MEANS.search(text)
     if limits and not (denies or done):
         return not (_KEEP.search(text) or ASKS.search(text))
-    return bool(denies or limits or (done and not CONDITION.search(text)))
+    return bool(denies or limits or (done and not CONDITION.search(text) and not DUTY.search(text)))
 
 
 def _is_prose(text: str) -> bool:

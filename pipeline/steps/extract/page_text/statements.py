@@ -81,7 +81,7 @@ _POSSIBLE: Final = re.compile(
     r"|mozliw|mozn|mulig|mojlig|mahdollis|lehetseges)"
 )
 _BEFORE_AMOUNT: Final = re.compile(r"(?:[a-z]{2,3}|[^\w\s]{1,2})?")  # its currency
-_DUTY: Final = re.compile(
+DUTY: Final = re.compile(
     rf"\b(?:{_MODAL}|ma (?:være|vaere|vare)|should|soll|sollte|deve|debe|musi|oltava|kell)\b"
 )
 CONDITION: Final = re.compile(rf"\b(?:{_IF})\b")
@@ -182,7 +182,7 @@ def _states(code: str, pattern: re.Pattern[str], sentence: str) -> bool:
 def _outright(code: str, sentence: str, match: re.Match[str]) -> bool:
     """Whether it is no condition, no possibility, no general term and no part payment."""
     order = code in _WORDED_AS_ORDER
-    if not order and (_POSSIBLE.search(sentence) or _is_of_other(sentence)):
+    if not order and (_POSSIBLE.search(sentence) or is_of_other(sentence)):
         return False
     before = sentence[max(0, match.start() - _CONDITION_CHARS) : match.start()]
     after = sentence[match.end() :]
@@ -192,14 +192,14 @@ def _outright(code: str, sentence: str, match: re.Match[str]) -> bool:
         return True
     return not (
         _NEGATED.search(match[0])
-        or (code == "settled" and _DUTY.search(match[0]))
+        or (code == "settled" and DUTY.search(match[0]))
         or _AFTER.search(after)
         or _DENIED.search(after)
         or _labels_amount(after)
     )
 
 
-def _is_of_other(sentence: str) -> bool:
+def is_of_other(sentence: str) -> bool:
     """Whether a sentence speaks of an earlier invoice or payment, and not of this one."""
     return bool(_OTHER_PAPER.search(sentence)) and not _THIS_PAPER.search(sentence)
 
