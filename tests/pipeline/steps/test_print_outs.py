@@ -36,13 +36,15 @@ def at(text: str, y: float) -> Spot:
     return Spot(page=1, x=60, y=y, width=200, size=9, bold=False, text=text, ink=black, paper=white)
 
 
-def test_amount_between_tight_lines_is_read() -> None:
+def test_account_between_tight_lines_is_read() -> None:
+    lines = ("Bank: Volksbank Nordheim", "IBAN: NO05 7485 9876 244", "BIC: GENODEF1XYZ")
+
     def tight(pen: Pen) -> None:
-        for y in (587, 590, 611, 614):
-            pen.text(300, y, "of which you owe", 10)
+        for place, line in enumerate(lines):
+            pen.text(60, 500 - 9 * place, line)
 
     found = read_here(paper("Brightwater Joinery Ltd", hook=tight)).fields
-    assert (found.hold, found.total_due) == (None, "1234.50")
+    assert (found.hold, found.iban) == (None, "NO0574859876244")
 
 
 def test_point_under_the_arm_of_a_letter_is_seen() -> None:
