@@ -116,6 +116,10 @@ HOLDS: Final[dict[str, Hold]] = {
         "The type code of the embedded data says that it is for information only.",
         "Do not pay it; ask the supplier for the invoice itself.",
     ),
+    "unclear_statement": _unclear(
+        "A sentence about this document or its payment is not understood.",
+        "Read the document, and pay it by hand if nothing in it speaks against that.",
+    ),
     "net_only": _unclear(
         "The only total is without the tax that the document lists.",
         "Ask the supplier which amount is to be paid.",

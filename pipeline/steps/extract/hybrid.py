@@ -59,6 +59,8 @@ def _other_amount(due: Decimal, prepaid: Decimal, currency: str, document: Print
     allowed = {due, due + prepaid}  # the page may show the sum before what was paid in advance
     if abs(due) not in every:
         return bool(labelled) and not labelled & (allowed - {due})
+    if labelled and not labelled & allowed:
+        return True  # it is on the page, but as no sum of it
     dues = document.sums.values("due") - {None}
     if dues and not dues & allowed:
         return True

@@ -123,3 +123,32 @@ def test_each_reason_has_its_sentences_and_what_to_do() -> None:
     texts = [explained(code) for code in HOLDS]
     assert all(text[0].isupper() and text.endswith(".") and ". " in text for text in texts)
     assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize("line", [
+    "The money reached us yesterday.", "This one is covered by the deposit you left us in March.",
+    "For your records only.", "Das Geld ist gestern bei uns angekommen.",
+    "Der Kunde hat an der Theke bezahlt.", "Attendez notre version corrigée de cette facture.",
+    "El dinero nos llegó ayer.", "Abbiamo trattenuto la somma dal suo deposito.",
+    "De klant heeft de factuur aan de balie afgerekend.", "Kwotę potrącono z kaucji.",
+    "Skicka inga pengar innan reklamationen är löst.", "Kunden har betalt i butikken.",
+    "Asiakas on maksanut kassalla.", "O cliente já pagou ao balcão.", "Peníze dorazily včera.",
+])  # fmt: skip
+def test_sentence_about_the_payment_that_is_not_understood_holds(line: str) -> None:
+    assert hold(HEAD + line + FOOT) in ("unclear_statement", "settled")
+
+
+@pytest.mark.parametrize("line", [
+    "Please pay within 30 days of the invoice date.", "We do not accept cheques.",
+    "Goods remain our property until paid in full.", "If you have already paid, ignore this.",
+    "Work was completed on 3 May.", "No VAT is charged, the supplier is not registered.",
+    "Please keep this invoice for your records.", "Payment by bank transfer only.",
+    "Bitte überweisen Sie den Betrag innerhalb von 14 Tagen ohne Abzug.",
+    "Gemäß § 19 UStG wird keine Umsatzsteuer berechnet.", "Pas d'escompte pour paiement anticipé.",
+    "TVA acquittée sur les encaissements.", "La merce resta di nostra proprietà fino al saldo.",
+    "Wij verzoeken u binnen 14 dagen te betalen.", "Nie przyjmujemy gotówki.",
+    "Agradecemos o pagamento no prazo de 30 dias.", "Betales inden 14 dage.",
+    "You can pay online at pay.example/2026.", "Invoice no. 17 of our office in Bristol",
+])  # fmt: skip
+def test_requests_terms_and_taxes_are_understood(line: str) -> None:
+    assert hold(HEAD + line + FOOT) is None

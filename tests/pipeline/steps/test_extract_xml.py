@@ -149,6 +149,11 @@ def test_free_text_that_says_paid_is_a_warning_and_the_codes_decide() -> None:
     ),
     ("Invoice number: AC-20260311-08\nAmount due   EUR 748.80", "open"),
     ("Invoice number: AC-20260311-08\nAmount due   EUR 748.90", "hybrid_mismatch"),
+    (
+        "Invoice number: AC-20260311-08\nOrders this year   EUR 648.80\nNet   EUR 60.00\n"
+        "All in all   EUR 64.88",
+        "hybrid_mismatch",
+    ),
     ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80\nPAID", "paid"),
     ("Credit note\nInvoice no: AC-20260311-08\nAmount due   EUR 648.80", "correction"),
     ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80\nInvoice has been paid.", "paid"),

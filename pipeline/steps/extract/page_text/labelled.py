@@ -1,7 +1,7 @@
 """Values that stand beside or below their labels: numbers, dates, accounts, addresses."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,8 +47,9 @@ _TITLE_ALONE: Final = re.compile(
     r"^(?:invoice|rechnung|factuur|facture|factura|fattura|faktura|fatura|szamla|lasku)[:\s]*$"
 )
 _TITLED: Final = re.compile(
-    r"(?:^|\s)(?:[a-z]*invoice|[a-z]*rechnung|faktura|factuur|facture|factura|fattura)(?!\w)"
-    r"(?: \(\d+\))?[\s:]*(?:\S{8,10} )?(?:(?:#|nr\.?|no\.?|n[°º]\.?)\s*|(?=\S{5}))"
+    r"(?:^|\s)(?:[a-z]*invoice|[a-z]*rechnung|faktura|factuur|facture|factura|fattura|fatura"
+    r"|regning|lasku|szamla)(?: vat)?(?!\w)(?: \(\d+\))?"
+    r"[\s:]*(?:\S{8,10} )?(?:(?:#|nr\.?|no\.?|n[°º]\.?)\s*|(?=\S{5}))"
     rf"(?P<value>{_VALUE})"
 )
 _HASHED: Final = re.compile(rf"^#\s*(?P<value>{_VALUE})$")
@@ -94,6 +95,10 @@ _BY: Final = re.compile(
 _IBAN: Final = re.compile(r"(?<![A-Z0-9])([A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30})(?![A-Z0-9])")
 _IBAN_LABEL: Final = re.compile(r"\bIBAN\b")
 _GROUPS: Final = re.compile(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3}(?![A-Z0-9]))?")
+_BEGUN_IBAN: Final = re.compile(r"(?<![A-Z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{1,4}){1,7}$")
+_REST_OF_IBAN: Final = re.compile(r"[A-Z0-9]{1,4}(?: ?[A-Z0-9]{1,4})*(?![A-Za-z0-9])")
+_IBAN_CHARS_MIN: Final = 15
+_ROWS_BELOW: Final = 4
 _SWISS: Final = re.compile(r"(?:CH|LI)\d{2}(?: ?\d{4}){4} ?\d")
 
 
@@ -209,16 +214,73 @@ def ibans(rows: Sequence[Row]) -> list[Found]:
     One whose check digits are wrong is among them where a label calls it an IBAN.
     """
     found: dict[str, Found] = {}
+    wrapped = [*wrapped_ibans(rows)]
     above = ["", ""]  # a label is at most two rows above
     for row in rows:
-        text = row.text.upper()
-        for match in _IBAN.finditer(text):
-            label = text[: match.start()] if _IBAN_LABEL.search(text) else " ".join(above)
-            value = _iban_in(match[1]) or _mistyped(match[1], label)
-            if value and value not in found:
-                found[value] = Found(value=value, page=row.page, label="IBAN")
-        above = [above[1], text]
+        begun = [each.value for each in wrapped if each.row is row]
+        for value in (*_ibans_of(row, " ".join(above)), *begun):
+            if not any(each.startswith(value) and each != value for each in begun):
+                found.setdefault(value, Found(value=value, page=row.page, label="IBAN"))
+        above = [above[1], _capitals(row.text)]
     return list(found.values())
+
+
+def _ibans_of(row: Row, above: str) -> Iterator[str]:
+    """The account numbers in a row; a mistyped one ends with its cell, or is in capitals."""
+    text = _capitals(row.text)
+    for match in _IBAN.finditer(text):
+        label = text[: match.start()] if _IBAN_LABEL.search(text) else above
+        if value := _iban_in(match[1]):
+            yield value
+        else:
+            ends = (_cell_end(row, match.start()), len(text))
+            typed = (_mistyped(row.text[match.start() : end], label) for end in ends)
+            yield from [value for value in typed if value][:1]
+
+
+def _capitals(text: str) -> str:
+    """In capitals, character for character."""
+    return "".join(char.upper() if len(char.upper()) == 1 else char for char in text)
+
+
+def _cell_end(row: Row, place: int) -> int:
+    """Where the cell ends that has a place of its row's text."""
+    end = -1
+    for cell in row.cells:
+        end += 1 + len(cell.text)
+        if end > place:
+            break
+    return end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapped:
+    """An account number that begins in one cell and ends in one below it."""
+
+    row: Row
+    first: Cell
+    last: Cell
+    value: str
+
+
+def wrapped_ibans(rows: Sequence[Row]) -> Iterator[Wrapped]:
+    """The valid account numbers that are set over two lines, as in a narrow column."""
+    for place, row in enumerate(rows):
+        for cell in row.cells:
+            begun = _BEGUN_IBAN.search(cell.text)
+            if begun is None or _iban_in(begun[0]):
+                continue
+            for last in _cells_below(rows, place, cell):
+                rest = _REST_OF_IBAN.match(last.text)
+                value = _iban_in(begun[0] + rest[0]) if rest else None
+                if value and len(value) > len("".join(begun[0].split())):
+                    yield Wrapped(row=row, first=cell, last=last, value=value)
+
+
+def _cells_below(rows: Sequence[Row], place: int, cell: Cell) -> list[Cell]:
+    """The next cell below, beside which other columns may have lines between."""
+    near = (row for row in rows[place + 1 : place + _ROWS_BELOW] if row.page == rows[place].page)
+    return [other for row in near for other in row.cells if other.overlaps(cell)][:1]
 
 
 def _iban_in(text: str) -> str | None:
@@ -235,7 +297,8 @@ def _mistyped(text: str, before: str) -> str | None:
     match = _GROUPS.match(text)
     if match is None or not (_IBAN_LABEL.search(before) or _SWISS.fullmatch(match[0])):
         return None
-    return "".join(match[0].split())
+    value = "".join(match[0].split())
+    return value if len(value) >= _IBAN_CHARS_MIN else None
 
 
 def iban_is_valid(value: str) -> bool:

@@ -17,6 +17,8 @@ from pipeline.steps.extract.page_text.sender import (
     PAYEE,
     SELLER,
     is_in_address,
+    is_large,
+    rest_of_name,
     senders,
 )
 from pipeline.steps.extract.page_text.titles import INVOICE_NAME, NAMES
@@ -40,6 +42,7 @@ _NO_ADDRESS: Final = re.compile(
 _ATTENTION: Final = re.compile(r"^(?:attn|z\. ?hd\.?|t\.a\.v\.)[:. ]*", re.IGNORECASE)
 _ADDRESS_ROWS: Final = 5
 _HEAD_ROWS: Final = 4
+_LARGE_ROWS: Final = 10  # in which a name in large type heads a page, beside other columns
 _TABLE_CELLS: Final = 4  # a row of so many is the head of a table
 
 
@@ -139,14 +142,20 @@ def _unlabelled(rows: Sequence[Row], buyer: Found | None) -> dict[str, Found]:
             rest = [part.strip() for part in PARTED.split(cell.text)[1:]]
             below = rest or _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
             return _named(name, below, rows[index].page, "company")
-    head = [(index, cell) for index, cell in cells if index < _HEAD_ROWS]
-    labels = [cell for _, cell in head if BUYER.match(cell.folded)]
+    head = [
+        (i, c) for i, c in cells if i < _HEAD_ROWS or (i < _LARGE_ROWS and is_large(rows, i, c))
+    ]
+    labels = [(index, cell) for index, cell in head if BUYER.match(cell.folded)]
     for index, cell in head:
-        if INVOICE.search(cell.folded) or any(cell.overlaps(label) for label in labels):
+        if INVOICE.search(cell.folded):
+            continue
+        if any(place <= index and cell.overlaps(label) for place, label in labels):
             continue
         if _may_be_name(cell.text, taken) and _heads_page(rows, index, cell, taken):
             below = _column(rows[index + 1 : index + _ADDRESS_ROWS], cell)
-            return _named(cell.text, below, rows[index].page, "letterhead")
+            rest = [*rest_of_name(rows, index, cell)]
+            below = [line for line in below if line not in rest]
+            return _named(" ".join([cell.text, *rest]), below, rows[index].page, "letterhead")
     return {}
 
 

@@ -13,7 +13,7 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"|prepaid|cleared)(?! (?:up|within|before))|(?:has|have) (?:\w+ )?been settled",
         r"(?:was|is) (?:\w+ )?settled (?:on|by|in)|already (?:been )?(?:paid|settled)|paid in full"
         r"|fully paid|payment (?:of .{1,30} )?(?:has been |was )?(?:received|made)",
-        r"(?:we (?:have )?)?received (?:your|the|full) payment|received with thanks"
+        r"(?:we (?:have )?)?received (?:your|the|full) payment|(?:received|paid) with thanks"
         r"|thank you for your payment|(?:is|was) (?:pre)?paid",
         r"paid (?:by|via|with|using|through|on) (?:\d|(?:credit|debit|bank)? ?card|visa|master"
         r"|paypal"
@@ -30,7 +30,8 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
         r"(?:a|ont|est|etait) (?:(?:deja|integralement|entierement|ete|bien) )*(?:paye|regle"
         r"|acquitte|solde"
         r"|encaisse)e?s?(?!\w)|deja (?:payee?|reglee?|acquittee?|soldee?|versee?)",
-        r"(?:facture|montant|somme) (?:payee?|reglee?|acquittee?|soldee?)|pour acquit|acquittee?"
+        r"(?:facture|montant|somme) (?:payee?|reglee?|acquittee?|soldee?)|pour acquit"
+        r"|(?<!tva )acquittee?"
         r"|(?:paye|regle)e? (?:le \d|par|en (?:especes|totalite)|comptant)",
         r"(?:paiement|reglement|montant|somme)(?: \w+){0,2} recue?|recu (?:votre|le) (?:paiement"
         r"|regl)"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from statistics import median
 from typing import Final
 
 from pipeline.steps.extract.page_text.dates import fold
@@ -14,7 +15,8 @@ SELLER: Final = re.compile(
     r"|verkaufer|lieferant|rechnungs(?:steller|ersteller)|aussteller|prodejce|prodavajici|dodavatel"
     r"|verkoper|leverancier|vendeur|fournisseur|emetteur|vendedor|proveedor|emisor|fornitore"
     r"|cedente|sprzedawca|fornecedor|emitente|leverandor|leverand[øo]r|s[æa]lger|saljare|leverantor"
-    r"|selger|myyja|toimittaja|elado|szallito|wystawca)(?: (?:provider|seller|supplier"
+    r"|selger|myyja|toimittaja|elado|szallito|wystawca|von|absender|expediteur|mittente|afzender"
+    r"|nadawca|avsandare|afsender|avsender|lahettaja|felado)(?: (?:provider|seller|supplier"
     r"|vendor))?(?:/\S+)?\s*(?::\s*|$)"
 )
 BUYER: Final = re.compile(
@@ -45,6 +47,13 @@ _ADDRESSEE: Final = re.compile(
     r"|asiakas|ostaja|laskutusosoite|laskun saaja|vastaanottaja|vevo|megrendelo|cimzett"
     r"|ugyfel)\s*:?$"
 )
+# The same as words before a name: "Bill to Acme Ltd".
+_ADDRESSED: Final = re.compile(
+    r"^(?:(?:bill(?:ed)?|invoiced?|sold|ship(?:ped)?|deliver(?:ed)? ?)(?:[ -]to)|customer|client"
+    r"|buyer|rechnung (?:an|fur)|kunde|factur(?:ee?|ado|ar|ato|are) a|cliente|destinatari[oa]"
+    r"|acheteur|factuur aan|klant|nabywca|klient|odberatel|kund|k[øo]ber|faktura till?|asiakas"
+    r"|vevo) \W*\w"
+)
 PAYEE: Final = re.compile(
     r"^(?:payee|beneficiary(?: name)?|account (?:holder|name|owner)|pay(?:able)? to|empfanger"
     r"|zahlungsempfanger|kontoinhaber|begunstigter|titulaire(?: du compte)?|beneficiaire"
@@ -62,7 +71,7 @@ COMPANY: Final = re.compile(
     r"|eurl|sasu"
     r"|s\.r\.l\.|srl|s\.p\.a\.|s\.n\.c\.|s\.l\.u?\.?|ltda\.?|lda\.?|unipessoal|oyj|aps|a/s|asa"
     r"|sp\. ?z ?o\. ?o\.|sp\.j\.|kft\.?|zrt\.?|nyrt\.?|gbr|pty|v\.o\.f\.|gesmbh|e\.u\.|dac)"
-    r"|[A&]G|K[Gg]|SE|UG|CO\.|Co\.|BV|NV|SAS|SA|SpA|SPA|SL|Oy|OY|AB|Ab|AS|ApS|VOF|SNC|Bt\.?|BT|KK)"
+    r"|[A&]G|K[Gg]|OG|eG|SE|UG|CO\.|Co\.|BV|NV|SAS|SA|SpA|SPA|SL|Oy|OY|AB|Ab|AS|ApS|VOF|SNC|Bt\.?|BT|KK)"
     r"(?=\s*(?:$|[,&(+–-]))"
 )
 PARTED: Final = re.compile(r"\s[-–·●|•]\s")
@@ -73,6 +82,9 @@ _OWN: Final = re.compile(
     r"|kvk|rcs|regon|krs|abn|ein|y-tunnus|adoszam)\b|\+\d{2}"
 )
 _TOWN: Final = re.compile(r"(?=.*[^\W\d]{2})(?=.*\d.*\d)")
+_LARGE: Final = 1.2  # of the height of most text
+_SAME: Final = 0.05  # of its height by which a line of the same name may be larger
+_NAME_LINES: Final = 2  # that a name may have before its last one
 _BLOCK_ROWS: Final = 2  # a name is this far below its label at most
 _OWN_ROWS: Final = 4  # in which a sender's telephone, e-mail or tax id is below the name
 _BLOCK_LINES_MAX: Final = 10  # rows of a page, in which other columns have lines, too
@@ -91,12 +103,12 @@ def senders(rows: Sequence[Row], buyer: str) -> Iterator[tuple[int, Cell, str]]:
 
     It is addressed below or beside a label that no sender has, or in the window of a letter.
     """
-    found = [(index, cell, name) for index, cell in _cells(rows) if (name := _company(cell.text))]
+    found = [_begun(rows, *each) for each in _cells(rows) if _company(each[1].text)]
     theirs = {name for index, cell, name in found if _is_addressed(rows, index, cell, buyer)}
     own = {name for index, cell, name in found if _is_sender(rows, index, cell)}
     out = [name for name in {buyer, *theirs} - own if name]
     for index, cell, name in found:
-        if not any(other in cell.text for other in out):
+        if not any(other in name for other in out):
             yield index, cell, name
 
 
@@ -126,7 +138,52 @@ def _cells(rows: Sequence[Row]) -> Iterator[tuple[int, Cell]]:
 def _company(text: str) -> str:
     """The name of a company, where a piece of text begins with it."""
     name = PARTED.split(text)[0].strip()
-    return name if COMPANY.search(name) and len(name) <= NAME_CHARS_MAX else ""
+    addressed = _ADDRESSED.match(fold(name))
+    return name if names_company(name) and not addressed else ""
+
+
+def _begun(rows: Sequence[Row], index: int, cell: Cell) -> tuple[int, Cell, str]:
+    """A company with the line that its name begins in, which is one or two lines above.
+
+    So it is set in large type in a narrow column, or where the legal form has a line of its own.
+    """
+    name = _company(cell.text)
+    whole = is_large(rows, index, cell) or COMPANY.match(cell.text)
+    for place, above in islice(_above(rows, index, cell), _NAME_LINES if whole else 0):
+        if not _same_type(above, cell) or names_company(above.text) or _is_no_name(above):
+            break
+        index, cell, name = place, above, f"{above.text} {name}"
+    return index, cell, name
+
+
+def rest_of_name(rows: Sequence[Row], index: int, cell: Cell) -> Iterator[str]:
+    """The lines below in which a name in large type goes on."""
+    lines = _column(rows, range(index + 1, len(rows)), cell, at_start=True)
+    large = is_large(rows, index, cell)
+    for _, line in islice(lines, _NAME_LINES if large else 0):
+        if not _same_type(line, cell) or _is_no_name(line):
+            return
+        yield line.text
+
+
+def is_large(rows: Sequence[Row], index: int, cell: Cell) -> bool:
+    """Whether a cell is printed in larger type than most, or than what is closely below it."""
+    heights = [median(each.box.height for _, each in _cells(rows) if each.box)] if cell.box else []
+    below = islice(_column(rows, range(index + 1, len(rows)), cell, at_start=True), _NAME_LINES)
+    heights += [each.box.height for _, each in below if each.box]
+    return cell.box is not None and cell.box.height >= _LARGE * min(heights)
+
+
+def _same_type(one: Cell, other: Cell) -> bool:
+    """Whether two cells are printed in one size."""
+    if one.box is None or other.box is None:
+        return False
+    return abs(one.box.height - other.box.height) < _SAME * one.box.height
+
+
+def _is_no_name(cell: Cell) -> bool:
+    label = SELLER.match(cell.folded) or _ADDRESSEE.match(cell.folded) or _is_title(cell)
+    return bool(label) or ":" in cell.text or any(map(str.isdigit, cell.text))
 
 
 def _labels(rows: Sequence[Row], index: int, cell: Cell) -> Iterator[Cell]:

@@ -37,7 +37,7 @@ _MODAL: Final = (
     r"|lehet|not|never|nicht|kein\w*|pas|non|no(?![.:#]| ?[\w-]*\d)|niet|geen|nie|neni|nebyl\w*"
     r"|ikke|inte|ej|ei|nem|nao"
 )
-_TERMS: Final = re.compile(
+TERMS: Final = re.compile(
     r"\b(?:interests?|late fees?|surcharges?|penalt|cheques are|verzugszins|mahngebuhr|saumnis"
     r"|interets?"
     r"|penalite|interessi|mora|intereses|juros|rente|odsetk|urok|penale|morarente|drojsmal"
@@ -81,9 +81,10 @@ _POSSIBLE: Final = re.compile(
     r"|mozliw|mozn|mulig|mojlig|mahdollis|lehetseges)"
 )
 _BEFORE_AMOUNT: Final = re.compile(r"(?:[a-z]{2,3}|[^\w\s]{1,2})?")  # its currency
-_DUTY: Final = re.compile(
+DUTY: Final = re.compile(
     rf"\b(?:{_MODAL}|ma (?:være|vaere|vare)|should|soll|sollte|deve|debe|musi|oltava|kell)\b"
 )
+CONDITION: Final = re.compile(rf"\b(?:{_IF})\b")
 _CONDITION_CHARS: Final = 80  # how far before a statement its condition can stand
 # An order not to pay, and what a document calls itself, may itself be worded with such verbs.
 _WORDED_AS_ORDER: Final = ("retention", "not_an_invoice", "not_to_be_paid", "specimen", "reminder")
@@ -181,24 +182,24 @@ def _states(code: str, pattern: re.Pattern[str], sentence: str) -> bool:
 def _outright(code: str, sentence: str, match: re.Match[str]) -> bool:
     """Whether it is no condition, no possibility, no general term and no part payment."""
     order = code in _WORDED_AS_ORDER
-    if not order and (_POSSIBLE.search(sentence) or _is_of_other(sentence)):
+    if not order and (_POSSIBLE.search(sentence) or is_of_other(sentence)):
         return False
     before = sentence[max(0, match.start() - _CONDITION_CHARS) : match.start()]
     after = sentence[match.end() :]
-    if _BEFORE[not order].search(before) or _TERMS.search(sentence):
+    if _BEFORE[not order].search(before) or TERMS.search(sentence):
         return False
     if order:
         return True
     return not (
         _NEGATED.search(match[0])
-        or (code == "settled" and _DUTY.search(match[0]))
+        or (code == "settled" and DUTY.search(match[0]))
         or _AFTER.search(after)
         or _DENIED.search(after)
         or _labels_amount(after)
     )
 
 
-def _is_of_other(sentence: str) -> bool:
+def is_of_other(sentence: str) -> bool:
     """Whether a sentence speaks of an earlier invoice or payment, and not of this one."""
     return bool(_OTHER_PAPER.search(sentence)) and not _THIS_PAPER.search(sentence)
 

@@ -23,6 +23,7 @@ from pipeline.steps.extract.page_view.page import Page
 from pipeline.steps.extract.reasons import ExtractionError
 
 _LETTERS_MIN: Final = 20  # fewer on the whole document is a scan with a stamp on it
+_LAST: Final = ("no_invoice_title", "unclear_statement")  # named where nothing else is
 _VALUE_CHARS_MAX: Final = 300
 
 
@@ -139,16 +140,17 @@ def _fields(document: Printed) -> dict[str, Found]:
 def _hold(document: Printed, value: Decimal, has_seller: bool) -> str | None:
     """Why it must not be paid, as the code of a hold."""
     words = hold_by_words(document.rows, document.plain, document.noted)
-    if words is not None and words != "no_invoice_title":
+    if words is not None and words not in _LAST:
         return words
     if value <= 0:
         return "negative_amount" if value else "zero_balance"
-    if words is not None:
+    if words == "no_invoice_title":
         return words
     if not has_seller:
         return "no_seller"
-    return _unclear_amount(document, value) or (
-        "two_accounts" if len(labelled.ibans(document.rows)) > 1 else None
+    accounts = labelled.ibans(document.rows)
+    return (
+        _unclear_amount(document, value) or ("two_accounts" if len(accounts) > 1 else None) or words
     )
 
 

@@ -250,7 +250,7 @@ _NUMBERED: Final = (
     r"factuur-? ?(?:nr|nummer|no)|(?:numero|n\.?[°ºo]\.?|num\.?|nr\.?) ?(?:de |della |da |do "
     r")?(?:la "
     r")?"
-    r"(?:facture|factura|fattura|fatura)|faktury? (?:vat )?(?:nr|c\.|cislo)|lasku(?:n)? "
+    r"(?:facture|factura|fattura|fatura|faktury?)|faktury? (?:vat )?(?:nr|c\.|cislo)|lasku(?:n)? "
     r"?(?:numero|nro)",
     r"regningsnummer|szamla ?(?:sorszama|szama|sz\.)|szamlaszam|(?:factura|fattura|fatura|facture)"
     r" ?(?:n[°ºor]?\.?[°ºo]?|num\.?|numero|#)",

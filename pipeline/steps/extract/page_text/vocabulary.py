@@ -157,9 +157,8 @@ TAKEN_OFF: Final = _any(
 )
 # What is to pay at another time, or beside this invoice: such a sum leaves doubt.
 EARLIER: Final = _any(
-    r"\b(?:previous|opening|prior|past due|brought forward|overdue|last|old) ?(?:balance|amount"
-    r"|bill"
-    r"|invoice|total)?\b|\barrears\b",
+    r"\b(?:previous|opening|prior|last|old) (?:balance|amount|bill|invoice|total)\b"
+    r"|\b(?:past due|brought forward|overdue|arrears)\b|^(?:previous|opening|prior|last|old)\W*$",
     r"\bminimum|\bnew balance\b|\baccount balance\b|\bkontostand\b|\binstal?lments?\b|\bmindest",
     r"\bvortrag|\bsaldovortrag|\b\d\. ?rate\b|\braten(?:plan|zahlung|betrag)?\b|\bruckstand",
     r"\bsolde (?:precedent|anterieur)|\bvorige? (?:saldo|factuur)|\bsaldo (?:anterior|precedente)"

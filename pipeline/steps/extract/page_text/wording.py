@@ -14,7 +14,7 @@ from pipeline.steps.extract.page_text.amounts import has_money
 from pipeline.steps.extract.page_text.dates import first_date, fold
 from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.sender import names_company
-from pipeline.steps.extract.page_text.sentences import continued, unwrapped
+from pipeline.steps.extract.page_text.sentences import continued, is_doubtful, unwrapped
 from pipeline.steps.extract.page_text.statements import stated
 from pipeline.steps.extract.page_text.titles import AROUND, INVOICE_NAME, INVOICE_NUMBER, NAMES
 from pipeline.steps.extract.page_text.totals import kind_of
@@ -104,6 +104,7 @@ def hold_by_words(printed: Sequence[Row], plain: str, noted: Sequence[Row] = ())
         or first(said([*printed, *noted], plain))
         or ("settled" if _settled_by([*printed, *noted]) else None)
         or ("no_invoice_title" if not _calls_itself_invoice(printed) else None)
+        or ("unclear_statement" if any(map(is_doubtful, _sentences(printed, plain))) else None)
     )
 
 

@@ -1,7 +1,7 @@
 """Whether the pixels of a number and of an account are read as their text says."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -13,7 +13,11 @@ from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_view import recognise
 from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 
-_ALONE_PIXELS: Final = (36, 52, 28, 44)  # heights at which a number without its line is tried
+# Sizes at which a number without its line is tried.
+_ALONE_SIZES: Final = (
+    *((36, recognise.CLOSE), (52, recognise.MARGIN)),
+    *((28, recognise.CLOSE), (44, recognise.MARGIN)),
+)
 _WIDER: Final = 1.3  # narrow signs, such as 1, 4 and 7 of Times, are told apart better
 _BESIDE: Final = 0.5  # points of paper beside it: more shows the signs beside
 _AHEAD: Final = 2  # readings that agree, more than those of another number, are enough
@@ -58,8 +62,8 @@ def _alone(sheet: Sheet, numbers: list[_Number], due: Decimal) -> Iterator[int]:
     """For each reading of a number without its line: 1 if it is that, -1 if it is another."""
     for number in numbers:
         sure = all(_reads_word(sheet, text, box) for text, box in number.beside)
-        for pixels in _ALONE_PIXELS:
-            read = recognise.at_height(sheet, number.box, pixels, _BESIDE, wider=_WIDER)
+        for size in _ALONE_SIZES:
+            read = recognise.at_height(sheet, number.box, size, _BESIDE, wider=_WIDER)
             same = _digits(read) == _digits(number.written)
             spaced = _unspaced(read) == number.unspaced  # a space has no ink
             if same and (spaced or _shows(read, due, [number.written])):
@@ -133,8 +137,8 @@ def _reads_word(sheet: Sheet, text: str, box: Box) -> bool:
     """Whether a word beside a number is read as that word, but for a letter, and as no digit."""
     wanted = _plain(text)
     return not wanted or any(
-        _same_word(wanted, _plain(recognise.at_height(sheet, box, pixels, _BESIDE)))
-        for pixels in _ALONE_PIXELS
+        _same_word(wanted, _plain(recognise.at_height(sheet, box, size, _BESIDE)))
+        for size in _ALONE_SIZES
     )
 
 
@@ -183,6 +187,12 @@ def reads_account(sheet: Sheet, row: Row, iban: str) -> Box | None:
     if box is None or any(_is_account(iban, text) for text in recognise.line(sheet, box)):
         return None
     return box
+
+
+def reads_lines(sheet: Sheet, boxes: Sequence[Box], iban: str) -> bool:
+    """Whether the pixels of lines, one after the other, are read as an account."""
+    sizes = zip(*(recognise.line(sheet, box) for box in boxes), strict=True)
+    return any(_is_account(iban, "".join(texts)) for texts in sizes)
 
 
 def _holding(row: Row, iban: str) -> Box | None:

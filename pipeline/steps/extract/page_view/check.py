@@ -7,11 +7,16 @@ from typing import Final
 
 from pipeline.steps.extract.invoice import Invoice
 from pipeline.steps.extract.page_text.amounts import SYMBOLS, UNCERTAIN, amounts_in
-from pipeline.steps.extract.page_text.labelled import ibans, invoice_number
+from pipeline.steps.extract.page_text.labelled import ibans, invoice_number, wrapped_ibans
 from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.sender import names_company
 from pipeline.steps.extract.page_text.text import Printed
-from pipeline.steps.extract.page_view.agree import reads_account, reads_amount, squeezed
+from pipeline.steps.extract.page_view.agree import (
+    reads_account,
+    reads_amount,
+    reads_lines,
+    squeezed,
+)
 from pipeline.steps.extract.page_view.beside import drawn_beside
 from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 
@@ -115,6 +120,10 @@ def _other_account(
             continue
         if box := reads_account(sheets[row.page - 1], row, iban):
             return row.page, box, row.text
+    for each in wrapped_ibans(document.rows):
+        boxes = [cell.box for cell in (each.first, each.last) if cell.box]
+        if each.value == iban and boxes and not reads_lines(sheets[each.row.page - 1], boxes, iban):
+            return each.row.page, boxes[0], each.value
     return None
 
 

@@ -23,7 +23,7 @@ _RULE_MIN: Final = 12.0  # points: so long is a rule of a table ...
 _RULE_WIDTH_MAX: Final = 1.0  # ... and so thin
 _DEPTH_MAX: Final = 8  # forms within forms
 _UPRIGHT: Final = 0.1  # radians
-_SEPARATORS: Final = ".,"  # small in a box that neighbours reach into, and worth a hundred times
+SEPARATORS: Final = ".,"  # small in a box that neighbours reach into, and worth a hundred times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Sheet:
         return Char(
             text=chr(code),
             box=loose,
-            mark=self._mark(text, place) if chr(code) in _SEPARATORS else loose,
+            mark=self._mark(text, place) if chr(code) in SEPARATORS else loose,
             base=self._shown(x.value, y.value, x.value, y.value).top,
             upright=abs(math.sin(angle)) < _UPRIGHT and math.cos(angle) > 0,
             made=raw.FPDFText_IsGenerated(text, place) == 1,

@@ -10,8 +10,10 @@ from PIL import Image
 
 from pipeline.steps.extract.page_view.pdfium import Box, Sheet
 
-LINE_PIXELS: Final = (36, 52, 72)  # heights of a line of text that it is tried at
 MARGIN: Final = 2.5  # points of paper around a crop
+CLOSE: Final = 1.0  # points above and below it that show nothing of the lines there
+# Heights of a line of text in pixels that it is tried at, each with the points around it.
+LINE_SIZES: Final = ((36, CLOSE), (52, MARGIN), (72, CLOSE))
 _SCALE_MAX: Final = 12.0
 _PARTED: Final = re.compile(r"(?<=\d) ?([.,]) ?(?=\d\d\b)")  # Tesseract parts "5, 60"
 _SURE_MIN: Final = 25  # of 100: what Tesseract is less sure of is dust
@@ -52,25 +54,27 @@ def line(sheet: Sheet, box: Box) -> Iterator[str]:
     Raises:
         RecogniserMissingError: it is not installed.
     """
-    for pixels in LINE_PIXELS:
-        yield at_height(sheet, box, pixels)
+    for size in LINE_SIZES:
+        yield at_height(sheet, box, size)
 
 
 def at_height(
-    sheet: Sheet, box: Box, pixels: int, beside: float = MARGIN, *, wider: float = 1.0
+    sheet: Sheet, box: Box, size: tuple[int, float], beside: float = MARGIN, *, wider: float = 1.0
 ) -> str:
     """What one line reads like, drawn so high and stretched so much.
 
-    ``beside`` are points of paper on its left and right.
+    ``size`` is its height in pixels and the points above and below it, ``beside`` are points of
+    paper on its left and right.
 
     Raises:
         RecogniserMissingError: it is not installed.
     """
+    pixels, above = size
     scale = min(_SCALE_MAX, pixels / max(1.0, box.height))
     scale = min(scale, _WIDTH_MAX / max(1.0, box.right - box.left))
-    drawn = sheet.drawn(padded(sheet, box, beside), scale)
-    size = round(drawn.width * wider), drawn.height
-    read = text_of(drawn.resize(size, Image.Resampling.LANCZOS), psm=7)
+    drawn = sheet.drawn(padded(sheet, box, beside, above), scale)
+    stretched = round(drawn.width * wider), drawn.height
+    read = text_of(drawn.resize(stretched, Image.Resampling.LANCZOS), psm=7)
     return _PARTED.sub(r"\1", read)
 
 
@@ -123,11 +127,11 @@ def lines(image: Image.Image) -> Iterator[tuple[Edges, list[tuple[str, Edges]]]]
     yield from found.items()
 
 
-def padded(sheet: Sheet, box: Box, beside: float = MARGIN) -> Box:
+def padded(sheet: Sheet, box: Box, beside: float, above: float) -> Box:
     """The box with paper around it, as far as the page goes."""
     return Box(
         left=max(0.0, box.left - beside),
-        top=max(0.0, box.top - MARGIN),
+        top=max(0.0, box.top - above),
         right=min(sheet.width, box.right + beside),
-        bottom=min(sheet.height, box.bottom + MARGIN),
+        bottom=min(sheet.height, box.bottom + above),
     )

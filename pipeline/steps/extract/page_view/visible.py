@@ -5,7 +5,7 @@ from typing import Final
 
 from PIL import Image, ImageChops
 
-from pipeline.steps.extract.page_view.pdfium import Box, Char, Sheet
+from pipeline.steps.extract.page_view.pdfium import SEPARATORS, Box, Char, Sheet
 
 _CONTRAST_MIN: Final = 40  # of 255 shades of grey; light grey #cccccc on white has 51
 _HEIGHT_MIN: Final = 3.0  # points from ascent to descent: nobody reads less
@@ -60,7 +60,7 @@ def _stacked(chars: Sequence[Char]) -> set[int]:
                 break
             if _ligature(place, char, other_place, other):
                 continue
-            if other.text == char.text or _on_watermark(char, other):
+            if other.text == char.text or _kerned(char, other) or _on_watermark(char, other):
                 continue
             if _shared(char.box, other.box) > _SHARED_MAX:
                 found |= {place, other_place}
@@ -71,6 +71,12 @@ def _ligature(place: int, char: Char, other_place: int, other: Char) -> bool:
     """Whether two characters come of one glyph: "fl" is two letters."""
     near = abs(place - other_place) <= 2 and char.owner == other.owner
     return near and char.box.left == other.box.left
+
+
+def _kerned(one: Char, other: Char) -> bool:
+    """Whether one is a point or comma that is set under the arm of a letter, as in "P."."""
+    signs = {one.text, other.text}
+    return any(sign in SEPARATORS for sign in signs) and any(map(str.isalpha, signs))
 
 
 def _on_watermark(one: Char, other: Char) -> bool:
