@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 import traceback
+from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 from django.db.models import QuerySet
@@ -21,7 +22,7 @@ from nanovm_core.core.messages import Effect
 from pipeline.clock import now_ms, sleep_ms
 from pipeline.errors import NotSentError, OutcomeUnknownError, TransientError
 from pipeline.models import Outbox, Run
-from pipeline.runtime import api
+from pipeline.runtime import api, queue
 from pipeline.runtime.decide import Begun
 from pipeline.steps import adapters
 from pipeline.steps.work import Answer, Work
@@ -36,6 +37,8 @@ TRIES_MAX = 8  # then a person decides; or the program, where no try can have ac
 BACKOFF_MS = 250  # the first wait; each further one is twice as long, 32 s to 40 s in all
 ASK_MS = 2_000  # after this long what is under way is asked after; each further time twice as long,
 ASK_MS_MAX = 600_000  # up to this
+
+SHIFT_MS = 1_000  # a message keeps a thread so long, and for the turn that it is at then
 
 _OWES = (
     "SELECT 1 FROM pipeline_run r WHERE r.id = %s AND (r.deadline_ms <= %s"
@@ -60,6 +63,26 @@ def drive(run_id: str) -> bool:
             work = _under_lease(work)
         moved = moved and owes(run_id)
     return True
+
+
+def take_turns(named: str = "") -> None:
+    """Drive whichever run's turn it is, one after the other, until none can be taken.
+
+    ``named``: the run that this thread's message names. After SHIFT_MS another message goes on,
+    so that no message is under way for long and other tasks have a thread.
+    """
+    until_ms, idle = now_ms() + SHIFT_MS, set[UUID]()
+    turn = api.take_turn(until_ms, named)
+    while turn.run is not None and turn.run not in idle:
+        work = turn.work
+        if work is None:
+            idle.add(turn.run)  # a second time would be for ever
+        while work is not None:
+            work = _under_lease(work)
+        if now_ms() >= until_ms:
+            queue.call_worker()
+            return
+        turn = api.take_turn(until_ms)
 
 
 def drive_patiently(run_id: str) -> None:
