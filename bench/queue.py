@@ -1,17 +1,23 @@
-"""Seven trivial steps through the queue, compared with one task that does nothing.
+"""Seven trivial steps through the queue, compared with one task that does nothing; and its turns.
 
 ``python -m bench.queue [ROUNDS]`` starts a queue server, a worker and a signer as the demo does, on
 SQLite in a folder of its own (DATABASE_URL is heeded), and prints the table; 1 where the bar is
 not reached. The same client sends both, and waits on the same list at the queue server.
+
+``python -m bench.queue turns [ROUNDS]`` measures how fairly workspaces have their turns: a lone run
+behind BACKLOG of another workspace, and WORKSPACES with EACH runs at once, whose messages arrive
+workspace by workspace.
 """
 
 import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bench import seven
@@ -24,6 +30,9 @@ WARM_UP = 5  # of each: connections, compiled programs
 WAIT_SECONDS_MAX = 60
 TASK, STEPS, WHOLE = "a task that does nothing", "seven steps", "made, started and seven steps"
 BAR = Bar("≤", 2)
+TURNS, TURN_ROUNDS = "turns", 5
+BACKLOG, WORKSPACES, EACH, WINDOW = 200, 10, 20, 40
+PLACE_MAX, LATE_MAX, FAIR_MEDIAN, FAIR_WORST = 5, 3.0, 0.95, 0.90
 
 
 @contextmanager
@@ -132,8 +141,118 @@ def table(found: rounds.Measured) -> Table:
     )
 
 
+def ready_runs(count: int) -> list[Any]:
+    """So many runs of a new workspace, made and not started."""
+    from pipeline import entropy
+    from pipeline.runtime import create_run
+    from pipeline.store import workspaces
+
+    workspace, made = workspaces.create(), []
+    for _ in range(count):
+        new = create_run.NewRun(
+            workspace=workspace,
+            program=seven.program(),
+            policy=seven.POLICY,
+            slots=seven.slots(),
+            actor="bench",
+        )
+        made.append(create_run.make_run(new, entropy.uuid7()).run)
+    return made
+
+
+def started(runs: Sequence[Any]) -> int:
+    """Start runs, and queue their messages one after the other: when all of them were due."""
+    from django.db import transaction
+
+    from nanovm_core.core.events import RunStarted
+    from pipeline.clock import now_ms
+    from pipeline.runtime import api, queue
+
+    with transaction.atomic():
+        for run in runs:
+            api.submit(str(run.id), [RunStarted()], actor="bench")
+    due_ms = now_ms()
+    for run in runs:
+        queue.wake(str(run.id))
+    return due_ms
+
+
+def ended(runs: Sequence[Any]) -> list[int]:
+    """When each of these runs had ended, in order; waits for all of them."""
+    from pipeline.models import Run
+
+    until = time.monotonic() + WAIT_SECONDS_MAX
+    while time.monotonic() < until:
+        found = Run.objects.filter(id__in=[each.id for each in runs], ended_ms__isnull=False)
+        times = sorted(each for each in found.values_list("ended_ms", flat=True) if each)
+        if len(times) == len(runs):
+            return times
+        time.sleep(0.005)
+    raise RuntimeError(f"Not all runs ended within {WAIT_SECONDS_MAX} s; see the worker's log.")
+
+
+def lone() -> tuple[float, float, int]:
+    """Milliseconds of a run alone, and behind BACKLOG of another workspace; its place then."""
+
+    def timed_run(run: Sequence[Any]) -> tuple[int, int]:
+        return started(run), ended(run)[0]
+
+    backlog, first, second = ready_runs(BACKLOG), ready_runs(1), ready_runs(1)
+    alone = timed_run(first)
+    started(backlog)
+    behind = timed_run(second)
+    before = [each for each in ended(backlog) if behind[0] <= each < behind[1]]
+    return alone[1] - alone[0], behind[1] - behind[0], len(before) + 1
+
+
+def shared() -> tuple[list[float], float]:
+    """Jain's index of each window of WINDOW starts, and runs per second, of WORKSPACES at once."""
+    from pipeline.models import AdapterCall
+
+    runs = [run for _ in range(WORKSPACES) for run in ready_runs(EACH)]
+    started(runs)
+    last_ms = ended(runs)[-1]
+    calls = AdapterCall.objects.filter(number=1, run__in=[each.id for each in runs])
+    begun = [*calls.order_by("at_ms", "run_id").values_list("run__workspace_id", "at_ms")]
+    windows = [begun[at : at + WINDOW] for at in range(0, len(begun), WINDOW)]
+    per_s = 1000 * len(runs) / (last_ms - begun[0][1])
+    return [jain([owner for owner, _ in each]) for each in windows], per_s
+
+
+def jain(owners: Sequence[object]) -> float:
+    """Jain's fairness index of how often each of WORKSPACES is among these: 1 is equal shares."""
+    shares = Counter(owners).values()
+    return sum(shares) ** 2 / (WORKSPACES * sum(each * each for each in shares))
+
+
+def turns(count: int) -> bool:
+    """Measure the turns and print them; whether each bar is reached."""
+    first = ready_runs(WARM_UP)
+    started(first)
+    ended(first)
+    behind, together = [lone() for _ in range(count)], [shared() for _ in range(count)]
+    late = median(after / alone for alone, after, _ in behind)
+    place = median(each for *_, each in behind)
+    windows = [each for found, _ in together for each in found]
+    bars = {
+        f"a lone run behind {BACKLOG}: finishing place": (place, place <= PLACE_MAX),
+        "its latency, in units of the same run alone": (late, late <= LATE_MAX),
+        "Jain's index, median": (median(windows), median(windows) >= FAIR_MEDIAN),
+        "Jain's index, least": (min(windows), min(windows) >= FAIR_WORST),
+    }
+    for name, (value, holds) in bars.items():
+        sys.stdout.write(f"{name}: {value:.3g} {'PASS' if holds else 'short of it'}\n")
+    sys.stdout.write(f"alone, behind (ms), place: {behind}\n")
+    sys.stdout.write(f"runs per second: {[round(each, 1) for _, each in together]}\n")
+    return all(holds for _, holds in bars.values())
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Measure and print; 1 where the bar is not reached."""
+    """Measure and print; 1 where a bar is not reached."""
+    if arguments[:1] == [TURNS]:
+        count = int(arguments[1]) if arguments[1:] else TURN_ROUNDS
+        with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, servers(Path(folder)):
+            return int(not turns(count))
     count = int(arguments[0]) if arguments else ROUNDS
     with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, servers(Path(folder)):
         found = table(measured(count))

@@ -85,6 +85,17 @@ def quota_factor(environ: Mapping[str, str]) -> int:
     return int(text)
 
 
+def worker_threads(environ: Mapping[str, str]) -> int:
+    """The threads of all workers together, by which the caps of a workspace are counted; 4."""
+    text = environ.get("NANOVM_WORKER_THREADS") or "4"
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise ImproperlyConfigured(
+            f"NANOVM_WORKER_THREADS is {text!r}; set it to the number of threads of all workers "
+            "together, or unset it."
+        )
+    return int(text)
+
+
 def secret_key(folder: Path) -> str:
     """The signing key of this data folder, made at the first start.
 

@@ -18,6 +18,7 @@ from config.environment import (
     secret_key,
     stripe_settings,
     webhook_secret,
+    worker_threads,
 )
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -29,6 +30,7 @@ NANOVM_MODEL = model_settings(os.environ)  # an endpoint in the model's place; N
 NANOVM_RETENTION = retention_days(os.environ)  # days that a document is kept from erasure; 0: off
 NANOVM_EXPIRE_DAYS = expire_days(os.environ)  # without a change, then a workspace is erased
 NANOVM_QUOTA_FACTOR = quota_factor(os.environ)  # what each quota is multiplied by; 0: none is
+NANOVM_WORKER_THREADS = worker_threads(os.environ)  # of all workers together
 # The policy that new runs are judged by, read anew for each; empty: the one that is shipped.
 NANOVM_POLICY = Path(os.environ["NANOVM_POLICY"]) if os.environ.get("NANOVM_POLICY") else None
 # Whether the shipped attacks are made on a copy before a visitor asks for it.

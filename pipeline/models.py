@@ -36,6 +36,13 @@ class Workspace(models.Model):
     successor = models.ForeignKey(  # set: a restore closed this log, and goes on in that one
         "self", on_delete=models.PROTECT, related_name="predecessors", null=True
     )
+    weight = models.PositiveSmallIntegerField(default=1)  # its share of the worker's threads
+    served_ms = models.BigIntegerField(default=0)  # when a run of it was last taken in turn
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(weight__gte=1), name="workspace_weight")
+        ]
 
     @cached_property
     def name(self) -> str:
@@ -70,6 +77,11 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["workspace", "-created_ms"]),
             models.Index(fields=["id"], condition=models.Q(ended_ms=None), name="run_open"),
+            models.Index(
+                fields=["deadline_ms"],
+                condition=models.Q(deadline_ms__isnull=False),
+                name="run_deadline",
+            ),
         ]
 
     @cached_property
@@ -163,6 +175,11 @@ class Outbox(models.Model):
     begun_ms = models.BigIntegerField(null=True)
     done_ms = models.BigIntegerField(null=True)
 
+    class Meta:
+        indexes = [
+            models.Index(fields=["due_ms"], condition=models.Q(done_ms=None), name="outbox_due")
+        ]
+
 
 class Lease(models.Model):
     """Who drives a run, and until when. A delivery that finds it taken is absorbed."""
@@ -171,6 +188,11 @@ class Lease(models.Model):
     holder = models.CharField(max_length=36, blank=True)
     until_ms = models.BigIntegerField(default=0)
     absorbed = models.BigIntegerField(default=0)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["until_ms"], condition=models.Q(until_ms__gt=0), name="lease_held")
+        ]
 
 
 class AdapterCall(models.Model):

@@ -45,7 +45,7 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
 
     def send_task(name: str, args: list[str], **_: object) -> None:
-        found[name].append(args[0])
+        found[name].append(args[0] if args else "")
 
     monkeypatch.setattr(product, "REDIS_URL", "redis://127.0.0.1:1/0")
     for module in (plans, queue, copies):

@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1"
 START_SECONDS_MAX = 60.0  # for a loaded machine: the end of a program is seen at once
 STOP_SECONDS_MAX = 10.0  # on a busy machine; an idle program ends at once
 POLL_SECONDS = 0.02
-WORKER_THREADS = 4
+WORKER_THREADS = 4  # of the worker that is started here, where the environment names no number
 SANDBOX_ACCOUNTS = (
     "sk_test_nanovm_demo=acct_demo",
     "sk_test_nanovm_control=acct_control",
@@ -119,7 +119,8 @@ def spawn_celery_worker(env: Mapping[str, str], program: Sequence[str] = ("celer
     """
     node = f"worker-{secrets.token_hex(4)}@{LOOPBACK}"
     command = [sys.executable, "-m", *program, "-A", "config.celery:app", "worker"]
-    command += ["--pool", "threads", "--concurrency", str(WORKER_THREADS), "--hostname", node]
+    threads = env.get("NANOVM_WORKER_THREADS") or str(WORKER_THREADS)
+    command += ["--pool", "threads", "--concurrency", threads, "--hostname", node]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     child = _spawn("worker", "the worker", command, Path(env["NANOVM_DATA"]), env=env)
     child.answers = lambda: bool(_announced(child.written()))

@@ -1,9 +1,12 @@
 """The runtime: lock, read, decide, write, commit, then act. The only writer of runs."""
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
+
+from django.db import InterfaceError, OperationalError
 
 from nanovm_core.core.events import (
     AnswerArrived,
@@ -20,10 +23,11 @@ from nanovm_core.core.events import (
 from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
+from pipeline.clock import now_ms
 from pipeline.models import Outbox, Run
 from pipeline.runtime import decide, queue
 from pipeline.runtime.context import RUNTIME, Sender
-from pipeline.runtime.decide import Answered, Begun
+from pipeline.runtime.decide import Answered, Begun, Share, Turn
 from pipeline.runtime.group_commit import Job, committed
 from pipeline.runtime.transaction import LockedRun, UnitOfWork
 from pipeline.store import leases, outbox, programs, records
@@ -31,6 +35,7 @@ from pipeline.store.records import hold_of
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import Sealed
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 MODEL = "model"  # the actor of a model's answers
 
@@ -59,16 +64,36 @@ def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -
     """Feed what came of an effect back, and begin what the run owes next in the same commit.
 
     ``outcome`` goes into the adapters' own record. Where nothing follows, the lease is free. An
-    answer to a wait is vouched for: the caller read it at the far side itself.
+    answer to a wait is vouched for: the caller read it at the far side itself. A thread that
+    drives in turn has the next turn's effect in hand then, of another run: taken in this commit.
     """
-    return committed(answering(work, event, secrets, outcome))
+    chosen: list[UUID] = []
+    try:
+        return committed(answering(work, event, secrets, outcome, chosen))
+    except (InterfaceError, OperationalError):
+        raise
+    except Exception:
+        if not chosen:
+            raise
+        leases.set_aside(chosen[-1])
+        log.exception("the next run could not be taken; this one's answer is stored without it")
+        return committed(answering(work, event, secrets, outcome))
 
 
 def answering(
-    work: Begun, event: Event, secrets: Sequence[Sealed] = (), outcome: str = ""
+    work: Begun,
+    event: Event,
+    secrets: Sequence[Sealed] = (),
+    outcome: str = "",
+    chosen: list[UUID] | None = None,
 ) -> Job[Answered]:
-    """The job that ``answer`` has committed; for a caller that drives many runs on one thread."""
-    answered = partial(_answered, work=work, event=event, secrets=secrets, outcome=outcome)
+    """The job that ``answer`` has committed; for a caller that drives many runs on one thread.
+
+    ``chosen`` is told which run has the next turn; None: none is taken.
+    """
+    answered = partial(
+        _answered, work=work, event=event, secrets=secrets, outcome=outcome, chosen=chosen
+    )
     return _job(str(work.run.id), answered)
 
 
@@ -95,6 +120,24 @@ def take(run_id: str) -> tuple[bool, Begun | None]:
     """
     taken = _on(run_id, decide.claim)
     return taken.free, taken.work
+
+
+def take_turn(until_ms: int, named: str = "") -> Turn:
+    """Take the run whose turn it is, as ``take`` would, in one commit; see ``store.turns``.
+
+    ``named``: the run that a message names, which had to wait if this is another. A run that
+    cannot be taken is set aside for a while, so that it does not stop the others.
+    """
+    chosen: list[UUID] = []
+    run = UUID(named) if named else None
+    try:
+        share = Share(until_ms)
+        work = partial(decide.take_turn, chosen=chosen, share=share, named=run)
+        return committed(Job(work))
+    except Exception:
+        if chosen:
+            leases.set_aside(chosen[-1])
+        raise
 
 
 def begin_effect(run_id: str) -> Begun | None:
@@ -208,16 +251,21 @@ def _answered(
     event: Event,
     secrets: Sequence[Sealed],
     outcome: str,
+    chosen: list[UUID] | None = None,
 ) -> Answered:
     actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
     sender = Sender(actor, work.holder, vouched=isinstance(event, AnswerArrived))
-    decision = decide.apply(commit, held, [event], sender, secrets, goes_on=True)
+    goes_on = partial(decide.goes_on, commit, held, work.share)
+    decision = decide.apply(commit, held, [event], sender, secrets, goes_on=goes_on)
     outbox.record_outcome(held.id, work.effect.key, outcome)
     owed = decision.snapshot.owed
     refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key
     if refused or not leases.is_holder(held.holder, work.holder):
         return Answered(decision, None)  # it is still owed; or the lease is another's by now
-    return Answered(decision, decide.continue_run(commit, held, decision))
+    following = decide.continue_run(commit, held, decision, work.share)
+    if following is None and work.share and now_ms() < work.share.until_ms and chosen is not None:
+        following = decide.take_turn(commit, chosen, Share(work.share.until_ms)).work
+    return Answered(decision, following)
 
 
 def _begin(commit: UnitOfWork, held: LockedRun) -> Begun | None:

@@ -149,7 +149,8 @@ def _make(
         return Made(run)
     held.holder = leases.give(run.id)
     sender = Sender(holder=held.holder)
-    decision = decide.apply(commit, held, [RunStarted()], sender, goes_on=True)
+    begins = partial(decide.goes_on, commit, held, None)
+    decision = decide.apply(commit, held, [RunStarted()], sender, goes_on=begins)
     return Made(run, decide.continue_run(commit, held, decision))
 
 

@@ -1,8 +1,10 @@
 """Inside a commit: events are decided on verified bytes, effects are begun, leases change hands."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
+from uuid import UUID
 
 from nanovm_core.core import fsm
 from nanovm_core.core.events import (
@@ -24,11 +26,18 @@ from pipeline.runtime import queue, restored_log, warrants
 from pipeline.runtime.context import RUNTIME, Sender, context_of
 from pipeline.runtime.transaction import LockedRun, UnitOfWork, refs_of
 from pipeline.signals import announce
-from pipeline.store import leases, outbox, programs, records, sql
+from pipeline.store import leases, outbox, programs, records, sql, turns
 from pipeline.vault.secret_store import Sealed
 
 _DEADLINE = "UPDATE pipeline_run SET deadline_ms = %s WHERE id = %s"
 RENEW_MS = leases.TTL_MS // 2  # a lease with less than this left is renewed with the next commit
+
+
+class Share(NamedTuple):
+    """How long a thread stays with a run, and with its message."""
+
+    until_ms: int  # later it takes up no other run
+    left: int = turns.EFFECTS_MAX  # effects, this one included, before it looks whether others wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +45,7 @@ class Begun:
     """An effect that was begun in a commit: the sealed intent itself, not the row in the outbox.
 
     ``before``: somebody had begun it already, so its outcome may be unknown. ``holder``: of the
-    lease under which it is done.
+    lease under which it is done. ``share``: of the thread that drives it in turn.
     """
 
     run: Run
@@ -45,6 +54,7 @@ class Begun:
     effect: Effect
     before: bool
     holder: str
+    share: Share | None = None  # None: it is not driven in turn
 
     @property
     def slots(self) -> Args:
@@ -78,6 +88,18 @@ class Claim:
     work: Begun | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The run whose turn it is, None where nothing can be taken; and its effect, if one is due."""
+
+    run: UUID | None = None
+    work: Begun | None = None
+
+
+def _nothing_begins(_: Effect) -> bool:
+    return False
+
+
 def apply(
     commit: UnitOfWork,
     held: LockedRun,
@@ -85,19 +107,20 @@ def apply(
     sender: Sender = RUNTIME,
     secrets: Sequence[Sealed] = (),
     *,
-    goes_on: bool = False,
+    goes_on: Callable[[Effect], bool] = _nothing_begins,
 ) -> Decision:
     """Apply events to a run, one after the other, and record each decision.
 
     The stored chain and snapshot are recomputed first; damage is sealed, fails a live run, and
-    the events are not looked at. ``goes_on``: the holder begins at once what the run owes next.
+    the events are not looked at. ``goes_on``: whether the holder begins at once
+    what the run owes next.
     """
     if held.workspace.successor_id is not None:
         return restored_log.refused(commit, held, events)
     by_holder = leases.is_holder(held.holder, sender.holder)
-    begins = goes_on and by_holder and not held.run.pace_ms
+    may_begin = goes_on if by_holder and not held.run.pace_ms else _nothing_begins
     try:
-        decision = _decided(commit, held, events, sender, secrets, begins=begins)
+        decision = _decided(commit, held, events, sender, secrets, goes_on=may_begin)
     except VerificationError as damage:
         decision = quarantine(commit, held, damage)
     commit.after.append(partial(announce, held.run))
@@ -118,7 +141,7 @@ def _decided(
     sender: Sender,
     secrets: Sequence[Sealed],
     *,
-    begins: bool,
+    goes_on: Callable[[Effect], bool],
 ) -> Decision:
     snapshot = records.recomputed(held.run, held.chain, held.workspace.origin)
     held.refs = refs_of(snapshot)
@@ -130,6 +153,7 @@ def _decided(
         context = context_of(event, commit, held, program, snapshot, source)
         with timings.spent(timings.GATE):
             decision = transition(program, snapshot, event, context)
+        begins = all(goes_on(each) for each in decision.effects)
         commit.record(held, decision, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision
@@ -168,12 +192,33 @@ def reconciled(held: LockedRun, now: Snapshot) -> list[Event]:
 # --- beginning effects -----------------------------------------------------------------------
 
 
-def claim(commit: UnitOfWork, held: LockedRun) -> Claim:
+def take_turn(
+    commit: UnitOfWork, chosen: list[UUID], share: Share, named: UUID | None = None
+) -> Turn:
+    """Take the run whose turn it is, and begin what it owes.
+
+    ``named``: a run that a message names; if it is another's turn, its delivery is counted as
+    absorbed. ``chosen`` is told which run it is, whatever becomes of this commit.
+    """
+    run = turns.next_run(commit.held)
+    if named is not None and run != named:
+        leases.absorb(str(named))
+    if run is None:
+        return Turn()
+    chosen.append(run)
+    held = commit.join(run)
+    if leases.is_held(held.holder, held.until_ms):
+        return Turn(run)  # between the statement and its locks another process took it
+    turns.serve(held.workspace.id)
+    return Turn(run, claim(commit, held, share).work)
+
+
+def claim(commit: UnitOfWork, held: LockedRun, share: Share | None = None) -> Claim:
     """Begin what a running run owes, under a new lease.
 
     Where the run's deadline is over, the kernel is fed TimePassed first; but what a run waits for
     is asked once more before that. A delivery that finds nothing due, or the lease held, is
-    counted as absorbed.
+    counted as absorbed. ``share``: it is taken in turn, and no message was delivered to it.
     """
     if leases.is_held(held.holder, held.until_ms):
         leases.absorb(held.run.name)
@@ -194,30 +239,55 @@ def claim(commit: UnitOfWork, held: LockedRun) -> Claim:
         snapshot = apply(commit, held, [TimePassed()]).snapshot
     effect = snapshot.owed
     if effect is None or not _owes_now(commit, held, snapshot):
-        leases.absorb(held.run.name)
+        _leave(commit, held, effect, share)
         return Claim()
+    if share is not None and not turns.has_slot(held.id, held.workspace.id, effect.tool):
+        return Claim()  # a passed deadline led to it: it has its turn when a slot is free
     held.holder = leases.give(held.id)
     if asks:
-        return Claim(work=_in_hand(held, snapshot, effect, before=True))
-    return Claim(work=start(held, snapshot, effect))
+        return Claim(work=_in_hand(held, snapshot, effect, before=True, share=share))
+    return Claim(work=start(held, snapshot, effect, share))
 
 
-def start(held: LockedRun, now: Snapshot, effect: Effect) -> Begun:
+def _leave(commit: UnitOfWork, held: LockedRun, effect: Effect | None, share: Share | None) -> None:
+    """Leave a run that owes nothing now: its delivery is counted, or a forged row taken out."""
+    if share is None:
+        leases.absorb(held.run.name)
+    elif {*held.owed} != {each.key for each in (effect,) if each}:
+        apply(commit, held, ())  # the row would have its turn again and again
+
+
+def start(held: LockedRun, now: Snapshot, effect: Effect, share: Share | None = None) -> Begun:
     """Mark an effect as begun, in the outbox and in the adapters' own record."""
     before = outbox.is_begun(held.id, effect)
     outbox.begin(held.id, effect)
-    return _in_hand(held, now, effect, before=before)
+    return _in_hand(held, now, effect, before=before, share=share)
 
 
-def continue_run(commit: UnitOfWork, held: LockedRun, decision: Decision) -> Begun | None:
+def goes_on(commit: UnitOfWork, held: LockedRun, share: Share | None, effect: Effect) -> bool:
+    """Whether a run's turn goes on with this effect: it has a slot, and need not give way."""
+    if share is None:
+        return True
+    if not turns.has_slot(held.id, held.workspace.id, effect.tool):
+        return False
+    return share.left > 1 or not turns.others_wait(held.workspace.id, commit.held)
+
+
+def continue_run(
+    commit: UnitOfWork, held: LockedRun, decision: Decision, share: Share | None = None
+) -> Begun | None:
     """What the holder does next: begun with the decision, or nothing, and the lease is free."""
     now, owed = decision.snapshot, decision.snapshot.owed
     if owed is not None and owed in decision.effects and now.state == ACTIVE:
-        if not held.run.pace_ms:
+        if held.owed[owed.key].is_begun:
             if held.until_ms < now_ms() + RENEW_MS:
                 leases.renew(held.run.name, held.holder)
-            return _in_hand(held, now, owed, before=False)
-        _put_off(commit, held, owed)
+            if share is not None:
+                left = share.left - 1 or turns.EFFECTS_MAX  # nobody waited
+                share = share._replace(left=left)
+            return _in_hand(held, now, owed, before=False, share=share)
+        if held.run.pace_ms:
+            _put_off(commit, held, owed)
     leases.release(held.run.name, held.holder)
     return None
 
@@ -250,7 +320,9 @@ def _put_off(commit: UnitOfWork, held: LockedRun, effect: Effect) -> None:
     commit.after.append(partial(queue.wake, held.run.name, in_ms=pace_ms))
 
 
-def _in_hand(held: LockedRun, now: Snapshot, effect: Effect, *, before: bool) -> Begun:
+def _in_hand(
+    held: LockedRun, now: Snapshot, effect: Effect, *, before: bool, share: Share | None
+) -> Begun:
     program = programs.program_of(held.run)
     return Begun(
         run=held.run,
@@ -259,4 +331,5 @@ def _in_hand(held: LockedRun, now: Snapshot, effect: Effect, *, before: bool) ->
         effect=effect,
         before=before,
         holder=held.holder,
+        share=share,
     )

@@ -18,22 +18,29 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DRIVE = "pipeline.worker.tasks.drive"
+TURN = "pipeline.worker.tasks.turn"
 LOOK = "pipeline.worker.tasks.look"
 QUEUE = "celery"  # the list at the queue server in which messages wait
 DROPPED = "nanovm.dropped"  # how many were dropped as malformed, since that server started
 ANSWER_SECONDS_MAX = 2
 PORT = 6379  # where an address names none
-_PROGRAM = "SELECT program_hash FROM pipeline_run WHERE id = %s"
+_PLACE = "SELECT program_hash, length FROM pipeline_run WHERE id = %s"
 
 
 def wake(run_id: str, in_ms: int = 0) -> None:
-    """Queue a message that makes a worker drive this run: its id and its program's hash.
+    """Queue a message that makes a worker drive this run: its id, its program's hash, its length.
 
     Without a queue (a command that drives runs itself) nothing is sent. Where the queue does
     not answer, the run waits for the sweep.
     """
     if settings.REDIS_URL:
-        _send(DRIVE, [str(run_id), program_of(run_id)], in_ms)
+        _send(DRIVE, [str(run_id), *place_of(run_id)], in_ms)
+
+
+def call_worker() -> None:
+    """Queue a message that names no run: whatever is due has its turn."""
+    if settings.REDIS_URL:
+        _send(TURN, [])
 
 
 def tell_news(run_id: str) -> None:
@@ -45,21 +52,21 @@ def tell_news(run_id: str) -> None:
         _send(LOOK, [str(run_id)])
 
 
-def _send(task: str, args: list[str], in_ms: int = 0) -> None:
+def _send(task: str, args: list[str | int], in_ms: int = 0) -> None:
     try:
         current_app.send_task(task, args=args, countdown=in_ms / 1000, retry=False)
     except OperationalError:
-        log.warning("the queue does not answer; the sweep will find run %s", args[0])
+        log.warning("the queue does not answer; the sweep will find what is due")
 
 
-def program_of(run_id: str) -> str:
-    """The hash of the program that a run goes by, as its row has it.
+def place_of(run_id: str) -> tuple[str, int]:
+    """The hash of the program that a run goes by, and its length, as its row has them.
 
     Raises:
         Run.DoesNotExist: where there is no such run.
     """
-    for (program,) in sql.execute(_PROGRAM, (sql.key_of(str(run_id)),)):
-        return str(program)
+    for program, length in sql.execute(_PLACE, (sql.key_of(str(run_id)),)):
+        return str(program), int(length)
     raise Run.DoesNotExist(f"There is no run {run_id}.")
 
 

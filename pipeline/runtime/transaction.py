@@ -65,14 +65,15 @@ class UnitOfWork:
 
     def __init__(self, runs: Collection[UUID], workspaces: Collection[UUID] = ()) -> None:
         self.held: dict[UUID, LockedRun] = {}
+        self.logs: dict[UUID, Workspace] = {}
         self.budgets = BudgetLedger()
         self.after: list[Callable[[], object]] = []  # to be called once it is committed
         self._lines: dict[UUID, list[Line]] = {}
         self._changed: dict[UUID, LockedRun] = {}
         if runs:
             self._lock([*runs], workspaces)
-        else:
-            self.logs = logs.lock(workspaces)
+        elif workspaces:
+            self.logs |= logs.lock(workspaces)
 
     def _lock(self, runs: Sequence[UUID], workspaces: Collection[UUID]) -> None:
         """Lock logs and runs, and read them: asked for at once, answered one after the other."""
@@ -80,7 +81,7 @@ class UnitOfWork:
         with sql.together():
             locked, found = logs.ask_lock(workspaces, runs), run_rows.ask(keys)
             lines, opened = records.ask_chains(names), outbox.ask_open_rows(runs)
-        self.logs = locked()
+        self.logs = {**locked(), **self.logs}  # one that is held already may have grown
         for *values, holder, until_ms in found():
             run = run_rows.run_of(values)
             workspace = self.logs[run.workspace_id]
@@ -90,8 +91,15 @@ class UnitOfWork:
             self.held[run.id] = held
         chains = records.chains_of(names, lines())
         owed = outbox.open_rows(runs, opened())
-        for each, held in self.held.items():
-            held.chain, held.owed = chains[held.run.name], owed[each]
+        for each in runs:
+            if each in self.held:
+                held = self.held[each]
+                held.chain, held.owed = chains[held.run.name], owed[each]
+
+    def join(self, run: UUID) -> LockedRun:
+        """Lock one more run, which ``turns.next_run`` chose and locked without waiting."""
+        self._lock([run], ())
+        return self.held[run]
 
     def begin(self, run: Run) -> LockedRun:
         """Hold a run that is new: it is stored with what is recorded of it.

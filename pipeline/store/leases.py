@@ -21,6 +21,11 @@ _ABSORB = (
     "INSERT INTO pipeline_lease (run_id, holder, until_ms, absorbed) VALUES (%s, '', 0, 1)"
     " ON CONFLICT (run_id) DO UPDATE SET absorbed = pipeline_lease.absorbed + 1"
 )
+_ASIDE = (
+    "INSERT INTO pipeline_lease (run_id, holder, until_ms, absorbed) VALUES (%s, '', %s, 0)"
+    " ON CONFLICT (run_id) DO UPDATE SET until_ms = excluded.until_ms"
+    " WHERE pipeline_lease.holder = ''"
+)
 _RENEW = "UPDATE pipeline_lease SET until_ms = %s WHERE run_id = %s AND holder = %s"
 _RELEASE = (
     "UPDATE pipeline_lease SET holder = '', until_ms = 0, absorbed = absorbed + %s"
@@ -48,6 +53,11 @@ def give(run: UUID) -> str:
 def absorb(run_id: str) -> None:
     """Count a delivery that found nothing to do."""
     sql.change(_ABSORB, (sql.key_of(run_id),))
+
+
+def set_aside(run: UUID) -> None:
+    """Take a run that could not be claimed out of the turns, as if a dead worker had it."""
+    sql.change(_ASIDE, (sql.key(run), now_ms() + TTL_MS))
 
 
 def renew(run_id: str, holder: str) -> bool:

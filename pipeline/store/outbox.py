@@ -9,7 +9,7 @@ from nanovm_core.core.lifecycle import WAITING
 from nanovm_core.core.messages import Effect
 from pipeline.clock import now_ms
 from pipeline.errors import NotSentError
-from pipeline.models import AdapterCall, Outbox
+from pipeline.models import AdapterCall
 from pipeline.store import sql
 
 _OPEN = (
@@ -36,6 +36,8 @@ _NOW = (
 )
 _DROP = "DELETE FROM pipeline_outbox" + _OF
 _BEGIN = "UPDATE pipeline_outbox SET begun_ms = %s" + _OF + " AND begun_ms IS NULL"
+_MARKED = "SELECT 1 FROM pipeline_outbox" + _OF + " AND begun_ms IS NOT NULL"
+_RECORDED = "SELECT 1 FROM pipeline_adaptercall" + _OF
 _CALL = (
     "INSERT INTO pipeline_adaptercall (run_id, number, key, tool, at_ms, outcome)"
     " SELECT %s, COALESCE(MAX(number), 0) + 1, %s, %s, %s, 'begun'"
@@ -123,8 +125,8 @@ def drop(run: UUID, keys: Iterable[str]) -> None:
 def is_begun(run: UUID, effect: Effect) -> bool:
     """Whether a worker began this effect, by its row or by the adapters' own record."""
     sql.flush()
-    rows = Outbox.objects.filter(run=run, key=effect.key, begun_ms__isnull=False)
-    return rows.exists() or AdapterCall.objects.filter(run=run, key=effect.key).exists()
+    of = (sql.key(run), effect.key)
+    return bool(sql.execute(_MARKED, of) or sql.execute(_RECORDED, of))
 
 
 def may_have_acted(run: UUID, key: str) -> bool:

@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 import traceback
+from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 from django.db.models import QuerySet
@@ -22,7 +23,7 @@ from pipeline.clock import now_ms, sleep_ms
 from pipeline.errors import NotSentError, OutcomeUnknownError, TransientError
 from pipeline.models import Outbox, Run
 from pipeline.ops import timings
-from pipeline.runtime import api
+from pipeline.runtime import api, queue, step_times
 from pipeline.runtime.decide import Begun
 from pipeline.steps import adapters
 from pipeline.steps.work import Answer, Work
@@ -37,6 +38,8 @@ TRIES_MAX = 8  # then a person decides; or the program, where no try can have ac
 BACKOFF_MS = 250  # the first wait; each further one is twice as long, 32 s to 40 s in all
 ASK_MS = 2_000  # after this long what is under way is asked after; each further time twice as long,
 ASK_MS_MAX = 600_000  # up to this
+
+SHIFT_MS = 1_000  # a message keeps a thread so long, and for the turn that it is at then
 
 _OWES = (
     "SELECT 1 FROM pipeline_run r WHERE r.id = %s AND (r.deadline_ms <= %s"
@@ -57,10 +60,27 @@ def drive(run_id: str) -> bool:
         if not free:
             return False
         moved = work is not None
-        while work is not None:
-            work = _under_lease(work)
+        _drive_on(work)
         moved = moved and owes(run_id)
     return True
+
+
+def take_turns(named: str = "") -> None:
+    """Drive whichever run's turn it is, one after the other, until none can be taken.
+
+    ``named``: the run that this thread's message names. After SHIFT_MS another message goes on,
+    so that no message is under way for long and other tasks have a thread.
+    """
+    until_ms, idle = now_ms() + SHIFT_MS, set[UUID]()
+    turn = api.take_turn(until_ms, named)
+    while turn.run is not None and turn.run not in idle:
+        if turn.work is None:
+            idle.add(turn.run)  # a second time would be for ever
+        _drive_on(turn.work)
+        if now_ms() >= until_ms:
+            queue.call_worker()
+            return
+        turn = api.take_turn(until_ms)
 
 
 def drive_patiently(run_id: str) -> None:
@@ -90,6 +110,13 @@ def _next_ms(run_id: str) -> int | None:
 def _owed(run_id: str) -> QuerySet[Outbox]:
     going_on = {"run__state": ACTIVE, "run__workspace__successor": None}  # no restore closed it
     return Outbox.objects.filter(run_id=run_id, done_ms=None, **going_on)
+
+
+def _drive_on(work: Begun | None) -> None:
+    """Do an effect and all that follow; their times are kept for the run of each."""
+    while work is not None:
+        with step_times.kept(str(work.run.id)):
+            work = _under_lease(work)
 
 
 def _under_lease(begun: Begun) -> Begun | None:

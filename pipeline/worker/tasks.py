@@ -17,9 +17,10 @@ from pipeline.models import Outbox, Run
 from pipeline.ops import log_files
 from pipeline.privacy import expiry
 from pipeline.privacy.garbage_collection import destroy_orphans
-from pipeline.runtime import api, step_times
-from pipeline.runtime.queue import program_of, tell_news, wake
+from pipeline.runtime import api
+from pipeline.runtime.queue import call_worker, place_of, tell_news, wake
 from pipeline.steps.extract import sandbox
+from pipeline.store import leases
 from pipeline.worker import drive as driving
 from pipeline.worker import far_side, webhooks
 from pipeline.worker.messages import of_known
@@ -29,13 +30,22 @@ log = logging.getLogger(__name__)
 SWEEP_EVERY_MS = 2_000
 TIDY_TURNS = 1_800  # of sweeps: an hour
 SWEEP_AFTER_MS = 3_000  # an effect that is owed for longer, and due, is swept up
+UNKNOWN = -1  # the length of a run, in a message that does not say it
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def drive(run_id: str, program: str) -> None:
-    """Drive a run up to its next wait; ``program`` is the hash the sender believes it has."""
+def drive(run_id: str, program: str, length: int = UNKNOWN) -> None:
+    """Answer for the run that a message names; then drive whichever run's turn it is."""
+    is_answered = True
     with of_known(Run):
-        deliver(run_id, program)
+        is_answered = answered(run_id, program, length)
+    driving.take_turns("" if is_answered else run_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def turn() -> None:
+    """Drive whichever run's turn it is."""
+    driving.take_turns()
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -47,8 +57,12 @@ def look(run_id: str) -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def sweep() -> None:
     """Wake the runs that no worker drives although something is due, and those with news."""
-    for run_id in stranded():
-        wake(run_id)
+    found = stranded()
+    for run_id in found:
+        if not driving.owes(run_id):  # its row is missing: the kernel puts it back
+            wake(run_id)
+    for _ in found[: settings.NANOVM_WORKER_THREADS]:
+        call_worker()
     for run_id in far_side.with_news(now_ms()):
         tell_news(run_id)
 
@@ -65,17 +79,30 @@ def look_at(run_id: str) -> None:
     """Record what became of a run's payment, and go on with a run that waited for it."""
     far_side.look(run_id)
     if driving.owes(run_id):
-        with step_times.kept(run_id):
-            driving.drive(run_id)
+        driving.take_turns()
 
 
 def deliver(run_id: str, program: str) -> None:
-    """Handle one queue message: drive the run, or let the kernel refuse or absorb the message."""
-    if program != program_of(run_id) or not driving.owes(run_id):
-        api.submit(run_id, [DeliveryReceived(program=program)], actor="queue")
-        return
-    with step_times.kept(run_id):
+    """Handle one message where there is no queue: it drives the run that it names, and no other."""
+    if not answered(run_id, program):
         driving.drive(run_id)
+
+
+def answered(run_id: str, program: str, length: int = UNKNOWN) -> bool:
+    """Let the kernel refuse or absorb a message by which nothing is to be driven.
+
+    ``program`` is the hash that the sender believes the run has. ``length``: that of the run when
+    it was sent; a run that went on since had its turn by another message, and this is no
+    duplicate: it is counted, and not sealed.
+    """
+    own, grown = place_of(run_id)
+    if program == own and driving.owes(run_id):
+        return False
+    if program == own and UNKNOWN < length < grown:
+        leases.absorb(run_id)
+    else:
+        api.submit(run_id, [DeliveryReceived(program=program)], actor="queue")
+    return True
 
 
 def stranded() -> list[str]:
@@ -100,6 +127,7 @@ def begin(**_signal: object) -> None:
     """Import the reader, and queue a sweep every SWEEP_EVERY_MS for as long as the worker runs."""
     sandbox.start_ahead()  # the first document does not wait for the reader's imports
     _ask_for(tidy)
+    _ask_for(sweep)
     threading.Thread(target=_sweep_forever, name="sweep", daemon=True).start()
 
 

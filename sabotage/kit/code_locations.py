@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import inspect
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -102,7 +103,7 @@ def written(rule: str, text: str) -> str:
 
 def place(function: Callable[..., Any], mark: str) -> str:
     """Where this function names ``mark``; its first line, where it does not."""
-    code = function.__code__
+    code = inspect.unwrap(function).__code__
     file = _shown(Path(code.co_filename))
     return named_in(file, code.co_name, mark) or f"{file}:{code.co_firstlineno} {code.co_name}"
 

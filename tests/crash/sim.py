@@ -31,16 +31,17 @@ SWEEPS_MAX = 80  # a lease that nobody gives back runs out long before
 BEGIN_MS = 1_790_000_000_000
 TIDY_MS = 11 * 60_000  # what a crash left lying is old enough then
 KEY_LIFE_MS = 24 * 3_600_000  # Stripe's promise: after this a key means nothing
+TASKS = {queue.DRIVE: tasks.drive, queue.TURN: tasks.turn}
 CARD_DECLINED = "pm_card_visa_chargeDeclined"
 
 
 @dataclass(slots=True)
 class Message:
-    """One message of the queue: a run, its program, and when it may be delivered."""
+    """One message of the queue: the task, what it is given, and when it may be delivered."""
 
     due_ms: int
-    run: str
-    program: str
+    task: str
+    args: Sequence[Any]
 
 
 @dataclass(slots=True)
@@ -168,11 +169,11 @@ class Queue:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def send_task(self, _: str, *, args: Sequence[str], countdown: float, retry: bool) -> None:
+    def send_task(self, name: str, *, args: Sequence[Any], countdown: float, retry: bool) -> None:
         """Queue a message."""
         assert not retry
         said("queue: before the message")
-        self._world.queue.append(Message(self._world.now_ms + int(countdown * 1000), *args))
+        self._world.queue.append(Message(self._world.now_ms + int(countdown * 1000), name, args))
         said("queue: after the message")
 
 
@@ -216,7 +217,7 @@ class Sim:
         """What workers do: deliver messages and sweep, until nothing runs any more."""
         for _ in range(SWEEPS_MAX):
             for message in delivered(self.world):
-                tasks.drive(message.run, message.program)
+                TASKS[message.task](*message.args)
             if not self.world.queue and not Run.objects.filter(state=ACTIVE).exists():
                 return
             self.world.now_ms += SWEEP_MS

@@ -25,6 +25,7 @@ from config.environment import (
     secret_key,
     stripe_settings,
     webhook_secret,
+    worker_threads,
 )
 from tests.house.demo import ROOT
 
@@ -180,6 +181,13 @@ def test_without_a_queue_server_queueing_fails_in_words() -> None:
     assert settings.REDIS_URL is None
     with pytest.raises(OperationalError, match="refused"):
         app.send_task("nobody.takes.it")
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "four", "1.5"])
+def test_a_number_of_threads_that_is_none_is_refused(text: str) -> None:
+    assert (worker_threads({}), worker_threads({"NANOVM_WORKER_THREADS": "16"})) == (4, 16)
+    with pytest.raises(ImproperlyConfigured, match="NANOVM_WORKER_THREADS is"):
+        worker_threads({"NANOVM_WORKER_THREADS": text})
 
 
 def endpoint(url: str, key: str = "", name: str = "tiny") -> object:

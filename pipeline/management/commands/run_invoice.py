@@ -59,7 +59,8 @@ class Command(PreparedCommand):
         shared = welcome.new_workspace() if options.same_workspace else None
         with stripe_in_reach():
             for file in options.files:
-                workspace = shared or welcome.new_workspace()
+                with noted(NOT_BEGUN.format(file=file)):
+                    workspace = shared or welcome.new_workspace()
                 with self._measured(options) as spent:
                     with noted(NOT_BEGUN.format(file=file)):
                         run = self._begun(file, workspace, options)

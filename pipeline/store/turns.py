@@ -1,0 +1,116 @@
+"""Turns: which run a free thread drives next, so that no workspace waits behind another's runs.
+
+All of it is read from the database, so any number of worker processes share it. The statement asks
+what is due (``outbox_due``, ``run_deadline``) and who is at work (``lease_held``): what has ended
+costs nothing.
+"""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from django.conf import settings
+
+from nanovm_core.core.lifecycle import ACTIVE, WAITING
+from pipeline.clock import now_ms
+from pipeline.store import sql
+
+EFFECTS_MAX = 4  # of one turn, where another workspace waits
+READS = "invoice.extract"  # reads a document: up to ten seconds of a core
+NOBODY = UUID(int=0)
+
+_READS = (
+    "EXISTS (SELECT 1 FROM pipeline_outbox h WHERE h.run_id = r.id AND h.done_ms IS NULL"
+    f" AND h.tool = '{READS}')"
+)
+_HELD = (
+    " FROM pipeline_lease l JOIN pipeline_run r ON r.id = l.run_id"
+    " WHERE l.until_ms > 0 AND l.until_ms >= %s AND l.holder <> ''"
+)
+_DUE = (
+    "SELECT o.run_id AS id, o.due_ms AS at_ms, o.tool AS tool FROM pipeline_outbox o"
+    " WHERE o.done_ms IS NULL AND o.due_ms <= %s UNION ALL"
+    " SELECT d.id, d.deadline_ms, '' FROM pipeline_run d"
+    " WHERE d.deadline_ms IS NOT NULL AND d.deadline_ms <= %s"
+)
+# CROSS JOIN: SQLite keeps to the order, and begins with what is due, not with all runs.
+# A cap for what an agent may hold would stand beside that of its workspace.
+_NEXT = (
+    "WITH held AS (SELECT r.workspace_id AS id, COUNT(*) AS n,"
+    f" SUM(CASE WHEN {_READS} THEN 1 ELSE 0 END) AS documents{_HELD} GROUP BY r.workspace_id),"
+    f" due AS ({_DUE})"
+    " SELECT r.id FROM due CROSS JOIN pipeline_run r CROSS JOIN pipeline_workspace w"
+    " LEFT JOIN held ON held.id = w.id LEFT JOIN pipeline_lease l ON l.run_id = r.id"
+    " WHERE r.id = due.id AND w.id = r.workspace_id"
+    f" AND (r.state IN ('{ACTIVE}', '{WAITING}') OR r.deadline_ms <= %s)"
+    " AND w.successor_id IS NULL AND w.id <> %s AND COALESCE(l.until_ms, -1) < %s"
+    " AND COALESCE(held.n, 0) < %s"
+    f" AND (due.tool <> '{READS}' OR COALESCE(held.documents, 0) < %s"
+    " AND (SELECT COALESCE(SUM(documents), 0) FROM held) < %s) AND r.id NOT IN "
+)
+_ORDER = (
+    " ORDER BY COALESCE(held.n, 0) * 1.0 / w.weight, w.served_ms,"
+    " CASE WHEN due.at_ms > r.created_ms THEN due.at_ms ELSE r.created_ms END, r.id"
+)
+_LOCK = " LIMIT 1" if sql.SQLITE else " LIMIT 1 FOR UPDATE OF w, r SKIP LOCKED"
+_READERS = (
+    "SELECT COUNT(*), COALESCE(SUM(CASE WHEN r.workspace_id = %s THEN 1 ELSE 0 END), 0)"
+    f"{_HELD} AND r.id <> %s AND {_READS}"
+)
+_SERVED = "UPDATE pipeline_workspace SET served_ms = %s WHERE id = %s"
+
+
+def leases_max() -> int:
+    """How many leases a workspace may hold at once: a thread is left for the others."""
+    return max(1, int(settings.NANOVM_WORKER_THREADS) - 1)
+
+
+def reads_max() -> tuple[int, int]:
+    """How many documents are read at once: of one workspace, and of all."""
+    return max(1, int(settings.NANOVM_WORKER_THREADS) - 2), leases_max()
+
+
+def next_run(besides: Collection[UUID] = ()) -> UUID | None:
+    """The run whose turn it is, locked in the present transaction; None where none can be taken.
+
+    ``besides``: the runs that this commit is about already. What another transaction has locked
+    on PostgreSQL is passed over.
+    """
+    return _first(NOBODY, besides, _ORDER + _LOCK)
+
+
+def others_wait(workspace: UUID, besides: Collection[UUID]) -> bool:
+    """Whether a run of another workspace could be taken now."""
+    return _first(workspace, besides, " LIMIT 1") is not None
+
+
+def has_slot(run: UUID, workspace: UUID, tool: str) -> bool:
+    """Whether a run may begin an effect of this tool beside those that are under way."""
+    if tool != READS:
+        return True
+    sql.flush()
+    params = (sql.key(workspace), now_ms(), sql.key(run))
+    [(everyones, own)] = sql.execute(_READERS, params)
+    own_max, all_max = reads_max()
+    return int(own) < own_max and int(everyones) < all_max
+
+
+def serve(workspace: UUID) -> None:
+    """Keep that a run of this workspace is taken now; the caller holds the log's lock."""
+    sql.change(_SERVED, (now_ms(), sql.key(workspace)))
+
+
+def _first(not_of: UUID, besides: Collection[UUID], ending: str) -> UUID | None:
+    sql.flush()  # what this commit owes and settles
+    at_ms, (own_max, all_max) = now_ms(), reads_max()
+    keys = [sql.key(each) for each in besides]
+    caps = (leases_max(), own_max, all_max)
+    params = (at_ms, at_ms, at_ms, at_ms, sql.key(not_of), at_ms, *caps, *keys)
+    statement = f"{_NEXT}{sql.marks(keys) if keys else _none()}{ending}"
+    for (run,) in sql.execute(statement, params):
+        return sql.uuid(run)
+    return None
+
+
+def _none() -> str:
+    """A list that holds no run, so that nothing is left out."""
+    return f"('{sql.key(NOBODY)}')"
