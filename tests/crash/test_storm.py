@@ -70,19 +70,28 @@ class Storm:
     dice: random.Random
     workers: list[Child]
 
-    def kill(self) -> None:
-        """Kill a worker once some more envelopes are there; a message comes again, for any run."""
+    def begin(self) -> None:
+        """Start the workers; what was queued before keeps them busy when the first is hit."""
+        self.workers.extend(spawn_celery_worker(self.env) for _ in range(WORKERS))
+
+    def kill(self) -> bool:
+        """Kill a worker once some more envelopes are there; a message comes again, for any run.
+
+        Whether a run was under way then.
+        """
         wanted = Envelope.objects.count() + self.dice.randint(3, 25)
         _until(lambda: Envelope.objects.count() >= wanted or not left())
         place = self.dice.randrange(len(self.workers))
         self.workers[place].popen.kill()
         self.workers[place].popen.wait()
+        hit = bool(left())
         self.workers[place] = spawn_celery_worker(self.env)
         if self.dice.random() < 0.5:  # else it may be hit while it starts
             ready(self.workers[place])
         queue.wake(
             str(self.dice.choice([*Run.objects.order_by("id").values_list("id", flat=True)]))
         )
+        return hit
 
     def calm(self) -> None:
         """Wait until no run is under way; approve what is held, and wait again."""
@@ -125,8 +134,6 @@ def storm(data: Path, seed: int) -> Iterator[Storm]:
         env = {"NANOVM_DATA": str(data), "REDIS_URL": broker, "STRIPE_API_BASE": far_side}
         blown = Storm(folder=data, env=env, dice=dice, workers=[])
         try:
-            for _ in range(WORKERS):
-                blown.workers.append(ready(spawn_celery_worker(env)))
             yield blown
         finally:
             stop(blown.workers)
@@ -158,10 +165,8 @@ def weathered(data: Path, runs: int, kills: int, seed: int) -> int:
         logs = [known_workspace() for _ in range(WORKSPACES)]
         for number in range(runs):
             api.start(str(_new(logs[number % WORKSPACES], number).id), "visitor")
-        under_way = 0
-        for _ in range(kills):
-            blown.kill()
-            under_way += bool(left())
+        blown.begin()
+        under_way = sum(blown.kill() for _ in range(kills))
         blown.calm()
         assert faults(Sim(folder=data, world=blown.world())) == []
         ended = Counter(Run.objects.values_list("state", flat=True))
@@ -192,6 +197,7 @@ def test_five_hundred_copies_of_a_message_are_one_payment_and_no_flood(data: Pat
         return now.lease_absorbed + now.absorbed.get("DeliveryReceived", 0)
 
     with storm(data, seed=1) as blown:
+        blown.begin()
         calm, hit = (_new(known_workspace(), 0, pace_ms=400) for _ in range(2))
         for run in (calm, hit):
             api.start(str(run.id), "visitor")
