@@ -86,7 +86,7 @@ def test_one_that_starts_again_and_stays_silent_counts_as_ended(
     monkeypatch.setattr(supervisor, "START_SECONDS_MAX", 0.05)
 
     def spawn(url: str) -> Child:
-        made = child(data, "input()" if url else "raise SystemExit(1)")
+        made = child(data, "import time; time.sleep(60)" if url else "raise SystemExit(1)")
         made.url, made.answers = "here", lambda: False
         return made
 

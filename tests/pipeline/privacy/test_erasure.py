@@ -143,7 +143,9 @@ def test_queue_messages_hold_ids_only_and_log_lines_no_value(
     monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
     monkeypatch.setattr(current_app, "send_task", lambda *args, **more: sent.append((args, more)))
     queue.wake(str(run.id))
-    message = {"args": [str(run.id), run.program_hash], "countdown": 0, "retry": False}
+    run.refresh_from_db()
+    named = [str(run.id), run.program_hash, run.length]
+    message = {"args": named, "countdown": 0, "retry": False}
     assert sent == [(("pipeline.worker.tasks.drive",), message)]
     caplog.set_level("DEBUG")
     erasure.erase_run(str(run.id), "art17-1-a", "visitor")
