@@ -41,7 +41,7 @@ class Ended(NamedTuple):
 
 
 LINT = Part("lint", ("make", "--no-print-directory", "lint"), {})
-SQLITE = Part("SQLite", (*PYTEST, "-n", "4", "-m", "not browser and not soak"), {})
+SQLITE = Part("SQLite", (*PYTEST, "-n", "3", "-m", "not browser and not soak"), {})
 BROWSER = Part("browser", (*PYTEST, "-n", "2", "-m", "browser and not soak", "tests/browser"), {})
 POSTGRES = Part(
     "PostgreSQL",
