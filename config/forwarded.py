@@ -1,4 +1,4 @@
-"""What a reverse proxy says of a visitor: believed from the configured proxy, from nobody else."""
+"""A visitor's address and scheme, as the configured reverse proxy alone may report them."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address

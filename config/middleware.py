@@ -1,4 +1,4 @@
-"""The content-security policy, errors that nobody keeps, UTF-8 alone, and quotas."""
+"""Middleware: the content-security policy, uncached errors, UTF-8 forms, and quotas."""
 
 from collections.abc import Callable
 from http import HTTPStatus

@@ -64,7 +64,7 @@ class Record:
         draft.replace(_file())
 
     def remove(self) -> None:
-        """Nobody supervises from here on."""
+        """Forget the restarts: the supervisor has ended."""
         _file().unlink(missing_ok=True)
 
 

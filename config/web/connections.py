@@ -191,7 +191,7 @@ class BoundedFactory(HTTPFactory):
 
 
 class Visit(ProtocolWrapper):
-    """A connection from its first moment to its last, whatever it becomes: HTTP or a socket."""
+    """A client's connection, from accept to close: HTTP, or a WebSocket later."""
 
     address = ""
     door: Door

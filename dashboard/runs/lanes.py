@@ -81,7 +81,7 @@ def _total(run: RunHead, found: Course, story: Story) -> str:
 
 
 def _notes(found: Course, hidden: int, squeezed: bool, said_copies: bool) -> tuple[str, ...]:
-    copies = f"{found.copies} duplicate message{'s' * (found.copies != 1)} ignored."
+    copies = f"{found.copies} queue message{'s' * (found.copies != 1)} changed nothing."
     return tuple(
         filter(
             None,

@@ -86,7 +86,7 @@ class Screen:
                 await layer.group_discard(group_of(self.run_id), channel)
 
     def close(self) -> None:
-        """Nobody watches any more."""
+        """Stop listening and drawing: the run has no viewers left."""
         for task in (self.hearing, self.drawing):
             if task is not None:
                 task.cancel()
@@ -102,7 +102,8 @@ class Screens:
     async def enter(self, viewer: Viewer, run_id: str) -> None:
         """Show this viewer what it has not seen, and then what happens.
 
-        It joins before it reads: what is committed in between is told twice, not never.
+        It joins the group before it reads, so a change that is committed in between arrives twice
+        and is never missed.
         """
         screen = self.by_run.get(run_id)
         if screen is None:

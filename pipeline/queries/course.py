@@ -46,7 +46,8 @@ class Moment:
 class Course:
     """The newest events, oldest first; ``hidden`` are not among them.
 
-    ``copies`` counts the duplicate messages that were ignored; most of them have no event.
+    ``copies`` counts the queue messages that changed nothing: repeated, late or out of turn. Most
+    of them have no event.
     """
 
     moments: tuple[Moment, ...]

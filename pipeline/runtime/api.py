@@ -72,11 +72,13 @@ def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -
         return committed(answering(work, event, secrets, outcome, chosen))
     except (InterfaceError, OperationalError):
         raise
-    except Exception:
+    except Exception as error:
         if not chosen:
             raise
         leases.set_aside(chosen[-1])
-        log.exception("the next run could not be taken; this one's answer is stored without it")
+        name = type(error).__name__  # its text may quote what is stored
+        text = "the next run could not be taken (%s); this one's answer is stored without it"
+        log.warning(text, name)
         return committed(answering(work, event, secrets, outcome))
 
 

@@ -178,7 +178,7 @@ def test_company_that_is_only_addressed_is_no_seller(address: str) -> None:
 
 @pytest.mark.parametrize("head", [
     "INV-30600\nINVOICE", "February 15, 2026\nINVOICE", "Total payable\nINVOICE",
-    "Liquidation\nINVOICE",
+    "Liquidation\nINVOICE", "Pedido Ref.\nINVOICE",
 ])  # fmt: skip
 def test_number_date_label_or_title_at_the_top_is_no_seller(head: str) -> None:
     text = f"{head}\nInvoice No: A-17\nTotal  120.00 EUR"
