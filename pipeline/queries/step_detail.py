@@ -32,7 +32,7 @@ NAMES = {
 }
 NOT_SHOWN = {
     "document": "the document itself",
-    "staging": "the extracted text: encrypted until the next step, then destroyed",
+    "staging": "the extracted text: encrypted until the next step, then deleted",
 }
 
 Body = dict[str, Any]
