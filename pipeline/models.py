@@ -72,6 +72,17 @@ class Run(models.Model):
     ended_ms = models.BigIntegerField(null=True)
     erased_ms = models.BigIntegerField(null=True)
     deadline_ms = models.BigIntegerField(null=True)  # when the kernel is to be told the time
+    # The effect that it owes, for workers to find: the snapshot decides, and this repeats it.
+    owed_key = models.CharField(max_length=64, blank=True)  # empty: it owes nothing
+    owed_tool = models.CharField(max_length=64, blank=True)
+    owed_ms = models.BigIntegerField(default=0)  # when its intent was sealed
+    due_ms = models.BigIntegerField(null=True)  # not before; rises where the outside is silent
+    tries = models.IntegerField(default=0)  # attempts that found the outside silent
+    begun_ms = models.BigIntegerField(null=True)
+    # Who drives it, and until when; a delivery that finds it held is absorbed.
+    holder = models.CharField(max_length=36, blank=True)
+    until_ms = models.BigIntegerField(default=0)
+    deliveries = models.BigIntegerField(default=0)  # those that were absorbed
 
     class Meta:
         indexes = [
@@ -82,6 +93,12 @@ class Run(models.Model):
                 condition=models.Q(deadline_ms__isnull=False),
                 name="run_deadline",
             ),
+            models.Index(
+                fields=["due_ms"], condition=models.Q(due_ms__isnull=False), name="run_due"
+            ),
+            models.Index(
+                fields=["until_ms"], condition=models.Q(until_ms__gt=0), name="run_held"
+            ),
         ]
 
     @cached_property
@@ -89,12 +106,12 @@ class Run(models.Model):
         """Its id, as envelopes bear it."""
         return str(self.id)
 
-    @property
+    @cached_property
     def program_source(self) -> bytes:
         """The program beside the run; empty where somebody took it away."""
         return bytes(self.terms.program) if hasattr(self, "terms") else b""
 
-    @property
+    @cached_property
     def policy_source(self) -> bytes:
         """The policy beside the run; empty where somebody took it away."""
         return bytes(self.terms.policy) if hasattr(self, "terms") else b""
@@ -157,46 +174,8 @@ class Checkpoint(models.Model):
         indexes = [models.Index(fields=["workspace", "-size"])]
 
 
-class Outbox(models.Model):
-    """An effect owed: written with its intent, gone through before its result."""
-
-    pk = models.CompositePrimaryKey("run", "step", "attempt")
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="outbox", db_index=False)
-    step = models.CharField(max_length=40)
-    attempt = models.IntegerField()
-    key = models.CharField(max_length=64)
-    tool = models.CharField(max_length=64)
-    args = BytesField()  # canonical JSON: refs and clear facts
-    warrant_id = models.CharField(max_length=64, blank=True)
-    warrant_expires_ms = models.BigIntegerField(default=0)
-    intent_ms = models.BigIntegerField()
-    due_ms = models.BigIntegerField(default=0)  # not before; rises where the outside is silent
-    tries = models.IntegerField(default=0)  # attempts that found the outside silent
-    begun_ms = models.BigIntegerField(null=True)
-    done_ms = models.BigIntegerField(null=True)
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["due_ms"], condition=models.Q(done_ms=None), name="outbox_due")
-        ]
-
-
-class Lease(models.Model):
-    """Who drives a run, and until when. A delivery that finds it taken is absorbed."""
-
-    run = models.OneToOneField(Run, on_delete=models.CASCADE, primary_key=True)
-    holder = models.CharField(max_length=36, blank=True)
-    until_ms = models.BigIntegerField(default=0)
-    absorbed = models.BigIntegerField(default=0)
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["until_ms"], condition=models.Q(until_ms__gt=0), name="lease_held")
-        ]
-
-
 class AdapterCall(models.Model):
-    """The adapter's own record: one row before each call to the outside."""
+    """The adapter's own record: one row before each call of a granted tool."""
 
     pk = models.CompositePrimaryKey("run", "number")
     run = models.ForeignKey(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nanovm_core.core.proposals import PROPOSAL_BYTES_MAX
-from pipeline.models import Outbox
+from pipeline.models import Run
 from pipeline.queries.runs import RunHead
 from pipeline.steps.propose.model_adapters import TOOL
 from sabotage.kit.injector import TEXT_BYTES_MAX
@@ -156,8 +156,8 @@ def _values(run: RunHead | None) -> dict[str, str]:
 
 def _key(run: RunHead | None) -> str:
     """The idempotency key of what the run owes; zeros where it owes nothing."""
-    owed = Outbox.objects.filter(run_id=run.id, done_ms=None).first() if run else None
-    return owed.key if owed is not None else "0" * 64
+    rows = Run.objects.filter(id=run.id if run else None)
+    return rows.values_list("owed_key", flat=True).first() or "0" * 64
 
 
 def _escaped(byte: int) -> str:

@@ -46,5 +46,5 @@ def drop(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("pipeline", "0001_tables")]
+    dependencies = [("pipeline", "0001_schema_1")]
     operations = [migrations.RunPython(create, drop)]

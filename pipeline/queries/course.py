@@ -7,7 +7,7 @@ from typing import Any
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.core.vault import TOMBSTONE
 from nanovm_core.errors import RefusedError
-from pipeline.models import Absorbed, Envelope, Lease, Outbox
+from pipeline.models import Absorbed, AdapterCall, Envelope, Run
 from pipeline.queries.log import EventRow, row_of
 from pipeline.queries.personal import DAMAGED, opened_all
 from pipeline.queries.runs import RunHead, body_of
@@ -31,7 +31,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """One event; for an intent, ``begun_ms`` is when a worker took it up.
+    """One event; for an intent, ``begun_ms`` is when a worker took it up, where it was later.
 
     ``paid`` is the status of the payment that a result reports.
     """
@@ -59,7 +59,7 @@ class Course:
 def of_run(run: RunHead) -> Course:
     """The newest events of a run's own steps, and the newest others: both are bounded."""
     envelopes = sorted(_newest(run), key=lambda each: each.n)
-    begun = {row.key: row.begun_ms for row in Outbox.objects.filter(run_id=run.id)}
+    begun = _begun(run)
     rows = [(row_of(envelope), body_of(envelope.bytes)) for envelope in envelopes]
     calls = _calls(rows)
     moments = tuple(
@@ -86,6 +86,13 @@ def _newest(run: RunHead) -> list[Envelope]:
     return [*newest.filter(kind__in=STORY)[:STORY_MAX], *others]
 
 
+def _begun(run: RunHead) -> dict[str, int | None]:
+    """By key: when a worker took the effect up, where that was not with its intent."""
+    calls = AdapterCall.objects.filter(run_id=run.id).order_by("-number")
+    first = dict(calls.values_list("key", "at_ms"))
+    return first | dict(Run.objects.filter(id=run.id).values_list("owed_key", "begun_ms"))
+
+
 def _started_ms(run: RunHead) -> int:
     """When the run was started; before that it waits for a person."""
     rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id, kind="intent")
@@ -95,7 +102,7 @@ def _started_ms(run: RunHead) -> int:
 
 def _copies(run: RunHead) -> int:
     late = Absorbed.objects.filter(run_id=run.id, kind=DELIVERY).values_list("count", flat=True)
-    held = Lease.objects.filter(run_id=run.id).values_list("absorbed", flat=True)
+    held = Run.objects.filter(id=run.id).values_list("deliveries", flat=True)
     return sum(late) + sum(held)
 
 

@@ -10,7 +10,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.policy import UNKNOWN_OUTCOME
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
-from pipeline.models import AdapterCall, Lease, Outbox, Run
+from pipeline.models import AdapterCall, Run
 from pipeline.queries.runs import RunHead, head_of
 from pipeline.steps.extract.holds import HOLDS, explained
 from pipeline.store import programs
@@ -87,10 +87,9 @@ GOES = (life.ACTIVE, life.IDLE, life.WAITING)
 def waiting_ms() -> int:
     """How long the run that waits longest for a worker has waited; 0 where none does."""
     at_ms = now_ms()
-    owed = Outbox.objects.filter(done_ms=None, due_ms__lte=at_ms, run__ended_ms=None)
-    owed = owed.filter(run__state__in=(life.ACTIVE, life.WAITING), run__workspace__successor=None)
-    free = owed.exclude(run__lease__until_ms__gt=at_ms)
-    since_ms = free.aggregate(since=Min(Greatest("intent_ms", "due_ms")))["since"]
+    owing = Run.objects.filter(due_ms__lte=at_ms, ended_ms=None, workspace__successor=None)
+    free = owing.filter(state__in=(life.ACTIVE, life.WAITING)).exclude(until_ms__gt=at_ms)
+    since_ms = free.aggregate(since=Min(Greatest("owed_ms", "due_ms")))["since"]
     return max(0, at_ms - since_ms) if since_ms is not None else 0
 
 
@@ -125,7 +124,7 @@ def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReaso
     if workspace is None:
         return []
     at_ms = now_ms()
-    silent = Q(state=life.ACTIVE) & ~Q(lease__until_ms__gt=at_ms)
+    silent = Q(state=life.ACTIVE) & ~Q(until_ms__gt=at_ms)
     stands = Q(state__in=(*STANDS, life.IDLE, life.WAITING)) | Q(quarantined=True) | silent
     rows = Run.objects.filter(stands, workspace_id=workspace)
     heads = [head_of(run) for run in rows.order_by("-created_ms", "-id")[:LISTED_MAX]]
@@ -158,15 +157,15 @@ def _noted(run: RunHead) -> str:
 
 def _driven(run: RunHead) -> bool:
     """Whether a worker holds the run now."""
-    return Lease.objects.filter(run_id=run.id, until_ms__gt=now_ms()).exclude(holder="").exists()
+    return Run.objects.filter(id=run.id, until_ms__gt=now_ms()).exclude(holder="").exists()
 
 
 def _owing(run: RunHead, at_ms: int) -> StuckReason | None:
     """An effect that is owed and not taken up, or put off because the outside is silent."""
-    row = Outbox.objects.filter(run_id=run.id, done_ms=None).first()
-    if row is None:
+    row = Run.objects.get(id=run.id)
+    if row.due_ms is None:
         return STUCK
     if row.due_ms > at_ms:
         says = f"No answer from the provider after {row.tries} tries. The next try is at"
         return StuckReason(says=says, at_ms=row.due_ms) if row.tries else None
-    return STUCK if max(row.due_ms, row.intent_ms) + STUCK_MS <= at_ms else None
+    return STUCK if max(row.due_ms, row.owed_ms) + STUCK_MS <= at_ms else None

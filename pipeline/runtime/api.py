@@ -24,7 +24,7 @@ from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
-from pipeline.models import Outbox, Run
+from pipeline.models import Run
 from pipeline.runtime import decide, queue
 from pipeline.runtime.context import RUNTIME, Sender
 from pipeline.runtime.decide import Answered, Begun, Share, Turn
@@ -154,7 +154,6 @@ def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
     that has ended keeps no words of it: nothing comes into the vault that an erasure missed.
     """
     run = Run.objects.select_related("workspace").get(id=run_id)
-    owed = Outbox.objects.filter(run=run, done_ms=None, tool="model.propose").first()
     sealed: list[Sealed] = []
     if run.state not in TERMINAL:
         sealed.extend(
@@ -163,7 +162,7 @@ def propose(run_id: str, raw: bytes, actor: str = "visitor") -> Decision:
     event = ProposalReceived(
         raw=raw,
         secret=sealed[0].commitment if sealed else None,
-        key=owed.key if owed else "",
+        key=run.owed_key if run.owed_tool == "model.propose" else "",
     )
     decision = submit(run_id, [event], actor=actor, secrets=sealed)
     if decision.effects:
@@ -259,10 +258,11 @@ def _answered(
     sender = Sender(actor, work.holder, vouched=isinstance(event, AnswerArrived))
     goes_on = partial(decide.goes_on, commit, held, work.share)
     decision = decide.apply(commit, held, [event], sender, secrets, goes_on=goes_on)
-    outbox.record_outcome(held.id, work.effect.key, outcome)
+    if work.recorded:
+        outbox.record_outcome(held.id, work.effect.key, outcome)
     owed = decision.snapshot.owed
     refused = decision.refusal is not None and owed is not None and owed.key == work.effect.key
-    if refused or not leases.is_holder(held.holder, work.holder):
+    if refused or not leases.is_holder(held.run.holder, work.holder):
         return Answered(decision, None)  # it is still owed; or the lease is another's by now
     following = decide.continue_run(commit, held, decision, work.share)
     if following is None and work.share and now_ms() < work.share.until_ms and chosen is not None:
@@ -274,7 +274,7 @@ def _begin(commit: UnitOfWork, held: LockedRun) -> Begun | None:
     if held.workspace.successor_id is not None:
         return None  # a restore closed its log
     try:
-        now = records.recomputed(held.run, held.chain, held.workspace.origin)
+        now = records.value_of(held.run, held.chain, held.workspace.origin)
     except VerificationError as damage:
         decide.quarantine(commit, held, damage)
         return None

@@ -36,9 +36,9 @@ def context_of(
     return Context(
         at_ms=now_ms(),
         actor=sender.actor,
-        by_holder=leases.is_holder(held.holder, sender.holder),
+        by_holder=leases.is_holder(held.run.holder, sender.holder),
         vouched=sender.vouched,
-        under_way=not kills or (owed is not None and outbox.is_begun(held.id, owed)),
+        under_way=not kills or (owed is not None and outbox.is_begun(held.run, owed)),
         ledger=commit.budgets.left(workspace.id, program, now, event),
         history=commit.history(workspace.id, program),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),

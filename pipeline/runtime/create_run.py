@@ -11,7 +11,7 @@ from nanovm_core.core.messages import Decision, RunId, Scalar
 from nanovm_core.core.program import Program
 from pipeline.clock import now_ms
 from pipeline.entropy import run_code, uuid7
-from pipeline.models import Run, Terms, Workspace
+from pipeline.models import Run, Workspace
 from pipeline.runtime import decide
 from pipeline.runtime.context import Sender
 from pipeline.runtime.decide import Begun
@@ -133,7 +133,7 @@ def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
         code=run_code(),
         created_ms=now_ms(),
     )
-    run.terms = Terms(run=run, program=new.program, policy=new.policy)
+    run.program_source, run.policy_source = new.program, new.policy  # stored beside it
     return run
 
 
@@ -147,8 +147,8 @@ def _make(
     commit.after.append(partial(announce, run))
     if not starts:
         return Made(run)
-    held.holder = leases.give(run.id)
-    sender = Sender(holder=held.holder)
+    leases.give(run)
+    sender = Sender(holder=run.holder)
     begins = partial(decide.goes_on, commit, held, None)
     decision = decide.apply(commit, held, [RunStarted()], sender, goes_on=begins)
     return Made(run, decide.continue_run(commit, held, decision))

@@ -26,10 +26,9 @@ from pipeline.runtime import queue, restored_log, warrants
 from pipeline.runtime.context import RUNTIME, Sender, context_of
 from pipeline.runtime.transaction import LockedRun, UnitOfWork, refs_of
 from pipeline.signals import announce
-from pipeline.store import leases, outbox, programs, records, sql, turns
+from pipeline.store import leases, outbox, programs, records, turns
 from pipeline.vault.secret_store import Sealed
 
-_DEADLINE = "UPDATE pipeline_run SET deadline_ms = %s WHERE id = %s"
 RENEW_MS = leases.TTL_MS // 2  # a lease with less than this left is renewed with the next commit
 
 
@@ -44,8 +43,9 @@ class Share(NamedTuple):
 class Begun:
     """An effect that was begun in a commit: the sealed intent itself, not the row in the outbox.
 
-    ``before``: somebody had begun it already, so its outcome may be unknown. ``holder``: of the
-    lease under which it is done. ``share``: of the thread that drives it in turn.
+    ``before``: somebody had begun it already, so its outcome may be unknown. ``recorded``: the
+    adapters' record has a row of this call. ``holder``: of the lease under which it is done.
+    ``share``: of the thread that drives it in turn.
     """
 
     run: Run
@@ -53,6 +53,7 @@ class Begun:
     snapshot: Snapshot
     effect: Effect
     before: bool
+    recorded: bool
     holder: str
     share: Share | None = None  # None: it is not driven in turn
 
@@ -117,7 +118,7 @@ def apply(
     """
     if held.workspace.successor_id is not None:
         return restored_log.refused(commit, held, events)
-    by_holder = leases.is_holder(held.holder, sender.holder)
+    by_holder = leases.is_holder(held.run.holder, sender.holder)
     may_begin = goes_on if by_holder and not held.run.pace_ms else _nothing_begins
     try:
         decision = _decided(commit, held, events, sender, secrets, goes_on=may_begin)
@@ -129,7 +130,7 @@ def apply(
 
 def quarantine(commit: UnitOfWork, held: LockedRun, damage: VerificationError) -> Decision:
     """Seal what was found damaged."""
-    decision = fsm.quarantine(records.trusted(held.run, held.chain), damage, at_ms=now_ms())
+    decision = fsm.quarantine(records.trusted(held.run, held.chain.envelopes), damage, at_ms=now_ms())
     commit.record(held, decision)
     return decision
 
@@ -143,7 +144,7 @@ def _decided(
     *,
     goes_on: Callable[[Effect], bool],
 ) -> Decision:
-    snapshot = records.recomputed(held.run, held.chain, held.workspace.origin)
+    snapshot = records.value_of(held.run, held.chain, held.workspace.origin)
     held.refs = refs_of(snapshot)
     program = _program(held.run, snapshot)
     decision = Decision(snapshot=snapshot)
@@ -175,17 +176,14 @@ def _exchanged(commit: UnitOfWork, held: LockedRun) -> list[Event]:
 
 
 def reconciled(held: LockedRun, now: Snapshot) -> list[Event]:
-    """Make the outbox what the snapshot owes again, and say so where somebody forged a row.
+    """Make the run's row say what its snapshot owes, and say so where somebody forged another.
 
-    A row that no sealed intent bears is taken out; one that is missing is put back.
+    A row that names nothing is only made whole.
     """
-    forged = [key for key in held.owed if now.owed is None or key != now.owed.key]
-    for key in forged:
-        del held.owed[key]
-    outbox.drop(held.id, forged)
-    if now.owed is not None and now.owed.key not in held.owed:
-        outbox.owe(held.id, now.owed)
-        held.owed[now.owed.key] = outbox.OpenRow()
+    if outbox.owes(held.run, now.owed):
+        return []
+    forged = held.run.owed_key != ""
+    outbox.owe(held.run, now.owed)
     return [ForeignIntent()] if forged else []
 
 
@@ -200,6 +198,7 @@ def take_turn(
     ``named``: a run that a message names; if it is another's turn, its delivery is counted as
     absorbed. ``chosen`` is told which run it is, whatever becomes of this commit.
     """
+    commit.settle()
     run = turns.next_run(commit.held)
     if named is not None and run != named:
         leases.absorb(str(named))
@@ -207,7 +206,7 @@ def take_turn(
         return Turn()
     chosen.append(run)
     held = commit.join(run)
-    if leases.is_held(held.holder, held.until_ms):
+    if leases.is_held(held.run.holder, held.run.until_ms):
         return Turn(run)  # between the statement and its locks another process took it
     turns.serve(held.workspace.id)
     return Turn(run, claim(commit, held, share).work)
@@ -220,20 +219,19 @@ def claim(commit: UnitOfWork, held: LockedRun, share: Share | None = None) -> Cl
     is asked once more before that. A delivery that finds nothing due, or the lease held, is
     counted as absorbed. ``share``: it is taken in turn, and no message was delivered to it.
     """
-    if leases.is_held(held.holder, held.until_ms):
+    if leases.is_held(held.run.holder, held.run.until_ms):
         leases.absorb(held.run.name)
         return Claim(free=False)
     if held.workspace.successor_id is not None:
         restored_log.refused(commit, held, [DeliveryReceived(program="")])
         return Claim()
     try:
-        snapshot = records.recomputed(held.run, held.chain, held.workspace.origin)
+        snapshot = records.value_of(held.run, held.chain, held.workspace.origin)
     except VerificationError as damage:
         quarantine(commit, held, damage)
         return Claim()
     deadline_ms = _deadline(snapshot)
-    if deadline_ms != held.run.deadline_ms:  # the row says whom to look at, and not what is over
-        sql.change(_DEADLINE, (deadline_ms, sql.key(held.id)))
+    held.run.deadline_ms = deadline_ms  # the row says whom to look at, and not what is over
     asks = snapshot.state == WAITING and _owes_now(commit, held, snapshot)
     if deadline_ms is not None and deadline_ms <= now_ms() and not asks:
         snapshot = apply(commit, held, [TimePassed()]).snapshot
@@ -243,9 +241,9 @@ def claim(commit: UnitOfWork, held: LockedRun, share: Share | None = None) -> Cl
         return Claim()
     if share is not None and not turns.has_slot(held.id, held.workspace.id, effect.tool):
         return Claim()  # a passed deadline led to it: it has its turn when a slot is free
-    held.holder = leases.give(held.id)
+    leases.give(held.run)
     if asks:
-        return Claim(work=_in_hand(held, snapshot, effect, before=True, share=share))
+        return Claim(work=_in_hand(held, snapshot, effect, before=True, recorded=True, share=share))
     return Claim(work=start(held, snapshot, effect, share))
 
 
@@ -253,15 +251,15 @@ def _leave(commit: UnitOfWork, held: LockedRun, effect: Effect | None, share: Sh
     """Leave a run that owes nothing now: its delivery is counted, or a forged row taken out."""
     if share is None:
         leases.absorb(held.run.name)
-    elif {*held.owed} != {each.key for each in (effect,) if each}:
+    elif not outbox.owes(held.run, effect):
         apply(commit, held, ())  # the row would have its turn again and again
 
 
 def start(held: LockedRun, now: Snapshot, effect: Effect, share: Share | None = None) -> Begun:
     """Mark an effect as begun, in the outbox and in the adapters' own record."""
-    before = outbox.is_begun(held.id, effect)
-    outbox.begin(held.id, effect)
-    return _in_hand(held, now, effect, before=before, share=share)
+    before = outbox.is_begun(held.run, effect)
+    recorded = outbox.begin(held.run, effect)
+    return _in_hand(held, now, effect, before=before, recorded=recorded, share=share)
 
 
 def goes_on(commit: UnitOfWork, held: LockedRun, share: Share | None, effect: Effect) -> bool:
@@ -279,16 +277,17 @@ def continue_run(
     """What the holder does next: begun with the decision, or nothing, and the lease is free."""
     now, owed = decision.snapshot, decision.snapshot.owed
     if owed is not None and owed in decision.effects and now.state == ACTIVE:
-        if held.owed[owed.key].is_begun:
-            if held.until_ms < now_ms() + RENEW_MS:
-                leases.renew(held.run.name, held.holder)
+        if held.run.begun_ms is not None:
+            if held.run.until_ms < now_ms() + RENEW_MS:
+                leases.extend(held.run)
             if share is not None:
                 left = share.left - 1 or turns.EFFECTS_MAX  # nobody waited
                 share = share._replace(left=left)
-            return _in_hand(held, now, owed, before=False, share=share)
+            recorded = owed.warrant is not None
+            return _in_hand(held, now, owed, before=False, recorded=recorded, share=share)
         if held.run.pace_ms:
-            _put_off(commit, held, owed)
-    leases.release(held.run.name, held.holder)
+            _put_off(commit, held)
+    leases.free(held.run)
     return None
 
 
@@ -302,26 +301,32 @@ def _owes_now(commit: UnitOfWork, held: LockedRun, now: Snapshot) -> bool:
 
     A paced run's fresh effect is put off for spectators.
     """
-    effect = now.owed
-    row = held.owed.get(effect.key) if effect else None
-    if effect is None or row is None or row.due_ms > now_ms():
+    effect, run = now.owed, held.run
+    due_ms = run.due_ms if outbox.owes(run, effect) else None
+    if effect is None or due_ms is None or due_ms > now_ms():
         return False
     if now.state != ACTIVE:
         return now.state == WAITING
-    if held.run.pace_ms and not row.due_ms and not row.is_begun:
-        _put_off(commit, held, effect)
+    if run.pace_ms and not due_ms and run.begun_ms is None:
+        _put_off(commit, held)
         return False
     return True
 
 
-def _put_off(commit: UnitOfWork, held: LockedRun, effect: Effect) -> None:
+def _put_off(commit: UnitOfWork, held: LockedRun) -> None:
     pace_ms = held.run.pace_ms
-    outbox.delay(held.id, effect.key, now_ms() + pace_ms)
+    held.run.due_ms = now_ms() + pace_ms
     commit.after.append(partial(queue.wake, held.run.name, in_ms=pace_ms))
 
 
 def _in_hand(
-    held: LockedRun, now: Snapshot, effect: Effect, *, before: bool, share: Share | None
+    held: LockedRun,
+    now: Snapshot,
+    effect: Effect,
+    *,
+    before: bool,
+    recorded: bool,
+    share: Share | None,
 ) -> Begun:
     program = programs.program_of(held.run)
     return Begun(
@@ -330,6 +335,7 @@ def _in_hand(
         snapshot=now,
         effect=effect,
         before=before,
-        holder=held.holder,
+        recorded=recorded,
+        holder=held.run.holder,
         share=share,
     )

@@ -75,7 +75,8 @@ def committed(job: Job[T]) -> T:
     In a transaction of the caller's it is a part of that one.
     """
     if connection.in_atomic_block:
-        answers, after = _together([job])
+        with sql.session():
+            answers, after = _together([job])
         transaction.on_commit(partial(_call, after))
         return answers[0]
     _await([job])
@@ -157,7 +158,7 @@ def _next() -> list[Job[Any]]:
 def _commit(batch: Sequence[Job[Any]]) -> None:
     """Commit jobs together; where that fails, each by itself, so that none spoils another."""
     try:
-        with transaction.atomic():
+        with sql.transaction():
             answers, after = _together(batch)
     except Exception as error:  # noqa: BLE001 - handed to the one whose job it is
         if len(batch) == 1:
@@ -179,10 +180,9 @@ def _together(batch: Sequence[Job[T]]) -> tuple[list[T], list[Callable[[], objec
     """Decide and write jobs in the present transaction: their answers, and what to do after it."""
     runs = {run for job in batch for run in job.runs}
     named = {each for job in batch for each in job.logs}
-    with sql.session():
-        commit = UnitOfWork(runs, named)
-        answers = [job.work(commit) for job in batch]
-        commit.write()
+    commit = UnitOfWork(runs, named)
+    answers = [job.work(commit) for job in batch]
+    commit.write()
     return answers, commit.after
 
 

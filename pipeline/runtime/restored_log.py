@@ -22,6 +22,6 @@ def refused(commit: UnitOfWork, held: LockedRun, events: Sequence[Event]) -> Dec
 
 def _value(held: LockedRun) -> Snapshot:
     try:
-        return records.recomputed(held.run, held.chain, held.workspace.origin)
+        return records.value_of(held.run, held.chain, held.workspace.origin)
     except VerificationError:  # it is shown and not sealed: fsck names it
-        return records.trusted(held.run, held.chain)
+        return records.trusted(held.run, held.chain.envelopes)

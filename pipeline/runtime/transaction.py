@@ -13,7 +13,6 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import (
     ZERO,
     Place,
-    Stored,
     encode_snapshot,
     seal,
     snapshot_hash,
@@ -26,7 +25,8 @@ from pipeline.models import Run, Secret, Workspace
 from pipeline.store import call_history, logs, outbox, records, run_rows, sql
 from pipeline.store.budgets import BudgetLedger
 from pipeline.store.logs import Line
-from pipeline.store.outbox import OpenRow
+from pipeline.store.records import Chain
+from pipeline.store.run_rows import Stood
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import Sealed, rows
 
@@ -44,12 +44,10 @@ class LockedRun:
 
     run: Run
     workspace: Workspace
-    chain: list[Stored] = field(default_factory=list)
-    holder: str = ""  # of its lease
-    until_ms: int = 0
-    owed: dict[str, OpenRow] = field(default_factory=dict)  # its open outbox rows, by key
+    chain: Chain
+    stood: Stood | None = None  # its row as it was read; None: it is new
     refs: set[str] = field(default_factory=set)  # those that its slots held
-    stood: tuple[int, str] | None = None  # the length and head that were read; None: it is new
+    snapshot: Snapshot | None = None  # its value, once something was recorded
 
     @property
     def id(self) -> UUID:
@@ -69,7 +67,6 @@ class UnitOfWork:
         self.budgets = BudgetLedger()
         self.after: list[Callable[[], object]] = []  # to be called once it is committed
         self._lines: dict[UUID, list[Line]] = {}
-        self._changed: dict[UUID, LockedRun] = {}
         if runs:
             self._lock([*runs], workspaces)
         elif workspaces:
@@ -77,24 +74,19 @@ class UnitOfWork:
 
     def _lock(self, runs: Sequence[UUID], workspaces: Collection[UUID]) -> None:
         """Lock logs and runs, and read them: asked for at once, answered one after the other."""
-        keys, names = [sql.key(each) for each in runs], [str(each) for each in runs]
+        keys, names = [sql.key(each) for each in runs], [sql.name(each) for each in runs]
         with sql.together():
             locked, found = logs.ask_lock(workspaces, runs), run_rows.ask(keys)
-            lines, opened = records.ask_chains(names), outbox.ask_open_rows(runs)
+            lines = records.ask_chains(names)
         self.logs = {**locked(), **self.logs}  # one that is held already may have grown
-        for *values, holder, until_ms in found():
+        rows = found()
+        chains = records.chains_of(names, lines())
+        for values in rows:
             run = run_rows.run_of(values)
             workspace = self.logs[run.workspace_id]
             run._state.fields_cache["workspace"] = workspace
-            held = LockedRun(run, workspace, holder=holder or "", until_ms=until_ms or 0)
-            held.stood = (run.length, run.head)
-            self.held[run.id] = held
-        chains = records.chains_of(names, lines())
-        owed = outbox.open_rows(runs, opened())
-        for each in runs:
-            if each in self.held:
-                held = self.held[each]
-                held.chain, held.owed = chains[held.run.name], owed[each]
+            chain, stood = chains[run.name], run_rows.stood(run)
+            self.held[run.id] = LockedRun(run, workspace, chain, stood)
 
     def join(self, run: UUID) -> LockedRun:
         """Lock one more run, which ``turns.next_run`` chose and locked without waiting."""
@@ -107,11 +99,11 @@ class UnitOfWork:
         Raises:
             RefusedError: LOG-009, where a restore closed its log.
         """
-        held = LockedRun(run, self.logs[run.workspace_id])
+        held = LockedRun(run, self.logs[run.workspace_id], Chain(rows=[], envelopes=[]))
         if held.workspace.successor_id is not None:
             raise logs.closed_error(held.workspace)
         run.workspace, run.head, run.length = held.workspace, "", 0
-        self.held[run.id] = self._changed[run.id] = held
+        self.held[run.id] = held
         return held
 
     def history(self, workspace: UUID, program: Program) -> tuple[Recorded, ...]:
@@ -130,7 +122,7 @@ class UnitOfWork:
         """Take in everything that a decision says; ``begins``: its effects are begun with it."""
         self._seal(held, decision.drafts, decision.snapshot)
         self.budgets.settle(held.workspace.id, decision.snapshot.agent, decision.budgets)
-        _owe(held, decision, begins=begins)
+        _owe(held.run, decision, begins=begins)
         self._keep_secrets(held, decision, secrets)
         if decision.absorbed and not decision.drafts:
             self.count(held, decision.absorbed)
@@ -149,7 +141,7 @@ class UnitOfWork:
             data = encode_snapshot(after)
         if drafts or data != run.snapshot:
             _keep(run, after, data)
-            self._changed[run.id] = held
+        held.snapshot = after
 
     def _add(self, held: LockedRun, draft: Draft, snapshot: str) -> None:
         run, workspace = held.run, held.workspace
@@ -172,7 +164,7 @@ class UnitOfWork:
         stored = seal(draft, place, names=names)
         line = Line(place.seq, place.run, place.n, stored.data, stored.hash, draft.kind)
         self._lines.setdefault(workspace.id, []).append(line)
-        held.chain.append(stored)
+        held.chain.append(run.name, stored)
         run.head, run.length = line.hash, line.n + 1
         workspace.size += 1
 
@@ -195,9 +187,21 @@ class UnitOfWork:
         """Store the run's true program again."""
         run_rows.put_back(held.run, source)
 
+    def settle(self) -> None:
+        """Store the rows of runs as they are by now, for a query within this transaction."""
+        new = [each for each in self.held.values() if each.stood is None]
+        if new:
+            run_rows.insert([each.run for each in new])
+        moved = [(each.run, each.stood) for each in self.held.values() if each.stood is not None]
+        run_rows.update(moved)
+        for each in self.held.values():
+            each.stood = run_rows.stood(each.run)
+            if each.snapshot is not None:
+                records.keep(each.run, each.chain, each.workspace.origin, each.snapshot)
+
     def write(self) -> None:
         """Store it all. The commit itself is the caller's."""
-        run_rows.store([(each.run, each.stood) for each in self._changed.values()])
+        self.settle()
         with sql.together():
             for workspace, lines in self._lines.items():
                 logs.append(self.logs[workspace], lines)
@@ -230,17 +234,14 @@ def _committed(drafts: Sequence[Draft]) -> Iterator[str]:
 
 
 def _next_n(held: LockedRun) -> int:
-    places: list[object] = [each.n for each in held.chain]
+    places: list[object] = [each.n for each in held.chain.envelopes]
     return max((each for each in places if isinstance(each, int)), default=-1) + 1
 
 
-def _owe(held: LockedRun, decision: Decision, *, begins: bool) -> None:
-    """Keep the outbox equal to what the snapshot owes."""
+def _owe(run: Run, decision: Decision, *, begins: bool) -> None:
+    """Keep the run's row equal to what its snapshot owes."""
     owed = decision.snapshot.owed
-    settled = [key for key in held.owed if owed is None or key != owed.key]
-    outbox.close(held.id, settled)
-    for key in settled:
-        del held.owed[key]
-    for effect in decision.effects:
-        outbox.owe(held.id, effect, begins=begins)
-        held.owed[effect.key] = OpenRow(is_begun=begins)
+    if not outbox.owes(run, owed) or owed in decision.effects:
+        outbox.owe(run, owed)
+    if begins and owed is not None and owed in decision.effects:
+        outbox.begin(run, owed, is_sealed=False)

@@ -1,35 +1,27 @@
 """Leases: one worker drives a run at a time, and a worker that lost its lease writes no result.
 
 The holder's name is drawn anew for each lease, so it serves as the fencing token: ``submit``
-takes the result of an effect from the present holder alone.
+takes the result of an effect from the present holder alone. A lease is three columns of the run's
+row: what a commit changes of a run that it holds is stored with it; ``renew``, ``release``,
+``absorb`` and ``set_aside`` change the row at once, for whoever holds no lock on it.
 """
 
 from uuid import UUID
 
 from pipeline.clock import now_ms
 from pipeline.entropy import uuid4
+from pipeline.models import Run
 from pipeline.store import sql
 
 TTL_MS = 15_000  # the run of a dead worker waits this long
 RENEW_EVERY_MS = TTL_MS // 3  # while an effect takes longer, its lease is renewed this often
 
-_GIVE = (
-    "INSERT INTO pipeline_lease (run_id, holder, until_ms, absorbed) VALUES (%s, %s, %s, 0)"
-    " ON CONFLICT (run_id) DO UPDATE SET holder = excluded.holder, until_ms = excluded.until_ms"
-)
-_ABSORB = (
-    "INSERT INTO pipeline_lease (run_id, holder, until_ms, absorbed) VALUES (%s, '', 0, 1)"
-    " ON CONFLICT (run_id) DO UPDATE SET absorbed = pipeline_lease.absorbed + 1"
-)
-_ASIDE = (
-    "INSERT INTO pipeline_lease (run_id, holder, until_ms, absorbed) VALUES (%s, '', %s, 0)"
-    " ON CONFLICT (run_id) DO UPDATE SET until_ms = excluded.until_ms"
-    " WHERE pipeline_lease.holder = ''"
-)
-_RENEW = "UPDATE pipeline_lease SET until_ms = %s WHERE run_id = %s AND holder = %s"
+_ABSORB = "UPDATE pipeline_run SET deliveries = deliveries + 1 WHERE id = %s"
+_ASIDE = "UPDATE pipeline_run SET until_ms = %s WHERE id = %s AND holder = ''"
+_RENEW = "UPDATE pipeline_run SET until_ms = %s WHERE id = %s AND holder = %s"
 _RELEASE = (
-    "UPDATE pipeline_lease SET holder = '', until_ms = 0, absorbed = absorbed + %s"
-    " WHERE run_id = %s AND holder = %s"
+    "UPDATE pipeline_run SET holder = '', until_ms = 0, deliveries = deliveries + %s"
+    " WHERE id = %s AND holder = %s"
 )
 
 
@@ -43,11 +35,19 @@ def is_holder(holder: str, named: str) -> bool:
     return named != "" and holder == named
 
 
-def give(run: UUID) -> str:
-    """Give the lease of a run that the caller has locked to a new holder; returns its name."""
-    holder = str(uuid4())
-    sql.change(_GIVE, (sql.key(run), holder, now_ms() + TTL_MS))
-    return holder
+def give(run: Run) -> None:
+    """Give the lease of a run that a commit holds to a new holder."""
+    run.holder, run.until_ms = str(uuid4()), now_ms() + TTL_MS
+
+
+def extend(run: Run) -> None:
+    """Extend the lease of a run that a commit holds."""
+    run.until_ms = now_ms() + TTL_MS
+
+
+def free(run: Run) -> None:
+    """Free a run that a commit holds."""
+    run.holder, run.until_ms = "", 0
 
 
 def absorb(run_id: str) -> None:
@@ -57,7 +57,7 @@ def absorb(run_id: str) -> None:
 
 def set_aside(run: UUID) -> None:
     """Take a run that could not be claimed out of the turns, as if a dead worker had it."""
-    sql.change(_ASIDE, (sql.key(run), now_ms() + TTL_MS))
+    sql.change(_ASIDE, (now_ms() + TTL_MS, sql.key(run)))
 
 
 def renew(run_id: str, holder: str) -> bool:

@@ -1,6 +1,7 @@
 """The stored form of runs, read and verified; ``transaction`` writes it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -27,6 +28,7 @@ from pipeline.models import Run, Workspace
 from pipeline.store import logs, programs, sql
 
 _CHAINS = "SELECT run, n, bytes, hash FROM pipeline_envelope WHERE run IN "
+KNOWN_MAX = 1_024  # runs whose stored bytes this process remembers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,28 @@ class Verified:
     envelopes: int
 
 
+@dataclass(slots=True, kw_only=True)
+class Chain:
+    """A run's stored envelopes: the rows as the database gives them, and what they are.
+
+    ``sealed`` and ``snapshot``: the run's row and value that this process found to fit these very
+    bytes, or stored with them; empty before.
+    """
+
+    rows: list[sql.Row]
+    envelopes: list[Stored]
+    sealed: tuple[object, ...] = ()
+    snapshot: Snapshot | None = None
+
+    def append(self, run: str, stored: Stored) -> None:
+        """Take in an envelope that is about to be stored."""
+        self.rows.append((run, *stored))
+        self.envelopes.append(stored)
+
+
+_KNOWN: dict[str, Chain] = {}
+
+
 def lock_log(workspace_id: str | UUID) -> Workspace:
     """Lock a log, inside the caller's transaction."""
     found = logs.lock([sql.uuid(workspace_id)])
@@ -45,25 +69,77 @@ def lock_log(workspace_id: str | UUID) -> Workspace:
 
 def stored(run_id: str) -> list[Stored]:
     """A run's envelopes as they lie there, in order of ``n``."""
-    return chains([run_id])[run_id]
-
-
-def chains(run_ids: Sequence[str]) -> dict[str, list[Stored]]:
-    """The envelopes of several runs, each in order of ``n``."""
-    return chains_of(run_ids, ask_chains(run_ids)())
+    rows = ask_chains([run_id])()
+    return [Stored(n, sql.blob(data), str(leaf)) for _, n, data, leaf in rows]
 
 
 def ask_chains(run_ids: Sequence[str]) -> Callable[[], list[sql.Row]]:
     """Ask for the envelopes of several runs, for ``chains_of``."""
-    return sql.ask(f"{_CHAINS}{sql.marks(run_ids)} ORDER BY run, n", run_ids)
+    return sql.ask(sql.listed(_CHAINS, len(run_ids), " ORDER BY run, n"), run_ids)
 
 
-def chains_of(run_ids: Sequence[str], rows: Sequence[sql.Row]) -> dict[str, list[Stored]]:
-    """The envelopes in these rows, by run."""
-    found: dict[str, list[Stored]] = {run: [] for run in run_ids}
-    for run, n, data, leaf in rows:
-        found[run].append(Stored(n, sql.blob(data), str(leaf)))
-    return found
+def chains_of(run_ids: Sequence[str], rows: list[sql.Row]) -> dict[str, Chain]:
+    """The chains in these rows, by run; those that this process knows byte by byte as they were.
+
+    Every byte is compared; what differs in any is recomputed by ``value_of``.
+    """
+    if len(run_ids) == 1:
+        return {run_ids[0]: _chain(run_ids[0], rows)}
+    found: dict[str, list[sql.Row]] = {run: [] for run in run_ids}
+    for row in rows:
+        found[row[0]].append(row)
+    return {run: _chain(run, of_run) for run, of_run in found.items()}
+
+
+def _chain(run: str, rows: list[sql.Row]) -> Chain:
+    known = _KNOWN.get(run)
+    if known is not None and known.rows == rows:
+        return known
+    stored = [Stored(n, sql.blob(data), str(leaf)) for _, n, data, leaf in rows]
+    return Chain(rows=rows, envelopes=stored)
+
+
+def value_of(run: Run, chain: Chain, log: str) -> Snapshot:
+    """The run's value; recomputed unless row and chain are, byte by byte, what is known.
+
+    Raises:
+        VerificationError: as ``recomputed``.
+    """
+    if chain.snapshot is not None and chain.sealed == _sealed(run, log):
+        return chain.snapshot
+    snapshot = recomputed(run, chain.envelopes, log)
+    keep(run, chain, log, snapshot)
+    return snapshot
+
+
+def keep(run: Run, chain: Chain, log: str, snapshot: Snapshot) -> None:
+    """Remember what a run's row and chain say, for the next commit to compare them with.
+
+    It need not be committed: what is stored otherwise differs from it, and is recomputed.
+    """
+    chain.sealed, chain.snapshot = _sealed(run, log), snapshot
+    if snapshot.state in life.TERMINAL or run.quarantined:
+        _KNOWN.pop(run.name, None)
+        return
+    _KNOWN[run.name] = chain
+    if len(_KNOWN) > KNOWN_MAX:
+        with suppress(KeyError, RuntimeError, StopIteration):  # another thread drops one too
+            del _KNOWN[next(iter(_KNOWN))]
+
+
+def _sealed(run: Run, log: str) -> tuple[object, ...]:
+    """All that ``recomputed`` compares of a run's row."""
+    return (
+        run.snapshot,
+        run.length,
+        run.head,
+        run.state,
+        run.step,
+        run.program_hash,
+        run.policy_hash,
+        run.quarantined,
+        log,
+    )
 
 
 def verified(run: Run) -> Verified:

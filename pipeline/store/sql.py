@@ -10,9 +10,11 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 from django.db.models.base import ModelState
+from django.db.transaction import TransactionManagementError
 
 _AS_THEY_ARE = nullcontext()
 M = TypeVar("M", bound=Model)
@@ -22,32 +24,35 @@ SQLITE = connection.vendor == "sqlite"  # of the one database that the settings 
 
 def execute(statement: str, params: Sequence[object] = ()) -> list[Row]:
     """Run a SELECT, and return its rows."""
-    with _named_errors():
-        rows: list[Row] = _run(statement, params).fetchall()
-        return rows
+    if _session.connection is None:
+        with connection.wrap_database_errors:
+            return _run(statement, params).fetchall()  # type: ignore[no-any-return]
+    return _run(statement, params).fetchall()  # type: ignore[no-any-return]
 
 
 def ask(statement: str, params: Sequence[object] = ()) -> Callable[[], list[Row]]:
     """Run a SELECT whose rows are called for later: within ``together`` nobody waits for them."""
-    with _named_errors():
-        fetch: Callable[[], list[Row]] = _run(statement, params).fetchall
-        return fetch
+    if _session.connection is None:
+        with connection.wrap_database_errors:
+            return _run(statement, params).fetchall  # type: ignore[no-any-return]
+    return _run(statement, params).fetchall  # type: ignore[no-any-return]
 
 
 def change(statement: str, params: Sequence[object]) -> int:
     """Run a statement that writes, and return how many rows it changed."""
-    with _named_errors():
-        return int(_run(statement, params).rowcount)
+    if _session.connection is None:
+        with connection.wrap_database_errors:
+            return int(_run(statement, params).rowcount)
+    return int(_run(statement, params).rowcount)
 
 
-def change_each(statement: str, params: Iterable[Sequence[object]]) -> int:
+def change_each(statement: str, params: Sequence[Sequence[object]]) -> int:
     """Run a statement once for each of these, and return how many rows it changed in all."""
-    given = [*params]
-    if not given:
-        return 0
+    if len(params) < 2:
+        return change(statement, params[0]) if params else 0
     with _named_errors():
         cursor = _cursor()
-        cursor.executemany(_for_sqlite(statement) if SQLITE else statement, given)
+        cursor.executemany(_for_sqlite(statement) if SQLITE else statement, params)
         return int(cursor.rowcount)
 
 
@@ -71,24 +76,33 @@ def flush() -> None:
             change_each(statement, params)
 
 
-@contextmanager
-def together() -> Iterator[None]:
+def together() -> AbstractContextManager[object]:
     """Send the statements within to a server in one exchange; what they changed is not counted."""
-    if SQLITE:
-        yield
-        return
-    with _connected().pipeline():
-        yield
+    return _AS_THEY_ARE if SQLITE else _connected().pipeline()  # type: ignore[no-any-return]
 
 
 def marks(values: Sequence[object]) -> str:
     """The placeholders of a list: ``(%s, %s, %s)``; nothing is in an empty one."""
-    return f"({', '.join(['%s'] * len(values)) or 'NULL'})"
+    return _marks(len(values))
 
 
+@lru_cache(maxsize=1024)
+def listed(before: str, count: int, after: str = "") -> str:
+    """A statement with the placeholders of a list in the middle, made once for each length."""
+    return f"{before}{_marks(count)}{after}"
+
+
+def _marks(count: int) -> str:
+    return f"({', '.join(['%s'] * count) or 'NULL'})"
+
+
+@lru_cache(maxsize=4096)
 def key(value: UUID) -> str:
     """A UUID as the database's column holds it."""
     return value.hex if SQLITE else str(value)
+
+
+name = lru_cache(maxsize=4096)(str)  # of a UUID: as envelopes bear it
 
 
 def key_of(text: str) -> str:
@@ -132,6 +146,7 @@ class _Session(threading.local):
 
     connection: Any = None
     queue: dict[str, list[Sequence[object]]] | None = None
+    begins: bool = False  # a server is told to begin with the first statement
 
 
 _session = _Session()
@@ -148,6 +163,55 @@ def session() -> Iterator[None]:
             flush()
     finally:
         _session.connection, _session.queue = before
+
+
+@contextmanager
+def transaction() -> Iterator[None]:
+    """Run the statements within in a transaction of their own, with few words.
+
+    What Django's ORM does within takes part in it. For a connection that is in none.
+    """
+    django = connections[DEFAULT_DB_ALIAS]
+    with django.wrap_database_errors:
+        django.ensure_connection()
+        if SQLITE:
+            django.connection.execute("BEGIN IMMEDIATE")
+        _session.begins = not SQLITE
+        django.in_atomic_block, django.autocommit = True, False
+        try:
+            with session():
+                yield
+            _commit(django)
+        except BaseException:
+            _roll_back(django)
+            raise
+    if django.run_on_commit:
+        django.run_and_clear_commit_hooks()
+
+
+def _commit(django: BaseDatabaseWrapper) -> None:
+    if django.needs_rollback:
+        raise TransactionManagementError("A part of this transaction failed.")
+    if not _session.begins:  # else nothing was asked of the server
+        django.connection.execute("COMMIT")
+    _leave(django)
+
+
+def _roll_back(django: BaseDatabaseWrapper) -> None:
+    """Roll back; a connection that cannot is closed, which does the same."""
+    begun = not _session.begins
+    _leave(django)
+    django.run_on_commit.clear()
+    try:
+        if begun:
+            django.connection.rollback()
+    except Error:
+        django.close()
+
+
+def _leave(django: BaseDatabaseWrapper) -> None:
+    _session.begins = django.in_atomic_block = django.needs_rollback = False
+    django.autocommit = True
 
 
 def _named_errors() -> AbstractContextManager[object]:
@@ -175,6 +239,9 @@ def _cursor() -> Any:
         return _connected().cursor()
     from psycopg import Cursor  # a process on SQLite does without the driver
 
+    if _session.begins:
+        _session.begins = False
+        Cursor(_connected()).execute("BEGIN")
     return Cursor(_connected())
 
 

@@ -1,7 +1,7 @@
 """Turns: which run a free thread drives next, so that no workspace waits behind another's runs.
 
 All of it is read from the database, so any number of worker processes share it. The statement asks
-what is due (``outbox_due``, ``run_deadline``) and who is at work (``lease_held``): what has ended
+what is due (``run_due``, ``run_deadline``) and who is at work (``run_held``): what has ended
 costs nothing.
 """
 
@@ -18,17 +18,11 @@ EFFECTS_MAX = 4  # of one turn, where another workspace waits
 READS = "invoice.extract"  # reads a document: up to ten seconds of a core
 NOBODY = UUID(int=0)
 
-_READS = (
-    "EXISTS (SELECT 1 FROM pipeline_outbox h WHERE h.run_id = r.id AND h.done_ms IS NULL"
-    f" AND h.tool = '{READS}')"
-)
-_HELD = (
-    " FROM pipeline_lease l JOIN pipeline_run r ON r.id = l.run_id"
-    " WHERE l.until_ms > 0 AND l.until_ms >= %s AND l.holder <> ''"
-)
+_READS = f"r.owed_tool = '{READS}'"
+_HELD = " FROM pipeline_run r WHERE r.until_ms > 0 AND r.until_ms >= %s AND r.holder <> ''"
 _DUE = (
-    "SELECT o.run_id AS id, o.due_ms AS at_ms, o.tool AS tool FROM pipeline_outbox o"
-    " WHERE o.done_ms IS NULL AND o.due_ms <= %s UNION ALL"
+    "SELECT o.id AS id, o.due_ms AS at_ms, o.owed_tool AS tool FROM pipeline_run o"
+    " WHERE o.due_ms IS NOT NULL AND o.due_ms <= %s UNION ALL"
     " SELECT d.id, d.deadline_ms, '' FROM pipeline_run d"
     " WHERE d.deadline_ms IS NOT NULL AND d.deadline_ms <= %s"
 )
@@ -39,10 +33,10 @@ _NEXT = (
     f" SUM(CASE WHEN {_READS} THEN 1 ELSE 0 END) AS documents{_HELD} GROUP BY r.workspace_id),"
     f" due AS ({_DUE})"
     " SELECT r.id FROM due CROSS JOIN pipeline_run r CROSS JOIN pipeline_workspace w"
-    " LEFT JOIN held ON held.id = w.id LEFT JOIN pipeline_lease l ON l.run_id = r.id"
+    " LEFT JOIN held ON held.id = w.id"
     " WHERE r.id = due.id AND w.id = r.workspace_id"
     f" AND (r.state IN ('{ACTIVE}', '{WAITING}') OR r.deadline_ms <= %s)"
-    " AND w.successor_id IS NULL AND w.id <> %s AND COALESCE(l.until_ms, -1) < %s"
+    " AND w.successor_id IS NULL AND w.id <> %s AND r.until_ms < %s"
     " AND COALESCE(held.n, 0) < %s"
     f" AND (due.tool <> '{READS}' OR COALESCE(held.documents, 0) < %s"
     " AND (SELECT COALESCE(SUM(documents), 0) FROM held) < %s) AND r.id NOT IN "
@@ -72,8 +66,8 @@ def reads_max() -> tuple[int, int]:
 def next_run(besides: Collection[UUID] = ()) -> UUID | None:
     """The run whose turn it is, locked in the present transaction; None where none can be taken.
 
-    ``besides``: the runs that this commit is about already. What another transaction has locked
-    on PostgreSQL is passed over.
+    ``besides``: the runs that this commit is about already; what moved of them is stored. What
+    another transaction has locked on PostgreSQL is passed over.
     """
     return _first(NOBODY, besides, _ORDER + _LOCK)
 
@@ -87,7 +81,6 @@ def has_slot(run: UUID, workspace: UUID, tool: str) -> bool:
     """Whether a run may begin an effect of this tool beside those that are under way."""
     if tool != READS:
         return True
-    sql.flush()
     params = (sql.key(workspace), now_ms(), sql.key(run))
     [(everyones, own)] = sql.execute(_READERS, params)
     own_max, all_max = reads_max()
@@ -100,7 +93,6 @@ def serve(workspace: UUID) -> None:
 
 
 def _first(not_of: UUID, besides: Collection[UUID], ending: str) -> UUID | None:
-    sql.flush()  # what this commit owes and settles
     at_ms, (own_max, all_max) = now_ms(), reads_max()
     keys = [sql.key(each) for each in besides]
     caps = (leases_max(), own_max, all_max)

@@ -6,7 +6,6 @@ import traceback
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
-from django.db.models import QuerySet
 
 from nanovm_core.core.events import (
     AnswerArrived,
@@ -21,7 +20,7 @@ from nanovm_core.core.lifecycle import ACTIVE, IDLE, WAITING
 from nanovm_core.core.messages import Effect
 from pipeline.clock import now_ms, sleep_ms
 from pipeline.errors import NotSentError, OutcomeUnknownError, TransientError
-from pipeline.models import Outbox, Run
+from pipeline.models import Run
 from pipeline.ops import timings
 from pipeline.runtime import api, queue, step_times
 from pipeline.runtime.decide import Begun
@@ -42,9 +41,8 @@ ASK_MS_MAX = 600_000  # up to this
 SHIFT_MS = 1_000  # a message keeps a thread so long, and for the turn that it is at then
 
 _OWES = (
-    "SELECT 1 FROM pipeline_run r WHERE r.id = %s AND (r.deadline_ms <= %s"
-    " OR r.state IN (%s, %s) AND EXISTS (SELECT 1 FROM pipeline_outbox o"
-    " WHERE o.run_id = r.id AND o.done_ms IS NULL AND o.due_ms <= %s))"
+    "SELECT 1 FROM pipeline_run WHERE id = %s AND (deadline_ms <= %s"
+    " OR state IN (%s, %s) AND due_ms <= %s)"
 )
 
 
@@ -100,16 +98,10 @@ def owes(run_id: str) -> bool:
 
 def _next_ms(run_id: str) -> int | None:
     """When a run has to be driven again; None where it has ended, or waits for a person."""
-    due_ms = _owed(run_id).values_list("due_ms", flat=True).first()
-    if due_ms is not None:
-        return due_ms
-    pauses = Run.objects.filter(id=run_id, state=IDLE, workspace__successor=None)
-    return pauses.values_list("deadline_ms", flat=True).first()
-
-
-def _owed(run_id: str) -> QuerySet[Outbox]:
-    going_on = {"run__state": ACTIVE, "run__workspace__successor": None}  # no restore closed it
-    return Outbox.objects.filter(run_id=run_id, done_ms=None, **going_on)
+    rows = Run.objects.filter(id=run_id, workspace__successor=None)  # no restore closed its log
+    for state, due_ms, deadline_ms in rows.values_list("state", "due_ms", "deadline_ms"):
+        return {ACTIVE: due_ms, IDLE: deadline_ms}.get(state)
+    return None
 
 
 def _drive_on(work: Begun | None) -> None:
@@ -183,13 +175,11 @@ def _asked(begun: Begun) -> Begun | None:
 def _ask_later(begun: Begun, outcome: str) -> None:
     """Keep when an effect that is under way is asked after again: it survives a restart."""
     key = begun.effect.key
-    if outcome:
+    if outcome and begun.recorded:
         outbox.record_outcome(begun.run.id, key, outcome)
-    row = Outbox.objects.filter(run=begun.run, key=key).first()
-    if row is None:
-        return
+    row = Run.objects.get(id=begun.run.id)
     at_ms = now_ms() + min(ASK_MS << min(row.tries, 32), ASK_MS_MAX)
-    until_ms = Run.objects.values_list("deadline_ms", flat=True).get(id=begun.run.id) or at_ms
+    until_ms = row.deadline_ms or at_ms
     can_ask = begun.effect.tool in adapters.ASKED
     outbox.postpone(begun.run.id, key, min(at_ms, until_ms) if can_ask else until_ms)
 
@@ -198,11 +188,12 @@ def _postponed(begun: Begun, error: TransientError) -> Begun | None:
     """Make the effect due again later; after TRIES_MAX tries, submit what is known of it."""
     run_id, key = str(begun.run.id), begun.effect.key
     outcome = type(error).__name__
-    outbox.record_outcome(begun.run.id, key, outcome)
-    row = Outbox.objects.get(run=begun.run, key=key)
-    if row.tries + 1 >= TRIES_MAX:
+    if begun.recorded:
+        outbox.record_outcome(begun.run.id, key, outcome)
+    tries = Run.objects.values_list("tries", flat=True).get(id=begun.run.id)
+    if tries + 1 >= TRIES_MAX:
         return api.answer(begun, _given_up(begun, error), (), outcome).work
-    outbox.postpone(begun.run.id, key, now_ms() + backoff_ms(key, row.tries))
+    outbox.postpone(begun.run.id, key, now_ms() + backoff_ms(key, tries))
     leases.release(run_id, begun.holder)
     return None
 

@@ -7,13 +7,13 @@ from itertools import count
 from celery import Task, shared_task
 from celery.signals import worker_ready
 from django.conf import settings
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q
 from kombu.exceptions import OperationalError
 
 from nanovm_core.core.events import DeliveryReceived
 from nanovm_core.core.lifecycle import ACTIVE, WAITING
 from pipeline.clock import now_ms, sleep_ms
-from pipeline.models import Outbox, Run
+from pipeline.models import Run
 from pipeline.ops import log_files
 from pipeline.privacy import expiry
 from pipeline.privacy.garbage_collection import destroy_orphans
@@ -59,7 +59,7 @@ def sweep() -> None:
     """Wake the runs that no worker drives although something is due, and those with news."""
     found = stranded()
     for run_id in found:
-        if not driving.owes(run_id):  # its row is missing: the kernel puts it back
+        if not driving.owes(run_id):  # its row does not name it: the kernel puts it back
             wake(run_id)
     for _ in found[: settings.NANOVM_WORKER_THREADS]:
         call_worker()
@@ -108,17 +108,16 @@ def answered(run_id: str, program: str, length: int = UNKNOWN) -> bool:
 def stranded() -> list[str]:
     """The running runs that no worker drives, though one has to.
 
-    An effect has been due for a while, its row is missing, what is under way is to be asked
+    An effect has been due for a while, its row does not name it, what is under way is to be asked
     after, or a deadline has passed: that of an effect or a wait, or of a pause before the next
     attempt.
     """
     at_ms = now_ms()
-    rows = Outbox.objects.filter(run=OuterRef("pk"), done_ms=None)
-    due = rows.filter(intent_ms__lt=at_ms - SWEEP_AFTER_MS, due_ms__lte=at_ms)
-    owing = Q(Exists(due) | ~Exists(rows), state=ACTIVE) | Q(Exists(due), state=WAITING)
+    due = Q(owed_ms__lt=at_ms - SWEEP_AFTER_MS, due_ms__lte=at_ms)
+    owing = Q(due | Q(owed_key=""), state=ACTIVE) | Q(due, state=WAITING)
     found = Run.objects.filter(owing | Q(deadline_ms__lte=at_ms), ended_ms=None)
     found = found.filter(workspace__successor=None)  # a restore closes a log for good
-    free = found.exclude(lease__until_ms__gt=at_ms)
+    free = found.exclude(until_ms__gt=at_ms)
     return sorted(str(run_id) for run_id in free.values_list("id", flat=True))
 
 

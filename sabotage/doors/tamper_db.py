@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Model
 
-from pipeline.models import Envelope, Outbox, Run, Secret, Terms
+from pipeline.models import Envelope, Run, Secret, Terms
 
 SQLITE_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s"
 POSTGRES_TRIGGERS = (
@@ -62,13 +62,15 @@ def change_secret(run: Run, ref: str, columns: Mapping[str, object]) -> None:
     _expect_one(changed)
 
 
-def add_to_outbox(row: Outbox) -> None:
-    """Insert a row into the outbox, without the transaction that would seal its intent."""
-    fields = Outbox._meta.concrete_fields
-    columns = ", ".join(str(field.column) for field in fields)
-    values = [_stored(Outbox, field.name, getattr(row, field.attname)) for field in fields]
-    marks = ", ".join(["%s"] * len(values))
-    _execute(f"INSERT INTO {Outbox._meta.db_table} ({columns}) VALUES ({marks})", values)  # noqa: S608 - names of ours
+def change_outbox(run: Run, columns: Mapping[str, object]) -> None:
+    """Overwrite what this run owes, without the transaction that would seal an intent of it."""
+    marks = ", ".join(f"{column} = %s" for column in columns)
+    values = [_stored(Run, column, value) for column, value in columns.items()]
+    changed = _execute(
+        f"UPDATE {Run._meta.db_table} SET {marks} WHERE workspace_id = %s AND id = %s",  # noqa: S608 - names of ours
+        [*values, _workspace(run), _stored(Run, "id", run.id)],
+    )
+    _expect_one(changed)
 
 
 @contextmanager

@@ -4,12 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from nanovm_core.core import fsm
-from nanovm_core.core.canonical import encode
 from nanovm_core.core.events import EffectDone
 from nanovm_core.core.messages import Scalar
 from pipeline.clock import now_ms
-from pipeline.entropy import random_bytes
-from pipeline.models import Outbox
+from pipeline.models import Run
 from pipeline.queries.runs import STEPS
 from pipeline.runtime import api
 from pipeline.vault import secret_store
@@ -26,7 +24,6 @@ NAME = "skip_step"
 ACTOR = f"attacker:{NAME}"
 FORGED = "ForeignIntent"
 FORGED_MINOR = 5_000_000  # what the forged intent would pay
-WARRANT_LIFE_MS = 900_000
 
 
 def inject(target: Target) -> Fired:
@@ -78,34 +75,23 @@ def _charge_without_authorize(target: Target) -> Fired:
 
 
 def _forged_intent(target: Target) -> Fired:
-    """Insert an unauthorised charge into the outbox, and wake the workers."""
-    row = _forged_row(target)
+    """Make the run's row say that it owes an unauthorised charge, and wake the workers."""
+    key = _key_of_a_charge(target)
     forged: dict[str, Scalar] = {"amount_minor": FORGED_MINOR, "currency": "USD"}
-    beside = _beside(target, row.step, row.key, forged)
-    tamper_db.add_to_outbox(row)
+    beside = _beside(target, "charge", key, forged)
+    row = {"owed_key": key, "owed_tool": tool_of("charge"), "owed_ms": now_ms(), "due_ms": 0}
+    tamper_db.change_outbox(target.run, {**row, "begun_ms": None})
     with delivering(target.run_id, target.run.program_hash, 1) as door:
         pass
     wait_until(lambda: _noticed(target))
-    facts = {"forged_key": row.key, "forged_amount_minor": FORGED_MINOR, "door": door, **beside}
+    facts = {"forged_key": key, "forged_amount_minor": FORGED_MINOR, "door": door, **beside}
     return Fired(facts=facts)
 
 
-def _forged_row(target: Target) -> Outbox:
-    """A charge at the first attempt that the run has not made."""
-    taken = Outbox.objects.filter(run=target.run, step="charge").values_list("attempt", flat=True)
-    attempt = max(taken, default=0) + 1
-    args = {"amount_minor": FORGED_MINOR, "currency": "USD", "payment_method": "pm_card_visa"}
-    return Outbox(
-        key=key_of(target.run_id, "charge", attempt),
-        run=target.run,
-        step="charge",
-        tool=tool_of("charge"),
-        attempt=attempt,
-        args=encode(args),
-        warrant_id=random_bytes(32).hex(),
-        warrant_expires_ms=now_ms() + WARRANT_LIFE_MS,
-        intent_ms=now_ms(),
-    )
+def _key_of_a_charge(target: Target) -> str:
+    """The key of a charge at the first attempt that the run has not made."""
+    made = sum(each.step == "charge" for each in intents(target.run))
+    return key_of(target.run_id, "charge", made + 1)
 
 
 def _noticed(target: Target) -> bool:
@@ -118,13 +104,13 @@ def _noticed(target: Target) -> bool:
 
 def _beside(target: Target, step: str, key: str, values: Mapping[str, Scalar]) -> dict[str, object]:
     """What was claimed or forged, the step that the run is at, and the one effect that it owes."""
-    rows = Outbox.objects.filter(run=target.run, done_ms=None)
-    owed = rows.values("step", "tool", "key").first()
+    run = Run.objects.get(id=target.run_id)
+    owed = {"step": run.step, "tool": run.owed_tool, "key": run.owed_key}
     return {
         "steps": [*STEPS],
         "at_step": target.before.step,
         "proposed": {"step": step, "tool": tool_of(step), "key": key, "values": dict(values)},
-        "granted": owed or {"owed": "nothing"},
+        "granted": owed if run.owed_key else {"owed": "nothing"},
     }
 
 

@@ -9,7 +9,7 @@ from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
 from nanovm_core.errors import CanonicalError
 from pipeline.clock import now_ms
-from pipeline.models import Absorbed, AdapterCall, Envelope, Lease, Run
+from pipeline.models import Absorbed, AdapterCall, Envelope, Run
 from pipeline.queries.runs import label_of
 from pipeline.reports import displayed_head
 from sabotage.kit.integrity import breaches, intents
@@ -86,17 +86,15 @@ class Evidence:
 def observe(run_id: str) -> RunState:
     """Look at a run."""
     run = Run.objects.get(id=run_id)
-    lease = Lease.objects.filter(run=run).first()
-    held = lease is not None and lease.until_ms > now_ms()
     return RunState(
         state=run.state,
         step=run.step,
         length=run.length,
         head=displayed_head(run),
         quarantined=run.quarantined,
-        owed=run.outbox.filter(done_ms=None).exists(),
-        holder=lease.holder if lease is not None and held else "",
-        lease_absorbed=lease.absorbed if lease is not None else 0,
+        owed=run.owed_key != "",
+        holder=run.holder if run.until_ms > now_ms() else "",
+        lease_absorbed=run.deliveries,
         absorbed=dict(Absorbed.objects.filter(run=run).values_list("kind", "count")),
         calls=tuple(AdapterCall.objects.filter(run=run).values_list("number", flat=True)),
     )
