@@ -96,9 +96,7 @@ class Run(models.Model):
             models.Index(
                 fields=["due_ms"], condition=models.Q(due_ms__isnull=False), name="run_due"
             ),
-            models.Index(
-                fields=["until_ms"], condition=models.Q(until_ms__gt=0), name="run_held"
-            ),
+            models.Index(fields=["until_ms"], condition=models.Q(until_ms__gt=0), name="run_held"),
         ]
 
     @cached_property

@@ -130,7 +130,9 @@ def apply(
 
 def quarantine(commit: UnitOfWork, held: LockedRun, damage: VerificationError) -> Decision:
     """Seal what was found damaged."""
-    decision = fsm.quarantine(records.trusted(held.run, held.chain.envelopes), damage, at_ms=now_ms())
+    decision = fsm.quarantine(
+        records.trusted(held.run, held.chain.envelopes), damage, at_ms=now_ms()
+    )
     commit.record(held, decision)
     return decision
 

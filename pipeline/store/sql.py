@@ -4,7 +4,7 @@ ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and Po
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, TypeVar

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import count
 
 from nanovm_core.core import fsm
 from nanovm_core.core.events import EffectDone
@@ -18,6 +19,7 @@ from sabotage.kit.code_locations import place
 from sabotage.kit.derived_keys import key_of, tool_of
 from sabotage.kit.evidence import Evidence, observe, sealed_since
 from sabotage.kit.injector import Assessment, Fired, Injector, Target, choice
+from sabotage.kit.integrity import intents
 from sabotage.kit.waiting import wait_until
 
 NAME = "skip_step"
@@ -90,8 +92,9 @@ def _forged_intent(target: Target) -> Fired:
 
 def _key_of_a_charge(target: Target) -> str:
     """The key of a charge at the first attempt that the run has not made."""
-    made = sum(each.step == "charge" for each in intents(target.run))
-    return key_of(target.run_id, "charge", made + 1)
+    sealed = {intent.key for intent in intents(target.run)}
+    keys = (key_of(target.run_id, "charge", attempt) for attempt in count(1))
+    return next(key for key in keys if key not in sealed)
 
 
 def _noticed(target: Target) -> bool:
