@@ -38,6 +38,7 @@ class Workspace(models.Model):
     )
     weight = models.PositiveSmallIntegerField(default=1)  # its share of the worker's threads
     served_ms = models.BigIntegerField(default=0)  # when a run of it was last taken in turn
+    accounts = BytesField(default=b"")  # its budgets' accounts, as ``store.budgets`` writes them
 
     class Meta:
         constraints = [
@@ -198,23 +199,16 @@ class Absorbed(models.Model):
 
 
 class Budget(models.Model):
-    """A shared account: what its owner may use of one unit, and how much is frozen and gone.
+    """An account that all workspaces share: how much may be used, is frozen, and is gone.
 
-    ``owner`` is a workspace, an agent in one ("<workspace>/<agent>") or "global"; ``account``
-    the kernel's name for it ("workspace/EUR", "agent/calls", "global/EUR").
+    ``account`` is the kernel's name for it ("global/EUR"). Those of a workspace and of the agents
+    in it are in the workspace's own row.
     """
 
-    workspace = models.ForeignKey(
-        Workspace, on_delete=models.PROTECT, related_name="budgets", null=True
-    )
-    owner = models.CharField(max_length=120)
-    account = models.CharField(max_length=40)
+    account = models.CharField(max_length=40, unique=True)
     limit = models.BigIntegerField()
     reserved = models.BigIntegerField(default=0)
     spent = models.BigIntegerField(default=0)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["owner", "account"], name="budget_account")]
 
 
 class Secret(models.Model):

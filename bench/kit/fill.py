@@ -8,17 +8,17 @@ from unittest import mock
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Model, QuerySet
+from django.db.models import Model, QuerySet
 
 from bench import seven
 from nanovm_core.core.envelope import ZERO, canonical_hash, snapshot_hash
 from nanovm_core.core.events import EffectDone
 from pipeline.clock import now_ms
 from pipeline.entropy import run_code, uuid7
-from pipeline.models import AdapterCall, Budget, Envelope, Lease, Outbox, Run, Terms, Workspace
+from pipeline.models import AdapterCall, Envelope, Run, Terms, Workspace
 from pipeline.runtime import api, create_run
 from pipeline.runtime.create_run import Made
-from pipeline.store import logs, sql, workspaces
+from pipeline.store import budgets, logs, records, sql, workspaces
 from pipeline.store.logs import Line
 
 RUNS_AT_ONCE = 500  # in one transaction
@@ -86,7 +86,7 @@ class _Pattern:
     run: Run
     row: Row
     lines: Sequence[Envelope]
-    owed: Sequence[Row]
+    keys: Sequence[str]  # of its effects
     calls: Sequence[Row]
 
     @classmethod
@@ -97,7 +97,7 @@ class _Pattern:
             run,
             _rows(Run.objects.filter(pk=run.pk))[0],
             [*Envelope.objects.filter(run=str(run.id)).order_by("n")],
-            _rows(Outbox.objects.filter(run=run)),
+            _keys_of(run),
             _rows(AdapterCall.objects.filter(run=run)),
         )
 
@@ -108,8 +108,7 @@ class _Pattern:
         snapshot = bytes(self.run.snapshot).replace(old, new)
         times = {"created_ms": self.run.created_ms + later_ms}
         row = {**self.row, **times, "id": sql.key(run), "code": code, "snapshot": snapshot}
-        owed = [str(each["key"]) for each in self.owed]
-        keys = {key: sha256(key.encode() + new).hexdigest() for key in owed}
+        keys = {key: sha256(key.encode() + new).hexdigest() for key in self.keys}
         texts = [*keys.items(), (snapshot_hash(self.run.snapshot), snapshot_hash(snapshot))]
         names = [(old, new), *((one.encode(), other.encode()) for one, other in texts)]
         return _Copy(run, row, names, keys, later_ms)
@@ -132,22 +131,25 @@ class _Pattern:
 
 
 def _store(pattern: _Pattern, copies: Sequence[_Copy], workspace: UUID) -> None:
-    """Store copies as the runtime would have: log and tree, runs, outbox, leases, accounts."""
+    """Store copies as the runtime would have: log and tree, accounts, runs, calls."""
     log = logs.lock([workspace])[workspace]
     lines: list[Line] = []
     for each in copies:
         lines += pattern.sealed(each, log.size + len(lines))
     log.size += len(lines)
+    used = len(pattern.keys) * len(copies)
+    own = {name: each.changed(0, used) for name, each in (budgets.stored(log) or {}).items()}
+    log.accounts = budgets.encoded(own)
     logs.append(log, lines)
     _insert(Run, [each.row for each in copies])
     terms = {"program": pattern.run.program_source, "policy": pattern.run.policy_source}
     _insert(Terms, [{"run_id": sql.key(each.id), **terms} for each in copies])
-    _insert(Outbox, [_again(row, each) for each in copies for row in pattern.owed])
     _insert(AdapterCall, [_again(row, each) for each in copies for row in pattern.calls])
-    free = {"holder": "", "until_ms": 0, "absorbed": 0}
-    _insert(Lease, [{"run_id": sql.key(each.id), **free} for each in copies])
-    spent = F("spent") + len(pattern.owed) * len(copies)
-    Budget.objects.filter(workspace=workspace).update(spent=spent)
+
+
+def _keys_of(run: Run) -> list[str]:
+    bodies = [records.body_of(each.data) for each in records.stored(str(run.id))]
+    return [body["idempotency_key"] for body in bodies if body["kind"] == "intent"]
 
 
 def _rows(found: "QuerySet[Model]") -> list[Row]:

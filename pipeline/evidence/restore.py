@@ -16,10 +16,11 @@ from django.db import transaction
 from nanovm_core.proof.notes import Head
 from pipeline.evidence import log_lineage, signer, unsigned
 from pipeline.evidence.signer import closing, keys
-from pipeline.models import Bill, Budget, Run, Secret, Workspace
+from pipeline.models import Bill, Run, Secret, Workspace
 from pipeline.privacy import crypto_shred, erasure, journal, supplier_erasure
 from pipeline.register import index, suppliers
-from pipeline.store import records, tree, workspaces
+from pipeline.store import budgets, records, tree, workspaces
+from pipeline.store.budgets import Account
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
 
@@ -145,14 +146,7 @@ def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
     What a closed run had reserved counts as spent: it may have been paid since the backup.
     Suppliers that the journal names stay with the closed log, to be erased again.
     """
-    for account in Budget.objects.filter(workspace=old).order_by("id"):
-        Budget.objects.create(
-            workspace=new,
-            owner=account.owner.replace(str(old.id), str(new.id), 1),
-            account=account.account,
-            limit=account.limit,
-            spent=account.reserved + account.spent,
-        )
+    _carry_over_accounts(old, new)
     for grant, tool in workspaces.revocations(old.id):
         workspaces.revoke(new, tool, grant, actor=actor)
     suppliers.take_over(old, new, besides=journal.suppliers(), actor=actor)
@@ -160,6 +154,14 @@ def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:
     # Also for logs closed before: what goes on is one step away from each of them.
     Workspace.objects.filter(successor=old).update(successor=new)
     Workspace.objects.filter(id=old.id).update(successor=new)
+
+
+def _carry_over_accounts(old: Workspace, new: Workspace) -> None:
+    kept, new.accounts = budgets.stored(old), old.accounts  # of damaged ones nothing is left
+    if kept is not None:
+        spent = {name: Account(each.limit, 0, each.used) for name, each in kept.items()}
+        new.accounts = budgets.encoded(spent)
+    Workspace.objects.filter(id=new.id).update(accounts=new.accounts)
 
 
 # --- erasures --------------------------------------------------------------------------------

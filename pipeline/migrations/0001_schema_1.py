@@ -15,6 +15,16 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name='Budget',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('account', models.CharField(max_length=40, unique=True)),
+                ('limit', models.BigIntegerField()),
+                ('reserved', models.BigIntegerField(default=0)),
+                ('spent', models.BigIntegerField(default=0)),
+            ],
+        ),
+        migrations.CreateModel(
             name='Workspace',
             fields=[
                 ('id', models.UUIDField(primary_key=True, serialize=False)),
@@ -25,6 +35,7 @@ class Migration(migrations.Migration):
                 ('created_ms', models.BigIntegerField()),
                 ('weight', models.PositiveSmallIntegerField(default=1)),
                 ('served_ms', models.BigIntegerField(default=0)),
+                ('accounts', models.BinaryField(default=b'')),
                 ('successor', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='predecessors', to='pipeline.workspace')),
             ],
         ),
@@ -105,18 +116,6 @@ class Migration(migrations.Migration):
                 ('note', models.BinaryField()),
                 ('at_ms', models.BigIntegerField()),
                 ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='checkpoints', to='pipeline.workspace')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='Budget',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('owner', models.CharField(max_length=120)),
-                ('account', models.CharField(max_length=40)),
-                ('limit', models.BigIntegerField()),
-                ('reserved', models.BigIntegerField(default=0)),
-                ('spent', models.BigIntegerField(default=0)),
-                ('workspace', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='budgets', to='pipeline.workspace')),
             ],
         ),
         migrations.CreateModel(
@@ -236,10 +235,6 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='checkpoint',
             index=models.Index(fields=['workspace', '-size'], name='pipeline_ch_workspa_8eb898_idx'),
-        ),
-        migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.UniqueConstraint(fields=('owner', 'account'), name='budget_account'),
         ),
         migrations.AddIndex(
             model_name='run',

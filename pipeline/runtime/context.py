@@ -39,7 +39,7 @@ def context_of(
         by_holder=leases.is_holder(held.run.holder, sender.holder),
         vouched=sender.vouched,
         under_way=not kills or (owed is not None and outbox.is_begun(held.run, owed)),
-        ledger=commit.budgets.left(workspace.id, program, now, event),
+        ledger=commit.budgets.left(workspace, program, now, event),
         history=commit.history(workspace.id, program),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
     )

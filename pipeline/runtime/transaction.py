@@ -121,7 +121,7 @@ class UnitOfWork:
     ) -> None:
         """Take in everything that a decision says; ``begins``: its effects are begun with it."""
         self._seal(held, decision.drafts, decision.snapshot)
-        self.budgets.settle(held.workspace.id, decision.snapshot.agent, decision.budgets)
+        self.budgets.settle(held.workspace, decision.snapshot.agent, decision.budgets)
         _owe(held.run, decision, begins=begins)
         self._keep_secrets(held, decision, secrets)
         if decision.absorbed and not decision.drafts:
@@ -203,9 +203,9 @@ class UnitOfWork:
         """Store it all. The commit itself is the caller's."""
         self.settle()
         with sql.together():
+            self.budgets.book()
             for workspace, lines in self._lines.items():
                 logs.append(self.logs[workspace], lines)
-            self.budgets.book()
             sql.flush()
 
 

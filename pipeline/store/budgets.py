@@ -1,108 +1,211 @@
-"""The shared accounts: what workspaces, agents and everybody together have left of each unit."""
+"""The shared accounts: what workspaces, agents and everybody together have left of each unit.
 
+Those of a workspace and its agents are in the row of its log, whose lock is theirs too. Those that
+all workspaces share have rows of their own.
+"""
+
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
 
+from nanovm_core.core.canonical import decode, encode
 from nanovm_core.core.events import Event
 from nanovm_core.core.messages import Reservation, Snapshot
 from nanovm_core.core.program import Program
+from nanovm_core.errors import CanonicalError
 from nanovm_core.ledger import GLOBAL, accounts, owner_of, values_of
 from pipeline.models import Budget, Workspace
 from pipeline.store import sql
 
-GLOBAL_TURN = 0x676C6F62616C  # "global": the name of that lock on a PostgreSQL server
-Owned = tuple[str, str]  # owner and account
+log = logging.getLogger(__name__)
 
-_READ = (
-    'SELECT owner, account, "limit", reserved + spent FROM pipeline_budget'
-    " WHERE owner = %s AND account = %s"
-)
+GLOBAL_TURN = 0x676C6F62616C  # "global": the name of that lock on a PostgreSQL server
+
+_READ = 'SELECT "limit", reserved, spent FROM pipeline_budget WHERE account = %s'
 _OPEN = (
-    'INSERT INTO pipeline_budget (workspace_id, owner, account, "limit", reserved, spent)'
-    " VALUES (%s, %s, %s, %s, 0, 0) ON CONFLICT (owner, account) DO NOTHING"
+    'INSERT INTO pipeline_budget (account, "limit", reserved, spent)'
+    " VALUES (%s, %s, 0, 0) ON CONFLICT (account) DO NOTHING"
 )
-_BOOK = (
-    "UPDATE pipeline_budget SET reserved = reserved + %s, spent = spent + %s"
-    " WHERE owner = %s AND account = %s"
-)
+_BOOK = "UPDATE pipeline_budget SET reserved = reserved + %s, spent = spent + %s WHERE account = %s"
+
+
+class Account(NamedTuple):
+    """An account as it is stored: its limit, and how much of it is frozen and gone."""
+
+    limit: int
+    reserved: int = 0
+    spent: int = 0
+
+    @property
+    def used(self) -> int:
+        """What nobody else can use."""
+        return self.reserved + self.spent
+
+    def changed(self, reserved: int, spent: int) -> "Account":
+        """The account after a change."""
+        return Account(self.limit, self.reserved + reserved, self.spent + spent)
+
+
+Accounts = dict[str, Account]  # by ``name_of``
+_KNOWN: dict[UUID, tuple[bytes, Accounts]] = {}  # what the accounts of a log's row were read as
+KNOWN_MAX = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetLedger:
-    """The accounts of one commit: each is locked and read once, and booked at the end."""
+    """The accounts of one commit: each is read once, and booked at the end."""
 
-    read: dict[Owned, tuple[int, int]] = field(default_factory=dict)  # limit, and used of it
-    booked: dict[Owned, tuple[int, int]] = field(default_factory=dict)  # reserved, and spent
+    own: dict[UUID, Accounts | None] = field(default_factory=dict)  # by workspace; None: damaged
+    shared: Accounts = field(default_factory=dict)
+    booked: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the shared ones
+    changed: dict[UUID, Workspace] = field(default_factory=dict)  # whose accounts changed
 
     def left(
-        self, workspace: UUID, program: Program, snapshot: Snapshot, event: Event
+        self, workspace: Workspace, program: Program, snapshot: Snapshot, event: Event
     ) -> Mapping[str, int]:
-        """What each account that bears on the run has left; its rows are locked, global last.
+        """What each account that bears on the run has left; shared ones are locked.
 
-        An account is opened with the limit of program and policy; the row may be narrowed or
-        widened later, the program's own maximum stays.
+        An account is opened with the limit of program and policy; it may be narrowed or widened
+        later, the program's own maximum stays. Where a log's accounts cannot be read, nothing
+        is left of them.
         """
         values = values_of(snapshot, event)
-        found = accounts(program, str(workspace), snapshot.agent, values)
+        found = accounts(program, workspace.name, snapshot.agent, values)
         left = {}
-        for name in sorted(found, key=_order):
-            owned = (found[name].owner, name)
-            if owned not in self.read:
-                if owned[0] == GLOBAL:
-                    self._take_turn()
-                self.read[owned] = _opened(workspace, owned, found[name].limit)
-            left[name] = found[name].left(*self.read[owned])
+        for name in sorted(found):
+            account, limit = found[name], found[name].limit
+            if account.owner == GLOBAL:
+                now = self._shared(name, limit)
+            else:
+                now = self._own(workspace, name_of(name, snapshot.agent), limit)
+            left[name] = account.left(now.limit, now.used)
         return left
 
-    def _take_turn(self) -> None:
-        """Be the only one at the global accounts until the transaction's end.
+    def _own(self, workspace: Workspace, name: str, limit: int) -> Account:
+        own = self._of(workspace)
+        return Account(0) if own is None else own.setdefault(name, Account(limit))
 
-        Those of a workspace are behind its log's lock. These are shared by transactions that
-        decide several runs each, in whatever order: locked one by one they could wait in a circle.
-        """
-        if connection.vendor == "postgresql" and all(owner != GLOBAL for owner, _ in self.read):
-            sql.execute("SELECT pg_advisory_xact_lock(%s)", (GLOBAL_TURN,))
+    def _of(self, workspace: Workspace) -> Accounts | None:
+        if workspace.id not in self.own:
+            self.own[workspace.id] = _copied(workspace)
+        return self.own[workspace.id]
 
-    def settle(self, workspace: UUID, agent: str, changes: Iterable[Reservation]) -> None:
+    def _shared(self, name: str, limit: int) -> Account:
+        if name not in self.shared:
+            if not self.shared:
+                _take_turn()
+            self.shared[name] = _opened(name, limit)
+        return self.shared[name]
+
+    def settle(self, workspace: Workspace, agent: str, changes: Iterable[Reservation]) -> None:
         """Take the changes of a decision in; ``book`` stores them."""
         for change in changes:
-            owned = (owner_of(change.account, str(workspace), agent), change.account)
-            reserved, spent = self.booked.get(owned, (0, 0))
-            self.booked[owned] = (reserved + change.reserved, spent + change.spent)
-            if owned in self.read:
-                limit, used = self.read[owned]
-                self.read[owned] = (limit, used + change.reserved + change.spent)
+            name, by = change.account, (change.reserved, change.spent)
+            if owner_of(name, workspace.name, agent) == GLOBAL:
+                reserved, spent = self.booked.get(name, (0, 0))
+                self.booked[name] = (reserved + by[0], spent + by[1])
+                if name in self.shared:
+                    self.shared[name] = self.shared[name].changed(*by)
+                continue
+            own, key = self._of(workspace), name_of(name, agent)
+            if own is not None and key in own:
+                own[key] = own[key].changed(*by)
+                self.changed[workspace.id] = workspace
 
     def book(self) -> None:
-        """Store what was settled, in the order in which the rows are locked."""
-        owned = sorted(self.booked, key=lambda each: (_order(each[1]), each[0]))
-        sql.change_each(_BOOK, [(*self.booked[each], *each) for each in owned])
+        """Store what was settled: in the rows of logs, which the caller stores, and of its own."""
+        for key, workspace in self.changed.items():
+            own = self.own[key]
+            if own is not None:
+                workspace.accounts = encoded(own)
+                _remember(workspace, own)
+        sql.change_each(_BOOK, [(*self.booked[name], name) for name in sorted(self.booked)])
+
+
+def name_of(account: str, agent: str) -> str:
+    """The name of an account in its log's row: an agent's has the agent behind it."""
+    return account if account.startswith("workspace/") else f"{account}@{agent}"
+
+
+def stored(workspace: Workspace) -> Accounts | None:
+    """The accounts in a log's row, by ``name_of``; None where they cannot be read."""
+    data = bytes(workspace.accounts)
+    known = _KNOWN.get(workspace.id)
+    if known is not None and known[0] == data:
+        return known[1]
+    try:
+        value = decode(data) if data else {}
+        if not isinstance(value, dict):
+            return None
+        found = {name: _account(each) for name, each in value.items()}
+    except (CanonicalError, TypeError, ValueError):
+        return None
+    _remember(workspace, found)
+    return found
+
+
+def encoded(own: Accounts) -> bytes:
+    """The accounts as a log's row holds them."""
+    return encode({name: [*account] for name, account in own.items()})
 
 
 def shown(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[str, int]:
     """What the accounts have left, for a page: nothing is opened and nothing locked."""
     found = accounts(program, workspace.name, snapshot.agent, values_of(snapshot, Event()))
-    owners = {account.owner for account in found.values()}
-    rows = Budget.objects.filter(owner__in=owners, account__in=found)
-    limits = {name: account.left(account.limit, 0) for name, account in found.items()}
-    left = {
-        row.account: found[row.account].left(row.limit, row.reserved + row.spent) for row in rows
-    }
-    return limits | left
+    own = stored(workspace)
+    rows = {row.account: row for row in Budget.objects.filter(account__in=found)}
+    left = {}
+    for name, account in found.items():
+        if account.owner == GLOBAL:
+            row = rows.get(name)
+            now = Account(row.limit, row.reserved, row.spent) if row else Account(account.limit)
+        else:
+            opened = Account(account.limit)
+            now = Account(0) if own is None else own.get(name_of(name, snapshot.agent), opened)
+        left[name] = account.left(now.limit, now.used)
+    return left
 
 
-def _opened(workspace: UUID, owned: Owned, limit: int) -> tuple[int, int]:
-    """The limit of an account and what is used of it; opened where it is new, and locked."""
-    found = sql.execute(sql.locked(_READ, "pipeline_budget"), owned)
+def _copied(workspace: Workspace) -> Accounts | None:
+    found = stored(workspace)
+    if found is None:
+        log.error("the accounts of %s cannot be read: nothing is left of them", workspace.origin)
+        return None
+    return dict(found)
+
+
+def _account(value: object) -> Account:
+    if not isinstance(value, list) or len(value) != len(Account._fields):
+        raise TypeError("expected limit, reserved and spent")
+    if not all(type(each) is int for each in value):
+        raise TypeError("expected integers")
+    return Account(*value)
+
+
+def _remember(workspace: Workspace, found: Accounts) -> None:
+    if len(_KNOWN) >= KNOWN_MAX:
+        _KNOWN.clear()
+    _KNOWN[workspace.id] = (bytes(workspace.accounts), found)
+
+
+def _take_turn() -> None:
+    """Be the only one at the shared accounts until the transaction's end.
+
+    They are used by transactions that decide several runs each, in whatever order: locked one by
+    one they could wait in a circle.
+    """
+    if connection.vendor == "postgresql":
+        sql.execute("SELECT pg_advisory_xact_lock(%s)", (GLOBAL_TURN,))
+
+
+def _opened(name: str, limit: int) -> Account:
+    """A shared account, locked; opened where it is new."""
+    found = sql.execute(sql.locked(_READ, "pipeline_budget"), (name,))
     if not found:
-        owner = None if owned[0] == GLOBAL else sql.key(workspace)
-        sql.change(_OPEN, (owner, *owned, limit))
-        found = sql.execute(sql.locked(_READ, "pipeline_budget"), owned)
-    return int(found[0][2]), int(found[0][3])
-
-
-def _order(account: str) -> tuple[bool, str]:
-    return (account.startswith(GLOBAL), account)
+        sql.change(_OPEN, (name, limit))
+        found = sql.execute(sql.locked(_READ, "pipeline_budget"), (name,))
+    return Account(*(int(each) for each in found[0]))

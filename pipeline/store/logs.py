@@ -13,7 +13,16 @@ from pipeline.store import sql
 SEQ_DRIFT_MAX = 1_000_000  # a row this far beyond its log's size is no envelope of ours
 NO_LEAF = bytes(HASH_BYTES)  # stands where neither tree nor envelope tells a leaf any more
 
-_LOG = ("id", "origin", "size", "log_length", "log_head", "created_ms", "successor_id")
+_LOG = (
+    "id",
+    "origin",
+    "size",
+    "log_length",
+    "log_head",
+    "created_ms",
+    "accounts",
+    "successor_id",
+)
 _LAST = (
     "(SELECT MAX(e.seq) FROM pipeline_envelope e"
     " WHERE e.workspace_id = w.id AND e.seq < w.size + %s),"
@@ -37,7 +46,10 @@ _NODE = (
 _NODES_AT = (
     'SELECT level, "index", hash FROM pipeline_node WHERE workspace_id = %s AND position IN '
 )
-_GROWN = "UPDATE pipeline_workspace SET size = %s, log_length = %s, log_head = %s WHERE id = %s"
+_GROWN = (
+    "UPDATE pipeline_workspace SET size = %s, log_length = %s, log_head = %s, accounts = %s"
+    " WHERE id = %s"
+)
 
 
 class Line(NamedTuple):
@@ -112,8 +124,8 @@ def append(workspace: Workspace, lines: Sequence[Line]) -> None:
         _, nodes = merkle.append(edge, before, [bytes.fromhex(each.hash) for each in lines])
         sql.change_each(_ENVELOPE, [(log, *each) for each in lines])
         _keep(log, nodes)
-    grown = (workspace.size, workspace.log_length, workspace.log_head, log)
-    sql.change(_GROWN, grown)
+    row = (workspace.size, workspace.log_length, workspace.log_head, workspace.accounts, log)
+    sql.change(_GROWN, row)
 
 
 def closed_error(workspace: Workspace) -> RefusedError:

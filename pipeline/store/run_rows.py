@@ -25,22 +25,10 @@ _TERMS = "INSERT INTO pipeline_terms (run_id, program, policy) VALUES (%s, %s, %
 _PUT_BACK = _TERMS + " ON CONFLICT (run_id) DO UPDATE SET program = excluded.program"
 
 # Most steps change these, and no index is about them.
-_MOVES = [
-    "snapshot",
-    "state",
-    "step",
-    "program_hash",
-    "policy_hash",
-    "length",
-    "head",
-    "quarantined",
-    "owed_key",
-    "owed_tool",
-    "owed_ms",
-    "tries",
-    "begun_ms",
-    "holder",
-]
+_MOVES = (
+    *("snapshot", "state", "step", "program_hash", "policy_hash", "length", "head"),
+    *("quarantined", "owed_key", "owed_tool", "owed_ms", "tries", "begun_ms", "holder"),
+)
 # An index is about each of these: it is written where it changed, and not for its sake alone.
 _INDEXED = ("deadline_ms", "ended_ms", "due_ms", "until_ms")
 _FENCE = ("length", "head", "holder")

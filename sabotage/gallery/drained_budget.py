@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nanovm_core.core import lifecycle as life
-from pipeline.models import AdapterCall, Budget, Run, Workspace
-from pipeline.store import programs
+from pipeline.models import AdapterCall, Run, Workspace
+from pipeline.store import budgets, programs
 from sabotage.gallery import fixture, invoices
 from sabotage.gallery.outcomes import RunOutcome, breaches_of, combined, first_stop, outcomes_of
 from sabotage.gallery.scenario import Scenario
@@ -99,8 +99,8 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
 
 def _account(run: Run, unit: str, runs: list[RunOutcome]) -> Account:
     name = f"workspace/{CURRENCY if unit == 'money' else unit}"
-    row = Budget.objects.get(workspace_id=run.workspace_id, account=name)
-    return Account(MAX[unit], row.reserved + row.spent, _used(unit, runs))
+    found = budgets.stored(Workspace.objects.get(id=run.workspace_id)) or {}
+    return Account(MAX[unit], found[name].used, _used(unit, runs))
 
 
 def _used(unit: str, runs: list[RunOutcome]) -> int:
