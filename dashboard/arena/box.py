@@ -156,7 +156,7 @@ def _values(run: RunHead | None) -> dict[str, str]:
 
 def _key(run: RunHead | None) -> str:
     """The idempotency key of what the run owes; zeros where it owes nothing."""
-    rows = Run.objects.filter(id=run.id if run else None)
+    rows = Run.objects.filter(id=run.id) if run else Run.objects.none()
     return rows.values_list("owed_key", flat=True).first() or "0" * 64
 
 

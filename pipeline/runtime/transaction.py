@@ -201,12 +201,12 @@ class UnitOfWork:
 
     def write(self) -> None:
         """Store it all. The commit itself is the caller's."""
+        sql.finish()
         self.settle()
-        with sql.together():
-            self.budgets.book()
-            for workspace, lines in self._lines.items():
-                logs.append(self.logs[workspace], lines)
-            sql.flush()
+        self.budgets.book()
+        for workspace, lines in self._lines.items():
+            logs.append(self.logs[workspace], lines)
+        sql.flush()
 
 
 def _keep(run: Run, snapshot: Snapshot, data: bytes) -> None:

@@ -87,7 +87,8 @@ def update(moved: Iterable[tuple[Run, Stood]]) -> None:
     """Store what moved of each run; its row must still stand as it was read.
 
     Raises:
-        RuntimeError: where one does not; nothing is written then.
+        RuntimeError: where one does not; a server that is told to commit with the same exchange
+            divides by zero there instead. Nothing is written then.
     """
     found: dict[str, list[tuple[object, ...]]] = {}
     for run, before in moved:
@@ -98,7 +99,7 @@ def update(moved: Iterable[tuple[Run, Stood]]) -> None:
         values = (*moves, *compress(indexed, changed), sql.key(run.id), *before.fence)
         found.setdefault(_keep(changed), []).append(values)
     for statement, rows in found.items():
-        if sql.change_each(statement, rows) != len(rows):
+        if sql.change_each(statement, rows) != len(rows) and sql.SQLITE:
             raise RuntimeError("A run changed under its lock; nothing was written.")
 
 
@@ -106,8 +107,10 @@ def update(moved: Iterable[tuple[Run, Stood]]) -> None:
 def _keep(changed: tuple[bool, ...]) -> str:
     """The statement that stores a run of which these indexed columns changed, too."""
     names = ", ".join(f"{each} = %s" for each in (*_MOVES, *compress(_INDEXED, changed)))
-    where = " AND ".join(f"{each} = %s" for each in ("id", *_FENCE))
-    return f"UPDATE pipeline_run SET {names} WHERE {where}"
+    fence = " AND ".join(f"{each} = %s" for each in _FENCE)
+    if not sql.SQLITE:
+        fence = f"1 / (CASE WHEN {fence} THEN 1 ELSE 0 END) = 1"
+    return f"UPDATE pipeline_run SET {names} WHERE id = %s AND {fence}"
 
 
 def _source(value: object) -> bytes:

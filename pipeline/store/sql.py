@@ -5,7 +5,7 @@ ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and Po
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
@@ -78,7 +78,7 @@ def flush() -> None:
 
 def together() -> AbstractContextManager[object]:
     """Send the statements within to a server in one exchange; what they changed is not counted."""
-    return _AS_THEY_ARE if SQLITE else _connected().pipeline()  # type: ignore[no-any-return]
+    return _AS_THEY_ARE if SQLITE else _connected().pipeline()
 
 
 def marks(values: Sequence[object]) -> str:
@@ -147,6 +147,7 @@ class _Session(threading.local):
     connection: Any = None
     queue: dict[str, list[Sequence[object]]] | None = None
     begins: bool = False  # a server is told to begin with the first statement
+    exchange: ExitStack | None = None  # of a transaction of its own: what is sent with its end
 
 
 _session = _Session()
@@ -179,27 +180,38 @@ def transaction() -> Iterator[None]:
         _session.begins = not SQLITE
         django.in_atomic_block, django.autocommit = True, False
         try:
-            with session():
-                yield
-            _commit(django)
+            with ExitStack() as _session.exchange:
+                with session():
+                    yield
+                _commit(django)
         except BaseException:
             _roll_back(django)
             raise
+        finally:
+            _session.exchange = None
+        _leave(django)
     if django.run_on_commit:
         django.run_and_clear_commit_hooks()
+
+
+def finish() -> None:
+    """Send a server what follows together with the end of the transaction: nothing waits for it."""
+    if _session.exchange is not None and not SQLITE:
+        _session.exchange.enter_context(_connected().pipeline())
 
 
 def _commit(django: BaseDatabaseWrapper) -> None:
     if django.needs_rollback:
         raise TransactionManagementError("A part of this transaction failed.")
-    if not _session.begins:  # else nothing was asked of the server
+    if SQLITE:
         django.connection.execute("COMMIT")
-    _leave(django)
+    elif not _session.begins:  # else nothing was asked of the server
+        _cursor().execute("COMMIT")
 
 
 def _roll_back(django: BaseDatabaseWrapper) -> None:
     """Roll back; a connection that cannot is closed, which does the same."""
-    begun = not _session.begins
+    begun = SQLITE or not _session.begins
     _leave(django)
     django.run_on_commit.clear()
     try:
