@@ -26,7 +26,7 @@ from pipeline.runtime import queue, restored_log, warrants
 from pipeline.runtime.context import RUNTIME, Sender, context_of
 from pipeline.runtime.transaction import LockedRun, UnitOfWork, refs_of
 from pipeline.signals import announce
-from pipeline.store import leases, outbox, programs, records, turns
+from pipeline.store import leases, outbox, programs, records, sql, turns
 from pipeline.vault.secret_store import Sealed
 
 RENEW_MS = leases.TTL_MS // 2  # a lease with less than this left is renewed with the next commit
@@ -201,6 +201,7 @@ def take_turn(
     absorbed. ``chosen`` is told which run it is, whatever becomes of this commit.
     """
     commit.settle()
+    sql.flush()
     run = turns.next_run(commit.held)
     if named is not None and run != named:
         leases.absorb(str(named))

@@ -158,8 +158,7 @@ def _next() -> list[Job[Any]]:
 def _commit(batch: Sequence[Job[Any]]) -> None:
     """Commit jobs together; where that fails, each by itself, so that none spoils another."""
     try:
-        with sql.transaction():
-            answers, after = _together(batch)
+        answers, after = sql.in_transaction(partial(_together, batch))
     except Exception as error:  # noqa: BLE001 - handed to the one whose job it is
         if len(batch) == 1:
             batch[0].error = error

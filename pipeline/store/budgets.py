@@ -123,7 +123,8 @@ class BudgetLedger:
             if own is not None:
                 workspace.accounts = encoded(own)
                 _remember(workspace, own)
-        sql.change_each(_BOOK, [(*self.booked[name], name) for name in sorted(self.booked)])
+        for name in sorted(self.booked):
+            sql.later(_BOOK, (*self.booked[name], name))
 
 
 def name_of(account: str, agent: str) -> str:

@@ -122,10 +122,11 @@ def append(workspace: Workspace, lines: Sequence[Line]) -> None:
     if lines:
         edge = _edge(log, before)
         _, nodes = merkle.append(edge, before, [bytes.fromhex(each.hash) for each in lines])
-        sql.change_each(_ENVELOPE, [(log, *each) for each in lines])
+        for each in lines:
+            sql.later(_ENVELOPE, (log, *each))
         _keep(log, nodes)
     row = (workspace.size, workspace.log_length, workspace.log_head, workspace.accounts, log)
-    sql.change(_GROWN, row)
+    sql.later(_GROWN, row)
 
 
 def closed_error(workspace: Workspace) -> RefusedError:

@@ -84,23 +84,17 @@ def insert(runs: Sequence[Run]) -> None:
 
 
 def update(moved: Iterable[tuple[Run, Stood]]) -> None:
-    """Store what moved of each run; its row must still stand as it was read.
+    """Store what moved of each run, with what is written later; its row must stand as it was read.
 
-    Raises:
-        RuntimeError: where one does not; a server that is told to commit with the same exchange
-            divides by zero there instead. Nothing is written then.
+    Else nothing is written: ``sql.flush`` raises, and a server divides by zero.
     """
-    found: dict[str, list[tuple[object, ...]]] = {}
     for run, before in moved:
         moves, indexed = _moves(run), _indexed(run)
         changed = tuple(map(ne, indexed, before.indexed))
         if moves == before.moves and not any(changed):
             continue
         values = (*moves, *compress(indexed, changed), sql.key(run.id), *before.fence)
-        found.setdefault(_keep(changed), []).append(values)
-    for statement, rows in found.items():
-        if sql.change_each(statement, rows) != len(rows) and sql.SQLITE:
-            raise RuntimeError("A run changed under its lock; nothing was written.")
+        sql.later(_keep(changed), values, fenced=True)
 
 
 @lru_cache(maxsize=1 << len(_INDEXED))

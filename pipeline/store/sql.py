@@ -16,8 +16,10 @@ from django.db.models import Model
 from django.db.models.base import ModelState
 from django.db.transaction import TransactionManagementError
 
+AT_ONCE_MAX = 8  # statements that are sent to a server as one
 _AS_THEY_ARE = nullcontext()
 M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 Row = tuple[Any, ...]
 SQLITE = connection.vendor == "sqlite"  # of the one database that the settings name
 
@@ -56,24 +58,49 @@ def change_each(statement: str, params: Sequence[Sequence[object]]) -> int:
         return int(cursor.rowcount)
 
 
-def later(statement: str, params: Sequence[object]) -> None:
+def later(statement: str, params: Sequence[object], *, fenced: bool = False) -> None:
     """Run a statement that writes, within ``session`` together with others like it.
 
-    What is put off runs in the order in which each statement first came, before ``flush`` ends.
+    What is put off runs in the order in which each statement first came, before ``flush`` ends. A
+    server runs few of them as one, so none may read or change what another one wrote.
+    ``fenced``: it must find its row as its WHERE says; on a server it sees to that itself.
     """
     if _session.queue is None:
-        change(statement, params)
+        _expect(fenced, change(statement, params), 1)
     else:
-        _session.queue.setdefault(statement, []).append(params)
+        _session.queue.setdefault((statement, fenced), []).append(params)
 
 
 def flush() -> None:
-    """Run what was put off."""
+    """Run what was put off.
+
+    Raises:
+        RuntimeError: where a fenced statement does not find its row as it was read.
+    """
     queue = _session.queue
-    if queue:
-        _session.queue = {}
-        for statement, params in queue.items():
-            change_each(statement, params)
+    if not queue:
+        return
+    _session.queue = {}
+    if SQLITE or sum(map(len, queue.values())) > AT_ONCE_MAX:
+        for (statement, fenced), params in queue.items():
+            _expect(fenced, change_each(statement, params), len(params))
+        return
+    terms = [(statement, row) for (statement, _), rows in queue.items() for row in rows]
+    values = [value for _, row in terms for value in row]
+    _run(_at_once(tuple(statement for statement, _ in terms)), values)
+
+
+def _expect(fenced: bool, changed: int, due: int) -> None:  # noqa: FBT001
+    if fenced and SQLITE and changed != due:
+        raise RuntimeError("A row changed under its lock; nothing was written.")
+
+
+@lru_cache(maxsize=512)
+def _at_once(statements: Sequence[str]) -> str:
+    """Several statements that write as one, for a server: each but the last in a WITH."""
+    *first, last = statements
+    named = ", ".join(f"w{place} AS ({each})" for place, each in enumerate(first))
+    return f"WITH {named} {last}" if named else last
 
 
 def together() -> AbstractContextManager[object]:
@@ -145,7 +172,7 @@ class _Session(threading.local):
     """The thread's connection for the time of one commit, past Django's look-up of it."""
 
     connection: Any = None
-    queue: dict[str, list[Sequence[object]]] | None = None
+    queue: dict[tuple[str, bool], list[Sequence[object]]] | None = None
     begins: bool = False  # a server is told to begin with the first statement
     exchange: ExitStack | None = None  # of a transaction of its own: what is sent with its end
 
@@ -166,32 +193,50 @@ def session() -> Iterator[None]:
         _session.connection, _session.queue = before
 
 
-@contextmanager
-def transaction() -> Iterator[None]:
-    """Run the statements within in a transaction of their own, with few words.
+def in_transaction(work: Callable[[], T]) -> T:
+    """Do work in a transaction of its own, with few words, and return its answer once committed.
 
     What Django's ORM does within takes part in it. For a connection that is in none.
     """
     django = connections[DEFAULT_DB_ALIAS]
     with django.wrap_database_errors:
         django.ensure_connection()
+        _session.connection, _session.queue = django.connection, {}
+        _session.begins = not SQLITE
         if SQLITE:
             django.connection.execute("BEGIN IMMEDIATE")
-        _session.begins = not SQLITE
         django.in_atomic_block, django.autocommit = True, False
         try:
-            with ExitStack() as _session.exchange:
-                with session():
-                    yield
-                _commit(django)
+            if SQLITE:
+                answer = work()
+                flush()
+                _check(django)
+                django.connection.execute("COMMIT")
+            else:
+                answer = _in_exchanges(django, work)
         except BaseException:
             _roll_back(django)
             raise
         finally:
-            _session.exchange = None
+            _session.connection = _session.queue = None
         _leave(django)
     if django.run_on_commit:
         django.run_and_clear_commit_hooks()
+    return answer
+
+
+def _in_exchanges(django: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
+    """What a server does in one transaction; from ``finish`` on it is told all at once."""
+    try:
+        with ExitStack() as _session.exchange:
+            answer = work()
+            flush()
+            _check(django)
+            if not _session.begins:  # else nothing was asked of it
+                _cursor().execute("COMMIT")
+        return answer
+    finally:
+        _session.exchange = None
 
 
 def finish() -> None:
@@ -200,13 +245,9 @@ def finish() -> None:
         _session.exchange.enter_context(_connected().pipeline())
 
 
-def _commit(django: BaseDatabaseWrapper) -> None:
+def _check(django: BaseDatabaseWrapper) -> None:
     if django.needs_rollback:
         raise TransactionManagementError("A part of this transaction failed.")
-    if SQLITE:
-        django.connection.execute("COMMIT")
-    elif not _session.begins:  # else nothing was asked of the server
-        _cursor().execute("COMMIT")
 
 
 def _roll_back(django: BaseDatabaseWrapper) -> None:
@@ -241,7 +282,7 @@ def _connected() -> Any:
 
 def _run(statement: str, params: Sequence[object]) -> Any:
     if SQLITE:
-        return _connected().execute(_for_sqlite(statement), params)
+        return (_session.connection or _connected()).execute(_for_sqlite(statement), params)
     return _cursor().execute(statement, params)
 
 
