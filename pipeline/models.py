@@ -90,8 +90,8 @@ class Run(models.Model):
             models.Index(fields=["workspace", "-created_ms"]),
             models.Index(fields=["id"], condition=models.Q(ended_ms=None), name="run_open"),
             models.Index(
-                fields=["deadline_ms"],
-                condition=models.Q(deadline_ms__isnull=False),
+                fields=["deadline_ms"],  # of those that nobody drives: it moves with each step
+                condition=models.Q(deadline_ms__isnull=False, holder=""),
                 name="run_deadline",
             ),
             models.Index(

@@ -246,7 +246,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('deadline_ms__isnull', False)), fields=['deadline_ms'], name='run_deadline'),
+            index=models.Index(condition=models.Q(('deadline_ms__isnull', False), ('holder', '')), fields=['deadline_ms'], name='run_deadline'),
         ),
         migrations.AddIndex(
             model_name='run',

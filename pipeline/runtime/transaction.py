@@ -5,7 +5,7 @@ together, or none of it.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
@@ -46,7 +46,7 @@ class LockedRun:
     workspace: Workspace
     chain: Chain
     stood: Stood | None = None  # its row as it was read; None: it is new
-    refs: set[str] = field(default_factory=set)  # those that its slots held
+    refs: frozenset[str] = frozenset()  # those that its slots held
     snapshot: Snapshot | None = None  # its value, once something was recorded
 
     @property
@@ -74,19 +74,20 @@ class UnitOfWork:
 
     def _lock(self, runs: Sequence[UUID], workspaces: Collection[UUID]) -> None:
         """Lock logs and runs, and read them: asked for at once, answered one after the other."""
-        keys, names = [sql.key(each) for each in runs], [sql.name(each) for each in runs]
+        names = [sql.name(each) for each in runs]
         with sql.together():
-            locked, found = logs.ask_lock(workspaces, runs), run_rows.ask(keys)
+            locked = logs.ask_lock(workspaces, runs) if workspaces else None
+            found = run_rows.ask([sql.key(each) for each in runs])
             lines = records.ask_chains(names)
-        self.logs = {**locked(), **self.logs}  # one that is held already may have grown
+        if locked is not None:
+            self.logs |= locked()
         rows = found()
         chains = records.chains_of(names, lines())
         for values in rows:
-            run = run_rows.run_of(values)
-            workspace = self.logs[run.workspace_id]
-            run._state.fields_cache["workspace"] = workspace
-            chain, stood = chains[run.name], run_rows.stood(run)
-            self.held[run.id] = LockedRun(run, workspace, chain, stood)
+            run = run_rows.run_of(values, self.logs)
+            self.logs[run.workspace_id] = log = run.workspace
+            held = LockedRun(run, log, chains[run.name], run_rows.stood(run))
+            self.held[run.id] = held
 
     def join(self, run: UUID) -> LockedRun:
         """Lock one more run, which ``turns.next_run`` chose and locked without waiting."""
@@ -220,10 +221,10 @@ def _keep(run: Run, snapshot: Snapshot, data: bytes) -> None:
         run.ended_ms = now_ms()
 
 
-def refs_of(snapshot: Snapshot) -> set[str]:
+def refs_of(snapshot: Snapshot) -> frozenset[str]:
     """The secrets that a run's slots name."""
-    found = [each for each in snapshot.slots.values() if type(each) is str]
-    return {each for each in found if each.startswith(PREFIX)}
+    values = snapshot.slots.values()
+    return frozenset([each for each in values if type(each) is str and each.startswith(PREFIX)])
 
 
 def _committed(drafts: Sequence[Draft]) -> Iterator[str]:

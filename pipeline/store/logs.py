@@ -10,7 +10,7 @@ from nanovm_core.proof.merkle import HASH_BYTES
 from pipeline.models import Workspace
 from pipeline.store import sql
 
-SEQ_DRIFT_MAX = 1_000_000  # a row this far beyond its log's size is no envelope of ours
+SEQPARAMS_MAX = 1_000_000  # a row this far beyond its log's size is no envelope of ours
 NO_LEAF = bytes(HASH_BYTES)  # stands where neither tree nor envelope tells a leaf any more
 
 _LOG = (
@@ -29,11 +29,13 @@ _LAST = (
     ' (SELECT n."index" FROM pipeline_node n WHERE n.workspace_id = w.id AND n.level = 0'
     " AND n.position < 2 * w.size + %s ORDER BY n.position DESC LIMIT 1)"
 )
+COLUMNS = ", ".join(f"w.{name}" for name in _LOG) + f", {_LAST}"  # of a log w, for ``of_row``
 _NAMED = " FROM pipeline_workspace w WHERE w.id IN "
 _OF = "(SELECT workspace_id FROM pipeline_run WHERE id IN "
 _LOCK = "SELECT " + ", ".join(f"w.{name}" for name in _LOG)
 _SIZES = "SELECT w.id, " + _LAST + _NAMED
-_DRIFT = (SEQ_DRIFT_MAX, 2 * SEQ_DRIFT_MAX)
+PARAMS = (SEQPARAMS_MAX, 2 * SEQPARAMS_MAX)  # of COLUMNS
+WIDTH = len(_LOG) + len(PARAMS)
 _ENVELOPE = (
     "INSERT INTO pipeline_envelope (workspace_id, seq, run, n, bytes, hash, kind)"
     " VALUES (%s, %s, %s, %s, %s, %s, %s)"
@@ -84,10 +86,10 @@ def ask_lock(ids: Collection[UUID], runs: Collection[UUID] = ()) -> Locked:
         return dict
     params = [*of, *keys]
     if sql.SQLITE:  # what one statement reads is locked already
-        rows = sql.ask(f"{_LOCK}, {_LAST}{_NAMED}{named}", (*_DRIFT, *params))
+        rows = sql.ask(f"{_LOCK}, {_LAST}{_NAMED}{named}", (*PARAMS, *params))
         return lambda: _logs((row[:-2], row[-2:]) for row in rows())
     locked = sql.ask(f"{_LOCK}{_NAMED}{named} ORDER BY w.id FOR UPDATE OF w", params)
-    sizes = sql.ask(_SIZES + named, (*_DRIFT, *params))
+    sizes = sql.ask(_SIZES + named, (*PARAMS, *params))
 
     def both() -> dict[UUID, Workspace]:
         last = {row[0]: row[1:] for row in sizes()}
@@ -106,6 +108,11 @@ def _log(row: sql.Row, last: sql.Row) -> Workspace:
     workspace = sql.row_of(Workspace, _LOG, (sql.uuid(row[0]), *row[1:-1], successor))
     workspace.size = max(0 if each is None else int(each) + 1 for each in last)
     return workspace
+
+
+def of_row(values: sql.Row) -> Workspace:
+    """The log of a row of COLUMNS."""
+    return _log(values[: -len(PARAMS)], values[-len(PARAMS) :])
 
 
 def append(workspace: Workspace, lines: Sequence[Line]) -> None:

@@ -4,22 +4,24 @@ One row says all that moves in a step: the snapshot, the chain's head, what the 
 drives it. One UPDATE stores it, and only where the row still is as it was read.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from operator import attrgetter, ne
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from uuid import UUID
 
-from pipeline.models import Run
-from pipeline.store import sql
+from pipeline.models import Run, Workspace
+from pipeline.store import logs, sql
 
 _FIELDS = tuple(each.attname for each in Run._meta.concrete_fields)
 _COLUMNS = ", ".join(f"r.{each}" for each in _FIELDS)
 _RUNS = (
-    f"SELECT {_COLUMNS}, t.program, t.policy FROM pipeline_run r"
+    f"SELECT {logs.COLUMNS}, {_COLUMNS}, t.program, t.policy FROM pipeline_run r"
+    " JOIN pipeline_workspace w ON w.id = r.workspace_id"
     " LEFT JOIN pipeline_terms t ON t.run_id = r.id WHERE r.id IN "
 )
-_IN_ORDER = sql.locked(" ORDER BY r.id", "r")
+_IN_ORDER = sql.locked(" ORDER BY w.id, r.id", "w, r")
 _NEW = f"INSERT INTO pipeline_run ({', '.join(_FIELDS)}) VALUES {sql.marks(_FIELDS)}"
 _TERMS = "INSERT INTO pipeline_terms (run_id, program, policy) VALUES (%s, %s, %s)"
 _PUT_BACK = _TERMS + " ON CONFLICT (run_id) DO UPDATE SET program = excluded.program"
@@ -27,10 +29,10 @@ _PUT_BACK = _TERMS + " ON CONFLICT (run_id) DO UPDATE SET program = excluded.pro
 # Most steps change these, and no index is about them.
 _MOVES = (
     *("snapshot", "state", "step", "program_hash", "policy_hash", "length", "head"),
-    *("quarantined", "owed_key", "owed_tool", "owed_ms", "tries", "begun_ms", "holder"),
+    *("quarantined", "owed_key", "owed_tool", "owed_ms", "tries", "begun_ms", "deadline_ms"),
 )
 # An index is about each of these: it is written where it changed, and not for its sake alone.
-_INDEXED = ("deadline_ms", "ended_ms", "due_ms", "until_ms")
+_INDEXED = ("holder", "until_ms", "due_ms", "ended_ms")
 _FENCE = ("length", "head", "holder")
 _moves, _indexed, _fence = attrgetter(*_MOVES), attrgetter(*_INDEXED), attrgetter(*_FENCE)
 
@@ -44,17 +46,22 @@ class Stood(NamedTuple):
 
 
 def ask(keys: Sequence[object]) -> Callable[[], list[sql.Row]]:
-    """Lock the rows of runs, in order, and read them: for ``run_of``."""
-    return sql.ask(sql.listed(_RUNS, len(keys), _IN_ORDER), keys)
+    """Lock the rows of runs and of their logs, in order, and read them: for ``run_of``."""
+    return sql.ask(sql.listed(_RUNS, len(keys), _IN_ORDER), (*logs.PARAMS, *keys))
 
 
-def run_of(values: Sequence[Any]) -> Run:
-    """The row as Django would make it, and its terms where they are there."""
-    *own, program, policy = values
+def run_of(values: sql.Row, known: Mapping[UUID, Workspace]) -> Run:
+    """The row as Django would make it, with its log, and the terms that are there.
+
+    ``known``: the logs that the caller has of former rows; they may have grown since.
+    """
+    *own, program, policy = values[logs.WIDTH :]
     run = sql.row_of(Run, _FIELDS, own)
     given = run.__dict__
     given["id"], given["workspace_id"] = sql.uuid(given["id"]), sql.uuid(given["workspace_id"])
     given["name"] = sql.name(given["id"])
+    log = known.get(given["workspace_id"]) or logs.of_row(values[: logs.WIDTH])
+    run._state.fields_cache["workspace"] = log
     given["quarantined"] = bool(given["quarantined"])
     given["snapshot"] = sql.blob(given["snapshot"])
     given["program_source"], given["policy_source"] = _source(program), _source(policy)

@@ -1,7 +1,7 @@
 """Turns: which run a free thread drives next, so that no workspace waits behind another's runs.
 
 All of it is read from the database, so any number of worker processes share it. The statement asks
-what is due (``run_due``, ``run_deadline``) and who is at work (``run_held``): what has ended
+what is due (``run_due``, ``run_deadline``) and who is at work, or was (``run_held``): what has ended
 costs nothing.
 """
 
@@ -24,7 +24,9 @@ _DUE = (
     "SELECT o.id AS id, o.due_ms AS at_ms, o.owed_tool AS tool FROM pipeline_run o"
     " WHERE o.due_ms IS NOT NULL AND o.due_ms <= %s UNION ALL"
     " SELECT d.id, d.deadline_ms, '' FROM pipeline_run d"
-    " WHERE d.deadline_ms IS NOT NULL AND d.deadline_ms <= %s"
+    " WHERE d.deadline_ms IS NOT NULL AND d.holder = '' AND d.deadline_ms <= %s UNION ALL"
+    " SELECT l.id, l.deadline_ms, '' FROM pipeline_run l"
+    " WHERE l.until_ms > 0 AND l.until_ms < %s AND l.holder <> '' AND l.deadline_ms <= %s"
 )
 # CROSS JOIN: SQLite keeps to the order, and begins with what is due, not with all runs.
 # A cap for what an agent may hold would stand beside that of its workspace.
@@ -96,7 +98,7 @@ def _first(not_of: UUID, besides: Collection[UUID], ending: str) -> UUID | None:
     at_ms, (own_max, all_max) = now_ms(), reads_max()
     keys = [sql.key(each) for each in besides]
     caps = (leases_max(), own_max, all_max)
-    params = (at_ms, at_ms, at_ms, at_ms, sql.key(not_of), at_ms, *caps, *keys)
+    params = (*[at_ms] * 6, sql.key(not_of), at_ms, *caps, *keys)
     statement = f"{_NEXT}{sql.marks(keys) if keys else _none()}{ending}"
     for (run,) in sql.execute(statement, params):
         return sql.uuid(run)
