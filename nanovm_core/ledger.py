@@ -44,13 +44,30 @@ def accounts(
 
     ``values`` may name currencies: money accounts are opened for those.
     """
-    shared = (*program.budgets, *program.policy.budgets)
-    asked = currencies(program, values) if any(each.unit == MONEY for each in shared) else ()
-    hard = _limits(program.budgets, asked)
-    return {
-        name: Account(owner_of(name, workspace, agent), limit, hard.get(name))
-        for name, limit in _limits(shared, asked).items()
+    own, more = program.budgets, program.policy.budgets
+    asked = currencies(program, values) if _count_money(own, more) else ()
+    return _accounts(own, more, workspace, agent, asked)
+
+
+@lru_cache(maxsize=256)
+def _count_money(own: tuple[Budget, ...], more: tuple[Budget, ...]) -> bool:
+    return any(each.unit == MONEY for each in (*own, *more))
+
+
+@lru_cache(maxsize=1024)
+def _accounts(
+    own: tuple[Budget, ...],
+    more: tuple[Budget, ...],
+    workspace: str,
+    agent: str,
+    asked: tuple[str, ...],
+) -> Mapping[str, Account]:
+    hard, limits = account_limits(own, asked), account_limits((*own, *more), asked)
+    found = {
+        name: Account(owner_of(name, workspace, agent), limits[name], hard.get(name))
+        for name in sorted(limits)
     }
+    return MappingProxyType(found)
 
 
 def owner_of(account: str, workspace: str, agent: str) -> str:
@@ -75,11 +92,6 @@ def call_of(
     state = body.get("state")
     proposed = isinstance(state, Mapping) and state.get("event") == ProposalReceived.__name__
     return Recorded(at_ms, "", outcome, agent) if proposed else None
-
-
-@lru_cache(maxsize=256)
-def _limits(budgets: tuple[Budget, ...], asked: tuple[str, ...]) -> Mapping[str, int]:
-    return account_limits(budgets, asked)
 
 
 # --- in memory -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ These are diagnostics. They are sealed nowhere, and no decision reads them.
 
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -67,21 +67,29 @@ def recording() -> Iterator[Recording]:
         _now.reset(token)
 
 
-@contextmanager
-def spent(part: str) -> Iterator[None]:
+class spent(ContextDecorator):  # noqa: N801 - it is used as a function
     """Count the time of the block as this part's, where a recording is made; also a decorator."""
-    made = _now.get()
-    if made is None:
-        yield
-        return
-    began, outer_ns = monotonic_ns(), made.within_ns
-    made.within_ns = 0
-    try:
-        yield
-    finally:
-        took = monotonic_ns() - began
-        made.spent_ns[made.step, part] += took - made.within_ns
-        made.within_ns = outer_ns + took
+
+    __slots__ = ("_began", "_made", "_outer_ns", "_part")
+
+    def __init__(self, part: str) -> None:
+        self._part = part
+
+    def _recreate_cm(self) -> "spent":
+        return spent(self._part)
+
+    def __enter__(self) -> None:
+        self._made = made = _now.get()
+        if made is not None:
+            self._began, self._outer_ns = monotonic_ns(), made.within_ns
+            made.within_ns = 0
+
+    def __exit__(self, *_: object) -> None:
+        made = self._made
+        if made is not None:
+            took = monotonic_ns() - self._began
+            made.spent_ns[made.step, self._part] += took - made.within_ns
+            made.within_ns = self._outer_ns + took
 
 
 @contextmanager

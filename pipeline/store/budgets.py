@@ -6,7 +6,6 @@ all workspaces share have rows of their own.
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
@@ -55,14 +54,14 @@ _KNOWN: dict[UUID, tuple[bytes, Accounts]] = {}  # what the accounts of a log's 
 KNOWN_MAX = 1_024
 
 
-@dataclass(frozen=True, slots=True)
 class BudgetLedger:
     """The accounts of one commit: each is read once, and booked at the end."""
 
-    own: dict[UUID, Accounts | None] = field(default_factory=dict)  # by workspace; None: damaged
-    shared: Accounts = field(default_factory=dict)
-    booked: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the shared ones
-    changed: dict[UUID, Workspace] = field(default_factory=dict)  # whose accounts changed
+    def __init__(self) -> None:
+        self.own: dict[UUID, Accounts | None] = {}  # by workspace; None: damaged
+        self.shared: Accounts = {}
+        self.booked: dict[str, tuple[int, int]] = {}  # of the shared ones
+        self.changed: dict[UUID, Workspace] = {}  # whose accounts changed
 
     def left(
         self, workspace: Workspace, program: Program, snapshot: Snapshot, event: Event
@@ -76,12 +75,11 @@ class BudgetLedger:
         values = values_of(snapshot, event)
         found = accounts(program, workspace.name, snapshot.agent, values)
         left = {}
-        for name in sorted(found):
-            account, limit = found[name], found[name].limit
+        for name, account in found.items():  # by name, so that shared ones are locked in order
             if account.owner == GLOBAL:
-                now = self._shared(name, limit)
+                now = self._shared(name, account.limit)
             else:
-                now = self._own(workspace, name_of(name, snapshot.agent), limit)
+                now = self._own(workspace, name_of(name, snapshot.agent), account.limit)
             left[name] = account.left(now.limit, now.used)
         return left
 

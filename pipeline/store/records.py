@@ -28,6 +28,9 @@ from pipeline.models import Run, Workspace
 from pipeline.store import logs, programs, sql
 
 _CHAINS = "SELECT run, n, bytes, hash FROM pipeline_envelope WHERE run IN "
+# SQLite reads them by their index, in this order where nobody moved one; else they are sorted here.
+_IN_ORDER = "" if sql.SQLITE else " ORDER BY run, n"
+_RANKS = {str: 2, bytes: 3}
 KNOWN_MAX = 1_024  # runs whose stored bytes this process remembers
 
 
@@ -69,13 +72,25 @@ def lock_log(workspace_id: str | UUID) -> Workspace:
 
 def stored(run_id: str) -> list[Stored]:
     """A run's envelopes as they lie there, in order of ``n``."""
-    rows = ask_chains([run_id])()
-    return [Stored(n, sql.blob(data), str(leaf)) for _, n, data, leaf in rows]
+    return _stored(ask_chains([run_id])())
+
+
+def _stored(rows: Sequence[sql.Row]) -> list[Stored]:
+    found = [Stored(n, sql.blob(data), str(leaf)) for _, n, data, leaf in rows]
+    if sql.SQLITE:
+        found.sort(key=_place)
+    return found
+
+
+def _place(stored: Stored) -> tuple[int, object]:
+    """The order of ``n``, as SQLite has it: numbers, then text, then bytes."""
+    n: object = stored.n
+    return (0, 0) if n is None else (_RANKS.get(type(n), 1), n)
 
 
 def ask_chains(run_ids: Sequence[str]) -> Callable[[], list[sql.Row]]:
     """Ask for the envelopes of several runs, for ``chains_of``."""
-    return sql.ask(sql.listed(_CHAINS, len(run_ids), " ORDER BY run, n"), run_ids)
+    return sql.ask(sql.listed(_CHAINS, len(run_ids), _IN_ORDER), run_ids)
 
 
 def chains_of(run_ids: Sequence[str], rows: list[sql.Row]) -> dict[str, Chain]:
@@ -95,8 +110,7 @@ def _chain(run: str, rows: list[sql.Row]) -> Chain:
     known = _KNOWN.get(run)
     if known is not None and known.rows == rows:
         return known
-    stored = [Stored(n, sql.blob(data), str(leaf)) for _, n, data, leaf in rows]
-    return Chain(rows=rows, envelopes=stored)
+    return Chain(rows=rows, envelopes=_stored(rows))
 
 
 def value_of(run: Run, chain: Chain, log: str) -> Snapshot:
