@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
-from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
@@ -30,7 +29,7 @@ from pipeline.runtime.context import RUNTIME, Sender
 from pipeline.runtime.decide import Answered, Begun, Share, Turn
 from pipeline.runtime.group_commit import Job, committed
 from pipeline.runtime.transaction import LockedRun, UnitOfWork
-from pipeline.store import leases, outbox, programs, records
+from pipeline.store import leases, outbox, programs, records, sql
 from pipeline.store.records import hold_of
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import Sealed
@@ -67,7 +66,7 @@ def answer(work: Begun, event: Event, secrets: Sequence[Sealed], outcome: str) -
     answer to a wait is vouched for: the caller read it at the far side itself. A thread that
     drives in turn has the next turn's effect in hand then, of another run: taken in this commit.
     """
-    chosen: list[UUID] = []
+    chosen: list[str] = []
     try:
         return committed(answering(work, event, secrets, outcome, chosen))
     except (InterfaceError, OperationalError):
@@ -87,7 +86,7 @@ def answering(
     event: Event,
     secrets: Sequence[Sealed] = (),
     outcome: str = "",
-    chosen: list[UUID] | None = None,
+    chosen: list[str] | None = None,
 ) -> Job[Answered]:
     """The job that ``answer`` has committed; for a caller that drives many runs on one thread.
 
@@ -96,7 +95,7 @@ def answering(
     answered = partial(
         _answered, work=work, event=event, secrets=secrets, outcome=outcome, chosen=chosen
     )
-    return _job(str(work.run.id), answered)
+    return _job(work.run.name, answered)
 
 
 def check(run_id: str) -> Decision | None:
@@ -130,11 +129,10 @@ def take_turn(until_ms: int, named: str = "") -> Turn:
     ``named``: the run that a message names, which had to wait if this is another. A run that
     cannot be taken is set aside for a while, so that it does not stop the others.
     """
-    chosen: list[UUID] = []
-    run = UUID(named) if named else None
+    chosen: list[str] = []
     try:
         share = Share(until_ms)
-        work = partial(decide.take_turn, chosen=chosen, share=share, named=run)
+        work = partial(decide.take_turn, chosen=chosen, share=share, named=named)
         return committed(Job(work))
     except Exception:
         if chosen:
@@ -230,12 +228,10 @@ def _ask(run_id: str, event: Event, actor: str) -> Decision:
 
 def _on(run_id: str, work: Callable[[UnitOfWork, LockedRun], T]) -> T:
     """Do something to a run, in a commit."""
-    return committed(_job(run_id, work))
+    return committed(_job(sql.name(str(run_id)), work))
 
 
-def _job(run_id: str, work: Callable[[UnitOfWork, LockedRun], T]) -> Job[T]:
-    run = UUID(str(run_id))
-
+def _job(run: str, work: Callable[[UnitOfWork, LockedRun], T]) -> Job[T]:
     def held(commit: UnitOfWork) -> T:
         if run not in commit.held:
             raise Run.DoesNotExist(f"There is no run {run}.")
@@ -252,7 +248,7 @@ def _answered(
     event: Event,
     secrets: Sequence[Sealed],
     outcome: str,
-    chosen: list[UUID] | None = None,
+    chosen: list[str] | None = None,
 ) -> Answered:
     actor = MODEL if isinstance(event, ProposalReceived) else RUNTIME.actor
     sender = Sender(actor, work.holder, vouched=isinstance(event, AnswerArrived))

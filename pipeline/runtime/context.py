@@ -40,6 +40,6 @@ def context_of(
         vouched=sender.vouched,
         under_way=not kills or (owed is not None and outbox.is_begun(held.run, owed)),
         ledger=commit.budgets.left(workspace, program, now, event),
-        history=commit.history(workspace.id, program),
+        history=commit.history(workspace, program),
         revoked=warrants.revoked(workspace, program) if program.grants else frozenset(),
     )

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
-from uuid import UUID
 
 from nanovm_core.core import fsm
 from nanovm_core.core.events import (
@@ -93,7 +92,7 @@ class Claim:
 class Turn:
     """The run whose turn it is, None where nothing can be taken; and its effect, if one is due."""
 
-    run: UUID | None = None
+    run: str | None = None
     work: Begun | None = None
 
 
@@ -193,7 +192,7 @@ def reconciled(held: LockedRun, now: Snapshot) -> list[Event]:
 
 
 def take_turn(
-    commit: UnitOfWork, chosen: list[UUID], share: Share, named: UUID | None = None
+    commit: UnitOfWork, chosen: list[str], share: Share, named: str = ""
 ) -> Turn:
     """Take the run whose turn it is, and begin what it owes.
 
@@ -203,8 +202,8 @@ def take_turn(
     commit.settle()
     sql.flush()
     run = turns.next_run(commit.held)
-    if named is not None and run != named:
-        leases.absorb(str(named))
+    if named and run != named:
+        leases.absorb(named)
     if run is None:
         return Turn()
     chosen.append(run)

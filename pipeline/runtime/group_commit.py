@@ -33,7 +33,7 @@ class Job(Generic[T]):
     """
 
     work: Callable[[UnitOfWork], T]
-    runs: tuple[UUID, ...] = ()
+    runs: tuple[str, ...] = ()  # their names
     logs: tuple[UUID, ...] = ()
     answer: list[T] = field(default_factory=list)  # one, once it is committed
     error: BaseException | None = None
@@ -145,7 +145,7 @@ def _leave(jobs: Sequence[Job[T]]) -> None:
 def _next() -> list[Job[Any]]:
     """The next jobs that can share a transaction: no two of them about one run."""
     taken: list[Job[Any]] = []
-    seen: set[UUID] = set()
+    seen: set[str] = set()
     with _group.lock:
         for job in [*_group.waiting]:
             if len(taken) < TOGETHER_MAX and seen.isdisjoint(job.runs):

@@ -61,35 +61,38 @@ class UnitOfWork:
     Locks go in one order for all: logs, then runs, then accounts, each by its id.
     """
 
-    def __init__(self, runs: Collection[UUID], workspaces: Collection[UUID] = ()) -> None:
-        self.held: dict[UUID, LockedRun] = {}
-        self.logs: dict[UUID, Workspace] = {}
+    def __init__(self, runs: Collection[str], workspaces: Collection[UUID] = ()) -> None:
+        self.held: dict[str, LockedRun] = {}  # by name, as the logs
+        self.logs: dict[str, Workspace] = {}
         self.budgets = BudgetLedger()
         self.after: list[Callable[[], object]] = []  # to be called once it is committed
-        self._lines: dict[UUID, list[Line]] = {}
+        self._lines: dict[str, list[Line]] = {}
         if runs:
             self._lock([*runs], workspaces)
         elif workspaces:
-            self.logs |= logs.lock(workspaces)
+            self._add_logs(logs.lock(workspaces))
 
-    def _lock(self, runs: Sequence[UUID], workspaces: Collection[UUID]) -> None:
+    def _add_logs(self, found: Mapping[UUID, Workspace]) -> None:
+        self.logs |= {each.name: each for each in found.values()}
+
+    def _lock(self, names: Sequence[str], workspaces: Collection[UUID]) -> None:
         """Lock logs and runs, and read them: asked for at once, answered one after the other."""
-        names = [sql.name(each) for each in runs]
+        keys = [sql.key_of(each) for each in names]
         with sql.together():
-            locked = logs.ask_lock(workspaces, runs) if workspaces else None
-            found = run_rows.ask([sql.key(each) for each in runs])
+            locked = logs.ask_lock(workspaces, keys) if workspaces else None
+            found = run_rows.ask(keys)
             lines = records.ask_chains(names)
         if locked is not None:
-            self.logs |= locked()
+            self._add_logs(locked())
         rows = found()
         chains = records.chains_of(names, lines())
         for values in rows:
             run = run_rows.run_of(values, self.logs)
-            self.logs[run.workspace_id] = log = run.workspace
+            self.logs[run.workspace.name] = log = run.workspace
             held = LockedRun(run, log, chains[run.name], run_rows.stood(run))
-            self.held[run.id] = held
+            self.held[run.name] = held
 
-    def join(self, run: UUID) -> LockedRun:
+    def join(self, run: str) -> LockedRun:
         """Lock one more run, which ``turns.next_run`` chose and locked without waiting."""
         self._lock([run], ())
         return self.held[run]
@@ -100,17 +103,19 @@ class UnitOfWork:
         Raises:
             RefusedError: LOG-009, where a restore closed its log.
         """
-        held = LockedRun(run, self.logs[run.workspace_id], Chain(rows=[], envelopes=[]))
+        held = LockedRun(run, self.logs[sql.name(run.workspace_id)], Chain(rows=[], envelopes=[]))
         if held.workspace.successor_id is not None:
             raise logs.closed_error(held.workspace)
         run.workspace, run.head, run.length = held.workspace, "", 0
-        self.held[run.id] = held
+        self.held[run.name] = held
         return held
 
-    def history(self, workspace: UUID, program: Program) -> tuple[Recorded, ...]:
+    def history(self, log: Workspace, program: Program) -> tuple[Recorded, ...]:
         """The newest calls of a log, those that this commit is going to add to it included."""
+        if not (program.windows or program.policy.windows):
+            return ()
         runs = [held.run for held in self.held.values()]
-        return call_history.recorded(workspace, program, self._lines.get(workspace, ()), runs)
+        return call_history.recorded(log.id, program, self._lines.get(log.name, ()), runs)
 
     def record(
         self,
@@ -164,7 +169,7 @@ class UnitOfWork:
         }
         stored = seal(draft, place, names=names)
         line = Line(place.seq, place.run, place.n, stored.data, stored.hash, draft.kind)
-        self._lines.setdefault(workspace.id, []).append(line)
+        self._lines.setdefault(workspace.name, []).append(line)
         held.chain.append(run.name, stored)
         run.head, run.length = line.hash, line.n + 1
         workspace.size += 1

@@ -7,7 +7,6 @@ all workspaces share have rows of their own.
 import logging
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
-from uuid import UUID
 
 from django.db import connection
 
@@ -50,7 +49,7 @@ class Account(NamedTuple):
 
 
 Accounts = dict[str, Account]  # by ``name_of``
-_KNOWN: dict[UUID, tuple[bytes, Accounts]] = {}  # what the accounts of a log's row were read as
+_KNOWN: dict[str, tuple[bytes, Accounts]] = {}  # what the accounts of a log's row were read as
 KNOWN_MAX = 1_024
 
 
@@ -58,10 +57,10 @@ class BudgetLedger:
     """The accounts of one commit: each is read once, and booked at the end."""
 
     def __init__(self) -> None:
-        self.own: dict[UUID, Accounts | None] = {}  # by workspace; None: damaged
+        self.own: dict[str, Accounts | None] = {}  # by workspace; None: damaged
         self.shared: Accounts = {}
         self.booked: dict[str, tuple[int, int]] = {}  # of the shared ones
-        self.changed: dict[UUID, Workspace] = {}  # whose accounts changed
+        self.changed: dict[str, Workspace] = {}  # whose accounts changed
 
     def left(
         self, workspace: Workspace, program: Program, snapshot: Snapshot, event: Event
@@ -88,9 +87,9 @@ class BudgetLedger:
         return Account(0) if own is None else own.setdefault(name, Account(limit))
 
     def _of(self, workspace: Workspace) -> Accounts | None:
-        if workspace.id not in self.own:
-            self.own[workspace.id] = _copied(workspace)
-        return self.own[workspace.id]
+        if workspace.name not in self.own:
+            self.own[workspace.name] = _copied(workspace)
+        return self.own[workspace.name]
 
     def _shared(self, name: str, limit: int) -> Account:
         if name not in self.shared:
@@ -112,7 +111,7 @@ class BudgetLedger:
             own, key = self._of(workspace), name_of(name, agent)
             if own is not None and key in own:
                 own[key] = own[key].changed(*by)
-                self.changed[workspace.id] = workspace
+                self.changed[workspace.name] = workspace
 
     def book(self) -> None:
         """Store what was settled: in the rows of logs, which the caller stores, and of its own."""
@@ -133,7 +132,7 @@ def name_of(account: str, agent: str) -> str:
 def stored(workspace: Workspace) -> Accounts | None:
     """The accounts in a log's row, by ``name_of``; None where they cannot be read."""
     data = bytes(workspace.accounts)
-    known = _KNOWN.get(workspace.id)
+    known = _KNOWN.get(workspace.name)
     if known is not None and known[0] == data:
         return known[1]
     try:
@@ -188,7 +187,7 @@ def _account(value: object) -> Account:
 def _remember(workspace: Workspace, found: Accounts) -> None:
     if len(_KNOWN) >= KNOWN_MAX:
         _KNOWN.clear()
-    _KNOWN[workspace.id] = (bytes(workspace.accounts), found)
+    _KNOWN[workspace.name] = (bytes(workspace.accounts), found)
 
 
 def _take_turn() -> None:

@@ -20,13 +20,11 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 def recorded(
     workspace: UUID, program: Program, pending: Sequence[Line] = (), held: Sequence[Run] = ()
 ) -> tuple[Recorded, ...]:
-    """The newest calls that windows count, oldest first; nothing where no window asks for them.
+    """The newest calls that windows count, oldest first.
 
     ``pending``: the envelopes that are about to be stored behind those of the log, of the runs
     in ``held``.
     """
-    if not (program.windows or program.policy.windows):
-        return ()
     found = Envelope.objects.filter(workspace=workspace, kind__in=OUTCOMES).order_by("-seq")
     stored = found.values_list("run", "bytes")[: RECORDS_MAX * len(OUTCOMES)]
     newest = [(each.run, each.data) for each in reversed(pending) if each.kind in OUTCOMES]

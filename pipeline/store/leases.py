@@ -6,8 +6,6 @@ row: what a commit changes of a run that it holds is stored with it; ``renew``, 
 ``absorb`` and ``set_aside`` change the row at once, for whoever holds no lock on it.
 """
 
-from uuid import UUID
-
 from pipeline.clock import now_ms
 from pipeline.entropy import uuid4
 from pipeline.models import Run
@@ -55,9 +53,9 @@ def absorb(run_id: str) -> None:
     sql.change(_ABSORB, (sql.key_of(run_id),))
 
 
-def set_aside(run: UUID) -> None:
+def set_aside(run: str) -> None:
     """Take a run that could not be claimed out of the turns, as if a dead worker had it."""
-    sql.change(_ASIDE, (now_ms() + TTL_MS, sql.key(run)))
+    sql.change(_ASIDE, (now_ms() + TTL_MS, sql.key_of(run)))
 
 
 def renew(run_id: str, holder: str) -> bool:

@@ -68,17 +68,17 @@ class Line(NamedTuple):
 Locked = Callable[[], dict[UUID, Workspace]]
 
 
-def lock(ids: Collection[UUID], runs: Collection[UUID] = ()) -> dict[UUID, Workspace]:
-    """Lock logs, and those of these runs, in the order of their ids, in the caller's transaction.
+def lock(ids: Collection[UUID], runs: Collection[str] = ()) -> dict[UUID, Workspace]:
+    """Lock logs, and those of the runs with these keys, by their ids, in the caller's transaction.
 
     The size of each is counted from its envelopes and its leaves; the column only repeats it.
     """
     return ask_lock(ids, runs)()
 
 
-def ask_lock(ids: Collection[UUID], runs: Collection[UUID] = ()) -> Locked:
+def ask_lock(ids: Collection[UUID], of: Collection[str] = ()) -> Locked:
     """What ``lock`` does, the logs to be called for later: see ``sql.ask``."""
-    keys, of = [sql.key(each) for each in ids], [sql.key(each) for each in runs]
+    keys = [sql.key(each) for each in ids]
     named = sql.marks(keys) if keys else ""
     if of:
         named = f"{_OF}{sql.marks(of)})" + (f" OR w.id IN {named}" if named else "")
@@ -106,6 +106,7 @@ def _log(row: sql.Row, last: sql.Row) -> Workspace:
     """The row as Django would make it, with the size that is counted from these."""
     successor = None if row[-1] is None else sql.uuid(row[-1])
     workspace = sql.row_of(Workspace, _LOG, (sql.uuid(row[0]), *row[1:-1], successor))
+    workspace.__dict__["name"] = sql.name(row[0])
     workspace.size = max(0 if each is None else int(each) + 1 for each in last)
     return workspace
 

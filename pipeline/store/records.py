@@ -30,7 +30,7 @@ from pipeline.store import logs, programs, sql
 _CHAINS = "SELECT run, n, bytes, hash FROM pipeline_envelope WHERE run IN "
 # SQLite reads them by their index, in this order where nobody moved one; else they are sorted here.
 _IN_ORDER = "" if sql.SQLITE else " ORDER BY run, n"
-_RANKS = {str: 2, bytes: 3}
+_RANKS: dict[type, int] = {str: 2, bytes: 3}
 KNOWN_MAX = 1_024  # runs whose stored bytes this process remembers
 
 

@@ -9,7 +9,6 @@ from functools import lru_cache
 from itertools import compress
 from operator import attrgetter, ne
 from typing import NamedTuple
-from uuid import UUID
 
 from pipeline.models import Run, Workspace
 from pipeline.store import logs, sql
@@ -50,17 +49,17 @@ def ask(keys: Sequence[object]) -> Callable[[], list[sql.Row]]:
     return sql.ask(sql.listed(_RUNS, len(keys), _IN_ORDER), (*logs.PARAMS, *keys))
 
 
-def run_of(values: sql.Row, known: Mapping[UUID, Workspace]) -> Run:
+def run_of(values: sql.Row, known: Mapping[str, Workspace]) -> Run:
     """The row as Django would make it, with its log, and the terms that are there.
 
-    ``known``: the logs that the caller has of former rows; they may have grown since.
+    ``known``: the logs that the caller has of former rows, by name; they may have grown since.
     """
     *own, program, policy = values[logs.WIDTH :]
     run = sql.row_of(Run, _FIELDS, own)
     given = run.__dict__
-    given["id"], given["workspace_id"] = sql.uuid(given["id"]), sql.uuid(given["workspace_id"])
-    given["name"] = sql.name(given["id"])
-    log = known.get(given["workspace_id"]) or logs.of_row(values[: logs.WIDTH])
+    given["name"], given["id"] = sql.name(given["id"]), sql.uuid(given["id"])
+    log = known.get(sql.name(given["workspace_id"])) or logs.of_row(values[: logs.WIDTH])
+    given["workspace_id"] = log.id
     run._state.fields_cache["workspace"] = log
     given["quarantined"] = bool(given["quarantined"])
     given["snapshot"] = sql.blob(given["snapshot"])

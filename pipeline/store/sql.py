@@ -4,7 +4,7 @@ ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and Po
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -108,7 +108,7 @@ def together() -> AbstractContextManager[object]:
     return _AS_THEY_ARE if SQLITE else _connected().pipeline()
 
 
-def marks(values: Sequence[object]) -> str:
+def marks(values: Collection[object]) -> str:
     """The placeholders of a list: ``(%s, %s, %s)``; nothing is in an empty one."""
     return _marks(len(values))
 
@@ -123,28 +123,31 @@ def _marks(count: int) -> str:
     return f"({', '.join(['%s'] * count) or 'NULL'})"
 
 
-@lru_cache(maxsize=4096)
 def key(value: UUID) -> str:
     """A UUID as the database's column holds it."""
     return value.hex if SQLITE else str(value)
 
 
-name = lru_cache(maxsize=4096)(str)  # of a UUID: as envelopes bear it
-
-
 def key_of(text: str) -> str:
-    """The id that a text names, as ``key`` gives it."""
-    return key(UUID(text))
+    """The id that is written so, with hyphens, as ``key`` gives it."""
+    return text.replace("-", "") if SQLITE else text
 
 
 def uuid(value: object) -> UUID:
     """The UUID of what a column holds."""
-    return value if isinstance(value, UUID) else _uuid(str(value))
+    return value if isinstance(value, UUID) else named(str(value))[0]
+
+
+def name(value: object) -> str:
+    """The id of what a column holds, written as envelopes bear it."""
+    return str(value) if isinstance(value, UUID) else named(str(value))[1]
 
 
 @lru_cache(maxsize=4096)
-def _uuid(text: str) -> UUID:
-    return UUID(text)
+def named(text: str) -> tuple[UUID, str]:
+    """The UUID that a text says, and its one way to be written."""
+    found = UUID(text)
+    return found, str(found)
 
 
 def blob(value: object) -> bytes:

@@ -65,7 +65,7 @@ def reads_max() -> tuple[int, int]:
     return max(1, int(settings.NANOVM_WORKER_THREADS) - 2), leases_max()
 
 
-def next_run(besides: Collection[UUID] = ()) -> UUID | None:
+def next_run(besides: Collection[str] = ()) -> str | None:
     """The run whose turn it is, locked in the present transaction; None where none can be taken.
 
     ``besides``: the runs that this commit is about already; what moved of them is stored. What
@@ -74,7 +74,7 @@ def next_run(besides: Collection[UUID] = ()) -> UUID | None:
     return _first(NOBODY, besides, _ORDER + _LOCK)
 
 
-def others_wait(workspace: UUID, besides: Collection[UUID]) -> bool:
+def others_wait(workspace: UUID, besides: Collection[str]) -> bool:
     """Whether a run of another workspace could be taken now."""
     return _first(workspace, besides, " LIMIT 1") is not None
 
@@ -94,14 +94,14 @@ def serve(workspace: UUID) -> None:
     sql.change(_SERVED, (now_ms(), sql.key(workspace)))
 
 
-def _first(not_of: UUID, besides: Collection[UUID], ending: str) -> UUID | None:
+def _first(not_of: UUID, besides: Collection[str], ending: str) -> str | None:
     at_ms, (own_max, all_max) = now_ms(), reads_max()
-    keys = [sql.key(each) for each in besides]
+    keys = [sql.key_of(each) for each in besides]
     caps = (leases_max(), own_max, all_max)
     params = (*[at_ms] * 6, sql.key(not_of), at_ms, *caps, *keys)
     statement = f"{_NEXT}{sql.marks(keys) if keys else _none()}{ending}"
     for (run,) in sql.execute(statement, params):
-        return sql.uuid(run)
+        return sql.name(run)
     return None
 
 

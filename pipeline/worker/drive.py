@@ -3,7 +3,6 @@
 import logging
 import sqlite3
 import traceback
-from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
@@ -69,7 +68,7 @@ def take_turns(named: str = "") -> None:
     ``named``: the run that this thread's message names. After SHIFT_MS another message goes on,
     so that no message is under way for long and other tasks have a thread.
     """
-    until_ms, idle = now_ms() + SHIFT_MS, set[UUID]()
+    until_ms, idle = now_ms() + SHIFT_MS, set[str]()
     turn = api.take_turn(until_ms, named)
     while turn.run is not None and turn.run not in idle:
         if turn.work is None:

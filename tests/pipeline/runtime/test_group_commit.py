@@ -58,12 +58,12 @@ def test_nothing_is_written_of_a_run_that_changed_under_its_lock(house: House) -
     before = Envelope.objects.count()
 
     def changed(commit: UnitOfWork) -> None:
-        held = commit.held[run.id]
+        held = commit.held[run.name]
         decide.apply(commit, held, [RunStarted()])
         sql.change("UPDATE pipeline_run SET length = 7 WHERE id = %s", (sql.key(run.id),))
 
     with pytest.raises(RuntimeError, match="changed under its lock"):
-        committed(Job(changed, runs=(run.id,)))
+        committed(Job(changed, runs=(run.name,)))
     assert Envelope.objects.count() == before
     assert Run.objects.get(id=run.id).length == 1
     assert audit().exit_status == 0
