@@ -127,7 +127,7 @@ lock: python ## resolve the dependencies of pyproject.toml into the two lock fil
 		--output-file requirements-test.txt pyproject.toml
 
 .PHONY: wheel
-wheel: tools ## build the kernel's wheel into dist/: it needs cryptography and nothing else
+wheel: tools ## build the kernel's wheel into dist/: it needs cryptography and orjson
 	@rm -rf build dist
 	@$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@rm -rf build nanovm.egg-info && ls dist/*.whl

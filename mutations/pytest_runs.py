@@ -32,6 +32,7 @@ _SERVER.set_forkserver_preload(
         *("_hypothesis_pytestplugin", "hypothesis.stateful", "xdist.plugin", "django.test"),
         "cryptography.hazmat.primitives.asymmetric.ed25519",
         "cryptography.hazmat.primitives.ciphers.aead",
+        "orjson",
         *("celery.app.base", "celery.app.amqp", "kombu.serialization", "redis", "stripe"),
         *("django.db.models", "django.db.backends.sqlite3.base", "django.core.management"),
         *("django.template.defaulttags", "django.test.client", "channels.layers", "sqlite3"),

@@ -3,9 +3,12 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
+
+import orjson
 
 from nanovm_core.errors import CanonicalError
 
@@ -19,6 +22,9 @@ UNTRUSTED_DEPTH_MAX = 16  # a proposed tool call needs four
 
 _INTEGER_MIN = -INTEGER_MAX
 _SCALARS = frozenset({str, int, bool, type(None)})
+_CONTAINERS = frozenset({dict, MappingProxyType, list, tuple})
+_NO_PAIRS: dict[str, object] = {}
+_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
 _INTEGER_CHARS_MAX = 17  # INTEGER_MAX and a sign: longer digits are never converted
 _BAD_KEY = "an object's key is not an ASCII string"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -32,7 +38,14 @@ def encode(value: object) -> bytes:
     Takes exactly None, bool, int, str, list, tuple, dict, mapping proxy: no subclass (an enum
     member, a named tuple) decides what is hashed. ``decode`` accepts the result.
     """
-    data = _written(value, [SIZE_BYTES_MAX], 0).encode("utf-8")
+    pairs: dict[int, dict[str, object]] = {}
+    try:
+        if _room((value,), SIZE_BYTES_MAX, 0, pairs) < 0:
+            data = _bytes(thaw(value))
+        else:
+            data = orjson.dumps(value, lambda proxy: pairs[id(proxy)], _OPTIONS)
+    except TypeError:  # of a key, an integer or half a surrogate pair, which `thaw` tells apart
+        data = _bytes(thaw(value))
     if len(data) > SIZE_BYTES_MAX:
         raise CanonicalError("CAN-010", f"larger than {SIZE_BYTES_MAX} bytes")
     return data
@@ -40,6 +53,10 @@ def encode(value: object) -> bytes:
 
 def decode(data: bytes) -> Json:
     """The value of canonical bytes; all others are refused with CanonicalError."""
+    if len(data) <= SIZE_BYTES_MAX:
+        with suppress(json.JSONDecodeError, CanonicalError):  # the strict reader says which fault
+            if encode(quick := cast(Json, orjson.loads(data))) == data:
+                return quick
     value = parse_untrusted(data, size_max=SIZE_BYTES_MAX, depth_max=DEPTH_MAX)
     _require(_bytes(value) == data, "CAN-014", "the bytes are not their value's canonical form")
     return value
@@ -80,66 +97,34 @@ def digest(domain: bytes, data: bytes) -> str:
     return hashlib.sha256(domain + data).hexdigest()
 
 
-def _bytes(checked: Json) -> bytes:
-    return "".join(_WRITER(checked, 0)).encode("utf-8")
+def _bytes(checked: object) -> bytes:
+    """The one writer. By itself it would take floats, UUIDs, enum members and any depth."""
+    return orjson.dumps(checked, None, _OPTIONS)
 
 
-def _written(value: Any, left: list[int], depth: int) -> str:
-    """A value's text, checked as it is written; the recursion ends at DEPTH_MAX."""
-    kind = type(value)
-    if kind is dict or kind is MappingProxyType:
-        _check_nesting(depth)
-        return _written_object(value if kind is dict else dict(value), left, depth + 1)
-    if kind is list or kind is tuple:
-        _check_nesting(depth)
-        _charge(left, 2 + len(value))
-        return f"[{','.join([_written(item, left, depth + 1) for item in value])}]"
-    text = _scalar(kind, value)
-    _charge(left, len(text))
-    return text
+def _room(values: Collection[Any], left: int, depth: int, pairs: dict[int, Any]) -> int:
+    """What is left of ``left`` once ``values`` are charged against it, as ``_check`` charges them.
 
-
-def _written_object(pairs: dict[Any, Any], left: list[int], depth: int) -> str:
-    """An object in key order; strings and integers in place, for speed."""
-    if not {*map(type, pairs)} <= {str}:
-        raise CanonicalError("CAN-006", _BAD_KEY)
-    pieces, nested = [], 0
-    for key in sorted(pairs):
-        value, name = pairs[key], _NAMES.get(key) or _name(key)
+    Negative where a look at types, keys and sizes does not show that the writer writes the
+    profile. ``pairs`` gets a copy of each mapping proxy, by its id: the copy is checked and
+    written, since what is under a proxy may answer otherwise when it is asked again.
+    """
+    left -= len(values)
+    if left < 0 or depth > DEPTH_MAX:
+        return -1
+    for value in values:
         kind = type(value)
-        if kind is str and value.isascii():
-            pieces.append(name + _QUOTED(value))
-        elif kind is int and _INTEGER_MIN <= value <= INTEGER_MAX:
-            pieces.append(name + repr(value))
-        else:
-            text = _written(value, left, depth)
-            nested += len(text)  # charged already
-            pieces.append(name + text)
-    text = f"{{{','.join(pieces)}}}"
-    _charge(left, len(text) - nested)
-    return text
-
-
-def _name(key: str) -> str:
-    if not key.isascii():
-        raise CanonicalError("CAN-006", _BAD_KEY)
-    name = _QUOTED(key) + ":"
-    if len(_NAMES) < _NAMES_MAX:
-        _NAMES[key] = name
-    return name
-
-
-def _scalar(kind: type, value: Any) -> str:
-    if kind is str:
-        _check_text(value)
-        return _QUOTED(value)
-    if kind is int:
-        return repr(_in_range(value))
-    if kind is bool:
-        return "true" if value else "false"
-    if value is None:
-        return "null"
-    raise _unknown(kind)
+        if kind is str:
+            left -= len(value)
+        elif kind is list or kind is tuple:
+            left = _room(value, left, depth + 1, pairs)
+        elif kind not in _SCALARS:
+            if kind is MappingProxyType:
+                pairs[id(value)] = value = value | _NO_PAIRS  # far faster than dict(value)
+            if type(value) is not dict or not (keys := "".join(value)).isascii():
+                return -1
+            left = _room(value.values(), left - len(keys), depth + 1, pairs)
+    return left
 
 
 def _unknown(kind: type) -> CanonicalError:
@@ -190,17 +175,17 @@ def _check(
 
 def _container(value: Any, depth: int, left: list[int], *, frozen: bool) -> object:
     kind = type(value)
+    if kind not in _CONTAINERS:
+        raise _unknown(kind)
     _check_nesting(depth)
     if kind is dict or kind is MappingProxyType:
         pairs: dict[Any, Any] = dict(value)
         _check_keys(pairs, left)
         _check(pairs.values(), pairs.items(), pairs, depth + 1, left, frozen=frozen)
         return MappingProxyType(pairs) if frozen else pairs
-    if kind is list or kind is tuple:
-        items = list(value)
-        _check(items, enumerate(items), items, depth + 1, left, frozen=frozen)
-        return tuple(items) if frozen else items
-    raise _unknown(kind)
+    items = list(value)
+    _check(items, enumerate(items), items, depth + 1, left, frozen=frozen)
+    return tuple(items) if frozen else items
 
 
 def _check_keys(pairs: Mapping[Any, object], left: list[int]) -> None:
@@ -259,15 +244,6 @@ def _in_range(number: int) -> int:
     return number
 
 
-def _writer(settings: json.JSONEncoder) -> Callable[[Json, int], Iterable[str]]:
-    made: Any = getattr(json.encoder, "c_make_encoder", None)
-    if made is None:
-        return lambda value, _: settings.iterencode(value)
-    signs = (settings.key_separator, settings.item_separator)
-    write = made(None, settings.default, _QUOTED, None, *signs, settings.sort_keys, False, False)
-    return cast(Callable[[Json, int], Iterable[str]], write)
-
-
 def _refuse_float(_: str) -> NoReturn:
     raise CanonicalError("CAN-002", "floats are refused: use an integer or a string")
 
@@ -276,14 +252,6 @@ def _refuse_constant(_: str) -> NoReturn:
     raise CanonicalError("CAN-003", "NaN and Infinity are not JSON")
 
 
-_QUOTED = json.encoder.encode_basestring
-_NAMES: dict[str, str] = {}
-_NAMES_MAX = 4096
-_WRITER = _writer(
-    json.JSONEncoder(
-        sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
-    )
-)
 _READER = json.JSONDecoder(
     object_pairs_hook=_object,
     parse_float=_refuse_float,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from nanovm_core.core.canonical import decode, digest, encode
@@ -15,7 +16,7 @@ from nanovm_core.errors import CanonicalError, VerificationError
 ZERO = "0" * 64
 LOG_RUN = "log"
 VERSION = "nanovm-envelope/2"
-_SAYS_NOTHING: tuple[object, ...] = (None, "", [], (), {})
+_EMPTY_SAYS_NOTHING = frozenset({type(None), str, list, tuple, dict, MappingProxyType})
 EXCHANGED = "was changed together with its hash: the next envelope names another hash."
 
 
@@ -57,12 +58,24 @@ def seal(draft: Draft, place: Place, *, names: Mapping[str, str]) -> Stored:
 
 def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, str]) -> bytes:
     """The bytes of an envelope; ``names``: program, policy, snapshot."""
-    body = {key: value for key, value in draft.body.items() if value not in _SAYS_NOTHING}
+    said: dict[str, object] = {
+        "v": VERSION,
+        "log": place.log,
+        "seq": place.seq,
+        "run": place.run,
+        "n": place.n,
+        "prev": place.prev,
+        "kind": draft.kind,
+        "at_ms": draft.at_ms,
+        "actor": draft.actor,
+        **names,
+    }
+    for key, value in draft.body.items():
+        if value or type(value) not in _EMPTY_SAYS_NOTHING:
+            said[key] = value
     if draft.kind == "terminal":
-        body["length"] = place.n + 1
-    at = {"log": place.log, "seq": place.seq, "run": place.run, "n": place.n, "prev": place.prev}
-    said = {"kind": draft.kind, "at_ms": draft.at_ms, "actor": draft.actor}
-    return encode({"v": VERSION, **at, **said, **names, **body})
+        said["length"] = place.n + 1
+    return encode(said)
 
 
 def check_chain(envelopes: Sequence[Stored], *, run: str, first_n: int = 0, head: str = "") -> None:

@@ -1,6 +1,6 @@
 """Snapshots as bytes: a run's value, encoded, hashed and read again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -11,6 +11,7 @@ from nanovm_core.errors import CanonicalError, VerificationError
 
 SNAPSHOT_VERSION = "nanovm-snapshot/2"
 T = TypeVar("T")
+_WRITTEN = frozenset({str, int, bool, MappingProxyType})  # as they are
 KNOWN_MAX = 4096  # values of some kilobytes each
 
 
@@ -38,7 +39,7 @@ _SNAPSHOTS: BytesCache[Snapshot] = BytesCache()
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The bytes of a snapshot: every non-empty field, refs and clear facts only."""
-    data = encode({"v": SNAPSHOT_VERSION, **dict(_said(snapshot))})
+    data = encode(_said(snapshot))
     _SNAPSHOTS.keep(data, snapshot)
     return data
 
@@ -63,23 +64,27 @@ def _decoded(data: bytes) -> Snapshot:
         raise VerificationError("LOG-003", "The stored snapshot is unreadable.", at=-1) from error
 
 
-def _said(snapshot: Snapshot) -> Iterator[tuple[str, object]]:
+def _said(snapshot: Snapshot) -> dict[str, object]:
+    said: dict[str, object] = {"v": SNAPSHOT_VERSION}
     for name, value in zip(snapshot._fields, snapshot, strict=True):
         if value:
-            yield name, value if type(value) is str or type(value) is int else _plain(value)
+            said[name] = value if type(value) in _WRITTEN else _plain(value)
+    return said
 
 
 def _plain(value: object) -> object:
     if isinstance(value, Effect):
         pairs = zip(value._fields, value, strict=True)
-        return {name: _plain(part) for name, part in pairs if part is not None}
+        return {
+            name: part if type(part) in _WRITTEN else _plain(part)
+            for name, part in pairs
+            if part is not None
+        }
     if isinstance(value, Warrant):
         return value._asdict()
-    if isinstance(value, Mapping):
-        return dict(value)
     if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return value
+        return [part if type(part) in _WRITTEN else _plain(part) for part in value]
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def _snapshot(value: Mapping[str, object]) -> Snapshot:

@@ -1,4 +1,4 @@
-"""The kernel's wheel holds every module of the kernel, and needs ``cryptography`` alone."""
+"""The kernel's wheel holds every module of the kernel, and needs two libraries alone."""
 
 import shutil
 import subprocess
@@ -41,14 +41,14 @@ def with_dependencies(folder: Path, *names: str) -> None:
                 (folder / top).symlink_to(str(found.locate_file(top)))
 
 
-def test_the_wheel_imports_beside_cryptography_alone(tmp_path: Path) -> None:
+def test_the_wheel_imports_beside_cryptography_and_orjson_alone(tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     with zipfile.ZipFile(built(tmp_path)) as wheel:
         wheel.extractall(packages)
     modules = {path.relative_to(packages) for path in packages.rglob("*.py")}
     assert modules == {path.relative_to(ROOT) for path in (ROOT / "nanovm_core").rglob("*.py")}
     assert (packages / "nanovm_core" / "py.typed").exists()
-    with_dependencies(packages, "cryptography", "cffi", "pycparser")
+    with_dependencies(packages, "cryptography", "cffi", "pycparser", "orjson")
     names = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in modules]
     imported = subprocess.run(
         [sys.executable, "-S", "-c", IMPORT_ALL, *sorted(names)],

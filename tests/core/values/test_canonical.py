@@ -3,10 +3,15 @@
 import enum
 import hashlib
 import json
+from collections import OrderedDict, UserDict
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from uuid import UUID
 
+import orjson
 import pytest
 import rfc8785
 from hypothesis import given, settings
@@ -48,9 +53,41 @@ class Colour(enum.StrEnum):
     RED = "red"
 
 
+class Count(enum.IntEnum):
+    ONE = 1
+
+
+class Text(str):
+    __slots__ = ()
+
+
 class Pair(NamedTuple):
     left: int
     right: int
+
+
+@dataclass
+class Point:
+    x: int = 1
+
+
+class Fickle(dict[str, object]):
+    """Answers with an integer once, and with a float after that."""
+
+    asked = 0
+
+    def __or__(self, other: object) -> Any:
+        self.asked += 1
+        return {"a": 1 if self.asked == 1 else 1.5}
+
+
+def written(value: Json) -> bytes:
+    """The bytes of four writers that agree."""
+    reference = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    data = encode(value)
+    assert data == reference.encode() == rfc8785.dumps(value)
+    assert data == verify._ENCODER.encode(value).encode()
+    return data
 
 
 def refusal(data: bytes) -> str:
@@ -72,16 +109,33 @@ def nested(depth: int) -> bytes:
 @settings(max_examples=50)
 @given(VALUES)
 def test_a_value_has_one_form_and_is_read_back(value: Json) -> None:
-    """Three writers agree; white space, order and escapes are free for a model only."""
-    data, frozen = encode(value), freeze(value)
-    dumped = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    assert data == dumped.encode() == rfc8785.dumps(value) == encode(decode(data)) == encode(frozen)
+    """Four writers agree; white space, order and escapes are free for a model only."""
+    data, frozen = written(value), freeze(value)
+    assert data == encode(decode(data)) == encode(frozen)
     assert decode(data) == value == thaw(frozen) == read_by_the_verifier(data)
     loose = json.dumps(value, indent=1).encode()
     assert parse_untrusted(loose, size_max=SIZE_BYTES_MAX) == value
     if loose != data:
         with pytest.raises(CanonicalError, match="CAN-014"):
             decode(loose)
+
+
+ASCII = [*map(chr, range(128))]
+EDGES = [chr(at) for start in (0x2028, 0xD7FF, 0xE000, 0xFEFF, 0xFFFF, 0x10FFFF)
+         for at in (start - 1, start, start + 1)
+         if at < 0x110000 and not 0xD800 <= at < 0xE000]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [
+    [*ASCII, *map(chr, range(128, 0x180)), *EDGES], "".join([*ASCII, *EDGES]),
+    {key: at for at, key in enumerate([*ASCII, *(a + b for a in '!"A\x00' for b in ASCII), ""])},
+    [number + near for number in (0, 2**31, 2**32, -(2**31), INTEGER_MAX - 1, 1 - INTEGER_MAX)
+     for near in (-1, 0, 1)],
+    [[], {}, [[]], [{}], {"a": {}, "b": []}, "", None, True, False], None, True, 0, "", [], {},
+])  # fmt: skip
+def test_writers_agree_at_the_edges_of_the_profile(value: Json) -> None:
+    """Control characters, line separators, DEL, the planes beyond, key order, bounds, nothing."""
+    assert decode(written(value)) == value == read_by_the_verifier(encode(freeze(value)))
 
 
 @pytest.mark.parametrize("data", [
@@ -153,6 +207,9 @@ def test_each_fault_of_a_model_has_its_own_code(data: bytes, code: str) -> None:
     if code != "CAN-009" or data in (nested(DEPTH_MAX + 1), b"[" * 200_000):
         with pytest.raises(REFUSED):
             read_by_the_verifier(data)
+        with pytest.raises(CanonicalError) as caught:
+            decode(data)
+        assert caught.value.code == code
 
 
 def test_a_message_never_quotes_the_bytes() -> None:
@@ -172,7 +229,11 @@ OUTSIDE: list[tuple[object, str]] = [
     (-INTEGER_MAX - 1, "CAN-005"), ({1: 1}, "CAN-006"), ({"é": 1}, "CAN-006"),
     ({Colour.RED: 1}, "CAN-006"), ("\ud800", "CAN-008"), (b"bytes", "CAN-001"), ({1, 2}, "CAN-001"),
     (object(), "CAN-001"), (Colour.RED, "CAN-001"), (Pair(1, 2), "CAN-001"),
-    ([{"deep": [1.5]}], "CAN-002"),
+    ([{"deep": [1.5]}], "CAN-002"), (Count.ONE, "CAN-001"), (Text("a"), "CAN-001"),
+    ({Text("a"): 1}, "CAN-006"), (OrderedDict(a=1), "CAN-001"), (UUID(int=0), "CAN-001"),
+    (Point(), "CAN-001"), (date(2026, 1, 1), "CAN-001"), (datetime.now(UTC), "CAN-001"),
+    (orjson.Fragment(b"1"), "CAN-001"), (MappingProxyType({"a": 1.5}), "CAN-002"),
+    (MappingProxyType({"é": 1}), "CAN-006"), (MappingProxyType(UserDict(a=1.5)), "CAN-002"),
 ]  # fmt: skip
 
 
@@ -183,6 +244,11 @@ def test_a_value_outside_the_profile_is_refused(value: object, code: str) -> Non
             with pytest.raises(CanonicalError) as caught:
                 act(wherever)
             assert caught.value.code == code
+
+
+def test_what_a_mapping_proxy_shows_is_read_once() -> None:
+    assert encode([MappingProxyType(UserDict(b=1, a=MappingProxyType({})))]) == b'[{"a":{},"b":1}]'
+    assert encode(MappingProxyType(Fickle())) == b'{"a":1}'
 
 
 def test_integers_are_exact_up_to_the_limit() -> None:
@@ -201,12 +267,16 @@ def test_depth_ends_at_its_limit() -> None:
     parse_untrusted(nested(UNTRUSTED_DEPTH_MAX), size_max=100)
     array: Json = []
     pairs: Json = {}
+    faulty: object = [1.5]
     for _ in range(DEPTH_MAX - 1):
-        array, pairs = [array], {"a": pairs}
+        array, pairs, faulty = [array], {"a": pairs}, [faulty]
+    for act in (encode, freeze, thaw):
+        with pytest.raises(CanonicalError, match="CAN-002"):  # no deeper than the rest
+            act(faulty)
     for value in (array, pairs):
         for act in (encode, freeze, thaw):
             act(value)
-            for deeper in ([value], {"a": value}):
+            for deeper in ([value], {"a": value}, MappingProxyType({"a": value})):
                 with pytest.raises(CanonicalError, match="CAN-009"):
                     act(deeper)
 
@@ -222,7 +292,7 @@ def test_brackets_inside_strings_are_not_depth() -> None:
     assert parse_untrusted(text, size_max=SIZE_BYTES_MAX) == ['[[["\\' * 100]
 
 
-def test_size_ends_at_its_limit() -> None:
+def test_size_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "x" * (SIZE_BYTES_MAX - 2)
     assert decode(encode(text)) == text
     two_bytes_each = "é" * (SIZE_BYTES_MAX // 2)
@@ -234,12 +304,17 @@ def test_size_ends_at_its_limit() -> None:
     assert parse_untrusted(b"[1]", size_max=3) == [1]
     with pytest.raises(CanonicalError, match="CAN-010"):
         parse_untrusted(b"[1]", size_max=2)
+    monkeypatch.setattr(canonical, "orjson", None)  # reads nothing before its size is looked at
+    with pytest.raises(CanonicalError, match="CAN-010"):
+        decode(b" " * (SIZE_BYTES_MAX + 1))
 
 
 def test_neither_a_cycle_nor_a_shared_value_can_be_unfolded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The writer is not even asked: it would unfold all of it first."""
     monkeypatch.setattr(canonical, "SIZE_BYTES_MAX", size := 20_000)
+    monkeypatch.setattr(canonical, "orjson", None)
     cycle: list[object] = []
     cycle += [cycle, cycle]
     with pytest.raises(CanonicalError):

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,8 +26,8 @@ from nanovm_core.core.envelope import (
     starts_segment,
 )
 from nanovm_core.core.fsm import quarantine
-from nanovm_core.core.messages import Draft
-from nanovm_core.errors import VerificationError
+from nanovm_core.core.messages import NOTHING, Draft
+from nanovm_core.errors import CanonicalError, VerificationError
 from tests.core.kit.builders import RUN, Play, proposal
 from tests.core.kit.chain import body, comes_back, place_of, rehashed, sealed
 
@@ -70,8 +71,18 @@ def test_whole_chain_verifies() -> None:
 
 
 def test_a_field_that_says_nothing_is_left_out() -> None:
-    fields = body(envelope(1, ZERO, tool="", found=None, rules=[], decision={}, at=0))
-    assert {*fields} == {"v", "log", "seq", "run", "n", "kind", "at_ms", "actor", "prev", "at"}
+    nothing: dict[str, Any] = {
+        "found": None,
+        "rules": [],
+        "out": (),
+        "decision": {},
+        "budget": NOTHING,
+    }
+    fields = body(envelope(1, ZERO, tool="", **nothing, at=0, held=False))
+    held = {"v", "log", "seq", "run", "n", "kind", "at_ms", "actor", "prev", "at", "held"}
+    assert {*fields} == held
+    with pytest.raises(CanonicalError, match="CAN-002"):
+        envelope(1, ZERO, at=0.0)
 
 
 def test_bytes_are_canonical_json_and_the_hash_is_the_leaf_hash() -> None:

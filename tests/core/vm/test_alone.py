@@ -17,13 +17,14 @@ from tests.core.kit.builders import ROOT
 NAMES = {name for name in vars(public) if not name.startswith("__")}
 FOREIGN = ("django", "celery", "channels", "stripe", "lxml", "pypdf", "pytest", "hypothesis")
 # A process in which nothing is found but the standard library, cryptography with its C bindings,
-# the kernel and the examples.
+# orjson, the kernel and the examples.
 ALONE = """
 import sys
 from importlib import import_module
 
 class Nothing:
-    ours = {"cryptography", "cffi", "_cffi_backend", "pycparser", "nanovm_core", "examples"}
+    ours = {"cryptography", "cffi", "_cffi_backend", "pycparser", "orjson", "nanovm_core"}
+    ours |= {"examples"}
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] not in self.ours | sys.stdlib_module_names:
@@ -97,9 +98,10 @@ def test_proposals_are_judged_and_a_policy_is_tried_alone(said: list[str]) -> No
     assert said[3] == "('ACCEPTED', 7) ('BLOCKED', 26)\nCounter({True: 8})\n"
 
 
-def test_the_kernel_asks_for_cryptography_alone_and_brings_its_data() -> None:
+def test_the_kernel_asks_for_two_libraries_and_brings_its_data() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert [each.split(">")[0] for each in settings["project"]["dependencies"]] == ["cryptography"]
+    needed = [each.split(">")[0] for each in settings["project"]["dependencies"]]
+    assert needed == ["cryptography", "orjson"]
     data = settings["tool"]["setuptools"]["package-data"]
     assert data == {"nanovm_core": ["py.typed", "rules.toml"]}
 
