@@ -1,7 +1,6 @@
 """Envelopes as bytes: encoding, hashing, and checking a stored chain."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,8 +19,7 @@ _EMPTY_SAYS_NOTHING = frozenset({type(None), str, list, tuple, dict, MappingProx
 EXCHANGED = "was changed together with its hash: the next envelope names another hash."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """An envelope's log and ``seq``, run and ``n``, and its predecessor's hash."""
 
     log: str
@@ -50,10 +48,7 @@ def canonical_hash(data: bytes) -> str:
 def seal(draft: Draft, place: Place, *, names: Mapping[str, str]) -> Stored:
     """The envelope of a draft at its place; ``names`` as in ``encode_envelope``."""
     data = encode_envelope(draft, place, names=names)
-    found = canonical_hash(data)
-    at = (place.run, place.n, place.prev, draft.kind)
-    _READ.keep(data, _Read(found, *at, names.get("snapshot", ""), place.log))
-    return Stored(n=place.n, data=data, hash=found)
+    return Stored(place.n, data, canonical_hash(data))
 
 
 def encode_envelope(draft: Draft, place: Place, *, names: Mapping[str, str]) -> bytes:

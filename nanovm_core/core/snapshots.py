@@ -39,9 +39,7 @@ _SNAPSHOTS: BytesCache[Snapshot] = BytesCache()
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The bytes of a snapshot: every non-empty field, refs and clear facts only."""
-    data = encode(_said(snapshot))
-    _SNAPSHOTS.keep(data, snapshot)
-    return data
+    return encode(_said(snapshot))
 
 
 def snapshot_hash(data: bytes) -> str:

@@ -38,8 +38,7 @@ class Share(NamedTuple):
     left: int = turns.EFFECTS_MAX  # effects, this one included, before it looks whether others wait
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class Begun(NamedTuple):
     """An effect that was begun in a commit: the sealed intent itself, not the row in the outbox.
 
     ``before``: somebody had begun it already, so its outcome may be unknown. ``recorded``: the
@@ -72,8 +71,7 @@ class Begun:
         return warrants.token(self.program, self.snapshot, self.effect)
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """What came of an effect's answer, and the effect that was begun with it."""
 
     decision: Decision
@@ -150,12 +148,12 @@ def _decided(
     program = _program(held.run, snapshot)
     decision = Decision(snapshot=snapshot)
     found = [*_exchanged(commit, held), *reconciled(held, snapshot)]
-    for place, event in enumerate((*found, *events)):
+    for place, event in enumerate((*found, *events) if found else events):
         source = RUNTIME if place < len(found) else sender
         context = context_of(event, commit, held, program, snapshot, source)
         with timings.spent(timings.GATE):
             decision = transition(program, snapshot, event, context)
-        begins = all(goes_on(each) for each in decision.effects)
+        begins = all([goes_on(each) for each in decision.effects])
         commit.record(held, decision, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision

@@ -155,24 +155,14 @@ class UnitOfWork:
             said: object = run.length
             run.length = max(said if isinstance(said, int) else 0, _next_n(held))
             run.quarantined = True
-        place = Place(
-            log=workspace.origin,
-            seq=workspace.size,
-            run=run.name,
-            n=run.length,
-            prev=ZERO if draft.kind == "integrity" else (run.head or ZERO),
-        )
-        names = {
-            "program": draft.after.program,
-            "policy": draft.after.policy,
-            "snapshot": snapshot,
-        }
-        stored = seal(draft, place, names=names)
-        line = Line(place.seq, place.run, place.n, stored.data, stored.hash, draft.kind)
+        prev = ZERO if draft.kind == "integrity" else (run.head or ZERO)
+        n, seq, after = run.length, workspace.size, draft.after
+        names = {"program": after.program, "policy": after.policy, "snapshot": snapshot}
+        stored = seal(draft, Place(workspace.origin, seq, run.name, n, prev), names=names)
+        line = Line(seq, run.name, n, stored.data, stored.hash, draft.kind)
         self._lines.setdefault(workspace.name, []).append(line)
         held.chain.append(run.name, stored)
-        run.head, run.length = line.hash, line.n + 1
-        workspace.size += 1
+        run.head, run.length, workspace.size = stored.hash, n + 1, seq + 1
 
     def _keep_secrets(self, held: LockedRun, decision: Decision, secrets: Sequence[Sealed]) -> None:
         """Store the secrets that an envelope of this commits to; drop a finished staging."""
