@@ -51,6 +51,7 @@ def _sqlite(folder: Path) -> dict[str, Any]:
             "transaction_mode": "IMMEDIATE",
             "timeout": LOCK_SECONDS_MAX,
             "init_command": PRAGMAS,
+            "detect_types": 0,  # the ORM's own converters do what the driver's would do once more
         },
         # A file, as in the application: a database in memory locks by other rules.
         "TEST": {"NAME": folder / "test.sqlite3"},

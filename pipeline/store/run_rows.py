@@ -27,20 +27,20 @@ _PUT_BACK = _TERMS + " ON CONFLICT (run_id) DO UPDATE SET program = excluded.pro
 
 # Most steps change these, and no index is about them.
 _MOVES = (
-    *("snapshot", "state", "step", "program_hash", "policy_hash", "length", "head"),
-    *("quarantined", "owed_key", "owed_tool", "owed_ms", "tries", "begun_ms", "deadline_ms"),
+    *("snapshot", "state", "step", "length", "head", "owed_key", "owed_tool", "owed_ms"),
+    *("tries", "begun_ms", "deadline_ms"),
 )
-# An index is about each of these: it is written where it changed, and not for its sake alone.
-_INDEXED = ("holder", "until_ms", "due_ms", "ended_ms")
+# These change seldom, and indexes are about some of them: each is written where it changed.
+_SELDOM = ("program_hash", "policy_hash", "quarantined", "holder", "until_ms", "due_ms", "ended_ms")
 _FENCE = ("length", "head", "holder")
-_moves, _indexed, _fence = attrgetter(*_MOVES), attrgetter(*_INDEXED), attrgetter(*_FENCE)
+_moves, _seldom, _fence = attrgetter(*_MOVES), attrgetter(*_SELDOM), attrgetter(*_FENCE)
 
 
 class Stood(NamedTuple):
     """A run's row as it was read, or stored last: what may move, and what it is compared by."""
 
     moves: tuple[object, ...]
-    indexed: tuple[object, ...]
+    seldom: tuple[object, ...]
     fence: tuple[object, ...]
 
 
@@ -69,7 +69,7 @@ def run_of(values: sql.Row, known: Mapping[str, Workspace]) -> Run:
 
 def stood(run: Run) -> Stood:
     """The row as it stands now."""
-    return Stood(_moves(run), _indexed(run), _fence(run))
+    return Stood(_moves(run), _seldom(run), _fence(run))
 
 
 def put_back(run: Run, program: bytes) -> None:
@@ -95,18 +95,18 @@ def update(moved: Iterable[tuple[Run, Stood]]) -> None:
     Else nothing is written: ``sql.flush`` raises, and a server divides by zero.
     """
     for run, before in moved:
-        moves, indexed = _moves(run), _indexed(run)
-        changed = tuple(map(ne, indexed, before.indexed))
+        moves, seldom = _moves(run), _seldom(run)
+        changed = tuple(map(ne, seldom, before.seldom))
         if moves == before.moves and not any(changed):
             continue
-        values = (*moves, *compress(indexed, changed), sql.key(run.id), *before.fence)
+        values = (*moves, *compress(seldom, changed), sql.key(run.id), *before.fence)
         sql.later(_keep(changed), values, fenced=True)
 
 
-@lru_cache(maxsize=1 << len(_INDEXED))
+@lru_cache(maxsize=1 << len(_SELDOM))
 def _keep(changed: tuple[bool, ...]) -> str:
-    """The statement that stores a run of which these indexed columns changed, too."""
-    names = ", ".join(f"{each} = %s" for each in (*_MOVES, *compress(_INDEXED, changed)))
+    """The statement that stores a run of which these of _SELDOM changed, too."""
+    names = ", ".join(f"{each} = %s" for each in (*_MOVES, *compress(_SELDOM, changed)))
     fence = " AND ".join(f"{each} = %s" for each in _FENCE)
     if not sql.SQLITE:
         fence = f"1 / (CASE WHEN {fence} THEN 1 ELSE 0 END) = 1"
