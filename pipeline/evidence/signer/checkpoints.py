@@ -14,7 +14,7 @@ from pipeline.evidence import public_key, unsigned
 from pipeline.evidence.signer import keys
 from pipeline.evidence.signer.cosigning import cosigned
 from pipeline.models import Checkpoint, Workspace
-from pipeline.store import state_file, tree
+from pipeline.store import state_file, tree, tree_growth
 from pipeline.store.state_file import Slot
 
 NO_EXTENSION = "LOG-006"
@@ -138,7 +138,7 @@ def _continued(workspace: Workspace, slot: Slot) -> bytes:
 
     A signed tree is signed again only where the key in use did not sign it.
     """
-    size, data = tree.size(workspace.id), slot.read()
+    size, data = _grown(workspace), slot.read()
     if data is None and is_closed(workspace.origin):
         text = f"A restore closed the log {workspace.origin}, and it is open again. {REWRITTEN}"
         raise VerificationError(NO_EXTENSION, text, at=size)
@@ -162,6 +162,12 @@ def _continued(workspace: Workspace, slot: Slot) -> bytes:
     if size > before.size:
         return _signed(slot, head, by)
     return data if len(by) == 1 else _signed(slot, head, by, note.unknown)
+
+
+def _grown(workspace: Workspace) -> int:
+    """The size of the log's tree, with all of its nodes stored."""
+    growth = tree_growth.grow(workspace.id)
+    return growth.size if growth else 0
 
 
 def _check_first(workspace: Workspace, size: int) -> None:
