@@ -13,7 +13,7 @@ from pipeline.store import sql
 
 _HEADS = "SELECT id, head FROM pipeline_run WHERE workspace_id = %s"
 _ENVELOPES = (
-    "SELECT e.seq, e.run, e.hash, e.bytes, x.bytes FROM pipeline_envelope e"
+    "SELECT e.seq, e.run, e.n, e.hash, e.bytes, x.bytes FROM pipeline_envelope e"
     " LEFT JOIN pipeline_envelope x"
     " ON x.workspace_id = e.workspace_id AND x.run = e.run AND x.n = e.n + 1"
     " WHERE e.workspace_id = %s AND e.seq >= %s AND e.seq < %s ORDER BY e.seq"
@@ -21,6 +21,10 @@ _ENVELOPES = (
 _HASHES = (
     "SELECT seq, hash FROM pipeline_envelope"
     " WHERE workspace_id = %s AND seq >= %s AND seq < %s ORDER BY seq"
+)
+_INTEGRITY = (
+    "SELECT run, bytes FROM pipeline_envelope"
+    " WHERE workspace_id = %s AND seq >= %s AND kind = 'integrity'"
 )
 Copies = Sequence[bytes]
 
@@ -35,16 +39,18 @@ def of(log: Workspace, first: int, end: int) -> dict[int, Copies]:
     """Each copy of these leaves that is there.
 
     What names an envelope is the ``prev`` of the next one of its run, or the head of a run
-    that ends with it; what an ``integrity`` envelope follows, and an agent's last, nothing names.
+    that ends with it. Of what an ``integrity`` envelope found bad, that says what was expected;
+    else nothing names the envelope before it, nor an agent's last.
     """
     key = sql.key(log.id)  # heads first: a run that goes on meanwhile has a next envelope then
     heads = {str(sql.uuid(run)): str(head) for run, head in sql.execute(_HEADS, (key,))}
     heads[LOG_RUN] = str(log.log_head)
-    found = {}
-    for seq, run, column, data, after in sql.execute(_ENVELOPES, (key, first, end)):
+    sealed = _sealed(key, first)
+    found: dict[int, Copies] = {}
+    for seq, run, n, column, data, after in sql.execute(_ENVELOPES, (key, first, end)):
         named = heads.get(str(run), "") if after is None else _prev(sql.blob(after))
         said = (b"" if named == ZERO else from_hex(named), from_hex(column))
-        known = (*said, merkle.leaf_hash(sql.blob(data)))
+        known = (*said, merkle.leaf_hash(sql.blob(data)), *sealed.get((str(run), str(n)), ()))
         found[int(seq)] = [each for each in known if each]
     return found
 
@@ -52,11 +58,6 @@ def of(log: Workspace, first: int, end: int) -> dict[int, Copies]:
 def agreed(copies: Copies) -> bytes:
     """The leaf that two of its copies say; empty where no two agree."""
     return next((each for each in copies if copies.count(each) > 1), b"")
-
-
-def distinct(copies: Mapping[int, Copies]) -> dict[int, Copies]:
-    """The same without repeats."""
-    return {seq: tuple(dict.fromkeys(each)) for seq, each in copies.items()}
 
 
 def from_hex(said: object) -> bytes:
@@ -68,9 +69,23 @@ def from_hex(said: object) -> bytes:
     return value if len(value) == HASH_BYTES else b""
 
 
+def _sealed(log: str, first: int) -> dict[tuple[str, str], Copies]:
+    """What ``integrity`` envelopes expected at the places that they name."""
+    found: dict[tuple[str, str], Copies] = {}
+    for run, data in sql.execute(_INTEGRITY, (log, first)):
+        body = _body(sql.blob(data))
+        place = str(run), str(body.get("at"))
+        found[place] = [*found.get(place, ()), from_hex(body.get("expected"))]
+    return found
+
+
 def _prev(data: bytes) -> str:
+    return str(_body(data).get("prev", ""))
+
+
+def _body(data: bytes) -> Mapping[str, object]:
     try:
         body = decode(data)
     except CanonicalError:
-        return ""
-    return str(body.get("prev", "")) if isinstance(body, dict) else ""
+        return {}
+    return body if isinstance(body, dict) else {}

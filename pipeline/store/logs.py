@@ -11,6 +11,7 @@ from pipeline.models import Workspace
 from pipeline.store import leaf_copies, sql
 
 SEQ_DRIFT_MAX = 1_000_000  # a row this far beyond its log's size is no envelope of ours
+NEAR = 2_048  # no more envelopes than this are missing before one that counts
 NO_LEAF = bytes(HASH_BYTES)  # stands where no two copies tell a leaf any more
 
 _LOG = ("id", "origin", "size", "log_length", "log_head", "edge", "created_ms", "successor_id")
@@ -33,10 +34,14 @@ _GROWN = (
     " WHERE id = %s"
 )
 _COUNT = "SELECT COUNT(*) FROM pipeline_envelope WHERE workspace_id = %s"
-_ENDS = (
-    "SELECT (SELECT MAX(seq) FROM pipeline_envelope WHERE workspace_id = %s AND seq < %s),"
-    ' (SELECT "index" FROM pipeline_node WHERE workspace_id = %s AND level = 0'
-    " AND position < %s ORDER BY position DESC LIMIT 1)"
+_LAST_BELOW = "SELECT MAX(seq) FROM pipeline_envelope WHERE workspace_id = %s AND seq < %s"
+_AROUND = (
+    "SELECT (SELECT MIN(seq) FROM pipeline_envelope"
+    f" WHERE workspace_id = %s AND seq >= %s AND seq < %s), ({_LAST_BELOW})"
+)
+_LAST_NODE = (
+    'SELECT "index" FROM pipeline_node WHERE workspace_id = %s AND level = 0'
+    " AND position < %s ORDER BY position DESC LIMIT 1"
 )
 _LEAVES = 'SELECT "index", hash FROM pipeline_node WHERE workspace_id = %s AND level = 0'
 
@@ -86,13 +91,21 @@ def ask_lock(ids: Collection[UUID], runs: Collection[UUID] = ()) -> Locked:
     return both
 
 
-def read(workspace: UUID) -> tuple[Workspace, bytes] | None:
-    """A log as it is now, without a lock on it, and the edge that its row has."""
+def read(workspace: UUID) -> tuple[Workspace, bytes]:
+    """A log as it is now, without a lock on it, and the edge that its row has.
+
+    Raises:
+        Workspace.DoesNotExist: where it has no row.
+    """
     rows = sql.execute(_READ + sql.marks([workspace]), [sql.key(workspace)])
-    return (_log(rows[0][:-1], rows[0][-1]), sql.blob(rows[0][_EDGE])) if rows else None
+    if not rows:
+        raise Workspace.DoesNotExist
+    return _log(rows[0][:-1], rows[0][-1]), sql.blob(rows[0][_LOG.index("edge")])
 
 
-_EDGE = _LOG.index("edge")
+def size(workspace: UUID) -> int:
+    """How many envelopes a log has, by its row where that fits."""
+    return read(workspace)[0].size
 
 
 def _logs(rows: Iterable[tuple[sql.Row, object]]) -> dict[UUID, Workspace]:
@@ -144,26 +157,40 @@ def closed_error(workspace: Workspace) -> RefusedError:
 def mend(workspace: Workspace) -> None:
     """Give a log's value a size and an edge that fit what is stored of it; its row is not changed.
 
-    No place that was ever given out is given out again: what the row counts stands where its
-    edge has that length, for envelopes may be lost, unless the edge is the one of what is there.
+    No place that was ever given out is given out again: where envelopes are gone from the end,
+    the row's size stands, unless its edge is the one of what is there.
     """
-    said, edge = workspace.size, bytes(workspace.edge)
-    size = _counted(workspace.id)
-    is_row = type(said) is int and size < said <= size + SEQ_DRIFT_MAX
-    if is_row and merkle.is_edge(edge, said) and edge != _made(workspace, size):
+    if _stands(workspace):
         return
-    workspace.size = size
-    if not merkle.is_edge(edge, size):
-        workspace.edge = _made(workspace, size)
+    workspace.size = _counted(workspace.id)
+    if not merkle.is_edge(workspace.edge, workspace.size):
+        workspace.edge = _made(workspace, workspace.size)
+
+
+def _stands(workspace: Workspace) -> bool:
+    """Whether a row's size and edge are the log's, though its last envelope is not the one before.
+
+    Rows far behind the log's end are none of it.
+    """
+    size, log = workspace.size, sql.key(workspace.id)
+    if type(size) is not int or not merkle.is_edge(workspace.edge, size):
+        return False
+    near = (log, size, min(size, 2**62) + NEAR)
+    [(after, last)] = sql.execute(_AROUND, (*near, log, size))
+    if after is not None or last is None:
+        return False
+    end = int(last) + 1
+    return size == end or (size <= end + SEQ_DRIFT_MAX and workspace.edge != _made(workspace, end))
 
 
 def _counted(workspace: UUID) -> int:
-    """The size by envelopes and nodes; of rows beyond what their number allows, none counts."""
+    """The size by envelopes and nodes; of those beyond what their number allows, none counts."""
     log = sql.key(workspace)
     [(count,)] = sql.execute(_COUNT, (log,))
-    end = int(count) + SEQ_DRIFT_MAX
-    [ends] = sql.execute(_ENDS, (log, end, log, 2 * end))
-    return max(0 if each is None else int(each) + 1 for each in ends)
+    nodes = sql.execute(_LAST_NODE, (log, 2 * (int(count) + SEQ_DRIFT_MAX)))
+    stored = int(nodes[0][0]) + 1 if nodes else 0
+    [(last,)] = sql.execute(_LAST_BELOW, (log, max(int(count), stored) + NEAR))
+    return max(stored, 0 if last is None else int(last) + 1)
 
 
 def _made(workspace: Workspace, size: int) -> bytes:

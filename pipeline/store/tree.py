@@ -23,6 +23,13 @@ def size(workspace: UUID) -> int:
     return 0 if last is None else last + 1
 
 
+def holds(workspace: UUID, size: int) -> bool:
+    """Whether the stored tree has this many leaves; where some are unknown, the edge over them."""
+    leaves, places = Node.objects.filter(workspace=workspace, level=0), merkle.edge_places(size)
+    is_there = leaves.filter(position__gte=merkle.position(0, size - 1)).exists()
+    return is_there or len(_stored(workspace, places)) == len(places)
+
+
 def edge(workspace: UUID, size: int) -> tuple[bytes, ...]:
     """The edge of the tree at a size, which the next append begins with.
 

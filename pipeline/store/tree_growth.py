@@ -51,11 +51,9 @@ class Growth:
         return {index: node for level, index, node in self.nodes if not level}
 
 
-def grow(workspace: UUID) -> Growth | None:
+def grow(workspace: UUID) -> Growth:
     """Store the nodes that a log's tree lacks, in a transaction of its own; again: the same."""
     found = logs.read(workspace)
-    if found is None:
-        return None
     growth = planned(*found)
     if growth.nodes:
         with transaction.atomic():
@@ -95,7 +93,8 @@ def _searched(workspace: Workspace, row: bytes, stored: int) -> Growth:
     """
     size = workspace.size
     copies = _Copies(workspace.id, stored, leaf_copies.of(workspace, stored, size))
-    edge, nodes, unknown, replaced = b"", [], [], []
+    edge, nodes = b"", list[NodeAt]()
+    unknown, replaced = list[Place](), list[Place]()
     for place, said in zip(merkle.edge_places(size), merkle.parts(workspace.edge), strict=True):
         made, agreed, node = copies.of(*place), copies.agreed(*place), said
         if said not in made and agreed in made:
@@ -112,7 +111,7 @@ def _searched(workspace: Workspace, row: bytes, stored: int) -> Growth:
         stored=stored,
         row=row,
         edge=edge,
-        nodes=nodes,
+        nodes=nodes if size > stored else [],  # a lost node of what is stored is damage
         unknown=tuple(unknown),
         replaced=tuple(replaced),
     )

@@ -138,17 +138,19 @@ def _continued(workspace: Workspace, slot: Slot) -> bytes:
 
     A signed tree is signed again only where the key in use did not sign it.
     """
-    size, data = _grown(workspace), slot.read()
-    if data is None and is_closed(workspace.origin):
+    data = slot.read()
+    before, note = opened(workspace.origin, data) if data else (None, None)
+    signed = [before, *_other(workspace, before)] if before else []
+    size = _grown(workspace, signed)
+    if before is None and is_closed(workspace.origin):
         text = f"A restore closed the log {workspace.origin}, and it is open again. {REWRITTEN}"
         raise VerificationError(NO_EXTENSION, text, at=size)
-    if data is None:
+    if data is None or before is None or note is None:
         _check_first(workspace, size)
         head = tree.head(workspace.id, workspace.origin, size)
         return _signed(slot, head, [keys.current()])
-    before, note = opened(workspace.origin, data)
     head = tree.head(workspace.id, workspace.origin, size)
-    for each in (before, *_other(workspace, before)):  # also where the tree is smaller
+    for each in signed:  # also where the tree is smaller
         if not tree.extends(workspace.id, each, head):
             raise VerificationError(
                 NO_EXTENSION,
@@ -164,10 +166,14 @@ def _continued(workspace: Workspace, slot: Slot) -> bytes:
     return data if len(by) == 1 else _signed(slot, head, by, note.unknown)
 
 
-def _grown(workspace: Workspace) -> int:
-    """The size of the log's tree, with all of its nodes stored."""
-    growth = tree_growth.grow(workspace.id)
-    return growth.size if growth else 0
+def _grown(workspace: Workspace, signed: Sequence[Head]) -> int:
+    """The size of the log's tree, with the nodes stored that it did not have.
+
+    A tree that lost what was signed stays as it is: it is evidence, and refused.
+    """
+    if not all(tree.holds(workspace.id, each.size) for each in signed):
+        return tree.size(workspace.id)
+    return tree_growth.grow(workspace.id).size
 
 
 def _check_first(workspace: Workspace, size: int) -> None:
