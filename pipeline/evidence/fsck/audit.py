@@ -108,8 +108,7 @@ def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Dam
     damage += islice(supplier_audit.supplier_damage(workspace), PLACES_MAX)
     damage += islice(_stray_damage(workspace), PLACES_MAX)
     damage += [*islice(_log_damage(workspace, damage), PLACES_MAX)]
-    told = {(each.run, each.at): each.expected for each in damage}
-    found = tree_audit.tree_damage(grown, signed, told)
+    found = tree_audit.tree_damage(grown, signed, damage)
     return signed_heads.explained(workspace, [*damage, *islice(found, PLACES_MAX)])
 
 

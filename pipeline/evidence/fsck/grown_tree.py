@@ -1,7 +1,8 @@
 """A log's tree as the audit sees it: the stored nodes, and behind them the leaves of the edge."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from nanovm_core.core.envelope import Stored
@@ -30,8 +31,12 @@ class GrownTree:
         self.leaves: Mapping[int, bytes] = self._growth.leaves
         self.size = max(self._growth.stored, newest.size if newest else 0)  # whose nodes are due
 
-    def damage(self) -> Iterator[Damage]:
-        """The edge of the row, where it is not the one that the leaves make."""
+    def damage(self, named: Collection[tuple[str, int]]) -> Iterator[Damage]:
+        """The edge of the row, where it is not the one that the leaves make.
+
+        ``named``: run and n of the envelopes of which an ``integrity`` says that they are bad; a
+        leaf that is lost with one of them explains it.
+        """
         growth = self._growth
         if growth.stored > growth.size:
             return  # the log was cut off: the sizes say so
@@ -46,11 +51,16 @@ class GrownTree:
             if node != is_said or place in growth.unknown:
                 text = f"The edge in the workspace's row does not fit the leaves {start} to "
                 made = b"" if place in growth.unknown else node
-                yield self._edge(start, f"{text}{end - 1}.", made, is_said)
+                bad = self._edge(start, f"{text}{end - 1}.", made, is_said)
+                yield replace(bad, explained=self._has(named, start, end))
 
     def _edge(self, at: int, text: str, expected: bytes, found: bytes) -> Damage:
         said = (expected.hex(), found.hex())
         return Damage(self.workspace.origin, "log", at, tree.BROKEN, text, *said)
+
+    def _has(self, named: Collection[tuple[str, int]], start: int, end: int) -> bool:
+        within = Envelope.objects.filter(workspace=self.workspace, seq__gte=start, seq__lt=end)
+        return any(within.filter(run=run, n=n).exists() for run, n in named)
 
     def proved(self, seq: int, copies: Sequence[bytes]) -> bytes:
         """The copy that hashes up to what was signed; empty where none is known to."""

@@ -36,17 +36,18 @@ class Row(NamedTuple):
         return self.leaf == self.bytes != b""
 
 
-def tree_damage(grown: GrownTree, signed: SignedHeads, told: Told) -> Iterator[Damage]:
+def tree_damage(grown: GrownTree, signed: SignedHeads, known: Sequence[Damage]) -> Iterator[Damage]:
     """Recompute the tree, and compare it with its nodes, its envelopes and what was signed.
 
     Only the edge of the tree, a chunk of leaves and the leaves without nodes are held.
     """
     tree_of = _Recomputed(grown.workspace, grown.size)
+    told = {(each.run, each.at): each.expected for each in known}
     for leaves, found in _leaves(grown, told):
         yield from found
         yield from _grown(tree_of, leaves, signed)
         yield from tree_of.compared()
-    yield from grown.damage()
+    yield from grown.damage([(each.run, each.at) for each in known if each.explained])
     yield from signed.beyond(tree_of.size)
     yield from tree_of.too_many()
     yield from signed.faults
