@@ -96,9 +96,10 @@ def drop_nodes(workspace: Workspace, condition: str, values: Sequence[object] = 
     sql((f"DELETE FROM pipeline_node WHERE {where}", (workspace.id.hex, *values)))
 
 
-def leaves_of(workspace: Workspace, size: int) -> list[bytes]:
-    """The first leaves of a log, by its envelopes."""
-    rows = Envelope.objects.filter(workspace=workspace, seq__lt=size).order_by("seq")
+def leaves_of(workspace: Workspace, size: int, first: int = 0) -> list[bytes]:
+    """The leaves of a log up to a size, by the hashes beside its envelopes."""
+    rows = Envelope.objects.filter(workspace=workspace, seq__gte=first, seq__lt=size)
+    rows = rows.order_by("seq")
     return [bytes.fromhex(each) for each in rows.values_list("hash", flat=True)]
 
 
