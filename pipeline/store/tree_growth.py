@@ -40,7 +40,7 @@ class Growth:
     size: int  # of the log
     stored: int  # leaves that the tree has
     row: bytes  # the edge that the row has
-    edge: bytes  # the edge that counts
+    edge: bytes  # the edge that counts; none where the tree has more leaves than the log
     nodes: list[NodeAt] = field(default_factory=list)
     unknown: tuple[Place, ...] = ()  # subtrees of which the edge alone tells a hash
     replaced: tuple[Place, ...] = ()  # subtrees that the row's edge has another hash of
@@ -55,14 +55,11 @@ def grow(workspace: UUID) -> Growth:
     """Store the nodes that a log's tree lacks, in a transaction of its own; again: the same."""
     found = logs.read(workspace)
     growth = planned(*found)
-    if growth.nodes:
+    if growth.nodes or growth.replaced:
         with transaction.atomic():
             _keep(workspace, growth.nodes)
             if growth.replaced:
                 _mend(workspace, growth)
-    elif growth.replaced:
-        with transaction.atomic():
-            _mend(workspace, growth)
     for level, index in (*growth.replaced, *growth.unknown):
         text = "the edge of the log %s and its leaves %s to %s do not fit"
         log.error(text, found[0].origin, index << level, ((index + 1) << level) - 1)
@@ -72,9 +69,8 @@ def grow(workspace: UUID) -> Growth:
 def planned(workspace: Workspace, row: bytes) -> Growth:
     """What ``grow`` would store of a log with this size and edge; ``row``: the edge of its row."""
     size, stored = workspace.size, tree.size(workspace.id)
-    known = Growth(size=max(size, stored), stored=stored, row=row, edge=workspace.edge)
-    if stored > size:
-        return known
+    if stored > size:  # the log was cut off
+        return Growth(size=stored, stored=stored, row=row, edge=b"")
     with suppress(VerificationError):  # a node of the edge is missing
         edge = tree.edge(workspace.id, stored)
         found = leaf_copies.columns(workspace.id, stored, size)

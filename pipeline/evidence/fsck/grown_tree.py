@@ -38,7 +38,7 @@ class GrownTree:
         leaf that is lost with one of them explains it.
         """
         growth = self._growth
-        if growth.stored > growth.size:
+        if not growth.edge:
             return  # the log was cut off: the sizes say so
         if len(self._row) != len(growth.edge):
             text = "The edge in the workspace's row is not one of a tree of this size."

@@ -16,7 +16,7 @@ from pipeline.runtime import api
 from pipeline.store import logs, records, sql, tree, tree_growth, workspaces
 from tests.pipeline.house import House
 from tests.pipeline.house import sql as change
-from tests.pipeline.trees import exchange, grown, leaves_of, set_edge
+from tests.pipeline.trees import exchange, grown, leaves_of, set_edge, set_node
 
 COUNT = 13
 AT = 9  # the leaf that is damaged, in the subtree over 8 to 11
@@ -72,6 +72,7 @@ def whole(log: Workspace, leaves: list[bytes]) -> None:
 
 @pytest.mark.postgres
 def test_grown_in_batches_it_is_the_tree_of_all_leaves(log: Workspace) -> None:
+    nodes: list[tuple[int, int, bytes]] = []
     draw, count = random.Random(7), COUNT  # noqa: S311
     while count < 70:
         count += (batch := min(draw.randint(1, 9), 70 - count))
@@ -238,6 +239,10 @@ def test_a_crash_before_the_note_leaves_nodes_that_the_next_round_signs(
             signer.checkpoint(log.id)
     assert tree.size(log.id) == COUNT
     assert audit().damage == ()
+    set_node(log, 2, 2, bytes(32))
+    with pytest.raises(VerificationError, match="LOG-008"):
+        signer.checkpoint(log.id)
+    set_node(log, 2, 2, merkle.parts(Workspace.objects.get(id=log.id).edge)[1])
     whole(log, leaves_of(log, COUNT))
 
 
