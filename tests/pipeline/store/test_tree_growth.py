@@ -209,11 +209,10 @@ def test_what_was_signed_is_not_rewritten_with_its_edge(log: Workspace) -> None:
     rows = Envelope.objects.filter(workspace=log, seq__gte=AT).order_by("seq")
     row(log, log_head=exchange(rows, actor="visitor")[-1])
     set_edge(log.id, merkle.grown(b"", 0, leaves_of(log, COUNT)))
-    head = tree.head(log.id, log.origin, COUNT)
-    assert checkpoints.opened(log.origin, bytes(signer.checkpoint(log.id).note))[0] == head
-    grown(log, 1)
-    with pytest.raises(VerificationError, match="LOG-00"):
-        signer.checkpoint(log.id)
+    for count in (0, 1):
+        grown(log, count)
+        with pytest.raises(VerificationError, match="LOG-00"):
+            signer.checkpoint(log.id)
 
 
 def test_a_run_that_is_quarantined_before_it_is_signed(house: House) -> None:
