@@ -32,6 +32,7 @@ class Workspace(models.Model):
     size = models.BigIntegerField(default=0)  # envelopes in the log; the next seq
     log_length = models.BigIntegerField(default=0)  # envelopes of the "log" run; the next n
     log_head = models.CharField(max_length=64)
+    edge = BytesField(default=b"")  # of the tree of ``size`` leaves: what an append begins with
     created_ms = models.BigIntegerField()
     successor = models.ForeignKey(  # set: a restore closed this log, and goes on in that one
         "self", on_delete=models.PROTECT, related_name="predecessors", null=True

@@ -1,6 +1,6 @@
 """The log's tree (RFC 9162 §2.1): appending to it, and the proofs that need no scan."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 
 HASH_BYTES = 32
@@ -40,6 +40,27 @@ def append(
             nodes.append((level, index, node))
         stack.append(node)
     return tuple(stack), nodes
+
+
+def grown(edge: bytes, size: int, leaves: Iterable[bytes]) -> bytes:
+    """The edge that ``append`` gives, alone, as joined hashes: for who wants no nodes."""
+    for index, node in enumerate(leaves, size):
+        end = len(edge)
+        while index & 1:
+            node = sha256(b"\x01" + edge[end - HASH_BYTES : end] + node).digest()
+            end, index = end - HASH_BYTES, index >> 1
+        edge = edge[:end] + node
+    return edge
+
+
+def parts(edge: bytes) -> tuple[bytes, ...]:
+    """The hashes of a joined edge."""
+    return tuple(edge[at : at + HASH_BYTES] for at in range(0, len(edge), HASH_BYTES))
+
+
+def is_edge(edge: bytes, size: int) -> bool:
+    """Whether a joined edge has the length of one of a tree of ``size`` leaves."""
+    return size >= 0 and len(edge) == size.bit_count() * HASH_BYTES
 
 
 def position(level: int, index: int) -> int:

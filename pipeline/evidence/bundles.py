@@ -20,7 +20,7 @@ from nanovm_core.proof import notes
 from nanovm_core.proof.notes import Head
 from pipeline.models import Checkpoint, Envelope, Run, Secret, Workspace
 from pipeline.register import suppliers, versions
-from pipeline.store import tree
+from pipeline.store import logs, tree
 from pipeline.vault import secret_store
 from pipeline.vault.key_store import keystore
 
@@ -139,7 +139,7 @@ def export_lines(workspace: Workspace, run: Run | None, first: int = 0) -> Itera
     alone, which tells that reader so. The lines are streamed.
     """
     checkpoint = newest(workspace)
-    size = tree.size(workspace.id) if checkpoint is None else checkpoint.size
+    size = logs.size(workspace.id) if checkpoint is None else checkpoint.size
     rows = _run_rows(workspace, run) if run else _rows(workspace, size).filter(seq__gte=first)
     count, head = 0, "0" * 64
     for data in _stored(rows):

@@ -42,7 +42,7 @@ def closing_of(workspace: Workspace) -> ClosedLog | None:
 
 def is_unchanged(workspace: Workspace, origin: ClosedLog) -> bool:
     """Whether the closed log's tree is still the one that its restore found."""
-    size = tree.size(workspace.id)
+    size = max(tree.size(workspace.id), origin.found_size)  # where a leaf's node is unknown
     return (size, root_of(workspace, size)) == (origin.found_size, origin.found_root)
 
 

@@ -19,7 +19,7 @@ from pipeline.evidence.signer import closing, keys
 from pipeline.models import Bill, Run, Secret, Workspace
 from pipeline.privacy import crypto_shred, erasure, journal, supplier_erasure
 from pipeline.register import index, suppliers
-from pipeline.store import budgets, records, tree, workspaces
+from pipeline.store import budgets, records, tree_growth, workspaces
 from pipeline.store.budgets import Account
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
@@ -119,7 +119,7 @@ def _begun(origin: str, actor: str) -> Successor:
     old = records.lock_log(row.id) if row else None
     signed = closing.last_signed(origin)
     checkpoint = _named(origin, signed[0] if signed else None)
-    size = tree.size(old.id) if old else 0
+    size = tree_growth.grow(old.id).size if old else 0
     there = {"size": size, "root": log_lineage.root_of(old, size) if old else ""}
     note = {"note": signed[1].decode()} if signed else {}
     vkeys = {f"vkey{n}": each.vkey for n, each in enumerate(signer.verifiers(origin))}

@@ -32,6 +32,7 @@ class Migration(migrations.Migration):
                 ('size', models.BigIntegerField(default=0)),
                 ('log_length', models.BigIntegerField(default=0)),
                 ('log_head', models.CharField(max_length=64)),
+                ('edge', models.BinaryField(default=b'')),
                 ('created_ms', models.BigIntegerField()),
                 ('weight', models.PositiveSmallIntegerField(default=1)),
                 ('served_ms', models.BigIntegerField(default=0)),

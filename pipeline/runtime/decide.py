@@ -153,7 +153,7 @@ def _decided(
         context = context_of(event, commit, held, program, snapshot, source)
         with timings.spent(timings.GATE):
             decision = transition(program, snapshot, event, context)
-        begins = all([goes_on(each) for each in decision.effects])
+        begins = all(goes_on(each) for each in decision.effects)
         commit.record(held, decision, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision
@@ -189,9 +189,7 @@ def reconciled(held: LockedRun, now: Snapshot) -> list[Event]:
 # --- beginning effects -----------------------------------------------------------------------
 
 
-def take_turn(
-    commit: UnitOfWork, chosen: list[str], share: Share, named: str = ""
-) -> Turn:
+def take_turn(commit: UnitOfWork, chosen: list[str], share: Share, named: str = "") -> Turn:
     """Take the run whose turn it is, and begin what it owes.
 
     ``named``: a run that a message names; if it is another's turn, its delivery is counted as

@@ -1,6 +1,6 @@
 """A workspace's log: the lock on it, its size, and the one way that envelopes come into it."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -8,50 +8,47 @@ from nanovm_core.errors import RefusedError
 from nanovm_core.proof import merkle
 from nanovm_core.proof.merkle import HASH_BYTES
 from pipeline.models import Workspace
-from pipeline.store import sql
+from pipeline.store import leaf_copies, sql
 
-SEQPARAMS_MAX = 1_000_000  # a row this far beyond its log's size is no envelope of ours
-NO_LEAF = bytes(HASH_BYTES)  # stands where neither tree nor envelope tells a leaf any more
+SEQ_DRIFT_MAX = 1_000_000  # a row this far beyond its log's size is no envelope of ours
+NEAR = 2_048  # no more envelopes than this are missing before one that counts
+NO_LEAF = bytes(HASH_BYTES)  # stands where no two copies tell a leaf any more
 
 _LOG = (
-    "id",
-    "origin",
-    "size",
-    "log_length",
-    "log_head",
-    "created_ms",
-    "accounts",
+    *("id", "origin", "size", "log_length", "log_head", "edge", "accounts", "created_ms"),
     "successor_id",
 )
+_LESSER = "MIN" if sql.SQLITE else "LEAST"
 _LAST = (
-    "(SELECT MAX(e.seq) FROM pipeline_envelope e"
-    " WHERE e.workspace_id = w.id AND e.seq < w.size + %s),"
-    ' (SELECT n."index" FROM pipeline_node n WHERE n.workspace_id = w.id AND n.level = 0'
-    " AND n.position < 2 * w.size + %s ORDER BY n.position DESC LIMIT 1)"
+    "(SELECT MAX(e.seq) FROM pipeline_envelope e WHERE e.workspace_id = w.id"
+    f" AND e.seq < {_LESSER}(w.size, {2**62}) + {SEQ_DRIFT_MAX})"
 )
 COLUMNS = ", ".join(f"w.{name}" for name in _LOG) + f", {_LAST}"  # of a log w, for ``of_row``
 _NAMED = " FROM pipeline_workspace w WHERE w.id IN "
 _OF = "(SELECT workspace_id FROM pipeline_run WHERE id IN "
 _LOCK = "SELECT " + ", ".join(f"w.{name}" for name in _LOG)
-_SIZES = "SELECT w.id, " + _LAST + _NAMED
-PARAMS = (SEQPARAMS_MAX, 2 * SEQPARAMS_MAX)  # of COLUMNS
-WIDTH = len(_LOG) + len(PARAMS)
+WIDTH = len(_LOG) + 1  # of COLUMNS
+_READ = f"{_LOCK}, {_LAST}{_NAMED}"
+_SIZES = f"SELECT w.id, {_LAST}{_NAMED}"
 _ENVELOPE = (
     "INSERT INTO pipeline_envelope (workspace_id, seq, run, n, bytes, hash, kind)"
     " VALUES (%s, %s, %s, %s, %s, %s, %s)"
 )
-_NODE = (
-    'INSERT INTO pipeline_node (workspace_id, position, level, "index", hash)'
-    " VALUES (%s, %s, %s, %s, %s)"
-    " ON CONFLICT DO NOTHING"  # a left-over of damage must not keep the log from growing
-)
-_NODES_AT = (
-    'SELECT level, "index", hash FROM pipeline_node WHERE workspace_id = %s AND position IN '
-)
 _GROWN = (
-    "UPDATE pipeline_workspace SET size = %s, log_length = %s, log_head = %s, accounts = %s"
-    " WHERE id = %s"
+    "UPDATE pipeline_workspace SET size = %s, log_length = %s, log_head = %s, edge = %s,"
+    " accounts = %s WHERE id = %s"
 )
+_COUNT = "SELECT COUNT(*) FROM pipeline_envelope WHERE workspace_id = %s"
+_LAST_BELOW = "SELECT MAX(seq) FROM pipeline_envelope WHERE workspace_id = %s AND seq < %s"
+_AROUND = (
+    "SELECT (SELECT MIN(seq) FROM pipeline_envelope"
+    f" WHERE workspace_id = %s AND seq >= %s AND seq < %s), ({_LAST_BELOW})"
+)
+_LAST_NODE = (
+    'SELECT "index" FROM pipeline_node WHERE workspace_id = %s AND level = 0'
+    " AND position < %s ORDER BY position DESC LIMIT 1"
+)
+_LEAVES = 'SELECT "index", hash FROM pipeline_node WHERE workspace_id = %s AND level = 0'
 
 
 class Line(NamedTuple):
@@ -71,7 +68,8 @@ Locked = Callable[[], dict[UUID, Workspace]]
 def lock(ids: Collection[UUID], runs: Collection[str] = ()) -> dict[UUID, Workspace]:
     """Lock logs, and those of the runs with these keys, by their ids, in the caller's transaction.
 
-    The size of each is counted from its envelopes and its leaves; the column only repeats it.
+    The size and edge of each are its row's where they fit each other and its last envelope; else
+    they are made again from what is stored, and the next ``append`` stores them.
     """
     return ask_lock(ids, runs)()
 
@@ -86,55 +84,75 @@ def ask_lock(ids: Collection[UUID], of: Collection[str] = ()) -> Locked:
         return dict
     params = [*of, *keys]
     if sql.SQLITE:  # what one statement reads is locked already
-        rows = sql.ask(f"{_LOCK}, {_LAST}{_NAMED}{named}", (*PARAMS, *params))
-        return lambda: _logs((row[:-2], row[-2:]) for row in rows())
+        rows = sql.ask(_READ + named, params)
+        return lambda: _logs((row[:-1], row[-1]) for row in rows())
     locked = sql.ask(f"{_LOCK}{_NAMED}{named} ORDER BY w.id FOR UPDATE OF w", params)
-    sizes = sql.ask(_SIZES + named, (*PARAMS, *params))
+    sizes = sql.ask(_SIZES + named, params)
 
     def both() -> dict[UUID, Workspace]:
-        last = {row[0]: row[1:] for row in sizes()}
+        last = {row[0]: row[1] for row in sizes()}
         return _logs((row, last[row[0]]) for row in locked())
 
     return both
 
 
-def _logs(rows: Iterable[tuple[sql.Row, sql.Row]]) -> dict[UUID, Workspace]:
+def read(workspace: UUID) -> tuple[Workspace, bytes]:
+    """A log as it is now, without a lock on it, and the edge that its row has.
+
+    Raises:
+        Workspace.DoesNotExist: where it has no row.
+    """
+    rows = sql.execute(_READ + sql.marks([workspace]), [sql.key(workspace)])
+    if not rows:
+        raise Workspace.DoesNotExist
+    return _log(rows[0][:-1], rows[0][-1]), sql.blob(rows[0][_LOG.index("edge")])
+
+
+def size(workspace: UUID) -> int:
+    """How many envelopes a log has, by its row where that fits."""
+    return read(workspace)[0].size
+
+
+def _logs(rows: Iterable[tuple[sql.Row, object]]) -> dict[UUID, Workspace]:
     return {found.id: found for found in (_log(row, last) for row, last in rows)}
 
 
-def _log(row: sql.Row, last: sql.Row) -> Workspace:
-    """The row as Django would make it, with the size that is counted from these."""
+def _log(row: sql.Row, last: object) -> Workspace:
+    """The row as Django would make it, with a size and an edge that an append can begin with."""
     successor = None if row[-1] is None else sql.uuid(row[-1])
     workspace = sql.row_of(Workspace, _LOG, (sql.uuid(row[0]), *row[1:-1], successor))
     workspace.__dict__["name"] = sql.name(row[0])
-    workspace.size = max(0 if each is None else int(each) + 1 for each in last)
+    workspace.edge = sql.blob(workspace.edge)
+    size, end = workspace.size, 0 if last is None else last + 1  # type: ignore[operator]
+    if type(size) is not int or size != end or not merkle.is_edge(workspace.edge, size):
+        mend(workspace)
     return workspace
 
 
 def of_row(values: sql.Row) -> Workspace:
     """The log of a row of COLUMNS."""
-    return _log(values[: -len(PARAMS)], values[-len(PARAMS) :])
+    return _log(values[:-1], values[-1])
 
 
 def append(workspace: Workspace, lines: Sequence[Line]) -> None:
-    """Store envelopes behind the log's last one, with the tree's new nodes.
+    """Store envelopes behind the log's last one, and the edge of the tree with them.
 
-    The caller holds the lock and has counted ``workspace.size`` up over them.
+    The caller holds the lock and has counted ``workspace.size`` up over them. The tree's nodes
+    are the signer's to write: see ``tree_growth``.
 
     Raises:
         RefusedError: LOG-009, where a restore closed the log.
     """
     if workspace.successor_id is not None:
         raise closed_error(workspace)
-    log, before = sql.key(workspace.id), workspace.size - len(lines)
+    log = sql.key(workspace.id)
     if lines:
-        edge = _edge(log, before)
-        _, nodes = merkle.append(edge, before, [bytes.fromhex(each.hash) for each in lines])
+        leaves = [bytes.fromhex(each.hash) for each in lines]
+        workspace.edge = merkle.grown(workspace.edge, workspace.size - len(lines), leaves)
         for each in lines:
             sql.later(_ENVELOPE, (log, *each))
-        _keep(log, nodes)
-    row = (workspace.size, workspace.log_length, workspace.log_head, workspace.accounts, log)
-    sql.later(_GROWN, row)
+    grown = (workspace.size, workspace.log_length, workspace.log_head, workspace.edge)
+    sql.later(_GROWN, (*grown, workspace.accounts, log))
 
 
 def closed_error(workspace: Workspace) -> RefusedError:
@@ -145,55 +163,57 @@ def closed_error(workspace: Workspace) -> RefusedError:
     return RefusedError("LOG-009", text)
 
 
-def _edge(log: str, size: int) -> tuple[bytes, ...]:
-    """The edge of the tree at this size; what is missing of it is made again from its leaves."""
-    places = merkle.edge_places(size)
-    if not places:
-        return ()
-    positions = [merkle.position(*place) for place in places]
-    rows = sql.execute(_NODES_AT + sql.marks(positions), (log, *positions))
-    found = {(level, index): sql.blob(node) for level, index, node in rows}
-    if all(len(found.get(place, b"")) == HASH_BYTES for place in places):
-        return tuple(found[place] for place in places)
-    return _mended(log, size)
+# --- a row that does not fit its log ---------------------------------------------------------
 
 
-def _mended(log: str, size: int) -> tuple[bytes, ...]:
-    """The edge over all leaves, with the nodes stored that are not there.
+def mend(workspace: Workspace) -> None:
+    """Give a log's value a size and an edge that fit what is stored of it; its row is not changed.
 
-    A leaf that the tree has lost is the hash beside its envelope. What a checkpoint covers is
-    compared with the signer's memory, so nothing false is signed for it.
+    No place that was ever given out is given out again: where envelopes are gone from the end,
+    the row's size stands, unless its edge is the one of what is there.
     """
-    nodes = 'SELECT "index", hash FROM pipeline_node WHERE workspace_id = %s AND level = 0'
-    known = _leaves(_at(nodes, log))
-    stored = _leaves(_at("SELECT seq, hash FROM pipeline_envelope WHERE workspace_id = %s", log))
-    leaves = [known.get(seq) or stored.get(seq) or NO_LEAF for seq in range(size)]
-    edge, made = merkle.append((), 0, leaves)
-    _keep(log, made)
-    return edge
+    if _stands(workspace):
+        return
+    workspace.size = _counted(workspace.id)
+    if not merkle.is_edge(workspace.edge, workspace.size):
+        workspace.edge = _made(workspace, workspace.size)
 
 
-def _keep(log: str, nodes: Iterable[tuple[int, int, bytes]]) -> None:
-    placed = [
-        (log, merkle.position(level, index), level, index, node) for level, index, node in nodes
-    ]
-    sql.change_each(_NODE, placed)
+def _stands(workspace: Workspace) -> bool:
+    """Whether a row's size and edge are the log's, though its last envelope is not the one before.
+
+    Rows far behind the log's end are none of it.
+    """
+    size, log = workspace.size, sql.key(workspace.id)
+    if type(size) is not int or not merkle.is_edge(workspace.edge, size):
+        return False
+    near = (log, size, min(size, 2**62) + NEAR)
+    [(after, last)] = sql.execute(_AROUND, (*near, log, size))
+    if after is not None or last is None:
+        return False
+    end = int(last) + 1
+    return size == end or (size <= end + SEQ_DRIFT_MAX and workspace.edge != _made(workspace, end))
 
 
-def _leaves(rows: Iterable[sql.Row]) -> Mapping[int, bytes]:
-    found = {int(place): _hash(value) for place, value in rows}
-    return {place: leaf for place, leaf in found.items() if len(leaf) == HASH_BYTES}
+def _counted(workspace: UUID) -> int:
+    """The size by envelopes and nodes; of those beyond what their number allows, none counts."""
+    log = sql.key(workspace)
+    [(count,)] = sql.execute(_COUNT, (log,))
+    nodes = sql.execute(_LAST_NODE, (log, 2 * (int(count) + SEQ_DRIFT_MAX)))
+    stored = int(nodes[0][0]) + 1 if nodes else 0
+    [(last,)] = sql.execute(_LAST_BELOW, (log, max(int(count), stored) + NEAR))
+    return max(stored, 0 if last is None else int(last) + 1)
 
 
-def _hash(value: object) -> bytes:
-    """A hash of a column of bytes or of hex; of what is none, nothing."""
-    if not isinstance(value, str):
-        return sql.blob(value)
-    try:
-        return bytes.fromhex(value)
-    except ValueError:
-        return b""
+def _made(workspace: Workspace, size: int) -> bytes:
+    """The edge over all leaves: those of the tree, and behind them what their copies agree on.
 
-
-def _at(select: str, log: str) -> list[sql.Row]:
-    return sql.execute(select, (log,))
+    What a checkpoint covers is compared with the signer's memory, so nothing false is signed.
+    """
+    rows = sql.execute(_LEAVES, (sql.key(workspace.id),))
+    known = {int(index): sql.blob(node) for index, node in rows}
+    known = {index: node for index, node in known.items() if len(node) == HASH_BYTES}
+    first = next((seq for seq in range(size) if seq not in known), size)
+    for seq, copies in leaf_copies.of(workspace, first, size).items():
+        known.setdefault(seq, leaf_copies.agreed(copies) or NO_LEAF)
+    return merkle.grown(b"", 0, (known.get(seq, NO_LEAF) for seq in range(size)))

@@ -46,7 +46,7 @@ class Stood(NamedTuple):
 
 def ask(keys: Sequence[object]) -> Callable[[], list[sql.Row]]:
     """Lock the rows of runs and of their logs, in order, and read them: for ``run_of``."""
-    return sql.ask(sql.listed(_RUNS, len(keys), _IN_ORDER), (*logs.PARAMS, *keys))
+    return sql.ask(sql.listed(_RUNS, len(keys), _IN_ORDER), keys)
 
 
 def run_of(values: sql.Row, known: Mapping[str, Workspace]) -> Run:

@@ -90,7 +90,7 @@ def flush() -> None:
     _run(_at_once(tuple(statement for statement, _ in terms)), values)
 
 
-def _expect(fenced: bool, changed: int, due: int) -> None:  # noqa: FBT001
+def _expect(fenced: bool, changed: int, due: int) -> None:
     if fenced and SQLITE and changed != due:
         raise RuntimeError("A row changed under its lock; nothing was written.")
 

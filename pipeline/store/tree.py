@@ -14,10 +14,20 @@ BROKEN = "LOG-008"
 
 
 def size(workspace: UUID) -> int:
-    """How many leaves the tree has: counted in its nodes, whatever any row says."""
+    """How many leaves the stored tree has, whatever any row says: as many as it had when signed.
+
+    Of a log that grew since, the signer writes the nodes before it signs (``tree_growth``).
+    """
     found = Node.objects.filter(workspace=workspace, level=0).order_by("-position")
     last = found.values_list("index", flat=True).first()
     return 0 if last is None else last + 1
+
+
+def holds(workspace: UUID, size: int) -> bool:
+    """Whether the stored tree has this many leaves; where some are unknown, the edge over them."""
+    leaves, places = Node.objects.filter(workspace=workspace, level=0), merkle.edge_places(size)
+    is_there = leaves.filter(position__gte=merkle.position(0, size - 1)).exists()
+    return is_there or len(_stored(workspace, places)) == len(places)
 
 
 def edge(workspace: UUID, size: int) -> tuple[bytes, ...]:
@@ -117,14 +127,14 @@ def _descent(workspace: UUID, seq: int, head: Head) -> list[bytes]:
 def _children(
     workspace: UUID, start: int, middle: int, end: int, wanted: bytes
 ) -> tuple[bytes, bytes]:
-    for left in _copies(workspace, start, middle):
-        for right in _copies(workspace, middle, end):
+    for left in copies(workspace, start, middle):
+        for right in copies(workspace, middle, end):
             if merkle.node_hash(left, right) == wanted:
                 return left, right
     raise _broken(start, end)
 
 
-def _copies(workspace: UUID, start: int, end: int) -> Iterator[bytes]:
+def copies(workspace: UUID, start: int, end: int) -> Iterator[bytes]:
     """What the root over these leaves may be: by the nodes, the leaves, the envelopes."""
     places = merkle.range_places(start, end)
     nodes = _stored(workspace, places)

@@ -1,8 +1,8 @@
 """Turns: which run a free thread drives next, so that no workspace waits behind another's runs.
 
 All of it is read from the database, so any number of worker processes share it. The statement asks
-what is due (``run_due``, ``run_deadline``) and who is at work, or was (``run_held``): what has ended
-costs nothing.
+what is due (``run_due``, ``run_deadline``) and who is at work, or was (``run_held``): what has
+ended costs nothing.
 """
 
 from collections.abc import Collection

@@ -10,7 +10,7 @@ from nanovm_core.core.canonical import decode, encode
 from nanovm_core.core.envelope import VERSION, ZERO, canonical_hash
 from nanovm_core.proof import merkle
 from pipeline.models import Envelope, Node, Workspace
-from pipeline.store import records, tree, workspaces
+from pipeline.store import records, tree, tree_growth, workspaces
 from pipeline.store.logs import Line, append
 from tests.pipeline.house import sql
 
@@ -53,12 +53,19 @@ def exchange(rows: Iterable[Envelope], prev: str = "", **fields: object) -> list
     return made
 
 
+def stored(workspace: Workspace) -> Workspace:
+    """The workspace with the nodes of its tree, as the signer stores them before it signs."""
+    tree_growth.grow(workspace.id)
+    return workspace
+
+
 def plant(workspace: UUID) -> None:
-    """The nodes of envelopes that have none: what whoever rewrote a log puts in their place."""
+    """The edge and nodes of envelopes that have none: what whoever rewrote a log puts there."""
     size = tree.size(workspace)
     rows = Envelope.objects.filter(workspace=workspace, seq__gte=size).order_by("seq")
     leaves = [bytes.fromhex(each) for each in rows.values_list("hash", flat=True)]
-    _, nodes = merkle.append(tree.edge(workspace, size), size, leaves)
+    edge, nodes = merkle.append(tree.edge(workspace, size), size, leaves)
+    set_edge(workspace, b"".join(edge))
     Node.objects.bulk_create(
         Node(
             workspace_id=workspace,
@@ -69,6 +76,11 @@ def plant(workspace: UUID) -> None:
         )
         for level, index, node in nodes
     )
+
+
+def set_edge(workspace: UUID, edge: bytes) -> None:
+    """Another edge in the row of a log."""
+    sql(("UPDATE pipeline_workspace SET edge = %s WHERE id = %s", (edge, workspace.hex)))
 
 
 def set_node(workspace: Workspace, level: int, index: int, node: bytes) -> None:
@@ -84,14 +96,25 @@ def drop_nodes(workspace: Workspace, condition: str, values: Sequence[object] = 
     sql((f"DELETE FROM pipeline_node WHERE {where}", (workspace.id.hex, *values)))
 
 
+def leaves_of(workspace: Workspace, size: int, first: int = 0) -> list[bytes]:
+    """The leaves of a log up to a size, by the hashes beside its envelopes."""
+    rows = Envelope.objects.filter(workspace=workspace, seq__gte=first, seq__lt=size)
+    rows = rows.order_by("seq")
+    return [bytes.fromhex(each) for each in rows.values_list("hash", flat=True)]
+
+
 def truncated(workspace: Workspace, size: int) -> None:
     """The log cut off at a size, with everything that lies behind it: as it was then."""
     values = (workspace.id.hex, size)
     last = Envelope.objects.get(workspace=workspace, seq=size - 1)
-    row = "UPDATE pipeline_workspace SET size = %s, log_length = %s, log_head = %s WHERE id = %s"
+    change = "SET size = %s, log_length = %s, log_head = %s, edge = %s WHERE id = %s"
+    row, edge = (
+        f"UPDATE pipeline_workspace {change}",
+        merkle.grown(b"", 0, leaves_of(workspace, size)),
+    )
     drop_nodes(workspace, '("index" + 1) * (1 << level) > %s', (size,))
     sql(
-        (row, (size, last.n + 1, last.hash, workspace.id.hex)),
+        (row, (size, last.n + 1, last.hash, edge, workspace.id.hex)),
         ("DELETE FROM pipeline_envelope WHERE workspace_id = %s AND seq >= %s", values),
         ("DELETE FROM pipeline_checkpoint WHERE workspace_id = %s AND size > %s", values),
     )

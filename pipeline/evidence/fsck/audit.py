@@ -16,7 +16,6 @@ from nanovm_core.core.envelope import (
     starts_segment,
 )
 from nanovm_core.errors import VerificationError
-from nanovm_core.proof.notes import Head
 from nanovm_core.verify import AGENT
 from pipeline.evidence.fsck import (
     bill_audit,
@@ -27,9 +26,10 @@ from pipeline.evidence.fsck import (
     tree_audit,
 )
 from pipeline.evidence.fsck.damage import Damage
+from pipeline.evidence.fsck.grown_tree import GrownTree
 from pipeline.evidence.fsck.signed_heads import SignedHeads
 from pipeline.models import Envelope, Run, Secret, Supplier, Workspace
-from pipeline.store import programs, records, tree
+from pipeline.store import logs, programs, records
 
 PLACES_MAX = 1_000  # of one kind in a log: where all of it is gone, the first of them say so
 RUNS, ENVELOPES = 100, 1_000  # rows in memory at a time
@@ -73,8 +73,8 @@ def audit() -> Report:
     damage = [each for found in unkind.values() for each in found]
     with column_audit.one_moment(unkind):
         there = [*Workspace.objects.order_by("id").values_list("id", flat=True)]
-        logs = [*there, *_logs_without_row()]
-    for workspace_id in logs:  # a moment each: an erasure waits for readers of old pages
+        all_logs = [*there, *_logs_without_row()]
+    for workspace_id in all_logs:  # a moment each: an erasure waits for readers of old pages
         with column_audit.one_moment(unkind):
             workspace = Workspace.objects.filter(id=workspace_id).first()
             if workspace is None:
@@ -100,15 +100,15 @@ def audit() -> Report:
 def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Damage]:
     """Everything bad in one workspace; ``note`` is the one that the signer signed last."""
     signed = SignedHeads(workspace, note)
-    damage = [*_own_chain_damage(workspace, signed.newest)]
-    damage += _agents_damage(workspace, signed.newest)
+    grown = GrownTree(workspace, signed.newest)
+    damage = [*_own_chain_damage(workspace, grown)]
+    damage += _agents_damage(workspace, grown)
     for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
-        damage += _run_damage(workspace, run, signed.newest)
+        damage += _run_damage(workspace, run, grown)
     damage += islice(supplier_audit.supplier_damage(workspace), PLACES_MAX)
     damage += islice(_stray_damage(workspace), PLACES_MAX)
     damage += [*islice(_log_damage(workspace, damage), PLACES_MAX)]
-    told = {(each.run, each.at): each.expected for each in damage}
-    found = tree_audit.tree_damage(workspace, signed, told)
+    found = tree_audit.tree_damage(grown, signed, damage)
     return signed_heads.explained(workspace, [*damage, *islice(found, PLACES_MAX)])
 
 
@@ -128,13 +128,14 @@ def _reconstructed(workspace_id: UUID) -> Workspace:
     own = rows.filter(run=LOG_RUN).order_by("-n").first()
     first = rows.order_by("seq").first()
     said = records.body_of(first.bytes) if first else {}
-    return Workspace(
+    made = Workspace(
         id=workspace_id,
         origin=str(said.get("log", workspace_id)),
-        size=tree.size(workspace_id),
         log_length=own.n + 1 if own else 0,
         log_head=str(own.hash) if own else ZERO,
     )
+    logs.mend(made)
+    return made
 
 
 def _without_row(workspace: Workspace) -> Damage:
@@ -142,18 +143,18 @@ def _without_row(workspace: Workspace) -> Damage:
     return Damage(log=workspace.origin, run=LOG_RUN, at=0, code="LOG-004", text=text)
 
 
-def _agents_damage(workspace: Workspace, newest: Head | None) -> Iterator[Damage]:
+def _agents_damage(workspace: Workspace, grown: GrownTree) -> Iterator[Damage]:
     """The chains of agents, which have no rows of their own."""
     rows = Envelope.objects.filter(workspace=workspace, run__startswith="agent:")
     for run in sorted({*rows.values_list("run", flat=True).distinct()}):
         own = rows.filter(run=run).order_by("n").values_list("n", "bytes", "hash")
         stored = (Stored(n, bytes(data), str(leaf)) for n, data, leaf in own.iterator(ENVELOPES))
-        vouched = tree_audit.vouched(workspace, newest, run)
+        vouched = grown.vouched(run)
         for fault in chain_faults(stored, run=run, vouched=vouched):
             yield Damage.of(workspace.origin, run, fault)
 
 
-def _own_chain_damage(workspace: Workspace, newest: Head | None) -> Iterator[Damage]:
+def _own_chain_damage(workspace: Workspace, grown: GrownTree) -> Iterator[Damage]:
     """The chain of what belongs to no run, streamed: it may be as long as the log."""
     rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN).order_by("n")
     last, length = ZERO, 0
@@ -164,7 +165,7 @@ def _own_chain_damage(workspace: Workspace, newest: Head | None) -> Iterator[Dam
             last, length = str(leaf), length + 1
             yield Stored(n=n, data=bytes(data), hash=last)
 
-    vouched = tree_audit.vouched(workspace, newest, LOG_RUN)
+    vouched = grown.vouched(LOG_RUN)
     for fault in chain_faults(read(), run=LOG_RUN, head=workspace.log_head, vouched=vouched):
         yield Damage.of(workspace.origin, LOG_RUN, fault)
     if not length or last != workspace.log_head or length != workspace.log_length:
@@ -172,10 +173,10 @@ def _own_chain_damage(workspace: Workspace, newest: Head | None) -> Iterator[Dam
         yield Damage(workspace.origin, LOG_RUN, length, "LOG-004", text, workspace.log_head, last)
 
 
-def _run_damage(workspace: Workspace, run: Run, newest: Head | None) -> Iterator[Damage]:
+def _run_damage(workspace: Workspace, run: Run, grown: GrownTree) -> Iterator[Damage]:
     envelopes = records.stored(str(run.id))
     named = _named_places(envelopes)
-    vouched = tree_audit.vouched(workspace, newest, str(run.id))
+    vouched = grown.vouched(str(run.id))
     found = [*_chain_damage(workspace, run, envelopes, named, vouched)]
     try:
         records.recomputed(run, envelopes, workspace.origin)

@@ -1,24 +1,20 @@
 """The audit of a log's tree: leaves, nodes and roots, against envelopes and what was signed."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
-from nanovm_core.core.envelope import Stored
-from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle
 from nanovm_core.proof.merkle import Place
-from nanovm_core.proof.notes import Head
 from pipeline.evidence.fsck.column_audit import LEVEL_MAX
 from pipeline.evidence.fsck.damage import Damage
+from pipeline.evidence.fsck.grown_tree import GrownTree
 from pipeline.evidence.fsck.signed_heads import SignedHeads
 from pipeline.models import Envelope, Node, Workspace
 from pipeline.store import tree
+from pipeline.store.leaf_copies import from_hex
 
 CHUNK = 2_048  # leaves in memory at a time
-ASKED_MAX = 1_000  # envelopes of a chain whose place in the tree is looked up, each some queries
 _NODE = ("position", "level", "index", "hash")
 
 # (run, n) of the damage that is reported already, with the hash that was expected there
@@ -40,16 +36,18 @@ class Row(NamedTuple):
         return self.leaf == self.bytes != b""
 
 
-def tree_damage(workspace: Workspace, signed: SignedHeads, told: Told) -> Iterator[Damage]:
+def tree_damage(grown: GrownTree, signed: SignedHeads, known: Sequence[Damage]) -> Iterator[Damage]:
     """Recompute the tree, and compare it with its nodes, its envelopes and what was signed.
 
-    Memory use is constant: only the edge of the tree and a chunk of leaves are held.
+    Only the edge of the tree, a chunk of leaves and the leaves without nodes are held.
     """
-    tree_of = _Recomputed(workspace)
-    for leaves, found in _leaves(workspace, signed.newest, told):
+    tree_of = _Recomputed(grown.workspace, grown.size)
+    told = {(each.run, each.at): each.expected for each in known}
+    for leaves, found in _leaves(grown, told):
         yield from found
         yield from _grown(tree_of, leaves, signed)
         yield from tree_of.compared()
+    yield from grown.damage([(each.run, each.at) for each in known if each.explained])
     yield from signed.beyond(tree_of.size)
     yield from tree_of.too_many()
     yield from signed.faults
@@ -69,15 +67,13 @@ def _grown(
 # --- leaves ---------------------------------------------------------------------------------
 
 
-def _leaves(
-    workspace: Workspace, newest: Head | None, told: Told
-) -> Iterator[tuple[list[bytes], list[Damage]]]:
+def _leaves(grown: GrownTree, told: Told) -> Iterator[tuple[list[bytes], list[Damage]]]:
     """Chunks of the log's leaves, each the copy that counts, with what is wrong with others."""
     leaves: list[bytes] = []
     found: list[Damage] = []
-    for row in _rows(workspace):
+    for row in _rows(grown):
         whole = row.whole and (row.run, row.n) not in told
-        leaf, bad = (row.leaf, None) if whole else _judged(workspace, row, newest, told)
+        leaf, bad = (row.leaf, None) if whole else _judged(grown, row, told)
         leaves.append(leaf)
         found += [bad] if bad else []
         if len(leaves) == CHUNK:
@@ -86,8 +82,12 @@ def _leaves(
     yield leaves, found
 
 
-def _rows(workspace: Workspace) -> Iterator[Row]:
-    """The log by seq, whatever is missing of it; up to where more is missing than a chunk."""
+def _rows(grown: GrownTree) -> Iterator[Row]:
+    """The log by seq, whatever is missing of it; up to where more is missing than a chunk.
+
+    Where no node is due yet, the leaf is the one that makes the edge.
+    """
+    workspace = grown.workspace
     nodes = Node.objects.filter(workspace=workspace, level=0).order_by("position")
     stored = Envelope.objects.filter(workspace=workspace).order_by("seq")
     of_tree = nodes.values_list("index", "hash").iterator(CHUNK)
@@ -100,29 +100,30 @@ def _rows(workspace: Workspace) -> Iterator[Row]:
         there = [each[0] for each in (node, envelope) if each is not None]
         if not there or min(there) > seq + CHUNK:
             return  # a planted row far away: the gap is reported, not walked through
-        leaf, run, n, column, data = b"", "log", seq, b"", b""
+        leaf = grown.leaves.get(seq, b"") if seq >= grown.size else b""
+        run, n, column, data = "log", seq, b"", b""
         if node is not None and node[0] == seq:
             leaf, node = bytes(node[1]), next(of_tree, None)
         if envelope is not None and envelope[0] == seq:
             _, run, n, said, kept = envelope
-            column, data = _from_hex(str(said)), merkle.leaf_hash(bytes(kept))
+            column, data = from_hex(said), merkle.leaf_hash(bytes(kept))
             envelope = next(of_log, None)
         yield Row(seq, run, n, leaf, column, data)
         seq += 1
 
 
-def _judged(
-    workspace: Workspace, row: Row, newest: Head | None, told: Told
-) -> tuple[bytes, Damage | None]:
+def _judged(grown: GrownTree, row: Row, told: Told) -> tuple[bytes, Damage | None]:
     """The copy of a leaf that counts, and which one was changed."""
     if len(row.leaf) == merkle.HASH_BYTES and not row.bytes:
         return row.leaf, None  # the gap in the log is reported with its chain
-    expected = _from_hex(told.get((row.run, row.n), ""))
+    expected = from_hex(told.get((row.run, row.n), ""))
     copies = (row.leaf, row.column, row.bytes, expected)
-    true = _proved(workspace, row.seq, newest, copies)
+    true = grown.proved(row.seq, copies)
     leaf = true or row.leaf or row.column or row.bytes
     if len(leaf) != merkle.HASH_BYTES:
         leaf = bytes(merkle.HASH_BYTES)
+    if not row.leaf and row.seq >= grown.size:
+        return leaf, None  # no node is due, and the edge that does not fit is reported
     run, at, found = "log", row.seq, row.leaf
     text = f"The tree's leaf {row.seq} {'was changed' if row.leaf else 'is missing'}."
     if row.leaf == leaf:
@@ -130,61 +131,7 @@ def _judged(
             return leaf, None
         run, at, found = row.run, row.n, row.bytes
         text = f"Envelope n = {row.n} is not the one whose hash is in the tree."
-    return leaf, Damage(workspace.origin, run, at, tree.BROKEN, text, leaf.hex(), found.hex())
-
-
-def _proved(workspace: Workspace, seq: int, newest: Head | None, copies: Sequence[bytes]) -> bytes:
-    """The copy that hashes up to what was signed; empty where none is known to."""
-    if newest is None or seq >= newest.size:
-        return b""
-    for proof in _proofs(workspace, seq, newest):
-        for copy in copies:
-            if copy and merkle.check_inclusion(copy, seq, newest.size, proof, newest.root):
-                return copy
-    return b""
-
-
-def _proofs(workspace: Workspace, seq: int, newest: Head) -> Iterator[list[bytes]]:
-    """The path of a leaf by its stored nodes, and one that leads to a copy that is known."""
-    with suppress(KeyError):  # a node is missing
-        yield merkle.inclusion(seq, newest.size, partial(_nodes, workspace))
-    with suppress(VerificationError):  # no copy of a node is left that hashes up to the root
-        yield tree.inclusion(workspace.id, seq, newest)
-
-
-def _nodes(workspace: Workspace, places: Sequence[Place]) -> Mapping[Place, bytes]:
-    at = {merkle.position(*place): place for place in places}
-    rows = Node.objects.filter(workspace=workspace, position__in=at)
-    return {at[place]: bytes(node) for place, node in rows.values_list("position", "hash")}
-
-
-def vouched(workspace: Workspace, newest: Head | None, run: str) -> Callable[[Stored], bool]:
-    """Whether the tree has an envelope's hash for its place, for ``chain_faults``.
-
-    Where that was signed, what hashes up to it counts; else the stored leaf.
-    """
-    asked = 0
-
-    def holds(stored: Stored) -> bool:
-        nonlocal asked
-        asked += 1
-        rows = Envelope.objects.filter(workspace=workspace, run=run, n=stored.n)
-        seq = rows.values_list("seq", flat=True).first() if asked <= ASKED_MAX else None
-        if seq is None:
-            return False
-        leaf = _from_hex(stored.hash)
-        if newest is not None and seq < newest.size:
-            return _proved(workspace, seq, newest, (leaf,)) != b""
-        return _nodes(workspace, [(0, seq)]).get((0, seq)) == leaf
-
-    return holds
-
-
-def _from_hex(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        return b""
+    return leaf, Damage(grown.workspace.origin, run, at, tree.BROKEN, text, leaf.hex(), found.hex())
 
 
 # --- nodes ----------------------------------------------------------------------------------
@@ -195,6 +142,7 @@ class _Recomputed:
     """The tree over the leaves so far, and the nodes of it that were not compared yet."""
 
     workspace: Workspace
+    due: int  # the size whose nodes are to be there; those behind it may be
     edge: tuple[bytes, ...] = ()
     size: int = 0
     made: dict[Place, bytes] = field(default_factory=dict)
@@ -219,7 +167,8 @@ class _Recomputed:
         for position, (level, index) in sorted(wanted.items()):
             node = self.made[level, index]
             found = stored.pop((position, level, index), b"")
-            if found != node:
+            is_due = bool(found) or (index + 1) << level <= self.due
+            if found != node and is_due:
                 yield self._node(level, index, node, found)
         for _, level, index in sorted(stored):  # at a place that is another's, or none
             yield self._node(level, index, b"", b"")

@@ -7,14 +7,14 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from nanovm_core.errors import VerificationError
-from nanovm_core.proof import notes
+from nanovm_core.proof import merkle, notes
 from nanovm_core.proof.notes import Head, Note, Signature
 from pipeline.clock import now_ms
 from pipeline.evidence import public_key, unsigned
 from pipeline.evidence.signer import keys
 from pipeline.evidence.signer.cosigning import cosigned
 from pipeline.models import Checkpoint, Workspace
-from pipeline.store import state_file, tree
+from pipeline.store import state_file, tree, tree_growth
 from pipeline.store.state_file import Slot
 
 NO_EXTENSION = "LOG-006"
@@ -138,17 +138,20 @@ def _continued(workspace: Workspace, slot: Slot) -> bytes:
 
     A signed tree is signed again only where the key in use did not sign it.
     """
-    size, data = tree.size(workspace.id), slot.read()
-    if data is None and is_closed(workspace.origin):
+    data = slot.read()
+    before, note = opened(workspace.origin, data) if data else (None, None)
+    signed = [before, *_other(workspace, before)] if before else []
+    size, edge = _grown(workspace, signed)
+    if before is None and is_closed(workspace.origin):
         text = f"A restore closed the log {workspace.origin}, and it is open again. {REWRITTEN}"
         raise VerificationError(NO_EXTENSION, text, at=size)
-    if data is None:
+    if data is None or before is None or note is None:
         _check_first(workspace, size)
         head = tree.head(workspace.id, workspace.origin, size)
+        _check_root(head, edge)
         return _signed(slot, head, [keys.current()])
-    before, note = opened(workspace.origin, data)
     head = tree.head(workspace.id, workspace.origin, size)
-    for each in (before, *_other(workspace, before)):  # also where the tree is smaller
+    for each in signed:  # also where the tree is smaller
         if not tree.extends(workspace.id, each, head):
             raise VerificationError(
                 NO_EXTENSION,
@@ -158,10 +161,29 @@ def _continued(workspace: Workspace, slot: Slot) -> bytes:
                 expected=each.root.hex(),
                 found=head.root.hex(),
             )
+    _check_root(head, edge)
     by = _keys_after(note)
     if size > before.size:
         return _signed(slot, head, by)
     return data if len(by) == 1 else _signed(slot, head, by, note.unknown)
+
+
+def _grown(workspace: Workspace, signed: Sequence[Head]) -> tuple[int, bytes]:
+    """The size of the log's tree and its edge, with the nodes stored that it did not have.
+
+    A tree that lost what was signed stays as it is: it is evidence, and refused.
+    """
+    if not all(tree.holds(workspace.id, each.size) for each in signed):
+        return tree.size(workspace.id), b""
+    growth = tree_growth.grow(workspace.id)
+    return growth.size, growth.edge
+
+
+def _check_root(head: Head, edge: bytes) -> None:
+    """Nodes that were changed before they were signed are not signed."""
+    if edge and merkle.root(merkle.parts(edge)) != head.root:
+        text = "The stored tree is not the one that was appended: a node of its edge was changed."
+        raise VerificationError(tree.BROKEN, text, at=0)
 
 
 def _check_first(workspace: Workspace, size: int) -> None:

@@ -74,9 +74,9 @@ def _is_rolled_back(origin: str) -> bool:
     if workspace is None:
         return True
     before = opened(origin, (keys.logs() / state_file.file_name(origin)).read_bytes())[0]
-    size = tree.size(workspace.id)
-    if size < before.size:
+    if not tree.holds(workspace.id, before.size):
         return True
+    size = max(tree.size(workspace.id), before.size)
     try:
         return not tree.extends(workspace.id, before, tree.head(workspace.id, origin, size))
     except VerificationError:

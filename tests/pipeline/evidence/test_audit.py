@@ -22,7 +22,16 @@ from pipeline.models import Checkpoint, Envelope, Run, Workspace
 from pipeline.store import records, state_file, tree, workspaces
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House, sql
-from tests.pipeline.trees import agents, drop_nodes, exchange, grown, plant, set_node, truncated
+from tests.pipeline.trees import (
+    agents,
+    drop_nodes,
+    exchange,
+    grown,
+    plant,
+    set_node,
+    stored,
+    truncated,
+)
 
 OTHER = bytes(range(32))
 
@@ -46,7 +55,7 @@ def places(report: Report) -> set[tuple[str, int]]:
 
 
 def forged(log: Workspace) -> None:
-    head = tree.head(log.id, log.origin, 11)
+    head = tree.head(log.id, log.origin, stored(log).size)
     note = notes.sign(head.text, log.origin, [Ed25519PrivateKey.generate()])
     Checkpoint.objects.create(workspace=log, size=11, note=note, at_ms=0)
 
@@ -73,8 +82,8 @@ DAMAGE: Mapping[str, tuple[Callable[[Workspace], object], set[tuple[str, int]]]]
     "a signed leaf": (lambda log: set_node(log, 0, 3, OTHER), {("LOG-008", 3)}),
     "a leaf of another length": (lambda log: set_node(log, 0, 3, b"x"), {("LOG-008", 3)}),
     "the last leaf gone": (
-        lambda log: drop_nodes(log, 'level = 0 AND "index" = 10'),
-        {("LOG-008", 10)},
+        lambda log: drop_nodes(log, 'level = 0 AND "index" = 8'),
+        {("LOG-008", 8)},
     ),
     "a node": (lambda log: set_node(log, 1, 1, OTHER), {("LOG-008", 2)}),
     "a node gone": (lambda log: drop_nodes(log, "level = 3"), {("LOG-008", 0)}),
@@ -147,7 +156,7 @@ def test_own_checkpoints_of_a_thief_are_not_believed_for_a_key_he_sealed(
         locked = records.lock_log(log.id)
         named = {"vkey": notes.verifier(log.origin, thief).vkey, "old": ""}
         workspaces.seal(locked, "key", {"out": named}, actor="operator")
-    head = tree.head(log.id, log.origin, 12)
+    head = tree.head(stored(log).id, log.origin, 12)
     note = notes.sign(head.text, log.origin, [thief])
     Checkpoint.objects.create(workspace=log, size=12, note=note, at_ms=0)
     assert places(audit()) == {("LOG-005", 12)}

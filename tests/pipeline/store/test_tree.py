@@ -11,7 +11,7 @@ from pipeline.entropy import uuid7
 from pipeline.models import Envelope, Workspace
 from pipeline.store import tree, workspaces
 from tests.pipeline.house import House, sql
-from tests.pipeline.trees import drop_nodes, grown, set_node
+from tests.pipeline.trees import drop_nodes, grown, set_node, stored
 
 pytestmark = pytest.mark.postgres
 
@@ -24,7 +24,7 @@ def log(house: House) -> Workspace:
 
 
 def thirteen(_: House) -> Workspace:
-    return grown(workspaces.create(), COUNT - 1)
+    return stored(grown(workspaces.create(), COUNT - 1))
 
 
 def leaf(log: Workspace, seq: int) -> bytes:
