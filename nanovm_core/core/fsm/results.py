@@ -9,6 +9,7 @@ from nanovm_core.core.capabilities import REF, resolve
 from nanovm_core.core.fsm.advance import enter, follow, give_up, intend
 from nanovm_core.core.fsm.drafts import (
     Cause,
+    Fields,
     draft,
     expect,
     expect_program,
@@ -118,8 +119,8 @@ def _taken(
     origins = _origins(program, now, step, event.out)
     after, spent = settle(now)
     call = None if step.call else now.call
-    after = after._replace(slots=slots, origins=origins, owed=None, awaits="", deadline_ms=0)
-    after = after._replace(call=call)
+    rest: Fields = {"owed": None, "awaits": "", "deadline_ms": 0, "call": call}
+    after = after._replace(slots=slots, origins=origins, **rest)
     body = moved(now, cause, now.state, tool=tool, idempotency_key=event.key, outcome=event.outcome)
     if event.out:
         known = frozen({name: origins[name] for name in event.out if name in origins})
