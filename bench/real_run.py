@@ -71,14 +71,13 @@ def paid(file: str) -> dict[str, float]:
 def paid_in(workspace: Any, file: str) -> dict[str, float]:
     """One invoice in this workspace, which has paid it before in no run."""
     from nanovm_core.core.lifecycle import COMPLETED
-    from pipeline.runtime import api, create_run
+    from pipeline.runtime import create_run
     from pipeline.worker.drive import drive_patiently
 
     document = (ROOT / "samples" / file).read_bytes()
     before = _processor_s()
     with timings.recording() as made:
-        run = create_run.create_run(workspace, document, file)
-        api.start(str(run.id), "bench")
+        run = create_run.create_run(workspace, document, file, started_by="bench")
         drive_patiently(str(run.id))
     spent = {**made.parts_ms(), CPU: (_processor_s() - before) * 1000}
     run.refresh_from_db()

@@ -8,7 +8,7 @@ from dashboard.arena.box import BoxError
 from dashboard.start import drawn
 from dashboard.start.forms import PACES, models
 from pipeline.models import Workspace
-from pipeline.runtime import api, create_run
+from pipeline.runtime import create_run
 
 TEXT_CHARS_MAX = 2_000  # a note of half a page; a model is shown four times as much of a document
 FILE_NAME = "poisoned.pdf"
@@ -93,8 +93,8 @@ def begun(owner: Workspace, given: Poison) -> str:
         model=given.model,
         pace_ms=pace_ms,
         stepping=given.pace == "step",
+        started_by=VISITOR,
     )
-    api.start(str(run.id), VISITOR)
     return f"/runs/{run.code}/"
 
 

@@ -37,8 +37,8 @@ def newest(workspace: UUID | None) -> RunHead | None:
 
 def made(owner: Workspace) -> RunHead:
     """A run of the plain sample that goes step by step, led to where its model is asked."""
-    run = create_run.create_run(owner, drawn.sample(SAMPLE.name), SAMPLE.file, stepping=True)
-    api.start(str(run.id), VISITOR)
+    document = drawn.sample(SAMPLE.name)
+    run = create_run.create_run(owner, document, SAMPLE.file, stepping=True, started_by=VISITOR)
     return led(str(run.id))
 
 

@@ -28,6 +28,7 @@ from pipeline.privacy import expiry
 from pipeline.queries import personal, runs, stuck_runs
 from pipeline.runtime import api, create_run
 
+VISITOR = "visitor"
 GONE = "The document of {} can no longer be read. Choose a sample or upload the PDF again."
 STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
 
@@ -122,12 +123,13 @@ def made(owner: Workspace, wanted: NewRun) -> Run:
         payment_method=wanted.payment_method,
         pace_ms=wanted.pace_ms,
         stepping=wanted.stepping,
+        started_by="" if wanted.hold or wanted.plan else VISITOR,
     )
     if wanted.plan is not None:
         name, step = wanted.plan
         plans.make(str(run.id), name, {}, step)
-    if not wanted.hold:
-        api.start(str(run.id), "visitor")
+        if not wanted.hold:
+            api.start(str(run.id), VISITOR)
     return run
 
 

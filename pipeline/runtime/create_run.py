@@ -12,7 +12,7 @@ from nanovm_core.core.program import Program
 from pipeline.clock import now_ms
 from pipeline.entropy import run_code, uuid7
 from pipeline.models import Run, Workspace
-from pipeline.runtime import decide
+from pipeline.runtime import decide, queue
 from pipeline.runtime.context import Sender
 from pipeline.runtime.decide import Begun
 from pipeline.runtime.group_commit import Job, committed
@@ -38,6 +38,7 @@ class NewRun:
     pace_ms: int = 0
     stepping: bool = False
     actor: str = "visitor"
+    started_by: str = ""  # who starts it with the same commit; nobody: it is READY
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,9 @@ def create_run(
     pace_ms: int = 0,
     policy: str = "default",
     stepping: bool = False,
+    started_by: str = "",
 ) -> Run:
-    """Make a run over a document: READY, its genesis sealed, nothing begun.
+    """Make a run over a document: its genesis sealed, nothing begun; READY, or ``started_by`` one.
 
     ``proposal`` is what a compromised model will say; it lies in the vault like all a model
     says. A bad document is no error here: step ``receive`` says what is wrong with it.
@@ -85,6 +87,7 @@ def create_run(
         model=model,
         pace_ms=pace_ms,
         stepping=stepping,
+        started_by=started_by,
     )
     return make_run(new, run).run
 
@@ -118,7 +121,7 @@ def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
         actor=new.actor,
         stepping=new.stepping,
     )
-    work = partial(_make, run=run, decision=decision, sealed=new.sealed, starts=starts)
+    work = partial(_make, new=new, run=run, decision=decision, starts=starts)
     return Job(work, logs=(new.workspace.id,))
 
 
@@ -137,14 +140,16 @@ def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
     return run
 
 
-def _make(
-    commit: UnitOfWork, *, run: Run, decision: Decision, sealed: Sequence[Sealed], starts: bool
-) -> Made:
+def _make(commit: UnitOfWork, *, new: NewRun, run: Run, decision: Decision, starts: bool) -> Made:
     if _is_taken(run.code):
         raise CodeTakenError(f"Another run has the code {run.code}.")
     held = commit.begin(run)
-    commit.record(held, decision, sealed)
-    commit.after.append(partial(announce, run))
+    commit.record(held, decision, new.sealed)
+    if new.started_by:
+        decide.apply(commit, held, [RunStarted()], Sender(new.started_by))
+        commit.after.append(partial(queue.wake, run.name))
+    else:
+        commit.after.append(partial(announce, run))
     if not starts:
         return Made(run)
     leases.give(run)

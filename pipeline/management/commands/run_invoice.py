@@ -15,7 +15,7 @@ from pipeline.ops.commands import PreparedCommand, named_file, noted, stripe_in_
 from pipeline.queries.duplicates import original_of
 from pipeline.register import welcome
 from pipeline.reports import report
-from pipeline.runtime import api, create_run
+from pipeline.runtime import create_run
 from pipeline.steps.approvals import DUPLICATE, FIRST_PAYMENT, approve
 from pipeline.steps.extract import sandbox
 from pipeline.steps.extract.holds import HOLDS, explained
@@ -83,11 +83,14 @@ class Command(PreparedCommand):
 
     def _begun(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
         policy = "no_limits" if options.no_limits else "default"
-        run = create_run.create_run(
-            workspace, file.read_bytes(), file.name, model=options.model, policy=policy
+        return create_run.create_run(
+            workspace,
+            file.read_bytes(),
+            file.name,
+            model=options.model,
+            policy=policy,
+            started_by="operator",
         )
-        api.start(str(run.id), "operator")
-        return run
 
     @contextmanager
     def _measured(self, options: argparse.Namespace) -> Iterator[dict[str, float]]:
