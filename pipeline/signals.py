@@ -1,24 +1,45 @@
 """What the pipeline tells whoever listens: ids, never values."""
 
 import logging
-
-from django.dispatch import Signal
+from collections.abc import Callable
 
 from pipeline.models import Run
 
 log = logging.getLogger(__name__)
 
-# Sent after the commit, with run_id: str, workspace_id: str and length: int (envelopes so far).
-run_changed = Signal()
+Listener = Callable[..., object]
+
+
+class RunChanged:
+    """Whoever is told, after the commit, that a run changed: ``run_id`` by keyword.
+
+    Each worker tells it several hundred times a second, so it is a list and no Django signal.
+    """
+
+    def __init__(self) -> None:
+        self._listeners: list[Listener] = []
+
+    def connect(self, listener: Listener) -> None:
+        """Tell this one, too; again: the same."""
+        if listener not in self._listeners:
+            self._listeners.append(listener)
+
+    def disconnect(self, listener: Listener) -> None:
+        """Tell it nothing any more."""
+        self._listeners.remove(listener)
+
+    def tell(self, run_id: str) -> None:
+        """Tell all of it. A listener that fails is logged: the commit stands."""
+        for listener in self._listeners:
+            try:
+                listener(run_id=run_id)
+            except Exception as error:  # noqa: BLE001 - told, and the others are told too
+                log.error("%r failed: %s", listener, type(error).__name__)  # noqa: TRY400
+
+
+run_changed = RunChanged()
 
 
 def announce(run: Run) -> None:
-    """Say that a run changed. A listener that fails is logged: the commit stands."""
-    if not run_changed.receivers:
-        return
-    answers = run_changed.send_robust(
-        sender=Run, run_id=str(run.id), workspace_id=str(run.workspace_id), length=run.length
-    )
-    for listener, answer in answers:
-        if isinstance(answer, Exception):
-            log.error("%r failed: %s", listener, type(answer).__name__)
+    """Say that a run changed."""
+    run_changed.tell(run.name)

@@ -1,7 +1,5 @@
 """The Django application: fires planned attacks when a commit brings their run to its step."""
 
-from typing import Any
-
 from django.apps import AppConfig
 
 
@@ -14,10 +12,10 @@ class SabotageConfig(AppConfig):
     def ready(self) -> None:
         from pipeline.signals import run_changed
 
-        run_changed.connect(_on_run_changed, dispatch_uid="sabotage.planned.plans")
+        run_changed.connect(_on_run_changed)
 
 
-def _on_run_changed(sender: object, *, run_id: str, **_: Any) -> None:
+def _on_run_changed(*, run_id: str) -> None:
     from sabotage.planned import plans  # at the first commit: starting Django imports no attack
 
     plans.on_commit(run_id)

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import threading
 from functools import cache
-from typing import Any
 
 from asgiref.sync import SyncToAsync, async_to_sync
 from channels.exceptions import ChannelFull
@@ -21,14 +20,14 @@ SOON_S = 0.025
 
 
 def connect() -> None:
-    run_changed.connect(on_change, dispatch_uid="dashboard.web.broadcast")
+    run_changed.connect(on_change)
 
 
 def group_of(run_id: str) -> str:
     return f"run.{run_id}"
 
 
-def on_change(sender: object, *, run_id: str, **_: Any) -> None:
+def on_change(*, run_id: str) -> None:
     announce(run_id)
 
 

@@ -47,7 +47,6 @@ class LockedRun:
     chain: Chain
     stood: Stood | None = None  # its row as it was read; None: it is new
     refs: frozenset[str] = frozenset()  # those that its slots held
-    snapshot: Snapshot | None = None  # its value, once something was recorded
 
     @property
     def id(self) -> UUID:
@@ -147,7 +146,7 @@ class UnitOfWork:
             data = encode_snapshot(after)
         if drafts or data != run.snapshot:
             _keep(run, after, data)
-        held.snapshot = after
+        records.keep(run, held.chain, held.workspace.origin, after)
 
     def _add(self, held: LockedRun, draft: Draft, snapshot: str) -> None:
         run, workspace = held.run, held.workspace
@@ -185,15 +184,14 @@ class UnitOfWork:
 
     def settle(self) -> None:
         """Store the rows of runs as they are by now, for a query within this transaction."""
-        new = [each for each in self.held.values() if each.stood is None]
+        new = [each.run for each in self.held.values() if each.stood is None]
         if new:
-            run_rows.insert([each.run for each in new])
-        moved = [(each.run, each.stood) for each in self.held.values() if each.stood is not None]
-        run_rows.update(moved)
+            run_rows.insert(new)
         for each in self.held.values():
-            each.stood = run_rows.stood(each.run)
-            if each.snapshot is not None:
-                records.keep(each.run, each.chain, each.workspace.origin, each.snapshot)
+            stood = run_rows.stood(each.run)
+            if each.stood is not None:
+                run_rows.update(each.run, each.stood, stood)
+            each.stood = stood
 
     def write(self) -> None:
         """Store it all. The commit itself is the caller's."""

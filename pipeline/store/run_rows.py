@@ -4,7 +4,7 @@ One row says all that moves in a step: the snapshot, the chain's head, what the 
 drives it. One UPDATE stores it, and only where the row still is as it was read.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from operator import attrgetter, ne
@@ -89,18 +89,16 @@ def insert(runs: Sequence[Run]) -> None:
         run._state.adding = False
 
 
-def update(moved: Iterable[tuple[Run, Stood]]) -> None:
-    """Store what moved of each run, with what is written later; its row must stand as it was read.
+def update(run: Run, before: Stood, now: Stood) -> None:
+    """Store what moved of a run, with what is written later; its row must stand as it was read.
 
     Else nothing is written: ``sql.flush`` raises, and a server divides by zero.
     """
-    for run, before in moved:
-        moves, seldom = _moves(run), _seldom(run)
-        changed = tuple(map(ne, seldom, before.seldom))
-        if moves == before.moves and not any(changed):
-            continue
-        values = (*moves, *compress(seldom, changed), sql.key(run.id), *before.fence)
-        sql.later(_keep(changed), values, fenced=True)
+    if now == before:
+        return
+    changed = tuple(map(ne, now.seldom, before.seldom))
+    values = (*now.moves, *compress(now.seldom, changed), sql.key(run.id), *before.fence)
+    sql.later(_keep(changed), values, fenced=True)
 
 
 @lru_cache(maxsize=1 << len(_SELDOM))

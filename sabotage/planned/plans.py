@@ -55,8 +55,8 @@ PLANLESS_MAX = 4_096
 
 
 def on_commit(run_id: str) -> None:
-    """Look for planned attacks after a commit of this run."""
-    if run_id not in _planless:
+    """Look for planned attacks after a commit of this run. Without a queue there are none."""
+    if run_id not in _planless and settings.REDIS_URL:
         notice(run_id)
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.dispatch import Signal
 
 from pipeline.signals import run_changed
 from pipeline.steps import adapters
@@ -96,7 +95,7 @@ def hooked() -> Iterator[None]:
             run_changed.disconnect(_announced)
 
 
-def _announced(**_: Signal | object) -> None:
+def _announced(**_: object) -> None:
     said("announcement")
 
 
