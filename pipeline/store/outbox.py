@@ -31,9 +31,9 @@ _CAME = (
 
 
 def owes(run: Run, effect: Effect | None) -> bool:
-    """Whether the row of a run names this effect, or none for None."""
-    named = (run.owed_key, run.owed_tool)
-    return named == ((effect.key, effect.tool) if effect else ("", ""))
+    """Whether the row of a run names this effect and has a time for it, or none for None."""
+    named = (run.owed_key, run.owed_tool, run.due_ms is None)
+    return named == ((effect.key, effect.tool, False) if effect else ("", "", True))
 
 
 def owe(run: Run, effect: Effect | None) -> None:

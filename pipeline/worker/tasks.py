@@ -114,7 +114,7 @@ def stranded() -> list[str]:
     """
     at_ms = now_ms()
     due = Q(owed_ms__lt=at_ms - SWEEP_AFTER_MS, due_ms__lte=at_ms)
-    owing = Q(due | Q(owed_key=""), state=ACTIVE) | Q(due, state=WAITING)
+    owing = Q(due | Q(owed_key="") | Q(due_ms=None), state=ACTIVE) | Q(due, state=WAITING)
     found = Run.objects.filter(owing | Q(deadline_ms__lte=at_ms), ended_ms=None)
     found = found.filter(workspace__successor=None)  # a restore closes a log for good
     free = found.exclude(until_ms__gt=at_ms)

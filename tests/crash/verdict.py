@@ -15,18 +15,15 @@ from pipeline.evidence import signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.evidence.signer import keys
 from pipeline.models import (
-    Budget,
     Checkpoint,
     Envelope,
-    Lease,
-    Outbox,
     Register,
     Run,
     Secret,
     Supplier,
     Workspace,
 )
-from pipeline.store import state_file
+from pipeline.store import budgets, state_file
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
 from tests.crash.sim import Sim, World
@@ -64,9 +61,9 @@ def _run_faults(run: Run, world: World) -> Iterator[str]:
     """A run stands where it may stand, and was paid for as often as that says."""
     if run.state not in NAMED:
         yield f"the run stands at {run.state}"
-    if run.state in life.TERMINAL and Outbox.objects.filter(run=run, done_ms=None).exists():
+    if run.state in life.TERMINAL and (run.owed_key or run.due_ms is not None):
         yield "the run ended and owes an effect"
-    if Lease.objects.filter(run=run, until_ms__gt=world.now_ms).exclude(holder="").exists():
+    if run.holder and run.until_ms > world.now_ms:
         yield "the run ended and its lease is held"
     authorized = _authorized(run)
     made = [_paid(each) for each in world.succeeded(str(run.id))]
@@ -93,6 +90,13 @@ def _authorized(run: Run) -> set[tuple[str, int, str]]:
     return found
 
 
+def _accounts_of_money() -> Iterator[tuple[tuple[UUID, str], budgets.Account]]:
+    for log in Workspace.objects.all():
+        for name, account in (budgets.stored(log) or {}).items():
+            if SHARED_MONEY.fullmatch(name):
+                yield (log.id, name), account
+
+
 def _money(world: World) -> Iterator[str]:
     """Budgets say what was paid and what is frozen, and the far side was asked by us alone."""
     runs = {str(each): log for each, log in Run.objects.values_list("id", "workspace_id")}
@@ -116,11 +120,9 @@ def _money(world: World) -> Iterator[str]:
             spent[log, account] = spent.get((log, account), 0) + intent["amount"]
         elif waiting[intent["metadata"]["run"]].get(account, 0) < intent["amount"]:
             yield f"a payment of unknown outcome is not reserved: {intent}"
-    for row in Budget.objects.filter(account__regex=SHARED_MONEY.pattern):
-        assert row.workspace_id is not None
-        owned = (row.workspace_id, row.account)
+    for owned, row in _accounts_of_money():
         if (row.spent, row.reserved) != (spent.pop(owned, 0), frozen.pop(owned, 0)):
-            yield f"the budget {row.account} says {row.spent} spent and {row.reserved} reserved"
+            yield f"the budget {owned[1]} says {row.spent} spent and {row.reserved} reserved"
     yield from (f"no budget for {each}" for each in (*spent, *frozen))
 
 

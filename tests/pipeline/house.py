@@ -33,7 +33,8 @@ from pipeline.register.welcome import sample_suppliers
 from pipeline.runtime import api, create_run, warrants
 from pipeline.steps import approvals
 from pipeline.steps.charge import gateway
-from pipeline.store import workspaces
+from pipeline.store import budgets, workspaces
+from pipeline.store.budgets import Account
 from pipeline.worker.drive import drive_patiently
 from tests.pipeline.databases import Database
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
@@ -364,3 +365,19 @@ def failing_once(call: Callable[..., Any], error: BaseException) -> Callable[...
         return call(*args, **kwargs)
 
     return wrapped
+
+
+def accounts(run: Run) -> dict[str, Account]:
+    """What the accounts of a run's workspace say."""
+    found = budgets.stored(Workspace.objects.get(id=run.workspace_id))
+    assert found is not None
+    return found
+
+
+def limit(run: Run, name: str, most: int) -> None:
+    """Set the limit of an account of a run's workspace."""
+    workspace = Workspace.objects.get(id=run.workspace_id)
+    found = budgets.stored(workspace) or {}
+    changed = found.get(name, Account(most))._replace(limit=most)
+    data = budgets.encoded({**found, name: changed})
+    Workspace.objects.filter(id=workspace.id).update(accounts=data)

@@ -11,12 +11,9 @@ from nanovm_core.core import lifecycle as life
 from pipeline.models import (
     Absorbed,
     AdapterCall,
-    Budget,
     Checkpoint,
     Envelope,
-    Lease,
     Node,
-    Outbox,
     Run,
     Secret,
     Workspace,
@@ -30,7 +27,7 @@ from samples import fresh
 
 VISITOR = "visitor"
 PAUSED_BEFORE = ("extract", "vault", "propose", "charge", "seal")
-BY_RUN: tuple[type[Model], ...] = (Outbox, Lease, AdapterCall, Absorbed, Secret, Plan)
+BY_RUN: tuple[type[Model], ...] = (AdapterCall, Absorbed, Secret, Plan)
 SAMPLE_OF = {"held": "over_limit", "failed": "broken"}
 _shots = iter(range(1_000_000))
 _numbers = iter(range(1_000_000))
@@ -94,7 +91,7 @@ def shoot(run: Run, injector: str, **params: str) -> Attack:
 
 def rows_hash(workspace: Workspace) -> str:
     """One hash over every row that belongs to a workspace."""
-    owned: tuple[type[Model], ...] = (Envelope, Run, Budget, Attack, Node, Checkpoint)
+    owned: tuple[type[Model], ...] = (Envelope, Run, Attack, Node, Checkpoint)
     of_runs = [(model, {"run__workspace": workspace}) for model in BY_RUN]
     of_log = [(model, {"workspace": workspace}) for model in owned]
     return _hash((Workspace, {"id": workspace.id}), *of_log, *of_runs)

@@ -11,7 +11,7 @@ from django.test import Client
 from dashboard.arena import box
 from dashboard.arena import target as arena_target
 from dashboard.arena.box import BoxError, Typed
-from pipeline.models import Envelope, Outbox, Secret, Workspace
+from pipeline.models import Envelope, Run, Secret, Workspace
 from pipeline.queries import dry_run
 from pipeline.queries.runs import RunHead
 from sabotage.kit.code_locations import where
@@ -193,12 +193,15 @@ def test_the_line_alone_is_what_a_script_gets(owner: Visitor, target: RunHead) -
 
 
 def test_a_run_that_needs_nobody_is_attacked_as_it_stands(owner: Visitor, ready: RunHead) -> None:
-    outbox = Outbox.objects.count()
+    before = dict[str, object](Run.objects.values().get(id=ready.id))
     word, said = check(owner, ready, filled("faithful", ready).text)
     attack = propose(owner, ready, filled("faithful", ready).text)
     assert (word, attack.verdict) == ("BLOCKED", "BLOCKED")
     assert attack.rule in said
-    assert (Outbox.objects.count(), by_code(ready.code).label) == (outbox, "READY")
+    after = dict[str, object](Run.objects.values().get(id=ready.id))
+    changed = {name for name in after if after[name] != before[name]}
+    assert changed <= {"head", "length", "snapshot"}  # the attack is sealed
+    assert by_code(ready.code).label == "READY"
 
 
 @pytest.mark.usefixtures("target")

@@ -10,9 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from dashboard.runs import lanes_svg
 from dashboard.runs.lanes import Lanes, lanes_of
 from nanovm_core.core.canonical import encode
-from pipeline.models import Envelope, Outbox, Run
+from pipeline.models import AdapterCall, Envelope, Run
 from pipeline.privacy import erasure
 from pipeline.queries import course, steps
+from pipeline.queries.log import EventRow
 from pipeline.queries.runs import RunHead, body_of
 from tests.dashboard.runs.test_damaged_rows import BODIES, forge
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
@@ -106,11 +107,16 @@ def test_a_pause_is_drawn_with_its_length(owner: Visitor) -> None:
     assert "paused since" in html
 
 
+def _begins(row: EventRow, step: str) -> bool:
+    return (row.kind, row.step) == ("intent", step)
+
+
 def test_the_pace_for_spectators_is_a_pause_and_no_work(owner: Visitor) -> None:
     run = owner.make()
     Run.objects.filter(pk=run.id).update(pace_ms=1_500)
-    row = Outbox.objects.filter(run_id=run.id, step="extract")
-    row.update(begun_ms=row.get().intent_ms + 1_500)
+    extract = next(m.row for m in course.of_run(run).moments if _begins(m.row, "extract"))
+    at_ms = extract.at_ms + 1_500
+    AdapterCall.objects.create(run_id=run.id, number=99, key=extract.key, tool="", at_ms=at_ms)
     found, _ = drawn(run)
     assert [mark.title for mark in found.marks if mark.shape == "pause"] == ["paused 1.5 s"]
 

@@ -6,13 +6,13 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import EffectUnknown
 from pipeline.clock import now_ms
 from pipeline.errors import NotSentError
-from pipeline.models import Budget, Lease, Outbox, Run
+from pipeline.models import Run
 from pipeline.queries import stuck_runs
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import api
 from pipeline.steps.charge import gateway
 from pipeline.steps.extract.holds import explained
-from pipeline.store import leases
+from pipeline.store import budgets, leases
 from pipeline.worker import drive
 from samples import generated
 from tests.dashboard.visitor import Visitor, by_code, words
@@ -33,7 +33,7 @@ def abandoned(visitor: Visitor) -> RunHead:
     """A run whose message was lost and that no sweep has found."""
     run = visitor.make(hold=True)
     api.start(run.id, "visitor")
-    Outbox.objects.filter(run_id=run.id).update(intent_ms=now_ms() - LONG_AGO_MS)
+    Run.objects.filter(id=run.id).update(owed_ms=now_ms() - LONG_AGO_MS)
     return by_code(run.code)
 
 
@@ -92,7 +92,8 @@ def test_scan_shows_each_field_beside_its_place(owner: Visitor) -> None:
 def test_run_without_money_is_listed_with_the_command_that_helps(visitor: Visitor) -> None:
     run = visitor.make(hold=True)
     log = Run.objects.get(id=run.id).workspace
-    Budget.objects.create(workspace=log, owner=str(log.pk), account="workspace/EUR", limit=1)
+    log.accounts = budgets.encoded({"workspace/EUR": budgets.Account(1)})
+    log.save()
     api.start(run.id, "visitor")
     assert visitor.driven(run.code).state == life.EXHAUSTED
     said = listed(visitor)
@@ -138,23 +139,22 @@ def test_stuck_run_is_listed_and_woken_by_its_button(
 
 def test_run_that_a_worker_holds_is_not_stuck(owner: Visitor) -> None:
     run = abandoned(owner)
-    Lease.objects.update_or_create(
-        run_id=run.id, defaults={"holder": "a worker", "until_ms": now_ms() + leases.TTL_MS}
-    )
+    until_ms = now_ms() + leases.TTL_MS
+    Run.objects.filter(id=run.id).update(holder="a worker", until_ms=until_ms)
     assert listed(owner) == ""
     assert stuck_runs.of_run(run) is None
-    Lease.objects.filter(run_id=run.id).update(until_ms=now_ms() - 1)
+    Run.objects.filter(id=run.id).update(until_ms=now_ms() - 1)
     assert run.code in listed(owner)
 
 
 def test_lost_outbox_row_and_passed_deadline_are_seen(owner: Visitor) -> None:
     lost, late = abandoned(owner), abandoned(owner)
-    Outbox.objects.filter(run_id=lost.id).delete()
+    Run.objects.filter(id=lost.id).update(owed_key="", owed_tool="", due_ms=None)
     Run.objects.filter(id=late.id).update(deadline_ms=now_ms() - LONG_AGO_MS)
     assert stuck_runs.of_run(lost) == stuck_runs.STUCK
     assert stuck_runs.of_run(late) == stuck_runs.OVERDUE
     owner.command(lost, "wake")
-    assert Outbox.objects.filter(run_id=lost.id, done_ms=None).count() == 1
+    assert Run.objects.get(id=lost.id).owed_key != ""
 
 
 def test_silent_far_side_is_told_with_the_time_of_the_next_try(

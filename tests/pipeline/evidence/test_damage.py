@@ -31,7 +31,6 @@ from tests.pipeline.house import (
     kinds,
     payments,
     reason,
-    snapshot,
     sql,
     succeeded,
 )
@@ -160,11 +159,10 @@ def test_foreign_program_is_refused_and_the_true_copy_put_back(
     assert (run.program_source, run.state) == (programs.shipped_program(), life.COMPLETED)
 
 
-def test_changed_outbox_moves_no_other_money(house: House) -> None:
+def test_a_changed_word_on_what_is_owed_moves_no_other_money(house: House) -> None:
     run = live(house)
     api.resume(str(run.id), "visitor")
-    forged = encode({**snapshot(run).slots, "amount_minor": 1})
-    sql(("UPDATE pipeline_outbox SET args = %s, warrant_id = ''", (forged,)))
+    sql(("UPDATE pipeline_run SET owed_key = 'f', owed_tool = 'wire_transfer', begun_ms = 1", ()))
     house.drive(run)
     assert succeeded(run) == [(12_000, "eur")]
 

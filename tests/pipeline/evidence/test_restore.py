@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from django.db import connections
-from django.db.models import F
 
 from nanovm_core.core import lifecycle as life
 from nanovm_core.errors import RefusedError, VerificationError
@@ -12,16 +11,16 @@ from pipeline.evidence import restore, signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.evidence.signer import Rounds
 from pipeline.evidence.unsigned import unsigned_logs
-from pipeline.models import Budget, Checkpoint, Envelope, Run, Secret, Workspace
+from pipeline.models import Checkpoint, Envelope, Run, Secret, Workspace
 from pipeline.privacy import certificate, crypto_shred, erasure
 from pipeline.privacy.certificate import Certificate
 from pipeline.runtime import api, warrants
-from pipeline.store import programs, workspaces
+from pipeline.store import budgets, programs, workspaces
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
 from samples import path
 from tests.pipeline.databases import KEYS, Backup, on_sqlite_alone
-from tests.pipeline.house import House, bodies, crash, lines, refusal, succeeded
+from tests.pipeline.house import House, accounts, bodies, crash, lines, refusal, succeeded
 from tests.pipeline.privacy.test_erasure import CANARIES, canary_invoice, paid, sightings
 from tests.pipeline.trees import truncated
 
@@ -157,17 +156,16 @@ def test_what_is_used_up_or_taken_back_stays_so(house: House, away: Path) -> Non
     run = house.once(House.run)
     held = house.run(path("over_limit").read_bytes(), workspace=run.workspace)
     grant = warrants.revoke(str(run.workspace_id), "stripe.create_payment_intent", "operator")
-    Budget.objects.filter(workspace=run.workspace).update(reserved=F("reserved") + 7)
-    before = {
-        (each.owner.removeprefix(str(run.workspace_id)), each.account): each.reserved + each.spent
-        for each in Budget.objects.filter(workspace=run.workspace)
-    }
+    frozen = {name: each.changed(7, 0) for name, each in accounts(run).items()}
+    data = budgets.encoded(frozen)
+    Workspace.objects.filter(id=run.workspace_id).update(accounts=data)
+    before = {name: each.used for name, each in frozen.items()}
     assert held.state == life.APPROVAL
     assert any(before.values())
     _, new = rolled_back(house, away, run.workspace)
-    after = Budget.objects.filter(workspace=new)
-    spent = {(each.owner.removeprefix(str(new.id)), each.account): each.spent for each in after}
-    assert ({each.reserved for each in after}, spent) == ({0}, before)
+    after = budgets.stored(Workspace.objects.get(id=new.id)) or {}
+    spent = {name: each.spent for name, each in after.items()}
+    assert ({each.reserved for each in after.values()}, spent) == ({0}, before)
     assert warrants.revoked(new, programs.current()) == {grant}
     assert kinds_of(new) == ["genesis", "restore", "capability"]
 

@@ -15,7 +15,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import Stored, check_chain
 from pipeline.errors import ErasureRefusedError
 from pipeline.evidence.fsck.audit import audit
-from pipeline.models import AdapterCall, Envelope, Lease, Outbox, Run, Secret
+from pipeline.models import AdapterCall, Envelope, Run, Secret
 from pipeline.privacy import certificate, crypto_shred, erasure
 from pipeline.reports import report
 from pipeline.runtime import api, queue
@@ -129,7 +129,7 @@ def test_no_value_lies_in_the_clear_before_the_erasure_but_in_the_advice(house: 
     assert len(sightings(house)) >= 3
     assert found("far side", house.far_side()) == []
     rows = [bytes(row.bytes) for row in Envelope.objects.all()]
-    rows += [bytes(row.args) for row in Outbox.objects.all()]
+    rows += [str(vars(row)).encode() for row in Run.objects.all()]
     rows += [str(vars(row)).encode() for row in AdapterCall.objects.all()]
     rows += [bytes(run.snapshot)]
     assert found("rows", b"\n".join(rows)) == []
@@ -345,7 +345,7 @@ def test_advice_that_a_worker_writes_late_goes(
     def asleep(run_id: str) -> object:
         if not slept:
             slept.append(run_id)
-            Lease.objects.filter(run=run).update(until_ms=1)
+            Run.objects.filter(id=run.id).update(until_ms=1)
             house.drive(run)
             assert run.state == life.COMPLETED
             assert erasure.erase_run(run_id, "art17-1-a", "visitor").state == "done"

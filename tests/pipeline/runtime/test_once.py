@@ -7,7 +7,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import EffectDone
 from nanovm_core.core.messages import Reservation
 from pipeline.clock import now_ms
-from pipeline.models import AdapterCall, Envelope, Lease, Outbox, Run
+from pipeline.models import AdapterCall, Envelope, Run
 from pipeline.runtime import api
 from pipeline.steps import adapters, authorize
 from pipeline.steps.charge import gateway
@@ -29,7 +29,7 @@ from tests.pipeline.house import (
 
 PAY = "stripe.create_payment_intent"
 ONE = [(12_000, "eur")]
-NO_MARK = "UPDATE pipeline_outbox SET begun_ms = NULL"
+NO_MARK = "UPDATE pipeline_run SET begun_ms = NULL"
 NO_CALL = "DELETE FROM pipeline_adaptercall"
 
 
@@ -41,7 +41,7 @@ def crash_after_payment(house: House, monkeypatch: pytest.MonkeyPatch) -> Run:
         with pytest.raises(KeyboardInterrupt):
             drive.drive(str(run.id))
     assert succeeded(run) == ONE
-    assert Outbox.objects.get(run=run, done_ms=None).begun_ms is not None
+    assert Run.objects.get(id=run.id).begun_ms is not None
     return run
 
 
@@ -113,7 +113,7 @@ def test_lost_mark_of_a_begun_charge_never_pays_twice(
 ) -> None:
     """A database writer hides that the charge was begun; its warrant has run out meanwhile."""
     run = crash_after_payment(house, monkeypatch)
-    Lease.objects.all().delete()
+    Run.objects.update(holder="", until_ms=0)
     sql((NO_MARK, []), (NO_CALL, []))
     late = [3_600_000]
     monkeypatch.setattr(authorize, "now_ms", lambda: now_ms() + (late.pop() if late else 0))
@@ -131,11 +131,11 @@ def test_lease_of_another_worker_counts_while_it_lives(
 ) -> None:
     run = house.owing()
     until = now_ms() + (60_000 if living else -1)
-    lease = Lease.objects.filter(run=run)
-    lease.update(holder="another worker", until_ms=until, absorbed=0)
+    lease = Run.objects.filter(id=run.id)
+    lease.update(holder="another worker", until_ms=until, deliveries=0)
     assert drive.drive(str(run.id)) is drives
     assert (succeeded(run) == ONE) is drives
-    assert lease.get().absorbed == (0 if drives else 1)
+    assert lease.get().deliveries == (0 if drives else 1)
 
 
 @pytest.mark.postgres
@@ -144,7 +144,7 @@ def test_lost_lease_stops_the_worker_that_lost_it(house: House) -> None:
     _, mine = api.take(str(run.id))
     assert mine is not None
     assert api.take(str(run.id)) == (False, None)
-    Lease.objects.filter(run=run).update(until_ms=0)
+    Run.objects.filter(id=run.id).update(until_ms=0)
     _, theirs = api.take(str(run.id))
     assert theirs is not None
     assert (theirs.holder != mine.holder, theirs.before) == (True, True)
@@ -152,7 +152,7 @@ def test_lost_lease_stops_the_worker_that_lost_it(house: House) -> None:
     leases.release(str(run.id), mine.holder)
     late = api.answer(mine, EffectDone(key=mine.effect.key), (), "late")
     assert (refusal(late.decision), late.work) == ("FSM-012", None)
-    assert Lease.objects.get(run=run).holder == theirs.holder
+    assert Run.objects.get(id=run.id).holder == theirs.holder
 
 
 def test_step_that_breaks_ends_its_run_and_nothing_else(
@@ -180,7 +180,7 @@ def test_database_that_is_away_within_a_step_fails_nothing(
     monkeypatch.setattr(adapters, "ADAPTERS", {**adapters.ADAPTERS, step: lost})
     with pytest.raises(OperationalError):
         house.drive(run)
-    assert Lease.objects.get(run=run).holder == ""
+    assert Run.objects.get(id=run.id).holder == ""
     assert house.drive(run).state == life.COMPLETED
     assert succeeded(run) == ONE
 
@@ -209,9 +209,10 @@ def test_answer_that_the_kernel_refuses_ends_the_run_instead_of_looping(
 
 
 @pytest.mark.postgres
-def test_outbox_row_that_was_deleted_is_put_back(house: House) -> None:
+@pytest.mark.parametrize("gone", ["owed_key = '', owed_tool = '', due_ms = NULL", "due_ms = NULL"])
+def test_what_is_owed_is_put_back_where_it_is_gone(house: House, gone: str) -> None:
     run = house.owing()
-    sql(("DELETE FROM pipeline_outbox WHERE run_id = %s AND done_ms IS NULL", [run.id.hex]))
+    sql((f"UPDATE pipeline_run SET {gone} WHERE id = %s", [run.id.hex]))
     assert tasks.stranded() == [str(run.id)]
     tasks.deliver(str(run.id), run.program_hash)
     assert house.drive(run).state == life.COMPLETED
@@ -219,12 +220,19 @@ def test_outbox_row_that_was_deleted_is_put_back(house: House) -> None:
 
 
 @pytest.mark.postgres
-def test_forged_outbox_row_is_taken_out_and_never_done(house: House) -> None:
+@pytest.mark.parametrize(
+    "forged", [{"owed_key": "f" * 64}, {"owed_tool": "notify.send_email"}, {"due_ms": None}]
+)
+def test_what_is_owed_by_the_row_alone_is_never_done(
+    house: House, forged: dict[str, str | None]
+) -> None:
     run = house.owing()
-    forged = Outbox.objects.get(run=run, done_ms=None)
-    forged.key, forged.attempt = "f" * 64, 9
-    forged.save(force_insert=True)
+    Run.objects.filter(id=run.id).update(**forged)
     house.drive(run)
     assert succeeded(run) == ONE
     assert not AdapterCall.objects.filter(key="f" * 64).exists()
-    assert not Outbox.objects.filter(key="f" * 64).exists()
+    tools = ["stripe.create_payment_intent", "notify.send_email"]
+    assert [
+        call.tool for call in run.adapter_calls.order_by("number") if call.tool in tools
+    ] == tools
+    assert ("ForeignIntent" in str(bodies(run))) == ("due_ms" not in forged)

@@ -6,7 +6,7 @@ import pytest
 
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import RefusedError
-from pipeline.models import Absorbed, Envelope, Outbox, Run, Workspace
+from pipeline.models import Absorbed, Envelope, Run, Workspace
 from pipeline.runtime import api, create_run
 from pipeline.store import workspaces
 from pipeline.worker import tasks
@@ -57,8 +57,7 @@ def test_every_request_is_refused_and_seals_nothing(run: Run) -> None:
 @pytest.mark.postgres
 def test_nobody_drives_it(run: Run) -> None:
     before = kinds(run)
-    Outbox.objects.update(intent_ms=1)
-    Run.objects.update(deadline_ms=1)
+    Run.objects.update(owed_ms=1, deadline_ms=1)
     assert str(run.id) not in tasks.stranded()
     tasks.sweep()
     tasks.deliver(str(run.id), run.program_hash)

@@ -6,7 +6,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import AnswerArrived, EffectWaiting
 from pipeline.clock import now_ms
 from pipeline.errors import FailedForNowError
-from pipeline.models import Outbox, Run
+from pipeline.models import Run
 from pipeline.runtime import api
 from pipeline.steps import adapters
 from pipeline.steps.charge import gateway
@@ -16,6 +16,7 @@ from samples import path
 from tests.pipeline.clock import DAY_MS, HOUR_MS, Leap, with_backoff
 from tests.pipeline.house import (
     House,
+    accounts,
     bodies,
     failing_once,
     kinds,
@@ -48,7 +49,7 @@ def test_attempt_waits_its_pause_and_the_sweep_finds_it_when_it_is_over(
     assert run.state == life.IDLE
     assert run.deadline_ms is not None
     assert 60_000 <= run.deadline_ms - now_ms() + 5_000 <= 80_000
-    assert not Outbox.objects.filter(run=run, done_ms=None).exists()
+    assert (run.owed_key, run.due_ms) == ("", None)
     assert (tasks.stranded(), drive.owes(str(run.id))) == ([], False)
     drive.drive(str(run.id))
     leap(80_000)
@@ -70,7 +71,7 @@ def test_program_says_how_many_attempts_there_are_and_a_queue_is_not_needed(
     assert [body["state"]["to"] for body in tried] == [life.IDLE, life.IDLE, life.ACTIVE]
     assert len({body["idempotency_key"] for body in tried}) == 3
     assert [each.status for each in payments(run)] == ["requires_payment_method"] * 3
-    assert run.workspace.budgets.get(account="workspace/EUR").reserved == 0
+    assert accounts(run)["workspace/EUR"].reserved == 0
 
 
 def test_step_that_nobody_answers_in_time_fails(house: House, leap: Leap) -> None:
@@ -121,7 +122,7 @@ def test_wait_for_an_answer_from_elsewhere_ends_in_time(
     assert tasks.stranded() == [str(run.id)]
     assert deliver(run).state == life.FAILED
     assert reason(run) == "FSM-014"
-    assert not Outbox.objects.filter(run=run, done_ms=None).exists()
+    assert (run.owed_key, run.due_ms) == ("", None)
 
 
 def test_awaited_answer_counts_only_where_the_caller_vouches_for_it(
@@ -154,8 +155,7 @@ def test_deadline_in_the_row_alone_moves_no_run(house: House) -> None:
     """The column says whom to look at; what is over, the sealed snapshot says."""
     run = house.started()
     before, deadline_ms = kinds(run), snapshot(run).deadline_ms
-    Outbox.objects.filter(run=run).update(due_ms=now_ms() + 2 * HOUR_MS)
-    Run.objects.filter(id=run.id).update(deadline_ms=1)
+    Run.objects.filter(id=run.id).update(due_ms=now_ms() + 2 * HOUR_MS, deadline_ms=1)
     assert tasks.stranded() == [str(run.id)]
     deliver(run)
     assert (run.state, kinds(run), run.deadline_ms) == (life.ACTIVE, before, deadline_ms)

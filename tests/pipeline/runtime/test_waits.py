@@ -7,7 +7,7 @@ import pytest
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.messages import Decision
 from pipeline.clock import now_ms
-from pipeline.models import Budget, Outbox, Run
+from pipeline.models import Run
 from pipeline.reports import decision
 from pipeline.runtime import api, queue
 from pipeline.steps import adapters
@@ -17,8 +17,10 @@ from pipeline.worker import drive
 from samples import path
 from tests.pipeline.house import (
     House,
+    accounts,
     bodies,
     invoice,
+    limit,
     payments,
     reason,
     refusal,
@@ -99,7 +101,7 @@ def test_paused_run_begins_nothing(house: House) -> None:
     api.pause(str(run.id), "visitor")
     house.drive(run)
     assert (run.state, run.step) == (life.PAUSED, "receive")
-    assert Outbox.objects.get(run=run).begun_ms is None
+    assert Run.objects.get(id=run.id).begun_ms is None
     assert house.resumed(run).state == life.COMPLETED
 
 
@@ -138,24 +140,23 @@ def test_pause_before_a_payment_under_way_owes_it_again(house: House) -> None:
 @pytest.mark.postgres
 def test_kill_is_refused_while_a_payment_is_under_way(house: House) -> None:
     run = house.owing()
-    Outbox.objects.filter(run=run, done_ms=None).update(begun_ms=now_ms())
+    Run.objects.filter(id=run.id).update(begun_ms=now_ms())
     assert refusal(api.kill(str(run.id), "operator")) == "FSM-009"
-    Outbox.objects.filter(run=run, done_ms=None).update(begun_ms=None)
+    Run.objects.filter(id=run.id).update(begun_ms=None)
     assert api.kill(str(run.id), "operator").snapshot.state == life.KILLED
     assert payments(run) == []
-    assert run.workspace.budgets.get(account="workspace/EUR").reserved == 0
+    assert accounts(run)["workspace/EUR"].reserved == 0
 
 
 @pytest.mark.postgres
 def test_money_that_is_not_there_suspends_the_run(house: House) -> None:
     run = house.new()
-    owner = {"workspace": run.workspace, "owner": str(run.workspace_id)}
-    Budget.objects.create(**owner, account="workspace/EUR", limit=11_999)
+    limit(run, "workspace/EUR", 11_999)
     api.start(str(run.id), "visitor")
     house.drive(run)
     assert (run.state, reason(run)) == (life.EXHAUSTED, "BUD-001")
     assert payments(run) == []
-    Budget.objects.filter(workspace=run.workspace).update(limit=12_000)
+    limit(run, "workspace/EUR", 12_000)
     assert house.resumed(run).state == life.COMPLETED
 
 
@@ -190,7 +191,7 @@ def test_paced_run_puts_its_effects_off_and_keeps_no_worker_waiting(
     assert (run.state, run.step) == (life.ACTIVE, "receive")
     assert not run.adapter_calls.exists()
     assert woken == [0, 3_600_000]
-    Outbox.objects.filter(run=run).update(due_ms=1)
+    Run.objects.filter(id=run.id).update(due_ms=1)
     drive.drive(str(run.id))
     run.refresh_from_db()
     assert run.step == "extract"

@@ -18,7 +18,7 @@ from pipeline.steps.charge.gateway import (
     UnderWayError,
     pay,
 )
-from tests.pipeline.house import House, reason
+from tests.pipeline.house import House, accounts, reason
 
 INTENT_MS = 1_790_000_000_000
 CHARGE = Charge(
@@ -183,7 +183,7 @@ def test_run_whose_payment_came_back_otherwise_waits_for_a_person(
     far.lies = {"livemode": True}
     house.drive(run)
     assert (run.state, reason(run)) == (life.APPROVAL, "STR-005")
-    assert run.workspace.budgets.get(account="workspace/EUR").reserved == 12_000
+    assert accounts(run)["workspace/EUR"].reserved == 12_000
 
 
 # --- looking before paying again -----------------------------------------------------------------

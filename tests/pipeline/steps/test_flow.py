@@ -7,6 +7,7 @@ from pipeline.reports import report
 from samples import path
 from tests.pipeline.house import (
     House,
+    accounts,
     bodies,
     invoice,
     kinds,
@@ -58,7 +59,7 @@ def test_sample_ends_as_it_must(
 def test_happy_run_seals_these_kinds_and_says_these_things(house: House) -> None:
     run = house.once(House.run)
     assert kinds(run) == HAPPY
-    budget = run.workspace.budgets.get(account="workspace/EUR")
+    budget = accounts(run)["workspace/EUR"]
     assert (budget.reserved, budget.spent) == (0, 12_000)
     assert run.state == life.COMPLETED
     assert succeeded(run) == [(12_000, "eur")]
@@ -93,7 +94,7 @@ def test_card_that_does_not_pay_fails_the_run_with_its_reason(
     assert (run.state, reason(run)) == (life.FAILED, code)
     assert kinds(run)[-2:] == ["failed", "terminal"]
     assert succeeded(run) == []
-    budget = run.workspace.budgets.get(account="workspace/EUR")
+    budget = accounts(run)["workspace/EUR"]
     assert (budget.reserved, budget.spent) == (0, 0)
 
 

@@ -10,7 +10,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import EffectWaiting
 from pipeline.clock import now_ms
 from pipeline.errors import FailedForNowError, TransientError
-from pipeline.models import AdapterCall, Lease, Outbox, Run
+from pipeline.models import AdapterCall, Run
 from pipeline.runtime import api
 from pipeline.steps import adapters, vault
 from pipeline.steps.extract import ExtractionError, ReaderLostError
@@ -20,7 +20,16 @@ from pipeline.store import leases, outbox
 from pipeline.worker import drive, tasks
 from pipeline.worker.lease_renewal import LeaseRenewal
 from tests.pipeline.clock import HOUR_MS, Leap, with_backoff
-from tests.pipeline.house import House, bodies, failing_once, payments, reason, snapshot, succeeded
+from tests.pipeline.house import (
+    House,
+    accounts,
+    bodies,
+    failing_once,
+    payments,
+    reason,
+    snapshot,
+    succeeded,
+)
 from tests.pipeline.reading import read_here
 
 DEAD_MS = leases.TTL_MS + 1
@@ -37,8 +46,8 @@ def with_adapter(
 
 
 def owed(run: Run) -> int:
-    """How many rows of the run the outbox still has open."""
-    return Outbox.objects.filter(run=run, done_ms=None).count()
+    """How many effects the run's row says that it owes."""
+    return Run.objects.filter(id=run.id, due_ms__isnull=False).exclude(owed_key="").count()
 
 
 # --- leases ------------------------------------------------------------------------------------
@@ -53,13 +62,13 @@ def test_leases_of_effects_under_way_are_renewed_and_no_others(house: House, lea
     renewal = LeaseRenewal()
     with renewal.renewing(str(mine.id), works[0].holder, until_ms):
         leap(leases.RENEW_EVERY_MS)
-        before = Lease.objects.get(run=other).until_ms
+        before = Run.objects.get(id=other.id).until_ms
         renewal.renew_all()
-        assert Lease.objects.get(run=mine).until_ms >= now_ms() + leases.TTL_MS - 1_000
-        assert Lease.objects.get(run=other).until_ms == before
+        assert Run.objects.get(id=mine.id).until_ms >= now_ms() + leases.TTL_MS - 1_000
+        assert Run.objects.get(id=other.id).until_ms == before
     leap(leases.TTL_MS)
     renewal.renew_all()
-    assert Lease.objects.get(run=mine).until_ms <= now_ms()
+    assert Run.objects.get(id=mine.id).until_ms <= now_ms()
 
 
 def test_lease_of_a_worker_that_hangs_is_kept_up_to_the_deadline_and_no_longer(
@@ -223,7 +232,7 @@ def test_run_that_is_stopped_while_an_effect_is_under_way_takes_no_answer_of_it(
     assert (run.state, owed(run), payments(run)) == (life.KILLED, 0, [])
     assert bodies(run)[-1]["kind"] == "ignored"
     assert not Run.objects.get(id=run.id).secrets.filter(slot="staging").exists()
-    assert Lease.objects.get(run=run).holder == ""
+    assert Run.objects.get(id=run.id).holder == ""
 
 
 def waits(work: Work) -> Answer:
@@ -254,7 +263,7 @@ def test_run_that_is_stopped_between_attempts_makes_no_further_one(
     assert (tasks.stranded(), owed(run)) == ([], 0)
     house.drive(run)
     assert (run.state, run.deadline_ms, payments(run)) == (life.KILLED, None, [])
-    assert not run.workspace.budgets.exclude(reserved=0).exists()
+    assert {each.reserved for each in accounts(run).values()} == {0}
 
 
 @pytest.mark.postgres

@@ -12,7 +12,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import EffectDone, RunStarted
 from pipeline.clock import now_ms
 from pipeline.entropy import uuid7
-from pipeline.models import Envelope, Lease, Outbox, Run, Workspace
+from pipeline.models import Envelope, Run, Workspace
 from pipeline.runtime import api, create_run, decide, queue
 from pipeline.runtime.decide import Begun
 from pipeline.runtime.transaction import LockedRun
@@ -91,7 +91,7 @@ def message(run: str) -> None:
 
 def absorbed(run: str) -> int:
     """How many deliveries of the run were counted under its lease."""
-    return sum(Lease.objects.filter(run_id=run).values_list("absorbed", flat=True))
+    return Run.objects.get(id=run).deliveries
 
 
 # --- the order -----------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_workspaces_take_turns_by_when_they_were_served_and_their_runs_by_age(ti
     for _ in range(6):
         work = taken(tick)
         found.append(str(work.run.id))
-        Outbox.objects.filter(run=work.run).update(due_ms=now_ms() + HOUR_MS)
+        Run.objects.filter(id=work.run.id).update(due_ms=now_ms() + HOUR_MS)
         leases.release(str(work.run.id), work.holder)
     assert found == [ones[0], others[0], ones[1], others[1], ones[2], others[2]]
 
@@ -133,7 +133,7 @@ def test_a_workspace_of_twice_the_weight_holds_twice_the_leases(
 def test_what_has_no_turn_is_not_taken(tick: Leap) -> None:
     later, ended, closed, held, lone = (workspaces.create() for _ in range(5))
     [postponed] = due(later, 1, tick)
-    Outbox.objects.filter(run_id=postponed).update(due_ms=now_ms() + HOUR_MS)
+    Run.objects.filter(id=postponed).update(due_ms=now_ms() + HOUR_MS)
     [killed] = due(ended, 1, tick)
     api.kill(killed, "operator")
     due(closed, 1, tick)
@@ -208,8 +208,8 @@ def test_what_gave_way_is_owed_and_not_begun(tick: Leap) -> None:
         assert work is not None
         work = answered(work)
     assert work is None
-    row = Outbox.objects.get(run_id=run, done_ms=None)
-    assert (row.step, row.begun_ms, Lease.objects.get(run_id=run).holder) == ("s4", None, "")
+    row = Run.objects.get(id=run)
+    assert (row.step, row.owed_tool, row.begun_ms, row.holder) == ("s4", "t4", None, "")
 
 
 def test_the_commit_that_ends_a_turn_begins_the_next_one(tick: Leap) -> None:
@@ -221,7 +221,7 @@ def test_the_commit_that_ends_a_turn_begins_the_next_one(tick: Leap) -> None:
         work = answered(work)
     assert work is not None
     assert str(work.run.id) == second
-    assert Lease.objects.get(run_id=second).holder == work.holder
+    assert Run.objects.get(id=second).holder == work.holder
 
 
 # --- slots ---------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def test_a_run_whose_row_is_gone_is_woken_by_its_name(
     tick: Leap, queued: dict[str, list[str]]
 ) -> None:
     [run] = due(workspaces.create(), 1, tick)
-    Outbox.objects.filter(run_id=run).delete()
+    Run.objects.filter(id=run).update(owed_key="", owed_tool="", due_ms=None)
     tasks.sweep()
     assert queued == {queue.DRIVE: [run], queue.TURN: [""]}
 
@@ -373,6 +373,6 @@ def test_an_answer_is_stored_although_the_next_run_cannot_be_claimed(
 
 def test_a_forged_row_has_no_turn_twice(tick: Leap) -> None:
     [run] = due(workspaces.create(), 1, tick)
-    Outbox.objects.filter(run_id=run).update(key="0" * 64)
+    Run.objects.filter(id=run).update(owed_key="0" * 64)
     assert api.take_turn(0).work is None
     assert api.take_turn(0).work is not None  # the row is what the snapshot owes again
