@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from pipeline.models import Workspace
 from pipeline.privacy import erasure
 from pipeline.steps.charge import gateway
 from pipeline.store import logs, sql
@@ -56,6 +57,8 @@ def book_after_the_rest(patch: Patch) -> None:
     def alone(ledger: BudgetLedger) -> None:
         with transaction.atomic():
             book(ledger)
+            for each in ledger.changed.values():
+                Workspace.objects.filter(id=each.id).update(accounts=each.accounts)
 
     def late(ledger: BudgetLedger) -> None:
         transaction.on_commit(partial(alone, ledger))

@@ -177,7 +177,8 @@ def test_outside_that_stays_silent_about_nothing_granted_is_a_known_failure(
     with_adapter(monkeypatch, "vault.split", silent)
     run = house.run()
     assert (run.state, reason(run)) == (life.FAILED, "MDL-001")
-    assert AdapterCall.objects.filter(run=run, tool="vault.split").count() == drive.TRIES_MAX
+    again = AdapterCall.objects.filter(run=run, tool="vault.split").count()
+    assert again == drive.TRIES_MAX - 1  # the first one began with its intent
 
 
 @pytest.mark.parametrize(("code", "again"), [("DOC-007", True), ("DOC-010", False)])
@@ -212,7 +213,8 @@ def test_machine_that_lets_no_document_be_read_is_named_as_such(
         life.FAILED,
         ("RUN-002", "The reader was killed: look at the machine. Tried 8 times; nothing was done."),
     )
-    assert AdapterCall.objects.filter(run=run, tool="invoice.extract").count() == drive.TRIES_MAX
+    again = AdapterCall.objects.filter(run=run, tool="invoice.extract").count()
+    assert again == drive.TRIES_MAX - 1  # the first one began with its intent
 
 
 # --- stopping ----------------------------------------------------------------------------------
@@ -263,7 +265,7 @@ def test_run_that_is_stopped_between_attempts_makes_no_further_one(
     assert (tasks.stranded(), owed(run)) == ([], 0)
     house.drive(run)
     assert (run.state, run.deadline_ms, payments(run)) == (life.KILLED, None, [])
-    assert {each.reserved for each in accounts(run).values()} == {0}
+    assert not any(each.reserved for each in accounts(run).values())
 
 
 @pytest.mark.postgres

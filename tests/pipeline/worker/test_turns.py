@@ -245,7 +245,7 @@ def test_documents_are_read_in_slots_of_which_one_is_left_to_the_others(
     begun = reading[0]
     assert begun is not None
     leases.release(str(begun.run.id), begun.holder)
-    assert api.take_turn(0).run in {third.id, runs[2].id}
+    assert api.take_turn(0).run in {third.name, runs[2].name}
 
 
 # --- messages and wake-ups -----------------------------------------------------------------------
