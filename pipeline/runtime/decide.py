@@ -177,13 +177,15 @@ def _exchanged(commit: UnitOfWork, held: LockedRun) -> list[Event]:
 def reconciled(held: LockedRun, now: Snapshot) -> list[Event]:
     """Make the run's row say what its snapshot owes, and say so where somebody forged another.
 
-    A row that names nothing is only made whole.
+    A row that names nothing, or the right effect without a time for it, is only made whole.
     """
-    if outbox.owes(held.run, now.owed):
+    run, owed = held.run, now.owed
+    if outbox.owes(run, owed):
         return []
-    forged = held.run.owed_key != ""
-    outbox.owe(held.run, now.owed)
-    return [ForeignIntent()] if forged else []
+    named = (run.owed_key, run.owed_tool)
+    lost = [("", ""), (owed.key, owed.tool) if owed else ("", "")]
+    outbox.owe(run, owed)
+    return [] if named in lost else [ForeignIntent()]
 
 
 # --- beginning effects -----------------------------------------------------------------------
@@ -246,11 +248,11 @@ def claim(commit: UnitOfWork, held: LockedRun, share: Share | None = None) -> Cl
 
 
 def _leave(commit: UnitOfWork, held: LockedRun, effect: Effect | None, share: Share | None) -> None:
-    """Leave a run that owes nothing now: its delivery is counted, or a forged row taken out."""
-    if share is None:
-        leases.absorb(held.run.name)
-    elif not outbox.owes(held.run, effect):
+    """Leave a run that owes nothing now: its row is made whole, or its delivery counted."""
+    if not outbox.owes(held.run, effect):
         apply(commit, held, ())  # the row would have its turn again and again
+    elif share is None:
+        leases.absorb(held.run.name)
 
 
 def start(held: LockedRun, now: Snapshot, effect: Effect, share: Share | None = None) -> Begun:
