@@ -20,6 +20,7 @@ from nanovm_core.verify import AGENT
 from pipeline.evidence.fsck import (
     bill_audit,
     column_audit,
+    row_audit,
     secret_audit,
     signed_heads,
     supplier_audit,
@@ -29,7 +30,7 @@ from pipeline.evidence.fsck.damage import Damage
 from pipeline.evidence.fsck.grown_tree import GrownTree
 from pipeline.evidence.fsck.signed_heads import SignedHeads
 from pipeline.models import Envelope, Run, Secret, Supplier, Workspace
-from pipeline.store import logs, programs, records
+from pipeline.store import logs, records
 
 PLACES_MAX = 1_000  # of one kind in a log: where all of it is gone, the first of them say so
 RUNS, ENVELOPES = 100, 1_000  # rows in memory at a time
@@ -101,7 +102,7 @@ def audit_workspace(workspace: Workspace, note: bytes | None = None) -> list[Dam
     """Everything bad in one workspace; ``note`` is the one that the signer signed last."""
     signed = SignedHeads(workspace, note)
     grown = GrownTree(workspace, signed.newest)
-    damage = [*_own_chain_damage(workspace, grown)]
+    damage = [*_own_chain_damage(workspace, grown), *row_audit.log_damage(workspace)]
     damage += _agents_damage(workspace, grown)
     for run in Run.objects.filter(workspace=workspace).order_by("id").iterator(RUNS):
         damage += _run_damage(workspace, run, grown)
@@ -178,8 +179,9 @@ def _run_damage(workspace: Workspace, run: Run, grown: GrownTree) -> Iterator[Da
     named = _named_places(envelopes)
     vouched = grown.vouched(str(run.id))
     found = [*_chain_damage(workspace, run, envelopes, named, vouched)]
+    snapshot = None
     try:
-        records.recomputed(run, envelopes, workspace.origin)
+        snapshot = records.recomputed(run, envelopes, workspace.origin)
     except VerificationError as fault:
         if fault.code == "LOG-004" and vouched(envelopes[-1]):  # so the row was changed
             fault.expected, fault.found = fault.found, fault.expected
@@ -187,7 +189,7 @@ def _run_damage(workspace: Workspace, run: Run, grown: GrownTree) -> Iterator[Da
             found.append(Damage.of(workspace.origin, str(run.id), fault))
     yield from found
     yield from _contained(workspace, str(run.id), named, found)
-    yield from _row_damage(workspace, run, sealed_damage=bool(named))
+    yield from row_audit.run_damage(workspace, run, snapshot, sealed_damage=bool(named))
     yield from secret_audit.secret_damage(workspace, run, envelopes)
     yield from bill_audit.bill_damage(workspace, run, envelopes)
 
@@ -201,18 +203,6 @@ def _contained(
         if at not in there:
             text = f"The run was damaged at n = {at}; it was contained."
             yield Damage(log=workspace.origin, run=run, at=at, code=code, text=text, explained=True)
-
-
-def _row_damage(workspace: Workspace, run: Run, *, sealed_damage: bool) -> Iterator[Damage]:
-    """What the run's row holds beside its chain: program, policy, the mark of quarantine."""
-    checks = (
-        (programs.found_hash(run) == run.program_hash, "PRG-011", "The stored program is another."),
-        (programs.found_policy(run) == run.policy_hash, "PRG-011", "The stored policy is another."),
-        (run.quarantined == sealed_damage, "LOG-003", "The mark of quarantine was changed."),
-    )
-    for holds, code, text in checks:
-        if not holds:
-            yield Damage(log=workspace.origin, run=str(run.id), at=0, code=code, text=text)
 
 
 def _chain_damage(

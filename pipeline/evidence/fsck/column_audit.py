@@ -34,6 +34,13 @@ BEGIN = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ
 PLACES_MAX = 1_000  # of one table: where all of it is bad, the first of them say so
 INTEGER_MAX = 2**53 - 1  # what is sealed goes no further (canonical integers)
 LEVEL_MAX = 62  # a tree has no more levels
+# The greatest number of each kind of column; all others are INTEGER_MAX's.
+NUMBERS_MAX = {
+    "BooleanField": 1,
+    "SmallIntegerField": LEVEL_MAX,
+    "PositiveSmallIntegerField": 2**15 - 1,
+    "IntegerField": 2**31 - 1,
+}
 SHOWN_MAX = 48  # characters of a key that is named
 
 # The columns that a row is found by. A row in which one of them is bad is read as if it were not
@@ -55,7 +62,8 @@ KEYS: dict[type[Model], tuple[str, ...]] = {
 HASHED = (Envelope._meta.get_field("hash"),)
 
 _ID = "typeof({0}) = 'text' AND length({0}) = 32 AND {0} NOT GLOB '*[^0-9a-f]*'"
-_KINDS = {"UUIDField": "an id", "CharField": "a text", "BooleanField": "0 or 1"}
+_TEXT = "typeof({0}) = 'text' AND length({0}) <= "  # SQLite counts to the first NUL
+_KINDS = {"UUIDField": "an id", "BooleanField": "0 or 1"}
 _LOG_OF = '(SELECT CAST(origin AS TEXT) FROM pipeline_workspace w WHERE w."id" = {})'
 _RUN_LOG = '(SELECT r.workspace_id FROM pipeline_run r WHERE r."id" = t."run_id")'
 _FOUND_BY = {Run: 't."id"', Terms: 't."run_id"', Envelope: 't."run"', Secret: 't."run_id"'}
@@ -124,14 +132,29 @@ def _kind(field: Column) -> str:
 
 
 def _max(field: Column) -> int:
-    return {"BooleanField": 1, "SmallIntegerField": LEVEL_MAX}.get(_kind(field), INTEGER_MAX)
+    return NUMBERS_MAX.get(_kind(field), INTEGER_MAX)
+
+
+def _length_max(field: Column) -> int:
+    """The most characters of a text; a reference has as many as what it refers to."""
+    while isinstance(field, ForeignKey):
+        field = field.target_field
+    return int(field.max_length or 0)
+
+
+def _due(field: Column) -> str:
+    """What a value of a column has to be, in words."""
+    if _kind(field) == "CharField":
+        return f"a text of at most {_length_max(field)} characters"
+    return _KINDS.get(_kind(field), f"a number from 0 to {_max(field)}")
 
 
 def _holds(field: Column, of: str = "") -> str:
     """The condition under which a value is one of its column's."""
     column, kind, sqlite = f'{of}"{field.column}"', _kind(field), connection.vendor == "sqlite"
     if kind in ("UUIDField", "CharField"):
-        sound = (_ID if kind == "UUIDField" else "typeof({0}) = 'text'").format(column)
+        is_id = kind == "UUIDField"
+        sound = (_ID if is_id else f"{_TEXT}{_length_max(field)}").format(column)
         sound = sound if sqlite else "TRUE"
     elif kind == "BooleanField" and not sqlite:
         sound = "TRUE"
@@ -160,8 +183,8 @@ def _of(model: type[Model]) -> Iterator[Damage]:
         place = ", ".join(f"{name} {_shown(value)}" for name, value in named)
         for field, bad in zip(fields, rest[len(keys) :], strict=True):
             if bad:
-                kind = _KINDS.get(_kind(field), f"a number from 0 to {_max(field)}")
-                text = f"{table} ({place}): there is no value of {field.column} that is {kind}."
+                due = _due(field)
+                text = f"{table} ({place}): there is no value of {field.column} that is {due}."
                 whose = _run_name(run)
                 yield Damage(log=str(log or ""), run=whose, at=n or 0, code=CODE, text=text)
 
@@ -192,7 +215,7 @@ def _view(model: type[Model]) -> str:
             continue
         nothing = "NULL" if each.null else "0"
         if _kind(each) == "CharField":
-            nothing = f"CAST({name} AS TEXT)"
+            nothing = f"substr(CAST({name} AS TEXT), 1, {_length_max(each)})"
         columns.append(f"CASE WHEN {_holds(each)} THEN {name} ELSE {nothing} END AS {name}")
     table = model._meta.db_table
     where = " AND ".join(_holds(_field(model, each)) for each in keys)

@@ -33,6 +33,7 @@ VALUES: Mapping[str, str] = {
     "huge": str(LONGEST),
     "float": "1.5",
     "not UTF-8": "CAST(x'ff41' AS TEXT)",
+    "long": "CAST(hex(zeroblob(601)) AS TEXT)",  # longer than any column of a server
 }
 SUPPLIER = Details(
     name="Acme Tools Ltd", iban="DE89370400440532013000"
@@ -54,17 +55,21 @@ ROW: Mapping[str, str] = {  # the row that is hit: the first run's, or its log's
 }
 # Not found, as these columns are of no consequence to what is recomputed.
 TEXTS = {"text", "negative", "huge", "float", "not UTF-8"}
+SHORT = TEXTS - {"huge"}  # of so few characters as a server takes there
 UNSEEN: Mapping[tuple[str, str], set[str]] = {
-    ("pipeline_run", "code"): TEXTS,  # sealed nowhere: a short name for people
-    ("pipeline_run", "model"): TEXTS,  # sealed nowhere: CAVEATS.md
+    ("pipeline_run", "code"): SHORT,  # sealed nowhere: a short name for people
+    ("pipeline_run", "model"): SHORT,  # sealed nowhere: CAVEATS.md
     ("pipeline_run", "ended_ms"): {"null"},  # a copy of when the end was sealed
     ("pipeline_run", "erased_ms"): {"null"},  # it is null there already
     ("pipeline_run", "deadline_ms"): {"null"},
+    ("pipeline_run", "due_ms"): {"null"},
+    ("pipeline_run", "begun_ms"): {"null"},
     ("pipeline_workspace", "successor_id"): {"null"},
     ("pipeline_secret", "erased_ms"): {"null"},
     ("pipeline_bill", "duplicate_of_id"): {"null"},
     **{  # sealed nowhere: CAVEATS.md
-        ("pipeline_supplier", column): TEXTS for column in ("code", "registered_by")
+        ("pipeline_supplier", column): texts
+        for column, texts in {"code": SHORT, "registered_by": TEXTS}.items()
     },
     ("pipeline_secret", "slot"): TEXTS,  # a copy of the name that its envelope seals
 }
@@ -216,6 +221,15 @@ def test_a_number_beyond_all_trees_takes_no_memory(scene: Scene) -> None:
     [
         ("pipeline_run", "state", VALUES["not UTF-8"], "LOG-003", None),  # read with marks in it
         ("pipeline_node", "index", "0", "LOG-008", 4),  # it hides no leaf behind it
+        ("pipeline_run", "code", "'123456789'", "LOG-010", 0),  # a server takes eight characters
+        ("pipeline_run", "tries", str(2**31), "LOG-010", 0),
+        ("pipeline_run", "owed_key", "'x'", "LOG-003", 0),
+        ("pipeline_run", "owed_tool", "'x'", "LOG-003", 0),
+        ("pipeline_run", "due_ms", "0", "LOG-003", 0),
+        ("pipeline_run", "holder", "'x'", "LOG-003", 0),
+        ("pipeline_workspace", "accounts", "x'7b'", "LOG-003", 0),
+        ("pipeline_workspace", "accounts", "'{\"workspace/EUR\":[1,-1,0]}'", "LOG-003", 0),
+        ("pipeline_workspace", "accounts", "'{\"others/EUR\":[1,0,0]}'", "LOG-003", 0),
     ],
 )
 def test_a_value_is_named_where_it_is(
