@@ -149,6 +149,16 @@ def test_what_has_no_turn_is_not_taken(tick: Leap) -> None:
     assert str(turns.next_run()) == postponed
 
 
+def test_a_passed_deadline_of_a_run_whose_driver_died_has_its_turn(tick: Leap) -> None:
+    [run] = due(workspaces.create(), 1, tick)
+    assert named([taken(tick)]) == [run]
+    Run.objects.filter(id=run).update(due_ms=now_ms() + HOUR_MS, deadline_ms=now_ms())
+    tick(leases.TTL_MS)
+    assert turns.next_run() is None
+    tick(2)
+    assert turns.next_run() == run
+
+
 def test_the_statement_reads_what_is_due_and_not_what_has_ended(
     tick: Leap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,7 +176,7 @@ def test_the_statement_reads_what_is_due_and_not_what_has_ended(
     [(statement, params)] = seen
     plan = [str(row[-1]) for row in real(f"EXPLAIN QUERY PLAN {statement}", params)]
     assert {each for each in plan if each.startswith("SCAN")} <= {"SCAN due", "SCAN held"}
-    for name in ("INDEX outbox_due", "INDEX run_deadline", "INDEX lease_held"):
+    for name in ("INDEX run_due", "INDEX run_deadline", "INDEX run_held"):
         assert any(name in each for each in plan)
 
 
