@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nanovm_core.core import lifecycle as life
-from pipeline.models import AdapterCall, Run, Workspace
+from pipeline.models import AdapterCall, Envelope, Run, Workspace
 from pipeline.store import budgets, programs
 from sabotage.gallery import fixture, invoices
 from sabotage.gallery.outcomes import RunOutcome, breaches_of, combined, first_stop, outcomes_of
@@ -107,10 +107,12 @@ def _used(unit: str, runs: list[RunOutcome]) -> int:
     """What was used, by records that no account is read for."""
     if unit == "money":
         return sum(each.paid_minor for each in runs)
+    if unit == "steps":
+        names = [each.run.name for each in runs]
+        return Envelope.objects.filter(run__in=names, kind="intent").count()
     calls = AdapterCall.objects.filter(run__in=[each.run for each in runs])
-    if unit == "calls":
-        calls = calls.filter(tool__in=list(programs.current().grants))
-    return calls.values("key").distinct().count()
+    granted = calls.filter(tool__in=list(programs.current().grants))
+    return granted.values("key").distinct().count()
 
 
 def _run(workspace: Workspace, unit: str) -> Run:

@@ -187,10 +187,10 @@ class TestEvidence:
         agents = evidence["agents_ended"]
         assert sorted(each["rule"] for each in agents) == ["", "BUD-001", "BUD-001"]
         assert evidence["paid_minor_together"] == split_limit.CAP_MINOR
-        assert evidence["calls_since"]["model.propose"] == 3
         assert evidence["calls_since"]["stripe.create_payment_intent"] == 1
         for each in agents:  # who was stopped names the envelope that says so
             row = Envelope.objects.filter(run=str(Run.objects.get(code=each["run"]).id))
+            assert "model.propose" in {fields_of(bytes(one.bytes)).get("tool") for one in row}
             if each["rule"]:
                 told = row.get(n=each["event"] - 1)
                 assert (told.hash, fields_of(told.bytes)["rule"]) == (each["hash"], "BUD-001")
