@@ -335,3 +335,14 @@ class FarSide(models.Model):
     dispute = models.CharField(max_length=40, blank=True)  # its status, in Stripe's words
     at_ms = models.BigIntegerField()
     sealed_n = models.BigIntegerField()  # on the log's own chain
+
+
+class Schema(models.Model):
+    """The layouts that this database had, the present one last.
+
+    Its columns stay as they are for good: each release reads them before it knows the rest.
+    """
+
+    version = models.PositiveIntegerField(primary_key=True)
+    release = models.CharField(max_length=20)  # of nanovm, that made the tables so
+    at_ms = models.BigIntegerField()

@@ -65,7 +65,7 @@ def execute(statement: str, name: str = "postgres") -> None:
 
 
 def empty(name: str) -> None:
-    """Take every row out of a database, its triggers aside, and end whoever is connected."""
+    """Take every row out of a database but those of its schema, and end whoever is connected."""
     with psycopg.connect(url(name), autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -74,7 +74,7 @@ def empty(name: str) -> None:
         connection.execute("SET session_replication_role = replica")
         tables = connection.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-            " AND relkind = 'r' AND relname <> 'django_migrations'"
+            " AND relkind = 'r' AND relname NOT IN ('django_migrations', 'pipeline_schema')"
         ).fetchall()
         connection.execute("; ".join(f'DELETE FROM "{table}"' for (table,) in tables).encode())
 

@@ -1,5 +1,6 @@
 """The database's tables, made or brought up to date by one process at a time."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,24 +9,57 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 
-from pipeline.ops import error_messages
+from pipeline.ops import error_messages, folder_use, upgrade
 from pipeline.ops.processes import ProcessError
+from pipeline.ops.upgrade import Recorded
+from pipeline.store import state_file
 
+SCHEMA = 1  # the layout of the tables; a release that adds a migration raises it
+RELEASE = "0.1.0"  # of nanovm, as pyproject.toml says it too
 TURN = 0x6E616E6F766D  # "nanovm": the name of the lock that its processes take on a server
 
 
 def migrate() -> None:
-    """Make or change every table that is not as this code needs it.
+    """Make the tables, or upgrade those of an older release; others are refused as they are.
+
+    From then on, until it ends, this process keeps others from upgrading the data folder.
 
     Raises:
         ProcessError: in one sentence, where the database cannot be reached or refuses.
     """
     try:
         with _in_turn():
-            _refuse_other_versions()
-            call_command("migrate", verbosity=0, interactive=False)
-    except DatabaseError as error:
+            _bring_up_to_date(upgrade.recorded())
+            folder_use.hold(settings.NANOVM_DATA)
+    except (DatabaseError, sqlite3.Error) as error:
         raise ProcessError(error_messages.of_database(error, "Then start again.")) from error
+    except OSError as error:
+        raise ProcessError(error_messages.of_file(error)) from error
+
+
+def _bring_up_to_date(found: Recorded | None) -> None:
+    """A database that has no version has no logs either: each is made after the version is."""
+    _refuse_newer(found)
+    _refuse_other_versions()
+    if found is not None and found.version < SCHEMA:
+        with folder_use.alone(settings.NANOVM_DATA):
+            upgrade.upgrade(found, Recorded(version=SCHEMA, release=RELEASE))
+        return
+    call_command("migrate", verbosity=0, interactive=False)
+    if found is None:
+        upgrade.record(Recorded(version=SCHEMA, release=RELEASE))
+    upgrade.drop_copies()
+
+
+def _refuse_newer(found: Recorded | None) -> None:
+    """Refuse a database that a later release made or upgraded."""
+    if found is not None and found.version > SCHEMA:
+        raise ProcessError(
+            f"The database has schema {found.version} of nanovm {found.release}, and nanovm"
+            f" {RELEASE} reads schema {SCHEMA} and older ones, so nothing was changed. Start nanovm"
+            f" {found.release} or a later one, or name another data folder (NANOVM_DATA) or"
+            f" database; this one is {_which()}."
+        )
 
 
 def _refuse_other_versions() -> None:
@@ -43,9 +77,10 @@ def _refuse_other_versions() -> None:
 
 @contextmanager
 def _in_turn() -> Iterator[None]:
-    """On PostgreSQL, let processes that start at once migrate one after another."""
+    """Let processes that start at once migrate one after another: by a file, or on the server."""
     if connection.vendor != "postgresql":
-        yield
+        with state_file.locked(settings.NANOVM_DATA / "schema"):
+            yield
         return
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [TURN])

@@ -27,7 +27,9 @@ CREATE TABLE IF NOT EXISTS secret (
     ref TEXT PRIMARY KEY, subject TEXT NOT NULL REFERENCES subject (id), wrapped BLOB NOT NULL
 );
 CREATE INDEX IF NOT EXISTS secret_subject ON secret (subject);
+PRAGMA user_version = 1;
 """
+VERSION = 1  # of these tables; a release that raises it raises that of the database's tables too
 PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA secure_delete=ON",
@@ -197,16 +199,25 @@ class KeyStore:
         )
         opened.text_factory = _text
         try:
+            [(version,)] = opened.execute("PRAGMA user_version").fetchall()
+            if version > VERSION:
+                raise self._newer(version)
             for pragma in PRAGMAS:
                 opened.execute(pragma)
-            if not opened.execute("SELECT 1 FROM sqlite_master WHERE name='secret'").fetchone():
+            if version < VERSION:
                 opened.executescript(SCHEMA)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, OSError) as error:
             opened.close()
-            if isinstance(error, sqlite3.OperationalError):
+            if isinstance(error, sqlite3.OperationalError | OSError):
                 raise
             raise self._damaged(error) from error
         return opened
+
+    def _newer(self, version: int) -> OSError:
+        return OSError(
+            f"The key store {self._database} has schema {version} of a later release of nanovm, and"
+            f" this one reads schema {VERSION}, so nothing was changed. Start that release."
+        )
 
     def _damaged(self, error: Exception) -> OSError:
         text = f"The key store {self._database} is damaged ({error}); put it back from a backup"

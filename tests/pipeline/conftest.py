@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
 from pytest_django import DjangoDbBlocker
 
+from pipeline.ops import schema
 from pipeline.ops.processes import stripe_counterpart
 from pipeline.steps.extract import step as extract_step
 from tests.pipeline.clock import Leap, leaping
@@ -34,11 +34,11 @@ def migrated(
     django_db_blocker: DjangoDbBlocker,
     database_server: None,
 ) -> Database:
-    """An empty database with every table and trigger."""
+    """An empty database with every table and trigger, and its version."""
     template = Database.named(tmp_path_factory.mktemp("template"), "app")
     template.make()
     with django_db_blocker.unblock(), template.in_use():
-        call_command("migrate", verbosity=0, interactive=False)
+        schema.migrate()
     return template
 
 

@@ -132,3 +132,16 @@ def test_a_damaged_key_file_is_one_sentence(
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert said in done.stderr
     assert str(house.folder / name) in done.stderr
+
+
+def test_a_key_store_of_a_later_release_is_refused_as_it_is(tmp_path: Path) -> None:
+    KeyStore(tmp_path).new_keys("subject", ["a"])
+    file = tmp_path / "keys.sqlite3"
+    with closing(sqlite3.connect(file)) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (key_store.VERSION,)
+        database.execute(f"PRAGMA user_version = {key_store.VERSION + 1}")
+    key_store._kept.close()
+    before = file.read_bytes()
+    with pytest.raises(OSError, match=r"of a later release of nanovm.*nothing was changed"):
+        KeyStore(tmp_path).keys(["a"])
+    assert file.read_bytes() == before

@@ -1,0 +1,191 @@
+"""A data folder of each release goes on under this one and the next: rows, logs, runs, proofs."""
+
+import sqlite3
+import tempfile
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db.migrations.loader import MigrationLoader
+
+from nanovm_core import verify
+from nanovm_core.core import lifecycle as life
+from pipeline.evidence.fsck.audit import audit
+from pipeline.models import Run, Schema, Secret, Workspace
+from pipeline.ops import schema
+from pipeline.runtime import api
+from pipeline.store import records, state_file, workspaces
+from pipeline.vault import secret_store
+from pipeline.vault.secret_store import TOMBSTONE
+from tests.house.demo import ran
+from tests.kept.conftest import Become
+from tests.kept.folder import Kept, kept_folders, unpack
+from tests.kept.next_release.apps import RELEASE
+from tests.kept.story import at_work
+from tests.pipeline.databases import Database, on_sqlite_alone
+from tests.pipeline.house import House, reason, succeeded
+from tests.pipeline.privacy.test_erasure import sightings
+
+pytestmark = on_sqlite_alone  # a folder has its file; the rest is in tests/pipeline/ops
+
+NEXT = {"DJANGO_SETTINGS_MODULE": "tests.kept.next_release.settings"}
+OURS = ("pipeline", "sabotage", "dashboard")
+GROWS = ("size", "log_length", "log_head", "edge")  # of a log's row
+Rows = Mapping[str, list[dict[str, Any]]]
+
+
+def rows(folder: Path) -> Rows:
+    """Every row of every table, by the names of its columns; without what grows with a log."""
+    with closing(sqlite3.connect(folder / "app.sqlite3")) as database:
+        database.row_factory = sqlite3.Row
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        found = {
+            name: [dict(each) for each in database.execute(f'SELECT * FROM "{name}"')]
+            for (name,) in tables.fetchall()
+            if name != "sqlite_sequence"
+        }
+    for each in found["pipeline_workspace"]:
+        for name in GROWS:
+            each.pop(name, None)
+    return found
+
+
+def layout(folder: Path) -> list[tuple[str, str]]:
+    """Every table, index and trigger, as the database has it."""
+    with closing(sqlite3.connect(folder / "app.sqlite3")) as database:
+        query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
+        return [*database.execute(query)]
+
+
+def missing(before: Rows, after: Rows) -> list[str]:
+    """Rows that are not there any more, or not as they were, but for columns that came."""
+    return [
+        f"{table}: {row}"
+        for table, old in before.items()
+        for row in old
+        if not any(row.items() <= each.items() for each in after.get(table, []))
+    ]
+
+
+def notes(origin: str) -> list[dict[str, Any]]:
+    """What the ``upgraded`` envelopes of a log say, by its own chain."""
+    log = Workspace.objects.get(origin=origin)
+    said = (records.body_of(each.data) for each in workspaces.chain(log.id))
+    return [each["in"] for each in said if each["kind"] == "upgraded"]
+
+
+def expected(kept: Kept, to: int, release: str) -> list[dict[str, Any]]:
+    """What each log of a folder says after it was upgraded in one go."""
+    return [{"from": kept.schema, "to": to, "release": release}] if kept.schema < to else []
+
+
+def test_the_newest_folder_is_of_this_schema() -> None:
+    """A release that adds a migration raises SCHEMA and makes its folder: see CONTRIBUTING.md."""
+    newest = kept_folders()[-1]
+    with tempfile.TemporaryDirectory() as name:
+        assert unpack(newest, Path(name)).schema == schema.SCHEMA
+        applied = rows(Path(name))["django_migrations"]
+    there = {(each["app"], each["name"]) for each in applied}
+    assert there == {each for each in MigrationLoader(None).disk_migrations if each[0] in OURS}
+
+
+def test_a_plain_start_changes_nothing(kept: Kept, data: Path) -> None:
+    if kept.schema < schema.SCHEMA:
+        pytest.skip("a folder of an older schema, which a start upgrades")
+    before = {name: file.read_bytes() for name, file in files(data).items()}
+    size = Workspace.objects.get(origin=kept.logs["main"]).size
+    schema.migrate()
+    schema.migrate()
+    assert notes(kept.logs["main"]) == notes(kept.logs["other"]) == []
+    assert Workspace.objects.get(origin=kept.logs["main"]).size == size
+    assert missing_files(before, files(data)) == []
+    assert audit().exit_status == 0
+
+
+def files(folder: Path) -> dict[str, Path]:
+    """The files that last."""
+    transient = ("-shm", "-wal", ".lock")
+    found = (each for each in folder.rglob("*") if each.is_file())
+    return {str(each): each for each in found if not each.name.endswith(transient)}
+
+
+def missing_files(before: Mapping[str, bytes], after: Mapping[str, Path]) -> list[str]:
+    """Files that are gone or changed, or that came."""
+    gone = [name for name, data in before.items() if after[name].read_bytes() != data]
+    return gone + [name for name in after if name not in before]
+
+
+def test_the_next_release_upgrades_a_folder_and_goes_on_with_it(
+    kept: Kept, data: Path, tmp_path: Path, become_next: Become
+) -> None:
+    before = rows(data)
+    known = {each: known_of(data, each, tmp_path) for each in kept.logs.values()}
+
+    done = ran(data, "manage.py", "fsck", "--json", **NEXT)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    become_next()
+    after = rows(data)
+    assert missing(before, after) == []
+    assert all(each["label"] == each["code"] for each in after["pipeline_run"])
+    for origin in kept.logs.values():
+        assert notes(origin) == expected(kept, schema.SCHEMA, RELEASE)
+    sizes = [*Workspace.objects.order_by("id").values_list("size", flat=True)]
+    schema.migrate()
+    assert [*Workspace.objects.order_by("id").values_list("size", flat=True)] == sizes
+    assert Schema.objects.latest("version").release == RELEASE
+    assert [*data.glob("app.schema-*")] == []
+    with at_work(data) as house:
+        check_runs(kept, house)
+        for origin, note in known.items():
+            check_log(house, origin, kept.vkeys[origin], note)
+    assert sightings(house) == []
+
+
+def known_of(folder: Path, origin: str, to: Path) -> Path:
+    """A checkpoint of a log that a reader kept from before."""
+    name = state_file.file_name(origin)
+    kept = to / name
+    kept.write_bytes((folder / "signer" / "logs" / name).read_bytes())
+    return kept
+
+
+def check_runs(kept: Kept, house: House) -> None:
+    """What waited is approved and paid, what ran runs on, what was erased stays so."""
+    runs = {name: Run.objects.get(id=run_id) for name, run_id in kept.runs.items()}
+    assert succeeded(runs["suspended"]) == succeeded(runs["running"]) == []
+    api.approve(kept.runs["suspended"], "visitor", api.hold_now(kept.runs["suspended"]))
+    for name in ("suspended", "running"):
+        assert (house.drive(runs[name]).state, reason(runs[name])) == (life.COMPLETED, ""), name
+    for name in ("completed", "suspended", "running"):
+        assert len(succeeded(runs[name])) == 1
+    refs = [*Secret.objects.filter(run=runs["erased"]).values_list("ref", flat=True)]
+    assert set(secret_store.read_all(refs).values()) == {TOMBSTONE}
+    other = Workspace.objects.get(origin=kept.logs["other"])
+    assert kept.revoked in {tool for _, tool in workspaces.revocations(other.id)}
+    assert audit().exit_status == 0
+
+
+def check_log(house: House, origin: str, vkey: str, known: Path) -> None:
+    """The log's bundle holds under the key from before, and extends the checkpoint from before."""
+    bundle = str(known.with_suffix(".zip"))
+    done = house.command("export_bundle", "--log", "--workspace", origin, "-o", bundle)
+    assert done.returncode == 0, done.stderr
+    assert verify.main([bundle, "--key", vkey, "--known", str(known)]) == 0
+
+
+def test_an_upgraded_database_is_laid_out_as_a_new_one(
+    kept: Kept, data: Path, tmp_path: Path, become_next: Become, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    become_next()
+    schema.migrate()
+    new = tmp_path / "new"
+    new.mkdir()
+    monkeypatch.setattr(settings, "NANOVM_DATA", new)
+    with Database(name=str(new / "app.sqlite3")).in_use():
+        schema.migrate()
+        assert Schema.objects.get().version == schema.SCHEMA
+    assert layout(data) == layout(new)
