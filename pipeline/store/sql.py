@@ -232,7 +232,8 @@ def _in_exchanges(django: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
     """What a server does in one transaction; from ``finish`` on it is told all at once."""
     try:
         with ExitStack() as _session.exchange:
-            answer = work()
+            with django.execute_wrapper(_within):
+                answer = work()
             flush()
             _check(django)
             if not _session.begins:  # else nothing was asked of it
@@ -240,6 +241,12 @@ def _in_exchanges(django: BaseDatabaseWrapper, work: Callable[[], T]) -> T:
         return answer
     finally:
         _session.exchange = None
+
+
+def _within(execute: Callable[..., Any], *call: Any) -> Any:
+    """Have a statement of Django's ORM begin the transaction, where it is the first."""
+    _begin()
+    return execute(*call)
 
 
 def finish() -> None:
@@ -295,10 +302,17 @@ def _cursor() -> Any:
         return _connected().cursor()
     from psycopg import Cursor  # a process on SQLite does without the driver
 
+    _begin()
+    return Cursor(_connected())
+
+
+def _begin() -> None:
+    """Tell a server to begin, where nothing was asked of it yet."""
+    from psycopg import Cursor
+
     if _session.begins:
         _session.begins = False
         Cursor(_connected()).execute("BEGIN")
-    return Cursor(_connected())
 
 
 @lru_cache(maxsize=512)
