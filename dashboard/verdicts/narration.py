@@ -15,7 +15,7 @@ TOOL_CHARS_MAX = 64  # of a name that anybody may have typed
 SKIPS = {
     "seal without charge": "Report the run as finished, with nothing paid.",
     "charge without authorize": "Report the payment as made, with nothing authorized.",
-    "forged intent in the outbox": "Add a forged payment to the queue of pending calls.",
+    "forged intent in the outbox": "Replace the run's pending call by a forged payment.",
     "result of a step": "Report step {step} as done.",
 }
 ORDERS = {
@@ -253,8 +253,7 @@ def _changed(shot: Shot) -> str:
 
 
 def _forged(shot: Shot) -> str:
-    forged = shot.evidence.get("forged_amount_minor")
-    return f"a forged payment of {money(forged, 'USD')}" if forged else "a step reported too early"
+    return "a forged payment" if "forged_key" in shot.evidence else "a step reported too early"
 
 
 def _number(shot: Shot, name: str) -> int:

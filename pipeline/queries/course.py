@@ -86,11 +86,10 @@ def _newest(run: RunHead) -> list[Envelope]:
     return [*newest.filter(kind__in=STORY)[:STORY_MAX], *others]
 
 
-def _begun(run: RunHead) -> dict[str, int | None]:
-    """By key: when a worker took the effect up, where that was not with its intent."""
+def _begun(run: RunHead) -> dict[str, int]:
+    """By key: when a worker took the effect up first, where that was not with its intent."""
     calls = AdapterCall.objects.filter(run_id=run.id).order_by("-number")
-    first = dict(calls.values_list("key", "at_ms"))
-    return first | dict(Run.objects.filter(id=run.id).values_list("owed_key", "begun_ms"))
+    return dict(calls.values_list("key", "at_ms"))
 
 
 def _started_ms(run: RunHead) -> int:

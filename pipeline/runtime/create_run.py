@@ -99,16 +99,20 @@ def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> Made:
     """
     for _ in range(CODE_TRIES):
         try:
-            return committed(making(new, run_id, starts=starts))
+            made = committed(making(new, run_id, starts=starts))
         except CodeTakenError:
             continue
+        if new.started_by:  # not within the commit: others wait for that one
+            queue.wake(str(run_id))
+        return made
     raise RuntimeError("No free run code was found; erase or archive old runs.")
 
 
 def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
     """The job that ``make_run`` has committed; for a caller that drives many runs on one thread.
 
-    Its outcome is CodeTakenError where another run has the code that was drawn: draw again.
+    Its outcome is CodeTakenError where another run has the code that was drawn: draw again. It
+    wakes no worker.
     """
     program = programs.ruled(new.program, new.policy)
     run = _row(new, run_id, program)
@@ -147,7 +151,6 @@ def _make(commit: UnitOfWork, *, new: NewRun, run: Run, decision: Decision, star
     commit.record(held, decision, new.sealed)
     if new.started_by:
         decide.apply(commit, held, [RunStarted()], Sender(new.started_by))
-        commit.after.append(partial(queue.wake, run.name))
     else:
         commit.after.append(partial(announce, run))
     if not starts:

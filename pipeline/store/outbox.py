@@ -3,7 +3,8 @@
 The snapshot decides what is owed; the row repeats it, and says when it is due and whether it was
 begun. The adapters' record, which verdicts count by, has a row of its own for each call of a
 granted tool, written before the call is made. Any other effect that begins with the commit that
-sealed its intent needs none; one that begins later has one, which says when.
+sealed its intent needs none; one that begins later has one, which says when. An effect that is
+begun again has one for each time.
 """
 
 from uuid import UUID
@@ -11,7 +12,7 @@ from uuid import UUID
 from nanovm_core.core.lifecycle import WAITING
 from nanovm_core.core.messages import Effect
 from pipeline.clock import now_ms
-from pipeline.errors import NotSentError
+from pipeline.errors import NotSentError, TransientError
 from pipeline.models import AdapterCall, Run
 from pipeline.store import sql
 
@@ -23,6 +24,11 @@ _CALL = (
     "INSERT INTO pipeline_adaptercall (run_id, number, key, tool, at_ms, outcome)"
     " SELECT %s, COALESCE(MAX(number), 0) + 1, %s, %s, %s, 'begun'"
     " FROM pipeline_adaptercall WHERE run_id = %s"
+)
+_FIRST = (
+    "INSERT INTO pipeline_adaptercall (run_id, number, key, tool, at_ms, outcome)"
+    " SELECT id, (SELECT COALESCE(MAX(number), 0) + 1 FROM pipeline_adaptercall WHERE run_id = %s),"
+    " %s, %s, %s, %s FROM pipeline_run WHERE id = %s AND NOT EXISTS (" + _RECORDED + ")"
 )
 _CAME = (
     "UPDATE pipeline_adaptercall SET outcome = %s WHERE run_id = %s AND number ="
@@ -64,11 +70,15 @@ def begin(run: Run, effect: Effect, *, is_sealed: bool = True) -> bool:
 
     ``is_sealed``: its intent was sealed by an earlier commit.
     """
+    of = sql.key(run.id)
     if run.begun_ms is None:
         run.begun_ms = now_ms()
+    elif is_sealed:  # the first time may have no record: where it was silent, the row says so
+        came = TransientError.__name__ if run.tries else "begun"
+        call = (of, effect.key, effect.tool, run.begun_ms, came)
+        sql.later(_FIRST, (*call, of, of, effect.key))
     if not is_sealed and effect.warrant is None:
         return False
-    of = sql.key(run.id)
     sql.later(_CALL, (of, effect.key, effect.tool, now_ms(), of))
     return True
 

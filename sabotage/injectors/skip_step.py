@@ -25,7 +25,6 @@ from sabotage.kit.waiting import wait_until
 NAME = "skip_step"
 ACTOR = f"attacker:{NAME}"
 FORGED = "ForeignIntent"
-FORGED_MINOR = 5_000_000  # what the forged intent would pay
 
 
 def inject(target: Target) -> Fired:
@@ -77,17 +76,18 @@ def _charge_without_authorize(target: Target) -> Fired:
 
 
 def _forged_intent(target: Target) -> Fired:
-    """Make the run's row say that it owes an unauthorised charge, and wake the workers."""
+    """Make the run's row say that it owes an unauthorised charge, and wake the workers.
+
+    The row has columns for its key and its tool, and none for an amount.
+    """
     key = _key_of_a_charge(target)
-    forged: dict[str, Scalar] = {"amount_minor": FORGED_MINOR, "currency": "USD"}
-    beside = _beside(target, "charge", key, forged)
+    beside = _beside(target, "charge", key, {})
     row = {"owed_key": key, "owed_tool": tool_of("charge"), "owed_ms": now_ms(), "due_ms": 0}
     tamper_db.change_outbox(target.run, {**row, "begun_ms": None})
     with delivering(target.run_id, target.run.program_hash, 1) as door:
         pass
     wait_until(lambda: _noticed(target))
-    facts = {"forged_key": key, "forged_amount_minor": FORGED_MINOR, "door": door, **beside}
-    return Fired(facts=facts)
+    return Fired(facts={"forged_key": key, "door": door, **beside})
 
 
 def _key_of_a_charge(target: Target) -> str:

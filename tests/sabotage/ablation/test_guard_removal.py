@@ -14,10 +14,12 @@ from nanovm_core.core.capabilities import Grant
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.fsm import commands, results
 from nanovm_core.core.program import Program
-from pipeline.runtime import decide
+from pipeline.models import AdapterCall
+from pipeline.runtime import api, decide
 from pipeline.steps.charge import gateway
 from pipeline.steps.charge.gateway import Charge, Payment
 from pipeline.store import leases, programs, records
+from pipeline.worker import drive
 from sabotage.fire import look_again
 from sabotage.injectors import double_exec
 from sabotage.kit import waiting
@@ -127,6 +129,21 @@ class TestDoubleExec:
         assert (attack.verdict, attack.integrity == "HELD") == ("ACCEPTED", keys)
         assert attack.evidence["effects_done_twice"] > 0
         assert (attack.evidence["far_side"]["succeeded"] == 1) == keys
+
+    def test_a_step_that_began_with_its_intent_counts_where_a_copy_begins_it_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = at("running")
+        _, receive = api.take(str(run.id))
+        assert receive is not None
+        extract = drive._next(receive)
+        assert extract is not None
+        assert (extract.effect.step, extract.recorded) == ("extract", False)
+        monkeypatch.setattr(leases, "is_held", lambda holder, until_ms: False)
+        attack = shoot(run, "double_exec", redeliveries="1")
+        calls = AdapterCall.objects.filter(run=run, key=extract.effect.key).order_by("number")
+        assert [each.at_ms for each in calls[:1]] == [extract.run.begun_ms]
+        assert (attack.verdict, attack.evidence["effects_done_twice"]) == ("ACCEPTED", 1)
 
 
 class TestSkipStep:
