@@ -9,17 +9,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 
+from nanovm_core.errors import VerificationError
 from nanovm_core.proof.notes import Head
 from pipeline.evidence import log_lineage, signer, unsigned
 from pipeline.evidence.signer import closing, keys
 from pipeline.models import Bill, Run, Secret, Workspace
 from pipeline.privacy import crypto_shred, erasure, journal, supplier_erasure
 from pipeline.register import index, suppliers
-from pipeline.store import budgets, records, tree_growth, workspaces
+from pipeline.store import budgets, records, tree, tree_growth, workspaces
 from pipeline.store.budgets import Account
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
@@ -119,7 +121,7 @@ def _begun(origin: str, actor: str) -> Successor:
     old = records.lock_log(row.id) if row else None
     signed = closing.last_signed(origin)
     checkpoint = _named(origin, signed[0] if signed else None)
-    size = tree_growth.grow(old.id).size if old else 0
+    size = _found(old.id, signed[0].size if signed else 0) if old else 0
     there = {"size": size, "root": log_lineage.root_of(old, size) if old else ""}
     note = {"note": signed[1].decode()} if signed else {}
     vkeys = {f"vkey{n}": each.vkey for n, each in enumerate(signer.verifiers(origin))}
@@ -131,6 +133,14 @@ def _begun(origin: str, actor: str) -> Successor:
     return Successor(
         log=origin, signed=signed[0].size if signed else 0, found=size, successor=new.origin
     )
+
+
+def _found(old: UUID, signed: int) -> int:
+    """The size of a log's tree, with the nodes that it lacks, unless they and the edge differ."""
+    try:
+        return tree_growth.grow(old, signed).size
+    except VerificationError:
+        return tree.size(old)
 
 
 def _named(origin: str, signed: Head | None) -> dict[str, object]:

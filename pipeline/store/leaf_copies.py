@@ -39,19 +39,21 @@ def of(log: Workspace, first: int, end: int) -> dict[int, Copies]:
     """Each copy of these leaves that is there.
 
     What names an envelope is the ``prev`` of the next one of its run, or the head of a run
-    that ends with it. Of what an ``integrity`` envelope found bad, that says what was expected;
-    else nothing names the envelope before it, nor an agent's last.
+    that ends with it. Of what an ``integrity`` envelope found bad, that says what was expected,
+    and what was found counts once; else nothing names the envelope before it, nor an agent's last.
     """
     key = sql.key(log.id)  # heads first: a run that goes on meanwhile has a next envelope then
     heads = {str(sql.uuid(run)): str(head) for run, head in sql.execute(_HEADS, (key,))}
     heads[LOG_RUN] = str(log.log_head)
-    sealed = _sealed(key, first)
+    expected, bad = _sealed(key, first, "expected"), _sealed(key, first, "found")
     found: dict[int, Copies] = {}
     for seq, run, n, column, data, after in sql.execute(_ENVELOPES, (key, first, end)):
         named = heads.get(str(run), "") if after is None else _prev(sql.blob(after))
         said = (b"" if named == ZERO else from_hex(named), from_hex(column))
-        known = (*said, merkle.leaf_hash(sql.blob(data)), *sealed.get((str(run), str(n)), ()))
-        found[int(seq)] = [each for each in known if each]
+        place = str(run), str(n)
+        wrong = {*bad.get(place, ())} - {b""}
+        known = (*said, merkle.leaf_hash(sql.blob(data)), *expected.get(place, ()))
+        found[int(seq)] = [*(each for each in known if each and each not in wrong), *wrong]
     return found
 
 
@@ -69,13 +71,13 @@ def from_hex(said: object) -> bytes:
     return value if len(value) == HASH_BYTES else b""
 
 
-def _sealed(log: str, first: int) -> dict[tuple[str, str], Copies]:
-    """What ``integrity`` envelopes expected at the places that they name."""
+def _sealed(log: str, first: int, field: str) -> dict[tuple[str, str], Copies]:
+    """What ``integrity`` envelopes say in a field of the places that they name."""
     found: dict[tuple[str, str], Copies] = {}
     for run, data in sql.execute(_INTEGRITY, (log, first)):
         body = _body(sql.blob(data))
         place = str(run), str(body.get("at"))
-        found[place] = [*found.get(place, ()), from_hex(body.get("expected"))]
+        found[place] = [*found.get(place, ()), from_hex(body.get(field))]
     return found
 
 

@@ -1,5 +1,6 @@
 """A workspace's log: the lock on it, its size, and the one way that envelopes come into it."""
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
@@ -49,6 +50,8 @@ _LAST_NODE = (
     " AND position < %s ORDER BY position DESC LIMIT 1"
 )
 _LEAVES = 'SELECT "index", hash FROM pipeline_node WHERE workspace_id = %s AND level = 0'
+
+logger = logging.getLogger(__name__)
 
 
 class Line(NamedTuple):
@@ -176,6 +179,7 @@ def mend(workspace: Workspace) -> None:
         return
     workspace.size = _counted(workspace.id)
     if not merkle.is_edge(workspace.edge, workspace.size):
+        logger.error("the edge of the log %s is made again from its leaves", workspace.origin)
         workspace.edge = _made(workspace, workspace.size)
 
 

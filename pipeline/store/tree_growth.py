@@ -2,7 +2,7 @@
 
 A commit stores the edge of the tree alone. It tells the leaves: of each a few copies are there,
 and only the ones that were appended hash up to it. So one changed copy neither enters the tree
-nor keeps the log from being signed.
+nor keeps the log from being signed, and leaves that were all changed alike are refused.
 """
 
 import logging
@@ -22,6 +22,11 @@ from pipeline.store import leaf_copies, logs, sql, tree
 from pipeline.store.leaf_copies import Copies
 
 COPIES_MAX = 4_096  # values of one subtree that are tried: six leaves of which four copies differ
+UNFIT = (
+    "The edge in the log's row and its envelopes %d to %d do not fit: either was changed since it "
+    "was stored. Keep the database as evidence; put the true one back from a backup, or run "
+    "manage.py restore --anyway: it goes on in new logs that name what was signed."
+)
 _NODE = (
     'INSERT INTO pipeline_node (workspace_id, position, level, "index", hash)'
     " VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
@@ -39,65 +44,67 @@ class Growth:
 
     size: int  # of the log
     stored: int  # leaves that the tree has
-    row: bytes  # the edge that the row has
     edge: bytes  # the edge that counts; none where the tree has more leaves than the log
     nodes: list[NodeAt] = field(default_factory=list)
     unknown: tuple[Place, ...] = ()  # subtrees of which the edge alone tells a hash
-    replaced: tuple[Place, ...] = ()  # subtrees that the row's edge has another hash of
-
-    @property
-    def leaves(self) -> dict[int, bytes]:
-        """The leaves that the tree lacks."""
-        return {index: node for level, index, node in self.nodes if not level}
+    unfit: tuple[Place, ...] = ()  # subtrees whose leaves agree on another hash than the edge's
 
 
-def grow(workspace: UUID) -> Growth:
-    """Store the nodes that a log's tree lacks, in a transaction of its own; again: the same."""
-    found = logs.read(workspace)
-    growth = planned(*found)
-    if growth.nodes or growth.replaced:
+def grow(workspace: UUID, signed: int) -> Growth:
+    """Store the nodes that a log's tree lacks, in a transaction of its own; again: the same.
+
+    Raises:
+        VerificationError: LOG-008, where new leaves agree on another hash than the edge has.
+    """
+    found, row = logs.read(workspace)
+    growth = planned(found, signed)
+    if growth.unfit:
+        level, index = growth.unfit[0]
+        text = UNFIT % (index << level, ((index + 1) << level) - 1)
+        raise VerificationError(tree.BROKEN, text, at=index << level)
+    is_other = growth.edge not in (b"", found.edge)  # of what was signed
+    if growth.nodes or is_other:
         with transaction.atomic():
             _keep(workspace, growth.nodes)
-            if growth.replaced:
-                _mend(workspace, growth)
-    for level, index in (*growth.replaced, *growth.unknown):
-        text = "the edge of the log %s and its leaves %s to %s do not fit"
-        log.error(text, found[0].origin, index << level, ((index + 1) << level) - 1)
+            if is_other:
+                _mend(workspace, growth, row)
+    if is_other or growth.unknown:
+        log.error("the edge of the log %s does not fit its tree or its leaves", found.origin)
     return growth
 
 
-def planned(workspace: Workspace, row: bytes) -> Growth:
-    """What ``grow`` would store of a log with this size and edge; ``row``: the edge of its row."""
+def planned(workspace: Workspace, signed: int) -> Growth:
+    """What ``grow`` would store of a log; up to ``signed``, nodes count more than the edge."""
     size, stored = workspace.size, tree.size(workspace.id)
     if stored > size:  # the log was cut off
-        return Growth(size=stored, stored=stored, row=row, edge=b"")
+        return Growth(size=stored, stored=stored, edge=b"")
     with suppress(VerificationError):  # a node of the edge is missing
         edge = tree.edge(workspace.id, stored)
         found = leaf_copies.columns(workspace.id, stored, size)
         if len(found) == size - stored and all(found.values()):
             after, nodes = merkle.append(edge, stored, [*found.values()])
             if b"".join(after) == workspace.edge:
-                return Growth(size=size, stored=stored, row=row, edge=workspace.edge, nodes=nodes)
-    return _searched(workspace, row, stored)
+                return Growth(size=size, stored=stored, edge=workspace.edge, nodes=nodes)
+    return _searched(workspace, stored, signed)
 
 
-def _searched(workspace: Workspace, row: bytes, stored: int) -> Growth:
+def _searched(workspace: Workspace, stored: int, signed: int) -> Growth:
     """The same where a copy differs: of each subtree of the edge, the leaves that make it.
 
-    Where none do, the edge is the one that was changed, if of each leaf two copies agree; else
-    the hash in the edge stands for the subtree alone, so that everything beside it is proven.
+    Where none do, nothing tells whether they or the edge were changed, if of each leaf two copies
+    agree; else the hash in the edge stands for the subtree alone, so that the rest is proven.
     """
     size = workspace.size
     copies = _Copies(workspace.id, stored, leaf_copies.of(workspace, stored, size))
-    edge, nodes = b"", list[NodeAt]()
-    unknown, replaced = list[Place](), list[Place]()
+    edge, nodes, unknown, unfit = b"", list[NodeAt](), list[Place](), list[Place]()
     for place, said in zip(merkle.edge_places(size), merkle.parts(workspace.edge), strict=True):
-        made, agreed, node = copies.of(*place), copies.agreed(*place), said
-        if said not in made and agreed in made:
-            node = agreed
-            replaced.append(place)
+        made, node = copies.of(*place), said
+        if made and said not in made and (place[1] + 1) << place[0] <= signed:
+            node = next(iter(made))
         if node in made:
             nodes += copies.nodes(*place, node)
+        elif made and copies.agree(*place):
+            unfit.append(place)
         else:
             unknown.append(place)
             nodes.append((*place, node))
@@ -105,11 +112,10 @@ def _searched(workspace: Workspace, row: bytes, stored: int) -> Growth:
     return Growth(
         size=size,
         stored=stored,
-        row=row,
         edge=edge,
         nodes=nodes if size > stored else [],  # a lost node of what is stored is damage
         unknown=tuple(unknown),
-        replaced=tuple(replaced),
+        unfit=tuple(unfit),
     )
 
 
@@ -135,7 +141,7 @@ class _Copies:
         }
 
     def of(self, level: int, index: int) -> Made:
-        """The values of a subtree; none where a leaf is gone, or where there are too many."""
+        """The values of a subtree, what most copies say first; none where a leaf is gone."""
         if (level, index) not in self._made:
             self._made[level, index] = self._found(level, index)
         return self._made[level, index]
@@ -149,28 +155,22 @@ class _Copies:
         if start >= self.stored and self._are_gone(start, end):
             return known
         if level == 0:
-            return {**known, **dict.fromkeys(self.leaves[index])}
-        left, right = self.of(level - 1, 2 * index), self.of(level - 1, 2 * index + 1)
+            leaves = self.leaves[index]
+            return dict.fromkeys([*sorted(leaves, key=leaves.count, reverse=True), *known])
+        left, right = [*self.of(level - 1, 2 * index)], [*self.of(level - 1, 2 * index + 1)]
         if len(left) * len(right) > COPIES_MAX:
-            return known
-        return {**known, **{merkle.node_hash(a, b): (a, b) for a in left for b in right}}
+            left, right = left[:1], right[:1]
+        made = {merkle.node_hash(a, b): (a, b) for a in left for b in right}
+        return {**made, **{node: None for node in known if node not in made}}
 
     def _are_gone(self, start: int, end: int) -> bool:
         at = bisect_left(self._seqs, start)
         return at == len(self._seqs) or self._seqs[at] >= end
 
-    def agreed(self, level: int, index: int) -> bytes:
-        """The value on which two copies of each new leaf agree; empty where they do not."""
-        start, end = index << level, (index + 1) << level
-        if end <= self.stored:
-            return next(iter(self.of(level, index)), b"")
-        if start >= self.stored and self._are_gone(start, end):
-            return b""
-        if level == 0:
-            return leaf_copies.agreed(self.leaves[index])
-        left = self.agreed(level - 1, 2 * index)
-        right = left and self.agreed(level - 1, 2 * index + 1)
-        return merkle.node_hash(left, right) if right else b""
+    def agree(self, level: int, index: int) -> bool:
+        """Whether of each leaf of a subtree that the tree lacks two copies agree."""
+        lacked = range(max(index << level, self.stored), (index + 1) << level)
+        return all(leaf_copies.agreed(self.leaves.get(seq, ())) for seq in lacked)
 
     def nodes(self, level: int, index: int, node: bytes) -> Iterator[NodeAt]:
         """A subtree's nodes, from above, for this one of its values."""
@@ -188,10 +188,10 @@ def _keep(workspace: UUID, nodes: list[NodeAt]) -> None:
     sql.change_each(_NODE, placed)
 
 
-def _mend(workspace: UUID, growth: Growth) -> None:
+def _mend(workspace: UUID, growth: Growth, row: bytes) -> None:
     """Store the edge that counts in the row, whatever was appended to the other one meanwhile."""
     locked = logs.lock([workspace])[workspace]
     later = [*leaf_copies.columns(workspace, growth.size, locked.size).values()]
-    if merkle.grown(growth.row, growth.size, later) == locked.edge:
+    if merkle.grown(row, growth.size, later) == locked.edge:
         edge = merkle.grown(growth.edge, growth.size, later)
         sql.change(_EDGE, (edge, sql.key(workspace)))

@@ -27,8 +27,8 @@ class GrownTree:
         log = workspace
         with suppress(Workspace.DoesNotExist):  # it is made from its envelopes
             log, _ = logs.read(workspace.id)
-        self._growth = tree_growth.planned(log, self._row)
-        self.leaves: Mapping[int, bytes] = self._growth.leaves
+        self._growth = tree_growth.planned(log, newest.size if newest else 0)
+        self.leaves = {index: node for level, index, node in self._growth.nodes if not level}
         self.size = max(self._growth.stored, newest.size if newest else 0)  # whose nodes are due
 
     def damage(self, named: Collection[tuple[str, int]]) -> Iterator[Damage]:
@@ -45,14 +45,14 @@ class GrownTree:
             yield self._edge(0, text, growth.edge, self._row)
             return
         said = merkle.parts(self._row)
-        places = merkle.edge_places(growth.size)
+        places, untold = merkle.edge_places(growth.size), {*growth.unknown, *growth.unfit}
         for place, is_said, node in zip(places, said, merkle.parts(growth.edge), strict=True):
             start, end = place[1] << place[0], (place[1] + 1) << place[0]
-            if node != is_said or place in growth.unknown:
+            if node != is_said or place in untold:
                 text = f"The edge in the workspace's row does not fit the leaves {start} to "
-                made = b"" if place in growth.unknown else node
+                made, is_lost = b"" if place in untold else node, place in growth.unknown
                 bad = self._edge(start, f"{text}{end - 1}.", made, is_said)
-                yield replace(bad, explained=self._has(named, start, end))
+                yield replace(bad, explained=is_lost and self._has(named, start, end))
 
     def _edge(self, at: int, text: str, expected: bytes, found: bytes) -> Damage:
         said = (expected.hex(), found.hex())

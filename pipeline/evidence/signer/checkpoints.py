@@ -35,7 +35,8 @@ def checkpoint(workspace_id: UUID) -> Checkpoint:
     Raises:
         VerificationError: LOG-006, where the tree is smaller than the signed one or not
             its extension; LOG-007, where the state file is lost; LOG-008, where the stored
-            tree is damaged at its edge. ``unsigned`` names the log until it is signed.
+            tree is damaged at its edge, or the row's edge does not fit the envelopes.
+            ``unsigned`` names the log until it is signed.
     """
     with keys.locked():
         return sign(workspace_id)
@@ -175,7 +176,7 @@ def _grown(workspace: Workspace, signed: Sequence[Head]) -> tuple[int, bytes]:
     """
     if not all(tree.holds(workspace.id, each.size) for each in signed):
         return tree.size(workspace.id), b""
-    growth = tree_growth.grow(workspace.id)
+    growth = tree_growth.grow(workspace.id, max((each.size for each in signed), default=0))
     return growth.size, growth.edge
 
 

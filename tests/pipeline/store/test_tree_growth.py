@@ -8,15 +8,25 @@ from django.db import transaction
 
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle
-from pipeline.evidence import signer
+from pipeline.evidence import restore, signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.evidence.signer import checkpoints
+from pipeline.evidence.signer.rounds import AGAIN_MS
+from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.models import Envelope, Node, Run, Workspace
 from pipeline.runtime import api
 from pipeline.store import logs, records, sql, tree, tree_growth, workspaces
 from tests.pipeline.house import House
 from tests.pipeline.house import sql as change
-from tests.pipeline.trees import exchange, grown, leaves_of, set_edge, set_node
+from tests.pipeline.trees import (
+    drop_nodes,
+    exchange,
+    grown,
+    leaves_of,
+    plant,
+    set_edge,
+    set_node,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -81,7 +91,7 @@ def test_grown_in_batches_it_is_the_tree_of_all_leaves(log: Workspace) -> None:
         edge, nodes = merkle.append((), 0, leaves_of(log, count))
         assert merkle.parts(log.edge) == edge
         if draw.random() < 0.5 or count == 70:
-            tree_growth.grow(log.id)
+            tree_growth.grow(log.id, 0)
             assert tree.edge(log.id, count) == edge
     rows = Node.objects.filter(workspace=log).values_list("level", "index", "hash")
     assert {(level, index, bytes(node)) for level, index, node in rows} == {*nodes}
@@ -109,11 +119,6 @@ def bytes_and_size(log: Workspace) -> None:
     row(log, size=1)
 
 
-def hash_and_edge(log: Workspace) -> None:
-    put(log, "hash", OTHER)
-    flipped(log)
-
-
 def hash_and_no_edge(log: Workspace) -> None:
     put(log, "hash", OTHER)
     set_edge(log.id, b"")
@@ -135,8 +140,6 @@ DAMAGE: Mapping[str, Callable[[Workspace], None]] = {
     "the last hash": lambda log: put(log, "hash", OTHER, COUNT - 1),
     "the next one": next_prev,
     "the head": lambda log: row(log, log_head=OTHER),
-    "the edge": flipped,
-    "the end of the edge": lambda log: flipped(log, -1),
     "no edge": lambda log: set_edge(log.id, b""),
     "the size back": lambda log: row(log, size=3),
     "the size back, the edge as long": lambda log: row(log, size=11),
@@ -146,7 +149,6 @@ DAMAGE: Mapping[str, Callable[[Workspace], None]] = {
     "hash and head": last_and_its_head,
     "bytes and hash": with_its_hash,
     "bytes and size": bytes_and_size,
-    "hash and edge": hash_and_edge,
     "hash and no edge": hash_and_no_edge,
     "two hashes": two_hashes,
 }
@@ -173,9 +175,24 @@ def test_a_log_goes_on_at_its_own_end_whatever_was_changed(log: Workspace, name:
     assert signer.checkpoint(log.id).size == COUNT + 1
 
 
-def test_where_no_copy_is_left_the_rest_is_signed_and_proven(log: Workspace) -> None:
-    true = leaves_of(log, COUNT)
+def gone(log: Workspace) -> None:
     change(("DELETE FROM pipeline_envelope WHERE workspace_id = %s AND seq = 9", (log.id.hex,)))
+
+
+def three_copies(log: Workspace) -> None:
+    put(log, "bytes", b"{}")
+    put(log, "hash", "e" * 64)
+    next_prev(log)
+
+
+@pytest.mark.parametrize("damage", [gone, three_copies])
+def test_where_no_copy_is_left_the_rest_is_signed_and_proven(
+    log: Workspace, damage: Callable[[Workspace], None]
+) -> None:
+    true = leaves_of(log, COUNT)
+    damage(log)
+    edges = [(each.at, each.explained) for each in audit().damage if "edge" in each.text]
+    assert edges == [(8, False)]
     head = checkpoints.opened(log.origin, bytes(signer.checkpoint(log.id).note))[0]
     assert head.root == merkle.root(merkle.append((), 0, true)[0])
     for seq in (0, 7, 12):
@@ -195,13 +212,118 @@ def test_envelopes_that_are_gone_from_the_end_leave_their_places(log: Workspace)
     assert head.root == merkle.root(merkle.append((), 0, true[: COUNT - 1])[0])
 
 
-def test_a_rewritten_end_does_not_fit_the_edge_until_it_is_signed(log: Workspace) -> None:
-    rows = Envelope.objects.filter(workspace=log, seq__gte=AT).order_by("seq")
-    forged = exchange(rows, actor="visitor")
-    row(log, log_head=forged[-1])
-    report = audit()
-    assert {(each.code, each.at) for each in report.damage} == {("LOG-008", 8), ("LOG-008", 12)}
-    whole(log, leaves_of(log, COUNT))
+def rewritten(log: Workspace, first: int) -> None:
+    """An end that says something else, with its hashes and what names them; the edge as it was."""
+    rows = Envelope.objects.filter(workspace=log, seq__gte=first).order_by("seq")
+    row(log, log_head=exchange(rows, actor="visitor")[-1])
+
+
+def with_its_nodes(log: Workspace) -> None:
+    rewritten(log, AT)
+    edge = Workspace.objects.get(id=log.id).edge
+    plant(log.id)
+    set_edge(log.id, edge)
+
+
+def hash_and_edge(log: Workspace) -> None:
+    put(log, "hash", OTHER)
+    flipped(log)
+
+
+UNFIT: Mapping[str, tuple[Callable[[Workspace], None], set[int]]] = {
+    "the last one": (lambda log: rewritten(log, COUNT - 1), {12}),
+    "the last three": (lambda log: rewritten(log, COUNT - 3), {8, 12}),
+    "the end from the middle": (lambda log: rewritten(log, 6), {0, 8, 12}),
+    "an end with its nodes": (with_its_nodes, {8, 12}),
+    "the edge": (flipped, {0}),
+    "the end of the edge": (lambda log: flipped(log, -1), {12}),
+    "hash and edge": (hash_and_edge, {0}),
+}
+
+
+def refused(log: Workspace) -> VerificationError:
+    """Nothing is signed, nothing is stored, and who asks hears why."""
+    nodes = Node.objects.filter(workspace=log).count()
+    with pytest.raises(VerificationError, match=r"LOG-008.*edge.*do not fit") as raised:
+        signer.checkpoint(log.id)
+    assert "Keep the database as evidence" in raised.value.text
+    assert [each.text for each in unsigned_logs()] == [raised.value.text]
+    assert Node.objects.filter(workspace=log).count() == nodes
+    return raised.value
+
+
+def copied(log: Workspace) -> Callable[[], None]:
+    """Puts the log's envelopes, row and nodes back as they are now."""
+    rows = [*Envelope.objects.filter(workspace=log)]
+    count, head, edge = tree.size(log.id), log.log_head, log.edge
+
+    def put_back() -> None:
+        for each in rows:
+            put(log, "bytes", bytes(each.bytes), each.seq)
+            put(log, "hash", each.hash, each.seq)
+        row(log, log_head=head, edge=edge)
+        drop_nodes(log, '("index" + 1) * (1 << level) > %s', (count,))
+
+    return put_back
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_leaves_that_agree_and_do_not_make_the_edge_are_not_signed(
+    log: Workspace, name: str
+) -> None:
+    damage, places = UNFIT[name]
+    true, put_back, rounds = leaves_of(log, COUNT), copied(log), signer.Rounds()
+    damage(log)
+    assert refused(log).at == min(places)
+    edges = {each.at: each for each in audit().damage if "edge" in each.text}
+    assert ({*edges}, {each.code for each in edges.values()}) == (places, {"LOG-008"})
+    assert (audit().exit_status, any(each.explained for each in edges.values())) == (1, False)
+    at_ms = log.created_ms + 120_000
+    assert rounds.round(at_ms) == 0
+    put_back()
+    assert rounds.round(at_ms + AGAIN_MS) == 1
+    assert (unsigned_logs(), audit().damage) == ([], ())
+    whole(log, true)
+
+
+def test_a_log_whose_end_was_rewritten_goes_on_and_is_signed_when_that_is_back(
+    log: Workspace,
+) -> None:
+    true, put_back = leaves_of(log, COUNT), copied(log)
+    rewritten(log, AT)
+    after = grown(log, 4)
+    refused(log)
+    put_back()
+    row(log, log_head=after.log_head, edge=after.edge)
+    whole(log, [*true, *leaves_of(log, COUNT + 4, first=COUNT)])
+
+
+def test_a_log_whose_edge_does_not_fit_is_closed_by_a_restore(log: Workspace) -> None:
+    rewritten(log, AT)
+    refused(log)
+    (goes_on,) = restore.restore("operator").logs
+    assert (goes_on.log, goes_on.signed, goes_on.found) == (log.origin, 5, 5)
+    assert (unsigned_logs(), audit().exit_status) == ([], 1)
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_an_end_that_is_rewritten_with_its_edge_or_without_any_is_missed(
+    log: Workspace, caplog: pytest.LogCaptureFixture, *, is_empty: bool
+) -> None:
+    rewritten(log, AT)
+    forged = leaves_of(log, COUNT)
+    set_edge(log.id, b"" if is_empty else merkle.grown(b"", 0, forged))
+    whole(log, forged)
+    assert audit().damage == ()
+    assert ("is made again" in caplog.text) == is_empty
+
+
+def test_of_many_leaves_with_a_changed_copy_the_others_are_signed(log: Workspace) -> None:
+    log = grown(log, 20)
+    leaves = leaves_of(log, COUNT + 20)
+    change(("UPDATE pipeline_envelope SET hash = %s WHERE seq > 4", (OTHER,)))
+    signer.checkpoint(log.id)
+    assert tree.edge(log.id, COUNT + 20) == merkle.append((), 0, leaves)[0]
 
 
 def test_what_was_signed_is_not_rewritten_with_its_edge(log: Workspace) -> None:
@@ -248,11 +370,12 @@ def test_a_crash_before_the_note_leaves_nodes_that_the_next_round_signs(
 def test_an_edge_is_mended_under_what_was_appended_meanwhile(
     log: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    signer.checkpoint(log.id)
     flipped(log)
     keep = tree_growth._keep
     with monkeypatch.context() as patch:
         patch.setattr(tree_growth, "_keep", lambda *given: (grown(log, 2), keep(*given)))
-        signer.checkpoint(log.id)
+        tree_growth.grow(log.id, COUNT)
     after = Workspace.objects.get(id=log.id)
     assert after.edge == merkle.grown(b"", 0, leaves_of(log, COUNT + 2))
     assert audit().damage == ()
