@@ -200,8 +200,8 @@ def take_turn(commit: UnitOfWork, chosen: list[str], share: Share, named: str = 
     commit.settle()
     sql.flush()
     run = turns.next_run(commit.held)
-    if named and run != named:
-        leases.absorb(named)
+    if named and run != named and not leases.absorb_now(named):
+        commit.after.append(partial(leases.absorb, named))
     if run is None:
         return Turn()
     chosen.append(run)

@@ -15,6 +15,9 @@ TTL_MS = 15_000  # the run of a dead worker waits this long
 RENEW_EVERY_MS = TTL_MS // 3  # while an effect takes longer, its lease is renewed this often
 
 _ABSORB = "UPDATE pipeline_run SET deliveries = deliveries + 1 WHERE id = %s"
+_SKIP = "" if sql.SQLITE else " FOR UPDATE SKIP LOCKED"
+_UNLOCKED = f"(SELECT id FROM pipeline_run WHERE id = %s{_SKIP})"
+_ABSORB_NOW = f"UPDATE pipeline_run SET deliveries = deliveries + 1 WHERE id IN {_UNLOCKED}"
 _ASIDE = "UPDATE pipeline_run SET until_ms = %s WHERE id = %s AND holder = ''"
 _RENEW = "UPDATE pipeline_run SET until_ms = %s WHERE id = %s AND holder = %s"
 _RELEASE = (
@@ -51,6 +54,11 @@ def free(run: Run) -> None:
 def absorb(run_id: str) -> None:
     """Count a delivery that found nothing to do."""
     sql.change(_ABSORB, (sql.key_of(run_id),))
+
+
+def absorb_now(run_id: str) -> bool:
+    """Count it, unless another commit holds the run: it may wait for one that this commit holds."""
+    return bool(sql.change(_ABSORB_NOW, (sql.key_of(run_id),)))
 
 
 def set_aside(run: str) -> None:

@@ -7,9 +7,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import psycopg
 import pytest
 from celery import Celery
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import QuerySet
 
 from nanovm_core.core import lifecycle as life
@@ -28,8 +29,11 @@ from pipeline.evidence import signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, Run, Workspace
 from pipeline.ops.processes import celery_worker, redis_server
+from pipeline.runtime import decide
+from pipeline.runtime.group_commit import Job, committed
 from pipeline.runtime.queue import DRIVE
-from pipeline.store import budgets, programs, workspaces
+from pipeline.runtime.transaction import UnitOfWork
+from pipeline.store import budgets, programs, turns, workspaces
 from pipeline.store.budgets import BudgetLedger
 from tests import postgres
 from tests.pipeline.databases import on_postgres_alone
@@ -158,6 +162,44 @@ def test_commits_that_need_the_global_accounts_in_opposite_orders_wait_in_no_cir
         decided = [threads.submit(decide, *order) for order in (here, there[::-1])]
         assert [each.result() for each in decided] == [None, None]
     assert deadlocks() == before
+
+
+def test_messages_that_name_each_the_run_that_the_other_takes_wait_in_no_circle(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = started(house, 2)  # whose turns come in this order
+    pick, has_picked, both = turns.next_run, threading.Event(), threading.Barrier(2)
+    before = deadlocks()
+
+    def picked(besides: Collection[str] = ()) -> str | None:
+        run = pick(besides)
+        has_picked.set()
+        both.wait(timeout=DONE_SECONDS_MAX)
+        return run
+
+    def take(commit: UnitOfWork, named: str) -> str | None:
+        if named == one:
+            has_picked.wait(timeout=DONE_SECONDS_MAX)
+        return decide.take_turn(commit, [], decide.Share(0), named).run
+
+    def taken(named: str) -> str | None:
+        try:
+            with transaction.atomic():
+                run = committed(Job(partial(take, named=named)))
+                both.wait(timeout=DONE_SECONDS_MAX)  # each has counted while the other was open
+            return run
+        except DatabaseError:
+            both.abort()
+            raise
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(turns, "next_run", picked)
+    with ThreadPoolExecutor(2) as threads:
+        found = [*threads.map(taken, (other, one))]
+    assert found == [one, other]
+    assert deadlocks() == before
+    assert [*Run.objects.order_by("id").values_list("deliveries", flat=True)] == [1, 1]
 
 
 def ledger_of(run: Run) -> tuple[Program, Snapshot, Event]:
