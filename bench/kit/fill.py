@@ -15,7 +15,7 @@ from nanovm_core.core.envelope import ZERO, canonical_hash, snapshot_hash
 from nanovm_core.core.events import EffectDone
 from pipeline.clock import now_ms
 from pipeline.entropy import run_code, uuid7
-from pipeline.models import AdapterCall, Envelope, Run, Terms, Workspace
+from pipeline.models import Envelope, Run, Terms, Workspace
 from pipeline.runtime import api, create_run
 from pipeline.runtime.create_run import Made
 from pipeline.store import budgets, logs, records, sql, workspaces
@@ -75,7 +75,6 @@ class _Copy:
     id: UUID
     row: dict[str, object]
     names: Sequence[tuple[bytes, bytes]]  # the name in the pattern, and the name in this run
-    keys: Mapping[str, str]
     later_ms: int
 
 
@@ -87,7 +86,6 @@ class _Pattern:
     row: Row
     lines: Sequence[Envelope]
     keys: Sequence[str]  # of its effects
-    calls: Sequence[Row]
 
     @classmethod
     def of(cls, run: Run) -> "_Pattern":
@@ -98,7 +96,6 @@ class _Pattern:
             _rows(Run.objects.filter(pk=run.pk))[0],
             [*Envelope.objects.filter(run=str(run.id)).order_by("n")],
             _keys_of(run),
-            _rows(AdapterCall.objects.filter(run=run)),
         )
 
     def copy(self, code: str, later_ms: int) -> _Copy:
@@ -111,7 +108,7 @@ class _Pattern:
         keys = {key: sha256(key.encode() + new).hexdigest() for key in self.keys}
         texts = [*keys.items(), (snapshot_hash(self.run.snapshot), snapshot_hash(snapshot))]
         names = [(old, new), *((one.encode(), other.encode()) for one, other in texts)]
-        return _Copy(run, row, names, keys, later_ms)
+        return _Copy(run, row, names, later_ms)
 
     def sealed(self, copy: _Copy, seq: int) -> Iterator[Line]:
         """The envelopes of a copy, chained, from this place in the log on; its row has the head."""
@@ -131,7 +128,7 @@ class _Pattern:
 
 
 def _store(pattern: _Pattern, copies: Sequence[_Copy], workspace: UUID) -> None:
-    """Store copies as the runtime would have: log and tree, accounts, runs, calls."""
+    """Store copies as the runtime would have: log and tree, accounts, runs."""
     log = logs.lock([workspace])[workspace]
     lines: list[Line] = []
     for each in copies:
@@ -144,7 +141,6 @@ def _store(pattern: _Pattern, copies: Sequence[_Copy], workspace: UUID) -> None:
     _insert(Run, [each.row for each in copies])
     terms = {"program": pattern.run.program_source, "policy": pattern.run.policy_source}
     _insert(Terms, [{"run_id": sql.key(each.id), **terms} for each in copies])
-    _insert(AdapterCall, [_again(row, each) for each in copies for row in pattern.calls])
 
 
 def _keys_of(run: Run) -> list[str]:
@@ -157,11 +153,6 @@ def _rows(found: "QuerySet[Model]") -> list[Row]:
     own = [each.attname for each in found.model._meta.concrete_fields]
     rows = found.values(*own)
     return [{k: sql.key(v) if isinstance(v, UUID) else v for k, v in row.items()} for row in rows]
-
-
-def _again(row: Row, copy: _Copy) -> Row:
-    """A row of the pattern as a row of a copy."""
-    return {**row, "run_id": sql.key(copy.id), "key": copy.keys[str(row["key"])]}
 
 
 def _insert(model: type[Model], rows: Sequence[Row]) -> None:

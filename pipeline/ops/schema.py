@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.conf import settings
-from django.core.management import call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 
@@ -40,15 +39,14 @@ def migrate() -> None:
 def _bring_up_to_date(found: Recorded | None) -> None:
     """A database that has no version has no logs either: each is made after the version is."""
     _refuse_newer(found)
-    _refuse_other_versions()
+    loader = MigrationLoader(connection)
+    _refuse_other_versions(loader)
+    to = Recorded(version=SCHEMA, release=RELEASE)
     if found is not None and found.version < SCHEMA:
         with folder_use.alone(settings.NANOVM_DATA):
-            upgrade.upgrade(found, Recorded(version=SCHEMA, release=RELEASE))
-        return
-    call_command("migrate", verbosity=0, interactive=False)
-    if found is None:
-        upgrade.record(Recorded(version=SCHEMA, release=RELEASE))
-    upgrade.drop_copies()
+            upgrade.upgrade(found, to, _which())
+    elif found is None or {*loader.disk_migrations} - {*loader.applied_migrations}:
+        upgrade.make(to)
 
 
 def _refuse_newer(found: Recorded | None) -> None:
@@ -62,9 +60,8 @@ def _refuse_newer(found: Recorded | None) -> None:
         )
 
 
-def _refuse_other_versions() -> None:
+def _refuse_other_versions(loader: MigrationLoader) -> None:
     """Refuse a database created by a different schema version."""
-    loader = MigrationLoader(connection)
     foreign = sorted({*loader.applied_migrations} - {*loader.disk_migrations})
     if foreign:
         names = ", ".join(".".join(each) for each in foreign[:3])

@@ -17,6 +17,7 @@ from pipeline.register import versions
 from pipeline.store import records
 
 ACTOR = "expiry"
+UPGRADED = "upgraded"  # the kind of the note of a later release's first start
 REASON = "art17-1-a"  # no longer needed for its purpose
 DAY_MS = 24 * 3_600_000
 ANNOUNCED_MS = 7 * DAY_MS
@@ -102,10 +103,12 @@ def _is_over(workspace: UUID) -> bool:
 
 
 def _used_ms(workspace: UUID) -> int | None:
-    """When something was last sealed in a log, the erasures of its expiry apart."""
+    """When something was last sealed in a log, erasures of its expiry and upgrades apart."""
     for each in Envelope.objects.filter(workspace=workspace).order_by("-seq").iterator():
         body = records.body_of(each.bytes)
         at_ms = body.get("at_ms")
-        if body.get("actor") != ACTOR and isinstance(at_ms, int):
+        if body.get("actor") == ACTOR or body.get("kind") == UPGRADED:
+            continue
+        if isinstance(at_ms, int):
             return at_ms
     return None

@@ -72,14 +72,6 @@ def test_each_open_log_says_once_that_it_was_upgraded(old: House) -> None:
     assert audit().exit_status == 0
 
 
-def test_a_log_that_says_it_already_is_not_told_again(old: House) -> None:
-    schema.migrate()
-    Schema.objects.filter(version=schema.SCHEMA).delete()  # as an old copy of that row alone
-    schema.migrate()
-    assert len(notes()) == 2
-    assert versions()[-1] == schema.SCHEMA
-
-
 def test_a_log_that_a_restore_closed_gets_no_note(old: House) -> None:
     goes_on = {each.successor for each in restore.restore("operator").logs}
     schema.migrate()

@@ -10,10 +10,13 @@ from django.core.exceptions import ImproperlyConfigured
 from config.environment import EXPIRE_DAYS, expire_days
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Run, Supplier
+from pipeline.ops import schema
 from pipeline.privacy import expiry
 from pipeline.register import suppliers
 from pipeline.register.details import Details
+from pipeline.store import workspaces
 from samples import path
+from tests.pipeline.clock import Leap
 from tests.pipeline.house import House, bodies, kinds
 
 DAYS = 90
@@ -81,6 +84,19 @@ def test_so_many_are_erased_at_once_and_the_rest_waits_no_longer(
     assert [is_erased(each) for each in (held, paid)] == [True, False]
     assert expiry.erase_unused() == 1  # its own erasures are no use of the workspace
     assert is_erased(paid)
+
+
+def test_an_upgrade_is_no_use_of_a_workspace(
+    house: House, later: Later, leap: Leap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = workspaces.create()
+    schema.migrate()
+    before = expiry.of(workspace.id)
+    monkeypatch.setattr(schema, "SCHEMA", schema.SCHEMA + 1)
+    leap(expiry.DAY_MS)
+    schema.migrate()
+    assert [each["kind"] for each in bodies("log")][-1] == "upgraded"
+    assert expiry.of(workspace.id) == before
 
 
 def test_a_change_keeps_a_workspace_and_a_law_its_documents(

@@ -1,4 +1,4 @@
-"""A column more, and rows that change: what a release's migration usually does."""
+"""A column and a table more, and rows that change: what a release's migration usually does."""
 
 from django.conf import settings
 from django.db import migrations, models
@@ -17,5 +17,12 @@ class Migration(migrations.Migration):
     dependencies = [("pipeline", LAST)]
     operations = [
         migrations.AddField("run", "label", models.CharField(max_length=8, null=True)),
+        migrations.CreateModel(  # its foreign key is made by statements after all others
+            "Remark",
+            [
+                ("id", models.BigAutoField(primary_key=True)),
+                ("run", models.ForeignKey("pipeline.Run", models.PROTECT)),
+            ],
+        ),
         migrations.RunPython(fill),
     ]
