@@ -11,7 +11,7 @@ from pipeline.runtime.group_commit import Job, committed, committed_all
 from pipeline.runtime.transaction import UnitOfWork
 from pipeline.steps import adapters
 from pipeline.steps.work import Answer, Work
-from pipeline.store import records, workspaces
+from pipeline.store import programs, records, workspaces
 from tests.pipeline.evidence.test_damage import DAMAGE, Statement, row, terms, two_paused
 from tests.pipeline.house import House, bodies, reason, sql, succeeded
 
@@ -105,6 +105,18 @@ def test_an_exchanged_program_of_a_known_run_is_found(house: House) -> None:
     sql(terms(run, "program", b"not a program"))
     committed(moving(run))
     assert "PRG-011" in [body.get("rule") for body in bodies(run)]
+
+
+def test_an_exchanged_policy_of_a_known_run_is_found(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = house.once(two_paused)
+    warm(run)
+    monkeypatch.setattr(programs, "POLICIES", ())  # no other copy has the hash of the genesis
+    sql(terms(run, "policy", b"not a policy"))
+    committed(moving(run))
+    run.refresh_from_db()
+    assert (run.state, reason(run)) == (life.FAILED, "PRG-011")
 
 
 def test_what_was_rolled_back_is_not_believed(house: House) -> None:
