@@ -76,7 +76,7 @@ def begin(run: Run, effect: Effect, *, is_sealed: bool = True) -> bool:
     elif is_sealed:  # the first time may have no record: where it was silent, the row says so
         came = TransientError.__name__ if run.tries else "begun"
         call = (of, effect.key, effect.tool, run.begun_ms, came)
-        sql.later(_FIRST, (*call, of, of, effect.key))
+        sql.change(_FIRST, (*call, of, of, effect.key))  # its number is counted below
     if not is_sealed and effect.warrant is None:
         return False
     sql.later(_CALL, (of, effect.key, effect.tool, now_ms(), of))
