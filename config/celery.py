@@ -5,7 +5,8 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import task_prerun, worker_ready
+from django.db import connection
 from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -19,7 +20,16 @@ app.autodiscover_tasks()  # `tasks` of each application
 app.autodiscover_tasks(["pipeline.worker"])
 
 
-@worker_ready.connect  # type: ignore[untyped-decorator] # Celery ships no types
+@task_prerun.connect  # type: ignore[untyped-decorator] # Celery ships no types
+def replace_broken(**_: Any) -> None:
+    """Have a task begin on a connection that works: what a thread kept may have been cut off."""
+    if connection.connection is None:
+        return
+    if connection.errors_occurred or not connection.is_usable():
+        connection.close()
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
 def announce(sender: Any, **_: Any) -> None:
     """Print a line of JSON once the worker accepts tasks."""
     print(json.dumps({"ready": True, "node": sender.hostname}), flush=True)

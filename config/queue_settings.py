@@ -1,5 +1,7 @@
 """Celery's settings, under Celery's own names."""
 
+import sys
+
 from django.conf import settings
 
 # Without REDIS_URL nothing is queued: an address without a server fails at once.
@@ -23,6 +25,9 @@ task_reject_on_worker_lost = True
 worker_prefetch_multiplier = 1
 worker_hijack_root_logger = False
 worker_send_task_events = False
+# Each thread keeps its connection to the database; Celery would open one for every task, and a new
+# one knows no statement. The application itself replaces one that broke.
+CELERY_DB_REUSE_MAX = sys.maxsize // 2  # Celery doubles it
 task_send_sent_event = False
 
 task_ignore_result = True

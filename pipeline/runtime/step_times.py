@@ -4,8 +4,11 @@ Diagnostics alone: nothing waits for the disk, no envelope bears them, and they 
 """
 
 import logging
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -20,7 +23,34 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEPT_SECONDS = 86_400
+# A run's steps may take a millisecond each: their worker waits for no exchange after each of them.
+SOON_S = 0.05
 KEY = "nanovm.times."
+
+
+@dataclass(slots=True)
+class Unkept:
+    """What this process measured and has not sent yet: microseconds by run, then step and part."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    is_put_off: bool = False
+    runs: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def add(self, run_id: str, found: Counter[str]) -> bool:
+        """Add what a block measured; whether it is the first that waits."""
+        with self.lock:
+            is_first = not self.runs
+            self.runs.setdefault(run_id, Counter()).update(found)
+        return is_first
+
+    def taken(self) -> dict[str, Counter[str]]:
+        """All of it, which waits no longer."""
+        with self.lock:
+            found, self.runs = self.runs, {}
+        return found
+
+
+_unkept = Unkept()
 
 
 @contextmanager
@@ -36,15 +66,38 @@ def kept(run_id: str) -> Iterator[None]:
         _keep(run_id, found)
 
 
+def put_off() -> None:
+    """From now on have other threads of this process send what was measured, within SOON_S.
+
+    What waits when the process ends is lost.
+    """
+    _unkept.is_put_off = True
+
+
 def _keep(run_id: str, found: dict[str, dict[str, int]]) -> None:
+    names = {f"{step}/{part}": us for step, parts in found.items() for part, us in parts.items()}
+    is_first = _unkept.add(run_id, Counter(names))
+    if not _unkept.is_put_off:
+        send()
+    elif is_first:
+        soon = threading.Timer(SOON_S, send)
+        soon.daemon = True
+        soon.start()
+
+
+def send() -> None:
+    """Send what waits to the queue server, in one exchange."""
     from redis import RedisError
 
+    runs = _unkept.taken()
+    if not runs:
+        return
     try:
         with _server(settings.REDIS_URL).pipeline(transaction=False) as asked:
-            for step, parts in found.items():
-                for part, micros in parts.items():
-                    asked.hincrby(KEY + run_id, f"{step}/{part}", micros)
-            asked.expire(KEY + run_id, KEPT_SECONDS)
+            for run_id, found in runs.items():
+                for name, micros in found.items():
+                    asked.hincrby(KEY + run_id, name, micros)
+                asked.expire(KEY + run_id, KEPT_SECONDS)
             asked.execute()
     except (RedisError, OSError) as error:
         log.warning("the times of a run were not kept: %s", type(error).__name__)

@@ -17,7 +17,7 @@ from pipeline.models import Outbox, Run
 from pipeline.ops import log_files
 from pipeline.privacy import expiry
 from pipeline.privacy.garbage_collection import destroy_orphans
-from pipeline.runtime import api
+from pipeline.runtime import api, step_times
 from pipeline.runtime.queue import call_worker, place_of, tell_news, wake
 from pipeline.steps.extract import sandbox
 from pipeline.store import leases
@@ -125,6 +125,7 @@ def stranded() -> list[str]:
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def begin(**_signal: object) -> None:
     """Import the reader, and queue a sweep every SWEEP_EVERY_MS for as long as the worker runs."""
+    step_times.put_off()
     sandbox.start_ahead()  # the first document does not wait for the reader's imports
     _ask_for(tidy)
     _ask_for(sweep)

@@ -1,5 +1,6 @@
 """Time is measured where it is asked for, each part once, and kept beside the queue for a while."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,6 +112,30 @@ def test_the_times_of_a_step_are_kept_for_a_while_and_attempts_add_up(
     assert step_times.of_step(RUN, "vault") == {}
     with redis.Redis.from_url(server) as client:
         assert 0 < client.ttl(step_times.KEY + RUN) <= step_times.KEPT_SECONDS
+
+
+def test_a_worker_sends_the_times_of_several_steps_at_once_from_another_thread(
+    clock: Clock, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers: list[threading.Timer] = []
+
+    def started(timer: threading.Timer) -> None:
+        timers.append(timer)
+
+    monkeypatch.setattr(step_times, "_unkept", step_times.Unkept())
+    monkeypatch.setattr(threading.Timer, "start", started)
+    step_times.put_off()
+    for _ in range(2):
+        with step_times.kept(RUN):
+            work(clock)
+    assert step_times.of_step(RUN, "charge") == {}
+    for again in range(2):
+        [timer] = timers
+        timer.function()  # here, and at once
+        assert step_times.of_step(RUN, "charge")[WHOLE] == 200 + 100 * again
+        timers.clear()
+        with step_times.kept(RUN):
+            work(clock)
 
 
 def test_a_queue_server_that_is_away_stops_neither_a_run_nor_a_page(
