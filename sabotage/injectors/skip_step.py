@@ -82,7 +82,8 @@ def _forged_intent(target: Target) -> Fired:
     """
     key = _key_of_a_charge(target)
     beside = _beside(target, "charge", key, {})
-    row = {"owed_key": key, "owed_tool": tool_of("charge"), "owed_ms": now_ms(), "due_ms": 0}
+    now = now_ms()  # as its time to be due: no pause for spectators is before it
+    row = {"owed_key": key, "owed_tool": tool_of("charge"), "owed_ms": now, "due_ms": now}
     tamper_db.change_outbox(target.run, {**row, "begun_ms": None})
     with delivering(target.run_id, target.run.program_hash, 1) as door:
         pass
