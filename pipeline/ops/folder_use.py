@@ -1,4 +1,4 @@
-"""Which processes use a data folder: an upgrade waits for none of them, and refuses."""
+"""A lock on the data folder: an upgrade is refused while another process uses it."""
 
 import fcntl
 import os
@@ -31,8 +31,8 @@ def alone(folder: Path) -> Iterator[None]:
     except BlockingIOError as error:
         raise ProcessError(
             f"The data in {folder} is of an older release and has to be upgraded, and another"
-            " process of nanovm still uses it, so nothing was changed. Stop that one (make demo, a"
-            " command, a worker), then start again."
+            " process of nanovm still uses it, so nothing was changed. Stop it (make demo or a"
+            " command), and any worker or web server, then start again."
         ) from error
     try:
         yield

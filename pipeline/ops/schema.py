@@ -15,7 +15,7 @@ from pipeline.store import state_file
 
 SCHEMA = 1  # the layout of the tables; a release that adds a migration raises it
 RELEASE = "0.1.0"  # of nanovm, as pyproject.toml says it too
-TURN = 0x6E616E6F766D  # "nanovm": the name of the lock that its processes take on a server
+TURN = 0x6E616E6F766D  # "nanovm": the key of the advisory lock on PostgreSQL
 
 
 def migrate() -> None:
@@ -24,7 +24,7 @@ def migrate() -> None:
     From then on, until it ends, this process keeps others from upgrading the data folder.
 
     Raises:
-        ProcessError: in one sentence, where the database cannot be reached or refuses.
+        ProcessError: where the database cannot be used, read or upgraded, or the folder is in use.
     """
     try:
         with _in_turn():

@@ -51,7 +51,7 @@ def upgrade(found: Recorded, to: Recorded, where: str) -> None:
     """Migrate the rows, seal that in each open log, and record the version.
 
     Raises:
-        ProcessError: with ``where`` the database is, after any part of it failed.
+        ProcessError: where any part failed; the message says ``where`` the database is.
     """
     try:
         with _one_transaction():
@@ -66,9 +66,9 @@ def upgrade(found: Recorded, to: Recorded, where: str) -> None:
 
 @contextmanager
 def _one_transaction() -> Iterator[None]:
-    """One for all migrations. Django asks that SQLite checks no foreign keys from before it."""
+    """One for all migrations. On SQLite, Django needs foreign-key checks off before it starts."""
     with connection.constraint_checks_disabled(), transaction.atomic():
-        if connection.vendor == "postgresql":  # else a row that changed keeps its table as it is
+        if connection.vendor == "postgresql":  # a pending constraint check blocks ALTER TABLE
             with connection.cursor() as cursor:
                 cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         yield

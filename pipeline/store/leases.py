@@ -3,7 +3,7 @@
 The holder's name is drawn anew for each lease, so it serves as the fencing token: ``submit``
 takes the result of an effect from the present holder alone. A lease is three columns of the run's
 row: what a commit changes of a run that it holds is stored with it; ``renew``, ``release``,
-``absorb`` and ``set_aside`` change the row at once, for whoever holds no lock on it.
+``set_aside``, ``absorb`` and ``absorb_now`` change the row at once.
 """
 
 from pipeline.clock import now_ms

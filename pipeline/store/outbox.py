@@ -76,7 +76,7 @@ def begin(run: Run, effect: Effect, *, is_sealed: bool = True) -> bool:
     elif is_sealed:  # the first time may have no record: where it was silent, the row says so
         came = TransientError.__name__ if run.tries else "begun"
         call = (of, effect.key, effect.tool, run.begun_ms, came)
-        sql.change(_FIRST, (*call, of, of, effect.key))  # its number is counted below
+        sql.change(_FIRST, (*call, of, of, effect.key))  # now: the next call's number counts it
     if not is_sealed and effect.warrant is None:
         return False
     sql.later(_CALL, (of, effect.key, effect.tool, now_ms(), of))
@@ -89,7 +89,7 @@ def postpone(run: UUID, key: str, due_ms: int) -> None:
 
 
 def hasten(run: str) -> None:
-    """Have what a waiting run waits for asked after now: somebody says that there is news."""
+    """Make a waiting run's effect due now, because news was reported."""
     sql.change(_NOW, (sql.key_of(run), WAITING))
 
 

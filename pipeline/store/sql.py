@@ -1,4 +1,4 @@
-"""The commit path's SQL: on Django's connection and in its transaction, past its cursors.
+"""The commit path's SQL: on Django's connection, in its transaction or one of its own.
 
 ADR 0005 says why. Statements are written with ``%s`` and hold for SQLite and PostgreSQL.
 """
@@ -75,7 +75,8 @@ def flush() -> None:
     """Run what was put off.
 
     Raises:
-        RuntimeError: where a fenced statement does not find its row as it was read.
+        RuntimeError: on SQLite, where a fenced row changed; a server raises DataError, at the
+            latest with the COMMIT.
     """
     queue = _session.queue
     if not queue:

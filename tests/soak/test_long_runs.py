@@ -15,7 +15,7 @@ from tests.core.conditions import test_conditions_check, test_conditions_model
 from tests.core.delegation import test_delegation_model
 from tests.core.fsm import test_fsm_model
 from tests.core.gate import test_capabilities
-from tests.core.loading import test_loading, test_places
+from tests.core.loading import test_loading
 from tests.core.proof import test_merkle
 from tests.core.values import test_canonical
 from tests.pipeline.steps import test_extract_property
@@ -31,7 +31,6 @@ PROPERTIES: tuple[Callable[..., Any], ...] = (
     test_conditions_check.test_what_does_not_check_has_no_answer_in_any_full_context,
     test_loading.test_any_changed_byte_is_another_program_or_refused_with_a_place,
     test_loading.test_any_missing_line_is_another_program_or_refused_with_a_place,
-    test_places.test_every_path_is_found_where_it_was_written,
     test_merkle.test_what_was_changed_in_a_proof_is_seen,
     test_merkle.test_a_proof_of_another_place_or_length_is_seen,
     test_canonical.test_a_value_has_one_form_and_is_read_back,

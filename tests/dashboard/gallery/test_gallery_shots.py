@@ -77,7 +77,7 @@ def test_each_piece_that_is_alone_has_such_a_page(owner: Visitor) -> None:
     assert 'href="/docs/rules/LOG-006/"' in page
     assert "EUR 1,284.50 for the run" in words(page)
     assert "Run this attack without this check" in card(page)
-    named = {"split_limit", "drained_budget", "restored_snapshot"}
+    named = {"split_limit", "drained_budget", "restored_snapshot", "changed_bank_details"}
     assert {name for name, each in SCENARIOS.items() if each.alone} == named
 
 

@@ -33,7 +33,7 @@ VALUES: Mapping[str, str] = {
     "huge": str(LONGEST),
     "float": "1.5",
     "not UTF-8": "CAST(x'ff41' AS TEXT)",
-    "long": "CAST(hex(zeroblob(601)) AS TEXT)",  # longer than any column of a server
+    "long": "CAST(replace(hex(zeroblob(601)), '0', 'f') AS TEXT)",  # than any column
 }
 SUPPLIER = Details(
     name="Acme Tools Ltd", iban="DE89370400440532013000"
@@ -154,7 +154,7 @@ def cells(scene: Scene, table: str, kinds: Iterable[str]) -> Iterator[tuple[str,
                 refused = str(error)
             if not refused:
                 yield column, kind, audit()
-            elif not refused.startswith(("NOT NULL", "datatype mismatch")):
+            elif not refused.startswith(("NOT NULL", "CHECK", "datatype mismatch")):
                 pytest.fail(f"{column}, {kind}: {refused}")
 
 
