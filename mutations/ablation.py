@@ -69,11 +69,14 @@ def try_claim(claim: "Claim", *, layers: bool = False) -> ClaimResult:
     return ClaimResult(claim, word(whole), word(bare), moved(bare), fault)
 
 
-def deed(outcome: Mapping[str, Any]) -> tuple[bool, bool, int]:
-    """How far an attack came: whether something got out, whether it was taken, what was paid."""
+def deed(outcome: Mapping[str, Any]) -> tuple[bool, bool, int, int]:
+    """How far an attack came: did something get out, was it taken, how often was it paid, and how
+    many breaches were noticed: a payment to the wrong account is one more.
+    """
     evidence = outcome["evidence"]
     paid = evidence["far_side"].get("succeeded", 0) if "paid" not in evidence else _all(evidence)
-    return outcome["integrity"] == BREACHED, bool(outcome["got_through"]), int(paid)
+    taken = outcome["integrity"] == BREACHED, bool(outcome["got_through"])
+    return *taken, int(paid), len(evidence["breaches"])
 
 
 def _all(evidence: Mapping[str, Any]) -> int:

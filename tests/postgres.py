@@ -65,7 +65,7 @@ def execute(statement: str, name: str = "postgres") -> None:
 
 
 def empty(name: str) -> None:
-    """Take every row out of a database but those of its schema, and end whoever is connected."""
+    """Delete every row of a database but those of its schema, and end its connections."""
     with psycopg.connect(url(name), autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

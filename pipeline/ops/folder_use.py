@@ -20,7 +20,7 @@ def hold(folder: Path) -> None:
 def alone(folder: Path) -> Iterator[None]:
     """Be the only process that uses a folder, while the block runs.
 
-    The caller lets nobody else begin meanwhile.
+    Other starts wait for the caller's own lock meanwhile.
 
     Raises:
         ProcessError: where another process uses it.

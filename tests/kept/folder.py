@@ -39,7 +39,7 @@ def _schema_of(name: str) -> int:
 
 
 def pack(folder: Path, kept: Kept) -> Path:
-    """Write a folder that nobody uses, and what is in it, as the one of its schema."""
+    """Pack an unused folder, with its manifest, as the one of its schema."""
     for file in folder.glob("*.sqlite3"):
         with closing(sqlite3.connect(file)) as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -62,7 +62,7 @@ def told(folder: Path) -> Kept:
 
 
 def _running(house: House, log: Workspace) -> Run:
-    """A run in the middle of its steps, which owes an effect and has nobody on it."""
+    """A run in the middle of its steps, which owes an effect and has no lease."""
     run = house.paused("propose", invoice("Total  EUR 77.00"), workspace=log)
     api.resume(str(run.id), "visitor")
     assert snapshot(run).step == "propose"

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -120,12 +120,15 @@ def test_each_attack_is_held_and_each_of_its_guards_is_needed(claim: Claim) -> N
 
 
 def test_an_attack_goes_further_where_something_got_out() -> None:
-    def deed(integrity: str, through: bool, paid: int) -> tuple[bool, bool, int]:
-        evidence = {"far_side": {"reachable": True, "succeeded": paid}}
+    def deed(
+        integrity: str, through: bool, paid: int, breaches: Sequence[str] = ()
+    ) -> tuple[bool, bool, int, int]:
+        evidence = {"far_side": {"reachable": True, "succeeded": paid}, "breaches": breaches}
         return ablation.deed({"integrity": integrity, "got_through": through, "evidence": evidence})
 
     held, breached = ("HELD", False, 0), ("BREACHED", True, 0)
-    steps = [deed(*held), deed("HELD", True, 0), deed(*breached), deed("BREACHED", True, 2)]
+    steps = [deed(*held), deed("HELD", True, 0), deed(*breached), deed("BREACHED", True, 1)]
+    steps += [deed("BREACHED", True, 1, ["to another account"]), deed("BREACHED", True, 2)]
     assert steps == sorted(set(steps))
 
 
