@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from contextvars import copy_context
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -129,6 +130,7 @@ class Group:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, committer: ModuleType) -> None:
         self.loop, self.committer = loop, committer
+        self.context = copy_context()  # one, so that all commits are on one connection
         self.waiting: list[tuple[Any, asyncio.Future[Any]]] = []
 
     def commit(self, job: Any) -> asyncio.Future[Any]:
@@ -136,8 +138,11 @@ class Group:
         future: asyncio.Future[Any] = self.loop.create_future()
         self.waiting.append((job, future))
         if len(self.waiting) == 1:
-            self.loop.call_soon(self.loop.call_soon, self._flush)
+            self.loop.call_soon(self._turn, context=self.context)
         return future
+
+    def _turn(self) -> None:
+        self.loop.call_soon(self._flush, context=self.context)
 
     def _flush(self) -> None:
         taken, self.waiting = self.waiting, []

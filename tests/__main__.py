@@ -77,7 +77,7 @@ def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:
 
 def main(parts: Sequence[Part]) -> int:
     """Run the parts; 1 where one failed."""
-    ended, seconds = list[Ended](), dict[str, float]()
+    ended, seconds, failed = list[Ended](), dict[str, float](), list[str]()
     with tempfile.TemporaryDirectory(prefix="nanovm-parts-") as name:
         for each in run(parts, Path(name)):
             sys.stdout.write((Path(name) / each.name).read_text(encoding="utf-8"))
@@ -85,9 +85,11 @@ def main(parts: Sequence[Part]) -> int:
             sys.stdout.flush()
             ended.append(each)
         for report in Path(name).glob("*.json"):
-            cpu_seconds.add(seconds, json.loads(report.read_text(encoding="utf-8")))
+            found = json.loads(report.read_text(encoding="utf-8"))
+            cpu_seconds.add(seconds, found["seconds"])
+            failed += found["failed"]
     print("\nCPU seconds of the tests:", *cpu_seconds.table(seconds), sep="\n")
-    print("", *ended, sep="\n")
+    print("", *ended, *failed, sep="\n")
     return int(any(each.status for each in ended))
 
 

@@ -1,4 +1,4 @@
-"""Print the CPU seconds that the tests of each folder take, children included (a pytest plugin)."""
+"""Report the CPU seconds that the tests of each folder take, and what failed (a pytest plugin)."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).resolve().parent
-REPORT_TO = "NANOVM_CPU_SECONDS"  # a file that gets the same figures as JSON
+REPORT_TO = "NANOVM_TEST_REPORT"  # a file that gets the figures as JSON, and what failed
 START = "(start, collection, end)"
 SPENT = pytest.StashKey[dict[str, float]]()
 
@@ -86,6 +86,19 @@ def pytest_terminal_summary(
     """Print the figures, or leave them for ``python -m tests``, which sums several sessions."""
     seconds = config.stash[SPENT]
     if name := os.environ.get(REPORT_TO):
-        Path(name).write_text(json.dumps(seconds), encoding="utf-8")
+        report = {"seconds": seconds, "failed": _failed(terminalreporter)}
+        Path(name).write_text(json.dumps(report), encoding="utf-8")
     elif config.getoption("numprocesses", None):
         terminalreporter.write_line("\n".join(table(seconds)))
+
+
+def _failed(terminalreporter: pytest.TerminalReporter) -> list[str]:
+    """The tests that failed, each with the first line of what was wrong."""
+    stats = terminalreporter.stats
+    reports = [*stats.get("failed", ()), *stats.get("error", ())]
+    return [f"{each.nodeid}: {_first_line(each.longrepr)}" for each in reports]
+
+
+def _first_line(longrepr: object) -> str:
+    crash = getattr(longrepr, "reprcrash", None)
+    return str(getattr(crash, "message", longrepr)).strip().partition("\n")[0]

@@ -49,10 +49,6 @@ class Made:
     work: Begun | None = None
 
 
-class CodeTakenError(Exception):
-    """The code that was drawn for a run is another's."""
-
-
 def create_run(
     workspace: Workspace,
     document: bytes,
@@ -97,22 +93,16 @@ def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> Made:
 
     ``starts``: it is started in the same commit, and the caller has its first effect in hand.
     """
-    for _ in range(CODE_TRIES):
-        try:
-            made = committed(making(new, run_id, starts=starts))
-        except CodeTakenError:
-            continue
-        if new.started_by:  # not within the commit: others wait for that one
-            queue.wake(str(run_id))
-        return made
-    raise RuntimeError("No free run code was found; erase or archive old runs.")
+    made = committed(making(new, run_id, starts=starts))
+    if new.started_by:  # not within the commit: others wait for that one
+        queue.wake(str(run_id))
+    return made
 
 
 def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
     """The job that ``make_run`` has committed; for a caller that drives many runs on one thread.
 
-    Its outcome is CodeTakenError where another run has the code that was drawn: draw again. It
-    wakes no worker.
+    It wakes no worker.
     """
     program = programs.ruled(new.program, new.policy)
     run = _row(new, run_id, program)
@@ -137,7 +127,6 @@ def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
         policy_hash=program.policy.hash,
         model=new.model,
         pace_ms=new.pace_ms,
-        code=run_code(),
         created_ms=now_ms(),
     )
     run.program_source, run.policy_source = new.program, new.policy  # stored beside it
@@ -145,8 +134,7 @@ def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
 
 
 def _make(commit: UnitOfWork, *, new: NewRun, run: Run, decision: Decision, starts: bool) -> Made:
-    if _is_taken(run.code):
-        raise CodeTakenError(f"Another run has the code {run.code}.")
+    run.code = _free_code()
     held = commit.begin(run)
     commit.record(held, decision, new.sealed)
     if new.started_by:
@@ -162,5 +150,9 @@ def _make(commit: UnitOfWork, *, new: NewRun, run: Run, decision: Decision, star
     return Made(run, decide.continue_run(commit, held, decision))
 
 
-def _is_taken(code: str) -> bool:
-    return bool(sql.execute("SELECT 1 FROM pipeline_run WHERE code = %s", (code,)))
+def _free_code() -> str:
+    for _ in range(CODE_TRIES):
+        code = run_code()
+        if not sql.execute("SELECT 1 FROM pipeline_run WHERE code = %s", (code,)):
+            return code
+    raise RuntimeError("No free run code was found; erase or archive old runs.")

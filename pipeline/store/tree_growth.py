@@ -25,7 +25,7 @@ COPIES_MAX = 4_096  # values of one subtree that are tried: six leaves of which 
 UNFIT = (
     "The edge in the log's row and its envelopes %d to %d do not fit: either was changed since it "
     "was stored. Keep the database as evidence; put the true one back from a backup, or run "
-    "manage.py restore --anyway: it goes on in new logs that name what was signed."
+    "manage.py restore --anyway, which starts new logs that name what was signed."
 )
 _NODE = (
     'INSERT INTO pipeline_node (workspace_id, position, level, "index", hash)'
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 class Growth:
     """What the stored tree lacks of a log, and where its row's edge is not what leaves make."""
 
-    size: int  # of the log
+    size: int  # of the log; where it was cut off, of its tree
     stored: int  # leaves that the tree has
     edge: bytes  # the edge that counts; none where the tree has more leaves than the log
     nodes: list[NodeAt] = field(default_factory=list)
@@ -141,7 +141,7 @@ class _Copies:
         }
 
     def of(self, level: int, index: int) -> Made:
-        """The values of a subtree, what most copies say first; none where a leaf is gone."""
+        """The values of a subtree, what most copies say first; of one whose leaves are gone, the stored node."""
         if (level, index) not in self._made:
             self._made[level, index] = self._found(level, index)
         return self._made[level, index]

@@ -8,7 +8,10 @@ import pytest
 from tests import cpu_seconds
 from tests.__main__ import Part, main
 
-REPORT = "import json, os; json.dump({'tests/a': 1.5}, open(os.environ['NANOVM_CPU_SECONDS'], 'w'))"
+REPORT = (
+    "import json, os; json.dump({'seconds': {'tests/a': 1.5}, 'failed': ['tests/a/b.py: no']},"
+    " open(os.environ['NANOVM_TEST_REPORT'], 'w'))"
+)
 BURN = "import time\nwhile time.process_time() < 0.4: pass\nprint('burnt', flush=True); input()"
 
 
@@ -27,6 +30,7 @@ def test_the_status_of_each_part_counts(
     said = capfd.readouterr().out
     assert [f"part {i}" in said for i in range(3)] == [True] * 3
     assert "     4.5 s  tests/a\n" in said
+    assert said.endswith(3 * "tests/a/b.py: no\n")
     assert said.count("passed") == 2 * (3 - (failing is not None))  # at its end, and in the sum
     assert said.count("FAILED with status 1") == 2 * (failing is not None)
 

@@ -53,6 +53,19 @@ def test_jobs_share_a_commit_and_one_that_fails_spoils_no_other(house: House) ->
     assert audit().exit_status == 0
 
 
+def test_runs_that_draw_the_same_code_share_none(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = iter(["AAAA-01", "AAAA-01", "AAAA-01", "AAAA-01", "BBBB-02", "AAAA-01", "CCCC-03"])
+    monkeypatch.setattr(create_run, "run_code", lambda: next(drawn))
+    workspace = workspaces.create()
+    first, second, third = jobs = [making(workspace) for _ in range(3)]
+    committed_all([first, second])  # unknown to each other, so each is made by itself
+    committed_all([third])
+    assert [job.outcome().run.code for job in jobs] == ["AAAA-01", "BBBB-02", "CCCC-03"]
+    assert audit().exit_status == 0
+
+
 @pytest.mark.parametrize("change", ["length = 7", "head = 'other'", "holder = 'another'"])
 def test_nothing_is_written_of_a_run_that_changed_under_its_lock(house: House, change: str) -> None:
     run = committed(making(workspaces.create())).run
