@@ -141,7 +141,7 @@ class _Copies:
         }
 
     def of(self, level: int, index: int) -> Made:
-        """The values of a subtree, what most copies say first; of one whose leaves are gone, the stored node."""
+        """The values of a subtree, what most copies say first; without leaves, its stored node."""
         if (level, index) not in self._made:
             self._made[level, index] = self._found(level, index)
         return self._made[level, index]
