@@ -1,9 +1,12 @@
 """New runs: their documents sealed, their genesis stored under a code of their own."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
+
+from django.db import IntegrityError
 
 from nanovm_core.core.events import RunStarted
 from nanovm_core.core.fsm import begin
@@ -18,7 +21,7 @@ from pipeline.runtime.decide import Begun
 from pipeline.runtime.group_commit import Job, committed
 from pipeline.runtime.transaction import UnitOfWork
 from pipeline.signals import announce
-from pipeline.store import leases, programs, sql
+from pipeline.store import leases, programs
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import Sealed
 
@@ -93,16 +96,24 @@ def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> Made:
 
     ``starts``: it is started in the same commit, and the caller has its first effect in hand.
     """
-    made = committed(making(new, run_id, starts=starts))
+    made = _made(new, run_id, starts=starts)
     if new.started_by:  # not within the commit: others wait for that one
         queue.wake(str(run_id))
     return made
 
 
+def _made(new: NewRun, run_id: UUID, *, starts: bool) -> Made:
+    for _ in range(CODE_TRIES - 1):
+        with suppress(IntegrityError):  # of the code, which is drawn anew
+            return committed(making(new, run_id, starts=starts))
+    return committed(making(new, run_id, starts=starts))
+
+
 def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
     """The job that ``make_run`` has committed; for a caller that drives many runs on one thread.
 
-    It wakes no worker.
+    It wakes no worker. Its outcome is IntegrityError where another run has the code that was
+    drawn.
     """
     program = programs.ruled(new.program, new.policy)
     run = _row(new, run_id, program)
@@ -134,7 +145,7 @@ def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
 
 
 def _make(commit: UnitOfWork, *, new: NewRun, run: Run, decision: Decision, starts: bool) -> Made:
-    run.code = _free_code()
+    run.code = run_code()  # another one each time
     held = commit.begin(run)
     commit.record(held, decision, new.sealed)
     if new.started_by:
@@ -148,11 +159,3 @@ def _make(commit: UnitOfWork, *, new: NewRun, run: Run, decision: Decision, star
     begins = partial(decide.goes_on, commit, held, None)
     decision = decide.apply(commit, held, [RunStarted()], sender, goes_on=begins)
     return Made(run, decide.continue_run(commit, held, decision))
-
-
-def _free_code() -> str:
-    for _ in range(CODE_TRIES):
-        code = run_code()
-        if not sql.execute("SELECT 1 FROM pipeline_run WHERE code = %s", (code,)):
-            return code
-    raise RuntimeError("No free run code was found; erase or archive old runs.")

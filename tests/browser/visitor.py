@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -74,6 +75,14 @@ def cut_off(page: Page) -> None:
 def shows(page: Page, state: str) -> None:
     """Wait until the page, of itself, shows the run in this state."""
     expect(page.locator("#run-state")).to_contain_text(state, timeout=END_MS)
+
+
+def until(page: Page, holds: Callable[[], bool]) -> None:
+    """Wait until something holds that the page does not show; each look is a round trip to it."""
+    deadline = time.monotonic() + END_MS / 1000
+    while not holds():
+        assert time.monotonic() < deadline, f"nothing came of it at {page.url}"
+        expect(page.locator("body")).to_be_attached()
 
 
 def reload_until(page: Page, state: str) -> None:

@@ -22,15 +22,19 @@ pytestmark = pytest.mark.postgres
 
 
 def making(workspace: Workspace) -> Job[create_run.Made]:
-    """A run that is to be made over nothing: its genesis is all that counts here."""
-    new = create_run.NewRun(
+    """The making of a run over nothing: its genesis is all that counts here."""
+    return create_run.making(new(workspace), uuid7())
+
+
+def new(workspace: Workspace) -> create_run.NewRun:
+    """A run that is to be made over nothing."""
+    return create_run.NewRun(
         workspace=workspace,
         program=programs.shipped_program(),
         policy=programs.policy_source(),
         slots={"payment_method": "pm_card_visa"},
         model="faithful",
     )
-    return create_run.making(new, uuid7())
 
 
 def test_jobs_share_a_commit_and_one_that_fails_spoils_no_other(house: House) -> None:
@@ -53,16 +57,17 @@ def test_jobs_share_a_commit_and_one_that_fails_spoils_no_other(house: House) ->
     assert audit().exit_status == 0
 
 
-def test_runs_that_draw_the_same_code_share_none(
+def test_a_code_that_another_run_has_is_drawn_anew(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn = iter(["AAAA-01", "AAAA-01", "AAAA-01", "AAAA-01", "BBBB-02", "AAAA-01", "CCCC-03"])
+    drawn = iter(["AAAA-01", "AAAA-01", "AAAA-01", "BBBB-02", "AAAA-01", "CCCC-03"])
     monkeypatch.setattr(create_run, "run_code", lambda: next(drawn))
     workspace = workspaces.create()
-    first, second, third = jobs = [making(workspace) for _ in range(3)]
-    committed_all([first, second])  # unknown to each other, so each is made by itself
-    committed_all([third])
-    assert [job.outcome().run.code for job in jobs] == ["AAAA-01", "BBBB-02", "CCCC-03"]
+    first, second = jobs = [making(workspace) for _ in range(2)]
+    committed_all(jobs)  # the same twice, so each is made by itself
+    third = create_run.make_run(new(workspace), uuid7())
+    codes = [first.outcome().run.code, second.outcome().run.code, third.run.code]
+    assert codes == ["AAAA-01", "BBBB-02", "CCCC-03"]
     assert audit().exit_status == 0
 
 
