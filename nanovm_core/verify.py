@@ -605,17 +605,18 @@ def read_envelope(data: bytes) -> dict[str, Any]:
         raise ValueError(f"the version {shown(version)} is unknown")
     if not _text(kind) or kind not in form.kinds or (kind in ON_LOG and envelope["run"] != "log"):
         raise ValueError(f"the kind {shown(kind)} is unknown in such a run, or in {version}")
+    seen, fields = form.seen, form.fields
     for name, value in envelope.items():
-        if type(value) is str and form.seen.get(name) == value:
+        if name in seen and seen[name] == value:
             continue
-        check = form.fields.get(name)
+        check = fields.get(name)
         if check is None:
             free = _anything if kind in form.open and name not in form.banned else None
             check = form.own.get(kind, {}).get(name) or free
         elif type(value) is str:
-            form.seen[name] = value
+            seen[name] = value
         if check is None or not check(value):
-            form.seen.clear()
+            seen.clear()
             raise ValueError(f"the field {shown(name)} is unknown in this kind, or not of its type")
     return envelope
 

@@ -1,9 +1,9 @@
 """Envelopes as the pages show them: rows after a cursor, one event, a recomputed chain."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from nanovm_core.core.envelope import ZERO, canonical_hash
 from pipeline.models import Envelope
@@ -24,8 +24,7 @@ PAID_STEPS = ("authorize", "charge")
 ABOUT_MONEY = ("result", "failed", "suspended", "resumed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRow:
+class EventRow(NamedTuple):
     """One envelope as a line. ``number`` is n + 1; ``seq`` its place in the workspace's log.
 
     ``actor`` sent the message that caused it; ``decided_by`` names what decided it: a rule, a
@@ -162,11 +161,13 @@ def stored_bytes(run: RunHead, number: int) -> bytes | None:
 
 def row_of(envelope: Envelope) -> EventRow:
     data = bytes(envelope.bytes)
-    return _row(envelope.run, envelope.n, envelope.seq, envelope.kind, envelope.hash, data)
+    return row_from(envelope.run, envelope.n, envelope.seq, envelope.kind, envelope.hash, data)
 
 
 @lru_cache(maxsize=4096)
-def _row(run: str, n: int, seq: int, stored_kind: str, stored_hash: str, data: bytes) -> EventRow:
+def row_from(
+    run: str, n: int, seq: int, stored_kind: str, stored_hash: str, data: bytes
+) -> EventRow:
     """Read once: the same bytes say the same, and nothing that could be erased."""
     body = body_of(data)
     state, decision = _mapping(body.get("state")), _mapping(body.get("decision"))
@@ -206,7 +207,7 @@ def _with_amounts(run: RunHead, rows: list[EventRow]) -> tuple[EventRow, ...]:
     """
     bare = [row for row in rows if _is_bare(row)]
     amount = _amount(run.slots) if bare else ""
-    return tuple(replace(row, amount=amount) if _is_bare(row) else row for row in rows)
+    return tuple(row._replace(amount=amount) if _is_bare(row) else row for row in rows)
 
 
 def _is_bare(row: EventRow) -> bool:

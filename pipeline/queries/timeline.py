@@ -20,7 +20,8 @@ KINDS = (
 )
 PAGE = 50
 LOOKED_AT_MAX = 4_000  # envelopes that one page looks through for those that match
-CHUNK_ROWS = 500
+CHUNK_ROWS = 64  # read at a time: a page is full with the first ones
+NEAR_ROWS = 500  # among so many is one that says its time
 DRIFT_MS = 60_000  # envelopes may be sealed so much out of the order of their times
 CURSOR_DIGITS_MAX = 18  # what a database counts in
 STEPS_MAX = 64  # of a search by halves; a seq has 63 bits
@@ -150,7 +151,7 @@ def _first_since(workspace: UUID, at_ms: int) -> int:
 
 def _sealed(rows: QuerySet[Envelope], start: int, end: int) -> tuple[int, int | None]:
     """The first whole envelope from a place on, and when it was sealed."""
-    near = rows.filter(seq__gte=start, seq__lt=end).order_by("seq")[:CHUNK_ROWS]
+    near = rows.filter(seq__gte=start, seq__lt=end).order_by("seq")[:NEAR_ROWS]
     for seq, data in near.values_list("seq", "bytes").iterator(1):
         body: dict[str, Any] = body_of(data)
         if isinstance(body.get("at_ms"), int):
