@@ -1,12 +1,12 @@
 """A run at a glance, its seven steps, and a workspace's list of runs."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django.db.models import QuerySet
 
 from nanovm_core.core.envelope import ZERO
@@ -207,8 +207,11 @@ def calls_made(run_id: str, tool: str = "") -> int:
 def body_of(data: bytes | memoryview) -> dict[str, Any]:
     """The fields of stored envelope bytes; damaged ones read as nothing."""
     try:
-        value = orjson.loads(data)
-    except ValueError:
+        text = bytes(data).decode()
+        value = json.loads(text)
+        if "\\u" in text:  # half a surrogate pair, spelled as an escape, is no text
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
         return {"kind": "damaged"}
     return value if isinstance(value, dict) else {"kind": "damaged"}
 
