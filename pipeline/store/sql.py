@@ -17,6 +17,7 @@ from django.db.models.base import ModelState
 from django.db.transaction import TransactionManagementError
 
 AT_ONCE_MAX = 8  # statements that are sent to a server as one
+ROWS_MAX = 64  # that a server takes with one INSERT
 _AS_THEY_ARE = nullcontext()
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")
@@ -49,13 +50,34 @@ def change(statement: str, params: Sequence[object]) -> int:
 
 
 def change_each(statement: str, params: Sequence[Sequence[object]]) -> int:
-    """Run a statement once for each of these, and return how many rows it changed in all."""
+    """Run a statement once for each of these, and return how many rows it changed in all.
+
+    A server takes many rows with one INSERT, and their number is not told.
+    """
     if len(params) < 2:
         return change(statement, params[0]) if params else 0
     with _named_errors():
+        if not SQLITE and statement.endswith(marks(params[0])):
+            _insert(statement, params)
+            return 0
         cursor = _cursor()
         cursor.executemany(_for_sqlite(statement) if SQLITE else statement, params)
         return int(cursor.rowcount)
+
+
+def _insert(statement: str, rows: Sequence[Sequence[object]]) -> None:
+    """Insert rows, each time as many as a power of two, so that few statements are planned."""
+    at = 0
+    while at < len(rows):
+        count = min(1 << (len(rows) - at).bit_length() - 1, ROWS_MAX)
+        values = [value for row in rows[at : at + count] for value in row]
+        _run(_with_rows(statement, len(rows[0]), count), values)
+        at += count
+
+
+@lru_cache(maxsize=512)
+def _with_rows(statement: str, width: int, count: int) -> str:
+    return f"{statement}{f', {_marks(width)}' * (count - 1)}"
 
 
 def later(statement: str, params: Sequence[object], *, fenced: bool = False) -> None:
