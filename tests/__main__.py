@@ -1,7 +1,8 @@
 """Every check and every test: ``make test``. The exit status of each part counts.
 
-All parts run side by side: the browser tests wait for pages and PostgreSQL for its disk, and
-SQLite has what they leave of the processor.
+The parts run side by side: the browser tests wait for pages and PostgreSQL for its disk, and
+SQLite has what they leave of the processor. One process compiles the tests before, beside lint,
+instead of each of the others.
 """
 
 import json
@@ -20,11 +21,12 @@ PYTEST = (sys.executable, "-m", "pytest", "--dist", "loadfile", "--no-loadscope-
 
 
 class Part(NamedTuple):
-    """A program, and what it gets into its environment."""
+    """A program, what it gets into its environment, and the part that has to have ended before."""
 
     name: str
     command: Sequence[str]
     env: dict[str, str]
+    after: str = ""
 
 
 class Ended(NamedTuple):
@@ -41,8 +43,16 @@ class Ended(NamedTuple):
 
 
 LINT = Part("lint", ("make", "--no-print-directory", "lint"), {})
-SQLITE = Part("SQLite", (*PYTEST, "-n", "3", "-m", "not browser and not soak"), {})
-BROWSER = Part("browser", (*PYTEST, "-n", "2", "-m", "browser and not soak", "tests/browser"), {})
+COMPILED = Part("compiling", (sys.executable, "-m", "pytest", "--collect-only", "-qq"), {})
+SQLITE = Part(
+    "SQLite", (*PYTEST, "-n", "3", "-m", "not browser and not soak"), {}, after=COMPILED.name
+)
+BROWSER = Part(
+    "browser",
+    (*PYTEST, "-n", "2", "-m", "browser and not soak", "tests/browser"),
+    {},
+    after=COMPILED.name,
+)
 POSTGRES = Part(
     "PostgreSQL",
     (
@@ -50,23 +60,24 @@ POSTGRES = Part(
         *("tests/house/test_postgres.py", "tests/pipeline"),
     ),
     {"NANOVM_TEST_DATABASE": "postgres"},
+    after=COMPILED.name,
 )
 
 
 def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:
     """Run parts side by side. The first writes to the terminal, the others once they ended."""
     began, running = time.monotonic(), dict[int, tuple[Part, subprocess.Popen[bytes]]]()
+    ended, left = {""}, [*parts]
     try:
-        for part in parts:
-            env = {**os.environ, **part.env, cpu_seconds.REPORT_TO: f"{folder / part.name}.json"}
-            with (folder / part.name).open("wb") as file:
-                output = None if part is parts[0] else file
-                popen = subprocess.Popen(part.command, env=env, stdout=output, stderr=output)
-            running[popen.pid] = part, popen
-        while running:
+        while left or running:
+            for part in [each for each in left if each.after in ended]:
+                left.remove(part)
+                popen = _started(part, folder, None if part is parts[0] else folder / part.name)
+                running[popen.pid] = part, popen
             pid, status, used = os.wait4(-1, 0)
             part, popen = running.pop(pid)
             popen.returncode = os.waitstatus_to_exitcode(status)
+            ended.add(part.name)
             cpu = used.ru_utime + used.ru_stime
             yield Ended(part.name, popen.returncode, time.monotonic() - began, cpu)
     finally:
@@ -75,12 +86,21 @@ def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:
             popen.wait()
 
 
+def _started(part: Part, folder: Path, output: Path | None) -> subprocess.Popen[bytes]:
+    env = {**os.environ, **part.env, cpu_seconds.REPORT_TO: f"{folder / part.name}.json"}
+    if output is None:
+        return subprocess.Popen(part.command, env=env)
+    with output.open("wb") as file:
+        return subprocess.Popen(part.command, env=env, stdout=file, stderr=file)
+
+
 def main(parts: Sequence[Part]) -> int:
     """Run the parts; 1 where one failed."""
     ended, seconds, failed = list[Ended](), dict[str, float](), list[str]()
     with tempfile.TemporaryDirectory(prefix="nanovm-parts-") as name:
         for each in run(parts, Path(name)):
-            sys.stdout.write((Path(name) / each.name).read_text(encoding="utf-8"))
+            said = Path(name) / each.name
+            sys.stdout.write(said.read_text(encoding="utf-8") if said.exists() else "")
             sys.stdout.write(f"{each}\n")
             sys.stdout.flush()
             ended.append(each)
@@ -94,4 +114,4 @@ def main(parts: Sequence[Part]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main([SQLITE, BROWSER, POSTGRES, LINT]))
+    sys.exit(main([SQLITE, BROWSER, POSTGRES, LINT, COMPILED]))

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,14 @@ def test_the_status_of_each_part_counts(
     assert said.endswith(3 * "tests/a/b.py: no\n")
     assert said.count("passed") == 2 * (3 - (failing is not None))  # at its end, and in the sum
     assert said.count("FAILED with status 1") == 2 * (failing is not None)
+
+
+def test_a_part_begins_after_the_one_that_it_needs(tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    late = part("late", f"assert open({str(found)!r}).read() == 'whole'")
+    early = part("early", f"open({str(found)!r}, 'w').write('whole')")
+    assert main([late._replace(after="early"), early]) == 0
+    assert main([late._replace(after="early"), part("early", "raise SystemExit(3)")]) == 1
 
 
 def test_a_child_counts_while_it_lives_and_not_twice_afterwards() -> None:
