@@ -1,9 +1,10 @@
 """Where the time of a real invoice goes, from its submission until its run stands.
 
 ``python -m bench.real_run [ROUNDS]`` runs sample invoices through the whole pipeline in one warm
-process, on SQLite in a folder of its own (DATABASE_URL is heeded) with the local counterpart, and
-prints medians: milliseconds of each part as ``run_invoice --timings`` has them, processor time
-with that of the children, and, where ``strace`` is installed, the syncs of a run.
+process, on SQLite in a folder of its own (DATABASE_URL is heeded) with the local counterpart, in
+one workspace that has paid their suppliers before. It prints medians: milliseconds of each part as
+``run_invoice --timings`` has them, processor time with that of the children, and, where
+``strace`` is installed, the syncs of a run.
 """
 
 import os
@@ -23,11 +24,11 @@ from pipeline.ops import processes, timings
 
 ROUNDS = 11
 WARM_UP = 1  # of each: connections, compiled programs, imports
-SAMPLES = {"without XML": "plain.pdf", "with XML": "en16931.pdf"}
+SAMPLES = {"without XML": "plain", "with XML": "en16931"}
 CPU = "processor"
 SYNCS = ("fdatasync", "fsync")
 ROWS = (*timings.PARTS, timings.REST, timings.WHOLE, CPU)
-COUNTED = 3  # runs more than in the other count, in as many workspaces: what differs is theirs
+COUNTED = 3  # runs more than in the other count: what differs is theirs
 NOT_COUNTED = "Syncs were not counted: strace is not installed."
 ROOT = processes.ROOT
 
@@ -61,28 +62,23 @@ def _set_up() -> None:
     schema.migrate()
 
 
-def paid(file: str) -> dict[str, float]:
-    """One invoice in a workspace of its own, paid: milliseconds by part, and of processors."""
-    from pipeline.register import welcome
-
-    return paid_in(welcome.new_workspace(), file)
-
-
-def paid_in(workspace: Any, file: str) -> dict[str, float]:
-    """One invoice in this workspace, which has paid it before in no run."""
+def paid(workspace: Any, sample: str) -> dict[str, float]:
+    """A sample under a number of its own, paid: milliseconds by part, and of processors."""
     from nanovm_core.core.lifecycle import COMPLETED
+    from pipeline import entropy
     from pipeline.runtime import create_run
     from pipeline.worker.drive import drive_patiently
+    from samples import fresh
 
-    document = (ROOT / "samples" / file).read_bytes()
+    document = fresh.drawn(sample, entropy.digits(fresh.DIGITS))
     before = _processor_s()
     with timings.recording() as made:
-        run = create_run.create_run(workspace, document, file, started_by="bench")
+        run = create_run.create_run(workspace, document, f"{sample}.pdf", started_by="bench")
         drive_patiently(str(run.id))
     spent = {**made.parts_ms(), CPU: (_processor_s() - before) * 1000}
     run.refresh_from_db()
     if run.state != COMPLETED:
-        raise RuntimeError(f"The run of {file} ended in {run.state}.")
+        raise RuntimeError(f"The run of {sample} ended in {run.state}.")
     return spent
 
 
@@ -93,10 +89,13 @@ def _processor_s() -> float:
 
 def measured(rounds: int) -> dict[str, dict[str, float]]:
     """The medians of each sample, which take turns."""
+    from pipeline.register import welcome
+
+    workspace = welcome.new_workspace()
     found: dict[str, list[dict[str, float]]] = {name: [] for name in SAMPLES}
     for number in range(WARM_UP + rounds):
-        for name, file in SAMPLES.items():
-            spent = paid(file)
+        for name, sample in SAMPLES.items():
+            spent = paid(workspace, sample)
             if number >= WARM_UP:
                 found[name].append(spent)
     return {
@@ -105,20 +104,28 @@ def measured(rounds: int) -> dict[str, dict[str, float]]:
     }
 
 
-def syncs(file: str) -> dict[str, float]:
+def syncs(sample: str) -> dict[str, float]:
     """How often a run brings data to the disk, by call; empty without strace."""
     if shutil.which("strace") is None:
         return {}
-    few, many = (_traced(file, count) for count in (1, 1 + COUNTED))
+    few, many = (_traced(sample, count) for count in (WARM_UP, WARM_UP + COUNTED))
     return {call: (many[call] - few[call]) / COUNTED for call in SYNCS}
 
 
-def _traced(file: str, runs: int) -> Counter[str]:
+def _traced(sample: str, runs: int) -> Counter[str]:
     """The calls of a process that pays so many invoices; the counterpart's are not among them."""
     with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder:
         trace = Path(folder) / "syncs"
         strace = ["strace", "-f", "-qq", "-e", f"trace={','.join(SYNCS)}", "-o", str(trace)]
-        own = [sys.executable, "-m", "bench.real_run", "--only", file, str(runs), f"{folder}/data"]
+        own = [
+            sys.executable,
+            "-m",
+            "bench.real_run",
+            "--only",
+            sample,
+            str(runs),
+            f"{folder}/data",
+        ]
         subprocess.run([*strace, *own], cwd=ROOT, check=True)  # noqa: S603 - this module
         return Counter(re.findall(r"\b(fsync|fdatasync)\(", trace.read_text()))
 
@@ -142,21 +149,21 @@ def markdown(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and print; ``--only FILE COUNT FOLDER`` pays one sample so often, and no more."""
+    """Measure and print; ``--only SAMPLE COUNT FOLDER`` pays one sample so often, and no more."""
     if arguments[:1] == ["--only"]:
-        _, file, count, folder = arguments
+        _, sample, count, folder = arguments
         Path(folder).mkdir()
         with prepared(Path(folder)):
             from pipeline.register import welcome
 
-            workspaces = [welcome.new_workspace() for _ in range(1 + COUNTED)]
-            for workspace in workspaces[: int(count)]:
-                paid_in(workspace, file)
+            workspace = welcome.new_workspace()
+            for _ in range(int(count)):
+                paid(workspace, sample)
         return 0
     rounds = int(arguments[0]) if arguments else ROUNDS
     with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, prepared(Path(folder)):
         found = measured(rounds)
-        counted = {name: syncs(file) for name, file in SAMPLES.items()}
+        counted = {name: syncs(sample) for name, sample in SAMPLES.items()}
     sys.stdout.write(markdown(found, counted))
     return 0
 

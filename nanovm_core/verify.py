@@ -35,11 +35,12 @@ import os
 import re
 import struct
 import sys
-import tempfile
-import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    import zipfile
 
 LINE_BYTES_MAX = 1_048_576  # one envelope: they have kilobytes. Also manifest, note, receipt
 LISTS_BYTES_MAX = 67_108_864  # proofs and disclosures, which are held in memory
@@ -1026,6 +1027,8 @@ class Judge:
 
 def _replace(path: str, parts: Iterable[bytes | bytearray]) -> None:
     """Put these bytes into a file, whole or not at all."""
+    import tempfile  # here, as zipfile below: most verifications need neither
+
     handle, name = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".known-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -1079,6 +1082,7 @@ def _check_root(tree: Frontier, checkpoint: Checkpoint, chains: Chains) -> None:
         raise invalid(text, seq, checkpoint.root.hex(), found.hex())
 
 
+STORED, DEFLATED = 0, 8  # how a zip's members may be packed
 MEMBERS = {
     "manifest.json": LINE_BYTES_MAX,
     "envelopes.ndjson": LOG_BYTES_MAX,
@@ -1090,7 +1094,12 @@ MEMBERS = {
 
 def read_bundle(file: IO[bytes], judge: Judge) -> Evidence:
     """Check a zip with the envelopes of a log or of one run, and what proves them."""
-    archive = zipfile.ZipFile(file)
+    import zipfile
+
+    try:
+        archive = zipfile.ZipFile(file)
+    except zipfile.BadZipFile as error:
+        raise unreadable(shown(f"BadZipFile: {error}")) from None
     if "manifest.json" not in archive.namelist():
         raise unreadable("a zip without manifest.json is no bundle")
     members = _check_archive(file, archive)
@@ -1137,7 +1146,7 @@ def _unpacked(file: IO[bytes], info: zipfile.ZipInfo) -> Iterator[bytes]:
             file.seek(at)
             packed = file.read(min(CHUNK_BYTES, left))
             at, left = at + len(packed), left - len(packed)
-        if info.compress_type == zipfile.ZIP_STORED:
+        if info.compress_type == STORED:
             chunk, packed = packed, b""
         else:
             chunk = inflate.decompress(packed, CHUNK_BYTES)
@@ -1172,7 +1181,7 @@ def _check_archive(file: IO[bytes], archive: zipfile.ZipFile) -> dict[str, zipfi
     file.seek(-22, os.SEEK_END)
     hides, ends = bool(archive.comment) or file.read(4) != b"PK\5\6", {0}
     for info in infos:
-        unknown = info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        unknown = info.compress_type not in (STORED, DEFLATED)
         if info.flag_bits & 0x1 or unknown:
             raise unreadable(f"{info.filename} is encrypted, or packed in an unknown way")
         bomb = info.file_size > max(LINE_BYTES_MAX, RATIO_MAX * info.compress_size)
@@ -1381,7 +1390,7 @@ def read_receipt(held: dict[str, Any], judge: Judge) -> Evidence:
 # What broken archives and files make the standard library raise.
 _BROKEN = (
     OSError, EOFError, ValueError, RuntimeError, MemoryError, OverflowError,
-    struct.error, zipfile.BadZipFile, zlib.error, KeyError,
+    struct.error, zlib.error, KeyError,
 )  # fmt: skip
 
 

@@ -23,8 +23,16 @@ print(sorted(sandbox.confinement()), found.fields.pay_status, "|", crops)
     ("without", "said"),
     [
         (["owed-by-holder"], "hidden_text |"),
-        (["only-what-is-seen-counts"], "hidden_text | amount due, shown differently"),
-        (["only-what-is-seen-counts", "pixels-are-read"], "hidden_text | amount due"),
+        pytest.param(
+            ["only-what-is-seen-counts"],
+            "hidden_text | amount due, shown differently",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            ["only-what-is-seen-counts", "pixels-are-read"],
+            "hidden_text | amount due",
+            marks=pytest.mark.soak,
+        ),
         (
             ["only-what-is-seen-counts", "pixels-are-read", "pictures-name-no-other-money"],
             "open | amount due",

@@ -52,6 +52,7 @@ def erased_by_form(page: Page, code: str) -> None:
     expect(page.locator("#facts .tombstone").first).to_have_text("[REDACTED_TOMBSTONE]")
 
 
+@pytest.mark.soak  # tests/dashboard posts each of these forms
 def test_every_injector_is_fired_by_a_form(plain: Page) -> None:
     code = visitor.begin(plain)
     visitor.reload_until(plain, "SUCCESS")
