@@ -1027,7 +1027,7 @@ class Judge:
 
 def _replace(path: str, parts: Iterable[bytes | bytearray]) -> None:
     """Put these bytes into a file, whole or not at all."""
-    import tempfile  # here, as zipfile below: most verifications need neither
+    import tempfile  # only --known needs it
 
     handle, name = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".known-")
     try:
@@ -1094,7 +1094,7 @@ MEMBERS = {
 
 def read_bundle(file: IO[bytes], judge: Judge) -> Evidence:
     """Check a zip with the envelopes of a log or of one run, and what proves them."""
-    import zipfile
+    import zipfile  # only bundles need it
 
     try:
         archive = zipfile.ZipFile(file)

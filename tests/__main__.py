@@ -1,8 +1,8 @@
 """Every check and every test: ``make test``. The exit status of each part counts.
 
 The parts run side by side: the browser tests wait for pages and PostgreSQL for its disk, and
-SQLite has what they leave of the processor. One process compiles the tests before, beside lint,
-instead of each of the others.
+SQLite has what they leave of the processor. First one process compiles the tests, while lint
+runs, so that no other part has to.
 """
 
 import json
@@ -67,7 +67,7 @@ POSTGRES = Part(
 def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:
     """Run parts side by side. The first writes to the terminal, the others once they ended."""
     began, running = time.monotonic(), dict[int, tuple[Part, subprocess.Popen[bytes]]]()
-    ended, left = {""}, [*parts]
+    ended, left = {each.after for each in parts} - {each.name for each in parts}, [*parts]
     try:
         while left or running:
             for part in [each for each in left if each.after in ended]:

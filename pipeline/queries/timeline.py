@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -20,8 +21,7 @@ KINDS = (
 )
 PAGE = 50
 LOOKED_AT_MAX = 4_000  # envelopes that one page looks through for those that match
-CHUNK_ROWS = 64  # read at a time: a page is full with the first ones
-NEAR_ROWS = 500  # among so many is one that says its time
+CHUNK_ROWS = 500
 DRIFT_MS = 60_000  # envelopes may be sealed so much out of the order of their times
 CURSOR_DIGITS_MAX = 18  # what a database counts in
 STEPS_MAX = 64  # of a search by halves; a seq has 63 bits
@@ -62,7 +62,8 @@ def page(workspace: UUID, asked: Filter, cursor: str = "", size: int = PAGE) -> 
     rows = _below(workspace, _older(workspace, asked), asked, cursor)
     found: list[EventRow] = []
     looked = last = 0
-    for envelope in rows[: LOOKED_AT_MAX + 1].iterator(CHUNK_ROWS):
+    most = size if asked == Filter(run=asked.run) else LOOKED_AT_MAX  # all match, or few may
+    for envelope in rows[: most + 1].iterator(CHUNK_ROWS):
         if len(found) == size or looked == LOOKED_AT_MAX:
             back = last if looked == LOOKED_AT_MAX and len(found) < size else None
             return Page(rows=tuple(found), cursor=str(last), looked_back_to=back)
@@ -151,8 +152,9 @@ def _first_since(workspace: UUID, at_ms: int) -> int:
 
 def _sealed(rows: QuerySet[Envelope], start: int, end: int) -> tuple[int, int | None]:
     """The first whole envelope from a place on, and when it was sealed."""
-    near = rows.filter(seq__gte=start, seq__lt=end).order_by("seq")[:NEAR_ROWS]
-    for seq, data in near.values_list("seq", "bytes").iterator(1):
+    there = rows.filter(seq__gte=start, seq__lt=end).order_by("seq")
+    near = there.values_list("seq", "bytes")
+    for seq, data in chain(near[:1], near[1:CHUNK_ROWS].iterator(1)):
         body: dict[str, Any] = body_of(data)
         if isinstance(body.get("at_ms"), int):
             return seq, int(body["at_ms"])

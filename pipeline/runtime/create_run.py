@@ -1,7 +1,7 @@
 """New runs: their documents sealed, their genesis stored under a code of their own."""
 
+import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
@@ -26,6 +26,7 @@ from pipeline.vault import secret_store
 from pipeline.vault.secret_store import Sealed
 
 CODE_TRIES = 20  # a code is drawn from 81 million; a clash is drawn again
+_OF_THE_CODE = re.compile("pipeline_run.code")  # SQLite names the column, a server its constraint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,7 @@ def create_run(
 def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> Made:
     """Store a new run with its genesis, under a code that nobody else has.
 
+    Within a transaction of the caller's, a code that is taken ends that transaction.
     ``starts``: it is started in the same commit, and the caller has its first effect in hand.
     """
     made = _made(new, run_id, starts=starts)
@@ -103,17 +105,20 @@ def make_run(new: NewRun, run_id: UUID, *, starts: bool = False) -> Made:
 
 
 def _made(new: NewRun, run_id: UUID, *, starts: bool) -> Made:
-    for _ in range(CODE_TRIES - 1):
-        with suppress(IntegrityError):  # of the code, which is drawn anew
+    for _ in range(CODE_TRIES):
+        try:
             return committed(making(new, run_id, starts=starts))
-    return committed(making(new, run_id, starts=starts))
+        except IntegrityError as error:
+            if not _OF_THE_CODE.search(str(error)):
+                raise
+    raise RuntimeError("No free run code was found; erase or archive old runs.")
 
 
 def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
     """The job that ``make_run`` has committed; for a caller that drives many runs on one thread.
 
-    It wakes no worker. Its outcome is IntegrityError where another run has the code that was
-    drawn.
+    It wakes no worker. Where another run has the code that was drawn and the job was alone in its
+    commit, its outcome is IntegrityError: make another job.
     """
     program = programs.ruled(new.program, new.policy)
     run = _row(new, run_id, program)

@@ -52,12 +52,12 @@ def change(statement: str, params: Sequence[object]) -> int:
 def change_each(statement: str, params: Sequence[Sequence[object]]) -> int:
     """Run a statement once for each of these, and return how many rows it changed in all.
 
-    A server takes many rows with one INSERT, and their number is not told.
+    Of an INSERT on a server, which takes many rows at once, the answer is 0.
     """
     if len(params) < 2:
         return change(statement, params[0]) if params else 0
     with _named_errors():
-        if not SQLITE and statement.endswith(marks(params[0])):
+        if not SQLITE and statement.endswith(f" VALUES {marks(params[0])}"):
             _insert(statement, params)
             return 0
         cursor = _cursor()
@@ -66,7 +66,7 @@ def change_each(statement: str, params: Sequence[Sequence[object]]) -> int:
 
 
 def _insert(statement: str, rows: Sequence[Sequence[object]]) -> None:
-    """Insert rows, each time as many as a power of two, so that few statements are planned."""
+    """Insert rows, each time as many as a power of two, so that the statements are few."""
     at = 0
     while at < len(rows):
         count = min(1 << (len(rows) - at).bit_length() - 1, ROWS_MAX)

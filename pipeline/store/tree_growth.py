@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 class Growth:
     """What the stored tree lacks of a log, and where its row's edge is not what leaves make."""
 
-    size: int  # of the log; where it was cut off, of its tree
+    size: int  # leaves of the log, or of its tree if the log was cut off
     stored: int  # leaves that the tree has
     edge: bytes  # the edge that counts; none where the tree has more leaves than the log
     nodes: list[NodeAt] = field(default_factory=list)
@@ -141,7 +141,7 @@ class _Copies:
         }
 
     def of(self, level: int, index: int) -> Made:
-        """The values of a subtree, what most copies say first; without leaves, its stored node."""
+        """The values that a subtree may have, the likeliest first; its node if leaves are gone."""
         if (level, index) not in self._made:
             self._made[level, index] = self._found(level, index)
         return self._made[level, index]

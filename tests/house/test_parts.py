@@ -37,11 +37,15 @@ def test_the_status_of_each_part_counts(
 
 
 def test_a_part_begins_after_the_one_that_it_needs(tmp_path: Path) -> None:
-    found = tmp_path / "found"
-    late = part("late", f"assert open({str(found)!r}).read() == 'whole'")
-    early = part("early", f"open({str(found)!r}, 'w').write('whole')")
-    assert main([late._replace(after="early"), early]) == 0
-    assert main([late._replace(after="early"), part("early", "raise SystemExit(3)")]) == 1
+    first, second = tmp_path / "first", tmp_path / "second"
+    early = part("early", f"open({str(first)!r}, 'w').write('whole')")
+    reads = f"assert open({str(first)!r}).read() == 'whole'; open({str(second)!r}, 'w')"
+    late = part("late", reads)._replace(after="early")
+    assert main([late, early]) == 0
+    second.unlink()
+    assert main([late, part("early", "raise SystemExit(3)")]) == 1
+    assert second.exists()  # it ran, so that its own failures are seen too
+    assert main([late]) == 0  # what it needs is not asked for
 
 
 def test_a_child_counts_while_it_lives_and_not_twice_afterwards() -> None:
