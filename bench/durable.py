@@ -148,7 +148,10 @@ class Group:
         taken, self.waiting = self.waiting, []
         self.committer.committed_all([job for job, _ in taken])
         for job, future in taken:
-            future.set_result(job.outcome())
+            if job.error is not None:  # of this run's own task: the others are not to wait for ever
+                future.set_exception(job.error)
+            else:
+                future.set_result(job.outcome())
 
 
 class NanovmPostgres(Nanovm):

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import cpu_seconds
+from tests import report
 
 PYTEST = (sys.executable, "-m", "pytest", "--dist", "loadfile", "--no-loadscope-reorder")
 
@@ -87,7 +87,7 @@ def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:
 
 
 def _started(part: Part, folder: Path, output: Path | None) -> subprocess.Popen[bytes]:
-    env = {**os.environ, **part.env, cpu_seconds.REPORT_TO: f"{folder / part.name}.json"}
+    env = {**os.environ, **part.env, report.TO: f"{folder / part.name}.json"}
     if output is None:
         return subprocess.Popen(part.command, env=env)
     with output.open("wb") as file:
@@ -104,11 +104,11 @@ def main(parts: Sequence[Part]) -> int:
             sys.stdout.write(f"{each}\n")
             sys.stdout.flush()
             ended.append(each)
-        for report in Path(name).glob("*.json"):
-            found = json.loads(report.read_text(encoding="utf-8"))
-            cpu_seconds.add(seconds, found["seconds"])
+        for path in Path(name).glob("*.json"):
+            found = json.loads(path.read_text(encoding="utf-8"))
+            report.add(seconds, found["seconds"])
             failed += found["failed"]
-    print("\nCPU seconds of the tests:", *cpu_seconds.table(seconds), sep="\n")
+    print("\nCPU seconds of the tests:", *report.table(seconds), sep="\n")
     print("", *ended, *failed, sep="\n")
     return int(any(each.status for each in ended))
 

@@ -1,13 +1,16 @@
 """``make test``: each part's exit status counts, and children's CPU seconds are counted once."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests import cpu_seconds
+from tests import report
 from tests.__main__ import Part, main
+from tests.house.demo import ROOT
 
 REPORT = (
     "import json, os; json.dump({'seconds': {'tests/a': 1.5}, 'failed': ['tests/a/b.py: no']},"
@@ -48,13 +51,31 @@ def test_a_part_begins_after_the_one_that_it_needs(tmp_path: Path) -> None:
     assert main([late]) == 0  # what it needs is not asked for
 
 
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_session_reports_what_failed_and_why(tmp_path: Path, workers: str) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\ndef test_good(): pass\ndef test_bad(): raise KeyError('why')\n"
+        "@pytest.fixture\ndef none(): raise OSError('no such thing')\ndef test_none(none): pass\n"
+    )
+    found = tmp_path / "report.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.report", "-n", workers, str(tmp_path)],
+        env={**os.environ, report.TO: str(found)},
+        capture_output=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 1, done.stderr
+    said = [each.rpartition("::")[2] for each in json.loads(found.read_text())["failed"]]
+    assert sorted(said) == ["test_bad: KeyError: 'why'", "test_none: OSError: no such thing"]
+
+
 def test_a_child_counts_while_it_lives_and_not_twice_afterwards() -> None:
-    before = cpu_seconds.spent()
+    before = report.spent()
     child = subprocess.Popen([sys.executable, "-c", BURN], stdin=-1, stdout=-1)
     assert child.stdout is not None
     child.stdout.readline()
-    living = cpu_seconds.spent() - before
+    living = report.spent() - before
     child.communicate(b"\n")
-    ended = cpu_seconds.spent() - before
+    ended = report.spent() - before
     assert living > 0.3
     assert 0.3 < ended < 2 * living

@@ -20,7 +20,7 @@ from pipeline.store.state_file import Slot
 NO_EXTENSION = "LOG-006"
 REWRITTEN = (
     "The database was rewritten or put back from a copy. Keep it as evidence; put the true one "
-    "back, or run manage.py restore: it goes on in new logs that name what was signed."
+    "back, or run manage.py restore, which starts new logs that name what was signed."
 )
 CLOSED = "LOG-009"
 

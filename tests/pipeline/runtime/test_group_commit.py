@@ -6,7 +6,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from django.db import DataError, connection
+from django.db import DataError, IntegrityError, connection
 
 from nanovm_core.core.events import RunStarted
 from pipeline.entropy import uuid7
@@ -68,6 +68,30 @@ def test_a_code_that_another_run_has_is_drawn_anew(
     third = create_run.make_run(new(workspace), uuid7())
     codes = [first.outcome().run.code, second.outcome().run.code, third.run.code]
     assert codes == ["AAAA-01", "BBBB-02", "CCCC-03"]
+    assert audit().exit_status == 0
+
+
+def test_whatever_else_is_there_already_is_tried_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = iter(["AAAA-01", "BBBB-02"])  # a third one is not drawn
+    monkeypatch.setattr(create_run, "run_code", lambda: next(codes))
+    workspace, run = workspaces.create(), uuid7()
+    create_run.make_run(new(workspace), run)
+    with pytest.raises(IntegrityError, match="pipeline_run"):
+        create_run.make_run(new(workspace), run)
+    assert Envelope.objects.count() == 2  # the log's own and the first genesis
+    assert audit().exit_status == 0
+
+
+@pytest.mark.parametrize("count", [2, 21])
+def test_every_row_of_a_large_commit_is_stored(house: House, count: int) -> None:
+    workspace = workspaces.create()
+    jobs = [making(workspace) for _ in range(count)]
+    committed_all(jobs)
+    assert {job.outcome().run.id for job in jobs} == {run.id for run in Run.objects.all()}
+    seqs = Envelope.objects.order_by("seq").values_list("seq", flat=True)
+    assert list(seqs) == list(range(count + 1))
     assert audit().exit_status == 0
 
 

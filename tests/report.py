@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).resolve().parent
-REPORT_TO = "NANOVM_TEST_REPORT"  # a file that gets the figures as JSON, and what failed
+TO = "NANOVM_TEST_REPORT"  # a file that gets the figures as JSON, and what failed
 START = "(start, collection, end)"
 SPENT = pytest.StashKey[dict[str, float]]()
 
@@ -58,7 +58,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Book what a test spends to its folder."""
     before = spent()
     result = yield
-    folder = item.path.parent.relative_to(TESTS.parent).as_posix()
+    folder = os.path.relpath(item.path.parent, TESTS.parent)
     add(item.config.stash[SPENT], {folder: spent() - before})
     return result
 
@@ -85,7 +85,7 @@ def pytest_terminal_summary(
 ) -> None:
     """Print the figures, or leave them for ``python -m tests``, which sums several sessions."""
     seconds = config.stash[SPENT]
-    if name := os.environ.get(REPORT_TO):
+    if name := os.environ.get(TO):
         report = {"seconds": seconds, "failed": _failed(terminalreporter)}
         Path(name).write_text(json.dumps(report), encoding="utf-8")
     elif config.getoption("numprocesses", None):
