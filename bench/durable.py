@@ -92,7 +92,7 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
         return self.done_event(key=work.effect.key, out={"result": found["ref"]})
 
     def run_many(self, secs: float) -> None:
-        """Runs until the time is up; those in flight share the runtime's commits."""
+        """Runs until the time is up, one for each in flight at least; they share commits."""
         if self.conc == 1:
             super().run_many(secs)
         else:
@@ -102,7 +102,7 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
         group = Group(asyncio.get_running_loop(), self.group_commit)
 
         async def one() -> None:
-            while time.perf_counter() < end:
+            while True:
                 began, clock = time.perf_counter(), dict[str, float]()
                 made = self.create_run.making(self.new(), self.uuid7(), starts=True)
                 work = (await group.commit(made)).work
@@ -111,6 +111,8 @@ class Nanovm(Base):  # type: ignore[misc, valid-type]
                     work = (await group.commit(job)).work
                 self.ended(work)
                 self.done(began, clock)
+                if time.perf_counter() >= end:
+                    return
 
         await asyncio.gather(*[one() for _ in range(self.conc)])
 
