@@ -21,6 +21,9 @@ expect.set_options(timeout=60_000)  # on a busy machine; one that is met is met 
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-quic")  # root has no sandbox
 
+# What the console says of a live page's socket that could not be opened: Chromium, then htmx.
+BROKEN_LINK = r"^error: (WebSocket connection to '\S+/ws/runs/\S+' failed: .*|\[object Event\])$"
+
 
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
@@ -61,6 +64,7 @@ class Complaints:
     origin: str
     found: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
+    broken: set[Page] = field(default_factory=set)  # those with a link that could not be opened
 
     def expect(self, pattern: str) -> None:
         """Say that a complaint which matches ``pattern`` belongs to this test."""
@@ -70,6 +74,8 @@ class Complaints:
         """An error or a warning in the console; a policy violation is one of them."""
         if message.type in ("error", "warning"):
             self.found.append(f"{message.type}: {message.text}")
+            if message.page and re.search(BROKEN_LINK, self.found[-1]):
+                self.broken.add(message.page)
 
     def exception(self, error: WebError) -> None:
         """A script that threw."""
@@ -79,6 +85,14 @@ class Complaints:
         """Something fetched from another origin."""
         if not request.url.startswith((self.origin, "data:", "blob:", "about:")):
             self.found.append(f"foreign request: {request.url}")
+
+    def forgive_broken_links(self, timeout: float | None = None) -> None:
+        """A link may break on a busy machine: the page whose link broke must be live again."""
+        for page in self.broken:
+            link = page.locator("#link")
+            if not page.is_closed() and link.count():
+                expect(link).to_have_attribute("data-link", "live", timeout=timeout)
+        self.expect(BROKEN_LINK)
 
     def unexpected(self) -> list[str]:
         """Those that no one said belong to the test."""
@@ -105,7 +119,16 @@ def complaints(context: BrowserContext, app: Demo) -> Iterator[Complaints]:
     heard = Complaints(f"{app.url}/")
     listen(context, heard)
     yield heard
-    assert heard.unexpected() == []
+    if heard.unexpected():
+        heard.forgive_broken_links()
+    found = heard.unexpected()
+    assert not found, "; ".join([*found, "the web server's last lines:", *_logged(app)])
+
+
+def _logged(app: Demo) -> list[str]:
+    """What the web server and the application in it logged last."""
+    logs = (app.data / "logs" / name for name in ("web.log", "app.log"))
+    return [line for log in logs if log.exists() for line in log.read_text().splitlines()[-3:]]
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def furnished(page: Page, plain: Page) -> Gallery:
     finished = {"paid": "SUCCESS", "failed": "FAILED", "held": "SUSPENDED"}
     for name, state in {**finished, "erased": "SUCCESS", "damaged": "SUCCESS"}.items():
         page.goto(f"/runs/{codes[name]}/")
-        visitor.reload_until(page, state)
+        visitor.shows(page, state)
     visitor.fire(page, "corrupt_hash")
     visitor.erase(page, codes["erased"])
     codes["gone"] = visitor.register(page, "Somebody else Ltd")

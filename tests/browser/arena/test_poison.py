@@ -29,7 +29,7 @@ def test_a_fooled_models_order_is_refused_before_ones_eyes(
     page.goto("/attack/")
     expect(page.locator("#poison-text")).to_have_value(ORDER)
     poison(page, f"{HOSTILE} \u202eשלום\u202c \U0001f600\n{ORDER}")
-    visitor.reload_until(page, "FAILED")
+    visitor.shows(page, "FAILED")
     expect(page.locator("#live")).to_contain_text("CAP-001")
     expect(page.locator("img, [onerror]")).to_have_count(0)
     visitor.tab(page, "model")

@@ -1,7 +1,11 @@
 """The browser tests' own watchfulness: each kind of complaint is heard."""
 
+import re
+
+import pytest
 from playwright.sync_api import Page
 
+from tests.browser import visitor
 from tests.browser.conftest import Complaints
 
 VIOLATIONS = (
@@ -32,3 +36,31 @@ def test_an_exception_and_an_error_are_heard_from_every_tab(
         second.evaluate("() => console.error('deliberate')")
     assert complaints.unexpected() == ["exception: deliberate", "error: deliberate"]
     complaints.expect("deliberate")
+
+
+BROKE = """() => {
+  console.error("WebSocket connection to 'ws://127.0.0.1:1/ws/runs/ABCD-12/' failed: made up");
+  console.error("[object Event]");
+}"""
+
+
+def test_a_broken_link_is_forgiven_to_a_page_that_is_live_again(
+    page: Page, complaints: Complaints
+) -> None:
+    visitor.paused_before(page, "extract")
+    page.evaluate(BROKE)
+    assert len(complaints.unexpected()) == 2
+    complaints.forgive_broken_links()
+    assert complaints.unexpected() == []
+
+
+def test_a_broken_link_is_not_forgiven_to_a_page_that_stays_cut_off(
+    page: Page, complaints: Complaints
+) -> None:
+    page.route_web_socket(re.compile("/ws/runs/"), lambda socket: None)
+    visitor.begin(page)
+    page.evaluate(BROKE)
+    with pytest.raises(AssertionError, match="expected to have attribute"):
+        complaints.forgive_broken_links(timeout=1)
+    assert len(complaints.unexpected()) == 2
+    complaints.found.clear()
