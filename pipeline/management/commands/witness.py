@@ -40,14 +40,14 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Serve until it is asked to stop."""
         logs = [_log(vkey) for vkey in options["log"]]
-        # Blocked in every thread and taken by sigwait: no stop is lost.
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         folder = options["state"] or settings.NANOVM_DATA / "witness"
         try:
             witness = Witness(options["name"], folder, logs)
             server = WitnessServer(_address(options["listen"]), witness)
         except (OSError, OverflowError) as error:
             raise CommandError(f"The witness cannot start: {error}", returncode=2) from error
+        # Blocked in every thread and taken by sigwait: no stop is lost.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         ready = {"ready": True, "url": server.url, "vkey": witness.verifier.vkey}
         self.stdout.write(json.dumps(ready))

@@ -1,6 +1,7 @@
 """The witness cosigns what continues what it saw, and the signer asks it."""
 
 import http.client
+import signal
 import threading
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -322,10 +323,12 @@ def test_command_serves_and_ends_cleanly(house: House, log: Workspace) -> None:
     vkey = signer.verifiers(log.origin)[0].vkey
     words = ("witness", "--listen", "127.0.0.1:0", "--log", vkey)
     row = signer.checkpoint(log.id)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     with house.running(*words) as (_, ready), closing(connected(ready["url"])) as connection:
         assert asked(connection, request(0, [], bytes(row.note)))[0] == 200
     assert (house.folder / "witness" / file_name(log.origin)).exists()
     for listen, key in (("x", vkey), ("127.0.0.1:0", "x"), ("127.0.0.1:0", ready["vkey"])):
         assert house.command("witness", "--listen", listen, "--log", key).returncode == 2
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == blocked  # one that did not start
     wrong = house.command("signer", "--witness", "ftp://x", ready["vkey"])
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
