@@ -140,6 +140,7 @@ class TestDoubleExec:
         assert extract is not None
         assert (extract.effect.step, extract.recorded) == ("extract", False)
         monkeypatch.setattr(leases, "is_held", lambda holder, until_ms: False)
+        monkeypatch.setattr(double_exec, "SETTLED_MS_MAX", 3_000)  # it never settles so
         attack = shoot(run, "double_exec", redeliveries="1")
         calls = AdapterCall.objects.filter(run=run, key=extract.effect.key).order_by("number")
         assert [each.at_ms for each in calls[:1]] == [extract.run.begun_ms]
