@@ -24,6 +24,7 @@ from pipeline.vault.key_store import keystore
 ERASED = "erased"  # the state of a supplier without details
 SUBJECT = "supplier-"  # before its id, in the key store
 TOGETHER_MAX = 200  # suppliers that one envelope commits to
+STORED = [each.name for each in Supplier._meta.concrete_fields if not each.primary_key]
 _Sealed = Mapping[int, list[dict[str, str]]]  # by the envelope's n
 
 
@@ -66,8 +67,12 @@ def store(workspace: Workspace, versions: Sequence[Version], event: str, actor: 
             ],
         }
         workspaces.seal(workspace, "supplier", body, actor=actor)
-        for each in some:
-            each.row.save()
+        Supplier.objects.bulk_create(
+            [each.row for each in some],
+            update_conflicts=True,
+            unique_fields=["id"],
+            update_fields=STORED,
+        )
 
 
 def _seal_details(workspace: Workspace, version: Version, key: bytes) -> None:
@@ -79,27 +84,30 @@ def _seal_details(workspace: Workspace, version: Version, key: bytes) -> None:
 
 
 def add_to_index(workspace: Workspace, versions: Collection[Version]) -> None:
-    """Index suppliers by what identifies them (SUP-002: another one has it)."""
+    """Index suppliers, which ``store`` keeps, by what identifies them (SUP-002: another has it)."""
     key = index.key_of(workspace)
-    rows: dict[tuple[str, str], SupplierIndex] = {}
-    twice: list[str] = []
-    for each in versions:
-        for kind, text in each.details.identities().items():
-            value = index.blind(key, kind, text)
-            if (kind, value) in rows or _is_taken(workspace, kind, value):
-                twice.append(f"{kind.replace('_', ' ')} of {each.details.name}")
-            rows[kind, value] = SupplierIndex(
-                workspace=workspace, supplier=each.row, kind=kind, value=value
-            )
-    if twice:
-        raise DetailsError("SUP-002", f"Registered already, or twice in the list: {twice[0]}.")
-    for version in versions:
-        version.row.save()
-    SupplierIndex.objects.bulk_create(rows.values())
+    found = [
+        (kind, index.blind(key, kind, text), each)
+        for each in versions
+        for kind, text in each.details.identities().items()
+    ]
+    seen = _taken(workspace, [value for _, value, _ in found])
+    for kind, value, each in found:
+        if (kind, value) in seen:
+            what = f"{kind.replace('_', ' ')} of {each.details.name}"
+            raise DetailsError("SUP-002", f"Registered already, or twice in the list: {what}.")
+        seen.add((kind, value))
+    SupplierIndex.objects.bulk_create(
+        SupplierIndex(workspace=workspace, supplier=each.row, kind=kind, value=value)
+        for kind, value, each in found
+    )
 
 
-def _is_taken(workspace: Workspace, kind: str, value: str) -> bool:
-    return SupplierIndex.objects.filter(workspace=workspace, kind=kind, value=value).exists()
+def _taken(workspace: Workspace, values: Sequence[str]) -> set[tuple[str, str]]:
+    """Which of these are in the index, by kind and value."""
+    rows = SupplierIndex.objects.filter(workspace=workspace).values_list("kind", "value")
+    parts = (values[at : at + TOGETHER_MAX] for at in range(0, len(values), TOGETHER_MAX))
+    return {pair for part in parts for pair in rows.filter(value__in=part)}
 
 
 def opened(workspace: Workspace, rows: Sequence[Supplier]) -> list[Entry]:
