@@ -4,6 +4,7 @@ import sys
 
 import daphne.server
 from daphne.cli import CommandLineInterface
+from daphne.ws_protocol import WebSocketFactory
 
 import config.asgi  # noqa: F401 - sets Django up, which the next one needs
 from config.web import connections
@@ -12,4 +13,5 @@ from config.web.door import files_allowed
 if __name__ == "__main__":
     files_allowed()
     daphne.server.HTTPFactory = connections.factory_of
+    WebSocketFactory.protocol = connections.DeafSocket
     CommandLineInterface().run(sys.argv[1:])

@@ -1,10 +1,11 @@
-"""Connections with deadlines, and requests whose bodies are bounded and stay in memory."""
+"""Connections with deadlines, whose requests and messages are bounded and stay in memory."""
 
 from http import HTTPStatus
 from io import BytesIO
 from typing import Any
 
 from daphne.http_protocol import HTTPFactory, WebRequest
+from daphne.ws_protocol import WebSocketProtocol
 from django.conf import settings
 from twisted.internet.protocol import connectionDone
 from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
@@ -22,6 +23,7 @@ BODY_SECONDS_MAX = 120  # 90 kB a second for the largest PDF
 BODY_SILENT_SECONDS_MAX = 15
 SMALL_SIZE_BYTES_MAX = 16_384  # bodies up to it are not counted
 FREE_SIZE_BYTES_MAX = webhooks.SIZE_BYTES_MAX  # bodies up to it may come from who has no cookie
+MESSAGE_SIZE_BYTES_MAX = 4_096  # of one message over a WebSocket
 DROPPED_SIZE_BYTES_MAX = 100 * 1024 * 1024  # read and dropped, so that the sender reads the answer
 
 
@@ -188,6 +190,19 @@ class BoundedFactory(HTTPFactory):
         channel = super().buildProtocol(addr)
         channel.requestFactory = BoundedRequest
         return channel
+
+
+class DeafSocket(WebSocketProtocol):
+    """A WebSocket that hangs up on a long message: what a browser sends over it is not read.
+
+    Daphne's own limit is one for both directions, and what we send is longer.
+    """
+
+    def onMessageFrameBegin(self, length: int) -> None:  # noqa: N802 - Autobahn's name
+        """The header of a frame is here, and nothing of its content."""
+        super().onMessageFrameBegin(length)
+        if self.message_data_total_length > MESSAGE_SIZE_BYTES_MAX:
+            self.dropConnection(abort=True)
 
 
 class Visit(ProtocolWrapper):

@@ -25,6 +25,16 @@ LINKS = """() => {
 }"""
 
 
+# Opens a socket beside the page's own, sends this many characters, and says how it ended.
+SEND = """size => new Promise(done => {
+  const path = document.getElementById("live").getAttribute("ws-connect");
+  const socket = new WebSocket(location.origin.replace("http", "ws") + path);
+  socket.onopen = () => socket.send("x".repeat(size));
+  socket.onclose = event => done(event.code);
+  socket.onmessage = event => { if (event.data.includes("cursor")) done("open") };
+})"""
+
+
 class Relay:
     """Stands between the page's sockets and the server, and remembers what passed."""
 
@@ -107,6 +117,13 @@ def test_a_closed_socket_is_opened_again(page: Page) -> None:
         assert len(relay.sockets) == opened
     visitor.pause_before(page, "vault")
     assert is_gapless(page)
+
+
+def test_a_socket_takes_no_large_message(page: Page, complaints: Complaints) -> None:
+    complaints.expect("WebSocket connection")
+    visitor.paused_before(page, "extract")
+    assert page.evaluate(SEND, 4_096) == "open"
+    assert page.evaluate(SEND, 4_097) != "open"
 
 
 def test_a_short_loss_of_the_network_costs_one_socket(page: Page, complaints: Complaints) -> None:
