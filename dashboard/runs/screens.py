@@ -42,6 +42,7 @@ class Screen:
         self.viewers: set[Viewer] = set()
         self.stamp: Stamp = None
         self.stale = False
+        self.closed = False
         self.drawing: asyncio.Task[None] | None = None
         self.hearing: asyncio.Task[None] | None = None
 
@@ -75,6 +76,8 @@ class Screen:
             channel = await layer.new_channel()
             await layer.group_add(group_of(self.run_id), channel)
             self.hearing = asyncio.create_task(self._hear(layer, channel))
+            if self.closed:  # while this waited, the last viewer left
+                self.hearing.cancel()
 
     async def _hear(self, layer: Any, channel: str) -> None:
         try:
@@ -87,6 +90,7 @@ class Screen:
 
     def close(self) -> None:
         """Stop listening and drawing: the run has no viewers left."""
+        self.closed = True
         for task in (self.hearing, self.drawing):
             if task is not None:
                 task.cancel()
@@ -105,11 +109,11 @@ class Screens:
         It joins the group before it reads, so a change that is committed in between arrives twice
         and is never missed.
         """
-        screen = self.by_run.get(run_id)
-        if screen is None:
-            screen = self.by_run[run_id] = Screen(run_id)
+        is_new = run_id not in self.by_run
+        screen = self.by_run.setdefault(run_id, Screen(run_id))
+        screen.viewers.add(viewer)  # from here on no other viewer's leaving closes it
+        if is_new:
             await screen.listen()
-        screen.viewers.add(viewer)
         screen.change()
         if self.beating is None:
             self.beating = asyncio.create_task(self._beats())
@@ -136,7 +140,7 @@ class Screens:
         for screen in list(self.by_run.values()):
             for viewer in list(screen.viewers):
                 await viewer.heartbeat()
-            if screen.hearing is None or screen.hearing.done():
+            if not screen.closed and (screen.hearing is None or screen.hearing.done()):
                 await screen.listen()
         try:
             now = await database_sync_to_async(stamps)(list(self.by_run))

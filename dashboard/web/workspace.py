@@ -1,10 +1,9 @@
 """The visitor's workspace, named by a signed cookie."""
 
-import http.cookies
 from uuid import UUID
 
 from django.core import signing
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase, parse_cookie
 
 from pipeline.models import Workspace
 from pipeline.register import welcome
@@ -30,11 +29,8 @@ def opened(cookie: str) -> UUID | None:
 
 def of_headers(headers: list[tuple[bytes, bytes]]) -> UUID | None:
     """The same for a socket's handshake."""
-    jar = http.cookies.SimpleCookie()
-    for name, value in headers:
-        if name == b"cookie":
-            jar.load(value.decode("latin-1"))
-    return opened(jar[COOKIE].value) if COOKIE in jar else None
+    sent = (value.decode("latin-1") for name, value in headers if name == b"cookie")
+    return opened(parse_cookie("; ".join(sent)).get(COOKIE, ""))
 
 
 def existing(request: HttpRequest) -> Workspace | None:

@@ -24,8 +24,9 @@ from tests.dashboard.visitor import Visitor, by_code, numbers
 WAIT_S = 60
 
 
-def socket(visitor: Visitor, code: str, query: str) -> Any:
+def socket(visitor: Visitor, code: str, query: str, others: str = "") -> Any:
     cookie = f"{COOKIE}={visitor.cookies[COOKIE].value}" if COOKIE in visitor.cookies else ""
+    cookie = others + cookie
     named = {b"cookie": cookie.encode(), b"origin": b"http://localhost", b"host": b"localhost"}
     return WebsocketCommunicator(application, f"/ws/runs/{code}/?{query}", headers=[*named.items()])
 
@@ -59,6 +60,17 @@ async def test_a_viewer_who_missed_rows_gets_exactly_those(owner: Visitor, paid:
     assert control == [hello]
     assert numbers("".join(pages)) == list(range(4, paid.length + 1))
     assert f'data-seq="{paid.length}" data-after="3"' in pages[-1]
+    await link.disconnect()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("others", ["a@b=1; path=/; ", "=; ;;; ", 'q="; '])
+async def test_cookies_of_others_hide_no_workspace(
+    owner: Visitor, ready: RunHead, others: str
+) -> None:
+    link = socket(owner, ready.code, "", others)
+    assert (await link.connect())[0]
+    assert (await link.receive_json_from(timeout=WAIT_S))["kind"] == "hello"
     await link.disconnect()
 
 
@@ -176,6 +188,45 @@ async def test_a_heartbeat_draws_nothing_but_what_nobody_was_told_of(
     assert 'id="title"' in await link.receive_from(timeout=WAIT_S)
     assert drawn.times == before + 1
     await link.disconnect()
+
+
+@pytest.mark.asyncio
+async def test_a_viewer_who_leaves_takes_no_screen_from_one_who_is_coming(
+    owner: Visitor, ready: RunHead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_go, listen = asyncio.Event(), screens.Screen.listen
+
+    async def late(screen: screens.Screen) -> None:
+        await let_go.wait()
+        await listen(screen)
+
+    monkeypatch.setattr(screens.Screen, "listen", late)
+    first, second = (socket(owner, ready.code, "") for _ in range(2))
+    for link in (first, second):  # the first one's screen cannot hear yet
+        await link.connect()
+        assert (await link.receive_json_from(timeout=WAIT_S))["kind"] == "hello"
+    await second.receive_from(timeout=WAIT_S)  # it is drawn for the second, who then leaves
+    await second.disconnect()
+    let_go.set()
+    await heard(first, "cursor")
+    screen = screens.here().by_run[ready.id]
+    assert screen.hearing is not None
+    await first.disconnect()
+    assert screens.here().by_run == {}
+    assert screen.hearing.cancelling()
+    await asyncio.wait([screen.hearing])
+
+
+@pytest.mark.asyncio
+async def test_a_screen_that_was_closed_while_it_began_to_listen_hears_nothing(
+    ready: RunHead,
+) -> None:
+    screen = screens.Screen(ready.id)
+    screen.close()
+    await screen.listen()
+    assert screen.hearing is not None
+    assert screen.hearing.cancelling()
+    await asyncio.wait([screen.hearing])
 
 
 @pytest.mark.asyncio
