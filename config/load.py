@@ -23,7 +23,7 @@ def _queue() -> dict[str, int]:
         return {}
     try:
         waiting, dropped = queue.counts(settings.REDIS_URL)
-    except (redis.RedisError, OSError):
+    except (redis.RedisError, OSError, ValueError):
         return {}
     return {"queue_length": waiting, "dropped": dropped}
 

@@ -6,6 +6,7 @@ again, and no other), ``permanent`` (every child is, however it ended), restart 
 """
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 from django.conf import settings
 
 from pipeline.clock import now_ms
+
+log = logging.getLogger(__name__)
 
 MAX_RESTARTS = 5  # of one child,
 WITHIN_MS = 60_000  # in so long a time: one more end stops everything
@@ -58,10 +61,13 @@ class Record:
         self.write()
 
     def write(self) -> None:
-        """Put the counts where /healthz reads them."""
+        """Put the counts where /healthz reads them; on a full disk it keeps those of before."""
         draft = _file().with_suffix(".new")
-        draft.write_text(json.dumps(self.children), encoding="ascii")
-        draft.replace(_file())
+        try:
+            draft.write_text(json.dumps(self.children), encoding="ascii")
+            draft.replace(_file())
+        except OSError as error:
+            log.warning("the restarts of children could not be written: %s", error)
 
     def remove(self) -> None:
         """Forget the restarts: the supervisor has ended."""

@@ -66,15 +66,14 @@ class Permanent:
         self.child = self.spawn("")
 
     def tend(self, record: restarts.Record, say: Say) -> None:
-        """Look at it once, and start it again where that is due; waits for nothing.
+        """Look at it once, and start it again where that is due.
 
         Raises:
             ProcessError: it ended once more than it may be restarted.
         """
         now = _monotonic_ms()
         if self.due_ms is not None:
-            if now >= self.due_ms:
-                self._start_again(now)
+            if now >= self.due_ms and self._start_again(now, say):
                 record.restarted(self.name)
         elif reason := self._down(now):
             self._ended(reason, now, say)
@@ -82,9 +81,14 @@ class Permanent:
             self.late_ms = None
             say(f"{_capital(self.child.title)} runs again.")
 
-    def _start_again(self, now: int) -> None:
-        self.child = self.spawn(self.child.url)
+    def _start_again(self, now: int, say: Say) -> bool:
+        try:
+            self.child = self.spawn(self.child.url)
+        except OSError as error:  # no process or no file is to be had: the same as one that ended
+            self._ended(f"{self.child.title} could not be started ({error})", now, say)
+            return False
         self.due_ms, self.late_ms = None, now + int(START_SECONDS_MAX * 1000)
+        return True
 
     def _down(self, now: int) -> str | None:
         if self.late_ms is not None and now >= self.late_ms:

@@ -1,4 +1,7 @@
-"""Downloads that are streamed: memory does not grow with the length of a log."""
+"""Downloads that are streamed: made in pieces, never as a whole.
+
+The web server takes a piece while the one before may still wait for a slow reader (CAVEATS.md).
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import TypeVar

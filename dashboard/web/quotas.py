@@ -50,6 +50,13 @@ RUNS = Quota(
     workspace=20,  # each is about a second of a core
     address=120,
 )
+IMPORTS = Quota(
+    name="imports",
+    what="import {most} files of suppliers a minute",
+    period_s=MINUTE_S,
+    workspace=6,  # one of 2,000 lines keeps every other writer waiting for about a second
+    address=12,
+)
 COPIES = Quota(
     name="copies",
     what="ask for {most} copies without a check in five minutes",
@@ -113,7 +120,7 @@ def refused(
 ) -> Refused | None:
     """Count a request that was sent, before anything is done; None where it may go on."""
     found = [*quotas_of(match)]
-    without_room = _without_room(workspace) if RUNS in found else None
+    without_room = _without_room(workspace) if RUNS in found or IMPORTS in found else None
     if without_room or not settings.NANOVM_QUOTA_FACTOR:
         return without_room
     return _over(found, workspace, address, min(length, settings.UPLOAD_SIZE_BYTES_MAX))
@@ -124,6 +131,8 @@ def quotas_of(match: ResolverMatch) -> Iterator[Quota]:
     yield INSTEAD.get(match.url_name or "", COMMANDS)
     if match.url_name in STARTS or (match.url_name, match.kwargs.get("number")) == ("tour", 1):
         yield RUNS
+    if match.url_name == "supplier_import":
+        yield IMPORTS
     if match.url_name in COPIED:
         yield COPIES
 

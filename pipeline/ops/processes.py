@@ -23,6 +23,7 @@ CHILD_GUARD = Path(__file__).with_name("child_guard.py")
 LOOPBACK = "127.0.0.1"
 
 START_SECONDS_MAX = 60.0  # for a loaded machine: the end of a program is seen at once
+ANSWER_SECONDS_MAX = 5.0  # of one question; meanwhile no other child is looked at
 STOP_SECONDS_MAX = 10.0  # on a busy machine; an idle program ends at once
 POLL_SECONDS = 0.02
 WORKER_THREADS = 4  # of the worker that is started here, where the environment names no number
@@ -281,7 +282,7 @@ def _pings(port: int, password: str) -> bool:
 
 
 def _serves(port: int) -> bool:
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=START_SECONDS_MAX)
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=ANSWER_SECONDS_MAX)
     try:
         connection.request("HEAD", "/healthz")
         connection.getresponse()

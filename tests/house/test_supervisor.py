@@ -110,3 +110,39 @@ def test_one_that_answers_again_is_said_to(data: Path) -> None:
         assert each.child.ended() is None
     finally:
         processes.stop([each.child])
+
+
+def test_one_that_cannot_be_started_again_for_now_is_tried_again(data: Path) -> None:
+    starts: list[str] = []
+
+    def spawn(url: str) -> Child:
+        starts.append(url)
+        if len(starts) == 2:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        made = child(data, "import time; time.sleep(60)" if url else "raise SystemExit(1)")
+        made.url, made.answers = "here", lambda: True
+        return made
+
+    each, said, record = Permanent(name="it", spawn=spawn), list[str](), restarts.Record()
+    try:
+        while said[-1:] != ["The program runs again."]:
+            each.tend(record, said.append)
+    finally:
+        processes.stop([each.child])
+    assert starts == ["", "here", "here"]
+    assert said[1].startswith("The program could not be started ([Errno 11] Resource temporarily")
+    assert restarts.recorded() == record.children
+    assert record.children["it"]["count"] == 1
+
+
+def test_a_full_disk_ends_no_supervisor(
+    data: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    record = restarts.Record()
+    record.restarted("it")
+    assert record.children["it"]["count"] == 1
+    assert "No space left on device" in caplog.text

@@ -181,6 +181,7 @@ def test_whatever_is_sent_is_counted_before_its_view_begins(
     assert (response.status_code, response["Retry-After"]) == (429, "3")
     first = INSTEAD.get(name, "commands")
     more = ["runs"] * (name in STARTING) + ["copies"] * (name in COPYING)
+    more += ["imports"] * (name == "supplier_import")
     assert charged == [first, *more, "uploaded"]
 
 
@@ -318,6 +319,7 @@ def test_without_room_no_document_is_taken_and_commands_go_on(
     assert answer.status_code == (303 if room else 507)
     assert room or "The server's disk is nearly full" in words(answer.content.decode())
     assert Run.objects.count() == count + room
+    assert owner.post("/suppliers/import/").status_code == (422 if room else 507)
     assert owner.command(ready, "kill").status_code == 303
 
 

@@ -1,10 +1,13 @@
 """The signer's sign of life, and what /healthz makes of it and of its refusals."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import redis
 from django.test import RequestFactory
+from kombu.exceptions import LimitExceeded, OperationalError
 
 from config import health
 from config.celery import app
@@ -104,11 +107,27 @@ def test_health_says_how_long_a_run_waits_for_a_worker(
     assert asked()[1]["oldest_waiting_ms"] == 0
 
 
+@pytest.mark.parametrize("error", [redis.ConnectionError, OperationalError, LimitExceeded])
 def test_a_queue_that_breaks_off_while_the_worker_is_asked_is_said(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
     def broken(**_: object) -> None:
-        raise redis.ConnectionError("of the server that was there before")
+        raise error("of the server that was there before")
 
     monkeypatch.setattr(app.control, "ping", broken)
-    assert "the queue broke off (ConnectionError)" in health._worker()
+    assert f"the queue broke off ({error.__name__})" in health._ask_workers()
+
+
+def test_of_many_who_ask_at_once_one_asks_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def ask() -> str:
+        asked.append(time.monotonic())
+        return f"answer {len(asked)}"
+
+    lately = health.Lately(ask)
+    monkeypatch.setattr(health, "ANSWER_HOLDS_SECONDS", 600.0)
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: lately(), range(40))) == {"answer 1"}
+    lately.until = time.monotonic()
+    assert lately() == "answer 2"
