@@ -87,7 +87,7 @@ class Complaints:
             self.found.append(f"foreign request: {request.url}")
 
     def forgive_broken_links(self, timeout: float | None = None) -> None:
-        """A link may break on a busy machine: the page whose link broke must be live again."""
+        """A link may break on a busy machine; a page that still shows its run must come back."""
         for page in self.broken:
             link = page.locator("#link")
             if not page.is_closed() and link.count():

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import redis
+from django.conf import settings
 from django.test import RequestFactory
 from kombu.exceptions import LimitExceeded, OperationalError
 
@@ -116,6 +117,18 @@ def test_a_queue_that_breaks_off_while_the_worker_is_asked_is_said(
 
     monkeypatch.setattr(app.control, "ping", broken)
     assert f"the queue broke off ({error.__name__})" in health._ask_workers()
+
+
+def test_health_says_so_where_the_queue_server_has_no_address(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "REDIS_URL", "127.0.0.1:6379")
+    status, said = asked()
+    assert (status, said["queue"]) == (
+        503,
+        "no answer (ValueError): start the server that REDIS_URL names",
+    )
+    assert "queue_length" not in said
 
 
 def test_of_many_who_ask_at_once_one_asks_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from nanovm_core.core.vault import NONCE_BYTES, R_BYTES, seal_value
 from nanovm_core.errors import VerificationError
@@ -49,6 +51,18 @@ def test_a_supplier_is_found_by_tax_id_or_name_however_it_is_spelt(workspace: Wo
         assert (hit.id, hit.details) == (paper.id, replace(PAPER, iban="DE89370400440532013000"))
     assert found(workspace, Details(name="Nordlicht Papier AG")) is None
     assert found(workspaces.create(), PAPER) is None
+
+
+def test_many_are_registered_with_as_many_statements_as_a_few(workspace: Workspace) -> None:
+    registered(workspace, PAPER)  # the first one makes the index
+    counts = []
+    for name, many in (("a", 10), ("b", 60)):  # while they run, nobody else can write
+        given = [Details(name=f"{name}{number} GmbH", iban=WIND.iban) for number in range(many)]
+        with CaptureQueriesContext(connection) as statements:
+            entries = registered(workspace, *given)
+        assert [found(workspace, each) for each in given] == entries
+        counts.append(len(statements))
+    assert counts[0] == counts[1]
 
 
 def test_each_version_is_sealed_and_its_predecessor_s_key_is_destroyed(
