@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import connection, connections
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import decode_snapshot
 from pipeline.clock import now_ms
 from pipeline.evidence.signer import Rounds
 from pipeline.models import AdapterCall, Envelope, Run, Workspace
@@ -171,13 +172,17 @@ def weathered(data: Path, runs: int, kills: int, seed: int) -> int:
         blown.calm()
         assert faults(Sim(folder=data, world=blown.world())) == []
         ended = Counter(Run.objects.values_list("state", flat=True))
+        failed = Counter(
+            decode_snapshot(bytes(each)).reason
+            for each in Run.objects.filter(state=life.FAILED).values_list("snapshot", flat=True)
+        )
         paid = len(blown.world().succeeded())
         keys = AdapterCall.objects.values_list("run_id", "key")
         again = len(keys) - len({*keys})
     assert wait_for_none(data) == []
     print(f"storm: {runs} runs, {under_way} kills under way, {again} effects begun again")
     assert ended == {life.COMPLETED: paid, life.FAILED: runs - paid}
-    assert paid == runs - runs // 10
+    assert paid == runs - runs // 10, failed
     assert under_way >= kills // 2, "it was over before it began"
     return again
 

@@ -16,6 +16,7 @@ from pipeline.steps.extract.fork_server import ORDER, TOLD
 from pipeline.steps.extract.reasons import ReaderLostError
 
 TOGETHER_MAX: Final = 16  # children at a time, of all threads; the server has 32 descriptors
+START_SECONDS_MAX: Final = 60.0  # until the fork; a busy machine imports the reader slowly
 _SOON_SECONDS: Final = 0.001  # a wait of 0 is another kind of call
 
 
@@ -66,29 +67,35 @@ class Server:
             self._orders.close()
             raise
 
-    def forked(self, held: ExitStack, pages_max: int, deadline: float) -> ReadingChild | None:
+    def forked(self, held: ExitStack, pages_max: int, seconds: float) -> ReadingChild | None:
         """A fresh child, whose descriptors ``held`` closes; None where this server has ended.
 
         Raises:
             OSError: the machine has no process, memory or descriptor left.
-            TimeoutError: it was not forked in time.
+            TimeoutError: it was not forked in START_SECONDS_MAX; this server is ended.
         """
         try:
-            child = self._ordered(held, pages_max, deadline)
+            to, back, line = self._ordered(held, pages_max)
         except OSError as error:
             if not self.has_ended and not isinstance(error, ConnectionError):
                 raise
             self.end()
             return None
-        number = _told(child.line, deadline)
+        try:
+            number = _told(line, time.monotonic() + START_SECONDS_MAX)
+        except TimeoutError:
+            self.end()
+            raise
         if number:
             raise OSError(number, os.strerror(number))
         if number is None:
             self.end()
             return None
-        return child
+        return ReadingChild(to, back, line, time.monotonic() + seconds)
 
-    def _ordered(self, held: ExitStack, pages_max: int, deadline: float) -> ReadingChild:
+    def _ordered(
+        self, held: ExitStack, pages_max: int
+    ) -> tuple[IO[bytes], IO[bytes], socket.socket]:
         with ExitStack() as given:
             theirs, ours = os.pipe()
             given.callback(os.close, theirs)
@@ -101,7 +108,7 @@ class Server:
             held.enter_context(line)
             descriptors = [theirs, back_to_us, end.fileno()]
             socket.send_fds(self._orders, [ORDER.pack(pages_max)], descriptors)
-        return ReadingChild(to, back, line, deadline)
+        return to, back, line
 
     def end(self) -> int:
         """End it, and with it the children that still read; says its return code."""
@@ -162,14 +169,13 @@ def of_this_process(command: Sequence[str]) -> Server:
 def forked(find: Callable[[], Server], pages_max: int, seconds: float) -> Iterator[ReadingChild]:
     """A fresh child of the server that ``find`` answers, killed where the block fails.
 
-    It waits until there is a turn for it; the seconds that it has are counted from then.
+    It waits until there is a turn for it; the seconds that it has are counted from the fork.
 
     Raises:
         ReaderLostError: it could not be started.
-        TimeoutError: it was not forked in time.
     """
     with _here.turns, ExitStack() as held:
-        child = _forked(find, held, pages_max, time.monotonic() + seconds)
+        child = _forked(find, held, pages_max, seconds)
         try:
             yield child
         except BaseException:
@@ -178,14 +184,14 @@ def forked(find: Callable[[], Server], pages_max: int, seconds: float) -> Iterat
 
 
 def _forked(
-    find: Callable[[], Server], held: ExitStack, pages_max: int, deadline: float
+    find: Callable[[], Server], held: ExitStack, pages_max: int, seconds: float
 ) -> ReadingChild:
     """A child of the server, or of the next one: it may have ended since it was last used."""
     try:
-        child = find().forked(held, pages_max, deadline)
-        child = child or (last := find()).forked(held, pages_max, deadline)
-    except TimeoutError:
-        raise
+        child = find().forked(held, pages_max, seconds)
+        child = child or (last := find()).forked(held, pages_max, seconds)
+    except TimeoutError as error:
+        raise lost(f"was not ready in {START_SECONDS_MAX:g} seconds") from error
     except OSError as error:
         raise lost(f"could not be started ({error.strerror})") from error
     if child is None:

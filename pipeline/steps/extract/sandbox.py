@@ -18,10 +18,10 @@ from pipeline.steps.extract.holds import HOLDS
 from pipeline.steps.extract.invoice import Extraction
 from pipeline.steps.extract.reasons import REASONS, ExtractionError
 
-SECONDS_MAX: Final = 10  # from the child's turn to the answer
+SECONDS_MAX: Final = 10  # of processor time, which no other process can use up
+KILL_AFTER_SECONDS: Final = 60.0  # from the fork to the answer, for a child that works or not
 MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024  # address space of the child
 ANSWER_BYTES_MAX: Final = 256 * 1024  # an honest answer is under 64 KB
-_KILL_AFTER_SECONDS: Final = SECONDS_MAX - 1.0  # leaves time to reap the child
 _CHUNK: Final = 65_536
 # A hostile document makes its reader fail so: in the parser's own code, or at a limit. Any other
 # signal (SIGKILL of somebody or of a machine without memory, SIGTERM) came from elsewhere.
@@ -46,7 +46,7 @@ _BOOT: Final = (
 )
 
 
-def run_child(data: bytes, *, pages_max: int, seconds: float = _KILL_AFTER_SECONDS) -> Extraction:
+def run_child(data: bytes, *, pages_max: int, seconds: float = KILL_AFTER_SECONDS) -> Extraction:
     """Let a confined process read the document, and check what it answers.
 
     The child is killed with everything it started when it takes too long or
@@ -54,8 +54,8 @@ def run_child(data: bytes, *, pages_max: int, seconds: float = _KILL_AFTER_SECON
 
     Raises:
         ExtractionError: the child's reason, or DOC-007 to DOC-009 when it gave none.
-        ReaderLostError: the child could not be started, ended before it had begun to read, or
-            was ended by a signal from elsewhere.
+        ReaderLostError: the child could not be started, ended or was still silent before it had
+            begun to read, or was ended by a signal from elsewhere.
     """
     return _understood(_asked(data, pages_max, seconds))
 
@@ -75,7 +75,7 @@ def confinement() -> dict[str, str]:
     except OSError as error:
         raise reading_child.lost(f"could not be started ({error.strerror})") from error
     try:
-        said = json.loads(_asked(b"", 0, _KILL_AFTER_SECONDS, lambda: once).partition(BEGUN)[0])
+        said = json.loads(_asked(b"", 0, KILL_AFTER_SECONDS, lambda: once).partition(BEGUN)[0])
     except ExtractionError as error:  # too slow
         raise reading_child.lost("did not begin") from error
     finally:
@@ -105,20 +105,23 @@ def _asked(
     data: bytes, pages_max: int, seconds: float, find: Callable[[], reading_child.Server] = _server
 ) -> bytes:
     """All that a child writes about itself and, from BEGUN on, about the document."""
+    answer = bytearray()
     try:
         with reading_child.forked(find, pages_max, seconds) as child:
-            answer = _talk(child.to, child.back, data, child.deadline)
+            _talk(child.to, child.back, data, answer, child.deadline)
             code = child.ended()
     except TimeoutError as error:
+        if BEGUN not in answer:
+            raise reading_child.lost(f"did not begin in {seconds:g} seconds") from error
         raise ExtractionError("DOC-007") from error
     _check_ended(answer, code)
-    return answer
+    return bytes(answer)
 
 
-def _talk(to: IO[bytes], back: IO[bytes], data: bytes, deadline: float) -> bytes:
-    """Write the document and read the answer, whichever the child is ready for."""
+def _talk(to: IO[bytes], back: IO[bytes], data: bytes, answer: bytearray, deadline: float) -> None:
+    """Write the document and add to the answer, whichever the child is ready for."""
     os.set_blocking(to.fileno(), False)
-    left, answer = memoryview(data), bytearray()
+    left = memoryview(data)
     with selectors.DefaultSelector() as ready:
         ready.register(to, selectors.EVENT_WRITE)
         ready.register(back, selectors.EVENT_READ)
@@ -132,7 +135,7 @@ def _talk(to: IO[bytes], back: IO[bytes], data: bytes, deadline: float) -> bytes
                     continue
                 part = os.read(back.fileno(), _CHUNK)
                 if not part:
-                    return bytes(answer)
+                    return
                 answer += part
                 if len(answer) > ANSWER_BYTES_MAX:
                     raise ExtractionError("DOC-009")
@@ -165,7 +168,7 @@ def _understood(said: bytes) -> Extraction:
     return found
 
 
-def _check_ended(answer: bytes, returncode: int) -> None:
+def _check_ended(answer: bytes | bytearray, returncode: int) -> None:
     """Tell the end that a document can bring about from one that it has no part in."""
     how = reading_child.how(returncode)
     if returncode < 0 and -returncode not in _OF_THE_DOCUMENT:

@@ -15,7 +15,7 @@ from nanovm_core.core.envelope import LOG_RUN, VERSION, canonical_hash
 from nanovm_core.proof import notes
 from pipeline.evidence import signer
 from pipeline.evidence.fsck import audit as audits
-from pipeline.evidence.fsck import tree_audit
+from pipeline.evidence.fsck import signed_heads, tree_audit
 from pipeline.evidence.fsck.audit import Report, audit
 from pipeline.evidence.signer import keys
 from pipeline.models import Checkpoint, Envelope, Run, Workspace
@@ -182,6 +182,24 @@ def test_what_is_sealed_and_signed_meanwhile_is_no_damage(
     monkeypatch.setattr(audits, "audit_workspace", interrupted)
     assert audit().damage == ()
     assert Run.objects.get().length == Workspace.objects.get(id=log.id).size - 16
+
+
+@pytest.mark.postgres
+def test_a_log_that_is_signed_first_during_the_audit_is_no_damage(
+    house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, read = grown(workspaces.create(), 3), signed_heads.signed_notes
+
+    def signed_after() -> dict[str, bytes]:
+        found = read()
+        signer.checkpoint(new.id)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(signed_heads, "signed_notes", signed_after)
+        assert audit().damage == ()
+    memory_of(new).unlink()
+    assert places(audit()) == {("LOG-007", 0)}
 
 
 @on_sqlite_alone  # it is this process's memory that is counted
