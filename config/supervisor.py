@@ -197,8 +197,8 @@ def _unhealthy(url: str) -> str | None:
     except HTTPError as answer:
         parts = json.loads(answer.read())
         return "; ".join(f"{name}: {said}" for name, said in parts.items())
-    except URLError as error:
-        return f"web: {error.reason}"
+    except OSError as error:
+        return f"web: {error.reason if isinstance(error, URLError) else error}"
 
 
 def _watch(children: Sequence[Permanent], record: restarts.Record, say: Say) -> NoReturn:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice
-from typing import NamedTuple
+from itertools import chain, islice
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from django.db.models import Model
@@ -34,8 +34,12 @@ from pipeline.evidence.fsck.signed_heads import SignedHeads
 from pipeline.models import Envelope, Run, Secret, Supplier, Workspace
 from pipeline.store import logs, records
 
+Look: TypeAlias = Callable[[Mapping[str, bytes]], list[Damage]]  # by the signer's newest notes
+
 PLACES_MAX = 1_000  # of one kind in a log: where all of it is gone, the first of them say so
 RUNS, ENVELOPES = 100, 1_000  # rows in memory at a time
+# Of what is stored outside of the database, which no transaction shows as of one moment.
+OUTSIDE = {"LOG-006", "LOG-007", "PII-002", "PII-003", "PII-013"}
 
 
 class Named(NamedTuple):
@@ -68,19 +72,22 @@ class Report:
 def audit() -> Report:
     """Recompute every stored log, chain, tree, snapshot and commitment, each log as of one moment.
 
-    The signer's state files, the keys and the erasure journal are outside of the database, and
-    may change between the two readings: what a second look does not find is no damage.
+    The signer's files, the keys and the erasure journal can change while the database is read:
+    damage of theirs is reported where a second look, after all first ones, finds it too.
     """
     notes = signed_heads.signed_notes()
     with column_audit.one_moment():
         unkind = column_audit.damage()
-    damage = [each for found in unkind.values() for each in found]
     with column_audit.one_moment(unkind):
         there = [*Workspace.objects.order_by("id").values_list("id", flat=True)]
         all_logs = [*there, *_logs_without_row()]
-    for workspace_id in all_logs:  # a moment each: an erasure waits for readers of old pages
-        damage += _looked(partial(_log, workspace_id), notes, unkind)
-    damage += _looked(_outside, notes, unkind)
+    looks: list[Look] = [*(partial(_log, each) for each in all_logs), _beside]
+    seen = [_seen(look, notes, unkind) for look in looks]
+    notes = signed_heads.signed_notes() if any(map(_may_have_changed, seen)) else notes
+    for place, found in enumerate(seen):
+        if _may_have_changed(found):
+            seen[place] = _seen(looks[place], notes, unkind)
+    damage = [*chain.from_iterable(unkind.values()), *chain.from_iterable(seen)]
     named = [each for each in damage if each.explained]
     unexplained = [each for each in damage if not each.explained]
     return Report(
@@ -93,19 +100,18 @@ def audit() -> Report:
     )
 
 
-def _looked(
-    look: Callable[[Mapping[str, bytes]], list[Damage]],
+def _seen(
+    look: Look,
     notes: Mapping[str, bytes],
     unkind: Collection[type[Model]],
 ) -> list[Damage]:
-    """What one look finds, or a second one where the first found what nothing explains."""
-    with column_audit.one_moment(unkind):
-        found = look(notes)
-    if all(each.explained for each in found):
-        return found
-    notes = signed_heads.signed_notes()
+    """What a look finds in a moment of its own: an erasure waits for readers of old pages."""
     with column_audit.one_moment(unkind):
         return look(notes)
+
+
+def _may_have_changed(found: Sequence[Damage]) -> bool:
+    return any(each.code in OUTSIDE and not each.explained for each in found)
 
 
 def _log(workspace_id: UUID, notes: Mapping[str, bytes]) -> list[Damage]:
@@ -116,7 +122,7 @@ def _log(workspace_id: UUID, notes: Mapping[str, bytes]) -> list[Damage]:
     return [_without_row(made), *audit_workspace(made, notes.get(made.origin))]
 
 
-def _outside(notes: Mapping[str, bytes]) -> list[Damage]:
+def _beside(notes: Mapping[str, bytes]) -> list[Damage]:
     """What the signer's state files and the erasure journal name, compared with what is there."""
     lost = signed_heads.missing_logs(notes)
     return [*lost, *secret_audit.undone(), *supplier_audit.undone()]

@@ -87,8 +87,12 @@ class ForkServer:
     def _reap(self) -> None:
         self._woken.recv(_WAKES_BYTES)
         with suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                self._tell(ended[0], os.waitstatus_to_exitcode(ended[1]))
+            while (ended := os.wait4(-1, os.WNOHANG))[0]:
+                pid, status, used = ended
+                code = os.waitstatus_to_exitcode(status)
+                if code == -signal.SIGKILL and used.ru_utime + used.ru_stime >= self._seconds:
+                    code = -signal.SIGXCPU  # it went on after that signal, up to the hard limit
+                self._tell(pid, code)
 
     def _tell(self, pid: int, code: int) -> None:
         with self._lines.pop(pid) as line, suppress(BrokenPipeError):

@@ -16,7 +16,8 @@ from pipeline.steps.extract.fork_server import ORDER, TOLD
 from pipeline.steps.extract.reasons import ReaderLostError
 
 TOGETHER_MAX: Final = 16  # children at a time, of all threads; the server has 32 descriptors
-START_SECONDS_MAX: Final = 60.0  # until the fork; a busy machine imports the reader slowly
+START_SECONDS_MAX: Final = 30.0  # until the fork; a busy machine imports the reader slowly
+KILL_SECONDS_MAX: Final = 5.0  # a server that has not killed a child by then is ended itself
 _SOON_SECONDS: Final = 0.001  # a wait of 0 is another kind of call
 
 
@@ -24,6 +25,7 @@ _SOON_SECONDS: Final = 0.001  # a wait of 0 is another kind of call
 class ReadingChild:
     """Two pipes to a child, the line to the server that forked it, and when it must have ended."""
 
+    server: "Server"
     to: IO[bytes]
     back: IO[bytes]
     line: socket.socket
@@ -41,16 +43,19 @@ class ReadingChild:
     def kill(self) -> None:
         """End it and everything it started; it is gone when this returns."""
         self.line.shutdown(socket.SHUT_WR)
-        self.line.settimeout(None)
-        self.line.recv(TOLD.size)
+        try:
+            _told(self.line, time.monotonic() + KILL_SECONDS_MAX)
+        except TimeoutError:
+            self.server.end()
 
 
 class Server:
     """A fork server, which imports the reader while this process goes on."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], start_seconds: float = START_SECONDS_MAX) -> None:
         self.command = command
-        self.has_ended = False
+        self.start_seconds = start_seconds
+        self.has_ended = self.has_begun = False
         self._orders, orders = socket.socketpair()
         try:
             with orders:
@@ -72,7 +77,8 @@ class Server:
 
         Raises:
             OSError: the machine has no process, memory or descriptor left.
-            TimeoutError: it was not forked in START_SECONDS_MAX; this server is ended.
+            TimeoutError: it was not forked in time. A server that had forked before is ended; one
+                that still imports the reader goes on, so that the next call finds it ready.
         """
         try:
             to, back, line = self._ordered(held, pages_max)
@@ -82,16 +88,18 @@ class Server:
             self.end()
             return None
         try:
-            number = _told(line, time.monotonic() + START_SECONDS_MAX)
+            number = _told(line, time.monotonic() + self.start_seconds)
         except TimeoutError:
-            self.end()
+            if self.has_begun:
+                self.end()
             raise
         if number:
             raise OSError(number, os.strerror(number))
         if number is None:
             self.end()
             return None
-        return ReadingChild(to, back, line, time.monotonic() + seconds)
+        self.has_begun = True
+        return ReadingChild(self, to, back, line, time.monotonic() + seconds)
 
     def _ordered(
         self, held: ExitStack, pages_max: int
@@ -172,7 +180,7 @@ def forked(find: Callable[[], Server], pages_max: int, seconds: float) -> Iterat
     It waits until there is a turn for it; the seconds that it has are counted from the fork.
 
     Raises:
-        ReaderLostError: it could not be started.
+        ReaderLostError: it could not be started, or the server was not ready in time.
     """
     with _here.turns, ExitStack() as held:
         child = _forked(find, held, pages_max, seconds)
@@ -191,7 +199,7 @@ def _forked(
         child = find().forked(held, pages_max, seconds)
         child = child or (last := find()).forked(held, pages_max, seconds)
     except TimeoutError as error:
-        raise lost(f"was not ready in {START_SECONDS_MAX:g} seconds") from error
+        raise lost("was not ready in time") from error
     except OSError as error:
         raise lost(f"could not be started ({error.strerror})") from error
     if child is None:

@@ -18,10 +18,11 @@ from pipeline.steps.extract.holds import HOLDS
 from pipeline.steps.extract.invoice import Extraction
 from pipeline.steps.extract.reasons import REASONS, ExtractionError
 
-SECONDS_MAX: Final = 10  # of processor time, which no other process can use up
-KILL_AFTER_SECONDS: Final = 60.0  # from the fork to the answer, for a child that works or not
+SECONDS_MAX: Final = 10  # of processor time, so other processes cost a document nothing
+KILL_AFTER_SECONDS: Final = 30.0  # from the fork to the answer, also for a child that waits
 MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024  # address space of the child
 ANSWER_BYTES_MAX: Final = 256 * 1024  # an honest answer is under 64 KB
+_WALLS_SECONDS_MAX: Final = 4.5  # for each of two waits: together less than /healthz has
 _CHUNK: Final = 65_536
 # A hostile document makes its reader fail so: in the parser's own code, or at a limit. Any other
 # signal (SIGKILL of somebody or of a machine without memory, SIGTERM) came from elsewhere.
@@ -54,8 +55,8 @@ def run_child(data: bytes, *, pages_max: int, seconds: float = KILL_AFTER_SECOND
 
     Raises:
         ExtractionError: the child's reason, or DOC-007 to DOC-009 when it gave none.
-        ReaderLostError: the child could not be started, ended or was still silent before it had
-            begun to read, or was ended by a signal from elsewhere.
+        ReaderLostError: the child could not be started, ended before it had begun to read, had not
+            begun in time, or was ended by a signal from elsewhere.
     """
     return _understood(_asked(data, pages_max, seconds))
 
@@ -68,16 +69,16 @@ def confinement() -> dict[str, str]:
     reads no documents, so it keeps none.
 
     Raises:
-        ReaderLostError: the child could not be started, or ended before it said so.
+        ReaderLostError: the child could not be started, or did not say so in time.
     """
     try:
-        once = reading_child.Server(_command())
+        once = reading_child.Server(_command(), _WALLS_SECONDS_MAX)
     except OSError as error:
         raise reading_child.lost(f"could not be started ({error.strerror})") from error
     try:
-        said = json.loads(_asked(b"", 0, KILL_AFTER_SECONDS, lambda: once).partition(BEGUN)[0])
-    except ExtractionError as error:  # too slow
-        raise reading_child.lost("did not begin") from error
+        said = json.loads(_asked(b"", 0, _WALLS_SECONDS_MAX, lambda: once).partition(BEGUN)[0])
+    except ExtractionError as error:  # it was too slow to end
+        raise reading_child.lost("did not end in time") from error
     finally:
         once.end()
     return {name: str(walls) for name, walls in said.items() if walls}
@@ -112,7 +113,7 @@ def _asked(
             code = child.ended()
     except TimeoutError as error:
         if BEGUN not in answer:
-            raise reading_child.lost(f"did not begin in {seconds:g} seconds") from error
+            raise reading_child.lost("did not begin in time") from error
         raise ExtractionError("DOC-007") from error
     _check_ended(answer, code)
     return bytes(answer)

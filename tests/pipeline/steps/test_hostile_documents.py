@@ -20,7 +20,7 @@ from tests.pipeline.reading import read_here
 from tests.pipeline.steps.test_extract_process import code_of
 
 BUSY = "10 10 m 500 500 l 20 700 l S\n"
-SOME_SECONDS = 2.0  # in place of ten: what takes longer is stopped in the same way
+SOME_SECONDS = 2  # in place of ten: what takes longer is stopped in the same way
 
 
 def document(draw: Callable[[Any], Any], pages: int = 1, lines: bool = True) -> bytes:
@@ -36,10 +36,10 @@ def document(draw: Callable[[Any], Any], pages: int = 1, lines: bool = True) -> 
     return buffer.getvalue()
 
 
-def ended(data: bytes, seconds: float = sandbox.KILL_AFTER_SECONDS) -> str:
+def ended(data: bytes) -> str:
     """The hold or reason of a document."""
     try:
-        return run_child(data, pages_max=PAGES_MAX, seconds=seconds).fields.hold or "open"
+        return run_child(data, pages_max=PAGES_MAX).fields.hold or "open"
     except ExtractionError as error:
         return error.code
 
@@ -68,10 +68,13 @@ def noise(canvas: Any) -> None:
 
 
 @pytest.mark.parametrize("draw", [nested_forms, many_paths])
-def test_small_document_that_is_long_to_draw_is_stopped(draw: Callable[[Any], Any]) -> None:
+def test_small_document_that_is_long_to_draw_is_stopped(
+    draw: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "SECONDS_MAX", SOME_SECONDS)
     data = document(draw)
     assert len(data) < 40_000
-    assert ended(data, SOME_SECONDS) in ("DOC-007", "DOC-008")
+    assert ended(data) in ("DOC-007", "DOC-008")
 
 
 def test_picture_of_a_hundred_million_pixels_is_read_or_stopped() -> None:
