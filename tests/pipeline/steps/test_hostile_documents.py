@@ -17,7 +17,7 @@ from pipeline.steps.extract.page_view.page import Page
 from pipeline.steps.extract.sandbox import run_child
 from tests.pipeline.pdf_builder import invoice_lines, text_pdf
 from tests.pipeline.reading import read_here
-from tests.pipeline.steps.test_extract_process import code_of
+from tests.pipeline.steps.test_extract_document import code_of
 
 BUSY = "10 10 m 500 500 l 20 700 l S\n"
 SOME_SECONDS = 2  # in place of ten: what takes longer is stopped in the same way
