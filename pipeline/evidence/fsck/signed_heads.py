@@ -1,7 +1,9 @@
 """The signed heads of a log, by its checkpoints and the signer's state file, for the audit."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import notes
@@ -22,8 +24,16 @@ def signed_notes() -> dict[str, bytes]:
     """The newest note of each log, read before the database is."""
     if not (keys.folder() / keys.CURRENT).exists():
         return {}
-    found = {**state_file.origins(keys.closed()), **state_file.origins(keys.logs())}
-    return {origin: file.read_bytes() for origin, file in found.items()}
+    going_on = _notes_in(keys.logs())
+    return {**_notes_in(keys.closed()), **going_on}  # read later: a restore moves files there
+
+
+def _notes_in(folder: Path) -> dict[str, bytes]:
+    found = dict[str, bytes]()
+    for origin, file in state_file.origins(folder).items():
+        with suppress(FileNotFoundError):
+            found[origin] = file.read_bytes()
+    return found
 
 
 class SignedHeads:

@@ -17,7 +17,7 @@ from pipeline.evidence import signer
 from pipeline.evidence.fsck import audit as audits
 from pipeline.evidence.fsck import signed_heads, tree_audit
 from pipeline.evidence.fsck.audit import Report, audit
-from pipeline.evidence.signer import keys
+from pipeline.evidence.signer import closing, keys
 from pipeline.models import Checkpoint, Envelope, Run, Workspace
 from pipeline.store import records, state_file, tree, workspaces
 from tests.pipeline.databases import on_sqlite_alone
@@ -200,6 +200,20 @@ def test_a_log_that_is_signed_first_during_the_audit_is_no_damage(
         assert audit().damage == ()
     memory_of(new).unlink()
     assert places(audit()) == {("LOG-007", 0)}
+
+
+def test_the_notes_of_a_log_that_is_closed_while_they_are_read_are_found(
+    house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, listed = signed_heads.signed_notes(), state_file.origins
+
+    def closed_after(folder: Path) -> dict[str, Path]:
+        found = listed(folder)
+        closing.close(log.origin)
+        return found
+
+    monkeypatch.setattr(state_file, "origins", closed_after)
+    assert signed_heads.signed_notes() == before != {}
 
 
 @on_sqlite_alone  # it is this process's memory that is counted
