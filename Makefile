@@ -98,13 +98,13 @@ postgres: # the pipeline's tests run on a PostgreSQL server of their own, too
 	else \
 		echo "PostgreSQL is needed for the tests and was not found; install it (on Debian: sudo apt-get install postgresql); no server has to run." >&2; exit 1; fi
 
-proxy: # a test runs behind nginx; without it, and without root to install it, it is skipped
-	@if command -v nginx >/dev/null || [ -x /usr/sbin/nginx ]; then :; \
+proxy: # tests run behind nginx and Caddy; without them, and without root to install them, they are skipped
+	@if { command -v nginx || [ -x /usr/sbin/nginx ]; } >/dev/null && command -v caddy >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq </dev/null && export DEBIAN_FRONTEND=noninteractive && \
 		{ [ -e /usr/sbin/policy-rc.d ] || { policy=/usr/sbin/policy-rc.d && trap 'rm -f "$$policy"' EXIT && \
 		printf '#!/bin/sh\nexit 101\n' > "$$policy" && chmod +x "$$policy"; }; } && \
-		apt-get install -y -qq --no-install-recommends nginx </dev/null; fi
+		apt-get install -y -qq --no-install-recommends nginx caddy </dev/null; fi
 
 bench: $(BENCH)/.installed-requirements.txt ## measure the kernel beside its peers (some minutes); writes bench/results.md
 	@$(BENCH)/bin/python -m bench

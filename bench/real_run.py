@@ -1,10 +1,10 @@
 """Where the time of a real invoice goes, from its submission until its run stands.
 
-``python -m bench.real_run [ROUNDS]`` runs sample invoices through the whole pipeline in one warm
-process, on SQLite in a folder of its own (DATABASE_URL is heeded) with the local counterpart, in
-one workspace that has paid their suppliers before. It prints medians: milliseconds of each part as
-``run_invoice --timings`` has them, processor time with that of the children, and, where
-``strace`` is installed, the syncs of a run.
+``python -m bench.real_run [ROUNDS [FILE]]`` runs sample invoices through the whole pipeline in one
+warm process, on SQLite in a folder of its own (DATABASE_URL is heeded) with the local counterpart,
+in one workspace that has paid their suppliers before. It prints medians: milliseconds of each part
+as ``run_invoice --timings`` has them, processor time with that of the children, and, where
+``strace`` is installed, the syncs of a run. The table that is kept is ``bench/real_run.md``.
 """
 
 import os
@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.kit.report import written_by
 from pipeline.ops import processes, timings
 
 ROUNDS = 11
@@ -83,8 +84,27 @@ def paid(workspace: Any, sample: str) -> dict[str, float]:
 
 
 def _processor_s() -> float:
-    """Seconds of processors that this process and its children used that have ended."""
-    return sum(os.times()[:4])
+    """Seconds of processors that this process, its children and theirs that ended have used."""
+    return sum(os.times()[:4]) + sum(map(_of_child, _children()))
+
+
+def _children() -> list[str]:
+    """The children that live: the fork server, above all, whose children read documents."""
+    return [
+        pid for each in Path("/proc/self/task").glob("*/children") for pid in _text(each).split()
+    ]
+
+
+def _of_child(pid: str) -> float:
+    fields = _text(Path(f"/proc/{pid}/stat")).rpartition(") ")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""  # a thread or a process that ended
 
 
 def measured(rounds: int) -> dict[str, dict[str, float]]:
@@ -148,23 +168,32 @@ def markdown(
     return "\n".join([*lines, ""])
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Measure and print; ``--only SAMPLE COUNT FOLDER`` pays one sample so often, and no more."""
-    if arguments[:1] == ["--only"]:
-        _, sample, count, folder = arguments
-        Path(folder).mkdir()
-        with prepared(Path(folder)):
-            from pipeline.register import welcome
+def _pay(sample: str, count: str, folder: str) -> None:
+    """Pay one sample so often, and measure nothing."""
+    Path(folder).mkdir()
+    with prepared(Path(folder)):
+        from pipeline.register import welcome
 
-            workspace = welcome.new_workspace()
-            for _ in range(int(count)):
-                paid(workspace, sample)
+        workspace = welcome.new_workspace()
+        for _ in range(int(count)):
+            paid(workspace, sample)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, print, and keep the table in a file; ``--only SAMPLE COUNT FOLDER`` just pays."""
+    if arguments[:1] == ["--only"]:
+        _pay(*arguments[1:])
         return 0
     rounds = int(arguments[0]) if arguments else ROUNDS
     with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, prepared(Path(folder)):
         found = measured(rounds)
         counted = {name: syncs(sample) for name, sample in SAMPLES.items()}
-    sys.stdout.write(markdown(found, counted))
+    table = markdown(found, counted)
+    sys.stdout.write(table)
+    for file in arguments[1:2]:
+        head = written_by(f"python -m bench.real_run {rounds} {file}")
+        says = f"Medians of {rounds} invoices each; milliseconds belong to one machine."
+        Path(file).write_text(f"# A real run\n\n{head}\n\n{says}\n\n{table}", encoding="utf-8")
     return 0
 
 

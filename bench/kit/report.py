@@ -73,14 +73,12 @@ def markdown(table: Table) -> str:
 
 def document(tables: Sequence[Table]) -> str:
     """All of results.md."""
-    today = datetime.now(tz=UTC).date().isoformat()
-    python = f"{platform.python_implementation()} {platform.python_version()}, {sys.platform}"
     peers = sorted({peer for table in tables for peer in table.peers})
     versions = ", ".join(f"{peer} {version(peer)}" for peer in peers)
     head = [
         "# Results",
         "",
-        f"Written by `make bench` on {today}: {python}.",
+        written_by("make bench"),
         f"Peers: {versions}.",
         "",
         "Each ratio is the median over short rounds in which all contestants of a table took",
@@ -90,6 +88,13 @@ def document(tables: Sequence[Table]) -> str:
         "",
     ]
     return "\n".join(head) + "\n" + "\n".join(markdown(table) for table in tables)
+
+
+def written_by(command: str) -> str:
+    """The sentence of a kept file that says what wrote it, when and where."""
+    today = datetime.now(tz=UTC).date().isoformat()
+    python = f"{platform.python_implementation()} {platform.python_version()}, {sys.platform}"
+    return f"Written by `{command}` on {today}: {python}."
 
 
 def plain(values: Mapping[str, object]) -> str:

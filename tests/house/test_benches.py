@@ -63,8 +63,10 @@ def test_seven_steps_go_through_the_queue(tmp_path: Path) -> None:
 
 @pytest.mark.soak  # it pays ten invoices in three processes
 def test_a_real_run_is_timed_by_part(tmp_path: Path) -> None:
-    done = ran(tmp_path, "-m", "bench.real_run", "1")
+    kept = tmp_path / "kept.md"
+    done = ran(tmp_path, "-m", "bench.real_run", "1", str(kept))
     assert done.returncode == 0, done.stderr
+    assert kept.read_text().endswith(f"\n\n{done.stdout}")
     named = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("| ")]
     assert named[2 : 2 + len(real_run.ROWS)] == [*real_run.ROWS]
     assert real_run.NOT_COUNTED in done.stdout or re.search(
