@@ -1,5 +1,6 @@
 """A child that ends is started again with a back-off, and only so often."""
 
+import socket
 import sys
 from pathlib import Path
 
@@ -146,3 +147,13 @@ def test_a_full_disk_ends_no_supervisor(
     record.restarted("it")
     assert record.children["it"]["count"] == 1
     assert "No space left on device" in caplog.text
+
+
+def test_a_server_that_does_not_answer_in_time_is_not_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervisor, "HEALTHY_SECONDS_MAX", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert supervisor._unhealthy(url) == "web: timed out"
+    assert str(supervisor._unhealthy(url)).startswith("web: [Errno")
