@@ -3,8 +3,9 @@
 ``python -m bench.real_run [ROUNDS [FILE]]`` runs sample invoices through the whole pipeline in one
 warm process, on SQLite in a folder of its own (DATABASE_URL is heeded) with the local counterpart,
 in one workspace that has paid their suppliers before. It prints medians: milliseconds of each part
-as ``run_invoice --timings`` has them, processor time with that of the children, and, where
-``strace`` is installed, the syncs of a run. The table that is kept is ``bench/real_run.md``.
+as ``run_invoice --timings`` has them, processor time with that of the children (the counterpart
+and the processes that read), and, where ``strace`` is installed, the syncs of a run. The table
+that is kept is ``bench/real_run.md``.
 """
 
 import os
@@ -20,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.kit.processor import spent as spent_s
 from bench.kit.report import written_by
 from pipeline.ops import processes, timings
 
@@ -72,39 +74,15 @@ def paid(workspace: Any, sample: str) -> dict[str, float]:
     from samples import fresh
 
     document = fresh.drawn(sample, entropy.digits(fresh.DIGITS))
-    before = _processor_s()
+    before = spent_s()
     with timings.recording() as made:
         run = create_run.create_run(workspace, document, f"{sample}.pdf", started_by="bench")
         drive_patiently(str(run.id))
-    spent = {**made.parts_ms(), CPU: (_processor_s() - before) * 1000}
+    spent = {**made.parts_ms(), CPU: (spent_s() - before) * 1000}
     run.refresh_from_db()
     if run.state != COMPLETED:
         raise RuntimeError(f"The run of {sample} ended in {run.state}.")
     return spent
-
-
-def _processor_s() -> float:
-    """Seconds of processors that this process, its children and theirs that ended have used."""
-    return sum(os.times()[:4]) + sum(map(_of_child, _children()))
-
-
-def _children() -> list[str]:
-    """The children that live: the fork server, above all, whose children read documents."""
-    return [
-        pid for each in Path("/proc/self/task").glob("*/children") for pid in _text(each).split()
-    ]
-
-
-def _of_child(pid: str) -> float:
-    fields = _text(Path(f"/proc/{pid}/stat")).rpartition(") ")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""  # a thread or a process that ended
 
 
 def measured(rounds: int) -> dict[str, dict[str, float]]:

@@ -3,37 +3,17 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.kit.processor import spent
+
 TESTS = Path(__file__).resolve().parent
 TO = "NANOVM_TEST_REPORT"  # a file that gets the figures as JSON, and what failed
 START = "(start, collection, end)"
 SPENT = pytest.StashKey[dict[str, float]]()
-
-
-def spent() -> float:
-    """The seconds of this process, of the children that it reaped and of those that live."""
-    return sum(os.times()[:4]) + sum(map(_of_process, _children()))
-
-
-def _children() -> list[str]:
-    found: list[str] = []
-    for path in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):  # the thread has ended
-            found += path.read_text().split()
-    return found
-
-
-def _of_process(pid: str) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    except OSError:  # it ended and another thread reaped it
-        return 0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def add(seconds: dict[str, float], more: Mapping[str, float]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.kit.processor import spent
 from tests import report
 from tests.__main__ import Part, main
 from tests.house.demo import ROOT
@@ -70,12 +71,12 @@ def test_a_session_reports_what_failed_and_why(tmp_path: Path, workers: str) -> 
 
 
 def test_a_child_counts_while_it_lives_and_not_twice_afterwards() -> None:
-    before = report.spent()
+    before = spent()
     child = subprocess.Popen([sys.executable, "-c", BURN], stdin=-1, stdout=-1)
     assert child.stdout is not None
     child.stdout.readline()
-    living = report.spent() - before
+    living = spent() - before
     child.communicate(b"\n")
-    ended = report.spent() - before
+    ended = spent() - before
     assert living > 0.3
     assert 0.3 < ended < 2 * living

@@ -115,7 +115,7 @@ def nginx(program: str, folder: Path, https: int, plain: int, app: int) -> list[
 def caddy(program: str, folder: Path, https: int, plain: int, app: int) -> list[str]:
     """The command that starts Caddy with its recipe, on ports and with a certificate of this test.
 
-    Nobody on the internet would give it one.
+    The recipe lets Caddy ask for one, which the name of this test cannot get.
     """
     changes = {
         "{\n\tservers": f"{{\n\tadmin off\n\thttps_port {https}\n\thttp_port {plain}\n\tservers",

@@ -100,11 +100,7 @@ def audit() -> Report:
     )
 
 
-def _seen(
-    look: Look,
-    notes: Mapping[str, bytes],
-    unkind: Collection[type[Model]],
-) -> list[Damage]:
+def _seen(look: Look, notes: Mapping[str, bytes], unkind: Collection[type[Model]]) -> list[Damage]:
     """What a look finds in a moment of its own: an erasure waits for readers of old pages."""
     with column_audit.one_moment(unkind):
         return look(notes)

@@ -45,7 +45,7 @@ def check_document(data: bytes) -> None:
 
 
 def extract(data: bytes) -> Extraction:
-    """Read an invoice in SECONDS_MAX of processor time and a bounded real time, whatever it is.
+    """Read an invoice. No document gets more than SECONDS_MAX of processor time.
 
     The same bytes give the same answer. What the document leaves in doubt is
     None or a ``pay_status`` other than ``open``, never a guess.

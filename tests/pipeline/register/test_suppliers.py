@@ -56,7 +56,7 @@ def test_a_supplier_is_found_by_tax_id_or_name_however_it_is_spelt(workspace: Wo
 def test_many_are_registered_with_as_many_statements_as_a_few(workspace: Workspace) -> None:
     registered(workspace, PAPER)  # the first one makes the index
     counts = []
-    for name, many in (("a", 10), ("b", 60)):  # while they run, nobody else can write
+    for name, many in (("a", 10), ("b", 60)):  # other writers wait for them
         given = [Details(name=f"{name}{number} GmbH", iban=WIND.iban) for number in range(many)]
         with CaptureQueriesContext(connection) as statements:
             entries = registered(workspace, *given)

@@ -152,6 +152,12 @@ def test_server_that_no_longer_forks_or_kills_is_replaced(
     assert sandbox._server() is not after
 
 
+def test_whoever_asks_for_the_walls_does_not_wait_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "_WALLS_SECONDS_MAX", 0)
+    with pytest.raises(ReaderLostError, match="not ready in time"):
+        sandbox.confinement.__wrapped__()
+
+
 def test_server_that_still_imports_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", sandbox.MEMORY_BYTES_MAX - 1)  # another one
     slow = sandbox._server()
