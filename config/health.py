@@ -1,9 +1,11 @@
 """``GET /healthz``: does everything that the application needs answer?"""
 
+import math
 import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import Generic, TypeVar
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -25,13 +27,14 @@ from pipeline.steps.extract import ReaderLostError, sandbox
 from pipeline.worker import webhooks
 
 ANSWER_SECONDS_MAX = 2
+WALLS_SECONDS_MAX = 4.5  # for each of two waits; the supervisor gives this page 20
+T = TypeVar("T")
 OK = "ok"
 WENT_BACK = "LOG-006"
 # Stripe's own test mode is not asked each time a monitor looks.
 NOT_ASKED = "not asked: Stripe's test mode is outside this machine"
 # What Celery raises where the queue server is away, was replaced, or all connections are in use.
 BROKEN_OFF = (redis.RedisError, OSError, KombuError)
-ANSWER_HOLDS_SECONDS = 1.0
 
 
 @require_safe
@@ -89,8 +92,8 @@ def _webhooks() -> dict[str, object]:
 def _reader() -> dict[str, str]:
     """What a child of this process says of its walls; a kernel without them is no failure."""
     try:
-        return sandbox.confinement()
-    except ReaderLostError as error:
+        return _walls()
+    except ReaderLostError as error:  # a server that still imports is ready for a later question
         return {"missing": str(error)}
 
 
@@ -113,20 +116,20 @@ def _queue() -> str:
     return OK
 
 
-class Lately:
-    """An answer for all who ask within a second: one of them asks, the others wait for it."""
+class Lately(Generic[T]):
+    """An answer for all who ask while it holds: one of them asks, the others wait for it."""
 
-    def __init__(self, ask: Callable[[], str]) -> None:
-        self.ask, self.asking = ask, threading.Lock()
-        self.until, self.answer = 0.0, ""
+    def __init__(self, ask: Callable[[], T], holds_seconds: float) -> None:
+        self.ask, self.holds_seconds, self.asking = ask, holds_seconds, threading.Lock()
+        self.answer: tuple[float, T] | None = None
 
-    def __call__(self) -> str:
-        """The answer, which is not older than ``ANSWER_HOLDS_SECONDS``."""
+    def __call__(self) -> T:
+        """The answer, which is not older than ``holds_seconds``; what the question raises."""
         with self.asking:
-            if time.monotonic() >= self.until:
-                self.answer = self.ask()
-                self.until = time.monotonic() + ANSWER_HOLDS_SECONDS
-            return self.answer
+            if self.answer is None or time.monotonic() >= self.answer[0]:
+                said = self.ask()
+                self.answer = time.monotonic() + self.holds_seconds, said
+            return self.answer[1]
 
 
 def _ask_workers() -> str:
@@ -138,7 +141,16 @@ def _ask_workers() -> str:
     return "no worker answers: start one with celery -A config.celery worker"
 
 
-_worker = Lately(_ask_workers)  # each question is a message to all workers
+_worker = Lately(_ask_workers, 1.0)  # each question is a message to all workers
+
+
+def _ask_for_walls() -> dict[str, str]:
+    walls = sandbox.confinement(WALLS_SECONDS_MAX)
+    sandbox.end()  # this process reads no documents, so it keeps no fork server
+    return walls
+
+
+_walls = Lately(_ask_for_walls, math.inf)
 
 
 def _signer() -> str:

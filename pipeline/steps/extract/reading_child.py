@@ -10,15 +10,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from pipeline.steps.extract.fork_server import ORDER, TOLD
 from pipeline.steps.extract.reasons import ReaderLostError
 
 TOGETHER_MAX: Final = 16  # children at a time, of all threads; the server has 32 descriptors
-START_SECONDS_MAX: Final = 30.0  # until the fork; a busy machine imports the reader slowly
 KILL_SECONDS_MAX: Final = 5.0  # a server that has not killed a child by then is ended itself
 _SOON_SECONDS: Final = 0.001  # a wait of 0 is another kind of call
+
+
+class Times(NamedTuple):
+    """How long a child is waited for: until it is forked, and from then on."""
+
+    start_seconds: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +58,8 @@ class ReadingChild:
 class Server:
     """A fork server, which imports the reader while this process goes on."""
 
-    def __init__(self, command: Sequence[str], start_seconds: float = START_SECONDS_MAX) -> None:
+    def __init__(self, command: Sequence[str]) -> None:
         self.command = command
-        self.start_seconds = start_seconds
         self.has_ended = self.has_begun = False
         self._orders, orders = socket.socketpair()
         try:
@@ -72,7 +77,7 @@ class Server:
             self._orders.close()
             raise
 
-    def forked(self, held: ExitStack, pages_max: int, seconds: float) -> ReadingChild | None:
+    def forked(self, held: ExitStack, pages_max: int, times: "Times") -> ReadingChild | None:
         """A fresh child, whose descriptors ``held`` closes; None where this server has ended.
 
         Raises:
@@ -88,7 +93,7 @@ class Server:
             self.end()
             return None
         try:
-            number = _told(line, time.monotonic() + self.start_seconds)
+            number = _told(line, time.monotonic() + times.start_seconds)
         except TimeoutError:
             if self.has_begun:
                 self.end()
@@ -99,7 +104,7 @@ class Server:
             self.end()
             return None
         self.has_begun = True
-        return ReadingChild(self, to, back, line, time.monotonic() + seconds)
+        return ReadingChild(self, to, back, line, time.monotonic() + times.seconds)
 
     def _ordered(
         self, held: ExitStack, pages_max: int
@@ -155,7 +160,7 @@ class _OfThisProcess:
 
 _here = _OfThisProcess()
 os.register_at_fork(after_in_child=_here.fresh)
-atexit.register(_here.end)
+end_of_this_process = atexit.register(_here.end)
 
 
 def of_this_process(command: Sequence[str]) -> Server:
@@ -174,16 +179,16 @@ def of_this_process(command: Sequence[str]) -> Server:
 
 
 @contextmanager
-def forked(find: Callable[[], Server], pages_max: int, seconds: float) -> Iterator[ReadingChild]:
+def forked(find: Callable[[], Server], pages_max: int, times: Times) -> Iterator[ReadingChild]:
     """A fresh child of the server that ``find`` answers, killed where the block fails.
 
-    It waits until there is a turn for it; the seconds that it has are counted from the fork.
+    It waits until there is a turn for it; its times are counted from then on.
 
     Raises:
         ReaderLostError: it could not be started, or the server was not ready in time.
     """
     with _here.turns, ExitStack() as held:
-        child = _forked(find, held, pages_max, seconds)
+        child = _forked(find, held, pages_max, times)
         try:
             yield child
         except BaseException:
@@ -192,12 +197,12 @@ def forked(find: Callable[[], Server], pages_max: int, seconds: float) -> Iterat
 
 
 def _forked(
-    find: Callable[[], Server], held: ExitStack, pages_max: int, seconds: float
+    find: Callable[[], Server], held: ExitStack, pages_max: int, times: Times
 ) -> ReadingChild:
     """A child of the server, or of the next one: it may have ended since it was last used."""
     try:
-        child = find().forked(held, pages_max, seconds)
-        child = child or (last := find()).forked(held, pages_max, seconds)
+        child = find().forked(held, pages_max, times)
+        child = child or (last := find()).forked(held, pages_max, times)
     except TimeoutError as error:
         raise lost("was not ready in time") from error
     except OSError as error:

@@ -7,8 +7,6 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import IO, Final
 
@@ -19,10 +17,10 @@ from pipeline.steps.extract.invoice import Extraction
 from pipeline.steps.extract.reasons import REASONS, ExtractionError
 
 SECONDS_MAX: Final = 10  # of processor time, so other processes cost a document nothing
+START_SECONDS_MAX: Final = 30.0  # until the fork; a busy machine imports the reader slowly
 KILL_AFTER_SECONDS: Final = 30.0  # from the fork to the answer, also for a child that waits
 MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024  # address space of the child
 ANSWER_BYTES_MAX: Final = 256 * 1024  # an honest answer is under 64 KB
-_WALLS_SECONDS_MAX: Final = 4.5  # for each of two waits: together less than /healthz has
 _CHUNK: Final = 65_536
 # A hostile document makes its reader fail so: in the parser's own code, or at a limit. Any other
 # signal (SIGKILL of somebody or of a machine without memory, SIGTERM) came from elsewhere.
@@ -58,30 +56,27 @@ def run_child(data: bytes, *, pages_max: int, seconds: float = KILL_AFTER_SECOND
         ReaderLostError: the child could not be started, ended before it had begun to read, had not
             begun in time, or was ended by a signal from elsewhere.
     """
-    return _understood(_asked(data, pages_max, seconds))
+    return _understood(_asked(data, pages_max, reading_child.Times(START_SECONDS_MAX, seconds)))
 
 
-@cache
-def confinement() -> dict[str, str]:
+def confinement(seconds: float = KILL_AFTER_SECONDS) -> dict[str, str]:
     """What a child says of its walls: ``confined``, those that hold, and ``missing``, if any are.
 
-    A fork server is started for this once in the life of a process, and ended: the web server
-    reads no documents, so it keeps none.
+    It waits twice for so many seconds at most: for the fork, and for the answer.
 
     Raises:
         ReaderLostError: the child could not be started, or did not say so in time.
     """
     try:
-        once = reading_child.Server(_command(), _WALLS_SECONDS_MAX)
-    except OSError as error:
-        raise reading_child.lost(f"could not be started ({error.strerror})") from error
-    try:
-        said = json.loads(_asked(b"", 0, _WALLS_SECONDS_MAX, lambda: once).partition(BEGUN)[0])
+        said = json.loads(_asked(b"", 0, reading_child.Times(seconds, seconds)).partition(BEGUN)[0])
     except ExtractionError as error:  # it was too slow to end
         raise reading_child.lost("did not end in time") from error
-    finally:
-        once.end()
     return {name: str(walls) for name, walls in said.items() if walls}
+
+
+def end() -> None:
+    """End the fork server of this process; the next document gets another one."""
+    reading_child.end_of_this_process()
 
 
 def start_ahead() -> None:
@@ -102,13 +97,11 @@ def _command() -> list[str]:
     return [sys.executable, "-I", "-c", _BOOT, _ROOT, *limits]
 
 
-def _asked(
-    data: bytes, pages_max: int, seconds: float, find: Callable[[], reading_child.Server] = _server
-) -> bytes:
+def _asked(data: bytes, pages_max: int, times: reading_child.Times) -> bytes:
     """All that a child writes about itself and, from BEGUN on, about the document."""
     answer = bytearray()
     try:
-        with reading_child.forked(find, pages_max, seconds) as child:
+        with reading_child.forked(_server, pages_max, times) as child:
             _talk(child.to, child.back, data, answer, child.deadline)
             code = child.ended()
     except TimeoutError as error:

@@ -170,12 +170,11 @@ def taken_over(without: list[str], aims: dict[str, Any]) -> bytes:
     assert sandbox._BOOT.count(old) == 1
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "_BOOT", sandbox._BOOT.replace(old, new))
-        server = reading_child.Server(sandbox._command())
-    try:
-        document = json.dumps({**aims, "parent": server._process.pid}).encode()
-        return sandbox._asked(document, PAGES_MAX, 60, lambda: server)
-    finally:
-        server.end()
+        document = json.dumps({**aims, "parent": sandbox._server()._process.pid}).encode()
+        try:
+            return sandbox._asked(document, PAGES_MAX, reading_child.Times(60, 60))
+        finally:
+            sandbox.end()
 
 
 @pytest.fixture(scope="module")

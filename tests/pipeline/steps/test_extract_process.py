@@ -132,17 +132,16 @@ def test_server_that_no_longer_forks_or_kills_is_replaced(
     data = text_pdf(invoice_lines())
     assert extract(data).pages == 1
     stuck = sandbox._server()
-    monkeypatch.setattr(stuck, "start_seconds", 0.1)
     os.kill(stuck._process.pid, signal.SIGSTOP)
     with pytest.raises(ReaderLostError, match="not ready in time"):
-        extract(data)
+        sandbox.confinement(seconds=0.1)
     assert extract(data).pages == 1
     after = sandbox._server()
     assert after is not stuck
     monkeypatch.setattr(reading_child, "KILL_SECONDS_MAX", 0.1)
 
     def interrupted() -> None:
-        with reading_child.forked(sandbox._server, PAGES_MAX, 60):
+        with reading_child.forked(sandbox._server, PAGES_MAX, reading_child.Times(60, 60)):
             os.kill(after._process.pid, signal.SIGSTOP)
             raise InterruptedError
 
@@ -152,19 +151,11 @@ def test_server_that_no_longer_forks_or_kills_is_replaced(
     assert sandbox._server() is not after
 
 
-def test_whoever_asks_for_the_walls_does_not_wait_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "_WALLS_SECONDS_MAX", 0)
-    with pytest.raises(ReaderLostError, match="not ready in time"):
-        sandbox.confinement.__wrapped__()
-
-
 def test_server_that_still_imports_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", sandbox.MEMORY_BYTES_MAX - 1)  # another one
     slow = sandbox._server()
-    with monkeypatch.context() as patch:
-        patch.setattr(slow, "start_seconds", 0)
-        with pytest.raises(ReaderLostError, match="not ready in time"):
-            extract(text_pdf(invoice_lines()))
+    with pytest.raises(ReaderLostError, match="not ready in time"):
+        sandbox.confinement(seconds=0)
     assert extract(text_pdf(invoice_lines())).pages == 1
     assert sandbox._server() is slow
 
@@ -248,7 +239,7 @@ def test_documents_of_several_threads_are_read_at_once_each_by_a_child_of_its_ow
 def test_so_many_children_at_once_and_no_more() -> None:
     with ExitStack() as held:
         for _ in range(reading_child.TOGETHER_MAX):
-            child = reading_child.forked(sandbox._server, PAGES_MAX, 60)
+            child = reading_child.forked(sandbox._server, PAGES_MAX, reading_child.Times(60, 60))
             held.enter_context(child)
         assert len(children_of(sandbox._server()._process.pid)) == reading_child.TOGETHER_MAX
         assert not reading_child._here.turns.acquire(blocking=False)
