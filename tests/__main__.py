@@ -45,11 +45,11 @@ class Ended(NamedTuple):
 LINT = Part("lint", ("make", "--no-print-directory", "lint"), {})
 COMPILED = Part("compiling", (sys.executable, "-m", "pytest", "--collect-only", "-qq"), {})
 SQLITE = Part(
-    "SQLite", (*PYTEST, "-n", "3", "-m", "not browser and not soak"), {}, after=COMPILED.name
+    "SQLite", (*PYTEST, "-n", "2", "-m", "not browser and not soak"), {}, after=COMPILED.name
 )
 BROWSER = Part(
     "browser",
-    (*PYTEST, "-n", "2", "-m", "browser and not soak", "tests/browser"),
+    (*PYTEST, "-n", "1", "-m", "browser and not soak", "tests/browser"),
     {},
     after=COMPILED.name,
 )
