@@ -1,5 +1,6 @@
-"""Connections with deadlines, whose requests and messages are bounded and stay in memory."""
+"""Connections with deadlines, whose requests, answers and messages have bounded room in memory."""
 
+import asyncio
 from http import HTTPStatus
 from io import BytesIO
 from typing import Any
@@ -21,6 +22,7 @@ from dashboard.web.client import counted
 HEAD_SECONDS_MAX = 15  # from its first byte to the end of its headers
 BODY_SECONDS_MAX = 120  # 90 kB a second for the largest PDF
 BODY_SILENT_SECONDS_MAX = 15
+READING_SECONDS_MAX = 30  # for what is under way of an answer, some 130 kB: 4 kB a second
 SMALL_SIZE_BYTES_MAX = 16_384  # bodies up to it are not counted
 FREE_SIZE_BYTES_MAX = webhooks.SIZE_BYTES_MAX  # bodies up to it may come from who has no cookie
 MESSAGE_SIZE_BYTES_MAX = 4_096  # of one message over a WebSocket
@@ -68,6 +70,11 @@ class BoundedRequest(WebRequest):
         self.content = BytesIO()
         return done
 
+    async def taken(self) -> None:
+        """Wait until its client has taken most of the answer so far."""
+        if self.channel is not None:  # else it has hung up
+            await self.channel.taken()
+
     def _refusal_of(self, size: int) -> HTTPStatus | None:
         """Why a body of this size is not taken; None where it is."""
         if size <= SMALL_SIZE_BYTES_MAX:
@@ -108,6 +115,7 @@ class BoundedChannel(HTTPChannel):
     transport: Any
     deadline: Any = None
     answered = False
+    room: asyncio.Event  # is set while the client has not yet to take what was written
 
     @property
     def visit(self) -> "Visit":
@@ -116,6 +124,8 @@ class BoundedChannel(HTTPChannel):
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         """Wait for a request, not for ever."""
+        self.room = asyncio.Event()
+        self.room.set()
         super().connectionMade()
         self._end_within(HEAD_SECONDS_MAX)
 
@@ -158,6 +168,25 @@ class BoundedChannel(HTTPChannel):
             self.answered = True
             self.transport.write(answer(status))
 
+    def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
+        """More was written than the client has taken so far."""
+        self.room.clear()
+        super().pauseProducing()
+
+    def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
+        """It has taken all of it."""
+        self.room.set()
+        super().resumeProducing()
+
+    async def taken(self) -> None:
+        """Wait until the client has taken most of the answer so far, and hang up if it does not."""
+        cut = self.callLater(READING_SECONDS_MAX, self.forceAbortClient)
+        try:
+            await self.room.wait()
+        finally:
+            if cut.active():
+                cut.cancel()
+
     def give_way(self) -> None:
         """Another connection needs the place."""
         self._end_within(None)
@@ -167,6 +196,7 @@ class BoundedChannel(HTTPChannel):
     def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802 - Twisted's name
         """Nothing is waited for any more."""
         self._end_within(None)
+        self.room.set()
         super().connectionLost(reason)
 
     def _end_within(self, seconds: int | None) -> None:
@@ -190,6 +220,16 @@ class BoundedFactory(HTTPFactory):
         channel = super().buildProtocol(addr)
         channel.requestFactory = BoundedRequest
         return channel
+
+
+class Patience:
+    """What makes a server take the next piece of an answer once there is room for it."""
+
+    async def handle_reply(self, protocol: Any, message: Any) -> None:
+        """Send a part of an answer, and wait for a slow reader."""
+        await super().handle_reply(protocol, message)  # type: ignore[misc] # Daphne's
+        if isinstance(protocol, BoundedRequest) and message.get("more_body"):
+            await protocol.taken()
 
 
 class DeafSocket(WebSocketProtocol):

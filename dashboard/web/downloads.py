@@ -1,6 +1,6 @@
 """Downloads that are streamed: made in pieces, never as a whole.
 
-The web server takes a piece while the one before may still wait for a slow reader (CAVEATS.md).
+The web server takes a piece once its reader has taken most of those before.
 """
 
 from collections.abc import AsyncIterator, Iterator

@@ -140,9 +140,9 @@ def export_lines(workspace: Workspace, run: Run | None, first: int = 0) -> Itera
     """
     checkpoint = newest(workspace)
     size = logs.size(workspace.id) if checkpoint is None else checkpoint.size
-    rows = _run_rows(workspace, run) if run else _rows(workspace, size).filter(seq__gte=first)
+    rows = _of_run(_run_rows(workspace, run)) if run else _of_log(workspace, first, size)
     count, head = 0, "0" * 64
-    for data in _stored(rows):
+    for data in rows:
         count, head = count + 1, canonical_hash(data)
         yield data + b"\n"
     note = None if checkpoint is None else bytes(checkpoint.note).decode()
@@ -177,7 +177,10 @@ def _write(archive: zipfile.ZipFile, workspace: Workspace, run: Run | None, head
     leaves = _add(
         archive,
         "envelopes.ndjson",
-        (data + b"\n" for data in _stored(_rows(workspace, head.size) if rows is None else rows)),
+        (
+            data + b"\n"
+            for data in (_of_log(workspace, 0, head.size) if rows is None else _of_run(rows))
+        ),
     )
     if rows is not None:
         seqs = rows.values_list("seq", flat=True)
@@ -195,17 +198,17 @@ def _write(archive: zipfile.ZipFile, workspace: Workspace, run: Run | None, head
     return leaves
 
 
-def _rows(workspace: Workspace, size: int) -> QuerySet[Envelope]:
-    return Envelope.objects.filter(workspace=workspace, seq__lt=size).order_by("seq")
-
-
 def _run_rows(workspace: Workspace, run: Run) -> QuerySet[Envelope]:
-    return Envelope.objects.filter(workspace=workspace, run=str(run.id)).order_by("seq")
+    return Envelope.objects.filter(workspace=workspace, run=str(run.id)).order_by("n")
 
 
-def _stored(rows: QuerySet[Envelope]) -> Iterator[bytes]:
-    for data in rows.values_list("bytes", flat=True).iterator(chunk_size=CHUNK_ROWS):
-        yield bytes(data)
+def _of_run(rows: QuerySet[Envelope]) -> Iterator[bytes]:
+    return (bytes(each.bytes) for each in logs.in_parts(rows, "n", CHUNK_ROWS))
+
+
+def _of_log(workspace: Workspace, first: int, size: int) -> Iterator[bytes]:
+    rows = Envelope.objects.filter(workspace=workspace, seq__gte=first, seq__lt=size)
+    return (bytes(each.bytes) for each in logs.in_parts(rows, "seq", CHUNK_ROWS))
 
 
 def _proof(workspace: UUID, seq: int, head: Head) -> list[Json]:

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from pipeline.models import Envelope
 from pipeline.queries.log import EventRow, row_of
 from pipeline.queries.runs import body_of
+from pipeline.store import logs
 
 KINDS = (
     *("genesis", "intent", "result", "refused", "ignored", "failed", "suspended", "resumed"),
@@ -75,7 +76,7 @@ def page(workspace: UUID, asked: Filter, cursor: str = "", size: int = PAGE) -> 
 
 def matching(workspace: UUID, asked: Filter) -> Iterator[Envelope]:
     """Every envelope that matches, oldest first: streamed."""
-    rows = _older(workspace, asked).reverse().iterator(CHUNK_ROWS)
+    rows = logs.in_parts(_older(workspace, asked), "n" if asked.run else "seq", CHUNK_ROWS)
     return (envelope for envelope in rows if matches(envelope, asked))
 
 

@@ -1,14 +1,16 @@
 """A workspace's log: the lock on it, its size, and the one way that envelopes come into it."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from nanovm_core.errors import RefusedError
 from nanovm_core.proof import merkle
 from nanovm_core.proof.merkle import HASH_BYTES
-from pipeline.models import Workspace
+from pipeline.models import Envelope, Workspace
 from pipeline.store import leaf_copies, sql
 
 SEQ_DRIFT_MAX = 1_000_000  # a row this far beyond its log's size is no envelope of ours
@@ -135,6 +137,20 @@ def _log(row: sql.Row, last: object) -> Workspace:
 def of_row(values: sql.Row) -> Workspace:
     """The log of a row of COLUMNS."""
     return _log(values[:-1], values[-1])
+
+
+def in_parts(rows: QuerySet[Envelope], by: str, most: int) -> Iterator[Envelope]:
+    """Stored envelopes in the order of ``by``, ``seq`` or the ``n`` of one chain.
+
+    Each query reads so many at most, and has ended before the first of them is given: a
+    reader may take hours without holding back SQLite's checkpoints.
+    """
+    part = [*rows.order_by(by)[:most]]
+    while part:
+        yield from part
+        numbers = [n for each in part if type(n := getattr(each, by)) is int]  # else damaged
+        more = rows.filter(**{f"{by}__gt": max(numbers)}) if numbers else rows.none()
+        part = [*more.order_by(by)[:most]]
 
 
 def append(workspace: Workspace, lines: Sequence[Line]) -> None:

@@ -1,5 +1,6 @@
 """Deadlines of connections, and how many the door admits: with a clock of the tests' own."""
 
+import asyncio
 from collections.abc import Iterator
 from http import HTTPStatus
 from ipaddress import ip_network
@@ -18,6 +19,7 @@ from config.web.connections import (
     BODY_SILENT_SECONDS_MAX,
     FREE_SIZE_BYTES_MAX,
     HEAD_SECONDS_MAX,
+    READING_SECONDS_MAX,
     BoundedFactory,
     Entrance,
 )
@@ -28,7 +30,13 @@ TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n"
 
 
 class Server:
-    """Daphne's, as far as a connection that hands nothing on needs it."""
+    """Daphne's, as far as a connection needs it whose requests nothing answers."""
+
+    proxy_forwarded_address_header = None
+    root_path = ""
+
+    def create_application(self, _protocol: object, _scope: object) -> None:
+        """No application takes it."""
 
     def protocol_connected(self, protocol: object) -> None:
         """One more request."""
@@ -139,6 +147,71 @@ def test_a_refused_request_is_answered_once(site: Site) -> None:
     assert line.ended()
     assert line.said.startswith(b"HTTP/1.1 403 Forbidden\r\n")
     assert line.said.count(b"HTTP/1.1 ") == 1
+
+
+class Writer:
+    """A server that passes on what an application sends."""
+
+    def __init__(self) -> None:
+        self.sent: list[object] = []
+
+    async def handle_reply(self, _protocol: object, message: object) -> None:
+        """Send it."""
+        self.sent.append(message)
+
+
+class PatientWriter(connections.Patience, Writer):
+    """As the web server, which waits for slow readers."""
+
+
+def asking(site: Site) -> Line:
+    """Somebody whose request is whole."""
+    line = site.line()
+    line.send(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    return line
+
+
+PIECE = {"type": "http.response.body", "body": b"%", "more_body": True}
+
+
+def test_the_next_piece_waits_for_a_slow_reader_and_the_last_one_does_not(site: Site) -> None:
+    line, server = asking(site), PatientWriter()
+    request, transport = line.visit.wrappedProtocol.requests[-1], line.transport
+
+    async def answer() -> None:
+        await server.handle_reply(request, PIECE)
+        transport.producer.pauseProducing()  # as a transport does that holds 64 kB
+        second = asyncio.ensure_future(server.handle_reply(request, PIECE))
+        await asyncio.sleep(0)
+        assert (len(server.sent), second.done()) == (2, False)
+        await server.handle_reply(request, {**PIECE, "more_body": False})
+        site.wait(READING_SECONDS_MAX - 1, line)
+        transport.producer.resumeProducing()
+        await second
+
+    asyncio.run(answer())
+    site.wait(READING_SECONDS_MAX, line)
+    assert not line.ended()
+
+
+def test_a_reader_that_takes_nothing_is_cut_off(site: Site) -> None:
+    line, server = asking(site), PatientWriter()
+    request = line.visit.wrappedProtocol.requests[-1]
+
+    async def answer() -> None:
+        line.transport.producer.pauseProducing()
+        piece = asyncio.ensure_future(server.handle_reply(request, PIECE))
+        await asyncio.sleep(0)
+        site.clock.advance(READING_SECONDS_MAX - 1)
+        assert not line.ended()
+        site.clock.advance(1)
+        assert line.ended()
+        line.close()
+        await piece
+        await server.handle_reply(request, PIECE)  # to nobody: it does not wait
+
+    asyncio.run(answer())
+    site.lines.remove(line)
 
 
 LARGE = b"Cookie: csrftoken=x\r\nContent-Length: %d\r\n\r\n"
