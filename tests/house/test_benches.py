@@ -1,13 +1,15 @@
 """The benches of the shell run, and an audit finds their logs undamaged; no figures."""
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from pypdfium2 import PdfDocument
 
-from bench import growth, paired, queue, real_run, seven
+from bench import growth, paired, queue, real_run, seven, strangers
 from bench.kit import fill
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, Run
@@ -72,6 +74,22 @@ def test_a_real_run_is_timed_by_part(tmp_path: Path) -> None:
     assert real_run.NOT_COUNTED in done.stdout or re.search(
         r"\| fdatasync \(calls\) \| \d", done.stdout
     )
+
+
+def test_the_slow_documents_have_text_and_are_small_and_different() -> None:
+    first, second = strangers.slow_document(1), strangers.slow_document(2)
+    assert 20_000 < len(first) < 24_000
+    for number, data in enumerate((first, second), 1):
+        with closing(PdfDocument(data)) as document, closing(document[0]) as page:
+            assert f"S-{number}" in page.get_textpage().get_text_bounded()
+
+
+@pytest.mark.soak  # with fewer strangers, so the figures are of no use
+def test_strangers_do_what_they_do_to_a_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, few in {"DOCUMENTS": 1, "SOCKETS": 3, "HALVES": 5, "BODIES": 1}.items():
+        monkeypatch.setattr(strangers, name, few)
+    monkeypatch.setattr(strangers, "WATCHED_SECONDS", 1)
+    assert strangers.main(["1"]) in (0, 1)
 
 
 @pytest.mark.parametrize("conc", [1, 4])

@@ -1,0 +1,295 @@
+"""What strangers do to a running demo, and what another visitor notices of it.
+
+``python -m bench.strangers [ROUNDS]`` starts the demo on a folder of its own and prints a line for
+each bar; 1 where one is not reached. A visitor's run and page are timed alone and then while
+strangers upload documents that are slow to read, keep sockets open, and leave requests and uploads
+unfinished. Linux only: visitors come from addresses of 127.0.0.0/8, figures from /proc.
+"""
+
+import http.client
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Final
+from uuid import uuid4
+
+from pipeline.ops.processes import ROOT
+
+ROUNDS: Final = 7
+VISITOR, STRANGER = "127.0.0.9", "127.0.0.5"
+DOCUMENTS, SOCKETS, HALVES, BODIES = 40, 150, 1_500, 40
+BODY_BYTES: Final = 10_000_000
+PATHS: Final = 300_000  # lines of a document of 22 kB
+SLOW_MAX, CORE_MAX, MEMORY_MAX, PAGE_MAX = 3.0, 0.02, 50.0, 2.0
+WATCHED_SECONDS: Final = 30
+WAIT_SECONDS_MAX: Final = 120
+FILES: Final = 8_192
+WEB: Final = "config.web"
+ADDRESS: Final = "nanovm is running at "
+STANDS: Final = re.compile(r'id="run-state".*?(SUCCESS|FAILED|SUSPENDED).*?</', re.DOTALL)
+FORM: Final = {
+    "sample": "plain",
+    "model": "faithful",
+    "payment_method": "pm_card_visa",
+    "pace": "real",
+    "proposal": "",
+}
+
+
+@dataclass(slots=True)
+class Visitor:
+    """Somebody with a browser's cookies, who comes from one address of this machine."""
+
+    port: int
+    address: str
+    cookies: dict[str, str] = field(default_factory=dict)
+
+    def cookie(self) -> str:
+        return "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+
+    def ask(self, method: str, path: str, body: bytes = b"", kind: str = "") -> tuple[str, str]:
+        """The location and the text of an answer; an error of the server ends the bench."""
+        line = http.client.HTTPConnection(
+            "127.0.0.1", self.port, WAIT_SECONDS_MAX, source_address=(self.address, 0)
+        )
+        headers = {"Cookie": self.cookie(), "Referer": f"http://127.0.0.1:{self.port}/"}
+        line.request(method, path, body, {**headers, "Content-Type": kind} if kind else headers)
+        answer = line.getresponse()
+        text = answer.read().decode("utf-8", "replace")
+        line.close()
+        if answer.status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise RuntimeError(f"{method} {path} was answered with {answer.status}.")
+        for each in answer.headers.get_all("Set-Cookie") or ():
+            name, _, rest = each.partition("=")
+            self.cookies[name] = rest.partition(";")[0]
+        return answer.headers.get("Location") or "", text
+
+    def start(self, document: bytes = b"") -> str:
+        """Start a run, of a sample where there is no document; its page, or nothing if refused."""
+        _, page = self.ask("GET", "/runs/new/")
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+        if token is None:
+            raise RuntimeError("The page for a new run has no form.")
+        fields = {**FORM, "csrfmiddlewaretoken": token[1]}
+        body, kind = multipart(fields, document)
+        return self.ask("POST", "/runs/", body, kind)[0]
+
+    def run(self) -> float:
+        """The seconds of a run, from before its form is asked for until its page says its end."""
+        began = time.monotonic()
+        page = self.start()
+        while time.monotonic() < began + WAIT_SECONDS_MAX:
+            if STANDS.search(self.ask("GET", page)[1]):
+                return time.monotonic() - began
+            time.sleep(0.02)
+        raise RuntimeError(f"{page} did not end within {WAIT_SECONDS_MAX} s.")
+
+    def page(self) -> float:
+        """The seconds of the first page."""
+        began = time.monotonic()
+        self.ask("GET", "/")
+        return time.monotonic() - began
+
+    def connect(self, sent: str) -> socket.socket:
+        """A connection over which this was sent."""
+        made = socket.create_connection(
+            ("127.0.0.1", self.port), timeout=10, source_address=(self.address, 0)
+        )
+        made.sendall(sent.encode("ascii"))
+        return made
+
+
+def multipart(fields: Mapping[str, str], document: bytes) -> tuple[bytes, str]:
+    """A form's body and its type."""
+    mark, parts = uuid4().hex, list[bytes]()
+    for name, value in fields.items():
+        head = f'--{mark}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'
+        parts.append(f"{head}{value}\r\n".encode())
+    if document:
+        named = 'Content-Disposition: form-data; name="document"; filename="slow.pdf"'
+        head = f"--{mark}\r\n{named}\r\nContent-Type: application/pdf\r\n\r\n"
+        parts += [head.encode(), document, b"\r\n"]
+    return b"".join([*parts, f"--{mark}--\r\n".encode()]), f"multipart/form-data; boundary={mark}"
+
+
+def slow_document(number: int) -> bytes:
+    """A PDF of 22 kB with text, which takes seconds to draw; each number gives other bytes."""
+    text = b"BT /F1 12 Tf 60 780 Td (Invoice number: S-%d) Tj ET\n" % number
+    content = zlib.compress(text + b"10 10 m 500 500 l 20 700 l S\n" * PATHS, 9)
+    resources = b"<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
+    parts = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R/Resources%s>>" % resources,
+        b"<</Filter/FlateDecode/Length %d>>\nstream\n%s\nendstream" % (len(content), content),
+    ]
+    made, places = b"%PDF-1.4\n", list[int]()
+    for place, part in enumerate(parts, 1):
+        places.append(len(made))
+        made += b"%d 0 obj\n%s\nendobj\n" % (place, part)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    size = len(parts) + 1
+    trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (size, len(made))
+    return made + b"xref\n0 %d\n0000000000 65535 f \n%s%s" % (size, table, trailer)
+
+
+@contextmanager
+def demo(folder: Path) -> Iterator[tuple[int, int]]:
+    """The port of a running demo, and the process id of its web server."""
+    left_out = ("REDIS_URL", "DATABASE_URL", "STRIPE_API_BASE", "NANOVM_QUOTA_FACTOR")
+    env = {name: value for name, value in os.environ.items() if name not in left_out}
+    with subprocess.Popen(
+        [sys.executable, "manage.py", "demo"],
+        cwd=ROOT,
+        env={**env, "NANOVM_DATA": str(folder), "PORT": "0"},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            lines = iter(running.stdout or ())
+            url = next(line for line in lines if line.startswith(ADDRESS))
+            next(line for line in lines if line.startswith("Everything it writes"))
+            yield int(url.rstrip("/\n").rpartition(":")[2]), web_of(running.pid)
+        finally:
+            running.send_signal(signal.SIGINT)
+
+
+def web_of(pid: int) -> int:
+    """The web server among the children of this process."""
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        if WEB in Path(f"/proc/{child}/cmdline").read_text():
+            return int(child)
+    raise RuntimeError("The demo runs without a web server.")
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def slow_documents(visitor: Visitor, rounds: int) -> tuple[float, str]:
+    """A run's time behind DOCUMENTS that are slow to read, in units of the same run alone."""
+    alone = median(visitor.run() for _ in range(rounds))
+    stranger = Visitor(visitor.port, STRANGER)
+    taken = [page for n in range(DOCUMENTS) if (page := stranger.start(slow_document(n)))]
+    behind = [visitor.run() for _ in range(rounds)]
+    says = f"{len(taken)} of {DOCUMENTS} taken; {alone:.2f} s alone, at most {max(behind):.2f} s"
+    return median(behind) / alone, says
+
+
+def idle_sockets(visitor: Visitor, web: int) -> tuple[float, str]:
+    """How much of a core SOCKETS cost that show a run which has ended."""
+    code = visitor.start().strip("/").rpartition("/")[2]
+    visitor.run()  # by its end that one has ended, too
+    with ExitStack() as held:
+        for number in range(SOCKETS):
+            other = Visitor(visitor.port, f"127.0.0.{20 + number % 8}", visitor.cookies)
+            socket_of = held.enter_context(other.connect(upgrade(visitor.port, code, other)))
+            if b" 101 " not in socket_of.recv(64):
+                raise RuntimeError("A socket was not opened.")
+        shares = [share(web) for _ in range(2)]  # at first it shows what there is
+    return shares[1], f"{SOCKETS} open; {share(web):.2%} of a core without them"
+
+
+def upgrade(port: int, code: str, visitor: Visitor) -> str:
+    lines = [
+        f"GET /ws/runs/{code}/ HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+        f"Sec-WebSocket-Key: {b64encode(os.urandom(16)).decode()}",
+        f"Origin: http://127.0.0.1:{port}",
+        f"Cookie: {visitor.cookie()}",
+    ]
+    return "\r\n".join([*lines, "", ""])
+
+
+def share(pid: int) -> float:
+    """The part of a core that a process uses, over a while."""
+    before = cpu_seconds(pid)
+    time.sleep(WATCHED_SECONDS)
+    return (cpu_seconds(pid) - before) / WATCHED_SECONDS
+
+
+def unfinished(visitor: Visitor, web: int, rounds: int) -> tuple[float, float, str]:
+    """MB more and a page's time, in units of it alone, while requests and uploads stand still."""
+    pages = 5 * rounds
+    alone, before = median(visitor.page() for _ in range(pages)), memory_mb(web)
+    posted = f"Content-Length: {BODY_BYTES}\r\nContent-Type: multipart/form-data; boundary=x"
+    with ExitStack() as held:
+        opened = [
+            _sent(held, visitor.port, f"127.0.{1 + n % 50}.{1 + n % 200}", "GET / HTTP/1.1\r\nHost")
+            for n in range(HALVES)
+        ]
+        for n in range(BODIES):
+            head = f"POST /runs/ HTTP/1.1\r\nHost: 127.0.0.1\r\n{posted}\r\n\r\n"
+            opened.append(
+                _sent(held, visitor.port, f"127.0.60.{1 + n}", head + "x" * (BODY_BYTES - 1))
+            )
+        times = [visitor.page() for _ in range(pages)]
+        more = memory_mb(web) - before
+    says = f"{sum(opened)} of {len(opened)} sent; a page {alone * 1000:.1f} ms alone"
+    return more, median(times) / alone, says
+
+
+def _sent(held: ExitStack, port: int, address: str, text: str) -> bool:
+    """Whether it could be sent over a connection, which is left open."""
+    try:
+        held.enter_context(Visitor(port, address).connect(text))
+    except OSError:  # it was refused, or is not read
+        return False
+    return True
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure and print; 1 where a bar is not reached."""
+    rounds = int(arguments[0]) if arguments else ROUNDS
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
+    reached = list[bool]()
+
+    def told(name: str, value: float, most: float, says: str) -> None:
+        reached.append(value <= most)
+        verdict = "PASS" if reached[-1] else "short of it"
+        sys.stdout.write(f"{name}: {value:.3g} (bar {most:g}) {verdict}; {says}\n")
+
+    with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder:
+        with demo(Path(folder) / "sockets") as (port, web):
+            visitor = Visitor(port, VISITOR)
+            visitor.run()
+            told(f"{SOCKETS} idle sockets, of a core", *_bar(idle_sockets(visitor, web), CORE_MAX))
+            more, slower, says = unfinished(visitor, web, rounds)
+            told(f"{HALVES} half requests and {BODIES} uploads, MB", more, MEMORY_MAX, says)
+            told("a visitor's page meanwhile", slower, PAGE_MAX, says)
+        with demo(Path(folder) / "documents") as (port, _):
+            visitor = Visitor(port, VISITOR)
+            visitor.run()
+            found = slow_documents(visitor, rounds)
+            told(f"a run behind {DOCUMENTS} slow documents", *_bar(found, SLOW_MAX))
+    return int(not all(reached))
+
+
+def _bar(found: tuple[float, str], most: float) -> tuple[float, float, str]:
+    return found[0], most, found[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
