@@ -16,6 +16,7 @@ from pipeline.steps.extract.fork_server import ORDER, TOLD
 from pipeline.steps.extract.reasons import ReaderLostError
 
 TOGETHER_MAX: Final = 16  # children at a time, of all threads; the server has 32 descriptors
+IMPORT_SECONDS_MAX: Final = 180.0  # a server that has not forked a child by then hangs
 KILL_SECONDS_MAX: Final = 5.0  # a server that has not killed a child by then is ended itself
 _SOON_SECONDS: Final = 0.001  # a wait of 0 is another kind of call
 
@@ -60,7 +61,8 @@ class Server:
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = command
-        self.has_ended = self.has_begun = False
+        self.has_ended = False
+        self._begins_until: float | None = time.monotonic() + IMPORT_SECONDS_MAX
         self._orders, orders = socket.socketpair()
         try:
             with orders:
@@ -82,8 +84,8 @@ class Server:
 
         Raises:
             OSError: the machine has no process, memory or descriptor left.
-            TimeoutError: it was not forked in time. A server that had forked before is ended; one
-                that still imports the reader goes on, so that the next call finds it ready.
+            TimeoutError: it was not forked in time. A server that hangs is ended; one that still
+                imports the reader goes on, so that the next call finds it ready.
         """
         try:
             to, back, line = self._ordered(held, pages_max)
@@ -95,7 +97,7 @@ class Server:
         try:
             number = _told(line, time.monotonic() + times.start_seconds)
         except TimeoutError:
-            if self.has_begun:
+            if self._begins_until is None or time.monotonic() > self._begins_until:
                 self.end()
             raise
         if number:
@@ -103,7 +105,7 @@ class Server:
         if number is None:
             self.end()
             return None
-        self.has_begun = True
+        self._begins_until = None
         return ReadingChild(self, to, back, line, time.monotonic() + times.seconds)
 
     def _ordered(

@@ -160,6 +160,17 @@ def test_server_that_still_imports_goes_on(monkeypatch: pytest.MonkeyPatch) -> N
     assert sandbox._server() is slow
 
 
+def test_server_that_never_begins_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", sandbox.MEMORY_BYTES_MAX - 2)  # another one
+    monkeypatch.setattr(reading_child, "IMPORT_SECONDS_MAX", 0)
+    stuck = sandbox._server()
+    os.kill(stuck._process.pid, signal.SIGSTOP)
+    with pytest.raises(ReaderLostError, match="not ready in time"):
+        sandbox.confinement(seconds=0)
+    assert extract(text_pdf(invoice_lines())).pages == 1
+    assert sandbox._server() is not stuck
+
+
 def test_greedy_document_runs_into_the_memory_limit_and_not_into_ours(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
