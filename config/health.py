@@ -1,9 +1,9 @@
 """``GET /healthz``: does everything that the application needs answer?"""
 
-import math
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from http import HTTPStatus
 from typing import Generic, TypeVar
 from urllib.error import URLError
@@ -27,6 +27,7 @@ from pipeline.steps.extract import ReaderLostError, sandbox
 from pipeline.worker import webhooks
 
 ANSWER_SECONDS_MAX = 2
+ANSWER_HOLDS_SECONDS = 1.0
 WALLS_SECONDS_MAX = 4.5  # for each of two waits; the supervisor gives this page 20
 T = TypeVar("T")
 OK = "ok"
@@ -89,14 +90,6 @@ def _webhooks() -> dict[str, object]:
         return {}
 
 
-def _reader() -> dict[str, str]:
-    """What a child of this process says of its walls; a kernel without them is no failure."""
-    try:
-        return _walls()
-    except ReaderLostError as error:  # a server that still imports is ready for a later question
-        return {"missing": str(error)}
-
-
 def _database() -> str:
     try:
         with connection.cursor() as cursor:
@@ -117,18 +110,18 @@ def _queue() -> str:
 
 
 class Lately(Generic[T]):
-    """An answer for all who ask while it holds: one of them asks, the others wait for it."""
+    """An answer for all who ask within a second: one of them asks, the others wait for it."""
 
-    def __init__(self, ask: Callable[[], T], holds_seconds: float) -> None:
-        self.ask, self.holds_seconds, self.asking = ask, holds_seconds, threading.Lock()
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self.ask, self.asking = ask, threading.Lock()
         self.answer: tuple[float, T] | None = None
 
     def __call__(self) -> T:
-        """The answer, which is not older than ``holds_seconds``; what the question raises."""
+        """The answer, which is not older than ``ANSWER_HOLDS_SECONDS``."""
         with self.asking:
             if self.answer is None or time.monotonic() >= self.answer[0]:
                 said = self.ask()
-                self.answer = time.monotonic() + self.holds_seconds, said
+                self.answer = time.monotonic() + ANSWER_HOLDS_SECONDS, said
             return self.answer[1]
 
 
@@ -141,16 +134,25 @@ def _ask_workers() -> str:
     return "no worker answers: start one with celery -A config.celery worker"
 
 
-_worker = Lately(_ask_workers, 1.0)  # each question is a message to all workers
+_worker = Lately(_ask_workers)  # each question is a message to all workers
 
 
-def _ask_for_walls() -> dict[str, str]:
+@cache
+def _walls() -> dict[str, str]:
     walls = sandbox.confinement(WALLS_SECONDS_MAX)
     sandbox.end()  # this process reads no documents, so it keeps no fork server
     return walls
 
 
-_walls = Lately(_ask_for_walls, math.inf)
+def _ask_for_walls() -> dict[str, str]:
+    """What a child of this process says of its walls; a kernel without them is no failure."""
+    try:
+        return _walls()
+    except ReaderLostError as error:  # it may be ready for a later question
+        return {"missing": str(error)}
+
+
+_reader = Lately(_ask_for_walls)
 
 
 def _signer() -> str:

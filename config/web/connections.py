@@ -22,7 +22,7 @@ from dashboard.web.client import counted
 HEAD_SECONDS_MAX = 15  # from its first byte to the end of its headers
 BODY_SECONDS_MAX = 120  # 90 kB a second for the largest PDF
 BODY_SILENT_SECONDS_MAX = 15
-READING_SECONDS_MAX = 30  # for what is under way of an answer, some 130 kB: 4 kB a second
+READING_SECONDS_MAX = 300  # to take what was sent; a grown TCP window moves in steps of 800 kB
 SMALL_SIZE_BYTES_MAX = 16_384  # bodies up to it are not counted
 FREE_SIZE_BYTES_MAX = webhooks.SIZE_BYTES_MAX  # bodies up to it may come from who has no cookie
 MESSAGE_SIZE_BYTES_MAX = 4_096  # of one message over a WebSocket
@@ -71,9 +71,10 @@ class BoundedRequest(WebRequest):
         return done
 
     async def taken(self) -> None:
-        """Wait until its client has taken most of the answer so far."""
-        if self.channel is not None:  # else it has hung up
-            await self.channel.taken()
+        """Wait until there is room for the next piece of the answer."""
+        channel = getattr(self, "channel", None)  # there is none once it is answered or has hung up
+        if channel is not None:
+            await channel.taken()
 
     def _refusal_of(self, size: int) -> HTTPStatus | None:
         """Why a body of this size is not taken; None where it is."""
@@ -113,9 +114,10 @@ class BoundedChannel(HTTPChannel):
 
     requestFactory = BoundedRequest  # noqa: N815 - Twisted's name
     transport: Any
+    _networkProducer: Any  # noqa: N815 - Twisted's name
     deadline: Any = None
     answered = False
-    room: asyncio.Event  # is set while the client has not yet to take what was written
+    room: asyncio.Event  # set while there is room for the next piece of an answer
 
     @property
     def visit(self) -> "Visit":
@@ -169,17 +171,18 @@ class BoundedChannel(HTTPChannel):
             self.transport.write(answer(status))
 
     def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
-        """More was written than the client has taken so far."""
+        """More was written than the transport holds: until it is taken, nothing more is read."""
         self.room.clear()
         super().pauseProducing()
+        self._networkProducer.pauseProducing()  # till the end of a request that is being answered
 
     def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
-        """It has taken all of it."""
+        """The transport has passed on all that was written."""
         self.room.set()
         super().resumeProducing()
 
     async def taken(self) -> None:
-        """Wait until the client has taken most of the answer so far, and hang up if it does not."""
+        """Wait for room for the next piece, and hang up on a client that takes nothing."""
         cut = self.callLater(READING_SECONDS_MAX, self.forceAbortClient)
         try:
             await self.room.wait()
@@ -189,9 +192,18 @@ class BoundedChannel(HTTPChannel):
 
     def give_way(self) -> None:
         """Another connection needs the place."""
+        if self.transport.disconnecting:  # it is answered, and does not take the answer's end
+            self.forceAbortClient()
+            return
         self._end_within(None)
         self.refuse(HTTPStatus.TOO_MANY_REQUESTS)
         self.loseConnection()
+
+    def loseConnection(self) -> None:  # noqa: N802 - Twisted's name
+        """Hang up once the client has taken what was written, and in the end if it has not."""
+        if self._abortingCall is None:
+            self._abortingCall = self.callLater(READING_SECONDS_MAX, self.forceAbortClient)
+        super().loseConnection()
 
     def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802 - Twisted's name
         """Nothing is waited for any more."""

@@ -1,6 +1,6 @@
 """Downloads that are streamed: made in pieces, never as a whole.
 
-The web server takes a piece once its reader has taken most of those before.
+The web server asks for a piece once its reader has taken most of those before.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
+from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
 Answer = TypeVar("Answer", bound=HttpResponseBase)
@@ -19,6 +20,7 @@ def streamed(request: HttpRequest, parts: Iterator[bytes], kind: str) -> Streami
     """An answer made while it is sent."""
     pieces = _pieces(parts)
     if isinstance(request, ASGIRequest):  # else the server would make all of it first
+        close_old_connections()  # the view's own
         return StreamingHttpResponse(_in_turn(pieces), content_type=kind)
     return StreamingHttpResponse(pieces, content_type=kind)
 
@@ -42,9 +44,13 @@ def _pieces(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 async def _in_turn(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    while piece := await sync_to_async(_next)(pieces):
+    """Make each piece in one of the server's few threads: a slow reader keeps none of them."""
+    while piece := await sync_to_async(_next, thread_sensitive=False)(pieces):
         yield piece
 
 
 def _next(pieces: Iterator[bytes]) -> bytes:
-    return next(pieces, b"")
+    try:
+        return next(pieces, b"")
+    finally:
+        close_old_connections()  # nor a connection to the database

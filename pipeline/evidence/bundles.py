@@ -26,7 +26,7 @@ from pipeline.vault.key_store import keystore
 
 BUNDLE = "nanovm-bundle/1"
 EXPORT = "nanovm-export/1"
-CHUNK_ROWS = 2_000  # envelopes in memory at a time
+CHUNK_ROWS = 200  # envelopes in memory at a time, for each reader of an export
 BORN = (1980, 1, 1, 0, 0, 0)  # the same content is the same archive, whenever it is made
 
 

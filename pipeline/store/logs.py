@@ -142,15 +142,17 @@ def of_row(values: sql.Row) -> Workspace:
 def in_parts(rows: QuerySet[Envelope], by: str, most: int) -> Iterator[Envelope]:
     """Stored envelopes in the order of ``by``, ``seq`` or the ``n`` of one chain.
 
-    Each query reads so many at most, and has ended before the first of them is given: a
+    Each query reads at most ``most`` rows, and has ended before the first of them is given: a
     reader may take hours without holding back SQLite's checkpoints.
     """
-    part = [*rows.order_by(by)[:most]]
-    while part:
+    left, given = rows, 0
+    while part := [*left.order_by(by)[given : given + most]]:
         yield from part
-        numbers = [n for each in part if type(n := getattr(each, by)) is int]  # else damaged
-        more = rows.filter(**{f"{by}__gt": max(numbers)}) if numbers else rows.none()
-        part = [*more.order_by(by)[:most]]
+        last = getattr(part[-1], by)
+        if type(last) is int:
+            left, given = rows.filter(**{f"{by}__gt": last}), 0
+        else:  # damaged
+            given += len(part)
 
 
 def append(workspace: Workspace, lines: Sequence[Line]) -> None:

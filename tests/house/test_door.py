@@ -30,7 +30,7 @@ TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n"
 
 
 class Server:
-    """Daphne's, as far as a connection needs it whose requests nothing answers."""
+    """Just enough of Daphne's for a connection whose requests get no answer."""
 
     proxy_forwarded_address_header = None
     root_path = ""
@@ -51,12 +51,18 @@ class Line:
     def __init__(self, entrance: Entrance, address: str) -> None:
         transport: Any = StringTransport  # it has no types
         self.transport = transport(peerAddress=IPv4Address("TCP", address, 4711))
-        self.transport.abortConnection = self.transport.loseConnection
+        self.transport.abortConnection = self.abort
+        self.aborted = False
         self.visit: Any = entrance.buildProtocol(None)
         self.visit.makeConnection(self.transport)
 
     def send(self, data: bytes) -> None:
         self.visit.dataReceived(data)
+
+    def abort(self) -> None:
+        """It is closed from inside, whatever is still to be sent."""
+        self.aborted = True
+        self.transport.loseConnection()
 
     def ended(self) -> bool:
         return bool(self.transport.disconnecting)
@@ -212,6 +218,27 @@ def test_a_reader_that_takes_nothing_is_cut_off(site: Site) -> None:
 
     asyncio.run(answer())
     site.lines.remove(line)
+
+
+def test_nothing_is_read_from_a_reader_that_does_not_read(site: Site) -> None:
+    line = asking(site)
+    line.transport.producer.pauseProducing()
+    assert line.transport.producerState == "paused"  # else it could send without end
+    line.transport.producer.resumeProducing()
+    line.visit.wrappedProtocol.requests[-1].finish()
+    assert line.transport.producerState == "producing"
+
+
+def test_who_does_not_take_the_end_of_an_answer_is_cut_off_or_gives_way(site: Site) -> None:
+    first, second = site.line(), site.line()
+    for line in (first, second):
+        line.send(b"GET / HTTP/1.0\r\n\r\n")
+        line.visit.wrappedProtocol.requests[-1].finish()
+        assert (line.ended(), line.aborted) == (True, False)
+    first.visit.give_way()
+    assert (first.aborted, second.aborted) == (True, False)
+    site.clock.advance(READING_SECONDS_MAX)
+    assert second.aborted
 
 
 LARGE = b"Cookie: csrftoken=x\r\nContent-Length: %d\r\n\r\n"

@@ -1,4 +1,4 @@
-"""Who reads an answer slowly holds little of it in the server's memory, and nothing for ever."""
+"""A slow reader keeps little of an answer in the server's memory, and not for ever."""
 
 import os
 import socket
@@ -61,7 +61,7 @@ def received(asking: socket.socket) -> int:
 def test_a_silent_reader_gets_little_and_is_cut_off_and_another_one_gets_all(
     tmp_path: Path,
 ) -> None:
-    with server(tmp_path, reading_seconds=3) as port:
+    with server(tmp_path, reading_seconds=5) as port:
         with reader(port) as silent:
             assert wait_until(lambda: "cut off" in said(port), 60_000)
             assert int(said(port).partition("]")[0][1:]) < ON_ITS_WAY_MAX

@@ -62,7 +62,7 @@ def run_child(data: bytes, *, pages_max: int, seconds: float = KILL_AFTER_SECOND
 def confinement(seconds: float = KILL_AFTER_SECONDS) -> dict[str, str]:
     """What a child says of its walls: ``confined``, those that hold, and ``missing``, if any are.
 
-    It waits twice for so many seconds at most: for the fork, and for the answer.
+    It waits at most this long for the fork, and again for the answer.
 
     Raises:
         ReaderLostError: the child could not be started, or did not say so in time.

@@ -219,6 +219,7 @@ def test_a_visitor_who_drops_the_cookie_is_counted_by_the_address(
     assert Visitor(REMOTE_ADDR="192.0.2.7").post("/theme/").status_code == 303
 
 
+@pytest.mark.usefixtures("paid")  # so the owner has a workspace, by which they are counted
 def test_a_run_too_many_is_not_made_and_a_run_can_still_be_stopped(
     owner: Visitor, limited: Callable[..., None]
 ) -> None:

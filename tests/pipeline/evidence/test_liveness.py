@@ -1,7 +1,6 @@
 """The signer's sign of life, and what /healthz makes of it and of its refusals."""
 
 import json
-import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
@@ -72,14 +71,15 @@ def test_health_says_which_walls_the_reader_has_and_fails_for_none(
     walls = sandbox.confinement()
     asking = Mock(side_effect=ReaderLostError("was not ready"), wraps=sandbox.confinement)
     monkeypatch.setattr(sandbox, "confinement", asking)
-    monkeypatch.setattr(health, "_walls", health.Lately(health._ask_for_walls, math.inf))
+    monkeypatch.setattr(health, "_reader", health._ask_for_walls)
+    health._walls.cache_clear()
     before = asked()
     assert before[1]["reader"] == {"missing": "was not ready"}
     server, asking.side_effect = sandbox._server(), None
     assert [asked()[1]["reader"], asked()[1]["reader"]] == [walls, walls]
     assert (asking.call_count, server.has_ended) == (2, True)
     missing = {"missing": "landlock (Function not implemented)"}
-    monkeypatch.setattr(health, "_walls", lambda: missing)
+    monkeypatch.setattr(health, "_reader", lambda: missing)
     status, said = asked()
     assert (status, said["ok"], said["reader"]) == (before[0], before[1]["ok"], missing)
 
@@ -135,14 +135,15 @@ def test_health_says_so_where_the_queue_server_has_no_address(
     assert "queue_length" not in said
 
 
-def test_of_many_who_ask_at_once_one_asks_the_workers() -> None:
+def test_of_many_who_ask_at_once_one_asks_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
     def ask() -> str:
         asked.append(time.monotonic())
         return f"answer {len(asked)}"
 
-    lately = health.Lately(ask, holds_seconds=600.0)
+    lately = health.Lately(ask)
+    monkeypatch.setattr(health, "ANSWER_HOLDS_SECONDS", 600.0)
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: lately(), range(40))) == {"answer 1"}
     lately.answer = (time.monotonic(), "answer 1")

@@ -41,7 +41,8 @@ def test_all_is_read_in_order_and_each_query_has_ended_before_its_rows_are_given
     assert all(f"LIMIT {most}" in each["sql"] for each in asked)
 
 
-def test_numbers_of_other_kinds_hide_nothing_and_end(log: UUID) -> None:
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 20])
+def test_damaged_numbers_neither_hide_nor_repeat_a_row(log: UUID, most: int) -> None:
     columns = "workspace_id, seq, run, n, bytes, hash, kind"
     with connection.cursor() as cursor:
         for seq in ("1.5", "'x'", "x'00'", "'y'"):
@@ -49,5 +50,5 @@ def test_numbers_of_other_kinds_hide_nothing_and_end(log: UUID) -> None:
                 f"INSERT INTO pipeline_envelope ({columns}) VALUES (%s, {seq}, %s, 0, x'', '', '')",
                 [log.hex, str(uuid7())],
             )
-    read = [each.seq for each in logs.in_parts(Envelope.objects.filter(workspace=log), "seq", 4)]
-    assert read == [0, 1, 1.5, 2, 3, 4, 5, 6, "x", "y", b"\0"]
+    rows = logs.in_parts(Envelope.objects.filter(workspace=log), "seq", most)
+    assert [each.seq for each in rows] == [0, 1, 1.5, 2, 3, 4, 5, 6, "x", "y", b"\0"]
