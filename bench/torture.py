@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
-from bench.torture_peers import PEERS, Answer
+from bench.kit.torture_peers import PEERS, Answer
 from nanovm_core.conditions import parse
 from nanovm_core.conditions.errors import WHY
 from nanovm_core.errors import ConditionError

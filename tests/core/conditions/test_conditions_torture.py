@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench import torture
-from bench.torture_peers import PEERS
+from bench.kit.torture_peers import PEERS
 from nanovm_core.conditions import DEPTH_MAX, NODES_MAX, TEXT_CHARS_MAX, parse
 from nanovm_core.conditions.errors import WHY
 from nanovm_core.conditions.syntax import COMPARISONS
