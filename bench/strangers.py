@@ -270,7 +270,11 @@ def _left_open(held: ExitStack, port: int, address: str, text: str) -> socket.so
 
 def _is_held(upload: socket.socket | None) -> bool:
     """Whether the server waits for the rest of it, and has not refused it."""
-    return upload is not None and not select.select([upload], [], [], 0)[0]
+    if upload is None:
+        return False
+    answers = select.poll()  # select() takes no descriptor above 1,023
+    answers.register(upload, select.POLLIN)
+    return not answers.poll(0)
 
 
 def main(arguments: Sequence[str]) -> int:
