@@ -53,7 +53,7 @@ FORM: Final = {
 
 @dataclass(slots=True)
 class Visitor:
-    """Somebody with a browser's cookies, who comes from one address of this machine."""
+    """A visitor with cookies, from one address of this machine."""
 
     port: int
     address: str
@@ -280,7 +280,9 @@ def _is_held(upload: socket.socket | None) -> bool:
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; 1 where a bar is not reached."""
     rounds = int(arguments[0]) if arguments else ROUNDS
-    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
     reached = list[bool]()
 
     def told(name: str, value: float, most: float, says: str) -> None:

@@ -171,7 +171,7 @@ class PatientWriter(connections.Patience, Writer):
 
 
 def asking(site: Site) -> Line:
-    """Somebody whose request is whole."""
+    """A connection whose request is complete."""
     line = site.line()
     line.send(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
     return line
@@ -214,7 +214,7 @@ def test_a_reader_that_takes_nothing_is_cut_off(site: Site) -> None:
         assert line.ended()
         line.close()
         await piece
-        await server.handle_reply(request, PIECE)  # to nobody: it does not wait
+        await server.handle_reply(request, PIECE)  # the client is gone, so this returns at once
 
     asyncio.run(answer())
     site.lines.remove(line)

@@ -43,7 +43,7 @@ def said(port: int) -> str:
 
 @contextmanager
 def reader(port: int) -> Iterator[socket.socket]:
-    """Somebody who asks for the large answer."""
+    """A connection that has asked for the large answer."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as asking:
         asking.sendall(b"GET /large HTTP/1.0\r\n\r\n")
         yield asking
