@@ -1,16 +1,12 @@
 """Which database holds everything: SQLite in the data folder, or the PostgreSQL of DATABASE_URL."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
-
-from django.core.exceptions import ImproperlyConfigured
 
 LOCK_SECONDS_MAX = 20  # a wait for a lock that takes longer fails, and writes nothing
 CONNECT_SECONDS_MAX = 10
-SCHEMES = ("postgresql", "postgres")
-# The libpq options that an address may set; the application sets the others.
+SCHEMES = ("postgresql://", "postgres://")
+# The libpq options that an address may set, each once; the application sets the others.
 ADMITTED = ("application_name", "connect_timeout", "sslcert", "sslkey", "sslmode", "sslrootcert")
 # The log is copied into the database every 4,000 pages (16 MB), not every 1,000: the pages that
 # each commit changes are copied once for four times as many of them.
@@ -27,19 +23,8 @@ SESSION = (
 )
 
 
-def database(environ: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """Django's settings of the one database.
-
-    Raises:
-        ImproperlyConfigured: where DATABASE_URL is no address of a PostgreSQL database. The
-            address is never repeated: it may hold a password.
-    """
-    address = environ.get("DATABASE_URL", "")
-    return _postgres(address) if address else _sqlite(folder)
-
-
-def _sqlite(folder: Path) -> dict[str, Any]:
-    """SQLite, durable at every commit.
+def sqlite(folder: Path) -> dict[str, Any]:
+    """Django's settings of SQLite, durable at every commit.
 
     IMMEDIATE takes the write lock at BEGIN: a deferred read-then-write transaction would be
     refused with "database is locked" instead of waiting its turn.
@@ -58,27 +43,32 @@ def _sqlite(folder: Path) -> dict[str, Any]:
     }
 
 
-def _postgres(address: str) -> dict[str, Any]:
+def postgres(address: str) -> dict[str, Any]:
+    """Django's settings of a PostgreSQL address, which libpq itself takes apart.
+
+    Raises:
+        ValueError: it is no address of one database, or it sets an option that is not admitted.
+    """
+    from psycopg import ProgrammingError  # SQLite does not wait for its import
+    from psycopg.conninfo import conninfo_to_dict
+
+    options = [each.partition("=")[0] for each in address.partition("?")[2].split("&") if each]
+    admitted = {*options} <= {*ADMITTED} and len({*options}) == len(options)
+    plain = address.isprintable() and not {" ", "#"} & {*address}
+    if not (address.startswith(SCHEMES) and plain and admitted):
+        raise ValueError
     try:
-        parts = urlsplit(address)
-        user, password, host, name = map(_plain, _named(parts))
-        port = parts.port
-        told = dict(_told(parts.query))
-    except ValueError:
-        raise _refused("cannot be read") from None  # the error would quote the address
-    if parts.scheme not in SCHEMES:
-        raise _refused("names no PostgreSQL database")
-    if not name or "/" in name:
-        raise _refused("does not name one database after the server")
-    if parts.fragment or not address.isprintable() or " " in address:
-        raise _refused("holds signs that an address has not")
+        told = conninfo_to_dict(address)
+    except ProgrammingError:
+        raise ValueError from None  # libpq's text quotes the address
+    name, port = (str(told.pop(part, "")) for part in ("dbname", "port"))
+    if not name or "/" in name or (port and not 0 < int(port) < 65_536):
+        raise ValueError
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": name,
-        "USER": user,
-        "PASSWORD": password,
-        "HOST": host,
-        "PORT": str(port or ""),
+        "PORT": port,
+        **{part.upper(): told.pop(part, "") for part in ("user", "password", "host")},
         "OPTIONS": {
             "connect_timeout": str(CONNECT_SECONDS_MAX),
             **told,
@@ -86,35 +76,3 @@ def _postgres(address: str) -> dict[str, Any]:
             "prepare_threshold": 1,  # of the commit path's cursors alone: the ORM's never prepare
         },
     }
-
-
-def _named(parts: SplitResult) -> tuple[str, str, str, str]:
-    """User, password, host and database as they are written; the case of the host is kept.
-
-    A host may be the percent-encoded folder of a socket.
-    """
-    host = parts.netloc.rpartition("@")[2]
-    plain = parts.hostname or "" if host.startswith("[") else host.partition(":")[0]
-    return parts.username or "", parts.password or "", plain, parts.path.removeprefix("/")
-
-
-def _plain(text: str) -> str:
-    return unquote(text, errors="strict")
-
-
-def _told(query: str) -> list[tuple[str, str]]:
-    """What is said to libpq, each once."""
-    pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict")
-    names = [name for name, _ in (pairs if query else [])]
-    if not {*names} <= {*ADMITTED}:  # unnamed: a slip may have put a password's end there
-        raise _refused(f"sets more than it may, which is {', '.join(ADMITTED)}")
-    if len({*names}) != len(names):
-        raise _refused("sets something twice")
-    return pairs
-
-
-def _refused(why: str) -> ImproperlyConfigured:
-    return ImproperlyConfigured(
-        f"DATABASE_URL {why}; write postgresql://user:password@host:5432/name "
-        "(signs like @ and / in a part percent-encoded), or unset it to use SQLite."
-    )

@@ -1,46 +1,41 @@
 """The settings, strict by default; the environment names what differs between machines."""
 
-import os
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any
 
-from config.database import database
+from config.database import sqlite
 from config.environment import (
+    BASE_DIR,
     UPLOAD_SIZE_BYTES_MAX,
     allowed_hosts,
     data_folder,
-    expire_days,
     model_settings,
-    origins,
-    proxies,
-    quota_factor,
-    retention_days,
     secret_key,
     stripe_settings,
-    webhook_secret,
-    worker_threads,
+    value,
 )
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-NANOVM_DATA = data_folder(os.environ, BASE_DIR / "var")
-REDIS_URL = os.environ.get("REDIS_URL") or None
-STRIPE = stripe_settings(os.environ)
-STRIPE_WEBHOOK_SECRET = webhook_secret(os.environ)  # of the endpoint here; empty: there is none
-NANOVM_MODEL = model_settings(os.environ)  # an endpoint in the model's place; None: none
-NANOVM_RETENTION = retention_days(os.environ)  # days that a document is kept from erasure; 0: off
-NANOVM_EXPIRE_DAYS = expire_days(os.environ)  # without a change, then a workspace is erased
-NANOVM_QUOTA_FACTOR = quota_factor(os.environ)  # what each quota is multiplied by; 0: none is
-NANOVM_WORKER_THREADS = worker_threads(os.environ)  # of all workers together
-# The policy that new runs are judged by, read anew for each; empty: the one that is shipped.
-NANOVM_POLICY = Path(os.environ["NANOVM_POLICY"]) if os.environ.get("NANOVM_POLICY") else None
+NANOVM_DATA = data_folder()
+REDIS_URL: str | None = value("REDIS_URL")
+STRIPE = stripe_settings()
+STRIPE_WEBHOOK_SECRET: str = value("STRIPE_WEBHOOK_SECRET")  # of the endpoint here; empty: none
+NANOVM_MODEL = model_settings()  # an endpoint in the model's place; None: none
+NANOVM_RETENTION: int = value("NANOVM_RETENTION")  # days that a document is kept from erasure
+NANOVM_EXPIRE_DAYS: int = value("NANOVM_EXPIRE_DAYS")  # unchanged, then a workspace is erased
+NANOVM_QUOTA_FACTOR: int = value("NANOVM_QUOTA_FACTOR")  # what each quota is multiplied by
+NANOVM_WORKER_THREADS: int = value("NANOVM_WORKER_THREADS")  # of all workers together
+# The policy that new runs are judged by, read anew for each; None: the one that is shipped.
+NANOVM_POLICY: Path | None = value("NANOVM_POLICY")
 # Whether the shipped attacks are made on a copy before a visitor asks for it.
-NANOVM_COPIES_AHEAD = os.environ.get("NANOVM_COPIES_AHEAD") != "0"
+NANOVM_COPIES_AHEAD: bool = value("NANOVM_COPIES_AHEAD")
 
 DEBUG = False
 SECRET_KEY = secret_key(NANOVM_DATA)
-ALLOWED_HOSTS = allowed_hosts(os.environ)
-CSRF_TRUSTED_ORIGINS = origins(os.environ)
-NANOVM_PROXIES = proxies(os.environ)  # whose word on a visitor's address and scheme is taken
+ALLOWED_HOSTS = allowed_hosts()
+CSRF_TRUSTED_ORIGINS: list[str] = value("NANOVM_ORIGINS")
+# Whose word on a visitor's address and scheme is taken.
+NANOVM_PROXIES: list[IPv4Network | IPv6Network] = value("NANOVM_PROXY")
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
 
@@ -67,7 +62,7 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": database(os.environ, NANOVM_DATA)}
+DATABASES = {"default": value("DATABASE_URL") or sqlite(NANOVM_DATA)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # An upload is a document full of personal data: it stays in memory until it is encrypted.

@@ -202,7 +202,7 @@ def test_a_port_that_is_none_is_one_sentence(wrong: str, monkeypatch: pytest.Mon
 def test_a_live_key_refuses_to_start(tmp_path: Path) -> None:
     key = "sk_live_" + "4" * 24
     errors = refused(launch(tmp_path, STRIPE_SECRET_KEY=key))
-    assert "STRIPE_SECRET_KEY is a live key" in errors
+    assert "STRIPE_SECRET_KEY is not a Stripe test key" in errors
     assert key not in errors
     assert processes_of(tmp_path) == []
 

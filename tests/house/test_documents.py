@@ -5,6 +5,7 @@ import re
 import tomllib
 from pathlib import Path
 
+from config.environment import SETTINGS
 from tests.house.repository import ROOT, files, name_of, named, source_of, tree_of, written
 
 PACKAGES = ("config", "dashboard", "sabotage", "pipeline", "nanovm_core", "stripe_sandbox")
@@ -82,7 +83,7 @@ def test_the_documents_name_every_command_and_every_setting() -> None:
         for path in files(".py")
         if path.parent.name == "commands" and not path.stem.startswith("_")
     }
-    settings = {"CHROMIUM"}
+    settings = {"CHROMIUM", *SETTINGS}
     for path in written(".py"):
         if name_of(path).split("/")[0] in PACKAGES:
             settings |= environment_settings(source_of(path))

@@ -2,9 +2,7 @@
 
 import pytest
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 
-from config.environment import retention_days
 from nanovm_core.core import lifecycle as life
 from pipeline.errors import ErasureRefusedError
 from pipeline.evidence.fsck.audit import audit
@@ -99,11 +97,3 @@ def test_at_the_last_millisecond_it_is_kept_and_at_the_next_it_goes(
     assert (done.state, sightings(house)) == ("done", [])
     later(monkeypatch, until_ms - 1)  # what is erased stays erased
     assert erasure.erase_run(str(kept.id), "art17-1-a", "visitor").to_json() == done.to_json()
-
-
-def test_days_are_a_whole_number_of_at_most_a_century() -> None:
-    for text, days in (("", 0), ("0", 0), ("1", 1), ("36525", 36_525)):
-        assert retention_days({"NANOVM_RETENTION": text}) == days
-    for text in ("-1", "ten years", "1.5", "36526", "٣"):
-        with pytest.raises(ImproperlyConfigured, match="NANOVM_RETENTION is"):
-            retention_days({"NANOVM_RETENTION": text})
