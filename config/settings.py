@@ -120,6 +120,7 @@ LOGGING = {
     "root": {"handlers": ["stderr", "file"], "level": "INFO"},
     "loggers": {
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
+        "httpx2": {"level": "WARNING"},  # below that it names the address of the model
         "stripe": {"level": "WARNING"},  # below that it names payment objects
         "django.dispatch": {"level": "CRITICAL"},  # it quotes errors; pipeline.signals names them
         "celery.app.trace": {"level": "WARNING"},  # a line a task, and there is one each sweep

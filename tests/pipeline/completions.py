@@ -1,6 +1,7 @@
 """A local server that answers a chat completion with what a test tells it to."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,8 +40,8 @@ class Answers:
 
 
 @contextmanager
-def completions() -> Iterator[Answers]:
-    """The server, for as long as the block lasts."""
+def completions(tls: ssl.SSLContext | None = None) -> Iterator[Answers]:
+    """The server, for as long as the block lasts; over TLS with this context."""
     answers = Answers()
 
     class Handler(BaseHTTPRequestHandler):
@@ -67,9 +68,11 @@ def completions() -> Iterator[Answers]:
             """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    answers.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    answers.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}/v1"
     try:
         yield answers
     finally:

@@ -1,10 +1,14 @@
 """An endpoint in the model's place: its words are not believed, its manners are bounded."""
 
+import gzip
 import json
 import logging
+import ssl
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +22,7 @@ from pipeline.steps.propose import model_adapters, model_endpoint
 from pipeline.steps.propose.model_endpoint import ANSWER_BYTES_MAX, Endpoint, complete
 from pipeline.vault import secret_store
 from pipeline.worker import drive
+from tests.house.test_proxy import NAME, certificate
 from tests.pipeline.completions import Answers, completions
 from tests.pipeline.house import House, bodies, invoice, payments, reason, snapshot, succeeded
 
@@ -194,6 +199,18 @@ def test_an_answer_has_a_largest_size(far: Answers, endpoint: Endpoint) -> None:
     refused(endpoint, PermanentError, "MDL-002", f"{ANSWER_BYTES_MAX:,}")
 
 
+def test_a_packed_answer_is_not_unpacked(far: Answers, endpoint: Endpoint) -> None:
+    far.says(FAITHFUL + " " * 10**8)  # packed, it is within the limit
+    far.body = gzip.compress(far.body)
+    assert len(far.body) < ANSWER_BYTES_MAX
+    far.headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    tracemalloc.start()
+    refused(endpoint, PermanentError, "MDL-002")
+    assert tracemalloc.get_traced_memory()[1] < 10**7
+    tracemalloc.stop()
+    assert far.seen[0][1]["Accept-Encoding"] == "identity"
+
+
 def test_an_endless_answer_is_cut(far: Answers, endpoint: Endpoint) -> None:
     def send(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
@@ -239,6 +256,16 @@ def test_half_an_answer_and_what_is_no_http_are_no_answer(
 
     far.send = send
     refused(endpoint, TransientError, "MDL-001")
+
+
+def test_a_certificate_that_nobody_vouches_for_is_sent_no_key(tmp_path: Path) -> None:
+    certificate(tmp_path)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(tmp_path / f"{NAME}.pem", tmp_path / f"{NAME}.key")
+    with completions(tls) as far:
+        far.says(FAITHFUL)
+        refused(Endpoint(url=far.url, name="tiny", key=KEY), TransientError, "MDL-001")
+        assert far.seen == []
 
 
 def test_nobody_there_is_no_answer() -> None:
