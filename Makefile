@@ -106,15 +106,16 @@ proxy: # tests run behind nginx and Caddy; without them, and without root to ins
 		printf '#!/bin/sh\nexit 101\n' > "$$policy" && chmod +x "$$policy"; }; } && \
 		apt-get install -y -qq --no-install-recommends nginx caddy </dev/null; fi
 
-bench: $(BENCH)/.installed-requirements.txt ## measure the kernel beside its peers (some minutes); writes bench/results.md
-	@$(BENCH)/bin/python -m bench
+bench: $(BENCH)/.installed-requirements.txt ## run all benches and write bench/results.md (a quarter of an hour; LONG=1 takes hours)
+	@$(BENCH)/bin/python -m bench $(if $(LONG),--long)
 
-$(BENCH)/.installed-requirements.txt: bench/requirements.txt | python
+$(BENCH)/.installed-requirements.txt: requirements.txt bench/requirements.txt | python
 	@echo "Making $(BENCH) with $(PYTHON) ..."
 	@"$(PYTHON)" -m venv --clear $(BENCH)
-	@$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-input \
-		-r bench/requirements.txt
-	@cp bench/requirements.txt $@
+	@$(BENCH)/bin/python -m pip install --quiet --require-hashes -r requirements.txt
+	@$(BENCH)/bin/python -m pip install --quiet -r bench/requirements.txt
+	@$(BENCH)/bin/python -m pip check
+	@touch $@
 
 lock: python ## resolve the dependencies of pyproject.toml into the two lock files again
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && "$(PYTHON)" -m venv "$$folder" && \

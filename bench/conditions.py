@@ -1,6 +1,10 @@
-"""Condition engines: one condition, prepared once, against the field as it is used."""
+"""Condition engines: one condition, prepared once, against the field as it is used.
 
-from collections.abc import Callable, Mapping
+``python -m bench.conditions [ROUNDS]`` prints the table.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
 
 import asteval
 import cel
@@ -9,8 +13,9 @@ import json_logic
 import simpleeval
 from nano_vm.ast_engine import ASTEngine, eval_condition, parse_condition
 
+from bench.kit import report
 from bench.kit.report import Bar, Table, row
-from bench.kit.rounds import Contestant, compare
+from bench.kit.rounds import ROUNDS, Contestant, compare
 from nanovm_core.conditions import parse
 
 OURS = '$a.b == "x" and $amount <= 500'
@@ -71,9 +76,9 @@ def contestants() -> list[Contestant]:
     return made
 
 
-def table() -> Table:
+def table(rounds: int) -> Table:
     """The bars and the field."""
-    found = compare(contestants())
+    found = compare(contestants(), rounds=rounds)
     bars = {AS_USED: Bar("≥", 20), RUST: Bar("≥", 10)}
     rows = [row(found, name, FIRST, bars.get(name)) for name in found.rounds if name != FIRST]
     return Table(
@@ -96,3 +101,14 @@ def _prove(contestant: Contestant) -> None:
     answer = eval(contestant.statement, scope)  # noqa: S307 - a statement of this file
     if not bool(answer) or isinstance(answer, str):
         raise AssertionError(f"{contestant.name} answers {answer!r} to a true condition")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure and print; 3 where a bar is not reached."""
+    found = table(int(arguments[0]) if arguments else ROUNDS)
+    sys.stdout.write(report.markdown(found))
+    return report.status(each.verdict in ("", "PASS") for each in found.rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

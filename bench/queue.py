@@ -1,7 +1,7 @@
 """Seven trivial steps through the queue, compared with one task that does nothing; and its turns.
 
 ``python -m bench.queue [ROUNDS]`` starts a queue server, a worker and a signer as the demo does, on
-SQLite in a folder of its own (DATABASE_URL is heeded), and prints the table; 1 where the bar is
+SQLite in a folder of its own (DATABASE_URL is heeded), and prints the table; 3 where the bar is
 not reached. The same client sends both, and waits on the same list at the queue server.
 
 ``python -m bench.queue turns [ROUNDS]`` measures how fairly workspaces have their turns: a lone run
@@ -225,7 +225,7 @@ def jain(owners: Sequence[object]) -> float:
     return sum(shares) ** 2 / (WORKSPACES * sum(each * each for each in shares))
 
 
-def turns(count: int) -> bool:
+def turns(count: int) -> list[bool]:
     """Measure the turns and print them; whether each bar is reached."""
     first = ready_runs(WARM_UP)
     started(first)
@@ -241,23 +241,23 @@ def turns(count: int) -> bool:
         "Jain's index, least": (min(windows), min(windows) >= FAIR_WORST),
     }
     for name, (value, holds) in bars.items():
-        sys.stdout.write(f"{name}: {value:.3g} {'PASS' if holds else 'short of it'}\n")
-    sys.stdout.write(f"alone, behind (ms), place: {behind}\n")
-    sys.stdout.write(f"runs per second: {[round(each, 1) for _, each in together]}\n")
-    return all(holds for _, holds in bars.values())
+        sys.stdout.write(f"- {name}: {value:.3g} {'PASS' if holds else 'short of it'}\n")
+    sys.stdout.write(f"- alone, behind (ms), place: {behind}\n")
+    sys.stdout.write(f"- runs per second: {[round(each, 1) for _, each in together]}\n")
+    return [holds for _, holds in bars.values()]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and print; 1 where a bar is not reached."""
+    """Measure and print; 3 where a bar is not reached."""
     if arguments[:1] == [TURNS]:
         count = int(arguments[1]) if arguments[1:] else TURN_ROUNDS
         with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, servers(Path(folder)):
-            return int(not turns(count))
+            return report.status(turns(count))
     count = int(arguments[0]) if arguments else ROUNDS
     with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, servers(Path(folder)):
         found = table(measured(count))
     sys.stdout.write(report.markdown(found))
-    return int(any(each.verdict not in ("", "PASS") for each in found.rows))
+    return report.status(each.verdict in ("", "PASS") for each in found.rows)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
 """Where the time of a real invoice goes, from its submission until its run stands.
 
-``python -m bench.real_run [ROUNDS [FILE]]`` runs sample invoices through the whole pipeline in one
+``python -m bench.real_run [ROUNDS]`` runs sample invoices through the whole pipeline in one
 warm process, on SQLite in a folder of its own (DATABASE_URL is heeded) with the local counterpart,
 in one workspace that has paid their suppliers before. It prints medians: milliseconds of each part
 as ``run_invoice --timings`` has them, processor time with that of the children (the counterpart
-and the processes that read), and, where ``strace`` is installed, the syncs of a run. The table
-that is kept is ``bench/real_run.md``.
+and the processes that read), and, where ``strace`` is installed, the syncs of a run.
 """
 
 import os
@@ -22,7 +21,6 @@ from statistics import median
 from typing import Any
 
 from bench.kit.processor import spent as spent_s
-from bench.kit.report import written_by
 from pipeline.ops import processes, timings
 
 ROUNDS = 11
@@ -158,7 +156,7 @@ def _pay(sample: str, count: str, folder: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and keep the table in a file; ``--only SAMPLE COUNT FOLDER`` just pays."""
+    """Measure and print; ``--only SAMPLE COUNT FOLDER`` just pays."""
     if arguments[:1] == ["--only"]:
         _pay(*arguments[1:])
         return 0
@@ -166,12 +164,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder, prepared(Path(folder)):
         found = measured(rounds)
         counted = {name: syncs(sample) for name, sample in SAMPLES.items()}
-    table = markdown(found, counted)
-    sys.stdout.write(table)
-    for file in arguments[1:2]:
-        head = written_by(f"python -m bench.real_run {rounds} {file}")
-        says = f"Medians of {rounds} invoices each; milliseconds belong to one machine."
-        Path(file).write_text(f"# A real run\n\n{head}\n\n{says}\n\n{table}", encoding="utf-8")
+    sys.stdout.write(f"Medians of {rounds} invoices each.\n\n{markdown(found, counted)}")
     return 0
 
 

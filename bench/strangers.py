@@ -1,7 +1,7 @@
 """What strangers do to a running demo, and what another visitor notices of it.
 
 ``python -m bench.strangers [ROUNDS]`` starts the demo on a folder of its own and prints a line for
-each bar; 1 where one is not reached. A visitor's run and page are timed alone and then while
+each bar; 3 where one is not reached. A visitor's run and page are timed alone and then while
 strangers upload documents that are slow to read, keep sockets open, and leave requests and uploads
 unfinished. Linux only: visitors come from addresses of 127.0.0.0/8, figures from /proc.
 """
@@ -27,6 +27,7 @@ from statistics import median
 from typing import Final
 from uuid import uuid4
 
+from bench.kit import report
 from pipeline.ops.processes import ROOT
 
 ROUNDS: Final = 7
@@ -278,7 +279,7 @@ def _is_held(upload: socket.socket | None) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and print; 1 where a bar is not reached."""
+    """Measure and print; 3 where a bar is not reached."""
     rounds = int(arguments[0]) if arguments else ROUNDS
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
@@ -288,7 +289,7 @@ def main(arguments: Sequence[str]) -> int:
     def told(name: str, value: float, most: float, says: str) -> None:
         reached.append(value <= most)
         verdict = "PASS" if reached[-1] else "short of it"
-        sys.stdout.write(f"{name}: {value:.3g} (bar {most:g}) {verdict}; {says}\n")
+        sys.stdout.write(f"- {name}: {value:.3g} (bar {most:g}) {verdict}; {says}\n")
 
     with tempfile.TemporaryDirectory(prefix="nanovm-bench-") as folder:
         with demo(Path(folder) / "sockets") as (port, web):
@@ -303,7 +304,7 @@ def main(arguments: Sequence[str]) -> int:
             visitor.run()
             found = slow_documents(visitor, rounds)
             told(f"a run behind {DOCUMENTS} slow documents", *_bar(found, SLOW_MAX))
-    return int(not all(reached))
+    return report.status(reached)
 
 
 def _bar(found: tuple[float, str], most: float) -> tuple[float, float, str]:

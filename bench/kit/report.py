@@ -3,13 +3,19 @@
 import operator
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import NamedTuple
 
 from bench.kit.rounds import Measured, Ratio
 
+SHORT = 3  # the exit status of a bench that misses a bar; an error's is 1
+RATIOS = """\
+Each ratio is the median over short rounds in which all contestants of a table took
+turns in shuffled order in one process; behind it the least and the greatest round.
+Microseconds are medians of the same rounds: they belong to one machine, and mean
+nothing without the ratio."""
 _OPERATORS = {"≥": operator.ge, "≤": operator.le, "<": operator.lt}
 
 
@@ -34,7 +40,7 @@ class Row(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """PASS or by how much it is short; nothing where there is no bar."""
+        """Whether the bar is reached; nothing where there is none."""
         if self.bar is None:
             return ""
         return "PASS" if self.bar.holds(self.ratio) else "**short of it**"
@@ -56,13 +62,14 @@ def row(found: Measured, of: str, to: str, bar: Bar | None = None, name: str = "
 
 
 def markdown(table: Table) -> str:
-    """A table as a section of results.md."""
-    lines = [f"## {table.title}", "", table.says, ""]
-    if table.rows:
-        lines += [
-            "| | times (least … greatest round) | µs | bar | |",
-            "| --- | --- | --- | --- | --- |",
-        ]
+    """A table as results.md has it."""
+    lines = [f"### {table.title}", "", table.says, ""]
+    if table.peers:
+        lines += [f"Peers: {', '.join(f'{each} {version(each)}' for each in table.peers)}.", ""]
+    lines += [
+        "| | times (least … greatest round) | µs | bar | |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for each in table.rows:
         bar = f"{each.bar.sign} {each.bar.number:g}" if each.bar else ""
         us = f"{each.us[0]:.3g} : {each.us[1]:.3g}"
@@ -71,32 +78,13 @@ def markdown(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def document(tables: Sequence[Table]) -> str:
+def document(sections: Sequence[str]) -> str:
     """All of results.md."""
-    peers = sorted({peer for table in tables for peer in table.peers})
-    versions = ", ".join(f"{peer} {version(peer)}" for peer in peers)
-    head = [
-        "# Results",
-        "",
-        written_by("make bench"),
-        f"Peers: {versions}.",
-        "",
-        "Each ratio is the median over short rounds in which all contestants of a table took",
-        "turns in shuffled order in one process; behind it the least and the greatest round.",
-        "Microseconds are medians of the same rounds: they belong to one machine, and mean",
-        "nothing without the ratio.",
-        "",
-    ]
-    return "\n".join(head) + "\n" + "\n".join(markdown(table) for table in tables)
-
-
-def written_by(command: str) -> str:
-    """The sentence of a kept file that says what wrote it, when and where."""
-    today = datetime.now(tz=UTC).date().isoformat()
     python = f"{platform.python_implementation()} {platform.python_version()}, {sys.platform}"
-    return f"Written by `{command}` on {today}: {python}."
+    head = f"# Results\n\nWritten by `make bench` on {datetime.now(tz=UTC):%Y-%m-%d}: {python}."
+    return f"{head}\n\n{RATIOS}\n\n{''.join(sections).rstrip()}\n"
 
 
-def plain(values: Mapping[str, object]) -> str:
-    """Names and values on one line."""
-    return ", ".join(f"{name} {value}" for name, value in values.items())
+def status(reached: Iterable[bool]) -> int:
+    """The exit status of a bench: 0 where each of its bars is reached."""
+    return 0 if all(reached) else SHORT

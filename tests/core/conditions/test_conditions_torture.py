@@ -1,88 +1,97 @@
-"""The torture table: our column is what the language answers now, and the page shows it."""
+"""The tables of docs/conditions.md: each of our answers there is what the language answers now."""
 
-import copy
 import json
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 
-from bench import torture
-from bench.kit.torture_peers import PEERS
 from nanovm_core.conditions import DEPTH_MAX, NODES_MAX, TEXT_CHARS_MAX, parse
 from nanovm_core.conditions.errors import WHY
 from nanovm_core.conditions.syntax import COMPARISONS
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.errors import ConditionError
+from tests.house.repository import ROOT
 
-STORED: dict[str, Any] = json.loads(torture.STORED.read_text(encoding="utf-8"))
-TRAPS: Mapping[str, Any] = torture.read_traps()
-
-
-@pytest.mark.parametrize("row", STORED["rows"], ids=lambda row: str(row["id"]))
-def test_our_column_is_what_the_language_answers_now(row: dict[str, Any]) -> None:
-    assert row["nanovm"] == torture.ours(row["condition"], row["context"])
-    assert row["nanovm"]["answer"] in row["right"]
-
-
-def test_the_stored_rows_are_the_traps() -> None:
-    kept = ("id", "trap", "reader", "right", "condition", "context")
-    stored = [{key: row[key] for key in kept} for row in STORED["rows"]]
-    assert stored == [{key: trap[key] for key in kept} for trap in TRAPS["trap"]]
-    assert len({row["id"] for row in stored}) == len(stored) >= 25
-    for row, trap in zip(STORED["rows"], TRAPS["trap"], strict=True):
-        assert set(row["right"]) < {"true", "false", "refused"}
-        for peer in PEERS:
-            idiom = next((trap[key] for key in peer.speaks if key in trap), None)
-            answer = row["peers"][peer.name]
-            assert (answer and answer["written"]) == idiom
-            assert answer is None or answer["answer"] in ("true", "false", "refused")
+PAGE = (ROOT / "docs" / "conditions.md").read_text(encoding="utf-8")
+TEXT = r"(?:`(?P<text>[^`]*)`|an empty text)"
+TRAP = re.compile(rf"\| .*?: {TEXT} over `(?P<context>[^`]*)`\. \*.*?\* \| (?P<answer>.*?) \|.*")
+CODE = re.compile(
+    rf"\| CON-(?P<number>\d+) \| (?P<why>.*) \| {TEXT}(?: over `(?P<context>[^`]*)`)?"
+    r"(?:, where `(?P<name>[^`]*)` is (?P<kind>\w+))? \|"
+)
+ESCAPED = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|[|])")
 
 
-def test_the_page_is_made_of_what_is_stored() -> None:
-    text = torture.PAGE.read_text(encoding="utf-8")
-    assert torture.page(STORED, text) == text
-    changed = copy.deepcopy(STORED)
-    changed["rows"][0]["nanovm"] = {"answer": "true", "shown": "true"}
-    assert torture.page(changed, text) != text
-    with pytest.raises(ValueError, match="no one place for its counts"):
-        torture.page(STORED, text.replace("<!-- counts -->", ""))
+class Row(NamedTuple):
+    """A row of the page: a condition, and what it is evaluated over."""
+
+    condition: str
+    context: str
+    cells: Mapping[str, str | None]
 
 
-@pytest.mark.parametrize("answer", ["true", "false", "refused"])
-def test_another_answer_than_the_readers_is_misread_and_a_refusal_never(answer: str) -> None:
-    for right in (["true"], ["false"], ["false", "refused"], ["refused"]):
-        expected = answer != "refused" and answer not in right
-        assert torture.misread({"right": right}, {"answer": answer, "shown": ""}) is expected
-    assert not torture.misread({"right": ["true"]}, None)
+def rows(table: str, pattern: re.Pattern[str]) -> list[Row]:
+    """The rows of a table of the page; each must have the pattern's form."""
+    lines = PAGE.split(f"<!-- {table} -->\n")[1].split(f"<!-- end of {table} -->")[0]
+    found = [(line, pattern.fullmatch(line)) for line in lines.strip().splitlines()[2:]]
+    assert [line for line, match in found if match is None] == []
+    cells = [match.groupdict() for _, match in found if match is not None]
+    return [Row(written(each["text"]), written(each["context"]), each) for each in cells]
 
 
-@pytest.mark.parametrize("code", TRAPS["code"], ids=lambda code: f"CON-{code['number']:03}")
-def test_each_code_has_an_example_that_trips_it(code: Mapping[str, Any]) -> None:
-    with pytest.raises(ConditionError, match=f"CON-{code['number']:03}"):
-        tripped(code)
+def written(shown: str | None) -> str:
+    """A text as it was before the page escaped what is not ASCII, and the bars."""
+    return ESCAPED.sub(lambda match: chr(int("0" + match[0][2:], 16) or ord("|")), shown or "")
 
 
-def tripped(code: Mapping[str, Any]) -> None:
-    condition = parse(code["condition"])
-    if "types" in code:
-        condition.check(code["types"])
+TRAPS, CODES = rows("table", TRAP), rows("codes", CODE)
+
+
+def answered(row: Row) -> str:
+    """The answer of the language; a refusal with its code, and when it comes."""
+    when = "loading"
+    try:
+        condition = parse(row.condition)
+        when = "evaluation"
+        return str(condition.holds(json.loads(row.context))).lower()
+    except ConditionError as error:
+        return f"refused ({error.code} at {when})"
+
+
+@pytest.mark.parametrize("row", TRAPS, ids=lambda row: str(row.condition))
+def test_our_column_is_what_the_language_answers_now(row: Row) -> None:
+    assert answered(row) == row.cells["answer"]
+
+
+def test_the_table_has_all_its_traps() -> None:
+    assert len({(row.condition, row.context) for row in TRAPS}) == len(TRAPS) == 38
+    assert f"| nanovm (this one) | 0 | 0 | {len(TRAPS)} |" in PAGE
+
+
+@pytest.mark.parametrize("row", CODES, ids=lambda row: f"CON-{row.cells['number']}")
+def test_each_code_has_an_example_that_trips_it(row: Row) -> None:
+    with pytest.raises(ConditionError, match=f"CON-{row.cells['number']}"):
+        tripped(row)
+
+
+def tripped(row: Row) -> None:
+    condition = parse(row.condition)
+    if row.cells["name"]:
+        condition.check({row.cells["name"]: str(row.cells["kind"])})
     else:
-        condition.holds(json.loads(code["context"]))
+        condition.holds(json.loads(row.context))
 
 
 def test_every_code_is_on_the_page() -> None:
-    assert [code["number"] for code in TRAPS["code"]] == list(WHY)
-    text = torture.PAGE.read_text(encoding="utf-8")
-    for number, why in WHY.items():
-        assert f"| CON-{number:03} | {why} |" in text
+    assert {int(str(row.cells["number"])): row.cells["why"] for row in CODES} == dict(WHY)
 
 
 def test_the_grammar_on_the_page_has_every_operator_and_every_limit() -> None:
-    text = torture.PAGE.read_text(encoding="utf-8")
-    operators = next(line for line in text.splitlines() if line.startswith("    operator "))
+    operators = next(line for line in PAGE.splitlines() if line.startswith("    operator "))
     assert operators.split("= ", 1)[1].replace('"', "").split(" | ") == list(COMPARISONS)
-    assert f"{TEXT_CHARS_MAX:,} characters" in text
-    assert f"{NODES_MAX} values" in text
-    assert f"{DEPTH_MAX} parentheses" in text
-    assert f"±{INTEGER_MAX}" in text
+    assert f"{TEXT_CHARS_MAX:,} characters" in PAGE
+    assert f"{NODES_MAX} values" in PAGE
+    assert f"{DEPTH_MAX} parentheses" in PAGE
+    assert f"±{INTEGER_MAX}" in PAGE

@@ -10,7 +10,7 @@ import pytest
 from docs.generate import FOLDER, pages
 from nanovm_core.judge import judge
 from pipeline.steps.reasons import RULES
-from tests.core.conditions.test_conditions_torture import TRAPS
+from tests.core.conditions.test_conditions_torture import CODES
 from tests.core.kit.builders import ROOT
 from tests.core.kit.histories import FILES
 from tests.core.kit.refund_desk import DESK
@@ -51,8 +51,8 @@ SEEN: Mapping[str, str] = {
 
 
 def tripped() -> set[str]:
-    """The codes that the golden histories, the published traps and other tables meet."""
-    found = {f"CON-{code['number']:03}" for code in TRAPS["code"]}
+    """The codes that the golden histories, the page of the conditions and other tables meet."""
+    found = {f"CON-{row.cells['number']}" for row in CODES}
     found |= {code for _, code in (*MODEL_FAULTS, *OUTSIDE)}
     found |= {each.rule for each in judge(DESK, PROPOSALS.read_bytes().splitlines())}
     for scene, lines in map(played, FILES):
