@@ -1,7 +1,7 @@
 """Fills a log fast: copies of one run that was really driven, sealed under names of their own."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from unittest import mock
@@ -48,7 +48,7 @@ def driven(workspace: Workspace) -> Run:
     return found.run
 
 
-def filled(envelopes: int) -> Workspace:
+def filled(envelopes: int, new: Callable[[], Workspace] = workspaces.create) -> Workspace:
     """A new log of so many envelopes at least, in whole runs: one driven, the rest its copies.
 
     Bytes, hashes, chains, snapshots, accounts and tree are right: an audit finds nothing. Only
@@ -56,7 +56,7 @@ def filled(envelopes: int) -> Workspace:
     """
     began_ms = now_ms() - envelopes * APART_MS // seven.ENVELOPES
     with mock.patch.object(time, "time_ns", return_value=began_ms * 1_000_000):
-        workspace = workspaces.create()
+        workspace = new()
         pattern = _Pattern.of(driven(workspace))
     codes, copied = {pattern.run.code}, 0
     short = max(0, -(-(envelopes - 1) // seven.ENVELOPES) - 1)
