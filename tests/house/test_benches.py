@@ -1,24 +1,35 @@
-"""The benches of the shell run, and an audit finds their logs undamaged; no figures."""
+"""The benches run, and an audit finds their logs undamaged; no figures."""
 
 import re
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from pypdfium2 import PdfDocument
 
+from bench import __main__ as runner
 from bench import growth, paired, queue, real_run, seven, strangers
-from bench.kit import fill
+from bench.kit import fill, report
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, Run
-from pipeline.queries import runs
 from tests.house.demo import ROOT, ran
 
 MANY = 100
+WITH_PEERS = {"cedar", "conditions"}  # they import packages of the benches' own environment
 
 
+def test_a_run_of_all_has_every_bench() -> None:
+    files = (ROOT / "bench").glob("*.py")
+    benches = {each.stem for each in files if "\ndef main(" in each.read_text()} - {"__main__"}
+    for commands in (runner.SHORT, runner.LONG):
+        names = {command.split()[0] for command in commands}
+        assert {runner.MODULES.get(name, name) for name in names} == benches
+    for name in benches - WITH_PEERS:
+        assert callable(import_module(f"bench.{name}").main)
+
+
+@pytest.mark.soak
 @pytest.mark.django_db
 def test_a_filled_log_is_one_that_an_audit_finds_whole() -> None:
     workspace = fill.filled(MANY)
@@ -30,6 +41,7 @@ def test_a_filled_log_is_one_that_an_audit_finds_whole() -> None:
     assert len({*Run.objects.values_list("head", flat=True)}) == Run.objects.count()
 
 
+@pytest.mark.soak
 @pytest.mark.django_db
 def test_everything_that_the_bench_of_growth_times_is_there_to_be_timed() -> None:
     calls = growth.actions(fill.filled(MANY))
@@ -37,38 +49,23 @@ def test_everything_that_the_bench_of_growth_times_is_there_to_be_timed() -> Non
     assert all(call() > 0 for call in calls.values())
 
 
-@pytest.mark.django_db
-def test_a_page_looks_its_runs_up_by_their_ids_and_knows_no_others() -> None:
-    mine, other = fill.filled(MANY), fill.filled(1)
-    found = dict(Run.objects.filter(workspace=mine).values_list("id", "code"))
-    ids = [str(each) for each in Run.objects.values_list("id", flat=True)]
-    with CaptureQueriesContext(connection) as asked:
-        assert runs.codes_of(mine.pk, ids) == {str(pk): code for pk, code in found.items()}
-    assert len(runs.codes_of(other.pk, ids)) == 1
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN QUERY PLAN {asked.captured_queries[0]['sql']}")
-        plan = [row[3] for row in cursor.fetchall()]
-    assert [step for step in plan if "pipeline_run USING" in step and "(id=?)" in step], plan
-
-
+@pytest.mark.soak
 def test_two_databases_take_turns() -> None:
     with growth.holders((20, MANY)) as held:
         assert all(held[size].took("newest") > 0 for size in held)
 
 
-@pytest.mark.soak  # most of it is the start of the servers
+@pytest.mark.soak
 def test_seven_steps_go_through_the_queue(tmp_path: Path) -> None:
     done = ran(tmp_path, "-m", "bench.queue", "1")
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode in (0, report.SHORT), done.stderr
     assert re.search(rf"\| {queue.STEPS} \| [0-9.]+ ", done.stdout), done.stderr
 
 
-@pytest.mark.soak  # it pays ten invoices in three processes
+@pytest.mark.soak
 def test_a_real_run_is_timed_by_part(tmp_path: Path) -> None:
-    kept = tmp_path / "kept.md"
-    done = ran(tmp_path, "-m", "bench.real_run", "1", str(kept))
+    done = ran(tmp_path, "-m", "bench.real_run", "1")
     assert done.returncode == 0, done.stderr
-    assert kept.read_text().endswith(f"\n\n{done.stdout}")
     named = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("| ")]
     assert named[2 : 2 + len(real_run.ROWS)] == [*real_run.ROWS]
     assert real_run.NOT_COUNTED in done.stdout or re.search(
@@ -76,6 +73,27 @@ def test_a_real_run_is_timed_by_part(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.soak
+def test_the_pages_of_a_filled_workspace_are_timed(tmp_path: Path) -> None:
+    done = ran(tmp_path, "-m", "bench.page", "50", "40", "1")
+    assert done.returncode in (0, report.SHORT), done.stderr
+    assert len(re.findall(r"^- .* ms .* kB: ", done.stdout, re.MULTILINE)) == 4, done.stdout
+
+
+@pytest.mark.soak
+def test_a_bench_that_stops_does_not_stop_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(runner, "SHORT", ("verification none", "verification 1000"))
+    monkeypatch.setattr(runner, "RESULTS", tmp_path / "results.md")
+    assert runner.main([]) == 1
+    written = runner.RESULTS.read_text()
+    assert "it stopped, with exit status 1" in written
+    assert "rate in full : naive loop" in written
+    assert written.endswith(capsys.readouterr().out.rstrip() + "\n")
+
+
+@pytest.mark.soak
 def test_the_slow_documents_have_text_and_are_small_and_different() -> None:
     first, second = strangers.slow_document(1), strangers.slow_document(2)
     assert 20_000 < len(first) < 24_000
@@ -98,6 +116,7 @@ def test_strangers_do_what_they_do_to_a_demo(
     assert "1 of 1 uploads held" in said
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("conc", [1, 4])
 def test_the_contestant_drives_runs_that_an_audit_finds_whole(conc: int) -> None:
     done = paired.turn(ROOT, conc, secs=0.05)
