@@ -1,21 +1,17 @@
-"""A folder that a release made, laid out anew for each test, and the release after this one."""
+"""A folder that a release made, laid out anew for each test."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 from pytest_django import DjangoDbBlocker
 
-from pipeline.ops import schema
 from pipeline.steps.extract import step as extract_step
 from tests.kept.folder import Kept, kept_folders, unpack
-from tests.kept.next_release.apps import RELEASE
 from tests.pipeline.databases import Database
 from tests.pipeline.reading import read_here
-
-Become = Callable[[], None]
 
 
 @pytest.fixture(params=kept_folders(), ids=lambda each: each.name.split(".")[0])
@@ -40,16 +36,3 @@ def data(
     monkeypatch.setattr(extract_step, "extract", read_here)
     with django_db_blocker.unblock(), Database(name=str(folder / "app.sqlite3")).in_use():
         yield folder
-
-
-@pytest.fixture
-def become_next(monkeypatch: pytest.MonkeyPatch) -> Become:
-    """What makes this process the next release's."""
-
-    def become() -> None:
-        modules = {"pipeline": "tests.kept.next_release.migrations"}
-        monkeypatch.setattr(settings, "MIGRATION_MODULES", modules)
-        monkeypatch.setattr(schema, "SCHEMA", schema.SCHEMA + 1)
-        monkeypatch.setattr(schema, "RELEASE", RELEASE)
-
-    return become

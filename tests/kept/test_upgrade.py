@@ -1,8 +1,9 @@
-"""A data folder of each release goes on under this one and the next: rows, logs, runs, proofs."""
+"""A data folder of each release goes on under this one: rows, logs, runs, proofs."""
 
+import shutil
 import sqlite3
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,13 @@ from nanovm_core import verify
 from nanovm_core.core import lifecycle as life
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Run, Schema, Secret, Workspace
-from pipeline.ops import schema
+from pipeline.ops import schema, upgrade
+from pipeline.ops.processes import ProcessError
 from pipeline.runtime import api
 from pipeline.store import records, state_file, workspaces
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
-from tests.house.demo import ran
-from tests.kept.conftest import Become
 from tests.kept.folder import Kept, kept_folders, unpack
-from tests.kept.next_release.apps import RELEASE
 from tests.kept.story import at_work
 from tests.pipeline.databases import Database, on_sqlite_alone
 from tests.pipeline.house import House, reason, succeeded
@@ -31,7 +30,6 @@ from tests.pipeline.privacy.test_erasure import sightings
 
 pytestmark = on_sqlite_alone  # a folder has its file; the rest is in tests/pipeline/ops
 
-NEXT = {"DJANGO_SETTINGS_MODULE": "tests.kept.next_release.settings"}
 OURS = ("pipeline", "sabotage", "dashboard")
 GROWS = ("size", "log_length", "log_head", "edge")  # of a log's row
 Rows = Mapping[str, list[dict[str, Any]]]
@@ -77,9 +75,10 @@ def notes(origin: str) -> list[dict[str, Any]]:
     return [each["in"] for each in said if each["kind"] == "upgraded"]
 
 
-def expected(kept: Kept, to: int, release: str) -> list[dict[str, Any]]:
+def expected(kept: Kept) -> list[dict[str, Any]]:
     """What each log of a folder says after it was upgraded in one go."""
-    return [{"from": kept.schema, "to": to, "release": release}] if kept.schema < to else []
+    said = {"from": kept.schema, "to": schema.SCHEMA, "release": schema.RELEASE}
+    return [said] if kept.schema < schema.SCHEMA else []
 
 
 def test_the_newest_folder_is_of_this_schema() -> None:
@@ -118,25 +117,16 @@ def missing_files(before: Mapping[str, bytes], after: Mapping[str, Path]) -> lis
     return gone + [name for name in after if name not in before]
 
 
-def test_the_next_release_upgrades_a_folder_and_goes_on_with_it(
-    kept: Kept, data: Path, tmp_path: Path, become_next: Become
+def test_a_folder_is_upgraded_and_this_release_goes_on_with_it(
+    kept: Kept, data: Path, tmp_path: Path
 ) -> None:
     before = rows(data)
     known = {each: known_of(data, each, tmp_path) for each in kept.logs.values()}
-
-    done = ran(data, "manage.py", "fsck", "--json", **NEXT)
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    become_next()
-    after = rows(data)
-    assert missing(before, after) == []
-    assert all(each["label"] == each["code"] for each in after["pipeline_run"])
-    for origin in kept.logs.values():
-        assert notes(origin) == expected(kept, schema.SCHEMA, RELEASE)
-    sizes = [*Workspace.objects.order_by("id").values_list("size", flat=True)]
     schema.migrate()
-    assert [*Workspace.objects.order_by("id").values_list("size", flat=True)] == sizes
-    assert Schema.objects.latest("version").release == RELEASE
+    assert missing(before, rows(data)) == []
+    for origin in kept.logs.values():
+        assert notes(origin) == expected(kept)
+    assert Schema.objects.latest("version").release == schema.RELEASE
     with at_work(data) as house:
         check_runs(kept, house)
         for origin, note in known.items():
@@ -177,9 +167,8 @@ def check_log(house: House, origin: str, vkey: str, known: Path) -> None:
 
 
 def test_an_upgraded_database_is_laid_out_as_a_new_one(
-    kept: Kept, data: Path, tmp_path: Path, become_next: Become, monkeypatch: pytest.MonkeyPatch
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    become_next()
     schema.migrate()
     new = tmp_path / "new"
     new.mkdir()
@@ -188,3 +177,41 @@ def test_an_upgraded_database_is_laid_out_as_a_new_one(
         schema.migrate()
         assert Schema.objects.get().version == schema.SCHEMA
     assert layout(data) == layout(new)
+
+
+def test_a_folder_of_a_later_release_is_refused_and_left_as_it_is(kept: Kept, data: Path) -> None:
+    Schema.objects.create(version=schema.SCHEMA + 1, release="9.9.9", at_ms=kept.made_ms)
+    before = rows(data)
+    with pytest.raises(ProcessError, match=r"nothing was changed\. Start nanovm 9\.9\.9"):
+        schema.migrate()
+    assert rows(data) == before
+
+
+def test_an_upgrade_that_is_killed_is_done_by_the_next_start(
+    kept: Kept, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill is a copy of the folder, taken in the middle; a layout above this one is imagined."""
+    monkeypatch.setattr(schema, "SCHEMA", schema.SCHEMA + 1)
+    wrecks: list[Path] = []
+
+    def copied_after(do: Callable[..., Any]) -> Callable[..., Any]:
+        def done(*args: Any, **options: Any) -> None:
+            do(*args, **options)
+            wrecks.append(data.with_name(f"wreck-{len(wrecks)}"))
+            shutil.copytree(data, wrecks[-1])
+
+        return done
+
+    with monkeypatch.context() as patch:
+        for name in ("call_command", "_seal_notes", "_record", "upgrade"):
+            patch.setattr(upgrade, name, copied_after(getattr(upgrade, name)))
+        schema.migrate()
+    assert len(wrecks) == 4
+    for folder in wrecks:
+        monkeypatch.setattr(settings, "NANOVM_DATA", folder)
+        with Database(name=str(folder / "app.sqlite3")).in_use():
+            schema.migrate()
+            assert [notes(each) for each in kept.logs.values()] == [expected(kept)] * 2, folder
+            recorded = Schema.objects.order_by("version").values_list("version", flat=True)
+            assert [*recorded] == [kept.schema, schema.SCHEMA], folder
+            assert audit().exit_status == 0

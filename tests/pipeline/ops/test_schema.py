@@ -101,6 +101,33 @@ def test_a_newer_schema_is_refused_and_nothing_changed(
     assert (Envelope.objects.count(), len(versions())) == (before, 2)
 
 
+@pytest.mark.parametrize("stage", ["call_command", "_seal_notes", "_record"])
+def test_an_upgrade_that_fails_is_undone_and_says_where_the_data_is(
+    old: House, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    real = getattr(upgrade, stage)
+
+    def failing(*args: Any, **options: Any) -> None:
+        real(*args, **options)
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE remark (id integer)")
+        raise ValueError("an unexpected row")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(upgrade, stage, failing)
+        with pytest.raises(ProcessError) as caught:
+            schema.migrate()
+    text = str(caught.value)
+    versioned = f"from schema {schema.SCHEMA - 1} to {schema.SCHEMA}"
+    assert f"could not be upgraded {versioned}. ValueError: an unexpected row." in text
+    assert "Nothing is lost: all of the upgrade was undone, and the database is as nanovm" in text
+    assert text.endswith(f"the database is {schema._which()}.")
+    assert (notes(), versions()) == ([], [schema.SCHEMA - 1])
+    assert "remark" not in connection.introspection.table_names()
+    schema.migrate()
+    assert len(notes()) == 2
+
+
 def locked(name: str, folder: Path, how: int) -> int:
     """Another process's lock on a file of the data folder."""
     handle = os.open(folder / name, os.O_RDWR | os.O_CREAT)
