@@ -20,7 +20,6 @@ class Contestant(NamedTuple):
     name: str
     statement: str
     names: Mapping[str, object]
-    begin: str = "pass"  # done before each batch, and not timed
 
 
 class Ratio(NamedTuple):
@@ -77,7 +76,7 @@ def _batch(contestant: Contestant) -> Callable[[], float]:
     """A turn: batches of about ``BATCH_NS``, the garbage collector running as in service."""
     timer = timeit.Timer(
         contestant.statement,
-        setup=f"gc.enable(); {contestant.begin}",
+        setup="gc.enable()",
         globals={**contestant.names, "gc": gc},
     )
     calls = 1
