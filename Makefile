@@ -106,7 +106,7 @@ proxy: # tests run behind nginx and Caddy; without them, and without root to ins
 		printf '#!/bin/sh\nexit 101\n' > "$$policy" && chmod +x "$$policy"; }; } && \
 		apt-get install -y -qq --no-install-recommends nginx caddy </dev/null; fi
 
-bench: $(BENCH)/.installed-requirements.txt ## run all benches and write bench/results.md (a quarter of an hour; LONG=1 takes hours)
+bench: $(BENCH)/.installed-requirements.txt ## run all benches and write bench/results.md (a quarter of an hour; LONG=1: with the sizes of the bars)
 	@$(BENCH)/bin/python -m bench $(if $(LONG),--long)
 
 $(BENCH)/.installed-requirements.txt: requirements.txt bench/requirements.txt | python

@@ -14,13 +14,14 @@ from bench.kit import report
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results.md"
-# The commands of the short run, which takes a quarter of an hour, and of the long one.
+# The commands of the short run, which takes a quarter of an hour, and of the long one, whose sizes
+# are those of the bars.
 SHORT = (
     "conditions",
     "cedar",
     "durable",
     "growth 10000 100000 11",
-    "page 5000 500 11",
+    "page 10000 500 11",
     "queue 41",
     "queue turns 3",
     "real_run 11",
