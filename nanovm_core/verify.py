@@ -483,12 +483,10 @@ def _uuid(value: Any) -> bool:
     return type(value) is str and UUID.fullmatch(value) is not None
 
 
-def _run_1(value: Any) -> bool:
-    return value == "log" or _uuid(value)
-
-
 def _run(value: Any) -> bool:
-    return _run_1(value) or (type(value) is str and AGENT.fullmatch(value) is not None)
+    if value == "log" or _uuid(value):
+        return True
+    return type(value) is str and AGENT.fullmatch(value) is not None
 
 
 def _ref(value: Any) -> bool:
@@ -528,71 +526,40 @@ def _secrets(value: Any) -> bool:
 
 _SECRET = _parts(slot=_text, ref=_ref, c=_hash)
 NEEDED = frozenset(("v", "log", "seq", "run", "n", "kind", "at_ms", "prev"))
-FIELDS_1: dict[str, Check] = {
+FIELDS: dict[str, Check] = {
     **dict.fromkeys(("v", "log", "kind", "step", "actor", "tool", "idempotency_key"), _text),
-    **dict.fromkeys(("rule", "outcome"), _text),
+    **dict.fromkeys(("rule", "outcome", "decided_by"), _text),
     **dict.fromkeys(("seq", "n", "at_ms"), _count),
     **dict.fromkeys(("program", "policy", "snapshot", "prev"), _hash),
     **dict.fromkeys(("in", "out"), _anything),
-    "run": _run_1,
+    "run": _run,
     "state": _parts(**{"from": _text, "event": _text, "to": _text}),
     "decision": _parts(verdict=_text, rules=_list),
     "warrant": _parts(id=_text, expires_ms=_count),
-    "budget": _parts(reserved=_anything, left=_anything),
+    "budget": _parts(**dict.fromkeys(("reserved", "left", "spent", "released"), _anything)),
     "secrets": _secrets,
-}
-ADDED_2: dict[str, Check] = {
-    "decided_by": _text,
     "origin": _texts,
     "given": _object,
     "calls": _calls,
-}
-FIELDS_2: dict[str, Check] = {
-    **FIELDS_1,
-    **ADDED_2,
-    "run": _run,
-    "budget": _parts(**dict.fromkeys(("reserved", "left", "spent", "released"), _anything)),
 }
 PLAIN = {"intent", "result", "refused", "ignored", "failed", "suspended", "resumed"}
 ERASURE = {"erasure_requested", "erasure_done", "erasure_refused"}
 ON_LOG = {"capability", "policy", "budget", "key", "restore", "supplier"}
 AFTER_TERMINAL = {"refused", "ignored", "integrity"} | ERASURE
 # The fields of one kind alone. Of the kinds in OPEN the format leaves further ones free.
-OWN_1: dict[str, dict[str, Check]] = {
+OWN: dict[str, dict[str, Check]] = {
     "terminal": {"length": _count},
     "integrity": {"at": lambda v: type(v) is int, "expected": _text, "found": _text},
-}
-OWN_2: dict[str, dict[str, Check]] = {
-    **OWN_1,
     "genesis": {"lineage": _uuid, "incarnation": _count, "of": _text},
     "message": dict.fromkeys(("from", "to", "of", "chain"), _text),
     "settlement": {"tokens": _count},
     "observation": {"at": _count, "count": _count, "hash": _hash, "drifts": _list},
 }
-OPEN_1 = {"genesis", "capability", "policy", "budget", "key", "restore"} | ERASURE
-OPEN_2 = OPEN_1 | {"alert", "upgraded"}
+OPEN = {"genesis", "alert", "upgraded"} | (ON_LOG - {"supplier"}) | ERASURE
+KINDS = PLAIN | OPEN | OWN.keys() | {"agent", "supplier"}
+VERSION = "nanovm-envelope/2"
 
-
-class Format(NamedTuple):
-    """What one version of the envelope allows; ``banned`` are fields that a later one added."""
-
-    fields: dict[str, Check]
-    own: dict[str, dict[str, Check]]
-    open: set[str]
-    kinds: set[str]
-    banned: set[str]
-    seen: dict[str, str]  # the last good text of each field: most come again
-
-
-FORMATS = {
-    "nanovm-envelope/1": Format(
-        FIELDS_1, OWN_1, OPEN_1, PLAIN | OPEN_1 | OWN_1.keys(),
-        {*ADDED_2, *OWN_2["genesis"]}, {},
-    ),
-    "nanovm-envelope/2": Format(
-        FIELDS_2, OWN_2, OPEN_2, PLAIN | OPEN_2 | OWN_2.keys() | {"agent", "supplier"}, set(), {}
-    ),
-}  # fmt: skip
+_seen: dict[str, str] = {}  # the last good text of each field: most come again
 
 
 def read_envelope(data: bytes) -> dict[str, Any]:
@@ -601,23 +568,20 @@ def read_envelope(data: bytes) -> dict[str, Any]:
     if type(envelope) is not dict or not envelope.keys() >= NEEDED:
         raise ValueError("not an envelope, or without a field that each must have")
     version, kind = envelope["v"], envelope["kind"]
-    form = FORMATS.get(version) if _text(version) else None
-    if form is None:
+    if version != VERSION:
         raise ValueError(f"the version {shown(version)} is unknown")
-    if not _text(kind) or kind not in form.kinds or (kind in ON_LOG and envelope["run"] != "log"):
+    if not _text(kind) or kind not in KINDS or (kind in ON_LOG and envelope["run"] != "log"):
         raise ValueError(f"the kind {shown(kind)} is unknown in such a run, or in {version}")
-    seen, fields = form.seen, form.fields
     for name, value in envelope.items():
-        if name in seen and seen[name] == value:
+        if name in _seen and _seen[name] == value:
             continue
-        check = fields.get(name)
+        check = FIELDS.get(name)
         if check is None:
-            free = _anything if kind in form.open and name not in form.banned else None
-            check = form.own.get(kind, {}).get(name) or free
+            check = OWN.get(kind, {}).get(name) or (_anything if kind in OPEN else None)
         elif type(value) is str:
-            seen[name] = value
+            _seen[name] = value
         if check is None or not check(value):
-            seen.clear()
+            _seen.clear()
             raise ValueError(f"the field {shown(name)} is unknown in this kind, or not of its type")
     return envelope
 

@@ -23,7 +23,7 @@ from tests.house.repository import ROOT
 
 ORIGIN = "log.example/abc"
 ZEROS = "0" * 64
-V1, V2 = "nanovm-envelope/1", "nanovm-envelope/2"
+VERSION = "nanovm-envelope/2"
 HASH = "ab" * 32
 AT_MS = 1_700_000_000_000
 REF = "vault://secret/00000000-0000-4000-8000-000000000001"
@@ -133,8 +133,8 @@ def note(size: int, root_hash: bytes, *signers: Signer, origin: str = ORIGIN) ->
 class Log:
     """An honest log: each envelope gets its place when it is added."""
 
-    def __init__(self, origin: str = ORIGIN, version: str = V1) -> None:
-        self.origin, self.version = origin, version
+    def __init__(self, origin: str = ORIGIN) -> None:
+        self.origin = origin
         self.lines: list[bytes] = []
         self.places: list[tuple[str, int]] = []
         self._heads: dict[str, tuple[int, str]] = {}
@@ -144,7 +144,7 @@ class Log:
         n, prev = self._heads.get(run, (0, ZEROS))
         seq = len(self.lines)
         usual: dict[str, Any] = {"log": self.origin, "seq": seq, "run": run, "n": n, "kind": kind}
-        usual |= {"v": self.version, "at_ms": AT_MS + seq, "actor": "runtime", "prev": prev}
+        usual |= {"v": VERSION, "at_ms": AT_MS + seq, "actor": "runtime", "prev": prev}
         if kind == "terminal":
             usual["length"] = n + 1
         return self.put({k: v for k, v in {**usual, **fields}.items() if v is not None})
@@ -191,16 +191,11 @@ def begin(log: Log, run: str, **fields: Any) -> None:
 
 
 def whole_log(runs: int = 2) -> Log:
-    """A log with its own genesis and runs that take turns and end; one gets a late envelope.
-
-    It has envelopes of both versions: a run begins in the old one and ends in the new one.
-    """
+    """A log with its own genesis and runs that take turns and end; one gets a late envelope."""
     log = Log()
     log.add("log", "genesis", program=HASH, policy=HASH)
     for number in range(runs):
-        log.version = V2 if number else V1
         begin(log, run_id(number))
-    log.version = V2
     log.add("log", "policy", rule="POL-001", note="free words")
     for number in range(runs):
         log.add(run_id(number), "terminal", outcome="completed")

@@ -1,4 +1,4 @@
-"""The two versions of the envelope: what the second adds, and that neither is read as the other."""
+"""The envelope format: kinds and fields, the chains of agents, and the lineages of runs."""
 
 import json
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ FIELDS: dict[str, Any] = {  # of any kind
 OF_GENESIS: dict[str, Any] = {"lineage": OTHER, "incarnation": 2, "of": RUN}
 
 
-def grown(run: str, kind: str, version: str = kit.V2, **fields: Any) -> kit.Log:
+def grown(run: str, kind: str, **fields: Any) -> kit.Log:
     """A signed log whose last envelope is this one; only its rule can find it bad."""
     log = kit.whole_log()
     if run != "log":
         log.add(run, "genesis")
-    log.add(run, kind, v=version, **fields)
+    log.add(run, kind, **fields)
     return log
 
 
@@ -55,11 +55,10 @@ def run_verdict(log: kit.Log, run: str, *runs: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_new_kind_belongs_to_the_second_version_alone(kind: str) -> None:
+def test_each_kind_takes_its_own_fields(kind: str) -> None:
     run, fields = KINDS[kind]
     assert verdict(grown(run, kind, **fields))[0] == 0
     assert verdict(grown(run, kind))[0] == 0
-    assert found_at(grown("log" if run == AGENT else run, kind, kit.V1))
 
 
 def test_supplier_belongs_on_the_log() -> None:
@@ -68,38 +67,27 @@ def test_supplier_belongs_on_the_log() -> None:
 
 
 @pytest.mark.parametrize("kind", ["message", "agent", "supplier", "settlement", "observation"])
-def test_new_kind_has_no_further_fields(kind: str) -> None:
+def test_such_a_kind_has_no_further_fields(kind: str) -> None:
     further: dict[str, Any] = {"why": "because", "lineage": RUN, "length": 1}
     for name, value in further.items():
         assert found_at(grown(KINDS[kind][0], kind, **{name: value}))
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_new_field_belongs_to_the_second_version_alone(name: str) -> None:
+def test_field_of_any_kind(name: str) -> None:
     for run, kind in ((OTHER, "result"), (OTHER, "ignored"), ("log", "policy")):
         assert verdict(grown(run, kind, **{name: FIELDS[name]}))[0] == 0
-        assert found_at(grown(run, kind, kit.V1, **{name: FIELDS[name]})), kind
     log = kit.whole_log()
     log.add(OTHER, "genesis", **{name: FIELDS[name]})
     assert verdict(log)[0] == 0
-    log = kit.whole_log()
-    log.add(OTHER, "genesis", v=kit.V1, **{name: FIELDS[name]})
-    assert found_at(log)
 
 
 @pytest.mark.parametrize("name", OF_GENESIS)
-def test_new_field_of_a_genesis(name: str) -> None:
+def test_field_of_a_genesis_alone(name: str) -> None:
     log = kit.whole_log()
     log.add(OTHER, "genesis", **{name: OF_GENESIS[name]})
     assert verdict(log)[0] == 0
     log.add(OTHER, "result", **{name: OF_GENESIS[name]})
-    assert found_at(log)
-
-
-@pytest.mark.parametrize("name", OF_GENESIS)
-def test_genesis_of_the_first_version_has_none_of_them(name: str) -> None:
-    log = kit.whole_log()
-    log.add(OTHER, "genesis", v=kit.V1, **{name: OF_GENESIS[name]})
     assert found_at(log)
 
 
@@ -122,7 +110,7 @@ BAD: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
 
 
 @pytest.mark.parametrize("number", range(len(BAD)))
-def test_bad_value_of_a_new_field(number: int) -> None:
+def test_bad_value_of_a_field(number: int) -> None:
     run, kind, fields = BAD[number]
     log = grown(run, kind)
     log.lines[-1] = kit.dumps({**json.loads(log.lines[-1]), **fields})
@@ -136,12 +124,9 @@ def test_a_lineage_is_a_run(value: object) -> None:
     assert found_at(log)
 
 
-def test_settled_budget_belongs_to_the_second_version() -> None:
+def test_settled_budget() -> None:
     for name in ("spent", "released"):
-        for version, good in ((kit.V2, True), (kit.V1, False)):
-            log = grown(OTHER, "result", version, budget={name: {"EUR": 1}})
-            assert (verdict(log)[0] == 0) == good
-            assert found_at(log) != good
+        assert verdict(grown(OTHER, "result", budget={name: {"EUR": 1}}))[0] == 0
 
 
 @pytest.mark.parametrize("name", ["a", "reader-2", "z" * 30])
@@ -152,8 +137,6 @@ def test_agents_have_chains_of_their_own(name: str) -> None:
     log.add(run, "alert")
     assert verdict(log)[0] == 0
     assert run_verdict(log, run)[0] == 0
-    log.add(run, "agent", v=kit.V1)
-    assert found_at(log)
     log = grown(run, "agent")
     log.add("agent:other", "agent")  # without a genesis
     assert found_at(log)
@@ -170,14 +153,6 @@ def test_no_agent_has_such_a_name(name: str) -> None:
     assert found_at(log)
 
 
-def test_first_version_has_no_agents() -> None:
-    log = kit.whole_log()
-    log.add(AGENT, "genesis")
-    log.add(AGENT, "alert")
-    log.add(AGENT, "refused", v=kit.V1)  # after its run was read in an envelope that may name it
-    assert found_at(log)
-
-
 @pytest.mark.parametrize("kind", ["settlement", "alert", "message", "observation"])
 def test_what_is_learned_after_the_end_of_a_run_goes_elsewhere(kind: str) -> None:
     log = kit.whole_log()
@@ -191,7 +166,7 @@ def test_what_is_learned_after_the_end_of_a_run_goes_elsewhere(kind: str) -> Non
 
 def lineage() -> kit.Log:
     """A reader and the two incarnations of a payer, beside another run."""
-    log = kit.Log(version=kit.V2)
+    log = kit.Log()
     log.add("log", "genesis")
     log.add(RUN, "genesis", lineage=RUN, incarnation=1)
     log.add(PAYER, "genesis", lineage=RUN, incarnation=1)

@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 
 from nanovm_core import verify
-from nanovm_core.core import envelope as core_envelope
 from nanovm_core.errors import VerificationError
 from pipeline.evidence import bundles, signer
-from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Checkpoint, Envelope, Run, Secret, Workspace
 from pipeline.privacy import erasure
 from pipeline.runtime import api
 from pipeline.store import tree, workspaces
-from tests.pipeline.house import House, bodies, failing_once, invoice, sql
+from tests.pipeline.house import House, failing_once, invoice, sql
 from tests.pipeline.trees import drop_nodes, grown, set_node
 
 HOLDS, INVALID, UNREADABLE, UNPINNED = 0, 1, 2, 3
@@ -86,26 +84,6 @@ def test_bundle_holds_exactly_its_members(run: Run, tmp_path: Path) -> None:
     own = rows.filter(run=str(run.id)).values_list("seq", flat=True)
     assert [*json.loads(one["proofs.json"])] == sorted(map(str, own))
     assert one["checkpoint"] == bytes(Checkpoint.objects.get(size=size).note)
-
-
-def test_log_of_both_versions_of_the_envelope_holds(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run begins under the first version and ends under the second, as after an upgrade."""
-    workspace = house.new().workspace  # its suppliers are of the second version
-    for module in (core_envelope, workspaces):
-        monkeypatch.setattr(module, "VERSION", "nanovm-envelope/1")
-    run = house.paused("vault", workspace=workspace)
-    for module in (core_envelope, workspaces):
-        monkeypatch.setattr(module, "VERSION", "nanovm-envelope/2")
-    log = house.resumed(run).workspace
-    versions = [each["v"][-1] for each in bodies(run)]
-    assert (versions, {*versions}) == (sorted(versions), {"1", "2"})
-    assert judged(written(log, None, tmp_path / "log.zip"), log) == HOLDS
-    assert judged(written(log, run, tmp_path / "run.zip"), log) == HOLDS
-    assert judged(exported(log, None, tmp_path / "log.ndjson"), log) == HOLDS
-    assert judged(exported(log, run, tmp_path / "run.ndjson"), log) == UNPINNED
-    assert audit().damage == ()
 
 
 def test_failed_export_leaves_the_file_before_it(

@@ -36,7 +36,7 @@ from tests.pipeline.house import (
 )
 
 Statement = tuple[str, Sequence[object]]
-CHANGED = b'{"v":"nanovm-envelope/1"}'
+CHANGED = b'{"v":"nanovm-envelope/2"}'
 
 
 def envelope(run: Run, change: str, *values: object, n: int = 2) -> Statement:
