@@ -148,7 +148,7 @@ class Group:
 
     def _flush(self) -> None:
         taken, self.waiting = self.waiting, []
-        self.committer.committed_all([job for job, _ in taken])
+        self.committer.commit_together([job for job, _ in taken])
         for job, future in taken:
             if job.error is not None:  # of this run's own task: the others are not to wait for ever
                 future.set_exception(job.error)

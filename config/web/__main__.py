@@ -10,14 +10,9 @@ import config.asgi  # noqa: F401 - sets Django up, which the next one needs
 from config.web import connections
 from config.web.door import files_allowed
 
-
-class PatientServer(connections.Patience, daphne.server.Server):
-    """Daphne's server, which waits for slow readers."""
-
-
 if __name__ == "__main__":
     files_allowed()
     daphne.server.HTTPFactory = connections.factory_of
     WebSocketFactory.protocol = connections.DeafSocket
-    CommandLineInterface.server_class = PatientServer
+    CommandLineInterface.server_class = connections.PatientServer
     CommandLineInterface().run(sys.argv[1:])

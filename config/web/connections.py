@@ -6,6 +6,7 @@ from io import BytesIO
 from typing import Any
 
 from daphne.http_protocol import HTTPFactory, WebRequest
+from daphne.server import Server
 from daphne.ws_protocol import WebSocketProtocol
 from django.conf import settings
 from twisted.internet.protocol import connectionDone
@@ -234,12 +235,12 @@ class BoundedFactory(HTTPFactory):
         return channel
 
 
-class Patience:
-    """What makes a server take the next piece of an answer once there is room for it."""
+class PatientServer(Server):
+    """Daphne's server, which takes the next piece of an answer once there is room for it."""
 
     async def handle_reply(self, protocol: Any, message: Any) -> None:
         """Send a part of an answer, and wait for a slow reader."""
-        await super().handle_reply(protocol, message)  # type: ignore[misc] # Daphne's
+        await super().handle_reply(protocol, message)
         if isinstance(protocol, BoundedRequest) and message.get("more_body"):
             await protocol.taken()
 

@@ -79,39 +79,48 @@ def committed(job: Job[T]) -> T:
             answers, after = _together([job])
         transaction.on_commit(partial(_call, after))
         return answers[0]
-    _await([job])
+    _await(job)
     return job.outcome()
 
 
-def committed_all(jobs: Sequence[Job[T]]) -> None:
-    """Have several jobs committed, together as far as they can be; ``outcome`` tells of each.
+def commit_together(batch: Sequence[Job[Any]]) -> None:
+    """Commit jobs in one transaction; if that fails, each in its own. ``outcome`` has each result.
 
-    For a caller that drives many runs on one thread. Not within a transaction of the caller's.
+    Not within a transaction of the caller's, and no two jobs may be about one run.
     """
-    if connection.in_atomic_block:
-        raise RuntimeError("Several jobs are committed in their own transactions, not in this one.")
-    _await(jobs)
-
-
-def _await(jobs: Sequence[Job[T]]) -> None:
-    """Wait until all are done, committing oneself where nobody else does."""
-    with _group.lock:
-        _group.waiting.extend(jobs)
-        if jobs and not _group.busy:
-            jobs[0].is_leader = _group.busy = True
-        else:  # a leader does not wait, and needs none
-            for job in jobs:
-                job.called = threading.Event()
-    leads = False
     try:
-        for job in jobs:
-            if not leads and not job.is_leader and job.called is not None:
-                job.called.wait()
-            leads = leads or job.is_leader
-            if leads:
-                _lead(job)
+        answers, after = sql.in_transaction(partial(_together, batch))
+    except Exception as error:  # noqa: BLE001 - handed to the one whose job it is
+        if len(batch) == 1:
+            batch[0].error = error
+            return
+        for job in batch:
+            commit_together([job])
+        return
+    except BaseException as error:
+        for job in batch:
+            job.error = error
+        raise
+    for job, answer in zip(batch, answers, strict=True):
+        job.answer.append(answer)
+    _call(after)
+
+
+def _await(job: Job[T]) -> None:
+    """Wait until the job is done; lead the commit if no other thread does."""
+    with _group.lock:
+        _group.waiting.append(job)
+        if _group.busy:
+            job.called = threading.Event()
+        else:  # a leader does not wait, and needs none
+            job.is_leader = _group.busy = True
+    try:
+        if job.called is not None:
+            job.called.wait()
+        if job.is_leader:
+            _lead(job)
     finally:
-        _leave(jobs)
+        _leave(job)
 
 
 def _lead(mine: Job[T]) -> None:
@@ -119,20 +128,19 @@ def _lead(mine: Job[T]) -> None:
     while not mine.done:
         batch = _next()
         try:
-            _commit(batch)
+            commit_together(batch)
         finally:  # whatever ends this thread: nobody waits for ever
             for job in batch:
                 if job.called is not None:
                     job.called.set()
 
 
-def _leave(jobs: Sequence[Job[T]]) -> None:
+def _leave(job: Job[T]) -> None:
     """Leave, and make the job that waits longest the leader."""
     with _group.lock:
-        for job in jobs:
-            if job in _group.waiting:  # interrupted before its turn
-                _group.waiting.remove(job)
-        if not any(job.is_leader for job in jobs):
+        if job in _group.waiting:  # interrupted before its turn
+            _group.waiting.remove(job)
+        if not job.is_leader:
             return
         _group.busy = bool(_group.waiting)
         if _group.waiting:
@@ -153,26 +161,6 @@ def _next() -> list[Job[Any]]:
                 _group.waiting.remove(job)
             seen.update(job.runs)
     return taken
-
-
-def _commit(batch: Sequence[Job[Any]]) -> None:
-    """Commit jobs together; where that fails, each by itself, so that none spoils another."""
-    try:
-        answers, after = sql.in_transaction(partial(_together, batch))
-    except Exception as error:  # noqa: BLE001 - handed to the one whose job it is
-        if len(batch) == 1:
-            batch[0].error = error
-            return
-        for job in batch:
-            _commit([job])
-        return
-    except BaseException as error:
-        for job in batch:
-            job.error = error
-        raise
-    for job, answer in zip(batch, answers, strict=True):
-        job.answer.append(answer)
-    _call(after)
 
 
 def _together(batch: Sequence[Job[T]]) -> tuple[list[T], list[Callable[[], object]]]:

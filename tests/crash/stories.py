@@ -19,7 +19,7 @@ from pipeline.models import Checkpoint, Envelope, Run, Workspace
 from pipeline.privacy import erasure
 from pipeline.runtime import api, create_run
 from pipeline.runtime.decide import Begun
-from pipeline.runtime.group_commit import committed_all
+from pipeline.runtime.group_commit import commit_together
 from pipeline.steps import adapters
 from pipeline.steps.work import Work
 from pipeline.store import records, workspaces
@@ -104,7 +104,7 @@ def _together(sim: Sim) -> None:
     begun = [each for each in taken if each is not None]
     while begun:
         jobs = [api.answering(each, *_answer_to(each)) for each in begun]
-        committed_all(jobs)
+        commit_together(jobs)
         begun = [work for job in jobs if (work := job.outcome().work) is not None]
     sim.work()
     _approve(sim)

@@ -155,19 +155,16 @@ def test_a_refused_request_is_answered_once(site: Site) -> None:
     assert line.said.count(b"HTTP/1.1 ") == 1
 
 
-class Writer:
-    """A server that passes on what an application sends."""
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What the web server passes on of an application's answers."""
+    messages: list[object] = []
 
-    def __init__(self) -> None:
-        self.sent: list[object] = []
+    async def reply(_server: object, _protocol: object, message: object) -> None:
+        messages.append(message)
 
-    async def handle_reply(self, _protocol: object, message: object) -> None:
-        """Send it."""
-        self.sent.append(message)
-
-
-class PatientWriter(connections.Patience, Writer):
-    """As the web server, which waits for slow readers."""
+    monkeypatch.setattr("daphne.server.Server.handle_reply", reply)
+    return messages
 
 
 def asking(site: Site) -> Line:
@@ -180,8 +177,10 @@ def asking(site: Site) -> Line:
 PIECE = {"type": "http.response.body", "body": b"%", "more_body": True}
 
 
-def test_the_next_piece_waits_for_a_slow_reader_and_the_last_one_does_not(site: Site) -> None:
-    line, server = asking(site), PatientWriter()
+def test_the_next_piece_waits_for_a_slow_reader_and_the_last_one_does_not(
+    site: Site, sent: list[object]
+) -> None:
+    line, server = asking(site), connections.PatientServer(None, ["unused"])
     request, transport = line.visit.wrappedProtocol.requests[-1], line.transport
 
     async def answer() -> None:
@@ -189,7 +188,7 @@ def test_the_next_piece_waits_for_a_slow_reader_and_the_last_one_does_not(site: 
         transport.producer.pauseProducing()  # as a transport does that holds 64 kB
         second = asyncio.ensure_future(server.handle_reply(request, PIECE))
         await asyncio.sleep(0)
-        assert (len(server.sent), second.done()) == (2, False)
+        assert (len(sent), second.done()) == (2, False)
         await server.handle_reply(request, {**PIECE, "more_body": False})
         site.wait(READING_SECONDS_MAX - 1, line)
         transport.producer.resumeProducing()
@@ -200,8 +199,9 @@ def test_the_next_piece_waits_for_a_slow_reader_and_the_last_one_does_not(site: 
     assert not line.ended()
 
 
+@pytest.mark.usefixtures("sent")
 def test_a_reader_that_takes_nothing_is_cut_off(site: Site) -> None:
-    line, server = asking(site), PatientWriter()
+    line, server = asking(site), connections.PatientServer(None, ["unused"])
     request = line.visit.wrappedProtocol.requests[-1]
 
     async def answer() -> None:

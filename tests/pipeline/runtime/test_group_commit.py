@@ -13,7 +13,7 @@ from pipeline.entropy import uuid7
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, Run, Workspace
 from pipeline.runtime import create_run, decide, group_commit
-from pipeline.runtime.group_commit import Job, committed, committed_all
+from pipeline.runtime.group_commit import Job, commit_together, committed
 from pipeline.runtime.transaction import UnitOfWork
 from pipeline.store import programs, sql, workspaces
 from tests.pipeline.house import House
@@ -46,7 +46,7 @@ def test_jobs_share_a_commit_and_one_that_fails_spoils_no_other(house: House) ->
 
     bad = Job(fail, logs=(workspace.id,))
     jobs = [making(workspace), bad, making(workspace)]
-    committed_all(jobs)
+    commit_together(jobs)
     made = {jobs[0].outcome().run.id, jobs[2].outcome().run.id}
     assert {run.id for run in Run.objects.all()} == made
     assert len(tried) == 2  # once with the others, once by itself
@@ -64,7 +64,7 @@ def test_a_code_that_another_run_has_is_drawn_anew(
     monkeypatch.setattr(create_run, "run_code", lambda: next(drawn))
     workspace = workspaces.create()
     first, second = jobs = [making(workspace) for _ in range(2)]
-    committed_all(jobs)  # the same twice, so each is made by itself
+    commit_together(jobs)  # the same twice, so each is made by itself
     third = create_run.make_run(new(workspace), uuid7())
     codes = [first.outcome().run.code, second.outcome().run.code, third.run.code]
     assert codes == ["AAAA-01", "BBBB-02", "CCCC-03"]
@@ -88,7 +88,7 @@ def test_whatever_else_is_there_already_is_tried_once(
 def test_every_row_of_a_large_commit_is_stored(house: House, count: int) -> None:
     workspace = workspaces.create()
     jobs = [making(workspace) for _ in range(count)]
-    committed_all(jobs)
+    commit_together(jobs)
     assert {job.outcome().run.id for job in jobs} == {run.id for run in Run.objects.all()}
     seqs = Envelope.objects.order_by("seq").values_list("seq", flat=True)
     assert list(seqs) == list(range(count + 1))

@@ -7,7 +7,7 @@ from nanovm_core.core.events import RunStarted
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import AdapterCall, Run
 from pipeline.runtime import api, decide
-from pipeline.runtime.group_commit import Job, committed, committed_all
+from pipeline.runtime.group_commit import Job, commit_together, committed
 from pipeline.runtime.transaction import UnitOfWork
 from pipeline.steps import adapters
 from pipeline.steps.work import Answer, Work
@@ -71,7 +71,7 @@ def test_damage_of_a_known_run_is_found_in_a_commit_that_it_shares(house: House,
     warm(run, other)
     damage, code = OF_ONE[name]
     sql(damage(run))
-    committed_all([moving(run), moving(other)])
+    commit_together([moving(run), moving(other)])
     for each in (run, other):
         each.refresh_from_db()
     assert (run.state, reason(run), run.quarantined) == (life.FAILED, code, True)
@@ -133,7 +133,7 @@ def test_what_was_rolled_back_is_not_believed(house: House) -> None:
         with pytest.raises(BrokenOffError):
             committed(Job(broken_off, runs=(run.name,)))
     jobs = [moving(other), Job(broken_off, runs=(run.name,))]
-    committed_all(jobs)
+    commit_together(jobs)
     assert isinstance(jobs[1].error, BrokenOffError)
     before = Run.objects.get(id=run.id)
     assert before.length == run.length
