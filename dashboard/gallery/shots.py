@@ -15,22 +15,10 @@ from dashboard.verdicts.verdict_card import rule_of
 from pipeline.models import Workspace
 from pipeline.steps.reasons import Rule
 from sabotage.fire_scenario import fire_scenario
-from sabotage.gallery import SCENARIOS
+from sabotage.gallery import SCENARIOS as SCENARIOS
 from sabotage.gallery.scenario import Scenario
-from sabotage.kit.injector import InjectionError
+from sabotage.kit.injector import InjectionError as InjectionError
 from sabotage.models import Attack
-
-__all__ = [
-    "SCENARIOS",
-    "InjectionError",
-    "Piece",
-    "Shown",
-    "find",
-    "pieces",
-    "show_to",
-    "shown_of",
-    "url_of",
-]
 
 # What every attack's evidence has; the card shows it elsewhere, or the run's own page does.
 COMMON = frozenset(

@@ -17,33 +17,10 @@ from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
 from sabotage import fire as injection
 from sabotage.ablation import copies
-from sabotage.injectors import INJECTORS
-from sabotage.kit.injector import InjectionError, Injector
+from sabotage.injectors import INJECTORS as INJECTORS
+from sabotage.kit.injector import InjectionError as InjectionError
+from sabotage.kit.injector import Injector
 from sabotage.models import Attack
-
-__all__ = [
-    "ALL",
-    "INJECTORS",
-    "Card",
-    "GoneError",
-    "InjectionError",
-    "Shot",
-    "attacked",
-    "breached",
-    "cards",
-    "find",
-    "fire",
-    "fire_all",
-    "fired",
-    "ids_with",
-    "of_key",
-    "of_run",
-    "params_of",
-    "row_of",
-    "tally",
-    "varied",
-    "words_of",
-]
 
 NO_WORDS = (
     "The text of this attack is not stored (its run had ended, or was erased), so the request "

@@ -7,19 +7,9 @@ from uuid import UUID
 from pipeline.queries.runs import STEPS, RunHead
 from sabotage.models import Plan
 from sabotage.planned import plans
-from sabotage.planned.plans import make, take_back, why_not
-
-__all__ = [
-    "CHOICES",
-    "View",
-    "make",
-    "of_attack",
-    "of_run",
-    "step_of",
-    "take_back",
-    "why_not",
-    "words_kept",
-]
+from sabotage.planned.plans import make as make
+from sabotage.planned.plans import take_back as take_back
+from sabotage.planned.plans import why_not as why_not
 
 CHOICES = tuple(enumerate(STEPS, start=1))
 SAYS: Mapping[str, str] = {

@@ -12,10 +12,12 @@ from nanovm_core.core.vault import (
     NONCE_BYTES,
     PREFIX,
     R_BYTES,
-    TOMBSTONE,
     commit,
     seal_value,
     unseal_value,
+)
+from nanovm_core.core.vault import (
+    TOMBSTONE as TOMBSTONE,
 )
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
@@ -155,15 +157,3 @@ def _sealed(origin: str, slot: str, ref: str, key: bytes, value: bytes, staging:
     )
     commitment = Commitment(slot=slot, ref=ref, c=commit(r, ref, value))
     return Sealed(commitment=commitment, ciphertext=ciphertext, staging=staging)
-
-
-__all__ = [
-    "TOMBSTONE",
-    "Sealed",
-    "in_a_file",
-    "read",
-    "read_all",
-    "read_bytes",
-    "recomputed",
-    "seal_values",
-]

@@ -2,32 +2,22 @@
 
 from typing import Final
 
-from pipeline.steps.extract.holds import HOLDS, explained
-from pipeline.steps.extract.invoice import NOTES_CHARS_MAX, Evidence, Extraction, Invoice
-from pipeline.steps.extract.reasons import REASONS, ExtractionError, ReaderLostError
-from pipeline.steps.extract.sandbox import MEMORY_BYTES_MAX, SECONDS_MAX, run_child
+from pipeline.steps.extract.holds import HOLDS as HOLDS
+from pipeline.steps.extract.holds import explained as explained
+from pipeline.steps.extract.invoice import NOTES_CHARS_MAX as NOTES_CHARS_MAX
+from pipeline.steps.extract.invoice import Evidence as Evidence
+from pipeline.steps.extract.invoice import Extraction as Extraction
+from pipeline.steps.extract.invoice import Invoice as Invoice
+from pipeline.steps.extract.reasons import REASONS as REASONS
+from pipeline.steps.extract.reasons import ExtractionError as ExtractionError
+from pipeline.steps.extract.reasons import ReaderLostError as ReaderLostError
+from pipeline.steps.extract.sandbox import MEMORY_BYTES_MAX as MEMORY_BYTES_MAX
+from pipeline.steps.extract.sandbox import SECONDS_MAX as SECONDS_MAX
+from pipeline.steps.extract.sandbox import run_child
 
 SIZE_BYTES_MAX: Final = 10 * 1024 * 1024  # a page of a real invoice is far below 1 MB
 PAGES_MAX: Final = 50
 _HEADER_BYTES: Final = 1024  # readers accept rubbish before the header up to here
-
-__all__ = [
-    "HOLDS",
-    "MEMORY_BYTES_MAX",
-    "NOTES_CHARS_MAX",
-    "PAGES_MAX",
-    "REASONS",
-    "SECONDS_MAX",
-    "SIZE_BYTES_MAX",
-    "Evidence",
-    "Extraction",
-    "ExtractionError",
-    "Invoice",
-    "ReaderLostError",
-    "check_document",
-    "explained",
-    "extract",
-]
 
 
 def check_document(data: bytes) -> None:
