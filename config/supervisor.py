@@ -71,7 +71,7 @@ class Permanent:
         Raises:
             ProcessError: it ended once more than it may be restarted.
         """
-        now = _monotonic_ms()
+        now = time.monotonic_ns() // 1_000_000
         if self.due_ms is not None:
             if now >= self.due_ms and self._start_again(now, say):
                 record.restarted(self.name)
@@ -206,10 +206,6 @@ def _watch(children: Sequence[Permanent], record: restarts.Record, say: Say) -> 
         for each in children:
             each.tend(record, say)
         time.sleep(WATCH_SECONDS)
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 def _capital(text: str) -> str:

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
-from dashboard.attacks.views import answered
+from dashboard.attacks.views import answered, not_fired
 from dashboard.runs import frames
 from dashboard.runs.views import answer
 from dashboard.verdicts import cards, plans
@@ -30,7 +29,7 @@ def make(request: HttpRequest, code: str, name: str) -> HttpResponse:
     try:
         url = once(request, f"/runs/{run.code}/#plans", _making(request, run, name))
     except cards.InjectionError as error:
-        return _refused(request, run, name, f"{name} was not planned", str(error))
+        return not_fired(request, run, name, str(error), f"{name} was not planned")
     return answered(run, name) if is_live(request) else see_other(url)
 
 
@@ -42,16 +41,8 @@ def take_back(request: HttpRequest, code: str, plan_id: UUID) -> HttpResponse:
     taken = plans.take_back(run.id, plan_id)
     broadcast.announce(run.id)
     if not taken:
-        return _refused(request, run, "plans", "The plan was not canceled", GONE)
+        return not_fired(request, run, "plans", GONE, "The plan was not canceled")
     return _taken_back(run) if is_live(request) else see_other(f"/runs/{run.code}/#plans")
-
-
-def _refused(request: HttpRequest, run: RunHead, name: str, title: str, why: str) -> HttpResponse:
-    """Say why beside the form, or on a page of its own."""
-    if is_live(request):
-        return HttpResponse(frames.render("injector_error", {"name": name, "why": why}, oob=True))
-    context = {"run": run, "name": name, "title": title, "why": why}
-    return render(request, "run/not_fired.html", context, status=422)
 
 
 def _taken_back(run: RunHead) -> HttpResponse:

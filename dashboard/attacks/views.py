@@ -35,7 +35,7 @@ def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
     try:
         url = once(request, f"/runs/{run.code}/#verdict", lambda _: _fired(request, run, name))
     except cards.InjectionError as error:
-        return _not_fired(request, run, name, str(error))
+        return not_fired(request, run, name, str(error))
     return answered(run, name) if is_live(request) else see_other(url)
 
 
@@ -98,11 +98,14 @@ def without_guard(request: HttpRequest, code: str, attack_id: UUID) -> HttpRespo
     return see_other(f"/runs/{run.code}/attacks/{attack_id}/#unguarded")
 
 
-def _not_fired(request: HttpRequest, run: RunHead, name: str, why: str) -> HttpResponse:
-    """The attack cannot be made so: say what to change, beside its form."""
+def not_fired(
+    request: HttpRequest, run: RunHead, name: str, why: str, title: str = ""
+) -> HttpResponse:
+    """The attack cannot be made so: say what to change, beside its form or on a page of its own."""
     if is_live(request):
         return HttpResponse(frames.render("injector_error", {"name": name, "why": why}, oob=True))
-    return render(request, "run/not_fired.html", {"run": run, "name": name, "why": why}, status=422)
+    context = {"run": run, "name": name, "title": title, "why": why}
+    return render(request, "run/not_fired.html", context, status=422)
 
 
 def _all_fired(request: HttpRequest, run: RunHead) -> HttpResponse:
@@ -121,7 +124,7 @@ def _all_fired(request: HttpRequest, run: RunHead) -> HttpResponse:
     broadcast.announce(run.id)
     if is_live(request):
         return answered(run, cards.ALL, why)
-    return _not_fired(request, run, cards.ALL, why) if why else see_other(url)
+    return not_fired(request, run, cards.ALL, why) if why else see_other(url)
 
 
 def answered(run: RunHead, name: str, why: str = "") -> HttpResponse:

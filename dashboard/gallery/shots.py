@@ -12,9 +12,7 @@ from dashboard.verdicts import ablation
 from dashboard.verdicts.ablation import Beside
 from dashboard.verdicts.narration import NOT_KNOWN
 from dashboard.verdicts.verdict_card import rule_of
-from pipeline.models import Workspace
 from pipeline.steps.reasons import Rule
-from sabotage.fire_scenario import fire_scenario
 from sabotage.gallery import SCENARIOS as SCENARIOS
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.injector import InjectionError as InjectionError
@@ -126,15 +124,6 @@ def pieces(workspace: UUID | None) -> tuple[Piece, ...]:
         )
         for name, exhibit in SCENARIOS.items()
     )
-
-
-def show_to(owner: Workspace, name: str, params: Mapping[str, str], key: str) -> None:
-    """Fire an exhibit for a visitor, once for this key.
-
-    Raises:
-        InjectionError: the attack cannot be made so.
-    """
-    fire_scenario(owner, name, params, key)
 
 
 def find(workspace: UUID | None, name: str, attack_id: UUID) -> Attack | None:

@@ -16,6 +16,7 @@ from dashboard.web.idempotency import key_of, once
 from dashboard.web.pages import news, page, see_other
 from pipeline.models import Workspace
 from pipeline.queries.runs import head_of
+from sabotage.fire_scenario import fire_scenario
 from sabotage.models import Attack
 
 
@@ -46,7 +47,7 @@ def fire(request: HttpRequest, name: str) -> HttpResponse:
     }
 
     def fired(owner: Workspace) -> str:
-        shots.show_to(owner, name, params, key_of(request))
+        fire_scenario(owner, name, params, key_of(request))
         return f"/attack/gallery/#{name}"
 
     try:

@@ -44,7 +44,7 @@ def home(request: HttpRequest) -> HttpResponse:
             **_form(None),
             "rows": _rows(request, mine.runs),
             "here": happened.here(),
-            "expiry": _expiry(request),
+            "expiry": expiry.of(workspace.current(request)),
         },
     )
 
@@ -68,7 +68,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     )
     whole = not any(asked.values())
     context = {"asked": asked, "page": found, "rows": _rows(request, found.runs)}
-    context["expiry"] = _expiry(request)
+    context["expiry"] = expiry.of(owner)
     context["stuck_runs"] = stuck_runs.of_workspace(owner) if whole else []
     choices = {"states": STATES, "injectors": tuple(cards.INJECTORS)}
     return render(request, "start/runs.html", {**context, **choices})
@@ -149,11 +149,6 @@ def _form(form: NewRunForm | None) -> dict[str, Any]:
         "chosen": chosen,
         "errors": form.errors if form else {},
     }
-
-
-def _expiry(request: HttpRequest) -> expiry.Expiry | None:
-    """When the visitor's workspace is erased if it is not used."""
-    return expiry.of(workspace.current(request))
 
 
 def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[str, Any]]:

@@ -62,7 +62,7 @@ def changed(attack_id: UUID) -> Changes | None:
     None where there can be no copy. It may start a process: it is for an attack's own page.
     """
     row = Attack.objects.get(pk=attack_id)
-    claim = copies.claim_on(row)
+    claim = claim_of(row.injector, row.params)
     if claim is None:
         return None
     kept = row.unguarded.get("outcome", {}).get("changes")

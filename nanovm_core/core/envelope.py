@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nanovm_core.core.canonical import decode, digest, encode
 from nanovm_core.core.messages import Draft
@@ -175,6 +175,15 @@ def starts_segment(stored: Stored) -> bool:
     """Whether this is an intact ``integrity`` envelope, which opens a segment."""
     read = _read(stored.data)
     return read.kind == "integrity" and read.hash == stored.hash
+
+
+def body_of(data: bytes | memoryview) -> dict[str, Any]:
+    """The fields of an envelope's bytes; damaged bytes have none."""
+    try:
+        value = decode(bytes(data))
+    except CanonicalError:
+        return {}
+    return dict(value) if isinstance(value, dict) else {}
 
 
 def snapshot_of(stored: Stored) -> str:

@@ -42,10 +42,6 @@ class DeterministicSanitizer:
                 view[name] = masked(opened[name], {k: v for k, v in opened.items() if k != name})
         return view
 
-    def for_trace(self, slots: Args) -> dict[str, Scalar]:
-        """What a trace sees: clear facts and refs."""
-        return dict(sorted(slots.items()))
-
     def filled(self, value: Json, slots: Args) -> Json:
         """The slot's value for a whole ``{{slot}}`` that the model was shown, else ``value``."""
         match = PLACEHOLDER_FORM.fullmatch(value) if isinstance(value, str) else None

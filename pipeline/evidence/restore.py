@@ -92,12 +92,9 @@ def _planned(begun: list[str], done: Mapping[str, log_lineage.ClosedLog]) -> lis
 def _to_close() -> list[str]:
     """Every open log, and those that were signed and are not there any more."""
     there = Workspace.objects.filter(successor=None).values_list("origin", flat=True)
-    gone = {each for each in closing.signed_logs() if not _exists(each)}
+    kept = {*Workspace.objects.values_list("origin", flat=True)}
+    gone = {each for each in closing.signed_logs() if each not in kept}
     return sorted({*there, *gone})
-
-
-def _exists(origin: str) -> bool:
-    return Workspace.objects.filter(origin=origin).exists()
 
 
 # --- new logs --------------------------------------------------------------------------------

@@ -99,7 +99,8 @@ def no_interrupt_lost() -> Iterator[None]:
     one: a command would go on, and say that all is well.
     """
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler or not _is_main_thread():
+    is_main = threading.current_thread() is threading.main_thread()
+    if before is not signal.default_int_handler or not is_main:
         yield  # another handler is installed
         return
     came: list[int] = []
@@ -115,10 +116,6 @@ def no_interrupt_lost() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if came:
         raise KeyboardInterrupt
-
-
-def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager

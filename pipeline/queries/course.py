@@ -10,7 +10,7 @@ from nanovm_core.errors import RefusedError
 from pipeline.models import Absorbed, AdapterCall, Envelope, Run
 from pipeline.queries.log import EventRow, row_of
 from pipeline.queries.personal import DAMAGED, opened_all
-from pipeline.queries.runs import RunHead, body_of
+from pipeline.queries.runs import RunHead, body_of, mapping
 
 STORY = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal", "integrity")
 STORY_MAX, OTHERS_MAX = 36, 24  # events read: a run of seven steps has 15, one by one 27
@@ -67,7 +67,7 @@ def of_run(run: RunHead) -> Course:
             row=row,
             begun_ms=begun.get(row.key) if row.kind == "intent" else None,
             call=calls.get(row.number),
-            paid=str(_mapping(body.get("out")).get("payment_status", "")),
+            paid=str(mapping(body.get("out")).get("payment_status", "")),
         )
         for row, body in rows
     )
@@ -116,7 +116,7 @@ def _calls(rows: Sequence[tuple[EventRow, Mapping[str, Any]]]) -> dict[int, Call
 
 def _proposal(body: Mapping[str, Any]) -> str:
     """The ref of the proposal that an event is about; empty where it is about none."""
-    said = _mapping(body.get("out" if body.get("kind") == "result" else "in"))
+    said = mapping(body.get("out" if body.get("kind") == "result" else "in"))
     ref = said.get("proposal")
     return ref if isinstance(ref, str) and ref.startswith("vault://") else ""
 
@@ -132,14 +132,9 @@ def _proposed(text: str) -> Call:
 
 
 def _call(tool: str, body: Mapping[str, Any]) -> Call:
-    args = _mapping(body.get("in"))
+    args = mapping(body.get("in"))
     minor = "amount_minor" in args
     amount, currency = args.get("amount_minor" if minor else "amount"), args.get("currency")
     if type(amount) is not int or not isinstance(currency, str):
         return Call(tool=tool)
     return Call(tool=tool, amount=amount, minor=minor, currency=currency[:3])
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    """Stored bytes may be damaged: what is no object reads as an empty one."""
-    return value if isinstance(value, Mapping) else {}

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from nanovm_core.core.envelope import ZERO, canonical_hash
 from pipeline.models import Envelope
-from pipeline.queries.runs import RunHead, body_of
+from pipeline.queries.runs import RunHead, body_of, mapping
 from pipeline.steps.currencies import shown
 
 MOVERS = ("genesis", "intent", "result", "failed", "suspended", "resumed", "terminal")
@@ -170,7 +170,7 @@ def row_from(
 ) -> EventRow:
     """Read once: the same bytes say the same, and nothing that could be erased."""
     body = body_of(data)
-    state, decision = _mapping(body.get("state")), _mapping(body.get("decision"))
+    state, decision = mapping(body.get("state")), mapping(body.get("decision"))
     outcome = str(body.get("outcome", ""))
     return EventRow(
         run=run,
@@ -180,7 +180,7 @@ def row_from(
         at_ms=_integer(body.get("at_ms")),
         actor=str(body.get("actor", "")),
         decided_by=_decider(body, str(state.get("event", "")), decision),
-        amount=_amount(_mapping(body.get("in"))) or _amount(_mapping(body.get("out"))),
+        amount=_amount(mapping(body.get("in"))) or _amount(mapping(body.get("out"))),
         step=str(body.get("step", "")),
         tool=str(body.get("tool", "")),
         rule=str(body.get("rule", "")),
@@ -241,11 +241,6 @@ def _decider(body: dict[str, Any], event: str, decision: dict[str, Any]) -> str:
 
 def _integer(value: object) -> int:
     return value if isinstance(value, int) else 0
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    """Stored bytes may be damaged: what is no object reads as an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def _tone(kind: str, outcome: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.core.vault import TOMBSTONE
 from pipeline.models import AdapterCall, Envelope
-from pipeline.queries.runs import RunHead, body_of
+from pipeline.queries.runs import RunHead, body_of, mapping
 
 CHARGE = "stripe.create_payment_intent"
 MADE, NOT_MADE = "EffectDone", "EffectFailed"  # what an adapter notes where it knows
@@ -77,7 +77,7 @@ def payment_of(run: RunHead, values: Mapping[str, str]) -> PaymentView:
         account=values.get("destination", ""),
         confirmed=confirmed if isinstance(confirmed, bool) else None,
         key=str(intent.get("idempotency_key", "")),
-        warrant=str(_mapping(intent.get("warrant")).get("id", "")),
+        warrant=str(mapping(intent.get("warrant")).get("id", "")),
         calls=len(calls),
         intent=intent.get("number"),
         result=result.get("number"),
@@ -102,7 +102,7 @@ def _answered(bodies: list[dict[str, Any]], calls: list[AdapterCall]) -> str:
     """The status that an answer to the charge gave, also one that came after the run's end."""
     keys = _charge_keys(bodies, calls)
     for body in reversed(bodies):
-        status = _mapping(body.get("out")).get("payment_status")
+        status = mapping(body.get("out")).get("payment_status")
         sealed = body.get("kind") in ("result", "ignored") and body.get("whole")
         if status and sealed and body.get("idempotency_key") in keys:
             return str(status)
@@ -142,8 +142,3 @@ def _charge_bodies(run: RunHead) -> list[dict[str, Any]]:
 
 def _last(bodies: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     return next((body for body in reversed(bodies) if body.get("kind") == kind), {})
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    """Stored bytes may be damaged: what is no object reads as an empty one."""
-    return value if isinstance(value, dict) else {}

@@ -216,6 +216,11 @@ def body_of(data: bytes | memoryview) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"kind": "damaged"}
 
 
+def mapping(value: object) -> dict[str, Any]:
+    """Stored bytes may be damaged: what is no object reads as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def _reason(value: object) -> tuple[str, str] | None:
     """A snapshot's (code, sentence); a damaged one gives none."""
     if isinstance(value, list) and len(value) == 2:

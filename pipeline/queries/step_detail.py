@@ -10,7 +10,7 @@ from nanovm_core.errors import RefusedError, VerificationError
 from pipeline.models import Envelope, Run, Secret
 from pipeline.queries.money import CHARGE
 from pipeline.queries.personal import CLEAR, LABELS, FactView, opened_all
-from pipeline.queries.runs import RunHead, body_of
+from pipeline.queries.runs import RunHead, body_of, mapping
 from pipeline.steps.currencies import shown
 from pipeline.steps.propose.model_adapters import ENDPOINT
 from pipeline.steps.propose.model_endpoint import INSTRUCTION
@@ -86,7 +86,9 @@ def of_step(run: RunHead, step: str) -> StepDetail:
         view=shown_to_model(run) if asks else {},
         instruction=INSTRUCTION if asks and run.model == ENDPOINT else "",
         proposals=_proposals(run, here, bodies),
-        requests=tuple(_request(run, each) for each in _kind(here, "intent") if _is_charge(each)),
+        requests=tuple(
+            _request(run, each) for each in _kind(here, "intent") if each.get("tool") == CHARGE
+        ),
         judged=judged[0] if judged else {},
         rules=_rules(judged[0]) if judged else (),
     )
@@ -105,12 +107,8 @@ def _merged(bodies: list[Body], kind: str, name: str) -> Body:
     """A field of a step's envelopes of one kind; what came later counts."""
     merged: Body = {}
     for body in _kind(bodies, kind):
-        merged |= _mapping(body.get(name))
+        merged |= mapping(body.get(name))
     return merged
-
-
-def _is_charge(body: Body) -> bool:
-    return body.get("tool") == CHARGE
 
 
 def _request(run: RunHead, body: Body) -> RequestView:
@@ -168,7 +166,7 @@ def _proposals(run: RunHead, here: list[Body], bodies: list[Body]) -> tuple[Prop
             text=_text(texts.get(refs[body["n"]], "")),
             erased=texts.get(refs[body["n"]]) == TOMBSTONE,
             actor=str(body.get("actor", "")),
-            verdict=str(_mapping(said.get("decision")).get("verdict", "")),
+            verdict=str(mapping(said.get("decision")).get("verdict", "")),
             rules=_rules(said),
         )
         for body, said in ((each, _judgement(each, bodies)) for each in here if each["n"] in refs)
@@ -177,7 +175,7 @@ def _proposals(run: RunHead, here: list[Body], bodies: list[Body]) -> tuple[Prop
 
 def _proposed(body: Body) -> str:
     given = body.get("in") if body.get("kind") == "refused" else body.get("out")
-    return str(_mapping(given).get("proposal", ""))
+    return str(mapping(given).get("proposal", ""))
 
 
 def _judgement(body: Body, bodies: list[Body]) -> Body:
@@ -185,17 +183,12 @@ def _judgement(body: Body, bodies: list[Body]) -> Body:
     if body.get("kind") == "refused":
         return body
     after = (each for each in bodies if each["n"] > body["n"] and each.get("step") == "authorize")
-    return next((each for each in after if _mapping(each.get("decision"))), {})
+    return next((each for each in after if mapping(each.get("decision"))), {})
 
 
 def _rules(body: Body) -> tuple[str, ...]:
-    listed = _mapping(body.get("decision")).get("rules")
+    listed = mapping(body.get("decision")).get("rules")
     return tuple(str(each) for each in listed) if isinstance(listed, list) else ()
-
-
-def _mapping(value: object) -> Body:
-    """Stored bytes may be damaged: what is no object reads as an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def _text(value: str) -> str:

@@ -83,18 +83,8 @@ def unblock(entry: Entry, *, actor: str) -> Entry:
     return _next(entry, entry.details, ACTIVE, UNBLOCKED, actor)
 
 
-def erase(entry: Entry, *, actor: str) -> Supplier:
-    """Destroy a supplier's keys, and give the index another key, so that no old row leads to it.
-
-    Again: what a crash left is destroyed. ``privacy`` seals the erasure and makes the certificate.
-    """
-    row = forget(entry.row, actor=actor)
-    destroy(row)
-    return row
-
-
 def forget(supplier: Supplier, *, actor: str) -> Supplier:
-    """The first half of ``erase``: nothing in the database leads to the details any more.
+    """The first half of an erasure: nothing in the database leads to the details any more.
 
     Where a restore closed its log, the row goes over to the log that goes on. Other suppliers
     that do not open are not indexed anew: they lead to nobody as they are.
@@ -116,7 +106,7 @@ def forget(supplier: Supplier, *, actor: str) -> Supplier:
 
 
 def destroy(row: Supplier) -> int:
-    """The second half of ``erase``, which may be done again: says how many keys there were."""
+    """The second half, which may be done again: destroy the keys, and return how many."""
     keys = keystore().destroy_subject(subject(row.id))
     index.sweep(row.workspace)
     return keys
@@ -144,12 +134,6 @@ def take_over(old: Workspace, new: Workspace, *, besides: Collection[str], actor
         block(each, actor=actor)
     transaction.on_commit(lambda: destroy_former([*Supplier.objects.filter(workspace=new)]))
     transaction.on_commit(lambda: index.sweep(old))
-
-
-def entries(workspace: Workspace) -> Iterator[Entry]:
-    """Every supplier of a workspace, the newest first; not its own company."""
-    rows = Supplier.objects.filter(workspace=workspace).exclude(state=OWN)
-    yield from opened(workspace, list(rows.order_by("-created_ms", "-id")))
 
 
 def own(workspace: Workspace) -> Details | None:

@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
-from nanovm_core.core.canonical import decode
-from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.envelope import body_of, decode_snapshot
 from nanovm_core.core.messages import Recorded
 from nanovm_core.core.policy import RECORDS_MAX
 from nanovm_core.core.program import Program
-from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.errors import VerificationError
 from nanovm_core.ledger import OUTCOMES, call_of
 from pipeline.models import Envelope, Run
 from pipeline.store.logs import Line
@@ -28,7 +27,7 @@ def recorded(
     found = Envelope.objects.filter(workspace=workspace, kind__in=OUTCOMES).order_by("-seq")
     stored = found.values_list("run", "bytes")[: RECORDS_MAX * len(OUTCOMES)]
     newest = [(each.run, each.data) for each in reversed(pending) if each.kind in OUTCOMES]
-    bodies = [(run, _body(bytes(data))) for run, data in (*newest, *stored)]
+    bodies = [(run, body_of(data)) for run, data in (*newest, *stored)]
     agents = _agents({run for run, _ in bodies}, held)
     calls = [_call(program, agents.get(run, program.agent), body) for run, body in bodies]
     return tuple(reversed([each for each in calls if each is not None][:RECORDS_MAX]))
@@ -39,15 +38,6 @@ def _call(program: Program, agent: str, body: Mapping[str, object]) -> Recorded 
     if not isinstance(at_ms, int):
         return None
     return call_of(program, agent, str(body.get("kind")), at_ms, body)
-
-
-def _body(data: bytes) -> Mapping[str, object]:
-    """The fields of an envelope; a damaged one is found elsewhere, and says nothing here."""
-    try:
-        body = decode(data)
-    except CanonicalError:
-        return {}
-    return body if isinstance(body, dict) else {}
 
 
 def _agents(names: Iterable[str], held: Sequence[Run]) -> Mapping[str, str]:

@@ -1,11 +1,9 @@
 """The copies of a log's leaves: what names each, the hash beside its envelope, and the bytes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
-from nanovm_core.core.canonical import decode
-from nanovm_core.core.envelope import LOG_RUN, ZERO
-from nanovm_core.errors import CanonicalError
+from nanovm_core.core.envelope import LOG_RUN, ZERO, body_of
 from nanovm_core.proof import merkle
 from nanovm_core.proof.merkle import HASH_BYTES
 from pipeline.models import Workspace
@@ -48,7 +46,8 @@ def of(log: Workspace, first: int, end: int) -> dict[int, Copies]:
     expected, bad = _sealed(key, first, "expected"), _sealed(key, first, "found")
     found: dict[int, Copies] = {}
     for seq, run, n, column, data, after in sql.execute(_ENVELOPES, (key, first, end)):
-        named = heads.get(str(run), "") if after is None else _prev(sql.blob(after))
+        next_one = {"prev": heads.get(str(run), "")} if after is None else body_of(sql.blob(after))
+        named = str(next_one.get("prev", ""))
         said = (b"" if named == ZERO else from_hex(named), from_hex(column))
         place = str(run), str(n)
         wrong = {*bad.get(place, ())} - {b""}
@@ -75,19 +74,7 @@ def _sealed(log: str, first: int, field: str) -> dict[tuple[str, str], Copies]:
     """What ``integrity`` envelopes say in a field of the places that they name."""
     found: dict[tuple[str, str], Copies] = {}
     for run, data in sql.execute(_INTEGRITY, (log, first)):
-        body = _body(sql.blob(data))
+        body = body_of(sql.blob(data))
         place = str(run), str(body.get("at"))
         found[place] = [*found.get(place, ()), from_hex(body.get(field))]
     return found
-
-
-def _prev(data: bytes) -> str:
-    return str(_body(data).get("prev", ""))
-
-
-def _body(data: bytes) -> Mapping[str, object]:
-    try:
-        body = decode(data)
-    except CanonicalError:
-        return {}
-    return body if isinstance(body, dict) else {}

@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import (
     Stored,
     chain_faults,
@@ -19,11 +18,12 @@ from nanovm_core.core.envelope import (
     snapshot_of,
     starts_segment,
 )
+from nanovm_core.core.envelope import body_of as body_of
 from nanovm_core.core.fsm.commands import hold_id
 from nanovm_core.core.lifecycle import APPROVAL
 from nanovm_core.core.messages import RunId, Snapshot
 from nanovm_core.core.program import COMPLETED
-from nanovm_core.errors import CanonicalError, VerificationError
+from nanovm_core.errors import VerificationError
 from pipeline.models import Run, Workspace
 from pipeline.store import logs, programs, sql
 
@@ -230,15 +230,6 @@ def _at_the_end(envelopes: Sequence[Stored]) -> bool:
     body = body_of(envelopes[-1].data) if envelopes else {}
     step = programs.current().steps.get(str(body.get("step")))
     return body.get("kind") == "result" and step is not None and step.then == COMPLETED
-
-
-def body_of(data: bytes | memoryview) -> dict[str, Any]:
-    """The fields of an envelope's bytes; damaged bytes have none."""
-    try:
-        value = decode(bytes(data))
-    except CanonicalError:
-        return {}
-    return dict(value) if isinstance(value, dict) else {}
 
 
 def part_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:

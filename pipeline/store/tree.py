@@ -9,6 +9,7 @@ from nanovm_core.proof import merkle
 from nanovm_core.proof.merkle import HASH_BYTES, Place
 from nanovm_core.proof.notes import Head
 from pipeline.models import Envelope, Node
+from pipeline.store import leaf_copies
 
 BROKEN = "LOG-008"
 
@@ -155,7 +156,7 @@ def _node_leaves(workspace: UUID, start: int, end: int) -> list[bytes]:
 
 def _envelope_hashes(workspace: UUID, start: int, end: int) -> list[bytes]:
     found = _envelopes(workspace, start, end, "hash")
-    return [_from_hex(str(each)) for each in found]
+    return [leaf_copies.from_hex(each) for each in found]
 
 
 def _envelope_leaves(workspace: UUID, start: int, end: int) -> list[bytes]:
@@ -166,14 +167,6 @@ def _envelope_leaves(workspace: UUID, start: int, end: int) -> list[bytes]:
 def _envelopes(workspace: UUID, start: int, end: int, column: str) -> list[bytes]:
     rows = Envelope.objects.filter(workspace=workspace, seq__gte=start, seq__lt=end)
     return list(rows.order_by("seq").values_list(column, flat=True))
-
-
-def _from_hex(text: str) -> bytes:
-    """The bytes of a hash in hex; of what is none, bytes that hash to nothing known."""
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        return b""
 
 
 def _broken(start: int, end: int) -> VerificationError:

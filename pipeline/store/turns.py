@@ -97,15 +97,10 @@ def serve(workspace: UUID) -> None:
 
 def _first(not_of: UUID, besides: Collection[str], ending: str) -> str | None:
     at_ms, (own_max, all_max) = now_ms(), reads_max()
-    keys = [sql.key_of(each) for each in besides]
+    keys = [sql.key_of(each) for each in besides] or [sql.key(NOBODY)]
     caps = (leases_max(), own_max, all_max)
     params = (*[at_ms] * 6, sql.key(not_of), at_ms, *caps, *keys)
-    statement = f"{_NEXT}{sql.marks(keys) if keys else _none()}{ending}"
+    statement = f"{_NEXT}{sql.marks(keys)}{ending}"
     for (run,) in sql.execute(statement, params):
         return sql.name(run)
     return None
-
-
-def _none() -> str:
-    """A list that holds no run, so that nothing is left out."""
-    return f"('{sql.key(NOBODY)}')"

@@ -44,11 +44,6 @@ AWAY = "The queue does not answer. Try again in a moment."
 NO_CLAIM = "No single check stops this form of the attack. The attack's page says why."
 
 
-def claim_on(attack: Attack) -> Claim | None:
-    """The claim that this attack is aimed at; None where no guard is laid down for its form."""
-    return claim_of(attack.injector, attack.params)
-
-
 def prepare(attack: Attack) -> None:
     """Ask for the copy of an attack in its shipped form before anybody does, where one can be."""
     if settings.NANOVM_COPIES_AHEAD and not attack.unguarded:
@@ -161,7 +156,7 @@ def _shortened(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 def _subject(attack: Attack) -> tuple[Claim, dict[str, Value]]:
     """The attack's claim and its parameters, its free text from the vault."""
-    claim, values = claim_on(attack), dict(attack.params)
+    claim, values = claim_of(attack.injector, attack.params), dict(attack.params)
     if claim is None:
         raise CopyError(NO_CLAIM)
     for param in INJECTORS[attack.injector].params if attack.injector in INJECTORS else ():

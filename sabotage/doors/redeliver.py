@@ -1,7 +1,7 @@
 """Redelivers a run's own queue message, as many times as the attack asks."""
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from celery import current_app
@@ -33,7 +33,8 @@ def delivering(run_id: str, program: str, times: int) -> Iterator[str]:
     with ThreadPoolExecutor(max_workers=min(times, THREADS_MAX)) as pool:
         futures = [pool.submit(_delivered, run_id, program) for _ in range(times)]
         yield "threads"
-        _all_done(futures)
+        for future in futures:
+            future.result()
 
 
 def _queue(run_id: str, program: str, times: int) -> None:
@@ -50,8 +51,3 @@ def _delivered(run_id: str, program: str) -> None:
         tasks.deliver(run_id, program)
     finally:
         connections.close_all()  # this thread's own
-
-
-def _all_done(futures: list[Future[None]]) -> None:
-    for future in futures:
-        future.result()

@@ -5,7 +5,6 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +120,6 @@ def shown_to_the_adapter(work: Work, token: bytes) -> tuple[str, str]:
     except OutcomeUnknownError as error:
         return error.code, decided_in(error)
     return "", ""
-
-
-def hash_of(token: bytes) -> str:
-    """What a warrant is shown by: it holds the call's arguments."""
-    return sha256(token).hexdigest()
 
 
 def _whole(run: Run) -> Snapshot:

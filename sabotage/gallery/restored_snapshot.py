@@ -21,11 +21,12 @@ from pathlib import Path
 from django.conf import settings
 
 import samples
+from nanovm_core.core.envelope import body_of
 from pipeline.models import Run, Workspace
 from sabotage.gallery import fixture, invoices, outcomes
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import ROOT, named_in
-from sabotage.kit.evidence import Evidence, fields_of
+from sabotage.kit.evidence import Evidence
 from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Target, Value, choice
 from sabotage.kit.stripe_view import payments_of
 
@@ -88,7 +89,7 @@ class DataFolder:
         with closing(sqlite3.connect(database, uri=True)) as opened:
             made = opened.execute("SELECT key, tool FROM pipeline_adaptercall").fetchall()
             rows = opened.execute("SELECT bytes FROM pipeline_envelope WHERE kind = 'intent'")
-            sealed = {fields_of(bytes(data)).get("idempotency_key") for (data,) in rows}
+            sealed = {body_of(data).get("idempotency_key") for (data,) in rows}
         return {
             "calls": sum(key not in sealed for key, _ in made),
             "calls_since": dict(Counter(tool for _, tool in made)),

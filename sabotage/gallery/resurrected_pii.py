@@ -43,7 +43,8 @@ def inject(target: Target) -> Fired:
     copied = _copied(target.run)
     certificate = erase_run(target.run_id, REASON, fixture.OPERATOR)
     event = WAYS[str(target.values["how"])](target, copied)
-    readable, new = _readable(copied), _living(target.run) - _put_back(target, copied)
+    living = Secret.objects.filter(run=target.run, erased_ms=None).count()
+    readable, new = _readable(copied), living - _put_back(target, copied)
     if not event:
         _taken_out(target, copied)
     return Fired(
@@ -123,10 +124,6 @@ def _copied(run: Run) -> Copied:
 def _readable(copied: Copied) -> list[str]:
     """The refs of the copy that open now."""
     return sorted(secret_store.openings([row.ref for row in copied.rows]))
-
-
-def _living(run: Run) -> int:
-    return Secret.objects.filter(run=run, erased_ms=None).count()
 
 
 def _put_back(target: Target, copied: Copied) -> int:

@@ -1,6 +1,7 @@
 """``corrupt_hash``: changes stored bytes, hashes or the snapshot, or data in transit."""
 
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 
 from nanovm_core.core.envelope import last_segment
 from pipeline.models import Run
@@ -187,8 +188,8 @@ def _warrant(target: Target) -> Fired:
         "verdict": "BLOCKED" if rule else "ACCEPTED",
         "rule": rule,
         "found_by": found_by,
-        "expected": tamper_transit.hash_of(work.token),
-        "found": tamper_transit.hash_of(altered),
+        "expected": sha256(work.token).hexdigest(),
+        "found": sha256(altered).hexdigest(),
     }
     return Fired(facts=facts)
 

@@ -4,10 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nanovm_core.core.canonical import decode
-from nanovm_core.core.envelope import canonical_hash
+from nanovm_core.core.envelope import body_of, canonical_hash
 from nanovm_core.core.lifecycle import ACTIVE, TERMINAL
-from nanovm_core.errors import CanonicalError
 from pipeline.clock import now_ms
 from pipeline.models import Absorbed, AdapterCall, Envelope, Run
 from pipeline.queries.runs import label_of
@@ -153,7 +151,7 @@ def _told(sealed: SealedEnvelope) -> dict[str, object]:
 
 
 def _sealed(row: Envelope) -> SealedEnvelope:
-    body = fields_of(bytes(row.bytes))
+    body = body_of(row.bytes)
     state, at = body.get("state"), body.get("at")
     return SealedEnvelope(
         n=row.n,
@@ -167,15 +165,6 @@ def _sealed(row: Envelope) -> SealedEnvelope:
         expected=str(body.get("expected", "")),
         found=str(body.get("found", "")),
     )
-
-
-def fields_of(data: bytes) -> Mapping[str, object]:
-    """The fields of an envelope's bytes; bytes that are none have no fields."""
-    try:
-        value = decode(data)
-    except CanonicalError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _refs(body: Mapping[str, object]) -> tuple[str, ...]:

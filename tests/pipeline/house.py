@@ -26,8 +26,8 @@ from nanovm_core.core.canonical import decode
 from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.core.messages import Decision, Snapshot
 from nanovm_core.errors import CanonicalError
-from pipeline.models import Envelope, Run, Workspace
-from pipeline.register import suppliers
+from pipeline.models import Envelope, Run, Supplier, Workspace
+from pipeline.register import suppliers, versions
 from pipeline.register.details import Details
 from pipeline.register.welcome import sample_suppliers
 from pipeline.runtime import api, create_run, warrants
@@ -191,6 +191,12 @@ def sql(*statements: tuple[str, Sequence[Any]]) -> None:
 def _in_postgres(statement: str) -> str:
     """A literal of bytes, as SQLite writes it, in the other dialect."""
     return re.sub(r"(?<!')\bx'([0-9a-f]*)'", r"'\\x\1'::bytea", statement)
+
+
+def entries(workspace: Workspace) -> list[versions.Entry]:
+    """Every supplier of a workspace, the newest first; not its own company."""
+    rows = Supplier.objects.filter(workspace=workspace).exclude(state=suppliers.OWN)
+    return versions.opened(workspace, list(rows.order_by("-created_ms", "-id")))
 
 
 class Counterpart(NamedTuple):

@@ -137,13 +137,6 @@ def quarantine(now: Snapshot, damage: VerificationError, *, at_ms: int) -> Decis
     return drafts.join(sealed, drafts.end(after, cause, life.FAILED, damage.code, damage.text))
 
 
-def replay(program: Program, now: Snapshot, events: Sequence[tuple[Event, Context]]) -> Snapshot:
-    """The snapshot after these events, from ``now``."""
-    for event, context in events:
-        now = transition(program, now, event, context).snapshot
-    return now
-
-
 def capabilities_hash(program: Program) -> str:
     """The hash of every grant with its constraints and expiry; only a genesis seals it.
 

@@ -14,11 +14,10 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.capabilities import grant_id
 from nanovm_core.core.envelope import check_chain
 from nanovm_core.core.events import AnswerArrived, EffectDone, EffectFailed, Event, TimePassed
-from nanovm_core.core.fsm import replay
 from nanovm_core.core.messages import Decision, Effect, Recorded, RunId, Snapshot
 from nanovm_core.core.warrants import authorize, binding
 from tests.core.fsm.test_lifecycle import Move, check
-from tests.core.kit.builders import START_MS, Scene
+from tests.core.kit.builders import START_MS, Scene, replay
 from tests.core.kit.chain import comes_back, sealed
 from tests.core.kit.refund_runs import BUYER, GRANT_ENDS_MS, ORDER, PROGRAM, RECEIPT, Refund
 

@@ -55,6 +55,13 @@ def program(policy: bytes = POLICY) -> Program:
     return load_program(SOURCE).under(load_policy(policy))
 
 
+def replay(program: Program, now: Snapshot, told: Sequence[tuple[Event, Context]]) -> Snapshot:
+    """The snapshot after these events, from ``now``."""
+    for event, context in told:
+        now = transition(program, now, event, context).snapshot
+    return now
+
+
 def ref(number: int) -> str:
     """A well-formed ref."""
     return f"vault://secret/00000000-0000-4000-8000-{number:012x}"

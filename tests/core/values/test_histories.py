@@ -9,8 +9,8 @@ import pytest
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import check_chain
 from nanovm_core.core.events import ProposalReceived
-from nanovm_core.core.fsm import replay, transition
-from tests.core.kit.builders import Scene
+from nanovm_core.core.fsm import transition
+from tests.core.kit.builders import Scene, replay
 from tests.core.kit.chain import comes_back, sealed
 from tests.core.kit.histories import FILES, FOLDER, differences, named, read, replayed, rules
 

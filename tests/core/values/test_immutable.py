@@ -2,11 +2,11 @@
 
 from nanovm_core.core.envelope import encode_snapshot
 from nanovm_core.core.events import ErasureDone
-from nanovm_core.core.fsm import begin, quarantine, replay
+from nanovm_core.core.fsm import begin, quarantine
 from nanovm_core.core.messages import Scalar
 from nanovm_core.core.snapshots import _decoded
 from nanovm_core.errors import VerificationError
-from tests.core.kit.builders import RUN, Play, ref
+from tests.core.kit.builders import RUN, Play, ref, replay
 from tests.core.kit.deployment import gate
 from tests.core.kit.histories import FILES
 from tests.core.loading.test_program import mutable, parts

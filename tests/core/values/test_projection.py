@@ -36,11 +36,6 @@ def test_what_no_known_mode_shows_is_hidden(modes: dict[str, str], opened: dict[
     assert DeterministicSanitizer(modes=modes).for_model(SLOTS, opened) == {}
 
 
-def test_trace_sees_refs_and_clear_facts() -> None:
-    assert SANITIZER.for_trace(SLOTS) == SLOTS
-    assert list(SANITIZER.for_trace(SLOTS)) == sorted(SLOTS)
-
-
 def filled(of: DeterministicSanitizer, args: dict[str, Json], slots: Args) -> dict[str, Json]:
     return {name: of.filled(value, slots) for name, value in args.items()}
 

@@ -17,6 +17,7 @@ from pipeline.register import suppliers, welcome
 from pipeline.register.details import Details
 from pipeline.store import workspaces
 from tests.dashboard.visitor import Visitor, words
+from tests.pipeline.house import entries
 
 pytestmark = pytest.mark.usefixtures("db", "empty_register")
 
@@ -109,7 +110,7 @@ def test_the_own_company_is_changed_but_neither_blocked_nor_erased(visitor: Visi
     assert saved(visitor, path, name="Seaside Ltd", tax_id="GB 1", iban="", email="")[0] == 303
     assert suppliers.own(owner) == Details(name="Seaside Ltd", tax_id="GB 1")
     assert row_of(path).state == suppliers.OWN
-    (supplier,) = suppliers.entries(owner)
+    (supplier,) = entries(owner)
     assert supplier.details is not None
     assert supplier.details.name == FORM["name"]
 

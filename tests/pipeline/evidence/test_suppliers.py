@@ -18,7 +18,7 @@ from pipeline.register.details import Details
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
 from tests.pipeline.databases import Backup, on_sqlite_alone
-from tests.pipeline.house import House, crash
+from tests.pipeline.house import House, crash, entries
 from tests.pipeline.privacy.test_erasure import sightings
 from tests.pipeline.privacy.test_supplier_erasure import CANARY, OTHER, erased, registered
 
@@ -130,7 +130,7 @@ def test_suppliers_go_over_to_the_log_that_goes_on(house: House, away: Path) -> 
     old_keys = {*keystore().refs()}
     backup.put_back()
     new = restored(house, log)
-    there = {each.id: each for each in suppliers.entries(new)}
+    there = {each.id: each for each in entries(new)}
     said = {
         name: (each.row.code, each.row.state, each.row.is_sample, each.details)
         for name, each in there.items()
@@ -144,7 +144,7 @@ def test_suppliers_go_over_to_the_log_that_goes_on(house: House, away: Path) -> 
     hit = suppliers.find(new, CANARY.identities())
     assert hit is not None
     assert hit.id == one.id
-    assert not [*suppliers.entries(log)]
+    assert not entries(log)
     assert not Register.objects.filter(workspace=log).exists()
     assert not old_keys & {*keystore().refs()}  # index key too
     assert sightings(house) == []
@@ -171,7 +171,7 @@ def test_an_erased_supplier_does_not_come_back(
     assert "PII-013" in {each.code for each in audit().damage}
     new = restored(house, log)
     assert suppliers.find(new, CANARY.identities()) is None
-    left = {each.id: each.details for each in suppliers.entries(new)}
+    left = {each.id: each.details for each in entries(new)}
     assert left == {two.id: OTHER, one.id: None}
     assert keystore().refs_of(f"supplier-{one.id}") == []
     made = supplier_erasure.newest(one.row)
@@ -203,7 +203,7 @@ def test_a_restore_that_dies_while_it_hands_over_is_finished(
             with pytest.raises(KeyboardInterrupt):
                 restore.restore("operator")
     new = restored(house, log)
-    assert {each.id: each.details for each in suppliers.entries(new)} == {
+    assert {each.id: each.details for each in entries(new)} == {
         one.id: None,
         two.id: OTHER,
     }
@@ -236,7 +236,7 @@ def test_a_damaged_supplier_stays_with_the_closed_log(house: House) -> None:
     one, two = registered(CANARY, OTHER)
     Supplier.objects.filter(id=one.id).update(commitment="0" * 64, sealed_n=7)
     new = restored(house, one.row.workspace)
-    assert {each.id for each in suppliers.entries(new)} == {two.id}
+    assert {each.id for each in entries(new)} == {two.id}
     assert {each.code for each in audit().damage} == {"PII-002"}
     assert erased(one).log == new.origin
 

@@ -21,7 +21,7 @@ from pipeline.register.versions import Entry
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
 from tests.pipeline.databases import on_sqlite_alone
-from tests.pipeline.house import EVERY_KEY, House, crash, lines
+from tests.pipeline.house import EVERY_KEY, House, crash, entries, lines
 from tests.pipeline.privacy.test_erasure import CANARIES, IBAN, found, sightings
 
 CANARY = Details(
@@ -179,7 +179,7 @@ def test_a_damaged_supplier_can_be_erased_and_hinders_no_other_erasure(house: Ho
     canary, other, third = registered(CANARY, OTHER, Details(name="Third"))
     Supplier.objects.filter(id=other.id).update(commitment="0" * 64, sealed_n=F("sealed_n") + 7)
     with pytest.raises(VerificationError):
-        list(suppliers.entries(canary.row.workspace))
+        entries(canary.row.workspace)
     assert erased(canary).state == "done"
     assert {each.id for each in suppliers.readable(canary.row.workspace)} == {third.id}
     assert not SupplierIndex.objects.filter(supplier=other.row).exists()

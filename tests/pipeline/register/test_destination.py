@@ -182,7 +182,7 @@ def _blocked(entry: Entry) -> None:
 
 
 def _erased(entry: Entry) -> None:
-    suppliers.erase(entry, actor="visitor")
+    suppliers.destroy(suppliers.forget(entry.row, actor="visitor"))
 
 
 def _other_bank_account(entry: Entry) -> None:

@@ -15,7 +15,7 @@ from pipeline.register.details import Details, DetailsError
 from pipeline.register.versions import Entry
 from pipeline.store import records, workspaces
 from pipeline.vault.key_store import keystore
-from tests.pipeline.house import House
+from tests.pipeline.house import House, entries
 
 PAPER = Details(
     name="Nordlicht Papier GmbH",
@@ -190,8 +190,8 @@ def test_an_erased_supplier_is_not_found_and_its_old_index_leads_nowhere(
     paper, wind = registered(workspace, PAPER, WIND)
     old_key = index.key_of(workspace)
     before = set(SupplierIndex.objects.values_list("value", flat=True))
-    suppliers.erase(paper, actor="visitor")
-    suppliers.erase(paper, actor="visitor")
+    suppliers.destroy(suppliers.forget(paper.row, actor="visitor"))
+    suppliers.destroy(suppliers.forget(paper.row, actor="visitor"))
     assert found(workspace, PAPER) is None
     hit = found(workspace, WIND)
     assert hit is not None
@@ -200,7 +200,7 @@ def test_an_erased_supplier_is_not_found_and_its_old_index_leads_nowhere(
     assert index.key_of(workspace) != old_key
     assert keystore().keys([paper.row.ref]) == {}
     assert len(keystore().refs_of(f"register-{workspace.id}")) == 1
-    left = {each.id: each.details for each in suppliers.entries(workspace)}
+    left = {each.id: each.details for each in entries(workspace)}
     assert left == {wind.id: WIND, paper.id: None}
     with pytest.raises(DetailsError, match="SUP-003"):
         suppliers.unblock(suppliers.named(workspace, paper.id), actor="visitor")

@@ -12,6 +12,7 @@ from _pytest.mark import ParameterSet
 from django.conf import settings
 from django.db import connection
 
+from nanovm_core.core.envelope import body_of
 from pipeline.models import AdapterCall, Envelope, Run, Secret
 from pipeline.register import welcome
 from pipeline.vault.key_store import keystore
@@ -27,7 +28,6 @@ from sabotage.gallery import (
     same_invoice_again,
     split_limit,
 )
-from sabotage.kit.evidence import fields_of
 from sabotage.kit.injector import InjectionError
 from sabotage.models import Attack
 from tests.sabotage.baseline.test_baseline import listed, reported
@@ -190,10 +190,10 @@ class TestEvidence:
         assert evidence["calls_since"]["stripe.create_payment_intent"] == 1
         for each in agents:  # who was stopped names the envelope that says so
             row = Envelope.objects.filter(run=str(Run.objects.get(code=each["run"]).id))
-            assert "model.propose" in {fields_of(bytes(one.bytes)).get("tool") for one in row}
+            assert "model.propose" in {body_of(bytes(one.bytes)).get("tool") for one in row}
             if each["rule"]:
                 told = row.get(n=each["event"] - 1)
-                assert (told.hash, fields_of(told.bytes)["rule"]) == (each["hash"], "BUD-001")
+                assert (told.hash, body_of(told.bytes)["rule"]) == (each["hash"], "BUD-001")
             else:
                 assert each["hash"] == ""
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import body_of
 from pipeline.models import AdapterCall, Envelope
 from pipeline.worker import tasks
-from sabotage.kit.evidence import fields_of
 from tests.pipeline.house import payments, succeeded
 from tests.sabotage.runs import at, let_go, now, owing, shoot
 
@@ -64,7 +64,7 @@ def test_a_message_of_another_program_drives_no_run_that_owes_a_payment() -> Non
     assert (now(run).step, now(run).state) == ("charge", life.ACTIVE)
     assert AdapterCall.objects.filter(run=run).count() == calls
     since = Envelope.objects.filter(run=str(run.id), n__gte=length).order_by("n")
-    bodies = [fields_of(bytes(row.bytes)) for row in since]
+    bodies = [body_of(bytes(row.bytes)) for row in since]
     assert [(body["kind"], body["rule"]) for body in bodies] == [("refused", "PRG-010")]
     tasks.deliver(str(run.id), run.program_hash)
     assert now(run).state == life.COMPLETED
