@@ -9,32 +9,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nanovm_core.conditions import check as condition_check
-from nanovm_core.conditions.errors import (
-    DEPTH_MAX,
-    NODES_MAX,
-    TEXT_CHARS_MAX,
-    ConditionEvaluationError,
-    ConditionSyntaxError,
-    ConditionTypeError,
-)
-from nanovm_core.conditions.operators import Compiled, Context, Run, Truth, compiled, truth
-from nanovm_core.conditions.syntax import COMPARISONS, LITERAL, VARIABLE, Value, tree, upwards
-
-__all__ = [
-    "DEPTH_MAX",
-    "NODES_MAX",
-    "TEXT_CHARS_MAX",
-    "ASTEngine",
-    "Comparison",
-    "Condition",
-    "ConditionEvaluationError",
-    "ConditionSyntaxError",
-    "ConditionTypeError",
-    "Context",
-    "Part",
-    "Value",
-    "parse",
-]
+from nanovm_core.conditions.errors import DEPTH_MAX as DEPTH_MAX
+from nanovm_core.conditions.errors import NODES_MAX as NODES_MAX
+from nanovm_core.conditions.errors import TEXT_CHARS_MAX as TEXT_CHARS_MAX
+from nanovm_core.conditions.errors import ConditionEvaluationError as ConditionEvaluationError
+from nanovm_core.conditions.errors import ConditionSyntaxError as ConditionSyntaxError
+from nanovm_core.conditions.errors import ConditionTypeError as ConditionTypeError
+from nanovm_core.conditions.operators import Compiled, Run, Truth, compiled, truth
+from nanovm_core.conditions.operators import Context as Context
+from nanovm_core.conditions.syntax import COMPARISONS, LITERAL, VARIABLE, tree, upwards
+from nanovm_core.conditions.syntax import Value as Value
 
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "contains": "in"}
 

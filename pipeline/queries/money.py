@@ -26,7 +26,6 @@ class PaymentView:
     unknown: bool
     amount_minor: int | None
     currency: str
-    object_ref: str
     object_id: str
     erased: bool
     account: str
@@ -61,7 +60,6 @@ def payment_of(run: RunHead, values: Mapping[str, str]) -> PaymentView:
     bodies = _charge_bodies(run)
     calls = list(AdapterCall.objects.filter(run_id=run.id, tool=CHARGE).order_by("number"))
     intent, result = _last(bodies, "intent"), _last(bodies, "result")
-    ref = str(slots.get("payment", ""))
     value = values.get("payment", "")
     amount = slots.get("amount_minor")
     confirmed = slots.get("payee_confirmed")
@@ -71,7 +69,6 @@ def payment_of(run: RunHead, values: Mapping[str, str]) -> PaymentView:
         unknown=not status and bool(_open_keys(bodies, calls)),
         amount_minor=amount if isinstance(amount, int) else None,
         currency=str(slots.get("currency", "")),
-        object_ref=ref,
         object_id=value,
         erased=value == TOMBSTONE,
         account=values.get("destination", ""),

@@ -162,21 +162,19 @@ def _state_put_back(loop: Loop, given: AttackInput) -> Reporter:
     """Its remembered state is changed: what was paid is put down as not paid."""
     loop.follow(ORDER[:-1])
     loop.store.edit(paid=False)
+    return paid_again(loop, "Nothing checks its state file, which was changed to unpaid")
+
+
+def paid_again(loop: Loop, what: str) -> Reporter:
+    """Pay once more from the changed state file; one payment was due."""
     loop.store.read_again()
     loop.follow(ORDER[-2:])
 
     def tell(moved: Moved) -> Report:
-        what = "Nothing checks its state file, which was changed to unpaid: "
-        return Report(
-            happened=what + requests(loop, moved), due_minor=moved[0].amount_minor if moved else 0
-        )
+        said = f"{what}: it asked Stripe {loop.tools.calls[PAY]} times, {payments(moved)}."
+        return Report(happened=said, due_minor=moved[0].amount_minor if moved else 0)
 
     return tell
-
-
-def requests(loop: Loop, moved: Moved) -> str:
-    """How often it asked Stripe to pay, and what Stripe paid."""
-    return f"it asked Stripe {loop.tools.calls[PAY]} times, {payments(moved)}."
 
 
 def _nothing_to_hit(what: str) -> Callable[[Loop, AttackInput], Reporter]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from sabotage.baseline.answers import AttackInput, Moved, Report, Reporter, requests
+from sabotage.baseline.answers import AttackInput, Moved, Report, Reporter, paid_again
 from sabotage.baseline.checks import PAY, RefusedCallError
 from sabotage.baseline.loop import ORDER, Loop
 from sabotage.baseline.money import in_words, payments, total_minor
@@ -128,16 +128,7 @@ def believes_the_old_file(loop: Loop, _given: AttackInput) -> Reporter:
     copy = loop.store.copy()
     loop.follow(ORDER[-2:])
     loop.store.put_back(copy)
-    loop.store.read_again()
-    loop.follow(ORDER[-2:])
-
-    def tell(moved: Moved) -> Report:
-        said = "Nothing checks its state file, and an old one was put back: "
-        return Report(
-            happened=said + requests(loop, moved), due_minor=moved[0].amount_minor if moved else 0
-        )
-
-    return tell
+    return paid_again(loop, "Nothing checks its state file, and an old one was put back")
 
 
 def believes_the_text_layer(loop: Loop, given: AttackInput) -> Reporter:

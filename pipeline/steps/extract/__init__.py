@@ -2,17 +2,11 @@
 
 from typing import Final
 
-from pipeline.steps.extract.holds import HOLDS as HOLDS
-from pipeline.steps.extract.holds import explained as explained
-from pipeline.steps.extract.invoice import NOTES_CHARS_MAX as NOTES_CHARS_MAX
-from pipeline.steps.extract.invoice import Evidence as Evidence
 from pipeline.steps.extract.invoice import Extraction as Extraction
 from pipeline.steps.extract.invoice import Invoice as Invoice
 from pipeline.steps.extract.reasons import REASONS as REASONS
 from pipeline.steps.extract.reasons import ExtractionError as ExtractionError
 from pipeline.steps.extract.reasons import ReaderLostError as ReaderLostError
-from pipeline.steps.extract.sandbox import MEMORY_BYTES_MAX as MEMORY_BYTES_MAX
-from pipeline.steps.extract.sandbox import SECONDS_MAX as SECONDS_MAX
 from pipeline.steps.extract.sandbox import run_child
 
 SIZE_BYTES_MAX: Final = 10 * 1024 * 1024  # a page of a real invoice is far below 1 MB

@@ -9,10 +9,8 @@ from pipeline.steps.extract.amount import minor_units
 from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.holds import status_of
 from pipeline.steps.extract.hybrid import contradicts, forbids
-from pipeline.steps.extract.invoice import Evidence, Invoice, WarningCode
+from pipeline.steps.extract.invoice import Evidence, Invoice
 from pipeline.steps.extract.page_text.labelled import iban_is_valid
-from pipeline.steps.extract.page_text.statements import stated
-from pipeline.steps.extract.page_text.wording import sentences_of
 from pipeline.steps.extract.page_view.page import Page
 from pipeline.steps.extract.reasons import ExtractionError
 
@@ -31,9 +29,7 @@ _CARD: Final = frozenset({"48", "54", "55"})
 _CENT: Final = Decimal("0.01")
 
 
-def invoice_from_xml(
-    coded: Coded, pages: Sequence[Page]
-) -> tuple[Invoice, dict[str, Evidence], tuple[WarningCode, ...]]:
+def invoice_from_xml(coded: Coded, pages: Sequence[Page]) -> tuple[Invoice, dict[str, Evidence]]:
     """The invoice that the XML codes; its pages may only confirm it or hold it.
 
     Raises:
@@ -67,7 +63,7 @@ def invoice_from_xml(
         pay_status=status_of(hold),
         hold=hold,
     )
-    return invoice, _evidence(coded, invoice), _warnings(coded)
+    return invoice, _evidence(coded, invoice)
 
 
 def _hold(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]) -> str | None:
@@ -120,18 +116,6 @@ def _unclear(coded: Coded, due: Decimal, currency: str) -> bool:
         return False
     owed = coded.grand_total - (coded.prepaid or 0) + (coded.rounding or 0)
     return due - owed > _CENT
-
-
-def _warnings(coded: Coded) -> tuple[WarningCode, ...]:
-    """What the free text says against the codes; the codes decide."""
-    texts = (*coded.terms, *coded.notes)
-    said = stated([part for text in texts for part in sentences_of(text)])
-    flags: list[tuple[bool, WarningCode]] = [
-        ("settled" in said, "terms_say_paid"),
-        ("debited" in said, "terms_say_collected"),
-        (coded.test, "test_document"),
-    ]
-    return tuple(name for flag, name in flags if flag)
 
 
 def _evidence(coded: Coded, invoice: Invoice) -> dict[str, Evidence]:

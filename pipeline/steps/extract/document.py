@@ -186,14 +186,13 @@ def _everything(page: Page) -> str:
 def _from_xml(invoices: Sequence[Coded], view: View) -> Extraction:
     shown = view.shown
     coded = invoices[0]
-    fields, evidence, warnings = invoice_from_xml(coded, shown)
+    fields, evidence = invoice_from_xml(coded, shown)
     found = Extraction(
         fields=fields,
         evidence=evidence,
         notes=_bounded([*coded.notes, *coded.terms, *map(_everything, view.told)]),
         source="xml",
         pages=len(shown),
-        warnings=warnings,
     )
     others = {(item.numbers, item.dues, item.currencies, item.ibans) for item in invoices}
     several = len(others) > 1 and fields.pay_status == "open"

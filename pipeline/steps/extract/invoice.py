@@ -21,7 +21,6 @@ PayStatus = Literal[
     "unverified",
 ]
 Source = Literal["xml", "text"]
-WarningCode = Literal["terms_say_paid", "terms_say_collected", "test_document"]
 NOTES_CHARS_MAX: Final = 8_000  # what a model may be shown of one document
 
 
@@ -77,8 +76,7 @@ class Crop:
 class Extraction:
     """An invoice, the evidence for it, and the free text beside it.
 
-    ``notes`` is untrusted prose for a model to see. ``warnings`` name what the
-    free text says against the coded fields, which decide.
+    ``notes`` is untrusted prose for a model to see.
     """
 
     fields: Invoice
@@ -86,7 +84,6 @@ class Extraction:
     notes: str = ""
     source: Source
     pages: int
-    warnings: tuple[WarningCode, ...] = ()
     crops: tuple[Crop, ...] = ()
 
     def to_json(self) -> str:
@@ -104,9 +101,9 @@ class Extraction:
         try:
             fields = Invoice(**value.pop("fields"))
             evidence = {name: Evidence(**item) for name, item in value.pop("evidence").items()}
-            warnings = tuple(value.pop("warnings"))
+            value.pop("warnings", None)  # of a document that an earlier release staged
             crops = tuple(Crop(**item) for item in value.pop("crops"))
-            result = cls(fields=fields, evidence=evidence, warnings=warnings, crops=crops, **value)
+            result = cls(fields=fields, evidence=evidence, crops=crops, **value)
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError("not an extraction") from error
         _check(result)
@@ -143,5 +140,3 @@ def _check(extraction: Extraction) -> None:
     wrong = [n for crop in value["crops"] for n, t in _CROP_TYPES.items() if type(crop[n]) is not t]
     if wrong:
         raise ValueError("not an extraction: crops")
-    if set(value["warnings"]) - set(get_args(WarningCode)):
-        raise ValueError("not an extraction: warnings")

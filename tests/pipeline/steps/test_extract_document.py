@@ -11,13 +11,13 @@ from pipeline.steps.extract import (
     PAGES_MAX,
     REASONS,
     SIZE_BYTES_MAX,
-    Evidence,
     Extraction,
     ExtractionError,
     Invoice,
     check_document,
     extract,
 )
+from pipeline.steps.extract.invoice import Evidence
 from tests.pipeline.pdf_builder import (
     empty_pages_pdf,
     encrypted_pdf,
@@ -96,7 +96,6 @@ def test_any_extraction_survives_its_json(text: str, maybe: str | None, amount: 
         notes=text,
         source="text",
         pages=1,
-        warnings=("test_document",),
     )
     assert Extraction.from_json(extraction.to_json()) == extraction
 

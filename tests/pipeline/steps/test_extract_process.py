@@ -17,9 +17,7 @@ import pytest
 
 from mutations.readers import lack_guards_too
 from pipeline.steps.extract import (
-    MEMORY_BYTES_MAX,
     PAGES_MAX,
-    SECONDS_MAX,
     SIZE_BYTES_MAX,
     ExtractionError,
     ReaderLostError,
@@ -27,7 +25,7 @@ from pipeline.steps.extract import (
     reading_child,
     sandbox,
 )
-from pipeline.steps.extract.sandbox import run_child
+from pipeline.steps.extract.sandbox import MEMORY_BYTES_MAX, SECONDS_MAX, run_child
 from tests.house.demo import ROOT, await_end
 from tests.pipeline.pdf_builder import (
     invoice_lines,

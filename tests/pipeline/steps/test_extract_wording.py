@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.steps.extract import HOLDS, explained
+from pipeline.steps.extract.holds import HOLDS, explained
 from pipeline.steps.extract.page_text import document_phrases, payment_phrases
 from pipeline.steps.extract.page_text.rows import Cell, Row
 from pipeline.steps.extract.page_text.text import invoice_from_text

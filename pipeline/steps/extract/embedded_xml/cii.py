@@ -6,6 +6,7 @@ from typing import Final
 from pipeline.steps.extract.embedded_xml.structured import (
     Coded,
     Party,
+    decimal_at,
     decimal_value,
     iso_date,
     joined,
@@ -14,7 +15,6 @@ from pipeline.steps.extract.embedded_xml.xmltree import Node
 from pipeline.steps.extract.invoice import Evidence
 
 _DOCUMENT: Final = "ExchangedDocument|HeaderExchangedDocument"
-_CONTEXT: Final = "ExchangedDocumentContext|SpecifiedExchangedDocumentContext"
 _DEAL: Final = "SupplyChainTradeTransaction|SpecifiedSupplyChainTradeTransaction"
 _AGREEMENT: Final = f"{_DEAL}/ApplicableHeaderTradeAgreement|ApplicableSupplyChainTradeAgreement"
 _SETTLEMENT: Final = f"{_DEAL}/ApplicableHeaderTradeSettlement|ApplicableSupplyChainTradeSettlement"
@@ -53,16 +53,14 @@ def read_cii(root: Node) -> Coded:
     evidence = {name: Evidence(source="xml", path=at) for name, at in _PATHS.items()}
     evidence["total_due"] = Evidence(source="xml", path=path)
     return Coded(
-        test=root.value(f"{_CONTEXT}/TestIndicator/Indicator") == "true",
-        profile=root.value(f"{_CONTEXT}/GuidelineSpecifiedDocumentContextParameter/ID"),
         numbers=tuple(root.values(f"{_DOCUMENT}/ID")),
         type_codes=tuple(root.values(f"{_DOCUMENT}/TypeCode")),
         currencies=tuple(root.values(f"{_SETTLEMENT}/InvoiceCurrencyCode")),
         dues=tuple(amount for amount, _ in dues),
         due_currencies=tuple(code for _, code in dues if code),
-        grand_total=_sum(root, "GrandTotalAmount"),
-        prepaid=_sum(root, "TotalPrepaidAmount"),
-        rounding=_sum(root, "RoundingAmount"),
+        grand_total=decimal_at(root, f"{_SUMS}/GrandTotalAmount"),
+        prepaid=decimal_at(root, f"{_SUMS}/TotalPrepaidAmount"),
+        rounding=decimal_at(root, f"{_SUMS}/RoundingAmount"),
         seller=_party(root, f"{_AGREEMENT}/SellerTradeParty"),
         buyer=_party(root, f"{_AGREEMENT}/BuyerTradeParty"),
         payee=root.value(f"{_SETTLEMENT}/PayeeTradeParty/Name"),
@@ -85,14 +83,9 @@ def _dues(root: Node) -> tuple[list[tuple[Decimal | None, str | None]], str]:
     if not nodes and root.name == "CrossIndustryDocument":
         nodes = [node for node in root.all(f"{_SUMS}/GrandTotalAmount") if node.text]
         path = "MonetarySummation/GrandTotalAmount (no DuePayableAmount)"
-        if _sum(root, "TotalPrepaidAmount"):
+        if decimal_at(root, f"{_SUMS}/TotalPrepaidAmount"):
             return [(None, None)], path  # then the grand total is not what is due
     return [(decimal_value(n.text or ""), n.attribute("currencyID")) for n in nodes], path
-
-
-def _sum(root: Node, name: str) -> Decimal | None:
-    text = root.value(f"{_SUMS}/{name}")
-    return decimal_value(text) if text else None
 
 
 def _date(root: Node, path: str) -> str | None:

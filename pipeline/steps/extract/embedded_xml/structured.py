@@ -6,6 +6,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Final
 
+from pipeline.steps.extract.embedded_xml.xmltree import Node
 from pipeline.steps.extract.invoice import Evidence
 
 _DECIMAL: Final = re.compile(r"[+-]?\d{1,15}(\.\d{1,12})?")
@@ -25,8 +26,6 @@ class Coded:
     """The coded fields; lists where the standard allows one and a hostile file has several."""
 
     credit: bool = False
-    test: bool = False
-    profile: str | None = None
     numbers: tuple[str, ...] = ()
     type_codes: tuple[str, ...] = ()
     currencies: tuple[str, ...] = ()
@@ -63,6 +62,12 @@ def iso_date(text: str | None) -> str | None:
         return date(*map(int, match.groups())).isoformat()
     except ValueError:
         return None
+
+
+def decimal_at(root: Node, path: str) -> Decimal | None:
+    """The amount at a path; None where there is none."""
+    text = root.value(path)
+    return decimal_value(text) if text else None
 
 
 def joined(parts: list[str | None]) -> str | None:

@@ -1,11 +1,11 @@
 """OASIS UBL 2.x Invoice and CreditNote, when a PDF carries one."""
 
-from decimal import Decimal
 from typing import Final
 
 from pipeline.steps.extract.embedded_xml.structured import (
     Coded,
     Party,
+    decimal_at,
     decimal_value,
     iso_date,
     joined,
@@ -43,15 +43,14 @@ def read_ubl(root: Node) -> Coded:
     account = "PaymentMeans/PayeeFinancialAccount/ID"
     return Coded(
         credit=root.name == "CreditNote",
-        profile=root.value("CustomizationID"),
         numbers=tuple(root.values("ID")),
         type_codes=tuple(root.values("InvoiceTypeCode|CreditNoteTypeCode")),
         currencies=tuple(root.values("DocumentCurrencyCode")),
         dues=tuple(decimal_value(node.text or "") for node in dues),
         due_currencies=tuple(filter(None, (node.attribute("currencyID") for node in dues))),
-        grand_total=_sum(root, "TaxInclusiveAmount"),
-        prepaid=_sum(root, "PrepaidAmount"),
-        rounding=_sum(root, "PayableRoundingAmount"),
+        grand_total=decimal_at(root, f"{_SUMS}/TaxInclusiveAmount"),
+        prepaid=decimal_at(root, f"{_SUMS}/PrepaidAmount"),
+        rounding=decimal_at(root, f"{_SUMS}/PayableRoundingAmount"),
         seller=_party(root, "AccountingSupplierParty/Party"),
         buyer=_party(root, "AccountingCustomerParty/Party"),
         payee=root.value("PayeeParty/PartyName/Name"),
@@ -68,11 +67,6 @@ def read_ubl(root: Node) -> Coded:
         notes=tuple(root.values("Note")),
         evidence={name: Evidence(source="xml", path=at) for name, at in _PATHS.items()},
     )
-
-
-def _sum(root: Node, name: str) -> Decimal | None:
-    text = root.value(f"{_SUMS}/{name}")
-    return decimal_value(text) if text else None
 
 
 def _party(root: Node, path: str) -> Party:
