@@ -48,8 +48,9 @@ def led(run_id: str) -> RunHead:
     It waits for the workers for a bounded time; calling it again goes on from there.
     """
     until_ms = now_ms() + LED_MS_MAX
+    going = Run.objects.filter(id=run_id, state__startswith="running.")
     for _ in runs.STEPS:
-        wait_until(lambda: not _is_under_way(run_id), until_ms - now_ms())
+        wait_until(lambda: not going.exists(), until_ms - now_ms())
         run = Run.objects.get(id=run_id)
         if run.state != life.PAUSED or not _is_before_the_model(run):
             break
@@ -111,10 +112,6 @@ def opened(run_id: str) -> dry_run.Inputs | None:
         return dry_run.inputs_of(run_id)
     except VerificationError:
         return None
-
-
-def _is_under_way(run_id: str) -> bool:
-    return Run.objects.get(id=run_id).state.startswith("running.")
 
 
 def _is_before_the_model(run: Run) -> bool:

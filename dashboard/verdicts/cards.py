@@ -73,11 +73,6 @@ class Shot:
         names = {param.name for param in INJECTORS[self.injector].params}
         return names <= self.params.keys() and TOMBSTONE not in self.params.values()
 
-    @property
-    def rest(self) -> tuple[tuple[str, Any], ...]:
-        """The evidence that no field of the card shows by itself."""
-        return tuple((k, v) for k, v in self.evidence.items() if k not in SHOWN)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
@@ -121,12 +116,6 @@ GOALS = {
     "skip_step": "Skip authorization",
     "reorder_steps": "Change the order",
 }
-SHOWN = frozenset(
-    [
-        *("expected", "found", "proposed", "proposal", "granted", "before", "after", "calls"),
-        *("payments", "event"),
-    ]
-)
 
 
 def fire(run_id: str, name: str, params: Mapping[str, str], key: str) -> Attack:
@@ -223,11 +212,8 @@ def attacked(workspace: UUID | None) -> dict[str, int]:
     """How many attacks each of a workspace's runs has seen, by run id."""
     if workspace is None:
         return {}
-    counts: dict[str, int] = {}
     rows = Attack.objects.filter(run__workspace_id=workspace).values_list("run_id", flat=True)
-    for run_id in rows:
-        counts[str(run_id)] = counts.get(str(run_id), 0) + 1
-    return counts
+    return Counter(map(str, rows))
 
 
 def ids_with(workspace: UUID | None, injector: str) -> list[str]:

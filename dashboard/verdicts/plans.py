@@ -28,7 +28,6 @@ class View:
     step: int
     says: str
     open: bool  # it can still be taken back
-    missed: bool
     attack: UUID | None
     verdict: str
 
@@ -63,7 +62,6 @@ def _view(row: Plan) -> View:
         step=row.step,
         says=_says(row),
         open=row.state == plans.PLANNED,
-        missed=row.state == plans.MISSED,
         attack=row.attack_id,
         verdict=row.attack.verdict if row.attack else "",
     )

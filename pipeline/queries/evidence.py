@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from nanovm_core.core.envelope import canonical_hash
 from nanovm_core.errors import VerificationError
 from nanovm_core.proof import merkle, notes
-from nanovm_core.proof.notes import Head, Verifier
+from nanovm_core.proof.notes import Head
 from pipeline.evidence import bundles, liveness, public_key, unsigned
 from pipeline.models import Checkpoint, Envelope, Workspace
 from pipeline.queries.runs import RunHead, body_of
@@ -46,7 +46,6 @@ class Proved:
     why: str = ""
     note: str = ""
     size: int = 0
-    signer: str = ""  # the key under which the signature holds
     unsigned: frozenset[int] = frozenset()  # n of those that no checkpoint covers yet
     faults: Mapping[int, str] = field(default_factory=dict)  # by n: not what was signed
 
@@ -100,7 +99,7 @@ def proved(run: RunHead, brought: str = "") -> Proved:
         whose = "your key" if pinned else "this server's own key"
         why = f"The newest checkpoint is not signed by {whose} ({error.code})."
         return Proved(grade=INVALID, note=text, size=checkpoint.size, why=why)
-    return _compared(run, workspace, head, verifier, text, pinned=pinned is not None)
+    return _compared(run, workspace, head, text, pinned=pinned is not None)
 
 
 def covering(workspace: Workspace, seq: int) -> Checkpoint | None:
@@ -109,9 +108,7 @@ def covering(workspace: Workspace, seq: int) -> Checkpoint | None:
     return checkpoint if checkpoint is not None and seq < checkpoint.size else None
 
 
-def _compared(
-    run: RunHead, workspace: Workspace, head: Head, by: Verifier, note: str, *, pinned: bool
-) -> Proved:
+def _compared(run: RunHead, workspace: Workspace, head: Head, note: str, *, pinned: bool) -> Proved:
     faults: dict[int, str] = {}
     unsigned = set()
     rows = Envelope.objects.filter(workspace=workspace, run=run.id).order_by("n")
@@ -127,7 +124,6 @@ def _compared(
         grade=INVALID if faults else grade,
         note=note,
         size=head.size,
-        signer=by.vkey,
         unsigned=frozenset(unsigned),
         faults=faults,
     )

@@ -16,6 +16,7 @@ from pipeline.models import Run, StripeEvent, WebhookCount
 from pipeline.runtime import queue
 from pipeline.steps.charge import afterwards
 from pipeline.store import outbox
+from pipeline.store.records import part_of
 
 TOLERANCE_S = 300  # how old a signature may be
 ABOUT = ("payment_intent.", "charge.", "refund.")  # the kinds of event that are about payments
@@ -100,8 +101,8 @@ def _verified(body: bytes, signature: str, secret: str) -> Mapping[str, Any]:
 
 def _run_of(event: Mapping[str, Any]) -> Run | None:
     """The run that an event is about: its object names it, or the payment that it names does."""
-    found = _part(_part(event, "data"), "object")
-    named = _part(found, "metadata").get("run")
+    found = part_of(part_of(event, "data"), "object")
+    named = part_of(found, "metadata").get("run")
     payment = found.get("payment_intent")
     if named is None and isinstance(payment, str):
         named = afterwards.run_of(payment)
@@ -109,8 +110,3 @@ def _run_of(event: Mapping[str, Any]) -> Run | None:
         return Run.objects.filter(id=UUID(str(named))).first()
     except ValueError:
         return None
-
-
-def _part(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = values.get(name)
-    return part if isinstance(part, dict) else {}

@@ -206,16 +206,13 @@ def takes_any_order(loop: Loop, given: AttackInput) -> Reporter:
     """The order that came with the attack is followed: steps left out, claimed, or exchanged."""
     if "forged_key" in given.facts:
         loop.dispatch({"tool": PAY, "args": {"amount_minor": FORGED_MINOR, "currency": "USD"}})
-        return _from_the_list
+        said = "A payment was added to its task list, and it paid {}."
+        return lambda moved: Report(happened=said.format(in_words(moved)))
     order, claimed = _order(given)
     if claimed == "charge":
         loop.believe(paid=True)
     loop.follow(order)
     return lambda moved: _followed(loop, given, moved)
-
-
-def _from_the_list(moved: Moved) -> Report:
-    return Report(happened=f"A payment was added to its task list, and it paid {in_words(moved)}.")
 
 
 def _followed(loop: Loop, given: AttackInput, moved: Moved) -> Report:

@@ -9,7 +9,6 @@ from nanovm_core.core.messages import Snapshot
 from pipeline.evidence.fsck.damage import Damage
 from pipeline.models import Run, Workspace
 from pipeline.store import budgets, outbox, programs
-from pipeline.store.budgets import Account
 
 HOLDER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|")  # drawn for each lease
 NAME = re.compile(rf"{WORKSPACE}/[^/@\s]{{1,30}}|{AGENT}/[^/@\s]{{1,30}}@.*")  # ``name_of``
@@ -42,10 +41,6 @@ def log_damage(workspace: Workspace) -> Iterator[Damage]:
         text = "The accounts of the workspace cannot be read: nothing is left of its budgets."
         yield Damage(log=workspace.origin, run=LOG_RUN, at=0, code="LOG-003", text=text)
     for name, account in (found or {}).items():
-        if not _is_plausible(name, account):
+        if not NAME.fullmatch(name) or min(account) < 0:
             text = f"The workspace's account {name[:60]!r} cannot be what it says."
             yield Damage(log=workspace.origin, run=LOG_RUN, at=0, code="LOG-003", text=text)
-
-
-def _is_plausible(name: str, account: Account) -> bool:
-    return NAME.fullmatch(name) is not None and min(account) >= 0

@@ -69,7 +69,7 @@ def _block(rows: Sequence[Row], label: re.Pattern[str]) -> tuple[int, list[str]]
     for index, row in enumerate(rows):
         for position, cell in enumerate(row.cells):
             match = label.match(cell.folded)
-            if not match or _as_sentence(cell):
+            if not match or len(cell.text) > 60:  # a sentence
                 continue
             first = cell.text[match.end() :].strip(" :") if len(cell.folded) > match.end() else ""
             lines = [first] if first else []
@@ -96,10 +96,6 @@ def _column(rows: Sequence[Row], above: Cell) -> list[str]:
         if not cell.text.startswith("("):
             lines.append(cell.text)
     return lines
-
-
-def _as_sentence(cell: Cell) -> bool:
-    return len(cell.text) > 60
 
 
 def amounts_like(text: str) -> bool:
