@@ -2,11 +2,9 @@
 
 import fcntl
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from django.conf import settings
 
 from mutations import ablation
 from mutations.ablation import ClaimResult
+from mutations.copy import NICE
 from pipeline.models import Run
 from pipeline.register import welcome
 from sabotage.ablation import copies, copy_process
@@ -31,12 +30,37 @@ moment = "the payment is to be made"
 without = ["vault-r-size"]
 shows = "Nothing."
 """
-ONE_COPY = """
+# An owner whose copy starts a program, prints its priority, and then waits for ever.
+OWNER = """
+import sys
 import django
 django.setup()
+from sabotage.ablation import copy_process
 from sabotage.ablation.guards import claims
-from sabotage.ablation.copy_process import run_copy
-run_copy(claims()[0], {})
+started = copy_process.subprocess.Popen
+
+def held(command, **given):
+    given["stderr"] = None  # the owner's
+    return started([*command[: command.index("-m")], "-c", sys.argv[1]], **given)
+
+copy_process.subprocess.Popen = held
+copy_process.run_copy(claims()[0], {})
+"""
+HELD_COPY = """
+import os, signal, sys
+import django
+django.setup()
+from django.conf import settings
+from mutations import copy, copy_attack
+from pipeline.ops.processes import spawn_stripe_counterpart
+
+def attack_copy(asked):
+    child = spawn_stripe_counterpart(settings.NANOVM_DATA)
+    print(os.getpriority(os.PRIO_PROCESS, child.popen.pid), file=sys.stderr, flush=True)
+    signal.pause()
+
+copy_attack.attack_copy = attack_copy
+copy.main()
 """
 
 
@@ -75,6 +99,7 @@ def test_without_its_guard_the_run_ends_as_paid_that_never_paid(data: Path) -> N
     assert copies_in(data) == []
 
 
+@pytest.mark.soak  # the copy above is the one of make test; test_copies.py has the parameters
 @pytest.mark.usefixtures("runtime_here", "queued")
 def test_a_shot_of_the_gallery_with_runs_of_its_own_is_made_on_a_copy_as_it_was_fired(
     data: Path, monkeypatch: pytest.MonkeyPatch
@@ -161,30 +186,22 @@ def test_a_copy_that_breaks_says_why() -> None:
         run_copy(one_guard(), {}, without=["no-such-guard"])
 
 
-def priorities(folder: Path) -> set[int]:
-    """The priorities of the copies' processes; one that ends or changes meanwhile is left out."""
-    found = set()
-    for pid, line in processes_of(folder):
-        with suppress(ProcessLookupError):
-            if "mutations.worker" in line:
-                found.add(os.getpriority(os.PRIO_PROCESS, pid))
-    return found
-
-
 def test_a_killed_owner_leaves_no_process_and_the_next_one_clears_its_folder(data: Path) -> None:
     owner = subprocess.Popen(
-        [sys.executable, "-c", ONE_COPY],
+        [sys.executable, "-c", OWNER, HELD_COPY],
         cwd=ROOT,
         env=environment(data, DJANGO_SETTINGS_MODULE="config.settings"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
-        while priorities(data / "copies") != {10}:  # it starts at the owner's own
-            assert owner.poll() is None
+        assert owner.stderr is not None
+        lowered = min(os.getpriority(os.PRIO_PROCESS, 0) + NICE, 19)
+        assert owner.stderr.readline() == f"{lowered}\n"
+        assert len(processes_of(data / "copies")) == 2  # the copy, and what it started
     finally:
-        os.kill(owner.pid, signal.SIGKILL)
-        owner.wait(SECONDS_MAX)
+        owner.kill()
+        owner.communicate(timeout=SECONDS_MAX)  # the copy's end of the pipe is closed, too
     assert wait_for_none(data / "copies") == []
     left = copies_in(data)
     assert len(left) == 1

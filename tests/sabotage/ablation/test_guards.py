@@ -40,46 +40,47 @@ def choices(injector: Injector) -> Iterator[dict[str, Value]]:
         yield injector.read(given)
 
 
-@pytest.mark.parametrize("entry", [*claims(), *bare()], ids=lambda each: each.injector)
-def test_each_entry_names_guards_that_there_are_and_forms_that_can_be_fired(entry: Forms) -> None:
-    if isinstance(entry, Claim):
-        assert len(set(entry.without)) == len(entry.without)
-        assert [named(each).id for each in entry.without] == list(entry.without)
-        assert entry.shows.endswith(".")
-    for form in entry.each:
-        given = {name: str(value) for name, value in form.items()}
-        values = ATTACKS[entry.injector].read(given)
-        assert claim_of(entry.injector, values) == (entry if isinstance(entry, Claim) else None)
-        assert isinstance(entry, Claim) or why_none(entry.injector, values).endswith(".")
+def test_each_entry_names_guards_that_there_are_and_forms_that_can_be_fired() -> None:
+    for entry in (*claims(), *bare()):
+        if isinstance(entry, Claim):
+            assert len(set(entry.without)) == len(entry.without), entry
+            assert [named(each).id for each in entry.without] == list(entry.without)
+            assert entry.shows.endswith("."), entry
+        for form in entry.each:
+            given = {name: str(value) for name, value in form.items()}
+            values = ATTACKS[entry.injector].read(given)
+            found = claim_of(entry.injector, values)
+            assert found == (entry if isinstance(entry, Claim) else None), form
+            assert isinstance(entry, Claim) or why_none(entry.injector, values).endswith("."), form
 
 
-@pytest.mark.parametrize("name", ATTACKS)
-def test_every_form_of_every_attack_has_a_guard_or_a_reason(name: str) -> None:
-    for values in choices(ATTACKS[name]):
-        entries = [each for each in (*claims(), *bare()) if each.fits(name, values)]
-        assert len(entries) == 1, f"{FILE.name}: {name} {values}"
-        assert bool(why_none(name, values)) == isinstance(entries[0], Bare)
-    assert claim_of(name, ATTACKS[name].read({})) is not None
+def test_every_form_of_every_attack_has_a_guard_or_a_reason() -> None:
+    for name, attack in ATTACKS.items():
+        for values in choices(attack):
+            entries = [each for each in (*claims(), *bare()) if each.fits(name, values)]
+            assert len(entries) == 1, f"{FILE.name}: {name} {values}"
+            assert bool(why_none(name, values)) == isinstance(entries[0], Bare), (name, values)
+        assert claim_of(name, attack.read({})) is not None, name
     assert (claim_of("nonsense", {}), why_none("nonsense", {})) == (None, "")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (('["gate-judges-proposals"]', "[]"), "names no guards"),
-        (("is to be asked", "sleeps"), "its moment is none of"),
-        (("tool_injection", "split_limit"), "an attack of the gallery has no moment"),
-        (("shows =", "far_side_ms = 5001\nshows ="), "goes up to 5000"),
-        (("shows =", "wants ="), "is no list of"),
-        (("[[claim]]", "[[claims]]"), "is no list of"),
-        (('injector = "', "injector = "), "is no list of"),
-    ],
+BAD = (
+    ('["gate-judges-proposals"]', "[]", "names no guards"),
+    ("is to be asked", "sleeps", "its moment is none of"),
+    ("tool_injection", "split_limit", "an attack of the gallery has no moment"),
+    ("shows =", "far_side_ms = 5001\nshows =", "goes up to 5000"),
+    ("shows =", "wants =", "is no list of"),
+    ("[[claim]]", "[[claims]]", "is no list of"),
+    ('injector = "', "injector = ", "is no list of"),
 )
-def test_a_bad_list_is_told(change: tuple[str, str], said: str, tmp_path: Path) -> None:
-    file = tmp_path / "guards.toml"
-    file.write_text(CLAIM.replace(*change))
-    with pytest.raises(GuardsError, match=said):
-        claims(file)
+
+
+def test_a_bad_list_is_refused(tmp_path: Path) -> None:
+    for number, (old, new, said) in enumerate(BAD):
+        file = tmp_path / f"{number}.toml"  # a file is read once
+        file.write_text(CLAIM.replace(old, new))
+        with pytest.raises(GuardsError, match=said):
+            claims(file)
 
 
 def test_a_good_list_is_read(tmp_path: Path) -> None:
