@@ -12,9 +12,19 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 from celery import Celery
+from django.conf import settings
 
-from pipeline.ops import processes
-from pipeline.ops.processes import Child, ProcessError, celery_worker, ready, redis_server, stop
+from pipeline.ops import processes, webhook_endpoint
+from pipeline.ops.processes import (
+    Child,
+    ProcessError,
+    celery_worker,
+    ready,
+    redis_server,
+    stop,
+    stripe_counterpart,
+)
+from pipeline.steps.charge import gateway
 from tests.house.demo import ROOT, await_end, ran, wait_for_none
 
 
@@ -38,6 +48,17 @@ def test_the_queue_server_answers_whoever_has_the_password_and_keeps_nothing(
         assert probe.connect_ex(("127.0.0.1", parts.port)) == errno.ECONNREFUSED
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert written == [tmp_path / "logs" / "redis.log"]
+
+
+def test_a_new_start_registers_its_webhook_endpoint_in_the_place_of_the_last(
+    tmp_path: Path,
+) -> None:
+    key = settings.STRIPE["key"]
+    with stripe_counterpart(tmp_path) as url:
+        for here in ("http://127.0.0.1:1", "http://127.0.0.1:2"):
+            assert webhook_endpoint.registered(url, key, here)
+        [left] = gateway.client(key, url, 20).v1.webhook_endpoints.list().data
+        assert left.url == f"http://127.0.0.1:2{webhook_endpoint.PATH}"
 
 
 def test_a_worker_that_cannot_reach_its_queue_does_not_count_as_ready(
