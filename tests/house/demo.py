@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-START_SECONDS_MAX = 60
+START_SECONDS_MAX = 120
 RUN_SECONDS_MAX = 600
-STOP_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 60
 ADDRESS_LINE = "nanovm is running at "
 FOR_THE_TESTS_ALONE = (
     *("DJANGO_ALLOW_ASYNC_UNSAFE", "REDIS_URL", "STRIPE_API_BASE", "PORT"),

@@ -48,7 +48,7 @@ class Web:
 
     def connect(self, source: str = "127.0.0.1") -> HTTPConnection:
         """A connection from this address of the machine, which has many."""
-        return HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(source, 0))
+        return HTTPConnection("127.0.0.1", self.port, timeout=60, source_address=(source, 0))
 
     def begin(
         self,
@@ -216,7 +216,7 @@ def test_no_error_is_kept_by_a_cache(client: Client) -> None:
 
 
 def test_a_socket_at_no_address_is_closed_and_is_no_error(web: Web) -> None:
-    with socket.create_connection(("127.0.0.1", web.port), timeout=30) as visitor:
+    with socket.create_connection(("127.0.0.1", web.port), timeout=60) as visitor:
         lines = [
             "GET /ws/nowhere/ HTTP/1.1", f"Host: 127.0.0.1:{web.port}", f"Origin: {web.url}",
             "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
