@@ -60,6 +60,7 @@ def looks_well(page: Page, within: str | None = None) -> None:
 
     ``within`` is the part that axe looks at, where another place shows the rest of the page.
     """
+    page.set_viewport_size({"width": WIDTHS[0], "height": 640})
     page.emulate_media(color_scheme="light")
     assert violations(page, within=within) == [], page.url
     page.emulate_media(color_scheme="dark")

@@ -1,7 +1,6 @@
 """The red team's arena in a browser: live answers, every preset, no script that comes alive."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Dialog, Page, expect
@@ -78,13 +77,9 @@ def test_a_proposal_leads_to_its_verdict_and_answers_the_level(page: Page, targe
     page.click("text=Back to the arena")
     expect(page.locator("#level-1")).to_have_attribute("data-state", "answered")
     expect(page.locator("#arena-target")).to_contain_text("2 more refused answers")
-    page.goto(f"/runs/{target}/")
-    visitor.verdict(page, "BLOCKED")
-
-
-def test_the_box_on_the_runs_page_is_the_same(page: Page, target: str) -> None:
-    page.goto(f"/runs/{target}/?tab=model")
+    page.goto(f"/runs/{target}/?tab=model")  # the box there is the same
     visitor.be_live(page)
+    visitor.verdict(page, "BLOCKED")
     page.fill("#arena-proposal", '{"tool": "wire_transfer", "args": {}}')
     says(page, "BLOCKED")
     page.click("#arena-propose")
@@ -114,19 +109,6 @@ def test_hostile_bytes_and_names_stay_text(page: Page, target: str) -> None:
     assert dialogs == []
 
 
-def test_it_works_without_javascript(arrive: Callable[..., Page]) -> None:
-    page = arrive(java_script_enabled=False)
-    page.goto("/attack/")
-    page.click("#arena-start")
-    page.wait_for_url("**/attack/?run=*")
-    page.click("#level-2 >> text=One cent more")
-    page.click("#arena-check")
-    says(page, "BLOCKED")
-    page.click("#arena-propose")
-    page.wait_for_url(SHOT)
-    expect(page.locator("h1")).to_contain_text("BLOCKED")
-
-
 @pytest.mark.soak  # sixty proposals; tests/dashboard/web/test_quotas.py has a few
 def test_a_used_up_quota_is_told_and_nothing_is_lost(page: Page, complaints: Complaints) -> None:
     complaints.expect("429")
@@ -147,9 +129,7 @@ def test_it_is_accessible_and_fits(page: Page, target: str) -> None:
     page.fill("#arena-name", "W" * 24)
     page.click("text=Save the nickname")
     page.wait_for_url("**/attack/#score")
-    for path in ("/attack/", f"/attack/?run={target}&preset=deep", f"/runs/{target}/"):
-        page.goto(path)
-        if path.startswith("/attack/"):
-            page.click("#arena-check")
-            says(page, "ACCEPTED" if path == "/attack/" else "BLOCKED")
-        looks_well(page)
+    page.goto(f"/attack/?run={target}&preset=deep")
+    page.click("#arena-check")
+    says(page, "BLOCKED")
+    looks_well(page)

@@ -1,7 +1,5 @@
 """The second box in a browser: hostile text stays text, and a fooled model's order is refused."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -40,16 +38,7 @@ def test_a_fooled_models_order_is_refused_before_ones_eyes(
     expect(page.locator("img, [onerror]")).to_have_count(0)
 
 
-def test_it_works_without_javascript(arrive: Callable[..., Page]) -> None:
-    page = arrive(java_script_enabled=False)
-    page.goto("/attack/")
-    page.click("#poison >> text=A cent more, as JSON")
-    expect(page.locator("#poison-text")).to_contain_text("64881")
-    poison(page, page.input_value("#poison-text"))
-    visitor.reload_until(page, "FAILED")
-    expect(page.locator("body")).to_contain_text("POL-010")
-
-
+@pytest.mark.soak  # test_arena.py looks at the same page, without the refusal
 def test_it_is_accessible_and_fits(page: Page, complaints: Complaints) -> None:
     complaints.expect("422")
     page.goto("/attack/")

@@ -36,23 +36,26 @@ SIZES = {"desk": (1440, 900), "phone": (360, 800)}
 ORDER = ("skip_step", "tool_injection", "reorder_steps", "double_exec", "corrupt_hash")
 
 
-# The other two are the long run's: each fires five attacks.
+# The long run fires all five on each.
 @pytest.mark.parametrize(
-    ("by", "size"),
+    ("by", "size", "order"),
     [
-        ("pointer", "desk"),
-        ("keyboard", "phone"),
-        pytest.param("keyboard", "desk", marks=pytest.mark.soak),
-        pytest.param("pointer", "phone", marks=pytest.mark.soak),
+        ("pointer", "desk", ORDER),
+        ("keyboard", "phone", ORDER[:2]),
+        pytest.param("keyboard", "desk", ORDER, marks=pytest.mark.soak),
+        pytest.param("keyboard", "phone", ORDER, marks=pytest.mark.soak),
+        pytest.param("pointer", "phone", ORDER, marks=pytest.mark.soak),
     ],
 )
-def test_button_and_headline_are_seen_together(page: Page, size: str, by: str) -> None:
+def test_button_and_headline_are_seen_together(
+    page: Page, size: str, by: str, order: tuple[str, ...]
+) -> None:
     width, height = SIZES[size]
     page.set_viewport_size({"width": width, "height": height})
     visitor.paused_before(page, "propose")
     sent: list[Request] = []
     page.on("request", lambda one: sent.append(one) if one.method == "POST" else None)
-    for fired, name in enumerate(ORDER, start=1):
+    for fired, name in enumerate(order, start=1):
         button = page.locator(f"#fire-{name}")
         button.evaluate(
             "(it, place) => it.scrollIntoView({ block: place })", ("start", "end")[fired % 2]

@@ -1,6 +1,7 @@
 """Attacks fired from the page of a run: the card says what was tried, what held, and why."""
 
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -18,20 +19,16 @@ run = Run.objects.get(code=sys.argv[1])
 AdapterCall.objects.create(run=run, number=99, key="f" * 64, tool="wire_transfer", at_ms=1)
 """
 FILE_AND_LINE = re.compile(r"[\w/]+\.py:\d+ \w+")
-# On a paused run, in this order: the run can still be paid after each of them.
-PAUSED = {
-    "double_exec": "IGNORED",
-    "skip_step": "BLOCKED",
-    "reorder_steps": "BLOCKED",
-    "tool_injection": "BLOCKED",
-}
-# After the end, in this order: the last one damages the record.
-ENDED = {
-    "tool_injection": "IGNORED",
-    "double_exec": "IGNORED",
-    "skip_step": "IGNORED",
-    "reorder_steps": "IGNORED",
-    "corrupt_hash": "DETECTED",
+# The last one damages the record.
+EACH = ("tool_injection", "double_exec", "skip_step", "reorder_steps", "corrupt_hash")
+STATES: dict[
+    str, tuple[dict[str, Any], str]
+] = {  # how a run is begun to be in it, and what its page shows then
+    "before the start": ({"hold": True}, "READY"),
+    "under way": ({"pace": "slow"}, "RUNNING"),
+    "paused": ({"pace": "step"}, "PAUSED"),
+    "after the end": ({}, "SUCCESS"),
+    "after a failure": ({"sample": "broken"}, "FAILED"),
 }
 
 
@@ -73,34 +70,10 @@ def test_a_tool_injected_in_the_middle_is_blocked_and_explained(page: Page, app:
     assert visitor.verify(page, code).startswith("Verified ")
 
 
-def fire_and_read(page: Page, injector: str, word: str) -> None:
-    """Fire; the card then bears this word and all of its evidence."""
-    visitor.fire(page, injector)
-    expect(page.locator("#score")).to_contain_text("fired · 0 got through")
-    expect(page.locator(f"#shot-{injector}")).to_contain_text(word)
-    has_its_evidence(page, visitor.verdict(page, word), injector)
-    expect(page.locator("#integrity")).to_contain_text(NO_CALL)
-
-
-def test_each_is_held_on_a_paused_run_and_after_the_end(page: Page, app: Demo) -> None:
-    code = visitor.paused_before(page, "propose")
-    for injector, word in PAUSED.items():
-        fire_and_read(page, injector, word)
-        visitor.shows(page, "PAUSED")
-    assert far_side.payments(app, code) == []
-    page.click("#act-resume")
-    visitor.shows(page, "SUCCESS")
-    assert far_side.payments(app, code) == [AMOUNT]
-    for injector, word in ENDED.items():
-        fire_and_read(page, injector, word)
-        visitor.shows(page, "SUCCESS")
-    assert far_side.payments(app, code) == [AMOUNT]
-
-
 def test_corruption_shows_where_the_hashes_part_and_touches_no_other_run(
     page: Page, app: Demo
 ) -> None:
-    spared = visitor.paused_before(page, "propose")
+    spared = visitor.begin(page, hold=True)
     visitor.paused_before(page, "propose")
     visitor.fire(page, "corrupt_hash")
     visitor.verdict(page, "DETECTED")
@@ -118,7 +91,7 @@ def test_corruption_shows_where_the_hashes_part_and_touches_no_other_run(
     assert visitor.head(page) == "0" * 64
     page.goto(f"/runs/{spared}/")
     visitor.be_live(page)
-    page.click("#act-resume")
+    page.click("#act-start")
     visitor.shows(page, "SUCCESS")
     assert far_side.payments(app, spared) == [AMOUNT]
     assert visitor.verify(page, spared).startswith("Verified ")
@@ -145,29 +118,20 @@ def test_two_clicks_and_a_form_that_is_sent_twice_at_once_are_one_attack(page: P
     assert page.locator("#rows tr", has_text="refused").count() == 2
 
 
-def test_attacks_before_the_start_change_nothing(page: Page, app: Demo) -> None:
-    code = visitor.begin(page, hold=True)
-    visitor.be_live(page)
-    visitor.fire(page, "tool_injection")
-    has_its_evidence(page, visitor.verdict(page, "BLOCKED"), "tool_injection")
-    visitor.shows(page, "READY")
-    page.click("#act-start")
-    visitor.shows(page, "SUCCESS")
-    assert far_side.payments(app, code) == [AMOUNT]
-
-
+# make test has every attack in every state in tests/sabotage/injectors/test_matrix.py, and the
+# cards in tests/dashboard/attacks/test_attacks.py.
 @pytest.mark.soak
-@pytest.mark.parametrize("state", ["before the start", "under way", "after a failure"])
-def test_each_is_answered_in_the_other_states(page: Page, state: str) -> None:
-    failed = "broken" if state == "after a failure" else "plain"
-    pace = "slow" if state == "under way" else "real"
-    visitor.begin(page, sample=failed, pace=pace, hold=state == "before the start")
+@pytest.mark.parametrize("state", STATES)
+def test_each_is_answered_in_each_state(page: Page, state: str) -> None:
+    begun, shown = STATES[state]
+    visitor.begin(page, **begun)
     visitor.be_live(page)
-    visitor.shows(page, "FAILED" if failed == "broken" else "R")  # READY or RUNNING
-    for injector in ENDED:
+    visitor.shows(page, shown)
+    for injector in EACH:
         visitor.fire(page, injector)
         card = visitor.verdict(page, re.compile("BLOCKED|IGNORED|DETECTED"))
         has_its_evidence(page, card, injector)
+    expect(page.locator("#score")).to_contain_text("5 fired · 0 got through")
 
 
 def test_a_call_that_nothing_allowed_is_a_breach_before_ones_eyes(page: Page, app: Demo) -> None:

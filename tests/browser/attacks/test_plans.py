@@ -1,7 +1,6 @@
 """An attack is planned on the page, fires by itself at its step, and can be taken back."""
 
 import re
-from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
@@ -19,7 +18,7 @@ def plan(page: Page, injector: str, step: int) -> None:
 
 
 def test_planned_attacks_fire_by_themselves_and_the_run_is_paid(page: Page, app: Demo) -> None:
-    code = visitor.begin(page, pace="slow", hold=True)
+    code = visitor.begin(page, hold=True)
     visitor.be_live(page)
     posted: list[str] = []
     page.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
@@ -58,22 +57,3 @@ def test_a_plan_is_taken_back_and_a_missed_one_is_told(page: Page) -> None:
     said = "Planned for step 7, seal, but not fired. The run ended before step 7."
     expect(page.locator(PLANS)).to_contain_text(said)
     expect(page.locator("#score")).to_contain_text("0 fired")
-
-
-def test_it_is_planned_and_taken_back_by_forms_alone(arrive: Callable[..., Page]) -> None:
-    page = arrive(java_script_enabled=False)
-    code = visitor.begin(page, hold=True, pace="step")
-    for injector, step in (("skip_step", 2), ("double_exec", 6)):
-        page.select_option(f"#plan-step-{injector}", str(step))
-        page.click(f"#do-plan-{injector}")
-        page.wait_for_url("**/#plans")
-    page.click("#plans button >> nth=1")
-    expect(page.locator(PLANS)).to_have_count(1)
-    page.goto("/runs/new/")
-    page.select_option("#plan_attack", "skip_step")
-    page.select_option("#plan_step", "7")
-    page.check("[name=hold]")
-    page.click("text=Start this run")
-    page.wait_for_url(visitor.RUN_URL)
-    assert visitor.code_of(page) != code
-    expect(page.locator(PLANS)).to_contain_text("at step 7, seal")

@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -67,14 +66,6 @@ def test_without_a_clipboard_the_old_way_serves(page: Page, attacked: str) -> No
     assert "curl -sS" in page.input_value("#arena-proposal")
 
 
-def test_what_cannot_be_copied_is_told(page: Page, attacked: str, complaints: Complaints) -> None:
-    complaints.expect("ERR_FAILED")
-    page.route("**/curl/", lambda route: route.abort())
-    with page.expect_event("requestfailed"):
-        page.locator("#verdict").get_by_role("button", name="Copy as curl").click()
-    expect(page.locator("#say")).to_contain_text("Copy as curl: not done.")
-
-
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here to fire it with")
 def test_the_command_fires_it_from_a_shell(page: Page, attacked: str, app: Demo) -> None:
     command = copied(page, "Copy as curl")
@@ -90,25 +81,17 @@ def test_the_command_fires_it_from_a_shell(page: Page, attacked: str, app: Demo)
     expect(page.locator(".versus pre").first).to_contain_text("it's $HOME")
 
 
-def test_a_variation_is_begun_from_the_card(page: Page, attacked: str) -> None:
+def test_what_cannot_be_copied_is_told_and_a_variation_is_begun_from_the_card(
+    page: Page, attacked: str, complaints: Complaints
+) -> None:
+    complaints.expect("ERR_FAILED")
+    page.route("**/curl/", lambda route: route.abort())
+    with page.expect_event("requestfailed"):
+        page.locator("#verdict").get_by_role("button", name="Copy as curl").click()
+    expect(page.locator("#say")).to_contain_text("Copy as curl: not done.")
     page.locator("#verdict").get_by_role("link", name="Try a variation").click()
     page.wait_for_url(re.compile(r"\?vary=.*#name-tool_injection$"))
     visitor.be_live(page)
     assert page.input_value("#tool_injection-proposal") == '{\n  "tool": "it\'s $HOME"\n}'
     visitor.fire(page, "tool_injection", proposal="{}")
     expect(page.locator("#score")).to_contain_text("2 fired")
-
-
-def test_without_javascript_the_texts_stand_there(
-    arrive: Callable[..., Page], base_url: str
-) -> None:
-    page = arrive(java_script_enabled=False)
-    code = visitor.begin(page, hold=True)
-    page.click("#fire-skip_step")
-    page.wait_for_url(SHOT)
-    expect(page.locator("#its-link")).to_have_text(page.url)
-    expect(page.locator("#its-curl")).to_contain_text(f"{base_url}/runs/{code}/attacks/skip_step/")
-    for name in ("Copy link", "Copy as curl"):
-        expect(page.locator(f"button:has-text('{name}')").first).to_be_hidden()
-    page.click("text=As plain text")
-    assert "curl -sS" in page.content()

@@ -44,6 +44,7 @@ BROKE = """() => {
 }"""
 
 
+@pytest.mark.soak
 def test_a_broken_link_is_forgiven_to_a_page_that_is_live_again(
     page: Page, complaints: Complaints
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_broken_link_is_forgiven_to_a_page_that_is_live_again(
     assert complaints.unexpected() == []
 
 
+@pytest.mark.soak
 def test_a_broken_link_is_not_forgiven_to_a_page_that_stays_cut_off(
     page: Page, complaints: Complaints
 ) -> None:

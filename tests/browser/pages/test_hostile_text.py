@@ -65,7 +65,7 @@ def test_what_a_compromised_model_proposes(page: Page) -> None:
 
 def test_what_an_attacker_types(page: Page) -> None:
     code = visitor.begin(page, hold=True)
-    for text in (HOSTILE, f'{{"tool": "{HOSTILE}"}}', '{"a": 1e400, "a": [[', "\0"):
+    for text in (HOSTILE, f'{{"tool": "{HOSTILE}"}}'):
         visitor.be_live(page)
         visitor.fire(page, "tool_injection", proposal=text)
         expect(page.locator("img, [onerror]")).to_have_count(0)

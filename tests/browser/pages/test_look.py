@@ -1,7 +1,6 @@
 """Every page is accessible, readable and in its frame: light and dark, wide and narrow."""
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator, Set
 from urllib.parse import quote
 
 import pytest
@@ -22,7 +21,10 @@ COUNT_MOVES = """
       document.addEventListener(name, () => { window.moved += 1 }, true);
   }
 """
-Wish = Literal["reduce", "no-preference"]
+LOOKED_AT = {
+    *("start", "new", "audit", "docs", "run, blocked", "run, quarantined"),
+    *("tab evidence", "shot", "supplier", "certificate"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,76 +37,86 @@ def furnished(browser: Browser, base_url: str) -> Iterator[Gallery]:
     plain.close()
 
 
-@pytest.fixture
-def opened(page: Page, furnished: Gallery, request: pytest.FixtureRequest) -> Page:
-    """The page at the place that the test is about."""
+def opened(page: Page, furnished: Gallery, place: str) -> Page:
+    """The page at a place of the furnished visitor's."""
     page.context.add_cookies(furnished.state["cookies"])
-    visitor.open_page(page, furnished.path(request.param))
-    if request.param.startswith("run,"):
+    visitor.open_page(page, furnished.path(place))
+    if place.startswith("run,"):
         visitor.be_live(page)
     return page
 
 
-@pytest.mark.parametrize("opened", PLACES, indirect=True)
-def test_it_is_accessible_and_fits(opened: Page) -> None:
-    tabs = ".tabs + .panels" if "?tab=" in opened.url else None  # "run, paid" shows the rest
-    looks_well(opened, tabs)
-    title, headings, mains = opened.evaluate(FACE)
-    assert (headings, mains) == (1, 1)
-    assert title.endswith("nanovm")
+@pytest.mark.parametrize(
+    "places",
+    [LOOKED_AT, pytest.param(PLACES.keys() - LOOKED_AT, marks=pytest.mark.soak)],
+    ids=["one of each kind", "the others"],
+)
+def test_it_is_accessible_and_fits(page: Page, furnished: Gallery, places: Set[str]) -> None:
+    for place in sorted(places):
+        opened(page, furnished, place)
+        looks_well(page, ".tabs + .panels" if place.startswith("tab ") else None)
+        title, headings, mains = page.evaluate(FACE)
+        assert (headings, mains) == (1, 1), place
+        assert title.endswith("nanovm"), place
 
 
 @pytest.mark.soak  # one drawer is looked at in runs/test_stage.py
-@pytest.mark.parametrize("opened", [name for name in PLACES if name[:4] == "run,"], indirect=True)
-def test_every_fold_and_drawer_is_accessible(opened: Page) -> None:
-    marks = opened.locator(".lanes a.mark, .lanes a.dot")
+@pytest.mark.parametrize("place", [name for name in PLACES if name[:4] == "run,"])
+def test_every_fold_and_drawer_is_accessible(page: Page, furnished: Gallery, place: str) -> None:
+    marks = opened(page, furnished, place).locator(".lanes a.mark, .lanes a.dot")
     items = {each.split("/", 3)[3].strip("/") for each in marks.evaluate_all(HREFS)}
-    opened.locator("main details").evaluate_all("all => all.forEach(it => { it.open = true })")
-    looks_well(opened)
+    page.locator("main details").evaluate_all("all => all.forEach(it => { it.open = true })")
+    looks_well(page)
     for item in sorted(items):
-        visitor.open_page(opened, f"{opened.url.partition('?')[0]}?item={quote(item, safe='')}")
-        expect(opened.locator("#item h2").first).to_be_visible()
-        looks_well(opened, "#item")
+        visitor.open_page(page, f"{page.url.partition('?')[0]}?item={quote(item, safe='')}")
+        expect(page.locator("#item h2").first).to_be_visible()
+        looks_well(page, "#item")
 
 
-@pytest.mark.parametrize("wish", ["reduce", "no-preference"])
-@pytest.mark.parametrize("opened", ["run, blocked"], indirect=True)
-def test_nothing_moves_for_those_who_asked_for_it(opened: Page, wish: Wish) -> None:
-    opened.emulate_media(reduced_motion=wish)
-    opened.evaluate(COUNT_MOVES)
-    now = visitor.number(opened)
-    opened.click("#act-step")
-    visitor.at_step(opened, now + 1)
-    if wish == "no-preference":  # an animation is told of in the frame after it began
-        opened.wait_for_function("() => window.moved > 0")
-        return
-    assert opened.evaluate("() => window.moved + document.getAnimations().length") == 0
+def test_nothing_moves_for_those_who_asked_for_it(page: Page, furnished: Gallery) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    opened(page, furnished, "run, blocked").evaluate(COUNT_MOVES)
+    now = visitor.number(page)
+    page.click("#act-step")
+    visitor.at_step(page, now + 1)
+    assert page.evaluate("() => window.moved + document.getAnimations().length") == 0
+    page.emulate_media(reduced_motion="no-preference")
+    page.click("#act-step")
+    visitor.at_step(page, now + 2)
+    page.wait_for_function("() => window.moved > 0")  # told in the frame after it began
 
 
-@pytest.mark.parametrize("opened", ["run, ready"], indirect=True)
-def test_a_run_is_driven_by_the_keyboard(opened: Page) -> None:
-    start = opened.locator("#act-start")
+def test_a_run_is_driven_by_the_keyboard(page: Page, furnished: Gallery) -> None:
+    start = opened(page, furnished, "run, ready").locator("#act-start")
     start.focus()
-    opened.keyboard.press("Enter")
-    visitor.shows(opened, "SUCCESS")
-    expect(opened.locator("body:focus")).to_have_count(0)
-    fire = opened.locator("#fire-tool_injection")
+    page.keyboard.press("Enter")
+    visitor.shows(page, "SUCCESS")
+    expect(page.locator("body:focus")).to_have_count(0)
+    fire = page.locator("#fire-tool_injection")
     fire.focus()
-    opened.keyboard.press("Enter")
-    visitor.verdict(opened, "IGNORED")
-    expect(opened.locator("#head-tool_injection")).to_be_focused()
+    page.keyboard.press("Enter")
+    visitor.verdict(page, "IGNORED")
+    expect(page.locator("#head-tool_injection")).to_be_focused()
 
 
-@pytest.mark.parametrize("opened", ["shot"], indirect=True)
-def test_the_copy_of_a_shot_was_breached_beside_the_held_run(opened: Page) -> None:
-    """It was fired, and its copy asked for, by forms without a script."""
-    shown = opened.locator("#unguarded")
+# make test has one copy, in tests/sabotage/ablation/test_copy_process.py, and its page in
+# tests/dashboard/gallery/test_gallery_shots.py.
+@pytest.mark.soak
+def test_the_copy_of_a_shot_is_breached_beside_the_held_run(arrive: Callable[..., Page]) -> None:
+    """It is fired, and its copy asked for, by forms without a script."""
+    page = arrive(java_script_enabled=False)
+    visitor.begin(page, hold=True)
+    gallery.shot(page)
+    with page.expect_navigation():
+        page.click("#unguarded button")
+    page.wait_for_selector("#unguarded .beside[data-word=BREACHED]", timeout=gallery.COPY_MS)
+    shown = page.locator("#unguarded")
     expect(shown.locator(".beside[data-word=HELD]")).to_contain_text("1 (USD 10,000.00)")
     expect(shown.locator(".beside[data-word=BREACHED]")).to_contain_text("3 × USD 10,000.00")
     expect(shown.locator("li", has_text="nanovm_core/core/budget.py:")).to_have_count(1)
-    expect(opened.locator("article a[href='/docs/rules/BUD-001/']")).to_have_count(1)
-    opened.goto("/attack/gallery/")
-    expect(opened.locator("#beside-split_limit")).to_contain_text("3 × USD 10,000.00")
+    expect(page.locator("article a[href='/docs/rules/BUD-001/']")).to_have_count(1)
+    page.goto("/attack/gallery/")
+    expect(page.locator("#beside-split_limit")).to_contain_text("3 × USD 10,000.00")
 
 
 # Each makes a good page bad in one way, and one of the questions has to see it.

@@ -1,7 +1,5 @@
 """An invoice is paid while someone watches, and the page afterwards shows the same."""
 
-from collections.abc import Callable
-
 from playwright.sync_api import Page, expect
 
 from tests.browser import far_side, visitor
@@ -61,22 +59,3 @@ def test_a_reload_in_the_middle_loses_nothing_and_goes_on(page: Page, app: Demo)
     assert after == list(range(1, len(after) + 1))
     assert after[: len(seen)] == seen
     assert far_side.payments(app, code) == [AMOUNT]
-
-
-def test_the_same_visitor_elsewhere_sees_the_same(page: Page, arrive: Callable[..., Page]) -> None:
-    code = visitor.paused_before(page, "extract")
-    elsewhere = arrive(storage_state=page.context.storage_state())
-    elsewhere.goto(f"/runs/{code}/")
-    visitor.be_live(elsewhere)
-    assert visitor.seqs(elsewhere) == visitor.seqs(page)
-    elsewhere.click("#act-step")
-    visitor.at_step(page, 3)
-    visitor.shows(page, "PAUSED")
-    visitor.shows(elsewhere, "PAUSED")
-    expect(elsewhere.locator("#rows tr").last).to_have_attribute(
-        "data-seq", str(visitor.seqs(page)[-1])
-    )
-    assert (visitor.seqs(elsewhere), visitor.head(elsewhere)) == (
-        visitor.seqs(page),
-        visitor.head(page),
-    )

@@ -40,7 +40,7 @@ def test_a_mark_opens_in_a_drawer_that_has_an_address(page: Page) -> None:
     assert page.url.endswith(f"/runs/{code}/?item=steps%2F6")
     page.reload()
     expect(drawer).to_contain_text("Idempotency key")
-    looks_well(page)
+    looks_well(page, "#item")
     drawer.locator("text=Close").click()
     expect(drawer).to_be_hidden()
     expect(page).to_have_url(re.compile(rf"/runs/{code}/$"))

@@ -52,20 +52,6 @@ def erased_by_form(page: Page, code: str) -> None:
     expect(page.locator("#facts .tombstone").first).to_have_text("[REDACTED_TOMBSTONE]")
 
 
-@pytest.mark.soak  # tests/dashboard posts each of these forms
-def test_every_injector_is_fired_by_a_form(plain: Page) -> None:
-    code = visitor.begin(plain)
-    visitor.reload_until(plain, "SUCCESS")
-    for injector in sorted(visitor.INJECTORS, key=lambda name: name == "corrupt_hash"):
-        go_on(plain, f"#fire-{injector}")
-        word = "DETECTED" if injector == "corrupt_hash" else "IGNORED"
-        expect(plain.locator("h1")).to_contain_text(word)
-        expect(plain.locator("main")).to_contain_text(injector)
-        plain.goto(f"/runs/{code}/")
-    expect(plain.locator("#score")).to_contain_text("5 fired · 0 got through")
-    expect(plain.locator("#title")).to_contain_text("QUARANTINED")
-
-
 def test_the_lists_are_filtered_by_links_and_forms(plain: Page) -> None:
     code = visitor.begin(plain, hold=True)
     plain.goto("/audit/")
