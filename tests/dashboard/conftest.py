@@ -34,20 +34,30 @@ def counterpart_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def counterpart(counterpart_url: str) -> Iterator[None]:
     """The local Stripe counterpart in reach.
 
-    Reading is a pure function: the same bytes are read once a session, and in this process. The
-    samples of each module bear the same numbers, one after the other, so that they are the same.
+    Reading is a pure function: the same bytes are read once a session, and in this process.
     """
-    places = count()
-
-    def digits(length: int) -> str:
-        return str(int(sha256(str(next(places)).encode()).hexdigest(), 16))[:length]
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(settings.STRIPE, "api_base", counterpart_url)
         patch.setattr(extract_step, "extract", read_here)
         patch.setattr(run_baseline, "extract", read_here)
-        patch.setattr(drawn, "digits", digits)
+        patch.setattr(drawn, "digits", digits_from(0))
         yield
+
+
+@pytest.fixture(autouse=True)
+def same_numbers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The samples that a test draws bear the same numbers as those of other tests.
+
+    Its runs are rolled back, so they are no duplicates; and no document is read a second time.
+    """
+    if "db" in request.fixturenames:
+        monkeypatch.setattr(drawn, "digits", digits_from(1_000))
+
+
+def digits_from(first: int) -> Callable[[int], str]:
+    """Draws digits that differ each time, and are the same in each session."""
+    places = count(first)
+    return lambda length: str(int(sha256(str(next(places)).encode()).hexdigest(), 16))[:length]
 
 
 @pytest.fixture(scope="session")
