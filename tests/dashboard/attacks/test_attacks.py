@@ -86,7 +86,7 @@ def test_no_proposal_breaks_the_verdict(owner: Visitor, ready: RunHead) -> None:
         '{"tool": "\u202e", "args": {}}',
     ):
         assert "BLOCKED" in owner.read(owner.fire(ready, "tool_injection", proposal=proposal))
-        page_of(owner, ready)
+    page_of(owner, ready)
 
 
 def test_a_double_click_fires_once(owner: Visitor, paid: RunHead) -> None:

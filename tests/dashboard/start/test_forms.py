@@ -50,7 +50,9 @@ def test_run_again_is_a_new_run_of_the_same_sample_and_choices(visitor: Visitor)
     assert methods == {"pm_card_chargeDeclined"}
 
 
-@pytest.mark.parametrize("sample", ["plain", "en16931", "multi_page_gbp"])
+@pytest.mark.parametrize(
+    "sample", ["en16931", pytest.param("multi_page_gbp", marks=pytest.mark.soak)]
+)
 def test_a_sample_is_paid_at_each_start_and_an_upload_once(visitor: Visitor, sample: str) -> None:
     run = visitor.make(sample)
     for _ in range(2):
