@@ -57,12 +57,6 @@ class PytestRun(NamedTuple):
     seconds_max: float = SECONDS_MAX
 
 
-def run(trial: PytestRun) -> PytestOutcome:
-    """Run one trial to its end."""
-    [(_, ran)] = run_all([trial])
-    return ran
-
-
 def run_all(trials: Iterable[PytestRun]) -> Iterator[tuple[PytestRun, PytestOutcome]]:
     """Run trials, AT_ONCE of them at a time; each comes when it has ended."""
     todo, running = iter(trials), list[_Running]()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mutations.patching import MutationError, load
-from mutations.pytest_runs import PytestRun, run
+from mutations.pytest_runs import PytestRun, run_all
 from mutations.survey import main
 from tests.mutations.entries import GUARD, entry, mutation, written
 
@@ -47,7 +47,7 @@ def test_a_test_that_fails_without_any_change_judges_nothing(test: str, tmp_path
 
 def test_a_test_that_does_not_end_is_ended() -> None:
     trial = PytestRun((f"{HERE}::test_does_not_end",), mutation(), seconds_max=5)
-    assert run(trial).end == "timeout"
+    assert [ran.end for _, ran in run_all([trial])] == ["timeout"]
 
 
 def test_only_the_named_entries_are_tried(
