@@ -61,7 +61,8 @@ docs: install ## draw the page of the lifecycle from the code again
 	@$(BIN)/python -m docs.generate
 
 .PHONY: mutate
-mutate: tools ## remove every guard once, and see a test fail each time
+mutate: tools ## change kernel and shell by generic operators (SEED=1), then remove each listed guard
+	$(BIN)/python -m mutations.generic --seed $(SEED)
 	$(BIN)/python -m mutations.survey
 
 .PHONY: sabotage

@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> None:
     given = parser.parse_args(own)
     if not given.ids:
         for mutation in load(given.lists):
-            print(f"{mutation.id}\t{mutation.file}\t{mutation.code}\t{mutation.guard}")
+            print(f"{mutation.id}\t{mutation.file}\t{mutation.guard}")
         return
     if not command:
         parser.error("name what to run after --, as in: ID -- pytest -q")

@@ -14,10 +14,8 @@ from typing import cast
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTS = Path(__file__).resolve().parent
-DEATHS = ("test", "collection", "timeout")
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_CODE = re.compile(r"([A-Z]{3}-\d{3})?")
 
 
 class MutationError(Exception):
@@ -29,18 +27,15 @@ class Mutation:
     """One guard, and the change of source text that removes it.
 
     ``find`` occurs exactly once in ``file``. ``tests`` are test files (or single tests of one),
-    at least one of which fails without the guard. ``dies`` says how: by a failing test; by a
-    test module that cannot be collected; or by a time-out, where the guard bounds the work.
+    at least one of which fails without the guard.
     """
 
     id: str
     file: str
     guard: str
-    code: str
     find: str
     replace: str
     tests: tuple[str, ...]
-    dies: str = "test"
 
     @property
     def module(self) -> str:
@@ -188,7 +183,7 @@ class _Loader(SourceFileLoader):
 
 def _read(name: str, entry: Mapping[str, object]) -> Mutation:
     known = {field.name for field in fields(Mutation)}
-    wrong = sorted((known - {"dies"} - entry.keys()) | (entry.keys() - known))
+    wrong = sorted(known ^ entry.keys())
     where = f"{name}: {entry.get('id', 'an entry without id')}"
     if wrong:
         raise MutationError(f"{where}: these keys are missing or unknown: {', '.join(wrong)}.")
@@ -211,11 +206,9 @@ def _fault(mutation: Mutation) -> str:
     missing = [file for file in files if not (file.endswith(".py") and (ROOT / file).is_file())]
     faults = {
         "an id is lower-case words with hyphens between them.": not _ID.fullmatch(mutation.id),
-        "a code looks like CAP-001, or is empty.": not _CODE.fullmatch(mutation.code),
         "say in a sentence what the guard stops.": not mutation.guard.endswith("."),
         "name the tests that fail without it.": not mutation.tests,
         f"there are no such Python files: {missing}.": bool(missing),
-        f"`dies` is one of {DEATHS}.": mutation.dies not in DEATHS,
         "`replace` must differ from `find`.": mutation.replace == mutation.find,
         "`replace` may not have more lines than `find`.": (
             mutation.replace.count("\n") > mutation.find.count("\n")

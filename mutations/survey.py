@@ -1,65 +1,61 @@
-"""Remove every guard once, each in a process of its own, and list those that no test misses."""
+"""Remove each hand-written guard once, each in a process of its own, and list the survivors.
+
+A mutation is killed by a test that fails without it. Exit status: 1 if one survives.
+"""
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from mutations.patching import LISTS, Mutation, MutationError, load
-from mutations.pytest_runs import SECONDS_MAX, PytestOutcome, PytestRun, run, run_all
+from mutations.pytest_runs import PytestOutcome, PytestRun, run_all
 
-STATUS_MAX = 100  # an exit status is one byte, and 256 survivors are not success
-
-
-class Result(NamedTuple):
-    """How the tests of a mutation ended without its guard. ``killed`` is how it should be."""
-
-    mutation: Mutation
-    killed: bool
-    ran: PytestOutcome
+Rounds = Sequence[tuple[str, ...]]  # tests, those that run first first
 
 
-def try_out(mutation: Mutation, *, seconds_max: float = SECONDS_MAX) -> Result:
-    """Run a mutation's tests without its guard; it is killed if it dies as its entry says."""
-    ran = run(PytestRun(mutation.tests, mutation, seconds_max))
-    return Result(mutation, ran.end == mutation.dies, ran)
+def tried(chosen: Mapping[Mutation, Rounds]) -> Iterator[tuple[Mutation, PytestOutcome]]:
+    """Try each change, round after round until a test fails; each comes once it is decided.
 
-
-def survey(mutations: Iterable[Mutation]) -> Iterator[Result]:
-    """Try each mutation, and yield each result as it ends.
-
-    A test that fails with every guard in place decides nothing: its mutations count as
-    survivors.
+    Raises:
+        MutationError: where tests fail without any change, and so judge nothing.
     """
-    chosen = tuple(mutations)
-    tests = sorted({test for mutation in chosen for test in mutation.tests})
-    whole = {trial.tests[0]: ran for trial, ran in run_all(PytestRun((test,)) for test in tests)}
-    sound = []
-    for mutation in chosen:
-        failing = [test for test in mutation.tests if whole[test].end != "passed"]
-        if failing:
-            ran = whole[failing[0]]
-            text = f"with every guard in place it ends as {ran.end}: {ran.text}"
-            yield Result(mutation, False, PytestOutcome("unjudged", failing[0], text))
-        else:
-            sound.append(PytestRun(mutation.tests, mutation))
-    for trial, ran in run_all(sound):
-        if trial.mutation is not None:
-            yield Result(trial.mutation, ran.end == trial.mutation.dies, ran)
+    last = sorted({test for rounds in chosen.values() for test in rounds[-1]})
+    whole = run_all(PytestRun((test,)) for test in last)
+    if failing := [trial.tests[0] for trial, ran in whole if ran.end != "passed"]:
+        raise MutationError(f"{', '.join(failing)} fail without any change, and judge nothing.")
+    todo = {PytestRun(rounds[0], change): rounds[1:] for change, rounds in chosen.items()}
+    while todo:
+        later = {}
+        for trial, ran in run_all(todo):
+            left = todo[trial]
+            if ran.end == "passed" and left:
+                later[trial._replace(tests=left[0])] = left[1:]
+            elif trial.mutation is not None:
+                yield trial.mutation, ran
+        todo = later
 
 
-def line(result: Result) -> str:
-    """A result as a line of the table."""
-    mutation, ran = result.mutation, result.ran
-    mark = "killed" if result.killed else "SURVIVED"
-    by = ran.test.removeprefix("tests/") or ran.end
-    said = "" if result.killed else f"  [{ran.end}] {ran.text}"
-    return f"{mark:<9} {ran.seconds:5.1f} s  {mutation.id:<52} {by}{said}"
+def survivors(chosen: Mapping[Mutation, Rounds], *, only_tests: bool) -> int:
+    """Print how each change ended, and return how many no test noticed.
+
+    ``only_tests``: a change that ends otherwise than by a failing test is not even Python any
+    more, and proves nothing.
+    """
+    count = 0
+    for change, ran in tried(chosen):
+        killed = ran.end == "test" if only_tests else ran.end != "passed"
+        count += not killed
+        mark = "killed" if killed else "SURVIVED"
+        by = ran.test.removeprefix("tests/") or f"[{ran.end}]"
+        said = f"  {change.guard}  [{ran.end}] {ran.text}" if not killed else ""
+        print(f"{mark:<9} {ran.seconds:5.1f} s  {change.id:<52} {by}{said}", flush=True)
+    print(f"{len(chosen)} changes, one at a time; {count} not noticed.", flush=True)
+    return count
 
 
 def main(arguments: list[str]) -> int:
-    """Survey the list, or the entries whose ids or files are named; the number of survivors."""
+    """Try all entries, or those whose ids or files are named."""
     parser = argparse.ArgumentParser(prog="python -m mutations.survey", description=__doc__)
     parser.add_argument("--lists", type=Path, default=LISTS, help="the folder of the lists")
     parser.add_argument("only", nargs="*", help="ids or files; all without")
@@ -67,12 +63,7 @@ def main(arguments: list[str]) -> int:
     chosen = [m for m in load(given.lists) if not given.only or {m.id, m.file} & {*given.only}]
     if not chosen:
         raise MutationError(f"No mutation is called {' or '.join(given.only)}.")
-    survivors = 0
-    for result in survey(chosen):
-        survivors += not result.killed
-        print(line(result), flush=True)
-    print(f"{len(chosen)} guards removed, one at a time; {survivors} not missed.")
-    return min(survivors, STATUS_MAX)
+    return int(survivors({each: [each.tests] for each in chosen}, only_tests=True) > 0)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ def entry(**change: object) -> dict[str, object]:
         "id": "short-r",
         "file": "nanovm_core/core/vault.py",
         "guard": "A short r.",
-        "code": "",
         "find": GUARD,
         "replace": "    pass",
         "tests": ["tests/core/values/test_envelope.py"],

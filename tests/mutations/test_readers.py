@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations.test_patching import ran
+from tests.mutations.test_tools import ran
 
+pytestmark = pytest.mark.soak
 READS = """
 import django
 django.setup()
@@ -23,16 +24,8 @@ print(sorted(sandbox.confinement()), found.fields.pay_status, "|", crops)
     ("without", "said"),
     [
         (["owed-by-holder"], "hidden_text |"),
-        pytest.param(
-            ["only-what-is-seen-counts"],
-            "hidden_text | amount due, shown differently",
-            marks=pytest.mark.soak,
-        ),
-        pytest.param(
-            ["only-what-is-seen-counts", "pixels-are-read"],
-            "hidden_text | amount due",
-            marks=pytest.mark.soak,
-        ),
+        (["only-what-is-seen-counts"], "hidden_text | amount due, shown differently"),
+        (["only-what-is-seen-counts", "pixels-are-read"], "hidden_text | amount due"),
         (
             ["only-what-is-seen-counts", "pixels-are-read", "pictures-name-no-other-money"],
             "open | amount due",

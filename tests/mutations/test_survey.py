@@ -1,73 +1,59 @@
 """The survey tells a guard that is missed from one that is not, and both from a broken change."""
 
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from mutations import survey
-from mutations.patching import Mutation, load
-from mutations.pytest_runs import PytestOutcome
-from mutations.survey import Result, main, try_out
+from mutations.patching import MutationError, load
+from mutations.pytest_runs import PytestRun, run_all
+from mutations.survey import main
 from tests.mutations.entries import GUARD, entry, mutation, written
 
-HERE = "tests/mutations/cases"
-MISSES = f"{HERE}/tests.py::test_short_r_is_refused"
+pytestmark = pytest.mark.soak
+
+HERE = "tests/mutations/cases/tests.py"
+MISSES = f"{HERE}::test_short_r_is_refused"
 SAME = GUARD.replace("len(r) != R_BYTES", "not len(r) == R_BYTES")
 NOT_PYTHON = {"file": "pipeline/models.py", "find": "class Run(models.Model):", "replace": "class"}
-UNJUDGED = "[unjudged] with every guard in place it ends as"
-# name → what differs in the entry, its test where it is another, and what the survey says of it
-ENTRIES: dict[str, tuple[dict[str, str], str, str]] = {
-    "missed": ({}, MISSES, "killed tests.py::test_short_r_is_refused"),
-    "changes-nothing": ({"replace": SAME}, MISSES, "SURVIVED [passed]"),
-    "fails-anyway": ({}, f"{HERE}/tests.py::test_fails_anyway", f"SURVIVED {UNJUDGED} test"),
-    "no-such-test": ({}, f"{HERE}/tests.py::test_of_no_name", f"SURVIVED {UNJUDGED} crashed"),
-    "no-such-name": ({"replace": "    raise NoError"}, MISSES, "SURVIVED [broken] NameError"),
-    "not-python": (NOT_PYTHON, MISSES, "SURVIVED [crashed]"),  # starting Django imports it
-    "in-a-fixture": ({}, f"{HERE}/tests.py::test_has_a_failing_fixture", "SURVIVED [broken]"),
-    "at-collection": ({}, f"{HERE}/module.py", "SURVIVED [collection]"),
-    "at-collection-as-said": ({"dies": "collection"}, f"{HERE}/module.py", "killed module.py"),
-    "not-at-collection": ({"dies": "collection"}, MISSES, "SURVIVED [test] Failed: DID NOT RAISE"),
+# name → what differs in the entry, and what the survey says of it
+ENTRIES: dict[str, tuple[dict[str, object], str]] = {
+    "missed": ({}, "killed mutations/cases/tests.py::test_short_r_is_refused"),
+    "changes-nothing": ({"replace": SAME}, "SURVIVED [passed]"),
+    "no-such-name": ({"replace": "    raise NoError"}, "SURVIVED [broken] NameError"),
+    "not-python": (dict(NOT_PYTHON), "SURVIVED [crashed]"),  # starting Django imports it
+    "in-a-fixture": ({"tests": [f"{HERE}::test_has_a_failing_fixture"]}, "SURVIVED [broken]"),
 }
 
 
-def test_only_a_test_that_fails_as_the_entry_says_kills(tmp_path: Path) -> None:
+def test_only_a_test_that_fails_kills(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     entries = [
-        entry(**change, id=name, tests=[test]) for name, (change, test, _) in ENTRIES.items()
+        entry(**{"tests": [MISSES], **change}, id=name) for name, (change, _) in ENTRIES.items()
     ]
-    with redirect_stdout(StringIO()) as out:
-        status = main([f"--lists={written(tmp_path, *entries)}"])
-    *lines, sum_ = out.getvalue().splitlines()
-    for name, (_, _, told) in ENTRIES.items():
+    assert main([f"--lists={written(tmp_path, *entries)}"]) == 1
+    *lines, sum_ = capsys.readouterr().out.splitlines()
+    for name, (_, told) in ENTRIES.items():
         mark, _, said = told.partition(" ")
         [line] = [line for line in lines if name in line.split()]
         assert (line.split()[0], said in line) == (mark, True), line
-    assert (status, sum_) == (8, "10 guards removed, one at a time; 8 not missed.")
+    assert sum_ == "5 changes, one at a time; 4 not noticed."
 
 
-def test_a_test_that_does_not_end_is_ended(tmp_path: Path) -> None:
-    lists = written(tmp_path, entry(tests=[f"{HERE}/tests.py::test_does_not_end"]))
-    found = try_out(load(lists)[0], seconds_max=5)
-    assert (found.killed, found.ran.end) == (False, "timeout")
+@pytest.mark.parametrize("test", ["test_fails_anyway", "test_of_no_name"])
+def test_a_test_that_fails_without_any_change_judges_nothing(test: str, tmp_path: Path) -> None:
+    lists = written(tmp_path, entry(tests=[f"{HERE}::{test}"]))
+    with pytest.raises(MutationError, match="fail without any change"):
+        main([f"--lists={lists}"])
 
 
-def test_only_the_named_entries_are_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tried: list[str] = []
-
-    def note(chosen: tuple[Mutation, ...]) -> tuple[Result, ...]:
-        tried.extend(each.id for each in chosen)
-        return ()
-
-    monkeypatch.setattr(survey, "survey", note)
-    lists = written(tmp_path, entry(), entry(id="another"))
-    assert main([f"--lists={lists}", "another"]) == 0
-    assert tried == ["another"]
+def test_a_test_that_does_not_end_is_ended() -> None:
+    trial = PytestRun((f"{HERE}::test_does_not_end",), mutation(), seconds_max=5)
+    assert [ran.end for _, ran in run_all([trial])] == ["timeout"]
 
 
-def test_the_exit_status_does_not_wrap_to_success(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_only_the_named_entries_are_tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    survivors = (Result(mutation(), False, PytestOutcome("passed")),) * 256
-    monkeypatch.setattr(survey, "survey", lambda _: survivors)
-    assert main([f"--lists={written(tmp_path, entry())}"]) == survey.STATUS_MAX
+    lists = written(tmp_path, entry(tests=[MISSES]), entry(id="another", tests=[MISSES]))
+    assert len(load(lists)) == 2
+    assert main([f"--lists={lists}", "another"]) == 0
+    assert "1 changes" in capsys.readouterr().out

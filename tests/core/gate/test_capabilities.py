@@ -1,5 +1,6 @@
 """Capabilities: every code at its boundary, and grants that can only be narrowed."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -85,6 +86,14 @@ def test_tool_that_only_looks_like_a_granted_one_does_not_resolve(name: str) -> 
 )
 def test_schema_refuses_at_its_boundary(code: str, changes: tuple[dict[str, Any], ...]) -> None:
     assert {check_schema({**GOOD, **change}) for change in changes} == {code}
+
+
+@pytest.mark.parametrize(
+    ("name", "must"), [("i", "of type integer"), ("r", "a vault ref or a {{slot}} placeholder")]
+)
+def test_refusal_names_the_type_that_an_argument_must_have(name: str, must: str) -> None:
+    with pytest.raises(RefusedError, match=re.escape(f"The argument '{name}' must be {must}.")):
+        require(schema_of(TOOL).checks(Case({**GOOD, name: None}, Facts(slots={}))))
 
 
 @pytest.mark.parametrize("missing", sorted(GOOD))

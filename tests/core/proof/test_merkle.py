@@ -68,6 +68,7 @@ def test_the_root_and_the_edge_are_those_of_the_definition(size: int) -> None:
     assert merkle.root(tree.edge) == bundles.root(LEAVES[:size]) == verify.root_of(LEAVES[:size])
     assert [tree.nodes[place] for place in merkle.edge_places(size)] == list(tree.edge)
     assert len(tree.edge) == size.bit_count()
+    assert merkle.parts(merkle.grown(b"", 0, LEAVES[:size])) == tree.edge
     for (level, index), node in tree.nodes.items():
         assert node == bundles.root(LEAVES[index << level : (index + 1) << level])
 

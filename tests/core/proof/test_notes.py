@@ -164,7 +164,8 @@ def test_verifier_reads_no_checkpoint_that_our_logs_do_not_write(
         text = "\n".join([origin, size, bundles.b64(bytes(32)), *more, ""])
         return (text + "\n" + by.line(text)).encode()
 
-    assert verify.parse_checkpoint(signed(bundles.Signer("a"), "a", "1")).size == 1
+    for size in (1, 2**53 - 1):
+        assert verify.parse_checkpoint(signed(bundles.Signer("a"), "a", str(size))).size == size
     assert no_checkpoint(signed(bundles.Signer(name), *lines))
 
 

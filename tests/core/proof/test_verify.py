@@ -77,6 +77,7 @@ def test_a_witness_must_have_cosigned() -> None:
     data = kit.packed(kit.log_members(LOG, kit.LOG_KEY, kit.WITNESS))
     code, text = verdict(data, *asked)
     assert (code, text.splitlines()[:2]) == (0, ["PASS", "grade: WITNESSED"])
+    assert f"{kit.WITNESS.name} cosigned it at " in text
     assert kit.judged(data, *asked)[0] == 3
     for args in (asked, (*asked, "--witness", second.vkey)):
         code, text = verdict(GOOD["log"], *args)

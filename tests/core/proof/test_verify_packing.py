@@ -1,8 +1,10 @@
 """What a container declares and what it holds: nothing behind it, and no more than declared."""
 
+import io
 import json
 import struct
 import tracemalloc
+import zipfile
 import zlib
 from collections.abc import Mapping
 
@@ -47,8 +49,19 @@ def with_stored(stored: bytes, local: Mapping[str, str] | None = None) -> bytes:
     return archived({**members, NAME: (WHOLE[NAME], stored)}, local or {})
 
 
+class Pipe(io.BytesIO):
+    """A file without a position: an archive in it has each member's sizes behind the member."""
+
+    def tell(self) -> int:
+        raise OSError
+
+
 def test_a_bundle_that_holds_what_it_declares_passes() -> None:
     assert said(with_stored(deflated(WHOLE[NAME])))[0] == 0
+    with zipfile.ZipFile(pipe := Pipe(), "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in WHOLE.items():
+            archive.writestr(name, data)
+    assert said(pipe.getvalue())[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,8 @@ def test_the_first_one_names_no_past_whatever_vouches_for_it() -> None:
 def test_nothing_vouches_for_the_last_one_without_a_head() -> None:
     chain = exchanged(LAST - 1)
     assert told(chain, head="") == [(LAST, chain[LAST - 1].hash, CHAIN[LAST - 1].hash)]
+    last = exchanged(LAST, prev="a" * 64)
+    assert told(last, head=HEAD) == [(LAST, HEAD, last[LAST].hash)]
 
 
 def test_of_two_exchanged_neighbours_the_later_is_sure() -> None:
