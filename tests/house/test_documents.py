@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 from config.environment import SETTINGS
+from docs.api import GROUPS
 from tests.house.repository import ROOT, files, name_of, named, source_of, tree_of, written
 
 PACKAGES = ("config", "dashboard", "sabotage", "pipeline", "nanovm_core", "stripe_sandbox")
@@ -75,6 +76,15 @@ def test_every_promise_of_the_run_page_has_its_browser_test() -> None:
     assert len(promises) >= 28
     for path, _, test in (each["test"].partition("::") for each in promises.values()):
         assert f"\ndef {test}(" in source_of(folder / path), test
+
+
+def test_the_reference_lists_every_public_name_of_the_kernel() -> None:
+    body = tree_of(source_of(ROOT / "nanovm_core" / "public.py")).body
+    public = [each.names[0].asname for each in body if isinstance(each, ast.ImportFrom)]
+    listed = [name for names in GROUPS.values() for name in names]
+    assert sorted(name for name in listed if "." not in name) == sorted(map(str, public))
+    headings = re.findall("^### (.+)$", source_of(ROOT / "docs" / "api.md"), re.M)
+    assert headings == [name.rpartition(".")[2] for name in listed]
 
 
 def test_the_documents_name_every_command_and_every_setting() -> None:
