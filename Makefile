@@ -57,7 +57,7 @@ soak: tools browser ## the long tests that `make test` leaves out; SEED=1 is wha
 	$(BIN)/python -m mutations.generic --seed $(SEED)
 
 .PHONY: docs
-docs: install ## draw the page of the lifecycle from the code again
+docs: tools ## draw docs/api.md and docs/lifecycle.md from the code again
 	@$(BIN)/python -m docs.generate
 
 .PHONY: mutate

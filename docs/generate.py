@@ -1,8 +1,9 @@
 """Writes the pages of documentation that are drawn from the code: ``make docs``."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from docs import api
 from nanovm_core.core import lifecycle as life
 
 FOLDER = Path(__file__).parent
@@ -16,9 +17,9 @@ MEANING: Mapping[str, str] = {
 }
 
 
-def pages() -> dict[str, str]:
-    """Each generated page, by its file name."""
-    return {"lifecycle.md": "\n".join(_lifecycle()) + "\n"}
+def lifecycle() -> str:
+    """The table of states as a chart and as tables, in Markdown."""
+    return "\n".join(_lifecycle()) + "\n"
 
 
 def _lifecycle() -> Iterator[str]:
@@ -62,6 +63,8 @@ def _meant(effects: Mapping[str, tuple[str, ...]], group: str) -> str:
     return "; ".join(MEANING[name] for name in effects.get(group, ())) or "–"
 
 
+PAGES: Mapping[str, Callable[[], str]] = {"api.md": api.page, "lifecycle.md": lifecycle}
+
 if __name__ == "__main__":
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text, "utf-8")
+    for name, page in PAGES.items():
+        (FOLDER / name).write_text(page(), "utf-8")

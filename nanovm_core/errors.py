@@ -6,8 +6,8 @@ from typing import NamedTuple
 class NanovmError(Exception):
     """An error with a stable ``code`` for the audit log and a ``text`` for people.
 
-    Neither ever carries a secret: both may be shown, logged and sealed. It survives a pickle,
-    so that a worker's error reaches whoever asked as what it was.
+    Neither ever carries a secret: both may be shown, logged and sealed. It can be pickled, so a
+    worker's error arrives in another process with its type and attributes.
     """
 
     def __init__(self, code: str, text: str) -> None:
@@ -38,10 +38,10 @@ class Fault(NamedTuple):
 
 
 class ProgramError(NanovmError):
-    """The program or the policy is wrong: mend the file. Raised before anything is decided.
+    """The program or the policy is wrong: correct the file. Raised before anything is decided.
 
-    The text begins with ``line 12, column 3: `` where the place is known. ``faults`` are all
-    that were found, by their places, this one first.
+    The text begins with ``line 12, column 3:`` where the place is known. ``faults`` has all
+    faults in the order of the file, this one first.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ProgramError(NanovmError):
 
 
 class ConditionError(NanovmError):
-    """A condition does not parse, or does not evaluate; either way it does not hold.
+    """A condition cannot be parsed or evaluated; either way it does not hold.
 
     ``position`` is the 0-based offset in the condition's text, where one is known.
     """
@@ -76,11 +76,11 @@ class CanonicalError(NanovmError):
 
 
 class RefusedError(NanovmError):
-    """The kernel says no: audit it, never retry it."""
+    """The kernel refused: record it, never retry it."""
 
 
 class VerificationError(NanovmError):
-    """The evidence is bad: stop.
+    """The evidence is damaged: stop.
 
     ``at`` is the bad position in the run (its ``n``); ``expected`` and ``found`` are
     64 lower-case hex digits each, or empty where there is nothing to compare.

@@ -100,8 +100,8 @@ def call_of(
 class InMemoryLedger:
     """Shared accounts, recorded calls and revocations of one workspace, for one thread.
 
-    Ledgers made ``beside`` another share its global accounts. They hold what was used; how much
-    there may be, program and policy say anew at each question.
+    Ledgers made ``beside`` another share its global accounts. A ledger holds what was used; each
+    question takes the limits from the program and its policy.
     """
 
     def __init__(self, workspace: str = "", beside: "InMemoryLedger | None" = None) -> None:
@@ -111,7 +111,7 @@ class InMemoryLedger:
         self._revoked: set[str] = set()
 
     def left(self, program: Program, agent: str, values: Iterable[object]) -> Mapping[str, int]:
-        """What each account that bears on a run has left; ``values`` may name its currencies."""
+        """The amount left in each account of a run; ``values`` may name its currencies."""
         found = accounts(program, self._workspace, agent, values)
         return MappingProxyType(
             {
@@ -121,17 +121,17 @@ class InMemoryLedger:
         )
 
     def settle(self, agent: str, changes: Iterable[Reservation]) -> None:
-        """Book what a decision changed: what is frozen or spent is not left."""
+        """Book the reservations and payments of a decision (``Decision.budgets``)."""
         for name, reserved, spent in changes:
             key = owner_of(name, self._workspace, agent), name
             self._used[key] = self._used.get(key, 0) + reserved + spent
 
     def record(self, calls: Iterable[Recorded]) -> None:
-        """Remember calls, for windows of time; the newest RECORDS_MAX are kept."""
+        """Record calls for windows of time; only the newest RECORDS_MAX are kept."""
         self._calls.extend(calls)
 
     def revoke(self, grant: str) -> None:
-        """Take a grant back, by its id (``grant_id``), from every run."""
+        """Revoke a grant for every run, by its id (``capabilities.grant_id``)."""
         self._revoked.add(grant)
 
     @property
@@ -141,7 +141,7 @@ class InMemoryLedger:
 
     @property
     def revoked(self) -> frozenset[str]:
-        """The ids of the grants that were taken back."""
+        """The ids of the revoked grants."""
         return frozenset(self._revoked)
 
 

@@ -52,7 +52,7 @@ from nanovm_core.ledger import InMemoryLedger, calls_of, values_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A tool's answer: it happened, and these are the slots that it fills."""
+    """A tool's answer: the effect happened. ``out`` fills slots; ``secrets`` commit to its refs."""
 
     out: Mapping[str, Scalar] = field(default_factory=dict)
     secrets: tuple[Commitment, ...] = ()
@@ -60,7 +60,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """A tool's answer: it is known not to have happened. ``retry``: another attempt may help."""
+    """A tool's answer: the effect certainly did not happen. ``retry``: another attempt may help."""
 
     code: str
     text: str
@@ -69,7 +69,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """A tool's answer: nobody can tell whether it happened; a person decides."""
+    """A tool's answer: it is unknown whether the effect happened; a person decides."""
 
     code: str
     text: str
@@ -77,16 +77,19 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A tool's answer: it is under way; an ``AnswerArrived`` under its key comes to ``answer``."""
+    """A tool's answer: the effect is under way. Pass its ``AnswerArrived`` to ``answer``.
+
+    ``until_ms``: the deadline, in milliseconds UTC; 0 takes the step's own.
+    """
 
     until_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A model's answer: its bytes, and what its provider counted.
+    """A model's answer: its bytes, and the tokens that its provider counted.
 
-    Bytes alone count as all the tokens that the step may use.
+    A model that returns bytes alone is charged all the tokens that the step may use.
     """
 
     raw: bytes
@@ -123,10 +126,10 @@ class ExecutionVM:
     ) -> None:
         """Check that every tool is there, and seal the genesis.
 
-        ``origins``: where the values of ``slots`` come from; else from a document.
+        ``run``: the run's id; ``slots``, ``origins``, ``secrets``, ``agent``: as in ``begin``.
 
         Raises:
-            ProgramError: PRG-006 where a step's tool or the model is missing.
+            ProgramError: PRG-006, a step's tool or the model is missing; else as ``begin`` raises.
         """
         _check_tools(program, tools, model)
         self.program, self.ledger = program, ledger or InMemoryLedger()
@@ -150,32 +153,36 @@ class ExecutionVM:
 
     @property
     def envelopes(self) -> tuple[Stored, ...]:
-        """What was sealed so far: the audit record of the run."""
+        """The envelopes sealed so far: the audit record of the run."""
         return tuple(self._sealed)
 
     @property
     def hold(self) -> str:
-        """What ``Approved`` and ``Declined`` have to name now; empty where nothing is held."""
+        """The id that ``Approved`` and ``Declined`` must name now; empty if nothing is held."""
         return hold_id(self.snapshot)
 
     def feed(self, event: Event, *, actor: str = "caller") -> Decision:
-        """Decide an event and take the decision.
+        """Decide an event and record the decision; a refusal is in it, not raised.
 
-        An effect's result is taken from tools alone (FSM-012), and what a run waits for in
-        ``answer`` alone (FSM-018). Who may approve, pause or stop it, the caller sees to.
+        Only tools report an effect's result (FSM-012), and only ``answer`` takes what the run
+        waits for (FSM-018). The caller checks who may approve, pause or stop the run.
         """
         return self._submit(event, actor=actor)
 
     def answer(self, event: AnswerArrived, *, actor: str = "caller") -> Decision:
-        """Take what the run waits for, from somebody whom the caller knows and vouches for.
+        """Record the answer that the run waits for, from a sender whom the caller has identified.
 
-        Let nobody in here unseen: check the signature of a webhook, the session of a person.
+        Check first who sends it: the signature of a webhook, the session of a person.
         The event has to name run, program and the awaited key (FSM-015), and works once.
         """
         return self._submit(event, actor=actor, vouched=True)
 
     def run(self) -> Snapshot:
-        """Do what is owed until the run has ended, or waits for a person, an answer or a time."""
+        """Perform effects until the run has ended, or waits for a person, an answer or a time.
+
+        Returns:
+            The run's snapshot then; its ``state`` and ``reason`` say why it stopped.
+        """
         while (owed := self.snapshot.owed) is not None and self.snapshot.state == life.ACTIVE:
             event = self._performed(owed)
             actor = "model" if isinstance(event, ProposalReceived) else "runtime"
@@ -186,7 +193,7 @@ class ExecutionVM:
         return self.snapshot
 
     def verify(self) -> None:
-        """Recompute what was sealed, and that the run's value is the one sealed last.
+        """Recompute the chain, and compare the snapshot with the hash that was sealed last.
 
         Raises:
             VerificationError: LOG-001 … LOG-003, at the first bad place.
@@ -198,7 +205,7 @@ class ExecutionVM:
             raise VerificationError("LOG-003", text, at=self._sealed[-1].n, found=found)
 
     def replayed(self) -> tuple[Stored, ...]:
-        """What the same events seal again, with no tool, model or clock: the same bytes."""
+        """The envelopes that the same events give again, without tools, model or clock."""
         decision, again = self._first, [*sealed((), self._first)]
         for event, context in self._events:
             decision = transition(self.program, decision.snapshot, event, context)

@@ -52,7 +52,11 @@ def encode(value: object) -> bytes:
 
 
 def decode(data: bytes) -> Json:
-    """The value of canonical bytes; all others are refused with CanonicalError."""
+    """The value of canonical JSON.
+
+    Raises:
+        CanonicalError: CAN-…, the bytes are not the canonical form of a value.
+    """
     if len(data) <= SIZE_BYTES_MAX:
         with suppress(json.JSONDecodeError, CanonicalError):  # the strict reader says which fault
             if encode(quick := cast(Json, orjson.loads(data))) == data:

@@ -41,7 +41,7 @@ Vouched = Callable[[Stored], bool]  # whether another record has its hash
 
 
 def canonical_hash(data: bytes) -> str:
-    """SHA-256(0x00 || bytes): shown to people, ``prev`` of the next, RFC 9162 §2.1.1 leaf."""
+    """An envelope's hash, SHA-256(0x00 || bytes) in hex: ``prev`` of the next, RFC 9162 leaf."""
     return digest(b"\x00", data)
 
 

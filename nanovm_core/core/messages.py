@@ -68,7 +68,7 @@ Reservations = tuple[Reservation, ...]
 
 
 class Refusal(NamedTuple):
-    """The kernel's audited no."""
+    """Why the kernel refused an event: a stable code and a sentence."""
 
     code: str
     text: str
@@ -118,7 +118,11 @@ class Draft(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What an event does to a run. Nothing of it has happened yet."""
+    """What an event does to a run. Nothing of it has happened yet.
+
+    The caller stores ``snapshot``, the sealed ``drafts`` and ``budgets`` together or not at all,
+    then performs ``effects``.
+    """
 
     snapshot: Snapshot
     drafts: tuple[Draft, ...] = ()

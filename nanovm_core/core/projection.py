@@ -19,7 +19,7 @@ MASK_CHARS_MIN = 4  # shorter values (a country code, "12") would mask half the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeterministicSanitizer:
-    """The same slots always give the same views.
+    """Views of a run's slots for a model and a trace: the same slots give the same views.
 
     ``modes``: how the model sees each slot. Without one it is hidden: neither seen nor named.
     """

@@ -33,13 +33,13 @@ def begin(
     stepping: bool = False,
     origins: Mapping[str, str] = MappingProxyType({}),
 ) -> Decision:
-    """Decide a run's genesis, under this program and its policy.
+    """Decide the genesis of a run; with ``stepping``, the run pauses before each step.
 
-    ``agent``: whose accounts it draws on, else the program's own; ``origins``: of its slots.
+    ``agent``: whose accounts it uses, else the program's own; ``origins``: of its ``slots``.
 
     Raises:
-        ProgramError: PRG-002 where a slot is unknown.
-        RefusedError: FSM-007, PII-001, CAP-009 not for its slot, FSM-017 too large to seal.
+        ProgramError: PRG-002, a slot that the program does not have.
+        RefusedError: FSM-007, PII-001, CAP-009 a value not for its slot, FSM-017 too large to seal.
     """
     _check_slots(program, slots, secrets, origins)
     now = Snapshot(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate import FOLDER, pages
+from docs.generate import FOLDER, PAGES
 from nanovm_core.judge import judge
 from pipeline.steps.reasons import RULES
 from tests.core.conditions.test_conditions_torture import CODES
@@ -78,9 +78,9 @@ def test_every_rule_says_what_why_and_what_trips_it() -> None:
         assert rule.code[:3] in FAMILIES, rule.code
 
 
-@pytest.mark.parametrize("name", sorted(pages()))
+@pytest.mark.parametrize("name", sorted(PAGES))
 def test_the_pages_are_those_that_the_code_draws(name: str) -> None:
-    assert (FOLDER / name).read_text("utf-8") == pages()[name], "run: make docs"
+    assert (FOLDER / name).read_text("utf-8") == PAGES[name](), "run: make docs"
 
 
 def codes(path: Path) -> set[str]:
