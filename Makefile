@@ -53,8 +53,12 @@ test: tools browser postgres proxy ## every check and every test
 
 SEED ?= 1
 soak: tools browser ## the long tests that `make test` leaves out; SEED=1 is what they draw from
-	$(BIN)/python -m pytest -m soak --hypothesis-seed=$(SEED) --durations=0 --durations-min=1
+	$(BIN)/python -m pytest -m "soak or reader" --hypothesis-seed=$(SEED) --durations=0 --durations-min=1
 	$(BIN)/python -m mutations.generic --seed $(SEED)
+
+.PHONY: reader
+reader: tools ## the reader's own tests: many documents, costly ones, each fault of its processes
+	$(BIN)/python -m pytest -m "reader and not soak"
 
 .PHONY: docs
 docs: tools ## draw docs/api.md and docs/lifecycle.md from the code again

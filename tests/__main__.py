@@ -1,8 +1,7 @@
 """Every check and every test: ``make test``. The exit status of each part counts.
 
-The parts run side by side: the browser tests wait for pages and PostgreSQL for its disk, and
-SQLite has what they leave of the processor. First one process compiles the tests, while lint
-runs, so that no other part has to.
+Two parts run at a time, the long ones first: with more of them beside each other on two cores
+each takes more processor time. A part is one process that collects what it runs and no more.
 """
 
 import json
@@ -17,16 +16,16 @@ from typing import NamedTuple
 
 from tests import report
 
-PYTEST = (sys.executable, "-m", "pytest", "--dist", "loadfile", "--no-loadscope-reorder")
+AT_ONCE = 2
+PYTEST = (sys.executable, "-m", "pytest", "-q")
 
 
 class Part(NamedTuple):
-    """A program, what it gets into its environment, and the part that has to have ended before."""
+    """A program, and what is added to its environment."""
 
     name: str
     command: Sequence[str]
     env: dict[str, str]
-    after: str = ""
 
 
 class Ended(NamedTuple):
@@ -38,50 +37,57 @@ class Ended(NamedTuple):
     cpu_seconds: float
 
     def __str__(self) -> str:
-        said = "passed" if self.status == 0 else f"FAILED with status {self.status}"
-        return f"{self.name:<12}{self.wall_seconds:7.0f} s {self.cpu_seconds:7.0f} CPU s  {said}"
+        result = "passed" if self.status == 0 else f"FAILED with status {self.status}"
+        return f"{self.name:<12}{self.wall_seconds:7.0f} s {self.cpu_seconds:7.0f} CPU s  {result}"
 
 
-LINT = Part("lint", ("make", "--no-print-directory", "lint"), {})
-COMPILED = Part("compiling", (sys.executable, "-m", "pytest", "--collect-only", "-qq"), {})
-SQLITE = Part(
-    "SQLite", (*PYTEST, "-n", "2", "-m", "not browser and not soak"), {}, after=COMPILED.name
-)
-BROWSER = Part(
-    "browser",
-    (*PYTEST, "-n", "1", "-m", "browser and not soak", "tests/browser"),
-    {},
-    after=COMPILED.name,
-)
-POSTGRES = Part(
-    "PostgreSQL",
-    (
-        *(*PYTEST, "-n", "0", "-m", "postgres and not soak and not corpus"),
-        *("tests/house/test_postgres.py", "tests/pipeline"),
-    ),
-    {"NANOVM_TEST_DATABASE": "postgres"},
-    after=COMPILED.name,
-)
+def tests_in(*folders: str) -> Part:
+    """The tests of some folders."""
+    return Part(" ".join(folders), (*PYTEST, *(f"tests/{each}" for each in folders)), {})
+
+
+def others(parts: Sequence[Part]) -> Part:
+    """The tests of the folders that no part names."""
+    named = [word for part in parts for word in part.command if word.startswith("tests/")]
+    return Part("others", (*PYTEST, *(f"--ignore={each}" for each in named)), {})
+
+
+def on_postgres() -> Part:
+    """The tests that PostgreSQL can fail where SQLite does not, in the files that mark one."""
+    files = [
+        os.path.relpath(path, report.TESTS.parent)
+        for path in sorted(report.TESTS.rglob("test_*.py"))
+        if any(
+            mark in path.read_text(encoding="utf-8") for mark in ("mark.postgres", "on_postgres")
+        )
+    ]
+    command = (*PYTEST, "-m", "postgres and not soak", *files)
+    return Part("PostgreSQL", command, {"NANOVM_TEST_DATABASE": "postgres"})
+
+
+def every_part() -> list[Part]:
+    """All parts, in the order in which they begin."""
+    folders = [tests_in("browser"), tests_in("pipeline"), tests_in("house", "dashboard")]
+    lint = Part("lint", ("make", "--no-print-directory", "lint"), {})
+    return [*folders, others(folders), on_postgres(), lint]
 
 
 def run(parts: Sequence[Part], folder: Path) -> Iterator[Ended]:
-    """Run parts side by side. The first writes to the terminal, the others once they ended."""
-    began, running = time.monotonic(), dict[int, tuple[Part, subprocess.Popen[bytes]]]()
-    ended, left = {each.after for each in parts} - {each.name for each in parts}, [*parts]
+    """Run parts, some at a time. The first writes to the terminal, the others to files."""
+    left, running = [*parts], dict[int, tuple[Part, float, subprocess.Popen[bytes]]]()
     try:
         while left or running:
-            for part in [each for each in left if each.after in ended]:
-                left.remove(part)
+            while left and len(running) < AT_ONCE:
+                part = left.pop(0)
                 popen = _started(part, folder, None if part is parts[0] else folder / part.name)
-                running[popen.pid] = part, popen
+                running[popen.pid] = part, time.monotonic(), popen
             pid, status, used = os.wait4(-1, 0)
-            part, popen = running.pop(pid)
+            part, began, popen = running.pop(pid)
             popen.returncode = os.waitstatus_to_exitcode(status)
-            ended.add(part.name)
             cpu = used.ru_utime + used.ru_stime
             yield Ended(part.name, popen.returncode, time.monotonic() - began, cpu)
     finally:
-        for _, popen in running.values():
+        for _, _, popen in running.values():
             popen.terminate()
             popen.wait()
 
@@ -96,22 +102,23 @@ def _started(part: Part, folder: Path, output: Path | None) -> subprocess.Popen[
 
 def main(parts: Sequence[Part]) -> int:
     """Run the parts; 1 where one failed."""
-    ended, seconds, failed = list[Ended](), dict[str, float](), list[str]()
+    began, ended, seconds, failed = time.monotonic(), list[Ended](), dict[str, float](), list[str]()
     with tempfile.TemporaryDirectory(prefix="nanovm-parts-") as name:
         for each in run(parts, Path(name)):
-            said = Path(name) / each.name
-            sys.stdout.write(said.read_text(encoding="utf-8") if said.exists() else "")
-            sys.stdout.write(f"{each}\n")
-            sys.stdout.flush()
+            output = Path(name) / each.name
+            sys.stdout.write(output.read_text(encoding="utf-8") if output.exists() else "")
+            print(each, flush=True)
             ended.append(each)
         for path in Path(name).glob("*.json"):
             found = json.loads(path.read_text(encoding="utf-8"))
             report.add(seconds, found["seconds"])
             failed += found["failed"]
+    status = int(any(each.status for each in ended))
+    cpu = sum(each.cpu_seconds for each in ended)
     print("\nCPU seconds of the tests:", *report.table(seconds), sep="\n")
-    print("", *ended, *failed, sep="\n")
-    return int(any(each.status for each in ended))
+    print("", *ended, Ended("all", status, time.monotonic() - began, cpu), *failed, sep="\n")
+    return status
 
 
 if __name__ == "__main__":
-    sys.exit(main([SQLITE, BROWSER, POSTGRES, LINT, COMPILED]))
+    sys.exit(main(every_part()))

@@ -1,4 +1,4 @@
-"""Fixtures and hooks of all tests: examples that never vary, and the order of the files."""
+"""Fixtures and hooks of all tests: examples that never vary, and browser tests last."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -14,8 +14,6 @@ from tests import postgres
 
 TESTS = Path(__file__).parent
 BROWSER_TESTS = TESTS / "browser"
-# Folders whose files take long come first, so that two workers end at about the same time.
-FIRST = ("house", "mutations", "sabotage", "crash", "pipeline", "dashboard")
 
 NO_SERVER = pytest.mark.skip(reason="needs a server: NANOVM_TEST_DATABASE=postgres")
 
@@ -59,7 +57,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that take long first, and what drives a browser last.
+    """Put what drives a browser last.
 
     Playwright keeps an event loop in the main thread until the session ends, and under a
     running loop neither an async test nor ``async_to_sync`` can start one of its own.
@@ -70,14 +68,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         mark = item.get_closest_marker("postgres")
         if mark is not None and mark.kwargs.get("alone") and not postgres.WANTED:
             item.add_marker(NO_SERVER)
-    items.sort(key=lambda item: rank(item.path))
-
-
-def rank(path: Path) -> int:
-    """The turn of a file's folder."""
-    order = (*FIRST, "", "browser")
-    folder = path.relative_to(TESTS).parts[0]
-    return order.index(folder if folder in order else "")
+    items.sort(key=lambda item: BROWSER_TESTS in item.path.parents)
 
 
 def pytest_terminal_summary(

@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -44,32 +43,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Book the rest of this process; hand the figures of an xdist worker to its controller."""
-    config, seconds = session.config, session.config.stash[SPENT]
-    controller = bool(config.getoption("numprocesses", None))
-    rest = sum(os.times()[:2]) if controller else spent() - sum(seconds.values())
-    add(seconds, {START: rest})
-    if isinstance(output := getattr(config, "workeroutput", None), dict):
-        output["cpu_seconds"] = dict(seconds)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Add the figures of a worker."""
-    output = getattr(node, "workeroutput", {})  # a worker that crashed left none
-    add(node.config.stash[SPENT], output.get("cpu_seconds", {}))
+    """Book the rest of this process."""
+    seconds = session.config.stash[SPENT]
+    add(seconds, {START: spent() - sum(seconds.values())})
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Print the figures, or leave them for ``python -m tests``, which sums several sessions."""
-    seconds = config.stash[SPENT]
+    """Leave the figures for ``python -m tests``, which sums several sessions."""
     if name := os.environ.get(TO):
-        report = {"seconds": seconds, "failed": _failed(terminalreporter)}
+        report = {"seconds": config.stash[SPENT], "failed": _failed(terminalreporter)}
         Path(name).write_text(json.dumps(report), encoding="utf-8")
-    elif config.getoption("numprocesses", None):
-        terminalreporter.write_line("\n".join(table(seconds)))
 
 
 def _failed(terminalreporter: pytest.TerminalReporter) -> list[str]:

@@ -42,7 +42,7 @@ from tests.pipeline.house import invoice, known_workspace
 WORKSPACES = 4
 WORKERS = 2
 DELAY_MS_MAX = 2_000
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.05
 SECONDS_MAX = 240  # and one for each run: enough for leases to run out several times
 COPIES = 500
 GROWN_MAX = 10  # envelopes more than a run has that nobody attacked

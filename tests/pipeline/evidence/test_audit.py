@@ -184,7 +184,6 @@ def test_what_is_sealed_and_signed_meanwhile_is_no_damage(
     assert Run.objects.get().length == Workspace.objects.get(id=log.id).size - 16
 
 
-@pytest.mark.postgres
 def test_a_log_that_is_signed_first_during_the_audit_is_no_damage(
     house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,9 +143,11 @@ def columns(table: str) -> list[str]:
         return [name for (name,) in cursor.fetchall()]
 
 
-def cells(scene: Scene, table: str, kinds: Iterable[str]) -> Iterator[tuple[str, str, Report]]:
-    """Each column with each kind of value that SQLite takes there, and what the audit says."""
-    for column in columns(table):
+def cells(
+    scene: Scene, table: str, names: Iterable[str], kinds: Iterable[str]
+) -> Iterator[tuple[str, str, Report]]:
+    """These columns with each kind of value that SQLite takes there, and the audit's report."""
+    for column in names:
         for kind in kinds:
             refused = ""
             try:
@@ -158,13 +160,15 @@ def cells(scene: Scene, table: str, kinds: Iterable[str]) -> Iterator[tuple[str,
                 pytest.fail(f"{column}, {kind}: {refused}")
 
 
-@pytest.mark.parametrize("kinds", [SOME, pytest.param(EVERY, marks=pytest.mark.soak)], ids="-".join)
+@pytest.mark.parametrize(
+    ("kinds", "every"), [(SOME, 4), pytest.param(EVERY, 1, marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize("table", TABLES)
 def test_a_value_of_any_kind_in_any_column_is_named_and_hides_nothing(
-    scene: Scene, table: str, kinds: Sequence[str]
+    scene: Scene, table: str, kinds: Sequence[str], every: int
 ) -> None:
     wrong = []
-    for column, kind, report in cells(scene, table, kinds):
+    for column, kind, report in cells(scene, table, columns(table)[::every], kinds):
         json.dumps(asdict(report))
         found = {*report.damage} - scene.planted
         hidden = places(scene.planted) - places(report.damage)

@@ -110,14 +110,12 @@ def test_tree_that_does_not_continue_the_signed_one_is_refused(log: Workspace, n
     assert "Keep it as evidence" in error.text
 
 
-@pytest.mark.postgres
 def test_missing_edge_is_refused_and_named(log: Workspace) -> None:
     signer.checkpoint(log.id)
     drop_nodes(log, "level = 2")
     refused(log, "LOG-008")
 
 
-@pytest.mark.postgres
 def test_database_put_back_from_a_copy_is_refused_until_the_true_one_is_back(
     house: House, log: Workspace
 ) -> None:
@@ -224,7 +222,6 @@ def test_two_signers_at_once_sign_once(log: Workspace) -> None:
     assert Checkpoint.objects.count() == 1
 
 
-@pytest.mark.postgres
 def test_end_of_a_run_or_an_erasure_is_due_at_once_and_all_else_after_a_minute(
     house: House, log: Workspace
 ) -> None:
@@ -250,7 +247,6 @@ def test_first_round_finds_a_log_that_went_back_though_nothing_is_due(log: Works
     assert [each.code for each in unsigned_logs()] == [REFUSED]
 
 
-@pytest.mark.postgres
 def test_log_that_is_gone_altogether_is_a_refusal(house: House, log: Workspace) -> None:
     signer.checkpoint(log.id)
     tables = ("node", "checkpoint", "envelope", "workspace")
@@ -259,7 +255,6 @@ def test_log_that_is_gone_altogether_is_a_refusal(house: House, log: Workspace) 
     assert [(each.origin, each.code) for each in unsigned_logs()] == [(log.origin, REFUSED)]
 
 
-@pytest.mark.postgres
 def test_process_signs_by_itself_and_ends_cleanly(house: House, log: Workspace) -> None:
     grown(log, 1, "terminal")
     connection.close()

@@ -154,11 +154,10 @@ def storm(house: House, monkeypatch: pytest.MonkeyPatch, seed: int, deliveries: 
     assert counts["accepted"] == StripeEvent.objects.count() <= len(events)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 def test_a_hundred_deliveries_in_any_order_move_a_run_once(
-    house: House, monkeypatch: pytest.MonkeyPatch, seed: int
+    house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storm(house, monkeypatch, seed, 100)
+    storm(house, monkeypatch, 1, 100)
 
 
 @pytest.mark.soak

@@ -24,8 +24,6 @@ from samples import path
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House, succeeded
 
-pytestmark = pytest.mark.postgres
-
 LOCKED = "The database cannot be used: database is locked. Another process holds it"
 FULL = "The database cannot be used: database or disk is full. Its disk is full: make room"
 
@@ -132,6 +130,7 @@ def test_disk_that_is_full_at_the_start_is_told_from_a_database_that_is_held(
     assert str(caught.value).endswith(advice)
 
 
+@pytest.mark.postgres
 def test_a_database_of_a_different_schema_version_is_refused(house: House) -> None:
     other = ("pipeline", "0099_of_another_version")
     MigrationRecorder(connection).record_applied(*other)
@@ -181,6 +180,7 @@ SERVER: dict[str, type[psycopg.Error]] = {
 }
 
 
+@pytest.mark.postgres
 @pytest.mark.parametrize("advice", SERVER)
 def test_each_fault_of_a_server_has_its_own_advice(
     advice: str, monkeypatch: pytest.MonkeyPatch

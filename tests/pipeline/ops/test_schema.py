@@ -20,7 +20,6 @@ from pipeline.store import workspaces
 from tests.pipeline.databases import on_sqlite_alone
 from tests.pipeline.house import House, bodies, sql
 
-pytestmark = pytest.mark.postgres
 NEXT = "9.9.9"
 
 
@@ -60,6 +59,7 @@ def test_the_release_is_that_of_the_package() -> None:
     assert said == schema.RELEASE
 
 
+@pytest.mark.postgres
 def test_each_open_log_says_once_that_it_was_upgraded(old: House) -> None:
     schema.migrate()
     schema.migrate()
@@ -90,6 +90,7 @@ def test_a_damaged_log_keeps_no_other_from_its_note(
     assert versions()[-1] == schema.SCHEMA
 
 
+@pytest.mark.postgres
 def test_a_newer_schema_is_refused_and_nothing_changed(
     old: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +136,7 @@ def locked(name: str, folder: Path, how: int) -> int:
     return handle
 
 
+@pytest.mark.postgres
 def test_a_folder_that_another_process_uses_is_not_upgraded(old: House) -> None:
     other = locked("use.lock", old.folder, fcntl.LOCK_SH)
     with pytest.raises(ProcessError, match="another process of nanovm still uses it"):
@@ -145,6 +147,7 @@ def test_a_folder_that_another_process_uses_is_not_upgraded(old: House) -> None:
     assert len(notes()) == 2
 
 
+@pytest.mark.postgres
 def test_a_process_that_started_keeps_others_from_upgrading(house: House) -> None:
     schema.migrate()
     with pytest.raises(BlockingIOError):

@@ -122,7 +122,6 @@ def test_canaries_can_be_found_where_they_are(house: House) -> None:
     assert len(sightings(house)) == 3
 
 
-@pytest.mark.postgres
 def test_no_value_lies_in_the_clear_before_the_erasure_but_in_the_advice(house: House) -> None:
     run = paid(house)
     assert sightings(house, besides="mail") == []
@@ -326,7 +325,6 @@ def test_reason_must_be_a_ground_of_the_article(house: House) -> None:
             erasure.erase_run(str(run.id), reason, "visitor")
 
 
-@pytest.mark.postgres
 def test_damaged_run_can_be_erased_too(house: House) -> None:
     run = paid(house)
     sql(("UPDATE pipeline_run SET head = 'x' WHERE id = %s", (run.id.hex,)))

@@ -37,7 +37,6 @@ def refused(run: Run, reason: str = "art17-1-a") -> ErasureRefusedError:
     return raised.value
 
 
-@pytest.mark.postgres
 def test_refusal_names_the_date_and_is_sealed_once_a_request(house: House, kept: Run) -> None:
     error = refused(kept)
     until_ms = kept.created_ms + DAYS * 86_400_000

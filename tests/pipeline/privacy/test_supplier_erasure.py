@@ -121,8 +121,11 @@ def dying_at(real: Callable[..., Any], turn: int) -> Callable[..., Any]:
     return wrapped
 
 
+LATER = [pytest.param(turn, marks=pytest.mark.soak) for turn in range(3, 7)]
+
+
 @pytest.mark.parametrize(("module", "name"), CALLS, ids=[name for _, name in CALLS])
-@pytest.mark.parametrize("turn", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("turn", [1, 2, *LATER])
 def test_an_erasure_that_dies_at_any_call_is_finished_by_the_next_one(
     house: House, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, turn: int
 ) -> None:

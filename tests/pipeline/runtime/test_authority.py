@@ -105,7 +105,6 @@ SET_BACK = (
         (SET_BACK, False),
     ],
 )
-@pytest.mark.postgres
 def test_a_revocation_is_not_undone_by_changing_the_database(
     house: House, statement: str, seen: bool
 ) -> None:
@@ -201,9 +200,13 @@ def test_a_window_counts_the_calls_of_the_whole_workspace_for_the_agents_that_ma
 
 
 @pytest.mark.parametrize(
-    ("scope", "shared"), [("workspace", False), ("agent", False), ("global", True)]
+    ("scope", "shared"),
+    [
+        ("workspace", False),
+        ("agent", False),
+        pytest.param("global", True, marks=pytest.mark.postgres),
+    ],
 )
-@pytest.mark.postgres
 def test_what_several_runs_share_is_never_overdrawn(
     house: House, policy: Path, scope: str, shared: bool
 ) -> None:

@@ -45,7 +45,6 @@ def crash_after_payment(house: House, monkeypatch: pytest.MonkeyPatch) -> Run:
     return run
 
 
-@pytest.mark.postgres
 def test_driving_and_delivering_again_pays_nothing_more(house: House) -> None:
     run = house.once(House.run)
     before = Envelope.objects.filter(run=str(run.id)).count()
@@ -63,7 +62,6 @@ def test_driving_and_delivering_again_pays_nothing_more(house: House) -> None:
 
 
 @pytest.mark.parametrize("lost", [None, NO_MARK, NO_CALL], ids=["nothing", "mark", "call"])
-@pytest.mark.postgres
 def test_either_record_of_a_begun_charge_has_it_looked_for_and_not_paid_again(
     house: House, monkeypatch: pytest.MonkeyPatch, lost: str | None
 ) -> None:
@@ -124,8 +122,8 @@ def test_lost_mark_of_a_begun_charge_never_pays_twice(
     assert succeeded(run) == ONE
 
 
-@pytest.mark.parametrize(("living", "drives"), [(True, False), (False, True)])
 @pytest.mark.postgres
+@pytest.mark.parametrize(("living", "drives"), [(True, False), (False, True)])
 def test_lease_of_another_worker_counts_while_it_lives(
     house: House, living: bool, drives: bool
 ) -> None:
@@ -169,8 +167,8 @@ def test_step_that_breaks_ends_its_run_and_nothing_else(
     assert house.run(workspace=run.workspace).state == life.COMPLETED
 
 
-@pytest.mark.parametrize("step", ["vault.split", PAY])
 @pytest.mark.postgres
+@pytest.mark.parametrize("step", ["vault.split", PAY])
 def test_database_that_is_away_within_a_step_fails_nothing(
     house: House, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -208,7 +206,6 @@ def test_answer_that_the_kernel_refuses_ends_the_run_instead_of_looping(
     assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["FSM-007"]
 
 
-@pytest.mark.postgres
 @pytest.mark.parametrize("gone", ["owed_key = '', owed_tool = '', due_ms = NULL", "due_ms = NULL"])
 def test_what_is_owed_is_put_back_where_it_is_gone(house: House, gone: str) -> None:
     run = house.owing()
@@ -219,7 +216,6 @@ def test_what_is_owed_is_put_back_where_it_is_gone(house: House, gone: str) -> N
     assert succeeded(run) == ONE
 
 
-@pytest.mark.postgres
 @pytest.mark.parametrize(
     "forged", [{"owed_key": "f" * 64}, {"owed_tool": "notify.send_email"}, {"due_ms": None}]
 )

@@ -54,7 +54,6 @@ def test_every_request_is_refused_and_seals_nothing(run: Run) -> None:
     assert (kinds(run), run.head, Envelope.objects.count()) == before
 
 
-@pytest.mark.postgres
 def test_nobody_drives_it(run: Run) -> None:
     before = kinds(run)
     Run.objects.update(owed_ms=1, deadline_ms=1)
@@ -68,7 +67,6 @@ def test_nobody_drives_it(run: Run) -> None:
     assert payments(run) == []
 
 
-@pytest.mark.postgres
 def test_no_run_begins_in_its_log(run: Run) -> None:
     with pytest.raises(RefusedError, match="LOG-009"):
         create_run.create_run(run.workspace, invoice(), "invoice.pdf")

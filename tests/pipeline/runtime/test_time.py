@@ -150,7 +150,6 @@ def test_clock_of_a_suspended_run_stands_still(house: House, leap: Leap) -> None
     assert house.resumed(paused).state == life.COMPLETED
 
 
-@pytest.mark.postgres
 def test_deadline_in_the_row_alone_moves_no_run(house: House) -> None:
     """The column says whom to look at; what is over, the sealed snapshot says."""
     run = house.started()

@@ -148,7 +148,6 @@ def test_kill_is_refused_while_a_payment_is_under_way(house: House) -> None:
     assert accounts(run)["workspace/EUR"].reserved == 0
 
 
-@pytest.mark.postgres
 def test_money_that_is_not_there_suspends_the_run(house: House) -> None:
     run = house.new()
     limit(run, "workspace/EUR", 11_999)

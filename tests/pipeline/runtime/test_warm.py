@@ -15,8 +15,6 @@ from pipeline.store import programs, records, workspaces
 from tests.pipeline.evidence.test_damage import DAMAGE, Statement, row, terms, two_paused
 from tests.pipeline.house import House, bodies, reason, sql, succeeded
 
-pytestmark = pytest.mark.postgres
-
 FLIPPED = "UPDATE pipeline_envelope SET bytes = %s WHERE run = %s AND n = 1"
 
 
@@ -65,7 +63,17 @@ OF_ONE = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(OF_ONE))
+FEW = ("bytes", "one byte", "another log", "snapshot", "step", "policy", "head", "length down")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(each, marks=pytest.mark.postgres) for each in FEW[:2]),
+        *FEW[2:],
+        *(pytest.param(each, marks=pytest.mark.soak) for each in sorted({*OF_ONE} - {*FEW})),
+    ],
+)
 def test_damage_of_a_known_run_is_found_in_a_commit_that_it_shares(house: House, name: str) -> None:
     run, other = house.once(two_paused)
     warm(run, other)
@@ -79,7 +87,7 @@ def test_damage_of_a_known_run_is_found_in_a_commit_that_it_shares(house: House,
     assert run.name not in records._KNOWN
 
 
-@pytest.mark.parametrize("name", ["one byte", "state", "head", "another log"])
+@pytest.mark.parametrize("name", ["one byte", "state"])
 def test_damage_of_a_known_run_is_found_in_a_commit_of_its_own(house: House, name: str) -> None:
     run, _ = house.once(two_paused)
     warm(run)
@@ -119,6 +127,7 @@ def test_an_exchanged_policy_of_a_known_run_is_found(
     assert (run.state, reason(run)) == (life.FAILED, "PRG-011")
 
 
+@pytest.mark.postgres
 def test_what_was_rolled_back_is_not_believed(house: House) -> None:
     run, other = house.once(two_paused)
     warm(run, other)
@@ -142,6 +151,7 @@ def test_what_was_rolled_back_is_not_believed(house: House) -> None:
     assert audit().damage == ()
 
 
+@pytest.mark.postgres
 def test_a_granted_call_is_recorded_with_its_intent_and_before_it_is_made(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -285,6 +285,7 @@ def late_imports(source: str, package: str) -> set[str]:
     return found
 
 
+@pytest.mark.reader
 def test_whatever_the_reader_imports_late_is_there_before_the_walls() -> None:
     script = (
         "import json, sys; sys.path.insert(0, sys.argv[1]);"
@@ -311,6 +312,7 @@ def outcome(file: Path, read: Callable[[bytes], Extraction]) -> Extraction | str
         return error.code
 
 
+@pytest.mark.reader
 def test_samples_are_read_behind_the_walls_as_without() -> None:
     samples = sorted((ROOT / "samples").glob("*.pdf"))
     assert len(samples) == 7

@@ -40,6 +40,7 @@ SLOW = [b"BT /F1 1 Tf (abc) Tj ET\n" * 400_000]
 GREEDY = [b"BT /F1 1 Tf (", b"a" * 150_000_000, b") Tj ET"]
 
 
+@pytest.mark.reader
 def test_document_of_the_largest_size_reaches_the_child() -> None:
     data = text_pdf(invoice_lines())
     padded = data + b"\n%" + b"x" * (SIZE_BYTES_MAX - len(data) - 2)
@@ -78,6 +79,7 @@ def ends_of_readers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return codes
 
 
+@pytest.mark.reader
 def test_document_has_seconds_of_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = ends_of_readers(monkeypatch)
     with pytest.raises(ExtractionError, match="DOC-007"):
@@ -95,6 +97,7 @@ child.loaded = lambda: stubborn
 """
 
 
+@pytest.mark.reader
 def test_code_that_ignores_the_end_of_its_time_is_not_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -106,6 +109,7 @@ def test_code_that_ignores_the_end_of_its_time_is_not_tried_again(
     assert ends == [-signal.SIGXCPU]
 
 
+@pytest.mark.reader
 def test_time_until_a_child_begins_is_not_the_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine imports the reader for longer than a document may take."""
     passed, told = [0.0], reading_child._told
@@ -124,6 +128,7 @@ def test_time_until_a_child_begins_is_not_the_documents(monkeypatch: pytest.Monk
         run_child(text_pdf(invoice_lines()), pages_max=PAGES_MAX, seconds=0)
 
 
+@pytest.mark.reader
 def test_server_that_no_longer_forks_or_kills_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -149,6 +154,7 @@ def test_server_that_no_longer_forks_or_kills_is_replaced(
     assert sandbox._server() is not after
 
 
+@pytest.mark.reader
 def test_server_that_still_imports_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", sandbox.MEMORY_BYTES_MAX - 1)  # another one
     slow = sandbox._server()
@@ -158,6 +164,7 @@ def test_server_that_still_imports_goes_on(monkeypatch: pytest.MonkeyPatch) -> N
     assert sandbox._server() is slow
 
 
+@pytest.mark.reader
 def test_server_that_never_begins_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MEMORY_BYTES_MAX", sandbox.MEMORY_BYTES_MAX - 2)  # another one
     monkeypatch.setattr(reading_child, "IMPORT_SECONDS_MAX", 0)
@@ -169,6 +176,7 @@ def test_server_that_never_begins_is_replaced(monkeypatch: pytest.MonkeyPatch) -
     assert sandbox._server() is not stuck
 
 
+@pytest.mark.reader
 def test_greedy_document_runs_into_the_memory_limit_and_not_into_ours(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -187,7 +195,10 @@ def ended_by(number: signal.Signals) -> BaseException | None:
         return reading.exception()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+OTHERS = [pytest.param(each, marks=pytest.mark.reader) for each in (signal.SIGTERM, signal.SIGINT)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, *OTHERS])
 def test_reader_that_is_ended_from_outside_says_nothing_of_the_document(
     number: signal.Signals,
 ) -> None:
@@ -207,7 +218,11 @@ def test_reader_that_is_ended_from_outside_says_nothing_of_the_document(
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGSEGV, "DOC-009"), (signal.SIGABRT, "DOC-008"), (signal.SIGXCPU, "DOC-007")],
+    [
+        (signal.SIGSEGV, "DOC-009"),
+        pytest.param(signal.SIGABRT, "DOC-008", marks=pytest.mark.reader),
+        pytest.param(signal.SIGXCPU, "DOC-007", marks=pytest.mark.reader),
+    ],
 )
 def test_signal_that_a_document_can_bring_about_is_its_own_fault(
     number: signal.Signals, code: str
@@ -217,6 +232,7 @@ def test_signal_that_a_document_can_bring_about_is_its_own_fault(
     assert error.code == code
 
 
+@pytest.mark.reader
 def test_reader_that_ends_before_it_reads_says_nothing_of_the_document(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -261,6 +277,7 @@ def test_server_that_was_killed_while_it_waited_is_replaced() -> None:
     assert sandbox._server()._process.pid != server
 
 
+@pytest.mark.reader
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # other threads are the runner's
 def test_server_ends_with_its_process_though_a_fork_of_that_lives_on() -> None:
     server = sandbox._server()
@@ -344,5 +361,5 @@ def eventually(check: Callable[[], T | None]) -> T:
         answer = check()
         if answer:
             return answer
-        os.sched_yield()
+        time.sleep(0.01)  # nothing tells of another process of that process
     raise AssertionError("it did not happen within a minute")

@@ -98,7 +98,6 @@ def test_card_that_does_not_pay_fails_the_run_with_its_reason(
     assert (budget.reserved, budget.spent) == (0, 0)
 
 
-@pytest.mark.postgres
 def test_currency_without_decimals_is_paid_in_its_own_units(house: House) -> None:
     run = house.run(invoice("Total  JPY 12,000"), policy="no_limits")
     assert snapshot(run).slots["amount_minor"] == 12_000
@@ -107,9 +106,12 @@ def test_currency_without_decimals_is_paid_in_its_own_units(house: House) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["e" * 300 + ".pdf", "../../etc/passwd", "\ud800.pdf", "a\x00b", ""]
+    "name",
+    [
+        *("e" * 300 + ".pdf", "../../etc/passwd", "\ud800.pdf", ""),
+        pytest.param("a\x00b", marks=pytest.mark.postgres),  # a column there takes no such text
+    ],
 )
-@pytest.mark.postgres
 def test_strange_file_name_does_no_harm(house: House, name: str) -> None:
     assert house.run(file_name=name).state == life.COMPLETED
     assert not (house.folder.parent / "etc").exists()

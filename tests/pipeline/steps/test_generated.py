@@ -53,11 +53,13 @@ def bounded() -> tuple[Judged, Judged]:
     return judged(6, generated.HONEST, 9_000), judged(1, others, 9_000)
 
 
+@pytest.mark.reader
 def test_what_is_open_has_the_value_that_the_document_shows() -> None:
     honest, others = bounded()
     assert honest.wrong + others.wrong + others.unpayable == []
 
 
+@pytest.mark.reader
 def test_honest_documents_are_read() -> None:
     honest, others = bounded()
     assert honest.statuses["open"] >= BOUNDED_FLOOR

@@ -67,6 +67,7 @@ def noise(canvas: Any) -> None:
     canvas.drawImage(ImageReader(picture), 0, 0, 595, 842)
 
 
+@pytest.mark.reader
 @pytest.mark.parametrize("draw", [nested_forms, many_paths])
 def test_small_document_that_is_long_to_draw_is_stopped(
     draw: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
@@ -77,6 +78,7 @@ def test_small_document_that_is_long_to_draw_is_stopped(
     assert ended(data) in ("DOC-007", "DOC-008")
 
 
+@pytest.mark.reader
 def test_picture_of_a_hundred_million_pixels_is_read_or_stopped() -> None:
     def huge(canvas: Any) -> None:
         picture = Image.new("L", (10_000, 10_000), 255)
@@ -85,10 +87,12 @@ def test_picture_of_a_hundred_million_pixels_is_read_or_stopped() -> None:
     assert ended(document(huge)) in ("open", "DOC-007", "DOC-008")
 
 
+@pytest.mark.reader
 def test_fifty_pages_of_noise_are_no_invoice() -> None:
     assert ended(document(noise, PAGES_MAX, lines=False)) in ("DOC-007", "DOC-010", "DOC-011")
 
 
+@pytest.mark.reader
 def test_scan_is_read_on_its_first_pages_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     once = scan.read

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stdnum import iban
@@ -11,6 +12,12 @@ from samples import SAMPLES, bills, fresh, path
 from samples.make import BILLS, make
 from samples.make import sample as made_sample
 from tests.pipeline.reading import read_here
+
+
+def some(*names: str) -> list[Any]:
+    """The first name here, the others in the reader's own tests."""
+    first, *others = names
+    return [first, *(pytest.param(each, marks=pytest.mark.reader) for each in others)]
 
 
 def outcome(data: bytes) -> Extraction | str:
@@ -79,7 +86,9 @@ def test_everything_is_invented_and_accounts_are_valid() -> None:
         assert bill.email.endswith(".example")
 
 
-@pytest.mark.parametrize("name", ["plain", "en16931", "over_limit", "injected", "multi_page_gbp"])
+@pytest.mark.parametrize(
+    "name", some("plain", "en16931", "over_limit", "injected", "multi_page_gbp")
+)
 def test_a_fresh_sample_differs_in_its_number_alone(name: str) -> None:
     old, new = outcome(path(name).read_bytes()), outcome(fresh.drawn(name, "4179382214"))
     assert isinstance(old, Extraction)
@@ -91,7 +100,7 @@ def test_a_fresh_sample_differs_in_its_number_alone(name: str) -> None:
     assert (new.source, new.pages) == (old.source, old.pages)
 
 
-@pytest.mark.parametrize("name", BILLS)
+@pytest.mark.parametrize("name", some(*BILLS))
 def test_a_fresh_sample_is_drawn_again_under_another_number(name: str) -> None:
     document = fresh.drawn(name, "4179382214")
     assert fresh.name_of(document) == name

@@ -10,8 +10,6 @@ from pipeline.store import budgets, programs
 from pipeline.store.budgets import Account, BudgetLedger
 from tests.pipeline.house import House, snapshot
 
-pytestmark = pytest.mark.postgres
-
 MONEY = "workspace/EUR"
 BAD = [
     b"{",
@@ -46,6 +44,7 @@ def test_of_accounts_that_cannot_be_read_nothing_is_left(house: House, data: byt
     assert bytes(log.accounts) == data
 
 
+@pytest.mark.postgres
 def test_what_is_settled_is_added_and_kept_by_the_agent_behind_it(house: House) -> None:
     run = house.once(House.paused)
     now, log = snapshot(run), Workspace.objects.get(id=run.workspace_id)

@@ -23,8 +23,6 @@ from samples import path
 from tests.pipeline.databases import on_postgres_alone
 from tests.pipeline.house import House, bodies, kinds
 
-pytestmark = pytest.mark.postgres
-
 FIELDS = {
     *("v", "log", "seq", "run", "n", "kind", "at_ms", "step", "state", "program", "policy"),
     *("actor", "tool", "snapshot", "idempotency_key", "decision", "warrant", "budget", "rule"),
@@ -78,6 +76,7 @@ def test_commitments_open_to_what_is_stored_and_the_staging_copy_is_destroyed(ho
         assert commit(r, ref, value) == committed[ref]
 
 
+@pytest.mark.postgres
 @pytest.mark.parametrize("statement", ["UPDATE {} SET hash = 'x'", "DELETE FROM {}"])
 def test_triggers_refuse_to_change_or_delete_an_envelope(house: House, statement: str) -> None:
     house.new()
@@ -85,11 +84,13 @@ def test_triggers_refuse_to_change_or_delete_an_envelope(house: House, statement
         cursor.execute(statement.format("pipeline_envelope"))
 
 
+@pytest.mark.postgres
 def test_run_that_is_not_there_is_none_and_not_an_error_of_the_database(house: House) -> None:
     with pytest.raises(Run.DoesNotExist):
         api.submit(str(uuid4()), [])
 
 
+@pytest.mark.postgres
 @on_postgres_alone
 @pytest.mark.parametrize("table", ["envelope", "node", "checkpoint"])
 def test_triggers_refuse_to_empty_a_table_of_the_log(house: House, table: str) -> None:
@@ -98,6 +99,7 @@ def test_triggers_refuse_to_empty_a_table_of_the_log(house: House, table: str) -
         cursor.execute(f"TRUNCATE pipeline_{table}")
 
 
+@pytest.mark.postgres
 def test_a_place_in_log_and_run_is_taken_once(house: House) -> None:
     run = house.started()
     first = Envelope.objects.get(run=str(run.id), n=0)
@@ -132,6 +134,7 @@ def on_threads(count: int, *calls: Any) -> None:
             done.result()
 
 
+@pytest.mark.postgres
 def test_eight_threads_on_one_run_lose_no_update(house: House) -> None:
     run = house.started()
     raw = b'{"tool": "wire_transfer", "args": {}}'
@@ -142,6 +145,7 @@ def test_eight_threads_on_one_run_lose_no_update(house: House) -> None:
     assert audit().damage == ()
 
 
+@pytest.mark.postgres
 def test_eight_threads_on_runs_of_one_workspace_keep_the_log_gapless(house: House) -> None:
     workspace = workspaces.create()
     runs = [house.new(workspace=workspace) for _ in range(8)]
@@ -157,6 +161,7 @@ def test_eight_threads_on_runs_of_one_workspace_keep_the_log_gapless(house: Hous
     assert audit().damage == ()
 
 
+@pytest.mark.postgres
 def test_eight_workers_on_one_run_pay_once(house: House) -> None:
     run = house.started()
     on_threads(8, *[lambda: house.drive(Run.objects.get(id=run.id)) for _ in range(8)])
@@ -166,6 +171,7 @@ def test_eight_workers_on_one_run_pay_once(house: House) -> None:
     assert audit().damage == ()
 
 
+@pytest.mark.postgres
 def test_listener_that_fails_does_not_undo_a_commit(
     house: House, caplog: pytest.LogCaptureFixture
 ) -> None:

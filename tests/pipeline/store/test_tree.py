@@ -13,8 +13,6 @@ from pipeline.store import tree, workspaces
 from tests.pipeline.house import House, sql
 from tests.pipeline.trees import drop_nodes, grown, set_node, stored
 
-pytestmark = pytest.mark.postgres
-
 COUNT = 13  # perfect subtrees of 8, 4 and 1
 
 
@@ -46,6 +44,7 @@ def damage(log: Workspace, level: int, index: int, node: bytes | None) -> None:
         set_node(log, level, index, node)
 
 
+@pytest.mark.postgres
 def test_size_and_root_are_counted_in_the_nodes(log: Workspace) -> None:
     sql(("UPDATE pipeline_workspace SET size = 1", ()))
     leaves = [leaf(log, seq) for seq in range(COUNT)]
@@ -68,6 +67,7 @@ def test_every_envelope_is_proven_at_every_size(log: Workspace, size: int) -> No
     assert not tree.extends(log.id, other, tree.head(log.id, log.origin, COUNT))
 
 
+@pytest.mark.postgres
 def test_a_proof_reads_the_database_once(log: Workspace) -> None:
     head = tree.head(log.id, log.origin, COUNT)
     with CaptureQueriesContext(connection) as queries:

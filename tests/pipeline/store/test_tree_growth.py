@@ -28,8 +28,6 @@ from tests.pipeline.trees import (
     set_node,
 )
 
-pytestmark = pytest.mark.postgres
-
 COUNT = 13
 AT = 9  # the leaf that is damaged, in the subtree over 8 to 11
 OTHER = "f" * 64
@@ -82,6 +80,7 @@ def whole(log: Workspace, leaves: list[bytes]) -> None:
     assert signer.checkpoint(log.id).size == len(more)
 
 
+@pytest.mark.postgres
 def test_grown_in_batches_it_is_the_tree_of_all_leaves(log: Workspace) -> None:
     nodes: list[tuple[int, int, bytes]] = []
     draw, count = random.Random(7), COUNT  # noqa: S311
@@ -98,6 +97,7 @@ def test_grown_in_batches_it_is_the_tree_of_all_leaves(log: Workspace) -> None:
     assert audit().damage == ()
 
 
+@pytest.mark.postgres
 def test_a_commit_reads_and_writes_no_node(
     house: House, log: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,6 +351,7 @@ def test_a_run_that_is_quarantined_before_it_is_signed(house: House) -> None:
     assert audit().exit_status == 3
 
 
+@pytest.mark.postgres
 def test_a_crash_before_the_note_leaves_nodes_that_the_next_round_signs(
     log: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,6 +368,7 @@ def test_a_crash_before_the_note_leaves_nodes_that_the_next_round_signs(
     whole(log, leaves_of(log, COUNT))
 
 
+@pytest.mark.postgres
 def test_an_edge_is_mended_under_what_was_appended_meanwhile(
     log: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,6 +383,7 @@ def test_an_edge_is_mended_under_what_was_appended_meanwhile(
     assert audit().damage == ()
 
 
+@pytest.mark.postgres
 def test_a_row_far_behind_the_log_is_passed_at_its_place(log: Workspace) -> None:
     put(log, "seq", 900_000)
     assert grown(log, 1).size == COUNT + 1

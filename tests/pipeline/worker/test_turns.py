@@ -23,8 +23,6 @@ from pipeline.worker import drive, tasks
 from tests.pipeline.clock import HOUR_MS, Leap, stopped
 from tests.pipeline.house import House, known_workspace
 
-pytestmark = pytest.mark.postgres
-
 
 @pytest.fixture
 def tick(monkeypatch: pytest.MonkeyPatch, house: House) -> Leap:
@@ -97,6 +95,7 @@ def absorbed(run: str) -> int:
 # --- the order -----------------------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_a_lone_run_is_next_although_many_of_another_workspace_wait_longer(tick: Leap) -> None:
     many, one = workspaces.create(), workspaces.create()
     waiting = due(many, 5, tick)
@@ -105,6 +104,7 @@ def test_a_lone_run_is_next_although_many_of_another_workspace_wait_longer(tick:
     assert named([taken(tick), taken(tick), taken(tick)]) == [lone, *waiting[1:3]]
 
 
+@pytest.mark.postgres
 def test_workspaces_take_turns_by_when_they_were_served_and_their_runs_by_age(tick: Leap) -> None:
     first, second = workspaces.create(), workspaces.create()
     ones, others = due(first, 3, tick), due(second, 3, tick)
@@ -117,6 +117,7 @@ def test_workspaces_take_turns_by_when_they_were_served_and_their_runs_by_age(ti
     assert found == [ones[0], others[0], ones[1], others[1], ones[2], others[2]]
 
 
+@pytest.mark.postgres
 def test_a_workspace_of_twice_the_weight_holds_twice_the_leases(
     tick: Leap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +223,7 @@ def test_what_gave_way_is_owed_and_not_begun(tick: Leap) -> None:
     assert (row.step, row.owed_tool, row.begun_ms, row.holder) == ("s4", "t4", None, "")
 
 
+@pytest.mark.postgres
 def test_the_commit_that_ends_a_turn_begins_the_next_one(tick: Leap) -> None:
     first, second = due(workspaces.create(), 2, tick)
     work = api.take_turn(now_ms() + HOUR_MS).work
@@ -261,6 +263,7 @@ def test_documents_are_read_in_slots_of_which_one_is_left_to_the_others(
 # --- messages and wake-ups -----------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_each_message_is_answered_for_its_run_whosever_turn_it_is(
     tick: Leap, done: list[str]
 ) -> None:
@@ -347,6 +350,7 @@ def test_a_run_whose_row_is_gone_is_woken_by_its_name(
     assert queued == {queue.DRIVE: [run], queue.TURN: [""]}
 
 
+@pytest.mark.postgres
 def test_a_run_that_cannot_be_claimed_does_not_stop_the_others(
     tick: Leap, done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

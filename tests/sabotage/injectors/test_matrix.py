@@ -88,8 +88,7 @@ DELIVERED: Mapping[Shot, Mapping[str, str]] = {
 }
 CORRUPTED = {"bytes": "LOG-001", "hash": "LOG-001", "snapshot": "LOG-003"}
 # what `make test` damages of them all
-DAMAGED = (("ready", "bytes"), ("charge", "hash"), ("authorize", "snapshot"), ("failed", "bytes"),
-           ("succeeded", "hash"), ("succeeded", "snapshot"))  # fmt: skip
+DAMAGED = (("ready", "bytes"), ("charge", "hash"), ("succeeded", "snapshot"))
 SEALED = {"BLOCKED": "refused", "IGNORED": "ignored", "DETECTED": "integrity"}
 ALWAYS = {"before", "after", "calls", "calls_since", "payments", "far_side", "breaches",
           "length_before", "length_after", "head_before", "head_after", "sealed_since"}  # fmt: skip
@@ -247,7 +246,7 @@ def test_at_each_step_a_delivery_does_the_step_once(attack: Shot, sibling: Run) 
     salvo(run, "succeeded", {attack: DELIVERED[attack]})
 
 
-@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("moment", ["ready", "authorize", "paused", "failed"])
 def test_what_stands_still_holds_and_goes_on(moment: str, every: int, sibling: Run) -> None:
     run = standing(moment, sibling.workspace)
