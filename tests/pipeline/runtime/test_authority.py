@@ -214,8 +214,8 @@ def test_what_several_runs_share_is_never_overdrawn(
     assert succeeded(first) == [(12_000, "eur")]
     assert (beside.state, reason(beside)) == (life.EXHAUSTED, "BUD-001")
     assert elsewhere.state == (life.EXHAUSTED if shared else life.COMPLETED)
-    own = [each.spent for run in (first, elsewhere) for each in accounts(run).values()]
-    everyones = list(Budget.objects.values_list("spent", flat=True))
+    own = [each.spent for run in (first, elsewhere) for each in accounts(run).values() if each.used]
+    everyones = list(Budget.objects.exclude(account="global/*").values_list("spent", flat=True))
     assert own + everyones == ([12_000] if shared else [12_000, 12_000])
 
 
@@ -285,3 +285,22 @@ def test_a_call_is_signed_where_the_runs_own_program_warranted_and_grants_it(hou
         warrants.token(program, other, effect)
     with pytest.raises(KeyError):  # never granted
         warrants.token(program, *owed(program.hash, "wire_transfer"))
+
+
+def test_the_policy_of_new_runs_sets_the_budget_of_all(house: House, policy: Path) -> None:
+    """Lowered and raised: for a run under way, for the next one, and before its first use."""
+    waiting = house.paused("propose")
+    log = waiting.workspace
+    policy.write_text(POLICY % ("", "workspace", 11_999))
+    assert house.drive(house.started(workspace=log)).state == life.EXHAUSTED
+    assert house.resumed(waiting).state == life.EXHAUSTED
+    policy.write_text(POLICY % ("", "workspace", 12_000))
+    assert house.drive(house.started(workspace=log)).state == life.COMPLETED
+    assert accounts(waiting)["workspace/EUR"].limit == 12_000
+    policy.write_text(POLICY % ("", "workspace", 24_000))
+    house.new(workspace=log)
+    assert house.resumed(waiting).state == life.COMPLETED
+    policy.write_text(POLICY % ("", "workspace", 100))
+    house.new(workspace=log)
+    assert accounts(waiting)["workspace/EUR"].limit == 100
+    assert audit().damage == ()
