@@ -69,8 +69,8 @@ def test_what_is_payable_is_open_with_exactly_its_amount_and_nothing_else_is() -
     payable = [truth["embedded_xml"] for truth, _ in invoices() if is_payable(truth)]
     assert (len(invoices()), len(payable), sum(map(bool, payable))) == (54, 41, 28)
     for truth, result in invoices():
-        payable = is_payable(truth) and truth["file"] != NEGATIVE_PREPAID
-        assert is_open(result) == payable, truth["file"]
+        pays = is_payable(truth) and truth["file"] != NEGATIVE_PREPAID
+        assert is_open(result) == pays, truth["file"]
         if isinstance(result, Extraction) and is_open(result):
             found = (result.fields.total_due, result.fields.currency)
             assert found == (truth["total_due"], truth["currency"]), truth["file"]
