@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 
+from nanovm_core.core.budget import Budget
 from nanovm_core.core.events import RunStarted
 from nanovm_core.core.fsm import begin
 from nanovm_core.core.messages import Decision, RunId, Scalar
@@ -131,7 +132,8 @@ def making(new: NewRun, run_id: UUID, *, starts: bool = False) -> Job[Made]:
         actor=new.actor,
         stepping=new.stepping,
     )
-    work = partial(_make, new=new, run=run, decision=decision, starts=starts)
+    budgets = (*program.budgets, *program.policy.budgets)
+    work = partial(_make, new=new, run=run, budgets=budgets, decision=decision, starts=starts)
     return Job(work, logs=(new.workspace.id,))
 
 
@@ -149,9 +151,18 @@ def _row(new: NewRun, run_id: UUID, program: Program) -> Run:
     return run
 
 
-def _make(commit: UnitOfWork, *, new: NewRun, run: Run, decision: Decision, starts: bool) -> Made:
+def _make(
+    commit: UnitOfWork,
+    *,
+    new: NewRun,
+    run: Run,
+    budgets: tuple[Budget, ...],
+    decision: Decision,
+    starts: bool,
+) -> Made:
     run.code = run_code()  # another one each time
     held = commit.begin(run)
+    commit.budgets.put_in_force(held.workspace, decision.snapshot.agent, budgets)
     commit.record(held, decision, new.sealed)
     if new.started_by:
         decide.apply(commit, held, [RunStarted()], Sender(new.started_by))

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass, replace
 
+from django.db import transaction
+
 from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.lifecycle import GROUP
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
 from pipeline.errors import PermanentError
@@ -12,6 +15,7 @@ from pipeline.register.details import DetailsError
 from pipeline.runtime import api
 from pipeline.steps import identify
 from pipeline.steps.extract import Extraction, Invoice
+from pipeline.store import records
 from pipeline.vault import secret_store
 
 FIRST_PAYMENT, CHANGED_DETAILS, DUPLICATE = "first-payment", "changed-details", "duplicate"
@@ -19,21 +23,26 @@ BLOCKED = "blocked-supplier"
 
 
 def approve(run_id: str, actor: str, hold: str | None = None, *, code: str = "") -> Decision:
-    """Approve what a person saw held; a new supplier, or its new account, is registered first.
+    """Approve what a person saw held; a new supplier, or its new account, is registered with it.
 
+    The commit that accepts the approval changes the register. A refused one is sealed and changes
+    nothing, and details that are not accepted leave the run as it was.
     ``code``: the supplier's, which whoever approves another account types.
 
     Raises:
         DetailsError: SUP-001 the invoice's details are not accepted, SUP-004 another code.
     """
-    run = Run.objects.select_related("workspace").get(id=run_id)
-    now = decode_snapshot(bytes(run.snapshot))
-    seen = api.hold_now(run_id) if hold is None else hold
-    if now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS) and seen == api.hold_now(run_id):
-        fields = _fields(str(now.slots.get("staging", "")))
-        if fields is not None:
+    with transaction.atomic():
+        records.lock_log(Run.objects.values_list("workspace_id", flat=True).get(id=run_id))
+        run = Run.objects.select_related("workspace").get(id=run_id)
+        now = decode_snapshot(bytes(run.snapshot))
+        waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS)
+        fields = _fields(str(now.slots.get("staging", ""))) if waits else None
+        decision = api.approve(run_id, actor, records.hold_of(run) if hold is None else hold)
+        accepted = decision.refusal is None and GROUP[decision.snapshot.state] == "running"
+        if accepted and fields is not None:
             _register(run.workspace, fields, actor, code)
-    return api.approve(run_id, actor, seen)
+    return decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,13 @@ all workspaces share have rows of their own.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from django.db import connection
 
+from nanovm_core.core.budget import Budget as Limit
+from nanovm_core.core.budget import account_limits, is_currency
 from nanovm_core.core.canonical import decode, encode
 from nanovm_core.core.events import Event
 from nanovm_core.core.messages import Reservation, Snapshot
@@ -28,6 +30,8 @@ _OPEN = (
     'INSERT INTO pipeline_budget (account, "limit", reserved, spent)'
     " VALUES (%s, %s, 0, 0) ON CONFLICT (account) DO NOTHING"
 )
+_NAMES = "SELECT account FROM pipeline_budget"
+_LIMIT = 'UPDATE pipeline_budget SET "limit" = %s WHERE account = %s'
 _BOOK = "UPDATE pipeline_budget SET reserved = reserved + %s, spent = spent + %s WHERE account = %s"
 
 
@@ -51,6 +55,7 @@ class Account(NamedTuple):
 Accounts = dict[str, Account]  # by ``name_of``
 _KNOWN: dict[str, tuple[bytes, Accounts]] = {}  # what the accounts of a log's row were read as
 KNOWN_MAX = 1_024
+ANY = "*"  # in place of a currency: the limit with which money accounts are opened
 
 
 class BudgetLedger:
@@ -67,9 +72,9 @@ class BudgetLedger:
     ) -> Mapping[str, int]:
         """What each account that bears on the run has left; shared ones are locked.
 
-        An account is opened with the limit of program and policy; it may be narrowed or widened
-        later, the program's own maximum stays. Where a log's accounts cannot be read, nothing
-        is left of them.
+        The limits are those that are in force (``put_in_force``), or those of program and policy
+        where there are none; the program's own maximum stays. Where a log's accounts cannot be
+        read, nothing is left of them.
         """
         values = values_of(snapshot, event)
         found = accounts(program, workspace.name, snapshot.agent, values)
@@ -82,9 +87,35 @@ class BudgetLedger:
             left[name] = account.left(now.limit, now.used)
         return left
 
+    def put_in_force(self, workspace: Workspace, agent: str, budgets: Sequence[Limit]) -> None:
+        """Set the limits of all accounts that these budgets of a new run bear on.
+
+        They hold for the runs under way too. Accounts that no budget names keep their limits.
+        """
+        own = self._of(workspace) if budgets else None
+        if own is None:
+            return
+        shared = GLOBAL in {each.scope for each in budgets}
+        rows = [str(name) for (name,) in sql.execute(_NAMES)] if shared else []
+        known = {name.partition("@")[0].partition("/")[2] for name in (*own, *rows)}
+        limits = account_limits(budgets, {ANY, *filter(is_currency, known)})
+        for name, limit in limits.items():
+            if owner_of(name, workspace.name, agent) == GLOBAL:
+                now = self._shared(name, limit)
+                self.shared[name] = now._replace(limit=limit)
+                if now.limit != limit:
+                    sql.change(_LIMIT, (limit, name))
+                continue
+            key, now = name_of(name, agent), own.get(name_of(name, agent), Account(-1))
+            if now.limit != limit:
+                own[key] = now._replace(limit=limit)
+                self.changed[workspace.name] = workspace
+
     def _own(self, workspace: Workspace, name: str, limit: int) -> Account:
         own = self._of(workspace)
-        return Account(0) if own is None else own.setdefault(name, Account(limit))
+        if own is None:
+            return Account(0)
+        return own.setdefault(name, Account(_any(own, name, limit)))
 
     def _of(self, workspace: Workspace) -> Accounts | None:
         if workspace.name not in self.own:
@@ -129,6 +160,13 @@ def name_of(account: str, agent: str) -> str:
     return account if account.startswith("workspace/") else f"{account}@{agent}"
 
 
+def _any(own: Accounts, name: str, limit: int) -> int:
+    """The limit with which an account is opened: the one in force, else the given one."""
+    scope, unit = name.partition("@")[0].split("/")
+    in_force = own.get(name.replace(f"{scope}/{unit}", f"{scope}/{ANY}", 1))
+    return in_force.limit if in_force is not None and is_currency(unit) else limit
+
+
 def stored(workspace: Workspace) -> Accounts | None:
     """The accounts in a log's row, by ``name_of``; None where they cannot be read."""
     data = bytes(workspace.accounts)
@@ -162,8 +200,9 @@ def shown(workspace: Workspace, program: Program, snapshot: Snapshot) -> dict[st
             row = rows.get(name)
             now = Account(row.limit, row.reserved, row.spent) if row else Account(account.limit)
         else:
-            opened = Account(account.limit)
-            now = Account(0) if own is None else own.get(name_of(name, snapshot.agent), opened)
+            key = name_of(name, snapshot.agent)
+            opened = Account(_any(own or {}, key, account.limit))
+            now = Account(0) if own is None else own.get(key, opened)
         left[name] = account.left(now.limit, now.used)
     return left
 

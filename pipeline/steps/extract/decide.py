@@ -8,7 +8,7 @@ from pipeline.steps.currencies import DECIMALS, decimal_text
 from pipeline.steps.extract.amount import minor_units
 from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.holds import status_of
-from pipeline.steps.extract.hybrid import contradicts, forbids
+from pipeline.steps.extract.hybrid import CENT, contradicts, forbids
 from pipeline.steps.extract.invoice import Evidence, Invoice
 from pipeline.steps.extract.page_text.labelled import iban_is_valid
 from pipeline.steps.extract.page_view.page import Page
@@ -26,7 +26,7 @@ _INFO_ONLY: Final = frozenset({"130", "202", "203", "204", "325", "751"})
 # UNTDID 4461
 _DIRECT_DEBIT: Final = frozenset({"49", "59"})
 _CARD: Final = frozenset({"48", "54", "55"})
-_CENT: Final = Decimal("0.01")
+_ROUNDING_MAX: Final = Decimal(1)  # what rounding to a coin changes is less
 
 
 def invoice_from_xml(coded: Coded, pages: Sequence[Page]) -> tuple[Invoice, dict[str, Evidence]]:
@@ -106,16 +106,19 @@ def _by_means(coded: Coded) -> str | None:
 
 
 def _unclear(coded: Coded, due: Decimal, currency: str) -> bool:
-    """Whether the XML says one thing twice, differently, or asks for more than it adds up."""
+    """Whether the XML says one thing twice, differently, or asks for more than it adds up.
+
+    A negative prepaid sum, or a rounding of more than small change, would add up to any sum.
+    """
     repeated = (coded.numbers, coded.type_codes, coded.currencies, coded.dues)
     if any(len(set(values)) > 1 for values in repeated) or len(coded.type_codes) == 0:
         return True
     if set(coded.due_currencies) - {currency} or coded.type_codes[0] not in _PAYABLE:
         return True
-    if coded.grand_total is None:
-        return False
-    owed = coded.grand_total - (coded.prepaid or 0) + (coded.rounding or 0)
-    return due - owed > _CENT
+    prepaid, rounding = coded.prepaid or Decimal(0), coded.rounding or Decimal(0)
+    if prepaid < 0 or abs(rounding) >= _ROUNDING_MAX:
+        return True
+    return coded.grand_total is not None and due - (coded.grand_total - prepaid + rounding) > CENT
 
 
 def _evidence(coded: Coded, invoice: Invoice) -> dict[str, Evidence]:

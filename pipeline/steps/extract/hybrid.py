@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Final
 
 from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.page_text.amounts import amounts_in
@@ -12,10 +13,13 @@ from pipeline.steps.extract.page_text.labelled import (
     ibans,
     invoice_number,
 )
+from pipeline.steps.extract.page_text.money import currency_of
 from pipeline.steps.extract.page_text.parties import parties
 from pipeline.steps.extract.page_text.text import Printed, has_text, printed
 from pipeline.steps.extract.page_text.wording import first, hold_by_title, said
 from pipeline.steps.extract.page_view.page import Page
+
+CENT: Final = Decimal("0.01")
 
 
 def contradicts(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]) -> bool:
@@ -23,13 +27,14 @@ def contradicts(coded: Coded, due: Decimal, currency: str, pages: Sequence[Page]
 
     An image without text contradicts nothing. The pages may say less than the
     XML, in any layout; they may not name another amount, number, account or seller, and they
-    have to name a payee who is not the seller.
+    have to name a payee who is not the seller, and each sum that is taken off or rounds.
     """
     if not has_text(pages):
         return False
     document = printed(pages)
     return (
-        _other_amount(due, coded.prepaid or Decimal(0), currency, document)
+        _unshown(coded, document)
+        or _other_amount(due, coded.prepaid or Decimal(0), currency, document)
         or _other_number(coded.numbers[0] if coded.numbers else None, document)
         or _other_account(coded, document)
         or _other_party(coded, document)
@@ -50,19 +55,23 @@ def forbids(coded: Coded, pages: Sequence[Page]) -> str | None:
     return first(said([*document.rows, *document.noted], document.plain) - known)
 
 
+def _unshown(coded: Coded, document: Printed) -> bool:
+    """The XML takes off a prepaid sum, or rounds by more than a cent, and no page shows it."""
+    prepaid, rounding = coded.prepaid or Decimal(0), abs(coded.rounding or Decimal(0))
+    unshown = {prepaid, rounding} - _amounts(document)
+    return (prepaid > 0 and prepaid in unshown) or (rounding > CENT and rounding in unshown)
+
+
 def _other_amount(due: Decimal, prepaid: Decimal, currency: str, document: Printed) -> bool:
     """No amount of the pages is the one due, or their labels agree on another one."""
-    every = document.sums.every | {
-        abs(reading) for a in amounts_in(document.plain) for reading in a.readings
-    }
     labelled = {item.value for item in document.sums.candidates if item.value}
     allowed = {due, due + prepaid}  # the page may show the sum before what was paid in advance
-    if abs(due) not in every:
+    if abs(due) not in _amounts(document):
         return bool(labelled) and not labelled & (allowed - {due})
     if labelled and not labelled & allowed:
         return True  # it is on the page, but as no sum of it
     dues = document.sums.values("due") - {None}
-    if dues and not dues & allowed:
+    if not dues <= allowed or not _currencies(document) <= {currency}:
         return True
     verdict = document.verdict
     if verdict.candidate is None or not verdict.certain:
@@ -70,6 +79,19 @@ def _other_amount(due: Decimal, prepaid: Decimal, currency: str, document: Print
     if document.currency not in (None, currency) and verdict.candidate.amount.mark:
         return True
     return verdict.candidate.value not in allowed
+
+
+def _currencies(document: Printed) -> set[str]:
+    """The currencies that mark the amounts due."""
+    dues = document.sums.of("due")
+    marked = (currency_of(e.amount.mark, e.row, document.rows) for e in dues if e.amount.mark)
+    return {currency for currency in marked if currency}
+
+
+def _amounts(document: Printed) -> set[Decimal]:
+    """Every amount that the pages show, without its sign."""
+    plain = {abs(reading) for a in amounts_in(document.plain) for reading in a.readings}
+    return document.sums.every | plain
 
 
 def _other_number(number: str | None, document: Printed) -> bool:

@@ -56,7 +56,7 @@ def canary_invoice() -> bytes:
         CANARIES["address"],
         f"Invoice {CANARIES['number']} for {CANARIES['buyer']}",
         f"IBAN {IBAN}  {CANARIES['e-mail']}",
-        "Amount due  EUR 648.80",
+        *("Deposit paid  EUR -100.00", "Amount due  EUR 648.80"),
     ]
     return with_files(text_pdf(page), {"factur-x.xml": cross_industry_invoice(BILL)})
 

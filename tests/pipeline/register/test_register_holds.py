@@ -100,6 +100,30 @@ def test_another_account_waits_for_the_suppliers_code(house: House) -> None:
     assert driven(house, bill(), run).state == life.APPROVAL  # the old account is the other one now
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_refused_approval_leaves_the_register_as_it_was(house: House, ended: bool) -> None:
+    """The page was open since before: the hold that it names is not the run's any more."""
+    run = driven(house, bill(iban=OTHER_IBAN))
+    known = entry_of(run, "Acme Tools Ltd")
+    stale = "0" * 64
+    if ended:
+        stale = api.hold_now(str(run.id))
+        api.decline(str(run.id), "visitor")
+    decision = approvals.approve(str(run.id), "visitor", stale, code=known.row.code)
+    assert ended or decision.refusal is not None
+    after = entry_of(run, "Acme Tools Ltd")
+    assert (after.details, after.row.ref) == (known.details, known.row.ref)
+    assert kinds(run)[-1] == ("ignored" if ended else "refused")
+
+
+def test_details_that_are_refused_leave_the_run_on_hold(house: House) -> None:
+    run = driven(house, bill(iban=OTHER_IBAN))
+    before = kinds(run)
+    with pytest.raises(DetailsError, match="SUP-004"):
+        approved(run, "XXXXXX")
+    assert (kinds(run), snapshot(run).held_by) == (before, "changed-details")
+
+
 def test_an_approval_without_a_registration_leads_to_the_same_hold(house: House) -> None:
     run = driven(house, bill("Nobody Knows Ltd"))
     for _ in range(2):

@@ -17,6 +17,7 @@ from pipeline.errors import OutcomeUnknownError
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Budget, Envelope, Run, Workspace
 from pipeline.runtime import api, warrants
+from pipeline.runtime.group_commit import commit_together
 from pipeline.steps import adapters
 from pipeline.steps.work import Work
 from pipeline.store import call_history, programs, workspaces
@@ -217,8 +218,8 @@ def test_what_several_runs_share_is_never_overdrawn(
     assert succeeded(first) == [(12_000, "eur")]
     assert (beside.state, reason(beside)) == (life.EXHAUSTED, "BUD-001")
     assert elsewhere.state == (life.EXHAUSTED if shared else life.COMPLETED)
-    own = [each.spent for run in (first, elsewhere) for each in accounts(run).values()]
-    everyones = list(Budget.objects.values_list("spent", flat=True))
+    own = [each.spent for run in (first, elsewhere) for each in accounts(run).values() if each.used]
+    everyones = list(Budget.objects.exclude(account="global/*").values_list("spent", flat=True))
     assert own + everyones == ([12_000] if shared else [12_000, 12_000])
 
 
@@ -288,3 +289,58 @@ def test_a_call_is_signed_where_the_runs_own_program_warranted_and_grants_it(hou
         warrants.token(program, other, effect)
     with pytest.raises(KeyError):  # never granted
         warrants.token(program, *owed(program.hash, "wire_transfer"))
+
+
+def test_no_number_of_other_envelopes_empties_a_window(house: House) -> None:
+    """Neither intents of steps that need no grant nor refusals of what was no proposal."""
+    run = house.once(House.run)
+    program = programs.ruled(programs.shipped_program(), (POLICY % (CALM, "workspace", 1)).encode())
+    before = call_history.recorded(run.workspace_id, program)
+    assert [each.outcome for each in before] == ["called", "done"] * 2
+    log = Workspace.objects.get(id=run.workspace_id)
+    refused = json.dumps({"kind": "refused", "at_ms": 1, "state": {"event": "Approved"}}).encode()
+    intents = Envelope.objects.filter(workspace=log, kind="intent").values_list("bytes", flat=True)
+    granted = [tool.encode() for tool in program.granted]
+    others = [bytes(data) for data in intents if not any(tool in bytes(data) for tool in granted)]
+    more = [*(("intent", data) for data in others), ("refused", refused)]
+    assert len(more) > 2
+    Envelope.objects.bulk_create(
+        Envelope(
+            workspace=log, seq=log.size + i, run=run.name, n=99 + i, bytes=data, hash="", kind=kind
+        )
+        for i, (kind, data) in enumerate(more * 600)
+    )
+    assert call_history.recorded(run.workspace_id, program) == before
+
+
+def test_runs_that_are_decided_in_one_commit_count_each_other(house: House, policy: Path) -> None:
+    """Two payments are authorized at once: the second sees the first, which is not stored yet."""
+    policy.write_text(POLICY % (CALM.replace("> 1", "> 0"), "workspace", 100_000_000))
+    first = house.owing("propose")
+    second = house.paused("propose", workspace=first.workspace)
+    api.resume(str(second.id), "visitor")
+    begun = [work for run in (first, second) if (work := api.take(str(run.id))[1])]
+    answers = [(work, adapters.perform(Work.of(work))) for work in begun]
+    jobs = [api.answering(work, found.event, found.secrets) for work, found in answers]
+    commit_together(jobs)
+    held = [job.outcome().decision.snapshot.held_by for job in jobs]
+    assert held == ["", "calm-down"]
+
+
+def test_the_policy_of_new_runs_sets_the_budget_of_all(house: House, policy: Path) -> None:
+    """Lowered and raised: for a run under way, for the next one, and before its first use."""
+    waiting = house.paused("propose")
+    log = waiting.workspace
+    policy.write_text(POLICY % ("", "workspace", 11_999))
+    assert house.drive(house.started(workspace=log)).state == life.EXHAUSTED
+    assert house.resumed(waiting).state == life.EXHAUSTED
+    policy.write_text(POLICY % ("", "workspace", 12_000))
+    assert house.drive(house.started(workspace=log)).state == life.COMPLETED
+    assert accounts(waiting)["workspace/EUR"].limit == 12_000
+    policy.write_text(POLICY % ("", "workspace", 24_000))
+    house.new(workspace=log)
+    assert house.resumed(waiting).state == life.COMPLETED
+    policy.write_text(POLICY % ("", "workspace", 100))
+    house.new(workspace=log)
+    assert accounts(waiting)["workspace/EUR"].limit == 100
+    assert audit().damage == ()

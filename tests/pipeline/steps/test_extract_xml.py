@@ -1,5 +1,10 @@
 """Invoices with coded data: the codes decide, the pages may only contradict them."""
 
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+from random import Random
+
 import pytest
 
 from pipeline.steps.extract import ExtractionError, Invoice
@@ -18,6 +23,7 @@ CII = cross_industry_invoice(EN16931).decode()
 CODE = "</ram:InvoiceCurrencyCode>"
 FACTOR = "<ram:PayeeTradeParty><ram:Name>Factoring AG</ram:Name></ram:PayeeTradeParty>"
 PAYEE = (CODE, CODE + FACTOR)
+DEPOSIT = "\nDeposit paid   EUR 100.00"
 UBL = """\
 <Invoice xmlns="urn:oasis:names:specification:ubl:schema:xsd:Invoice-2"
  xmlns:cac="urn:a" xmlns:cbc="urn:b"><cbc:ID>A-2026-17</cbc:ID>
@@ -34,6 +40,7 @@ UBL = """\
  <cbc:TaxInclusiveAmount currencyID="EUR">120.00</cbc:TaxInclusiveAmount>
  <cbc:PayableAmount currencyID="EUR">120.00</cbc:PayableAmount>
  </cac:LegalMonetaryTotal></Invoice>"""
+SUMS = ("total", "prepaid", "rounding", "due")
 HOSTILE = {
     "laughs": '<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;">]><Invoice>&c;</Invoice>',
     "file": '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><Invoice>&b;</Invoice>',
@@ -52,7 +59,7 @@ def coded(*changes: tuple[str, str]) -> Coded:
 
 
 def invoice(*changes: tuple[str, str], page: str = "") -> Invoice:
-    pages = [page_of(page)] if page else []
+    pages = [page_of(page + DEPOSIT)] if page else []
     return invoice_from_xml(coded(*changes), pages)[0]
 
 
@@ -128,7 +135,7 @@ def test_free_text_that_says_paid_does_not_overrule_the_codes() -> None:
         "Thank you for your order. The deposit is deducted.",
         "Der Betrag wurde bereits beglichen.",
     )
-    page = page_of(f"Invoice AC-20260311-08\nAmount due   EUR 648.80\n{note[1]}")
+    page = page_of(f"Invoice AC-20260311-08\nAmount due   EUR 648.80{DEPOSIT}\n{note[1]}")
     fields, _ = invoice_from_xml(coded(note), [page])
     assert fields.pay_status == "open"
 
@@ -157,7 +164,6 @@ def test_free_text_that_says_paid_does_not_overrule_the_codes() -> None:
     ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80\nPAID", "paid"),
     ("Credit note\nInvoice no: AC-20260311-08\nAmount due   EUR 648.80", "correction"),
     ("Invoice number: AC-20260311-08\nAmount due   EUR 648.80\nInvoice has been paid.", "paid"),
-    ("See the attached XML, which is the invoice. Nothing else is here.", "open"),
     ("scan", "open"),
 ])  # fmt: skip
 def test_pages_that_contradict_the_xml_hold_it(shown: str, status: str) -> None:
@@ -238,6 +244,73 @@ def test_byte_order_marks_and_odd_encodings_are_read(data: bytes) -> None:
     assert read_cii(parse(data)).numbers == ("AC-20260311-08",)
 
 
+def test_nothing_but_the_amount_due_of_the_page_is_open() -> None:
+    """Sums of every sign: the XML may take off, add and round as it likes."""
+    rng, seen = Random(7), Counter[str]()  # noqa: S311 - no secret
+    steps = [Decimal(each) for each in ("0", "0.01", "0.02", "0.05", "0.99", "1", "100", "9251.20")]
+    for syntax in (cii_of, ubl_of) * 400:
+        due = rng.choice((Decimal("748.80"), Decimal("10000.00"), Decimal("0.01")))
+        prepaid, rounding, charges = (rng.choice(steps) * rng.choice((-1, 1)) for _ in range(3))
+        asked = due + rng.choice((Decimal(0), Decimal(0), -prepaid, rounding, charges))
+        total = rng.choice((asked + prepaid - rounding, asked, due + charges))
+        shown = rng.choice(("", f"\nDeposit paid   EUR {abs(prepaid)}"))
+        shown += rng.choice(("", f"\nRounding   EUR {abs(rounding)}"))
+        page = f"Invoice A-2026-17\nAmount due   EUR {due}{shown}"
+        sums = {"total": total, "prepaid": prepaid, "rounding": rounding, "due": asked}
+        found = invoice_from_xml(syntax(sums), [page_of(page)])[0] if asked > 0 else None
+        if found is None or found.pay_status != "open":
+            seen["held"] += 1
+            continue
+        paid = Decimal(found.total_due or 0)
+        less = prepaid if prepaid > 0 and str(prepaid) in shown else Decimal(0)
+        assert paid in (due, due - less), (sums, page)
+        seen["as the page" if paid == due else "less what the page shows as paid"] += 1
+    assert all(seen[kind] >= 10 for kind in ("held", "as the page")), seen
+
+
+@pytest.mark.parametrize(("prepaid", "rounding", "shown", "hold"), [
+    ("-9251.20", "0", "", "unclear_data"),
+    ("-9251.20", "0", "\nDeposit   EUR 9,251.20", "unclear_data"),
+    ("-0.01", "0", "\nDeposit   EUR 0.01", "unclear_data"),
+    ("0", "9251.20", "\nRounding   EUR 9,251.20", "unclear_data"),
+    ("0", "-1.00", "\nRounding   EUR -1.00", "unclear_data"),
+    ("0", "0.02", "", "page_and_data_differ"),
+    ("0", "0.02", "\nRounding   EUR 0.02", None),
+    ("0", "0.01", "", None),
+    ("100.00", "0", "", "page_and_data_differ"),
+    ("100.00", "0", "\nDeposit   EUR 100.00", None),
+])  # fmt: skip
+def test_what_is_taken_off_is_positive_and_shown_and_rounding_is_small(
+    prepaid: str, rounding: str, shown: str, hold: str | None
+) -> None:
+    total = Decimal("748.80") + Decimal(prepaid) - Decimal(rounding)
+    sums = {"total": total, "prepaid": prepaid, "rounding": rounding, "due": "748.80"}
+    page = page_of(f"Invoice A-2026-17\nAmount due   EUR 748.80{shown}")
+    for syntax in (cii_of, ubl_of):
+        assert invoice_from_xml(syntax(sums), [page])[0].hold == hold, syntax.__name__
+
+
+def test_page_without_sums_contradicts_none() -> None:
+    page = page_of("See the attached XML, which is the invoice. Nothing else is here.")
+    sums = {"total": "748.80", "prepaid": "0", "rounding": "0", "due": "748.80"}
+    assert invoice_from_xml(cii_of(sums), [page])[0].hold is None
+
+
+def cii_of(sums: Mapping[str, object]) -> Coded:
+    start, end = CII.index("<ram:GrandTotalAmount>"), CII.index("</ram:SpecifiedTradeSettlementH")
+    tags = ("GrandTotalAmount", "TotalPrepaidAmount", "RoundingAmount", "DuePayableAmount")
+    amounts = [f"<ram:{tag}>{sums[name]}</ram:{tag}>" for tag, name in zip(tags, SUMS, strict=True)]
+    text = (CII[:start] + "".join(amounts) + CII[end:]).replace("AC-20260311-08", "A-2026-17")
+    return read_cii(parse(text.encode()))
+
+
+def ubl_of(sums: Mapping[str, object]) -> Coded:
+    start, end = UBL.index("<cbc:TaxInclusiveAmount"), UBL.index(" </cac:LegalMonetaryTotal>")
+    tags = ("TaxInclusiveAmount", "PrepaidAmount", "PayableRoundingAmount", "PayableAmount")
+    amounts = [f"<cbc:{tag}>{sums[name]}</cbc:{tag}>" for tag, name in zip(tags, SUMS, strict=True)]
+    return read_ubl(parse((UBL[:start] + "".join(amounts) + UBL[end:]).encode()))
+
+
 def read_pdf(files: dict[str, bytes], *lines: str) -> Invoice:
     return read(text_pdf(invoice_lines(*lines), files=files), pages_max=50).fields
 
@@ -273,7 +346,17 @@ def test_xml_that_is_no_business_document_leaves_the_page_to_decide() -> None:
     [
         ([], "scanned"),
         (["Invoice AC-20260311-08 of Atelier Clairval"], "page_and_data_differ"),
-        (["Invoice AC-20260311-08 of Atelier Clairval", "Amount due  EUR 648.80"], None),
+        (
+            ["Invoice AC-20260311-08 of Atelier Clairval", "Amount due  EUR 648.80"],
+            "page_and_data_differ",
+        ),
+        (
+            [
+                *("Invoice AC-20260311-08 of Atelier Clairval", "Deposit  EUR -100.00"),
+                "Amount due  EUR 648.80",
+            ],
+            None,
+        ),
     ],
 )
 def test_sum_that_the_page_does_not_show_is_not_paid(lines: list[str], hold: str | None) -> None:
