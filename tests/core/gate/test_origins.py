@@ -30,7 +30,7 @@ from tests.core.vm.test_judge import line
 
 BATCH = 1_000
 UNPROVEN = re.compile("of the origin|demands the origin|less than")
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 12))]
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (0, *range(2, 12)))]
 
 
 # --- order, and what a file may say ----------------------------------------------------------
