@@ -21,7 +21,7 @@ from pipeline.evidence.signer import closing, keys
 from pipeline.models import Bill, Run, Secret, Workspace
 from pipeline.privacy import crypto_shred, erasure, journal, supplier_erasure
 from pipeline.register import index, suppliers
-from pipeline.store import budgets, records, tree, tree_growth, workspaces
+from pipeline.store import budgets, logs, records, tree, tree_growth, workspaces
 from pipeline.store.budgets import Account
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media
@@ -133,11 +133,12 @@ def _begun(origin: str, actor: str) -> Successor:
 
 
 def _found(old: UUID, signed: int) -> int:
-    """The size of a log's tree, with the nodes that it lacks, unless they and the edge differ."""
+    """The size of a log, with the nodes that its tree lacks, unless they and the edge differ."""
     try:
-        return tree_growth.grow(old, signed).size
+        size = tree_growth.grow(old, signed).size
     except VerificationError:
-        return tree.size(old)
+        size = tree.size(old)
+    return min(size, logs.end(old))
 
 
 def _named(origin: str, signed: Head | None) -> dict[str, object]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from nanovm_core.core import fsm
 from nanovm_core.core.events import (
+    Approved,
     DeliveryReceived,
     Event,
     ForeignIntent,
@@ -25,7 +26,7 @@ from pipeline.runtime import queue, restored_log, warrants
 from pipeline.runtime.context import RUNTIME, Sender, context_of
 from pipeline.runtime.transaction import LockedRun, UnitOfWork, refs_of
 from pipeline.signals import announce
-from pipeline.store import leases, outbox, programs, records, sql, turns
+from pipeline.store import leases, outbox, programs, records, sql, tail, turns
 from pipeline.vault.secret_store import Sealed
 
 RENEW_MS = leases.TTL_MS // 2  # a lease with less than this left is renewed with the next commit
@@ -153,10 +154,23 @@ def _decided(
         context = context_of(event, commit, held, program, snapshot, source)
         with timings.spent(timings.GATE):
             decision = transition(program, snapshot, event, context)
+        _expect_end(held, event, decision)
         begins = all(goes_on(each) for each in decision.effects)
         commit.record(held, decision, secrets, begins=begins)
         snapshot = decision.snapshot
     return decision
+
+
+def _expect_end(held: LockedRun, event: Event, decision: Decision) -> None:
+    """Return unless a payment may be a second one, because the log's end was cut off.
+
+    Asked where a person approved, or where Stripe may have forgotten the key of an earlier call.
+    """
+    approved = isinstance(event, Approved) and decision.refusal is None
+    if approved or any(each.warrant is not None for each in decision.effects):
+        genesis = records.body_of(held.chain.envelopes[0].data)
+        if approved or genesis["at_ms"] <= now_ms() - tail.KEY_LIFE_MS:
+            tail.check(held.workspace, genesis["seq"], held.run.length)
 
 
 def _program(run: Run, snapshot: Snapshot) -> Program:

@@ -113,6 +113,12 @@ def read(workspace: UUID) -> tuple[Workspace, bytes]:
     return _log(rows[0][:-1], rows[0][-1]), sql.blob(rows[0][_LOG.index("edge")])
 
 
+def end(workspace: UUID) -> int:
+    """The place behind a log's last envelope, whatever its row says."""
+    [(last,)] = sql.execute(_LAST_BELOW, (sql.key(workspace), 2**62))
+    return 0 if last is None else int(last) + 1
+
+
 def size(workspace: UUID) -> int:
     """How many envelopes a log has, by its row where that fits."""
     return read(workspace)[0].size

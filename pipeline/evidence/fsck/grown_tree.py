@@ -39,7 +39,7 @@ class GrownTree:
         """
         growth = self._growth
         if not growth.edge:
-            return  # the log was cut off: the sizes say so
+            return  # the log was cut off: its leaves say so
         if len(self._row) != len(growth.edge):
             text = "The edge in the workspace's row is not one of a tree of this size."
             yield self._edge(0, text, growth.edge, self._row)

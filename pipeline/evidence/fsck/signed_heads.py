@@ -46,12 +46,14 @@ class SignedHeads:
         self.newest = self._of_state_file(note)
         self._keys += _sealed_keys(workspace, self.newest.size if self.newest else 0)
         self._diverged = False
+        self._largest: Head | None = None  # so far
         self._heads = self._in_order()
         self._next = next(self._heads, None)
 
     def upto(self, size: int) -> Iterator[Head]:
         """The next signed heads up to a size."""
         while self._next is not None and self._next.size <= size:
+            self._largest = self._next
             yield self._next
             self._next = next(self._heads, None)
 
@@ -64,10 +66,10 @@ class SignedHeads:
 
     def beyond(self, size: int) -> Iterator[Damage]:
         """What was signed of a larger log than there is: it was cut off or put back."""
-        largest = self._next
+        largest = self._next or self._largest
         for head in self._heads:
             largest = head
-        if largest is not None:
+        if largest is not None and largest.size > size:
             text = (
                 f"The log has {size} envelopes, and {largest.size} were signed: it was cut off "
                 f"or put back from a copy. {RESTORE}"

@@ -11,7 +11,7 @@ from pipeline.evidence.fsck.damage import Damage
 from pipeline.evidence.fsck.grown_tree import GrownTree
 from pipeline.evidence.fsck.signed_heads import SignedHeads
 from pipeline.models import Envelope, Node, Workspace
-from pipeline.store import tree
+from pipeline.store import logs, tree
 from pipeline.store.leaf_copies import from_hex
 
 CHUNK = 2_048  # leaves in memory at a time
@@ -48,7 +48,7 @@ def tree_damage(grown: GrownTree, signed: SignedHeads, known: Sequence[Damage]) 
         yield from _grown(tree_of, leaves, signed)
         yield from tree_of.compared()
     yield from grown.damage([(each.run, each.at) for each in known if each.explained])
-    yield from signed.beyond(tree_of.size)
+    yield from signed.beyond(min(tree_of.size, logs.end(grown.workspace.id)))
     yield from tree_of.too_many()
     yield from signed.faults
 
@@ -115,7 +115,10 @@ def _rows(grown: GrownTree) -> Iterator[Row]:
 def _judged(grown: GrownTree, row: Row, told: Told) -> tuple[bytes, Damage | None]:
     """The copy of a leaf that counts, and which one was changed."""
     if len(row.leaf) == merkle.HASH_BYTES and not row.bytes:
-        return row.leaf, None  # the gap in the log is reported with its chain
+        if row.seq < grown.workspace.size:
+            return row.leaf, None  # the gap in the log is reported with its chain
+        text = f"The tree has a leaf {row.seq}, and the log's row ends before it: it was cut off."
+        return row.leaf, Damage(grown.workspace.origin, "log", row.seq, "LOG-002", text)
     expected = from_hex(told.get((row.run, row.n), ""))
     copies = (row.leaf, row.column, row.bytes, expected)
     true = grown.proved(row.seq, copies)

@@ -14,7 +14,7 @@ from pipeline.evidence import public_key, unsigned
 from pipeline.evidence.signer import keys
 from pipeline.evidence.signer.cosigning import cosigned
 from pipeline.models import Checkpoint, Workspace
-from pipeline.store import state_file, tree, tree_growth
+from pipeline.store import logs, state_file, tree, tree_growth
 from pipeline.store.state_file import Slot
 
 NO_EXTENSION = "LOG-006"
@@ -172,11 +172,16 @@ def _continued(workspace: Workspace, slot: Slot) -> bytes:
 def _grown(workspace: Workspace, signed: Sequence[Head]) -> tuple[int, bytes]:
     """The size of the log's tree and its edge, with the nodes stored that it did not have.
 
-    A tree that lost what was signed stays as it is: it is evidence, and refused.
+    A log that lost what was signed stays as it is: it is evidence, and refused (LOG-006).
     """
-    if not all(tree.holds(workspace.id, each.size) for each in signed):
-        return tree.size(workspace.id), b""
-    growth = tree_growth.grow(workspace.id, max((each.size for each in signed), default=0))
+    largest = max((each.size for each in signed), default=0)
+    leaves, there = tree.size(workspace.id), logs.end(workspace.id)
+    is_lost = not all(tree.holds(workspace.id, each.size) for each in signed)
+    if is_lost or there < max(leaves, largest):
+        text = f"The tree of {min(leaves, there)} envelopes does not continue the one of "
+        text = f"{text}{max(leaves, largest)} that was signed. {REWRITTEN}"
+        raise VerificationError(NO_EXTENSION, text, at=there)
+    growth = tree_growth.grow(workspace.id, largest)
     return growth.size, growth.edge
 
 

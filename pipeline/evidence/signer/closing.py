@@ -7,7 +7,7 @@ from nanovm_core.proof.notes import Head
 from pipeline.evidence.signer import keys
 from pipeline.evidence.signer.checkpoints import opened
 from pipeline.models import Checkpoint, Workspace
-from pipeline.store import state_file, tree
+from pipeline.store import logs, state_file, tree
 from pipeline.store.state_file import Slot
 
 PLAN = "restore"  # the logs that a restore is about to close, until it is over
@@ -74,7 +74,7 @@ def _is_rolled_back(origin: str) -> bool:
     if workspace is None:
         return True
     before = opened(origin, (keys.logs() / state_file.file_name(origin)).read_bytes())[0]
-    if not tree.holds(workspace.id, before.size):
+    if logs.end(workspace.id) < before.size or not tree.holds(workspace.id, before.size):
         return True
     size = max(tree.size(workspace.id), before.size)
     try:

@@ -18,7 +18,7 @@ from pipeline.evidence.signer.checkpoints import (
     signed_sizes,
 )
 from pipeline.models import Checkpoint, Envelope, Workspace
-from pipeline.store import records, tree
+from pipeline.store import logs, records, tree
 
 POLL_MS = 250
 UNSIGNED_MS_MAX = 60_000  # an envelope waits no longer for its checkpoint
@@ -100,11 +100,12 @@ def _gone_back(*, all_of_them: bool) -> Iterator[UUID]:
     refused = {each.origin for each in unsigned.unsigned_logs()}
     for origin, size in sorted(signed_sizes().items()):
         workspace = Workspace.objects.filter(origin=origin).values_list("id", flat=True).first()
+        there = min(tree.size(workspace), logs.end(workspace)) if workspace else 0
         if workspace is None:
             gone = f"The log of {size} signed envelopes is gone. {REWRITTEN}"
             log.error("The signer does not find the log %s: %s", origin, gone)
             unsigned.report(origin, VerificationError(NO_EXTENSION, gone, at=0))
-        elif all_of_them or origin in refused or tree.size(workspace) < size:
+        elif all_of_them or origin in refused or there < size:
             yield workspace
 
 

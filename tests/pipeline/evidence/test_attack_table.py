@@ -129,7 +129,7 @@ def edited(scene: Scene) -> None:
     sql(("UPDATE pipeline_envelope SET hash = %s WHERE seq = %s", (row.hash, row.seq)))
 
 
-def cut_off(scene: Scene, *, checkpoints: bool) -> None:
+def cut_off(scene: Scene, *, checkpoints: bool, nodes: bool = True) -> None:
     """The end of the log removed, and every row set back to what it was at the first checkpoint."""
     with closing(sqlite3.connect(scene.early)) as early:
         early.row_factory = sqlite3.Row
@@ -141,7 +141,8 @@ def cut_off(scene: Scene, *, checkpoints: bool) -> None:
         sql((f"UPDATE pipeline_{table} SET {columns}", (*row.values(),)))
     size = log["size"]
     sql(("DELETE FROM pipeline_envelope WHERE seq >= %s", (size,)))
-    drop_nodes(scene.log, '("index" + 1) * (1 << level) > %s', (size,))
+    if nodes:
+        drop_nodes(scene.log, '("index" + 1) * (1 << level) > %s', (size,))
     sql(("DELETE FROM pipeline_secret WHERE created_ms > %s", (last_ms,)))
     if checkpoints:
         sql(("DELETE FROM pipeline_checkpoint WHERE size > %s", (size,)))
@@ -203,6 +204,11 @@ TABLE: Mapping[str, tuple[Callable[[Scene], object], str]] = {
     "rewrite the suffix": (lambda each: rewritten(each, 4, each.run.length - 4), "-XXXX"),
     "truncate the tail": (lambda each: cut_off(each, checkpoints=False), "-XXXX"),
     "and the later checkpoints": (lambda each: cut_off(each, checkpoints=True), "--XXX"),
+    "truncate, nodes kept": (lambda each: cut_off(each, checkpoints=False, nodes=False), "-XXXX"),
+    "the same, no checkpoints": (
+        lambda each: cut_off(each, checkpoints=True, nodes=False),
+        "--XXX",
+    ),
     "restore an old snapshot": (restored, "--XXX"),
     "stolen key: rewrite": (stolen_key, "--XXX"),
     "stolen key: fork": (forked, "--XXX"),
