@@ -70,7 +70,7 @@ def assert_paid_once(runs: Mapping[str, str]) -> None:
         for name, account in (budgets.stored(workspace) or {}).items():
             spent[name.rpartition("/")[2]] += account.spent
             assert account.reserved == 0
-    assert spent == {unit: count[unit] * MINOR[unit] for unit in count}
+    assert +spent == {unit: count[unit] * MINOR[unit] for unit in count}
 
 
 def assert_logs_whole() -> None:
