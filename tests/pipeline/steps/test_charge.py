@@ -51,7 +51,7 @@ class FakeStripe:
     def list(self, query: dict[str, Any]) -> SimpleNamespace:
         since = query["created"]["gte"]
         data = [made(each) for each in self.payments if each["created"] >= since]
-        return SimpleNamespace(auto_paging_iter=lambda: iter(data))
+        return SimpleNamespace(data=data, has_more=False)
 
 
 def made(body: dict[str, Any]) -> stripe.PaymentIntent:
