@@ -92,5 +92,5 @@ def _record(run_id: str, found: Afterwards, currency: str) -> None:
 
 def _word(before: Afterwards, found: Afterwards) -> str:
     if found.dispute in afterwards.OF_NO_RESULT:
-        return found.dispute.replace(" ", "_")
+        return found.dispute.partition(" ")[0]
     return "refunded" if found.dispute == before.dispute else "disputed"

@@ -1,7 +1,6 @@
 """The HTTP client under Stripe's SDK: no answer is read without an end."""
 
 import time
-from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any
 
@@ -18,14 +17,7 @@ class MeasuredClient(stripe.RequestsClient):
     """Stripe's client over HTTP: requests are timed where a run is, and answers bounded."""
 
     @timings.spent(timings.STRIPE)
-    def request(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str] | None,
-        post_data: Any = None,
-        **_: Any,
-    ) -> tuple[Any, int, Any]:
+    def request(self, method: str, url: str, headers: Any, post_data: Any = None, **_: Any) -> Any:
         """Send a request, once. An answer that is compressed, too long or too slow is none."""
         plain = {**(headers or {}), "Accept-Encoding": "identity"}
         until = time.monotonic() + ANSWER_S_MAX

@@ -144,7 +144,7 @@ def test_payment_of_a_run_that_recorded_none_is_sealed_and_asks_a_person(
     assert delivered(event) == 200
     assert driven(run).state == life.FAILED
     (body,) = (each for each in bodies("log") if each["kind"] == "alert")
-    assert (body["outcome"], body["in"]) == ("unexpected_payment", {"run": str(run.id)})
+    assert (body["outcome"], body["in"]) == ("unexpected", {"run": str(run.id)})
     assert body["out"]["received_minor"] == 12_000
     ((listed, why),) = stuck_runs.of_workspace(run.workspace_id)
     assert (listed.id, why, why.command) == (str(run.id), stuck_runs.UNEXPECTED, "")
@@ -156,7 +156,7 @@ def test_payment_of_a_run_that_recorded_none_is_sealed_and_asks_a_person(
     assert Envelope.objects.count() == sealed
 
 
-@pytest.mark.parametrize(("endless", "told_of"), [(False, []), (True, ["unclear_payment"])])
+@pytest.mark.parametrize(("endless", "told_of"), [(False, []), (True, ["unclear"])])
 def test_run_that_failed_unpaid_asks_nobody_unless_stripes_list_has_no_end(
     house: House, monkeypatch: pytest.MonkeyPatch, endless: bool, told_of: list[str]
 ) -> None:

@@ -268,17 +268,12 @@ class Pages:
 
     def next_page(self) -> "Pages":
         self.asked += 1
+        assert self.asked <= gateway.PAGES_MAX + 1
         self.data = [made(payment(id=each, metadata={})) for each in next(self.ids)]
         return self
 
     def list(self, _: object) -> "Pages":
         return self.next_page()
-
-
-def hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look at the clock finds it an hour later."""
-    ticks = count(0, 3_600)
-    monkeypatch.setattr(gateway, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
 
 
 ODD: dict[str, tuple[Callable[[], Pages], int]] = {
@@ -310,7 +305,8 @@ def test_list_that_cannot_be_read_to_its_end_is_an_unknown_outcome(
 
 
 def test_list_that_takes_too_long_is_an_unknown_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
-    hour(monkeypatch)
+    hours = count(0, 3_600)
+    monkeypatch.setattr(gateway, "time", SimpleNamespace(monotonic=lambda: next(hours)))
     pages = Pages([f"pi_{n}"] for n in count())
     with pytest.raises(OutcomeUnknownError, match="STR-004"):
         [*gateway.listed(pages, 0)]
@@ -370,6 +366,12 @@ def answering(body: Iterator[bytes], **headers: str) -> Iterator[stripe.StripeCl
         server.shutdown()
 
 
+def dripping() -> Iterator[bytes]:
+    for _ in range(100):
+        sleep(0.05)
+        yield b" "
+
+
 BOMB = gzip.compress(b'{"object": "payment_intent", "id": "' + b" " * 9_000_000 + b'"}')
 
 
@@ -378,7 +380,7 @@ BOMB = gzip.compress(b'{"object": "payment_intent", "id": "' + b" " * 9_000_000 
     [
         (iter([BOMB]), {"Content_Encoding": "gzip"}),
         (repeat(b" " * 65_536), {}),
-        ((b" " for _ in range(100) if not sleep(0.05)), {}),
+        (dripping(), {}),
     ],
     ids=["compressed", "endless", "slow"],
 )
