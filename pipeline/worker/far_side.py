@@ -1,5 +1,7 @@
 """Recording what became of a payment after its run: on the log's own chain, once a state."""
 
+from dataclasses import replace
+
 from django.db import transaction
 
 from nanovm_core.core import lifecycle as life
@@ -70,7 +72,7 @@ def _record(run_id: str, found: Afterwards, currency: str) -> None:
         before = Afterwards()
         if last is not None:
             before = Afterwards(refunded_minor=last.refunded_minor, dispute=last.dispute)
-        if (found.refunded_minor, found.dispute) == (before.refunded_minor, before.dispute):
+        if replace(found, received_minor=0) == before:
             return
         at_ms, n = now_ms(), workspace.log_length
         out = {"amount_minor": found.refunded_minor, "currency": currency, "dispute": found.dispute}
