@@ -60,6 +60,7 @@ def test_event_is_a_hint_and_no_result(house: House) -> None:
     lie = event | {"type": "payment_intent.succeeded", "data": {"object": paid}}
     assert delivered(lie) == 200
     assert (driven(run).state, "payment" in snapshot(run).slots) == (life.WAITING, False)
+    assert not StripeEvent.objects.filter(looked_ms=None).exists()
 
 
 FORGED: dict[str, dict[str, Any]] = {
