@@ -1,5 +1,7 @@
 """Recording what became of a payment after its run: on the log's own chain, once a state."""
 
+from dataclasses import replace
+
 from django.db import transaction
 
 from nanovm_core.core import lifecycle as life
@@ -39,14 +41,18 @@ def look(run_id: str) -> bool:
         return False
     run = Run.objects.get(id=run_id)
     slots = decode_snapshot(bytes(run.snapshot)).slots
-    if "payment" in slots:
+    currency = str(slots.get("currency", ""))
+    if "payment" in slots or run.state in life.TERMINAL:
         try:
-            state = _read(run, str(slots["payment"]), str(slots["currency"]))
+            if "payment" in slots:
+                state = _read(run, str(slots["payment"]), currency)
+            else:
+                state = afterwards.unexpected(run.id, run.created_ms, currency)
         except TransientError:
             return True
         if state is not None:
-            _record(run_id, state, str(slots["currency"]))
-    elif run.state not in (life.WAITING, *life.TERMINAL):
+            _record(run_id, state, currency)
+    elif run.state != life.WAITING:
         return True  # the payment's answer is not recorded yet
     StripeEvent.objects.filter(pk__in=news).update(looked_ms=now_ms())
     return True
@@ -66,10 +72,12 @@ def _record(run_id: str, found: Afterwards, currency: str) -> None:
         before = Afterwards()
         if last is not None:
             before = Afterwards(refunded_minor=last.refunded_minor, dispute=last.dispute)
-        if found == before:
+        if replace(found, received_minor=0) == before:
             return
         at_ms, n = now_ms(), workspace.log_length
         out = {"amount_minor": found.refunded_minor, "currency": currency, "dispute": found.dispute}
+        if found.dispute in afterwards.OF_NO_RESULT:
+            out["received_minor"] = found.received_minor
         body = {"tool": CHARGE, "step": "charge", "outcome": _word(before, found)}
         workspaces.seal(
             workspace, "alert", {**body, "in": {"run": run_id}, "out": out}, actor=ACTOR
@@ -85,4 +93,6 @@ def _record(run_id: str, found: Afterwards, currency: str) -> None:
 
 
 def _word(before: Afterwards, found: Afterwards) -> str:
+    if found.dispute in afterwards.OF_NO_RESULT:
+        return found.dispute.partition(" ")[0]
     return "refunded" if found.dispute == before.dispute else "disputed"

@@ -144,7 +144,7 @@ class Stripe:
         found = [_made(each) for each in self._world.intents if each["created"] >= since]
         self._world.arrive()
         said("list: after")
-        return SimpleNamespace(auto_paging_iter=lambda: iter(found))
+        return SimpleNamespace(data=found, has_more=False)
 
 
 class Accounts:

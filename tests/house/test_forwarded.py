@@ -20,7 +20,8 @@ def behind(peer: str | None, kind: str = "http", **headers: str) -> dict[str, An
     async def application(scope: dict[str, Any], _receive: object, _send: object) -> None:
         seen.append(scope)
 
-    named = [(name.replace("_", "-").encode(), text.encode()) for name, text in headers.items()]
+    lines = ((name, line) for name, text in headers.items() for line in text.split("\n"))
+    named = [(name.replace("_", "-").encode(), line.encode()) for name, line in lines]
     scope = {"type": kind, "client": [peer, 4711] if peer else None, "headers": named}
     asyncio.run(Forwarded(application, PROXIES)({**scope, "scheme": "http"}, None, None))
     return seen[0]
@@ -37,6 +38,12 @@ def test_of_what_the_proxy_passes_on_its_own_word_alone_counts(peer: str) -> Non
     scope = behind(peer, x_forwarded_for="192.0.2.1, 198.51.100.7", x_forwarded_proto="https")
     assert (client_address(scope), scope["scheme"]) == ("198.51.100.7", "https")
     assert behind(peer, "websocket", x_forwarded_proto="https")["scheme"] == "wss"
+
+
+def test_of_two_lines_of_a_header_the_proxys_own_is_the_last() -> None:
+    """A stranger sends the first; a proxy that adds a line of its own puts it after it."""
+    scope = behind("127.0.0.1", x_forwarded_for="192.0.2.1\n198.51.100.7")
+    assert client_address(scope) == "198.51.100.7"
 
 
 @pytest.mark.parametrize("said", ["", "unknown", "198.51.100.7, ", "evil"])

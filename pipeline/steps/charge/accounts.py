@@ -38,6 +38,7 @@ def account_of(entry: Entry) -> Entry:
 
     Raises:
         TransientError: STR-007, Stripe did not answer; the same key, later.
+        OutcomeUnknownError: STR-004, Stripe's list does not end; a person decides.
         PermanentError: STR-009 Stripe refused, SUP-003 or SUP-005 the supplier changed meanwhile.
     """
     if entry.details is None or entry.details.account:
@@ -84,8 +85,7 @@ def _made(entry: Entry) -> str:
 def _find(key: str, since_ms: int) -> str:
     """The account of this key in Stripe's own list, of which all pages are read; empty for none."""
     since = max(0, since_ms // 1000 - gateway.LOOK_BACK_S)
-    page = gateway.configured().v1.accounts.list({"created": {"gte": since}, "limit": 100})
-    for each in page.auto_paging_iter():
+    for each in gateway.listed(gateway.configured().v1.accounts, since):
         if each.metadata and each.metadata.to_dict().get("key") == key:
             return str(each.id)
     return ""

@@ -1,4 +1,4 @@
-"""What Stripe says of a payment after it was made: refunds and disputes. They change no result."""
+"""What Stripe says of a payment after its run: refunds, disputes, one that no result has."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -7,10 +7,13 @@ from uuid import UUID
 
 import stripe
 
-from pipeline.errors import TransientError
-from pipeline.steps.charge.gateway import configured
+from pipeline.errors import OutcomeUnknownError, TransientError
+from pipeline.steps.charge.gateway import LOOK_BACK_S, configured, is_unpaid, listed
 from pipeline.steps.currencies import STRIPE_UNITS
 
+# In the place of a dispute's status: Stripe has a payment of a run that recorded none, or its list
+# cannot be read to its end.
+OF_NO_RESULT = UNEXPECTED, UNCLEAR = "unexpected payment", "unclear payment"
 AWAY = "Stripe's record could not be read; trying again."
 
 
@@ -20,6 +23,7 @@ class Afterwards:
 
     refunded_minor: int = 0
     dispute: str = ""
+    received_minor: int = 0  # by a payment that is unexpected
 
 
 def run_of(payment: str) -> str:
@@ -55,8 +59,31 @@ def read(payment: str, run: UUID, currency: str) -> Afterwards | None:
         return None
     except stripe.StripeError as error:
         raise TransientError("STR-007", AWAY) from error
-    refunded = Fraction(int(charge.get("amount_refunded") or 0))
-    unit = STRIPE_UNITS.get(currency, Fraction(1))
     return Afterwards(
-        refunded_minor=int(refunded / unit), dispute=str(disputes[0].status) if disputes else ""
+        refunded_minor=_minor(charge.get("amount_refunded"), currency),
+        dispute=str(disputes[0].status) if disputes else "",
     )
+
+
+def unexpected(run: UUID, since_ms: int, currency: str) -> Afterwards | None:
+    """A payment that Stripe has of a run which recorded none; None where it has none.
+
+    Raises:
+        TransientError: Stripe did not answer.
+    """
+    try:
+        for each in listed(configured().v1.payment_intents, since_ms // 1000 - LOOK_BACK_S):
+            intent = each.to_dict()
+            named = (intent.get("metadata") or {}).get("run")
+            if named == str(run) and not is_unpaid(intent):
+                received = _minor(intent.get("amount_received"), currency)
+                return Afterwards(dispute=UNEXPECTED, received_minor=received)
+    except OutcomeUnknownError:
+        return Afterwards(dispute=UNCLEAR)
+    except stripe.StripeError as error:
+        raise TransientError("STR-007", AWAY) from error
+    return None
+
+
+def _minor(amount: Any, currency: str) -> int:
+    return int(Fraction(int(amount or 0)) / STRIPE_UNITS.get(currency, Fraction(1)))

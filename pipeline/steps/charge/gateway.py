@@ -1,7 +1,8 @@
 """The Stripe client: one payment under one key, in test mode or at the local counterpart."""
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -21,12 +22,13 @@ from pipeline.errors import (
     PermanentError,
     TransientError,
 )
-from pipeline.ops import timings
+from pipeline.steps.charge.bounded import MeasuredClient
 from pipeline.steps.currencies import DECIMALS, STRIPE_UNITS
 
 LOOK_BACK_S = 300  # the two clocks may differ by this much
 KEY_LIFE_MS = 24 * 3_600_000  # Stripe forgets an idempotency key after this
 TIMEOUT_S = 20
+PAGES_MAX, LIST_S_MAX = 200, 60  # of one list: 20,000 objects
 API_VERSION = "2026-08-26.dahlia"  # the version whose shapes the counterpart answers with
 NOT_PAID = ("requires_payment_method", "canceled")  # if nothing was received
 UNDER_WAY = ("requires_action", "processing")  # a bank, or the card's owner, has to act first
@@ -76,15 +78,6 @@ class UnderWayError(EffectError):
 
 
 Intent = dict[str, Any]  # a PaymentIntent as Stripe answered it; no field is certain
-
-
-class MeasuredClient(stripe.RequestsClient):
-    """Stripe's client over HTTP, whose requests are timed where a run is."""
-
-    @timings.spent(timings.STRIPE)
-    def request(self, *args: Any, **kwargs: Any) -> tuple[Any, int, Any]:
-        """Send a request, once."""
-        return super().request(*args, **kwargs)
 
 
 @lru_cache(maxsize=4)
@@ -175,7 +168,7 @@ def give_up(charge: Charge) -> Payment:
         _cancel(charge)
     found = _recorded(charge)
     _require_same(charge, found)
-    if found.get("status") == "canceled" and _is_unpaid(found):
+    if found.get("status") == "canceled" and is_unpaid(found):
         text = "The payment was not completed in time and was canceled; nothing was paid."
         raise PermanentError("STR-010", text)
     return _checked(charge, found)
@@ -266,7 +259,8 @@ def _find(charge: Charge) -> Intent | None:
     """The payment under this key in Stripe's own list, of which all pages are read.
 
     Raises:
-        OutcomeUnknownError: STR-006, where an earlier attempt of the run was a payment after all.
+        OutcomeUnknownError: STR-004, as ``listed``; STR-006, where an earlier attempt of the run
+            was a payment after all.
     """
     earliest_ms = charge.intent_ms
     if charge.attempt > 1:
@@ -274,19 +268,39 @@ def _find(charge: Charge) -> Intent | None:
     since = max(0, earliest_ms // 1000 - LOOK_BACK_S)
     other = False
     try:
-        page = configured().v1.payment_intents.list({"created": {"gte": since}, "limit": 100})
-        for listed in page.auto_paging_iter():
-            intent = listed.to_dict()
+        for each in listed(configured().v1.payment_intents, since):
+            intent: Intent = each.to_dict()
             named = _metadata(intent)
             if named.get("key") == charge.key:
                 return intent
-            other |= named.get("run") == charge.run and not _is_unpaid(intent)
+            other |= named.get("run") == charge.run and not is_unpaid(intent)
     except stripe.StripeError as error:
         raise NotSentError("STR-007", "Stripe's list could not be read; trying again.") from error
     if other:
         text = "Stripe has a payment from an earlier attempt of this run; compare, then decide."
         raise OutcomeUnknownError("STR-006", text)
     return None
+
+
+def listed(service: Any, since_s: int) -> Iterator[Any]:
+    """What Stripe made since then, by its own list, of which all pages are read.
+
+    Raises:
+        OutcomeUnknownError: STR-004, the list does not end in time, or repeats itself: what it
+            does not name may exist all the same.
+    """
+    until, seen = time.monotonic() + LIST_S_MAX, set[str]()
+    page = service.list({"created": {"gte": since_s}, "limit": 100})
+    for _ in range(PAGES_MAX):
+        yield from page.data
+        if page.has_more is False:
+            return
+        names = {each.id for each in page.data}
+        if not names or names & seen or time.monotonic() > until:
+            break
+        seen |= names
+        page = page.next_page()
+    raise OutcomeUnknownError("STR-004", CANNOT_TELL)
 
 
 def _checked(charge: Charge, intent: Intent) -> Payment:
@@ -297,7 +311,7 @@ def _checked(charge: Charge, intent: Intent) -> Payment:
         return Payment(id=intent["id"], status=status)
     if status in UNDER_WAY and intent.get("amount_received") == 0:
         raise UnderWayError(status, page_of(intent))
-    if not _is_unpaid(intent):
+    if not is_unpaid(intent):
         raise OutcomeUnknownError("STR-004", CANNOT_TELL)
     if (intent.get("last_payment_error") or {}).get("code") == UNAUTHENTICATED:
         raise PermanentError("STR-002", "The card's owner did not authenticate; nothing was paid.")
@@ -316,10 +330,10 @@ def page_of(intent: Intent) -> str:
     host, base = parts.hostname or "", urlsplit(settings.STRIPE["api_base"] or "")
     local = base.netloc != "" and (parts.scheme, parts.netloc) == (base.scheme, base.netloc)
     at_stripe = parts.scheme == "https" and host.endswith(".stripe.com")
-    return page if local or at_stripe else ""
+    return page if (local or at_stripe) and "\\" not in page else ""  # browsers read it as "/"
 
 
-def _is_unpaid(intent: Intent) -> bool:
+def is_unpaid(intent: Intent) -> bool:
     """Whether an answer says that nothing was paid; any other answer may be a payment."""
     return intent.get("status") in NOT_PAID and intent.get("amount_received") == 0
 

@@ -68,10 +68,10 @@ def _find(key: str, intent_ms: int) -> dict[str, Any] | None:
     """The payout under this key in Stripe's own list, of which all pages are read."""
     since = max(0, (intent_ms - gateway.KEY_LIFE_MS) // 1000 - gateway.LOOK_BACK_S)
     try:
-        page = gateway.configured().v1.payouts.list({"created": {"gte": since}, "limit": 100})
-        for each in page.auto_paging_iter():
+        for each in gateway.listed(gateway.configured().v1.payouts, since):
             if each.metadata and each.metadata.to_dict().get("key") == key:
-                return each.to_dict()
+                payout: dict[str, Any] = each.to_dict()
+                return payout
     except stripe.StripeError as error:
         raise NotSentError("STR-007", "Stripe's list could not be read; trying again.") from error
     return None

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nanovm_core.core import lifecycle as life
 from pipeline.models import Run
 from pipeline.worker import tasks
 from tests.dashboard.visitor import Visitor, by_code, words
@@ -46,3 +47,20 @@ def test_a_refund_is_shown_beside_the_payment_and_in_the_audit_lists(
     assert owner.driven(run.code).label == "SUCCESS"
     assert "EUR 50.00 refunded" in words(owner.read(f"/runs/{run.code}/audit/"))
     assert "payment refunded" in words(owner.read("/audit/?kind=alert"))
+
+
+def test_a_payment_that_the_run_did_not_record_is_shown_and_asks_a_person(
+    owner: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listening(monkeypatch)
+    run = owner.make(payment_method=OWNER_ASKED)
+    row = Run.objects.get(id=run.id)
+    Run.objects.filter(id=run.id).update(state=life.FAILED, due_ms=None, deadline_ms=None)
+    press(row, "complete")
+    assert delivered(happened(row, "payment_intent.succeeded")[0]) == 200
+    tasks.look_at(run.id)
+    page = words(owner.read(f"/runs/{run.code}/"))
+    assert "Compare the run with Stripe's dashboard" in page
+    assert "Unexpected payment: a person has to compare" in page
+    assert "Compare the run with Stripe's dashboard" in words(owner.read("/runs/"))
+    assert "payment unexpected" in words(owner.read("/audit/?kind=alert"))

@@ -6,17 +6,21 @@ import pytest
 import stripe
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core.envelope import decode_snapshot, encode_snapshot
 from pipeline.clock import now_ms
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, FarSide, Run, StripeEvent
 from pipeline.privacy import erasure
+from pipeline.queries import far_side as queries
+from pipeline.queries import stuck_runs
+from pipeline.queries.runs import head_of
 from pipeline.runtime import queue
-from pipeline.steps.charge import afterwards
+from pipeline.steps.charge import afterwards, gateway
 from pipeline.worker import far_side, tasks, webhooks
 from tests.pipeline.clock import Leap
 from tests.pipeline.far_side.events import delivered, every, happened, listening
-from tests.pipeline.far_side.pages import DOLLARS, far, sdk
-from tests.pipeline.house import House, bodies, succeeded
+from tests.pipeline.far_side.pages import DEBIT, DOLLARS, asked, far, sdk, settle
+from tests.pipeline.house import House, bodies, invoice, succeeded
 
 
 @pytest.fixture(autouse=True)
@@ -120,3 +124,63 @@ def test_refund_of_an_erased_run_is_not_looked_for(house: House) -> None:
     assert delivered(event) == 200
     driven(run)
     assert (told(run), Envelope.objects.count()) == ([], sealed)
+
+
+def test_payment_of_another_run_is_not_read(house: House) -> None:
+    one, two = house.run(DOLLARS), house.run(invoice("Total  USD 77.00"))
+    payment = far(one).id
+    assert afterwards.read(payment, one.id, "USD") == afterwards.Afterwards()
+    assert afterwards.read(payment, two.id, "USD") is None
+
+
+def test_payment_of_a_run_that_recorded_none_is_sealed_and_asks_a_person(
+    house: House,
+) -> None:
+    """Nobody completed it in time by our record; by Stripe's it was paid after all."""
+    run = asked(house, DEBIT)
+    Run.objects.filter(id=run.id).update(state=life.FAILED, due_ms=None, deadline_ms=None)
+    settle(run, "succeeded")
+    event = happened(run, "payment_intent.succeeded")[-1]
+    assert delivered(event) == 200
+    assert driven(run).state == life.FAILED
+    (body,) = (each for each in bodies("log") if each["kind"] == "alert")
+    assert (body["outcome"], body["in"]) == ("unexpected", {"run": str(run.id)})
+    assert body["out"]["received_minor"] == 12_000
+    ((listed, why),) = stuck_runs.of_workspace(run.workspace_id)
+    assert (listed.id, why, why.command) == (str(run.id), stuck_runs.UNEXPECTED, "")
+    (later,) = queries.later(head_of(run))
+    assert later.says.startswith("unexpected payment: a person")
+    sealed = Envelope.objects.count()
+    StripeEvent.objects.update(looked_ms=None)
+    assert driven(run) == run
+    assert Envelope.objects.count() == sealed
+
+
+@pytest.mark.parametrize(("endless", "told_of"), [(False, []), (True, ["unclear"])])
+def test_run_that_failed_unpaid_asks_nobody_unless_stripes_list_has_no_end(
+    house: House, monkeypatch: pytest.MonkeyPatch, endless: bool, told_of: list[str]
+) -> None:
+    run = house.run(DOLLARS, payment_method="pm_card_chargeDeclined")
+    assert house.run(invoice("Total  USD 77.00")).state == life.COMPLETED
+    assert run.state == life.FAILED
+    assert delivered(happened(run, "payment_intent.payment_failed")[0]) == 200
+    if endless:
+        monkeypatch.setattr(gateway, "PAGES_MAX", 0)
+    driven(run)
+    assert [each[0] for each in told(run)] == told_of
+    assert len(stuck_runs.of_workspace(run.workspace_id)) == len(told_of)
+    assert not StripeEvent.objects.filter(looked_ms=None).exists()
+
+
+def test_event_stays_new_until_the_payments_answer_is_recorded(house: House) -> None:
+    run = house.run(DOLLARS)
+    assert delivered(happened(run, "charge.succeeded")[0]) == 200
+    snapshot_ = decode_snapshot(bytes(run.snapshot))
+    slots = {name: each for name, each in snapshot_.slots.items() if name != "payment"}
+    early = encode_snapshot(snapshot_._replace(slots=slots))
+    Run.objects.filter(id=run.id).update(state=life.ACTIVE, snapshot=early)
+    assert far_side.look(str(run.id))
+    assert StripeEvent.objects.filter(looked_ms=None).count() == 1
+    Run.objects.filter(id=run.id).update(state=run.state, snapshot=bytes(run.snapshot))
+    assert far_side.look(str(run.id))
+    assert not far_side.look(str(run.id))

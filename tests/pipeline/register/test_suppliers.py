@@ -9,13 +9,14 @@ from django.test.utils import CaptureQueriesContext
 
 from nanovm_core.core.vault import NONCE_BYTES, R_BYTES, seal_value
 from nanovm_core.errors import VerificationError
-from pipeline.models import Register, Supplier, SupplierIndex, Workspace
+from pipeline.models import Envelope, Register, Supplier, SupplierIndex, Workspace
 from pipeline.register import index, suppliers
 from pipeline.register.details import Details, DetailsError
 from pipeline.register.versions import Entry
 from pipeline.store import records, workspaces
+from pipeline.store.sql import key
 from pipeline.vault.key_store import keystore
-from tests.pipeline.house import House, entries
+from tests.pipeline.house import House, entries, sql
 
 PAPER = Details(
     name="Nordlicht Papier GmbH",
@@ -204,3 +205,19 @@ def test_an_erased_supplier_is_not_found_and_its_old_index_leads_nowhere(
     assert left == {wind.id: WIND, paper.id: None}
     with pytest.raises(DetailsError, match="SUP-003"):
         suppliers.unblock(suppliers.named(workspace, paper.id), actor="visitor")
+
+
+def test_the_workspaces_own_company_is_no_supplier(workspace: Workspace) -> None:
+    suppliers.register(workspace.id, [PAPER], actor="visitor", state=suppliers.OWN)
+    assert found(workspace, PAPER) is None
+
+
+def test_an_edited_envelope_of_the_register_leads_to_nobody(workspace: Workspace) -> None:
+    (paper,) = registered(workspace, PAPER)
+    row = Envelope.objects.get(workspace=workspace, run="log", n=paper.row.sealed_n)
+    edited = bytes(row.bytes).replace(b'"visitor"', b'"nobody"')
+    assert edited != bytes(row.bytes)
+    table = "UPDATE pipeline_envelope SET bytes = %s WHERE seq = %s AND workspace_id = %s"
+    sql((table, [edited, row.seq, key(workspace.id)]))
+    with pytest.raises(VerificationError, match="PII-002"):
+        found(workspace, PAPER)

@@ -154,3 +154,14 @@ def waits(threads: ThreadPoolExecutor, work: Callable[[Any], str], number: int) 
     while len(group_commit._group.waiting) < number:
         assert not future.done()
     return future
+
+
+def test_no_two_jobs_about_one_run_share_a_commit_and_they_keep_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    about = (("a",), ("b",), ("a", "c"), ("c",), ("d",))
+    jobs = [Job(lambda _: "", runs=runs) for runs in about]
+    monkeypatch.setattr(group_commit, "_group", group_commit.GroupCommit(waiting=[*jobs]))
+    batches = [group_commit._next() for _ in range(4)]
+    first, a_c, c, none = ([job.runs for job in batch] for batch in batches)
+    assert (first, a_c, c, none) == ([("a",), ("b",), ("d",)], [("a", "c")], [("c",)], [])

@@ -1,6 +1,14 @@
 """Step 6 at a far side that answers as Stripe does, and otherwise where a test says so."""
 
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import count, cycle, repeat
+from threading import Thread
+from time import sleep
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +17,8 @@ import stripe
 
 from nanovm_core.core import lifecycle as life
 from pipeline.errors import OutcomeUnknownError, PermanentError
-from pipeline.steps.charge import gateway
+from pipeline.steps.charge import accounts as accounts_
+from pipeline.steps.charge import bounded, gateway, payout
 from pipeline.steps.charge.gateway import (
     KEY_LIFE_MS,
     LOOK_BACK_S,
@@ -51,7 +60,7 @@ class FakeStripe:
     def list(self, query: dict[str, Any]) -> SimpleNamespace:
         since = query["created"]["gte"]
         data = [made(each) for each in self.payments if each["created"] >= since]
-        return SimpleNamespace(auto_paging_iter=lambda: iter(data))
+        return SimpleNamespace(data=data, has_more=False)
 
 
 def made(body: dict[str, Any]) -> stripe.PaymentIntent:
@@ -243,6 +252,155 @@ def test_page_is_led_to_only_at_stripe_or_at_the_counterpart() -> None:
         "https://evil.example/",
         "http://hooks.stripe.com/",
         "https://stripe.com.evil.example",
+        "https://evil.example\\.stripe.com",
+        "https://evil.example\\@hooks.stripe.com/",
     ):
         assert page(bad) == page("javascript:alert(1)//hooks.stripe.com") == ""
     assert gateway.page_of({"next_action": None}) == ""
+
+
+def test_refused_payment_is_looked_for_though_no_try_is_on_record(far: FakeStripe) -> None:
+    refused = PermanentError("STR-008", "The supplier is blocked.")
+    far.payments = [payment()]
+    found = pay(CHARGE, begun_before=False, at_ms=INTENT_MS, refused=refused)
+    assert (found.id, far.posts) == ("pi_3fake", 0)
+
+
+class Pages:
+    """A list of Stripe's whose pages are made one by one, the later ones by ``next_page``."""
+
+    def __init__(self, ids: Iterator[list[str]], has_more: object = True) -> None:
+        self.ids, self.has_more, self.asked = ids, has_more, 0
+        self.data: list[Any] = []
+
+    def next_page(self) -> "Pages":
+        self.asked += 1
+        assert self.asked <= gateway.PAGES_MAX + 1
+        self.data = [made(payment(id=each, metadata={})) for each in next(self.ids)]
+        return self
+
+    def list(self, _: object) -> "Pages":
+        return self.next_page()
+
+
+ODD: dict[str, tuple[Callable[[], Pages], int]] = {
+    "no end": (lambda: Pages([f"pi_{n}"] for n in count()), gateway.PAGES_MAX + 1),
+    "one page again and again": (lambda: Pages(repeat(["pi_1", "pi_2"])), 2),
+    "two pages in turn": (lambda: Pages(cycle([["pi_1"], ["pi_2"]])), 3),
+    "an order that turns round": (lambda: Pages(iter([["pi_1", "pi_2"], ["pi_2", "pi_1"]])), 2),
+    "more after nothing": (lambda: Pages(repeat([])), 1),
+    "an end that is not told": (lambda: Pages(repeat([]), has_more=None), 1),
+}
+
+
+@pytest.mark.parametrize(("make", "asked"), ODD.values(), ids=ODD)
+def test_list_that_cannot_be_read_to_its_end_is_an_unknown_outcome(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[], Pages], asked: int
+) -> None:
+    looks: dict[str, Callable[[], object]] = {
+        "payment_intents": lambda: pay(CHARGE, begun_before=True, at_ms=INTENT_MS),
+        "accounts": lambda: accounts_._find(CHARGE.key, INTENT_MS),
+        "payouts": lambda: payout._find(CHARGE.key, INTENT_MS),
+    }
+    for name, look in looks.items():
+        pages = make()
+        fake = SimpleNamespace(v1=SimpleNamespace(**{name: pages}))
+        monkeypatch.setattr(gateway, "configured", lambda fake=fake: fake)
+        with pytest.raises(OutcomeUnknownError, match="STR-004"):
+            look()
+        assert pages.asked <= asked, name
+
+
+def test_list_that_takes_too_long_is_an_unknown_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = count(0, 3_600)
+    monkeypatch.setattr(gateway, "time", SimpleNamespace(monotonic=lambda: next(hours)))
+    pages = Pages([f"pi_{n}"] for n in count())
+    with pytest.raises(OutcomeUnknownError, match="STR-004"):
+        [*gateway.listed(pages, 0)]
+    assert pages.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("lies", "code"), [({"amount": 1}, "STR-005"), ({"amount_received": 12_000}, "STR-004")]
+)
+def test_canceled_payment_is_none_only_if_it_is_the_authorized_one_and_unpaid(
+    far: FakeStripe, lies: dict[str, Any], code: str
+) -> None:
+    far.payments = [payment(status="requires_action", amount_received=0)]
+
+    def cancel(*_: object) -> None:
+        far.payments[0] |= {"status": "canceled"} | lies
+
+    far.cancel = cancel  # type: ignore[attr-defined]
+    with pytest.raises(OutcomeUnknownError, match=code):
+        gateway.give_up(CHARGE)
+
+
+def test_after_a_day_a_payout_is_found_or_a_person_decides(
+    far: FakeStripe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far.v1.payouts = far
+    args = {"currency": "EUR", "amount": 120}
+    effect = SimpleNamespace(args=args, key=CHARGE.key, at_ms=INTENT_MS, attempt=1)
+    run = SimpleNamespace(id=CHARGE.run, code=CHARGE.code)
+    work: Any = SimpleNamespace(effect=effect, run=run, begun_before=False)
+    monkeypatch.setattr(payout, "now_ms", lambda: INTENT_MS + KEY_LIFE_MS)
+    with pytest.raises(OutcomeUnknownError, match="STR-004"):
+        payout.wire_transfer(work)
+    far.payments = [payment(status="failed")]
+    with pytest.raises(PermanentError, match="STR-001"):  # it was found
+        payout.wire_transfer(work)
+    assert far.posts == 0
+
+
+@contextmanager
+def answering(body: Iterator[bytes], **headers: str) -> Iterator[stripe.StripeClient]:
+    """A client of a far side that gives one answer, which ends when the connection does."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            for name, text in headers.items():
+                self.send_header(name.replace("_", "-"), text)
+            self.end_headers()
+            with suppress(OSError):
+                for part in body:
+                    self.wfile.write(part)
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield gateway.client("sk_test_x", f"http://127.0.0.1:{server.server_port}", 5)
+        server.shutdown()
+
+
+def dripping() -> Iterator[bytes]:
+    for _ in range(100):
+        sleep(0.05)
+        yield b" "
+
+
+BOMB = gzip.compress(b'{"object": "payment_intent", "id": "' + b" " * 9_000_000 + b'"}')
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (iter([BOMB]), {"Content_Encoding": "gzip"}),
+        (repeat(b" " * 65_536, 140), {}),
+        (dripping(), {}),
+    ],
+    ids=["compressed", "long", "slow"],
+)
+def test_answer_that_is_compressed_long_or_slow_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, body: Iterator[bytes], headers: dict[str, str]
+) -> None:
+    monkeypatch.setattr(bounded, "ANSWER_S_MAX", 3)
+    with answering(body, **headers) as client, pytest.raises(stripe.APIConnectionError):
+        client.v1.payment_intents.retrieve("pi_1")
+
+
+def test_answer_of_the_usual_size_is_read_whole() -> None:
+    text = json.dumps(payment(padding="x" * 500_000)).encode()
+    with answering(iter([text])) as client:
+        found: Any = client.v1.payment_intents.retrieve("pi_1")
+    assert (found.id, len(found.padding)) == ("pi_3fake", 500_000)
