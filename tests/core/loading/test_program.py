@@ -10,7 +10,7 @@ import pytest
 
 from nanovm_core.conditions import Condition
 from nanovm_core.core.canonical import Json
-from nanovm_core.core.capabilities import Constraint, Grant, Source
+from nanovm_core.core.capabilities import Constraint, Source
 from nanovm_core.core.gate import Facts
 from nanovm_core.core.messages import Scalar
 from nanovm_core.core.policy import DENY_ALL
@@ -207,18 +207,6 @@ def test_workspace_money_is_known_where_an_account_holds_it() -> None:
         with pytest.raises(ProgramError, match="does not fit"):
             loaded.under(load_policy((text + budget).encode()))
     assert loaded.under(load_policy((text + money).encode())).policy.budgets[0].max == 5
-
-
-def test_rights_can_be_narrowed_and_not_widened() -> None:
-    loaded = desk(rule("r"))
-    grant = loaded.grants["refunds.pay"]
-    narrow = replace(grant, where={**grant.where, "amount_minor": Constraint(min=1, max=4)})
-    assert refusal(loaded) == "allowed"
-    assert refusal(loaded.attenuated([narrow])) == "CAP-006"
-    assert refusal(loaded.attenuated([])) == "CAP-001"
-    with pytest.raises(RefusedError) as caught:
-        loaded.attenuated([Grant(tool="refunds.pay")])
-    assert caught.value.code == "CAP-030"
 
 
 ERRORS: list[NanovmError] = [
