@@ -97,15 +97,6 @@ class Shapes:
             f"{error.json_path}: {error.message[:300]}" for error in validator.iter_errors(body)
         ]
 
-    def expanded(self, name: str, body: dict[str, Any]) -> set[str]:
-        """Name the expandable fields of ``body`` that hold an object where an id is the default."""
-        properties = self.resources[name]["properties"]
-        return {
-            field
-            for field, value in body.items()
-            if isinstance(value, dict) and "x-expansionResources" in properties.get(field, {})
-        }
-
     def check(self, path: str, answer: Answer) -> None:
         """Raise AssertionError unless the answer has the shape that belongs to it."""
         if not path.startswith("/v1/"):

@@ -68,11 +68,3 @@ def test_fifty_confirmations_under_fifty_keys_charge_once(door: Door) -> None:
     # /error-codes: lock_timeout is the 429 of an object that another request holds
     assert codes <= {"payment_intent_unexpected_state", "lock_timeout"}
     assert door.get(f"{INTENTS}/{intent['id']}").body == good[0].body
-
-
-def test_fifty_payments_at_once_are_all_kept(door: Door) -> None:
-    answers = door.volley([(INTENTS, payment(), f"k-{number}") for number in range(CROWD)])
-    assert {answer.status for answer in answers} == {200}
-    ids = door.ids()
-    assert len(ids) == CROWD
-    assert set(ids) == {answer.body["id"] for answer in answers}

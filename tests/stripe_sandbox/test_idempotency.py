@@ -5,7 +5,6 @@ that a stored 500 is replayed in test_faults.
 """
 
 import pytest
-import stripe
 
 from tests.stripe_sandbox.door import (
     FORM,
@@ -14,7 +13,6 @@ from tests.stripe_sandbox.door import (
     Door,
     created,
     encoded,
-    pay,
     payment,
     refusal,
 )
@@ -113,13 +111,3 @@ def test_a_key_of_255_characters_serves_and_one_of_256_is_refused(empty_door: Do
     assert longer[0] == 400
     assert longer[1] in {"invalid_request_error", "idempotency_error"}
     assert len(empty_door.ids()) == 1
-
-
-def test_the_sdk_sees_the_replay_and_the_misuse(sdk: stripe.StripeClient) -> None:
-    both = [pay(sdk, key="k-sdk") for _ in range(2)]
-    assert both[0].id == both[1].id
-    replayed = [each.last_response and each.last_response.headers for each in both]
-    assert [each and each.get("Idempotent-Replayed") for each in replayed] == [None, "true"]
-    with pytest.raises(stripe.IdempotencyError) as caught:
-        pay(sdk, key="k-sdk", amount=1)
-    assert caught.value.http_status == 400

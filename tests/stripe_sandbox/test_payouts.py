@@ -67,14 +67,6 @@ def test_a_canceled_payout_gives_its_money_back_once(empty_door: Door) -> None:
     assert _balance(empty_door) == {"usd": 10_000}
 
 
-def test_a_key_pays_out_once(empty_door: Door) -> None:
-    first = _pay_out(_funded(empty_door), key="once")
-    again = _pay_out(empty_door, key="once")
-    assert (again.replayed, again.body) == (True, first.body)
-    assert refusal(_pay_out(empty_door, 2_501, key="once"))[1] == "idempotency_error"
-    assert _balance(empty_door) == {"usd": 7_500}
-
-
 def test_each_account_sees_its_own(empty_door: Door, other_door: Door) -> None:
     made = _pay_out(_funded(empty_door), 100).body
     path = f"{PAYOUTS}/{made['id']}"

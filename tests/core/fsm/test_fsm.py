@@ -176,17 +176,6 @@ def test_late_result_of_the_worker_has_its_own_place_and_says_only_what_fits() -
     assert (late.absorbed, body(late)["out"]) == ("EffectDoneFromWorker", {"amount_minor": 7})
 
 
-def test_stop_waits_for_a_payment_that_is_under_way() -> None:
-    run = Refund().to_refund()
-    assert code(run.feed(KillRequested)) == "FSM-009"
-    run.under_way()
-    assert code(run.feed(KillRequested)) == "FSM-009"
-    run.pause()
-    assert code(run.feed(KillRequested)) == "FSM-009"
-    assert kinds(run.feed(KillRequested, under_way=False)) == ["terminal"]
-    assert code(Refund().to_ask().feed(KillRequested)) == ""
-
-
 def test_end_leaves_nothing_owed_and_nothing_frozen() -> None:
     run = Refund().to_refund()
     stopped = run.feed(KillRequested, under_way=False)

@@ -16,7 +16,6 @@ from nanovm_core.core.events import (
     ProposalReceived,
 )
 from nanovm_core.core.fsm import transition
-from nanovm_core.core.fsm.effects import effect_key
 from nanovm_core.core.fsm.results import backoff_ms
 from nanovm_core.core.messages import Reservation, RunId, Scalar
 from tests.core.kit.builders import Play, proposal, worker_context
@@ -73,18 +72,6 @@ def test_step_fills_its_own_slots_with_what_fits(out: Any, secrets: Any, said: s
     assert "draft" not in run.now.slots
 
 
-def test_nothing_is_owed_or_charged_twice_by_a_result() -> None:
-    run = Refund().to_refund()
-    key = run.key
-    assert run.now.reserved
-    paid = run.done(RECEIPT)
-    assert Reservation("workspace/EUR", -3_000, 3_000) in paid.budgets
-    assert (run.now.used["EUR"], run.now.call) == (3_000, None)
-    assert run.key != key
-    assert run.done().snapshot.state == life.COMPLETED
-    assert (run.now.owed, run.now.reserved) == (None, ())
-
-
 def test_plain_result_does_not_stand_in_for_a_proposal() -> None:
     run = Refund().to_ask()
     assert code(run.done()) == "FSM-004"
@@ -110,18 +97,6 @@ def test_each_attempt_has_a_key_of_its_own_and_they_end() -> None:
     assert (run.now.reserved, run.now.used.get("EUR", 0)) == ((), 0)
 
 
-def test_attempts_of_one_step_are_not_those_of_the_next() -> None:
-    run = Refund()
-    run.start()
-    run.fail()
-    run.passes(2_000)
-    run.look_up()
-    assert (run.owed.step, run.owed.attempt) == ("ask", 1)
-    run.propose(amount_minor=3_001)
-    run.propose()
-    assert (run.owed.step, run.owed.attempt, run.now.refused) == ("refund", 1, 0)
-
-
 def test_next_attempt_waits_longer_each_time_and_never_too_long() -> None:
     run = Refund()
     run.start()
@@ -140,14 +115,6 @@ def test_next_attempt_waits_longer_each_time_and_never_too_long() -> None:
     assert backoff_ms(run.now._replace(attempt=10**15), step) <= 1_875
 
 
-def test_paused_run_tries_nothing_new() -> None:
-    run = Refund().to_refund()
-    run.pause()
-    failed = run.fail()
-    assert (kinds(failed), failed.effects, run.now.state) == (["failed"], (), life.PAUSED)
-    assert [effect.attempt for effect in run.resume().effects] == [2]
-
-
 def test_every_intent_has_a_deadline_and_nothing_happens_before_it() -> None:
     run = Refund()
     run.start()
@@ -156,13 +123,6 @@ def test_every_intent_has_a_deadline_and_nothing_happens_before_it() -> None:
     assert (run.passes(59_999).drafts, run.now) == ((), before)
     late = run.passes(1)
     assert (kinds(late), body(late)["rule"]) == (["failed"], "FSM-014")
-
-
-def test_late_question_gives_its_tokens_back() -> None:
-    run = Refund().to_ask()
-    late = run.passes(300_000)
-    assert Reservation("agent/tokens", -8_192) in late.budgets
-    assert (run.now.step, run.why) == ("apologise", "FSM-014")
 
 
 def test_clock_moves_nothing_that_has_no_deadline() -> None:
@@ -202,45 +162,7 @@ def test_worker_neither_answers_twice_nor_puts_the_deadline_off() -> None:
     assert (run.resume().effects, run.now.state) == ((), life.WAITING)
 
 
-def test_wait_step_seals_a_key_that_nobody_guesses_and_has_an_end() -> None:
-    run = Refund()
-    run.start()
-    sealed = run.look_up(urgent=False)
-    key = effect_key(run.now, "cool_off", "", 1)
-    assert (run.now.state, run.now.step, run.now.awaits) == (life.WAITING, "cool_off", key)
-    assert (kinds(sealed)[-1], sealed.effects, run.now.owed) == ("intent", (), None)
-    intent = body(sealed, -1)
-    assert (intent["idempotency_key"], intent["outcome"]) == (key, "waiting")
-    assert run.passes(1_799_999).drafts == ()
-    assert (body(run.passes(1))["rule"], run.now.step) == ("FSM-014", "apologise")
-
-
-def test_key_names_run_step_tool_and_attempt() -> None:
-    now = Refund().now
-    keys = {
-        effect_key(now, "a", "b", 1),
-        effect_key(now._replace(run=RunId("other")), "a", "b", 1),
-        effect_key(now, "c", "b", 1),
-        effect_key(now, "a", "c", 1),
-        effect_key(now, "a", "b", 2),
-    }
-    assert len(keys) == 5
-
-
 # --- proposals -------------------------------------------------------------------------------
-
-
-def test_refused_answers_are_counted_paid_for_and_end() -> None:
-    run = Refund().to_ask()
-    key = run.key
-    refused = run.propose(amount_minor=3_001, tokens=700)
-    assert (code(refused), kinds(refused)) == ("POL-010", ["refused", "intent"])
-    assert body(refused)["decision"] == {"verdict": "BLOCKED", "rules": ("POL-010",)}
-    assert Reservation("agent/tokens", -8_192, 700) in refused.budgets
-    assert (run.now.refused, run.now.used["tokens"], run.key != key) == (1, 700 + 8_192, True)
-    last = run.propose(amount_minor=3_001, tokens=300)
-    assert (code(last), run.now.step, run.now.call) == ("POL-010", "apologise", None)
-    assert (run.now.refused, run.now.used["tokens"], run.why) == (0, 1_000, "FSM-005")
 
 
 def test_count_of_tokens_by_anybody_else_is_all_that_was_reserved() -> None:
@@ -276,17 +198,6 @@ def test_proposal_counts_under_the_open_question_alone() -> None:
     assert code(run.propose(amount_minor=0)) != ""
     assert code(run.propose(tool="wire_transfer")) == "CAP-001"
     assert run.now == before
-
-
-def test_paused_run_asks_anew_after_it_where_an_answer_was_refused() -> None:
-    run = Refund().to_ask()
-    key = run.key
-    run.pause()
-    refused = run.propose(amount_minor=3_001)
-    assert (code(refused), kinds(refused), refused.effects) == ("POL-010", ["refused"], ())
-    assert code(run.propose()) == "FSM-004"
-    (effect,) = run.resume().effects
-    assert (effect.step, effect.key != key) == ("ask", True)
 
 
 def test_refused_proposal_is_kept_by_ref_with_its_commitment() -> None:

@@ -19,8 +19,6 @@ from nanovm_core.errors import RefusedError
 from tests.core.kit.refund_desk import Run
 from tests.core.kit.refund_runs import (
     EVERY,
-    FUNDS,
-    GRANT_ENDS_MS,
     HASH,
     PROGRAM,
     RECEIPT,
@@ -141,11 +139,6 @@ def test_hold_of_the_call_lets_nothing_be_paid_until_a_person_says_so() -> None:
     assert run.now.approved == ("large",)
 
 
-def test_hold_that_nobody_may_lift_is_not_lifted() -> None:
-    run = Refund().to_refund(amount_minor=666)
-    assert (run.now.held_by, code(run.approve()), run.now.held_by) == ("never", "POL-021", "never")
-
-
 def test_call_is_judged_again_at_the_moment_that_counts() -> None:
     run = Refund().to_refund(amount_minor=5_000)
     run.history = (Recorded(run.at_ms, "money.refund", "called"),)
@@ -159,30 +152,6 @@ def test_call_is_judged_again_at_the_moment_that_counts() -> None:
     unjudged.now = unjudged.now._replace(call=None)
     unjudged.approve()
     assert (unjudged.now.step, unjudged.why) == ("apologise", "FSM-004")
-
-
-def test_own_call_of_a_granted_tool_is_held_to_its_grant() -> None:
-    run = Refund().to_refund()
-    run.revoked = frozenset({grant_id(PROGRAM.grants["letters.send"])})
-    run.done(RECEIPT)
-    assert (run.now.state, run.why) == (life.FAILED, "CAP-008")
-
-
-def test_outcome_nobody_knows_is_looked_into_under_the_same_key() -> None:
-    run = unknown()
-    key, held = run.key, run.now.reserved
-    assert run.now.held_by == "unknown-outcome"
-    assert (code(run.done(RECEIPT)), code(run.fail())) == ("FSM-002", "FSM-002")
-    looked = run.approve()
-    assert ([effect.key for effect in looked.effects], run.now.reserved) == ([key], held)
-
-
-def test_payment_under_way_keeps_its_warrant_from_one_suspension_to_another() -> None:
-    run = paused_at_refund()
-    warrant = run.owed.warrant
-    run.unknown()
-    assert (run.now.state, run.owed.warrant) == (life.APPROVAL, warrant)
-    assert code(run.feed(KillRequested)) == "FSM-009"
 
 
 def test_late_payment_is_looked_into_with_time_to_answer() -> None:
@@ -224,13 +193,6 @@ def test_giving_up_on_an_unknown_outcome_gives_no_money_back() -> None:
 
 
 # --- pauses and steps ------------------------------------------------------------------------
-
-
-def test_paused_run_takes_its_answer_and_begins_nothing() -> None:
-    run = paused_at_refund()
-    taken = run.done(RECEIPT)
-    assert (kinds(taken), taken.effects, run.now.state) == (["result"], (), life.PAUSED)
-    assert run.now.step == "letter"
 
 
 def test_paused_run_in_memory_does_nothing_of_what_is_owed() -> None:
@@ -314,48 +276,6 @@ def test_payment_is_owed_with_its_authority_and_its_money() -> None:
     assert run.now.used["EUR"] == 3_000
     letter = body(run.done(RECEIPT), -1)
     assert (letter["tool"], letter["decision"]["rules"]) == ("letters.send", ())
-
-
-def test_warrant_ends_with_the_grant() -> None:
-    run = Refund()
-    run.at_ms = GRANT_ENDS_MS - 1_000
-    run.to_refund()
-    assert run.owed.warrant is not None
-    assert run.owed.warrant.expires_ms == GRANT_ENDS_MS
-
-
-@pytest.mark.parametrize(
-    ("account", "step", "said"),
-    [
-        ("workspace/EUR", "judge", "BUD-001"),
-        ("agent/tokens", "ask", "BUD-004"),
-        ("workspace/steps", "look_up", "BUD-003"),
-    ],
-)
-def test_empty_account_suspends_and_a_filled_one_goes_on(
-    account: str, step: str, said: str
-) -> None:
-    run = Refund()
-    run.ledger = {**FUNDS, account: 0}
-    run.to_refund() if step == "judge" else run.to_ask() if step == "ask" else run.start()
-    assert (run.now.state, run.now.owed) == (life.EXHAUSTED, None)
-    assert run.why == said
-    run.ledger = FUNDS
-    assert len(run.resume().effects) == 1
-
-
-def test_steps_of_a_run_come_to_an_end() -> None:
-    run = Refund()
-    run.start()
-    for _ in range(2):
-        run.fail()
-        run.passes(10_000)
-    run.look_up()
-    run.propose()
-    run.fail()
-    assert (run.now.begun, run.now.state) == (6, life.ACTIVE)
-    run.done(RECEIPT)
-    assert (run.now.state, run.why) == (life.EXHAUSTED, "BUD-003")
 
 
 @pytest.mark.parametrize(("ran_ms", "state"), [(-1, life.ACTIVE), (0, life.EXHAUSTED)])

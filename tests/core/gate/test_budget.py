@@ -107,26 +107,6 @@ def test_need_of_a_call_is_its_count_and_its_money() -> None:
         gate().need("wire", {})
 
 
-def test_reservation_names_the_runs_own_and_the_shared_accounts() -> None:
-    taken = gate().reserve({"calls": 1, "EUR": 500}, facts())
-    names = (("run/calls", 1), ("agent/calls", 1), ("run/EUR", 500), ("workspace/EUR", 500))
-    assert taken == tuple(Reservation(name, amount) for name, amount in names)
-    assert gate().reserve({}, facts()) == ()
-
-
-@pytest.mark.parametrize(("need", "started_ms", "code"), [
-    ({"calls": 1, "EUR": 2_001}, 0, "BUD-001"),
-    ({"tokens": 41, "calls": 1}, 0, "BUD-004"),
-    ({"USD": 5, "calls": 1}, 0, "BUD-006"),
-    ({"steps": 1}, 1, "BUD-005"),
-])  # fmt: skip
-def test_need_is_reserved_whole_or_not_at_all(
-    need: dict[str, int], started_ms: int, code: str
-) -> None:
-    with pytest.raises(RefusedError, match=code):
-        gate().reserve(need, facts(started_ms=started_ms))
-
-
 @settings(derandomize=True, max_examples=50)
 @given(st.integers(1, 10**15), st.none() | st.integers(-(10**16), 10**16))
 def test_settling_spends_no_more_than_was_reserved(amount: int, actual: int | None) -> None:

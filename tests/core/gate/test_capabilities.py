@@ -187,20 +187,6 @@ def test_source_that_names_nothing_lets_nothing_through() -> None:
     assert check_provenance({"i": 5}, {"": 5}, tool) == "POL-010"
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("{{payee}}", ref(1)),
-        ("{{amount}}", 5),
-        *((same, same) for same in ("{{absent}}", "to {{payee}}", "{{ payee }}", "{{payee}}\n", 7)),
-        (["{{payee}}"], ["{{payee}}"]),
-    ],
-)
-def test_placeholder_is_filled_only_as_a_whole(value: Json, expected: Json) -> None:
-    shown = DeterministicSanitizer(modes={"payee": "placeholder", "amount": "clear"})
-    assert shown.filled(value, {"payee": ref(1), "amount": 5}) == expected
-
-
 VALUES: tuple[Scalar, ...] = (*range(-1, 6), True, False, "", "a", "ab", "abc", "b", "5")
 SLOTS: tuple[Mapping[str, Scalar], ...] = ({"p": 3, "q": "ab"}, {"p": "a", "q": 3}, {"p": 1}, {})
 
@@ -274,23 +260,6 @@ def test_narrower_is_reflexive_and_transitive(found: list[Grant]) -> None:
 def test_each_bound_is_compared(inner: Constraint, outer: Constraint, holds: bool) -> None:
     one, other = Grant(tool="t", where={"x": inner}), Grant(tool="t", where={"x": outer})
     assert narrower(one, other) is holds
-
-
-@pytest.mark.parametrize(
-    ("inner", "outer", "holds"),
-    [(0, 0, True), (5, 0, True), (5, 5, True), (6, 5, False), (0, 5, False)],
-)
-def test_narrower_grant_lives_no_longer(inner: int, outer: int, holds: bool) -> None:
-    one, other = Grant(tool="t", expires_ms=inner), Grant(tool="t", expires_ms=outer)
-    assert narrower(one, other) is holds
-
-
-def test_attenuated_grants_remember_where_they_come_from() -> None:
-    outer = Grant(tool="t")
-    middle = attenuate({"t": outer}, [Grant(tool="t", where={"x": Constraint(max=9)})])
-    inner = attenuate(middle, [Grant(tool="t", where={"x": Constraint(max=5)})])["t"]
-    assert inner.narrowed_from == (grant_id(outer), grant_id(middle["t"]))
-    assert attenuate({"t": outer, "u": Grant(tool="u")}, []) == {}
 
 
 @pytest.mark.parametrize(

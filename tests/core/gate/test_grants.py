@@ -9,7 +9,6 @@ from nanovm_core.core.events import PauseRequested, ResumeRequested, TimePassed
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
-from tests.core.kit.refund_desk import Run, Till, held
 from tests.core.kit.refund_runs import HASH, PROGRAM, RECEIPT, TEXT, Refund, code, kinds
 
 REFUND, LETTER = (PROGRAM.grants[name] for name in ("money.refund", "letters.send"))
@@ -36,13 +35,6 @@ def test_programs_own_call_loses_its_grant_and_is_refused() -> None:
     assert "intent" not in kinds(after)
 
 
-def test_run_of_a_program_without_grants_calls_nothing_that_needs_one() -> None:
-    till = Till()
-    run = Run(till, Run().program.attenuated([]), order="A-1").go()
-    assert till.asked == []
-    assert run.stands.startswith(("failed", "completed apologise"))
-
-
 def test_judged_call_loses_its_grant_in_a_pause_and_is_refused() -> None:
     run = Refund(stepping=True)
     run.start()
@@ -61,14 +53,6 @@ def test_call_without_its_grant_is_still_one_whose_outcome_nobody_knows() -> Non
     run.program = PROGRAM.attenuated([LETTER])
     run.feed(TimePassed, after_ms=120_000)
     assert (run.now.state, run.why) == (life.APPROVAL, "FSM-014")
-
-
-def test_vm_asks_no_tool_whose_grant_is_gone() -> None:
-    run = held()
-    run.program = run.program.attenuated([])
-    run.run()
-    assert run.till.asked == []
-    assert run.stands == "awaiting_approval issue CAP-001"
 
 
 def test_copy_of_a_program_does_not_forget_what_needs_a_grant() -> None:
@@ -104,12 +88,6 @@ def test_effect_without_a_grant_is_held_to_its_schema() -> None:
     after = run.start()
     assert (run.now.state, run.why) == (life.FAILED, "CAP-006")
     assert kinds(after) == ["terminal"]
-
-
-def test_effect_that_lacks_an_argument_is_not_asked() -> None:
-    run = Refund(changed(('{ order = "order" }', '{ order = "draft" }')))
-    run.start()
-    assert (run.now.state, run.why) == (life.FAILED, "CAP-004")
 
 
 def test_question_to_the_model_is_held_to_its_tools_schema() -> None:

@@ -1,6 +1,6 @@
 """What is written down once: a new limit is read, and a new kind of step has its keys."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib import util
 
 import pytest
@@ -8,19 +8,9 @@ import pytest
 from nanovm_core.core import program
 from nanovm_core.core.budget import Limits
 from nanovm_core.loading import load_program
-from nanovm_core.loading.schema import read
-from nanovm_core.loading.strict_toml import Sheet
 from tests.core.kit.desk import DESK
 
 ROWS = "nanovm_core.loading.schema"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wider:
-    """A limit of a run, and a new one."""
-
-    proposals_max: int = 0
-    naps_max: int = 3
 
 
 @pytest.mark.parametrize("name", [each.name for each in fields(Limits)])
@@ -30,15 +20,6 @@ def test_each_limit_is_what_the_file_says(name: str) -> None:
     lines = "\n".join(f"{key} = {value}" for key, value in said.items())
     found = load_program(text.replace("[limits]", f"[limits]\n{lines}").encode()).limits
     assert getattr(found, name) == 777
-
-
-@pytest.mark.parametrize(("line", "naps"), [("", 3), ("naps_max = 7", 7)])
-def test_a_new_field_is_read_by_its_type(line: str, naps: int) -> None:
-    source = f"[limits]\nproposals_max = 2\n{line}".encode()
-    sheet = Sheet(source, code="PRG-001", what="program", size_max=1_000)
-    found = read(Wider, sheet.root.row("limits", "limits"))
-    sheet.close()
-    assert (found.naps_max, found.proposals_max) == (naps, 2)
 
 
 def test_kind_of_step_without_keys_of_its_own_is_not_imported(

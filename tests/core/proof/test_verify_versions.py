@@ -124,11 +124,6 @@ def test_a_lineage_is_a_run(value: object) -> None:
     assert found_at(log)
 
 
-def test_settled_budget() -> None:
-    for name in ("spent", "released"):
-        assert verdict(grown(OTHER, "result", budget={name: {"EUR": 1}}))[0] == 0
-
-
 @pytest.mark.parametrize("name", ["a", "reader-2", "z" * 30])
 def test_agents_have_chains_of_their_own(name: str) -> None:
     run = f"agent:{name}"

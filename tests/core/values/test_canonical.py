@@ -1,7 +1,6 @@
 """The canonical profile: one value, one sequence of bytes, and everything else refused."""
 
 import enum
-import hashlib
 import json
 from collections import OrderedDict, UserDict
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from nanovm_core.core.canonical import (
     UNTRUSTED_DEPTH_MAX,
     Json,
     decode,
-    digest,
     encode,
     freeze,
     parse_untrusted,
@@ -212,18 +210,6 @@ def test_each_fault_of_a_model_has_its_own_code(data: bytes, code: str) -> None:
         assert caught.value.code == code
 
 
-def test_a_message_never_quotes_the_bytes() -> None:
-    for data in (
-        b'{"secret":1,"secret":2}',
-        b'["secret" 1]',
-        b'{"secret\\u00e9":1}',
-        b'"secret\xff"',
-    ):
-        with pytest.raises(CanonicalError) as caught:
-            parse_untrusted(data, size_max=SIZE_BYTES_MAX)
-        assert "secret" not in str(caught.value)
-
-
 OUTSIDE: list[tuple[object, str]] = [
     (1.0, "CAN-002"), (float("nan"), "CAN-002"), (INTEGER_MAX + 1, "CAN-005"),
     (-INTEGER_MAX - 1, "CAN-005"), ({1: 1}, "CAN-006"), ({"é": 1}, "CAN-006"),
@@ -249,12 +235,6 @@ def test_a_value_outside_the_profile_is_refused(value: object, code: str) -> Non
 def test_what_a_mapping_proxy_shows_is_read_once() -> None:
     assert encode([MappingProxyType(UserDict(b=1, a=MappingProxyType({})))]) == b'[{"a":{},"b":1}]'
     assert encode(MappingProxyType(Fickle())) == b'{"a":1}'
-
-
-def test_integers_are_exact_up_to_the_limit() -> None:
-    for read in (decode, read_by_the_verifier):
-        assert read(encode([INTEGER_MAX, -INTEGER_MAX])) == [INTEGER_MAX, -INTEGER_MAX]
-    assert encode(INTEGER_MAX) == b"9007199254740991"
 
 
 def test_depth_ends_at_its_limit() -> None:
@@ -342,9 +322,3 @@ def test_a_frozen_value_cannot_change_nor_be_changed_through_its_source() -> Non
         frozen["a"] = 1  # type: ignore[index]
     source["a"] = 0
     assert thaw(frozen) == {"a": [1], "b": {"c": 2}}
-
-
-def test_a_digest_is_the_hash_of_domain_and_data() -> None:
-    assert digest(b"", b"") == hashlib.sha256(b"").hexdigest()
-    assert digest(b"\x00", b"abc") == hashlib.sha256(b"\x00abc").hexdigest()
-    assert digest(b"\x01", b"abc") != digest(b"\x00", b"abc")

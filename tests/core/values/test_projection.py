@@ -43,6 +43,7 @@ def filled(of: DeterministicSanitizer, args: dict[str, Json], slots: Args) -> di
 def test_argument_names_only_what_the_model_was_shown() -> None:
     args: dict[str, Json] = {"a": "{{amount}}", "s": "{{seller}}", "n": "{{notes}}"}
     args |= {"i": "{{iban}}", "x": "{{absent}}", "t": "to {{seller}}", "d": ["{{seller}}"]}
+    args |= {"w": "{{ seller }}", "l": "{{seller}}\n", "o": 7}
     assert filled(SANITIZER, args, SLOTS) == {**args, "a": 5, "s": ref(1), "n": ref(2)}
     for other in ({}, {"seller": "unheard of"}):
         assert filled(DeterministicSanitizer(modes=other), args, SLOTS) == args

@@ -11,7 +11,6 @@ from examples.refund_desk.desk import FOLDER
 from nanovm_core.core.program import Program
 from nanovm_core.judge import Verdict, judge
 from tests.core.kit.builders import FACTS, ROOT, program, ref
-from tests.core.kit.deployment import DEPLOY, gate
 from tests.core.kit.refund_desk import DESK, TOOL, args_of, desk_with, slots_of
 
 PROPOSALS = FOLDER / "proposals.jsonl"
@@ -109,7 +108,6 @@ def test_a_hold_is_blocked_with_the_reason_of_its_rule() -> None:
 OLD = line("old", "A-2", slots=slots_of("A-2", age_days=200))
 REFUNDED = slots_of(refunded=True)
 ANN, BOB, ELSEWHERE = line(agent="ann"), line(agent="bob"), line(agent="ann", workspace="w")
-BUILT = {"change": "c", "risk": 1, "frozen": False, "artifact": "v2", "tests_failed": 0}
 MAIL = {**FACTS, **{name: ref(n) for n, name in enumerate(PERSONAL)}}
 ALLOW_ALL = (
     b'v = "nanovm-policy/1"\nname = "all"\n[[rules]]\nid = "all"\nat = "authorize"\n'
@@ -120,11 +118,6 @@ ALLOW_ALL = (
 def ninety(name: str = "n", **context: object) -> bytes:
     """90.00 of a workspace's 250.00."""
     return line(name, "A-2", **context)  # type: ignore[arg-type]
-
-
-def rollout(tool: str = DEPLOY, **changes: object) -> bytes:
-    args = {"artifact": "v2", "region": "eu-1", "replicas": 3, **changes}
-    return line(tool=tool, args=args if tool == DEPLOY else {}, slots=BUILT)
 
 
 def admitted(outcome: str) -> Program:
@@ -149,14 +142,6 @@ GRANT = 'where = { currency = { one_of = ["EUR", "USD"] } }'
 DOLLARS = line(slots=slots_of("A-2", currency="USD"), args=args_of("A-2", currency="USD"))
 UNREADABLE = b'{"id": "x", "tool": "t", "args": {}, "context": {"at_ms": "9"}}'
 CASES: dict[str, Case] = {
-    "any program is judged by its own rules": (
-        gate(),
-        [
-            *(rollout(), rollout(artifact="v3"), rollout(replicas=11), rollout(replicas=21)),
-            rollout("cluster.delete"),
-        ],
-        "OK POL-010 POL-020 CAP-006 CAP-001",
-    ),
     "what is granted and nowhere accepted is the program's own": (
         program(ALLOW_ALL),
         [

@@ -60,11 +60,7 @@ def test_an_id_comes_back_as_it_is(given_id: str, shown: str | int) -> None:
     (b'{"args": {"id": "inner"}, "tool": 1.5}', "line 2", "CAP-012"),
     (f"{{{CALL}}}".encode(), "line 2", "POL-002"),
     (b'["id", "x"]', "line 2", "CAP-010"),
-    (b'"id"', "line 2", "CAP-010"),
-    (b"null", "line 2", "CAP-010"),
     (b"", "line 2", "CAP-010"),
-    (b"}}}{", "line 2", "CAP-010"),
-    (b"\x00\x01\x02", "line 2", "CAP-010"),
 ])  # fmt: skip
 def test_a_line_that_cannot_be_read_keeps_its_id(line: bytes, shown: str | int, code: str) -> None:
     found = verdict(line)
@@ -79,18 +75,6 @@ def test_the_search_for_an_id_has_an_end() -> None:
         filler = SEARCH_BYTES_MAX - len(head) - len(tail) + beyond
         found = verdict(head + b"t" * filler + tail)
         assert (found.id, found.rule) == (shown, "CAP-017")
-
-
-@pytest.mark.parametrize(("args", "code"), [
-    ('{"order": "A-1", "amount_minor": 4500.0, "currency": "EUR"}', "CAP-012"),
-    ('{"order": "A-1", "amount_minor": "4500", "currency": "EUR"}', "CAP-005"),
-    ('{"order": "A-1", "amount_minor": 4500, "currency": "EUR", "currency": "USD"}', "CAP-011"),
-    ('{"order": "A-1", "amount_minor": 4500, "\\u0441urrency": "EUR"}', "CAP-019"),
-    ("[]", "CAP-010"), ("null", "CAP-010"),
-])  # fmt: skip
-def test_arguments_that_parsers_disagree_on_are_refused(args: str, code: str) -> None:
-    found = verdict(f'{{"id": "x", "tool": "{TOOL}", "args": {args}, {CONTEXT}}}'.encode())
-    assert (found.id, found.verdict, found.rule) == ("x", "BLOCKED", code)
 
 
 @pytest.mark.parametrize("call", [

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from examples.refund_desk.desk import ORDERS, TICK_MS, Clock, Orders, clerk
+from examples.refund_desk.desk import Clock, clerk
 from examples.refund_desk.scenes import SCENES
 from nanovm_core.core.canonical import INTEGER_MAX
 from nanovm_core.core.capabilities import grant_id
@@ -18,12 +18,11 @@ from nanovm_core.core.events import (
     PauseRequested,
     ResumeRequested,
     RunStarted,
-    TimePassed,
 )
-from nanovm_core.core.messages import Effect, Recorded, Scalar
+from nanovm_core.core.messages import Effect, Scalar
 from nanovm_core.errors import CanonicalError, ProgramError, VerificationError
 from nanovm_core.ledger import InMemoryLedger
-from nanovm_core.vm import Answer, Done, ExecutionVM, Failed, Said, Waiting
+from nanovm_core.vm import Answer, Done, ExecutionVM, Said, Waiting
 from tests.core.kit.refund_desk import DESK, TOOL, Run, Till, call_of, desk_with, held
 
 SIMPLE = {"order": "A-1", "message": "please"}
@@ -187,32 +186,6 @@ def test_half_of_a_decision_is_not_sealed() -> None:
     run.verify()
 
 
-def outcomes(ledger: InMemoryLedger) -> list[str]:
-    return [call.outcome for call in ledger.history]
-
-
-def test_a_failure_that_arrives_gives_the_money_back_and_counts() -> None:
-    run = Run(Till(Waiting())).go()
-    # Under way is neither done nor failed.
-    assert (run.money, outcomes(run.ledger)) == (20_500, ["called"])
-    assert run.answered(code="BANK-1", text="The account is closed.") == ""
-    assert run.run().step == "apologise"
-    assert (run.money, outcomes(run.ledger)) == (25_000, ["called", "failed"])
-
-
-def test_a_retry_waits_for_its_time() -> None:
-    run = Run(orders=Orders(busy=2).look_up).go()
-    for _ in range(2):
-        assert run.stands == "idle look_up"
-        run.clock.at_ms = run.snapshot.deadline_ms - 1 - TICK_MS
-        assert run.feed(TimePassed()).refusal is None
-        assert run.run().state == "running.idle"
-        run.feed(TimePassed())
-        run.run()
-    assert run.stands == "completed issue"
-    assert Run(orders=Orders(busy=3).look_up).go().stands == "idle look_up"
-
-
 @pytest.mark.parametrize(("late_ms", "asked"), [(0, 0), (-1, 1)])
 def test_a_late_warrant_covers_nothing(late_ms: int, asked: int) -> None:
     run = held()
@@ -290,42 +263,6 @@ def test_agents_together_never_exceed_their_cap(seed: int) -> None:
     for run in runs:
         run.verify()
         assert run.replayed() == run.envelopes
-
-
-def test_money_of_a_currency_that_no_slot_names_has_an_account() -> None:
-    chosen = ('currency = { slot = "currency", origin = "register" }\n', "")
-    free = ("money = { amount", 'free = ["currency"]\nmoney = { amount')
-    filled = ('fills = ["paid_minor", "currency", ', 'fills = ["paid_minor", ')
-    program = desk_with(chosen, free, filled, (', currency = "register" }', " }"))
-
-    def orders(args: dict[str, Scalar], key: str) -> Done:
-        known = ORDERS[str(args["order"])]
-        return Done(out={name: known[name] for name in ("paid_minor", "age_days", "refunded")})
-
-    run = Run(program=program, orders=orders, model=lambda view: call_of(currency="USD")).go()
-    assert run.stands == "completed issue"
-    assert run.ledger.left(program, "", ["USD"])["workspace/USD"] == 20_500
-
-
-def test_windows_count_what_all_runs_of_the_books_did() -> None:
-    ledger = InMemoryLedger()
-    Run(model=lambda view: b"no", ledger=ledger).go()
-    Run(Till(Failed(code="X", text="x")), ledger=ledger, run="b").go()
-    Run(ledger=ledger, run="c").go()
-    assert outcomes(ledger) == ["refused", "refused", "called", "failed", "called", "done"]
-    assert ledger.history[2]._replace(at_ms=0) == Recorded(0, TOOL, "called", "desk")
-
-
-def test_failures_of_other_runs_hold_the_next_one() -> None:
-    ledger = InMemoryLedger()
-    at_ms, stands = 0, []
-    for number in range(8):
-        run = Run(Till(Failed(code="X", text="x")), ledger=ledger, run=f"run-{number}")
-        run.clock.at_ms = max(run.clock.at_ms, at_ms) + (3_600_000 if number == 7 else 0)
-        stands.append(run.go().stands)
-        at_ms = run.clock.at_ms
-    assert stands[:6] == ["completed apologise"] * 6
-    assert stands[6:] == ["awaiting_approval judge POL-020", "completed apologise"]
 
 
 def test_every_scene_of_the_example_replays_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
