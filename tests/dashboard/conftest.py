@@ -126,6 +126,14 @@ def ready(owner: Visitor) -> RunHead:
     return owner.make(hold=True)
 
 
+@pytest.fixture(scope="module")
+def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keys and memory of the signer for a module's tests alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings, "NANOVM_DATA", tmp_path_factory.mktemp("data"))
+        yield
+
+
 @pytest.fixture
 def arrive(db: None, counterpart: None) -> Callable[[], Visitor]:
     """Another visitor, without a workspace yet."""

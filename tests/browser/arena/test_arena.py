@@ -68,25 +68,6 @@ def test_every_preset_is_answered(page: Page, target: str) -> None:
         expect(page.locator("img, [onerror]")).to_have_count(0)
 
 
-def test_a_proposal_leads_to_its_verdict_and_answers_the_level(page: Page, target: str) -> None:
-    expect(page.locator("#level-1")).to_have_attribute("data-state", "open")
-    page.click("#level-1 .presets >> text=A forbidden tool")
-    page.click("#arena-propose")
-    page.wait_for_url(SHOT)
-    expect(page.locator("h1")).to_contain_text("BLOCKED")
-    page.click("text=Back to the arena")
-    expect(page.locator("#level-1")).to_have_attribute("data-state", "answered")
-    expect(page.locator("#arena-target")).to_contain_text("2 more refused answers")
-    page.goto(f"/runs/{target}/?tab=model")  # the box there is the same
-    visitor.be_live(page)
-    visitor.verdict(page, "BLOCKED")
-    page.fill("#arena-proposal", '{"tool": "wire_transfer", "args": {}}')
-    says(page, "BLOCKED")
-    page.click("#arena-propose")
-    page.wait_for_url(SHOT)
-    expect(page.locator("h1")).to_contain_text("BLOCKED")
-
-
 def test_hostile_bytes_and_names_stay_text(page: Page, target: str) -> None:
     dialogs: list[str] = []
 

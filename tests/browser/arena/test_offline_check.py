@@ -1,8 +1,6 @@
 """*Check only* without a server: the page finds the fault itself, and says what it cannot say."""
 
 import json
-import re
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -180,11 +178,3 @@ def test_hostile_keys_stay_text(box: Page) -> None:
     )
     says(box, "FAULT")
     expect(box.locator("img, [onerror]")).to_have_count(0)
-
-
-def test_without_javascript_the_server_is_asked(arrive: Callable[..., Page]) -> None:
-    page = arrive(java_script_enabled=False)
-    page.goto("/attack/")
-    page.fill("#arena-proposal", "{")
-    page.click("#arena-check")
-    assert re.search(r"line 1, column 2", says(page, "BLOCKED"))

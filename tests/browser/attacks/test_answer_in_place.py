@@ -43,7 +43,6 @@ ORDER = ("skip_step", "tool_injection", "reorder_steps", "double_exec", "corrupt
         ("pointer", "desk", ORDER),
         ("keyboard", "phone", ORDER[:2]),
         pytest.param("keyboard", "desk", ORDER, marks=pytest.mark.soak),
-        pytest.param("keyboard", "phone", ORDER, marks=pytest.mark.soak),
         pytest.param("pointer", "phone", ORDER, marks=pytest.mark.soak),
     ],
 )

@@ -43,17 +43,3 @@ def test_planned_attacks_fire_by_themselves_and_the_run_is_paid(page: Page, app:
     page.locator(PLANS).first.get_by_role("link").click()
     expect(page.locator("#planned")).to_contain_text("Planned for step 2")
     expect(page.locator("#params-title + dl")).to_contain_text('"mine"')
-
-
-def test_a_plan_is_taken_back_and_a_missed_one_is_told(page: Page) -> None:
-    visitor.begin(page, hold=True)
-    visitor.be_live(page)
-    for number, (injector, step) in enumerate((("skip_step", 3), ("reorder_steps", 7)), start=1):
-        plan(page, injector, step)
-        expect(page.locator(PLANS)).to_have_count(number)
-    page.get_by_role("button", name="Cancel skip_step at step 3").press("Enter")
-    expect(page.locator(PLANS)).to_have_count(1)
-    page.click("#act-kill")
-    said = "Planned for step 7, seal, but not fired. The run ended before step 7."
-    expect(page.locator(PLANS)).to_contain_text(said)
-    expect(page.locator("#score")).to_contain_text("0 fired")

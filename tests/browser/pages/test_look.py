@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import gallery, visitor
 from tests.browser.gallery import PLACES, Gallery
-from tests.browser.look import OVERFLOW, SMALL_TARGETS, SMALL_TEXT, looks_well, violations
+from tests.browser.look import looks_well
 
 FACE = """
   () => [document.title, ...["h1", "main"].map(one => document.querySelectorAll(one).length)]
@@ -117,27 +117,3 @@ def test_the_copy_of_a_shot_is_breached_beside_the_held_run(arrive: Callable[...
     expect(page.locator("article a[href='/docs/rules/BUD-001/']")).to_have_count(1)
     page.goto("/attack/gallery/")
     expect(page.locator("#beside-split_limit")).to_contain_text("3 × USD 10,000.00")
-
-
-# Each makes a good page bad in one way, and one of the questions has to see it.
-SPOILT = {
-    SMALL_TEXT: "document.querySelector('main p').style.fontSize = '13.5px'",
-    SMALL_TARGETS: "Object.assign(document.querySelector('.theme button').style, "
-    "{minHeight: '0', height: '23px'})",
-    OVERFLOW: "document.querySelector('main').style.minWidth = '101vw'",
-}
-
-
-def test_the_questions_find_what_is_wrong(page: Page) -> None:
-    for question, spoil in SPOILT.items():
-        page.goto("/docs/")
-        assert page.evaluate(question) == []
-        page.evaluate(f"() => {{ {spoil} }}")
-        assert page.evaluate(question) != []
-
-
-def test_axe_finds_what_is_wrong(page: Page) -> None:
-    page.goto("/docs/")
-    page.evaluate("() => { document.querySelector('main p').style.color = '#999' }")
-    page.evaluate("() => document.querySelector('html').removeAttribute('lang')")
-    assert {rule for rule, _ in violations(page)} == {"color-contrast", "html-has-lang"}

@@ -1,9 +1,7 @@
 """Erasing what a run holds of people, watched from a second tab, and looked for everywhere."""
 
-import base64
 import json
 import re
-from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
@@ -113,34 +111,3 @@ def test_an_erasure_reaches_every_tab_page_and_file(page: Page, app: Demo) -> No
     assert visitor.verify(page, code).startswith("Verified ")
     assert invoices.traces(app.data, (code,)), "the search finds what is there"
     assert invoices.traces(app.data, PERSONAL) == []
-
-
-def test_the_search_for_traces_knows_the_usual_codings(tmp_path: Path) -> None:
-    name = PERSONAL[0].encode()
-    codings = {
-        "plain": name.upper(),
-        "wide": name.decode().encode("utf-16-le"),
-        "hex": name.hex().upper().encode(),
-        "base64": base64.b64encode(b"<x>" + name + b"</x>"),
-        "later base64": base64.b64encode(b"<xyz>" + name + b"</xyz>"),
-    }
-    for coding, content in codings.items():
-        (tmp_path / coding).write_bytes(b"lead" + content + b"tail")
-    (tmp_path / "clean").write_bytes(name[1:] + name[:1])
-    found = invoices.traces(tmp_path, PERSONAL[:1])
-    assert found == [f"{PERSONAL[0]} in {coding}" for coding in sorted(codings)]
-
-
-def test_a_waiting_run_is_stopped_and_erased_and_a_running_one_is_refused(page: Page) -> None:
-    code = visitor.begin(page, pace="slow")
-    page.goto(f"/privacy/{code}/")
-    expect(page.locator("#erase-why")).to_contain_text("stop it first")
-    expect(page.locator("#confirm")).to_have_count(0)
-    page.goto(f"/runs/{code}/")
-    visitor.be_live(page)
-    page.click("#act-pause")
-    visitor.shows(page, "PAUSED")
-    visitor.erase(page, code)
-    page.goto(f"/runs/{code}/")
-    visitor.shows(page, "FAILED")
-    expect(page.locator("#title")).to_contain_text("ERASED")

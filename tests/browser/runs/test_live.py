@@ -45,17 +45,3 @@ def test_an_upload_is_paid_live_and_a_reload_shows_the_same(page: Page, app: Dem
     assert (visitor.seqs(page), visitor.head(page)) == (seen, head)
     visitor.shows(page, "SUCCESS")
     assert far_side.payments(app, code) == [AMOUNT]
-
-
-def test_a_reload_in_the_middle_loses_nothing_and_goes_on(page: Page, app: Demo) -> None:
-    code = visitor.paused_before(page, "propose")
-    seen, head = visitor.seqs(page), visitor.head(page)
-    page.reload()
-    assert (visitor.seqs(page), visitor.head(page)) == (seen, head)
-    visitor.be_live(page)
-    page.click("#act-resume")
-    visitor.shows(page, "SUCCESS")
-    after = visitor.seqs(page)
-    assert after == list(range(1, len(after) + 1))
-    assert after[: len(seen)] == seen
-    assert far_side.payments(app, code) == [AMOUNT]

@@ -50,22 +50,3 @@ def erased_by_form(page: Page, code: str) -> None:
     expect(page.locator("h1")).to_contain_text("certificate")
     page.goto(f"/runs/{code}/")
     expect(page.locator("#facts .tombstone").first).to_have_text("[REDACTED_TOMBSTONE]")
-
-
-def test_the_lists_are_filtered_by_links_and_forms(plain: Page) -> None:
-    code = visitor.begin(plain, hold=True)
-    plain.goto("/audit/")
-    plain.select_option("#kind", "genesis")
-    go_on(plain, "text=/^Filter$/")
-    expect(plain.locator("tbody tr")).to_have_count(2)  # the log's own, and the run's
-    plain.goto("/runs/?state=success")
-    expect(plain.locator(".empty")).to_contain_text("success")
-    plain.click("text=Clear all")
-    expect(plain.locator("tbody")).to_contain_text(code)
-
-
-def test_the_theme_is_a_form_too(plain: Page) -> None:
-    plain.goto("/policy/")
-    go_on(plain, "[name=theme][value=dark]")
-    expect(plain.locator("html")).to_have_attribute("data-theme", "dark")
-    assert plain.url.endswith("/policy/")

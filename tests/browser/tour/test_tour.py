@@ -1,8 +1,5 @@
-"""The guided tour in a browser: to its end with and without scripts, by keyboard, on a phone."""
+"""The guided tour in a browser: to its end, by keyboard, on a phone."""
 
-from collections.abc import Callable
-
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import far_side, visitor
@@ -25,7 +22,7 @@ def go_on(page: Page, number: int) -> None:
     at(page, number + 1)
 
 
-def held_and_paid(page: Page, *, scripts: bool) -> str:
+def held_and_paid(page: Page) -> str:
     """Take the stops up to the replay; returns the code of the run."""
     page.goto("/")
     page.click("text=90-second tour")
@@ -36,8 +33,7 @@ def held_and_paid(page: Page, *, scripts: bool) -> str:
     expect(page.locator("#verdict")).to_have_attribute("data-verdict", "BLOCKED")
     expect(page.locator("#verdict")).to_contain_text("CAP-001")
     expect(page.locator("#verdict #stripe-calls")).to_have_text("0")
-    if scripts:
-        visitor.be_live(page)
+    visitor.be_live(page)
     go_on(page, 5)
     # While the run pays, the page looks again by itself.
     expect(page.locator("#tour-do")).to_have_text("Fire double_exec", timeout=visitor.END_MS)
@@ -59,12 +55,8 @@ def erased_and_verified(page: Page, code: str) -> None:
 
 
 # Without scripts the tour is forms alone: tests/dashboard/tour/test_tour.py goes through them.
-@pytest.mark.parametrize("scripts", [True, pytest.param(False, marks=pytest.mark.soak)])
-def test_the_tour_is_taken_to_its_end(
-    arrive: Callable[..., Page], app: Demo, scripts: bool
-) -> None:
-    page = arrive(java_script_enabled=scripts)
-    code = held_and_paid(page, scripts=scripts)
+def test_the_tour_is_taken_to_its_end(page: Page, app: Demo) -> None:
+    code = held_and_paid(page)
     assert far_side.payments(app, code) == [AMOUNT]
     erased_and_verified(page, code)
     assert far_side.payments(app, code) == [AMOUNT]

@@ -15,8 +15,6 @@ from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")
 
-EMPTY = '{"tool": "stripe.create_payment_intent", "args": {}}'
-
 
 def mine() -> Workspace:
     return Workspace.objects.get()

@@ -70,12 +70,6 @@ def test_the_runtimes_own_refusal_is_a_verdict_too(owner: Visitor) -> None:
     assert not Attack.objects.exists()
 
 
-def test_an_attack_after_the_end_is_ignored(owner: Visitor, paid: RunHead) -> None:
-    page = words(owner.read(owner.fire(paid, "tool_injection", proposal=TRANSFER)))
-    assert "IGNORED" in page
-    assert by_code(paid.code).label == "SUCCESS"
-
-
 def test_no_proposal_breaks_the_verdict(owner: Visitor, ready: RunHead) -> None:
     for proposal in (
         *("", "{", "[]", "7", '{"tool": 7}', '{"tool": "<mark>"}', '{"args": [1]}', "[" * 15_000),
@@ -87,12 +81,6 @@ def test_no_proposal_breaks_the_verdict(owner: Visitor, ready: RunHead) -> None:
     ):
         assert "BLOCKED" in owner.read(owner.fire(ready, "tool_injection", proposal=proposal))
     page_of(owner, ready)
-
-
-def test_a_double_click_fires_once(owner: Visitor, paid: RunHead) -> None:
-    form = {"proposal": TRANSFER, "Idempotency-Key": "b" * 32}
-    assert len({owner.fire(paid, "tool_injection", **form) for _ in range(2)}) == 1
-    assert Attack.objects.count() == 1
 
 
 def test_htmx_gets_a_fresh_key_and_nothing_that_the_socket_tells(

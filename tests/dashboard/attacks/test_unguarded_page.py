@@ -173,12 +173,6 @@ def test_why_there_is_no_outcome_is_said(owner: Visitor, path: str) -> None:
     assert "<form" in shown
 
 
-def test_without_a_queue_the_answer_is_a_sentence(owner: Visitor, path: str) -> None:
-    response = owner.post(f"{path}unguarded/")
-    assert response.status_code == 422
-    assert "A copy needs the queue server" in response.content.decode()
-
-
 def test_a_form_that_no_guard_carries_says_why_and_offers_no_copy(owner: Visitor) -> None:
     path = attacked(owner, "corrupt_hash", what="rewritten record in flight")
     shown = card(owner.read(path))

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,7 @@ from pipeline.store import tree
 from tests.dashboard.visitor import Visitor, by_code, words
 from tests.pipeline.house import sql
 
-
-@pytest.fixture(scope="module", autouse=True)
-def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keys and memory of the signer for these tests alone."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(settings, "NANOVM_DATA", tmp_path_factory.mktemp("data"))
-        yield
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture(scope="module")

@@ -156,7 +156,9 @@ def test_why_no_copy_is_made_is_said_on_its_page(owner: Visitor, alone: str) -> 
     assert f'<form method="post" action="{alone}unguarded/">' in card(page)
 
 
-def test_a_breach_is_told_as_one(owner: Visitor, at_mine: str) -> None:
+def test_a_breach_is_told_as_one_and_reported(owner: Visitor, at_mine: str) -> None:
+    assert "report.md" not in owner.read(at_mine)
+    owner.read(f"{at_mine}report.md", 404)
     shot = shot_at(at_mine)
     shot.integrity, shot.verdict, shot.rule = "BREACHED", "ACCEPTED", ""
     shot.evidence["seen_by_the_attack"] = ["It <got> out."]
@@ -168,11 +170,6 @@ def test_a_breach_is_told_as_one(owner: Visitor, at_mine: str) -> None:
     report = owner.read(f"{at_mine}report.md")
     assert report.startswith("# BREACHED: widened_grant")
     assert "- It <got> out." in report
-
-
-def test_what_was_held_is_not_reported(owner: Visitor, at_mine: str) -> None:
-    assert "report.md" not in owner.read(at_mine)
-    owner.read(f"{at_mine}report.md", 404)
 
 
 def test_it_can_be_taken_along(owner: Visitor, alone: str) -> None:

@@ -77,23 +77,6 @@ def test_a_run_that_has_not_started(owner: Visitor, ready: RunHead) -> None:
     assert outcome(owner, ready) == "Not started"
 
 
-def test_a_verdict_has_three_sides_in_the_row_of_its_attack(owner: Visitor, paid: RunHead) -> None:
-    run = owner.make(pace="step")
-    while run.step != "propose":
-        owner.command(run, "step")
-        run = owner.driven(run.code)
-    owner.fire(run, "tool_injection")
-    page = owner.read(f"/runs/{run.code}/")
-    row = re.search(r'<div id="shot-tool_injection".*?</form>', page, re.S)
-    assert row is not None
-    said = words(row[0])
-    assert said.startswith("Stopped: USD 50,000.00 to attacker BLOCKED")
-    assert "0 lost nanovm 0 lost careful agent −USD 50,000.00 ordinary agent" in said
-    assert "1 fired · 1 stopped | careful agent: 0 lost | ordinary agent: USD 50,000.00 lost" in (
-        words(page)
-    )
-
-
 def test_before_duplicates_are_fired_their_row_says_what_they_put_at_stake(
     owner: Visitor, ready: RunHead, paid: RunHead
 ) -> None:

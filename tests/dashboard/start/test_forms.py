@@ -106,28 +106,9 @@ def test_a_double_click_on_a_command_submits_it_once(owner: Visitor, ready: RunH
     assert by_code(ready.code).length == length
 
 
-def test_a_refused_command_says_which_rule(owner: Visitor, ready: RunHead) -> None:
-    response = owner.command(ready, "approve")
-    assert response["Location"] == f"/runs/{ready.code}/?refused=FSM-002"
-    assert "FSM-002" in owner.read(response["Location"])
-
-
-def test_a_run_is_started_stepped_paused_and_stopped_by_forms(owner: Visitor) -> None:
-    run = owner.make(hold=True, pace="step")
-    owner.command(run, "start")
-    run = owner.driven(run.code)
-    assert (run.label, run.step) == ("PAUSED", "extract")
-    owner.command(run, "step")
-    run = owner.driven(run.code)
-    assert (run.label, run.step) == ("PAUSED", "vault")
-    owner.command(run, "kill")
-    assert by_code(run.code).label == "FAILED"
-
-
 @pytest.mark.parametrize(
     ("form", "says"),
     [
-        ({"sample": ""}, "Choose a sample or upload a PDF"),
         ({"sample": "../../etc/passwd"}, "Choose a sample or upload a PDF"),
         ({"model": "honest"}, "Select a valid choice"),
         ({"model": "compromised", "proposal": " "}, "Type what the compromised model proposes"),

@@ -1,12 +1,10 @@
 """The words of the pages: plain product English, and a sentence for every code."""
 
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from uuid import UUID
 
 import pytest
-from django.conf import settings
 
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import cards
@@ -17,20 +15,8 @@ from pipeline.steps.reasons import REASONS, RULES
 from tests.core.kit.builders import ROOT
 from tests.dashboard.visitor import Visitor, by_code
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = pytest.mark.usefixtures("own_folder", "db")
 
-# What pages said once and do not say again.
-NO_MORE = (
-    *("No verdict yet.", "Nothing has tried to leave", "goes through a door", "doors that"),
-    *("Wants:", "Held by:", "The capability snapshot:", "was never granted does not resolve"),
-    *("The lease stops the concurrent ones", "absorbs the late ones", "is owed under this key"),
-    *("The run waits for no message now", "a foreign program lay there", "by the own list of"),
-    *("by Stripe's own list", "by the adapters' own records", "It did what the model said"),
-    *("nobody asked", "nobody allowed", "What an ordinary agent loop did", "no such switch"),
-    *("run again just now", "It does not hold this", "This server computed", "told here for"),
-    *("No key was brought", "Take it along", "Proof to keep", "Be its model", "Says of itself"),
-    *("takes what a form sends", "came of a button", "keeps no words", "Integrity HELD"),
-)
 TERMS = re.compile(r"\b(sealed|envelopes?|genesis|seq|UNPINNED)\b", re.IGNORECASE)
 CODE = re.compile(r'"([A-Z]{3}-[0-9]{3})"')
 PARENTHESES = re.compile(r"\([^()]*\)")
@@ -77,22 +63,10 @@ def visible(page: str) -> str:
     return " ".join(" ".join(parser.found).split())
 
 
-def faults(page: str, *, documented: bool = False) -> list[str]:
-    """The old sentences that a page says, and its terms that no plain word goes before."""
-    said = visible(page)
-    bare = PARENTHESES.sub(" ", said)
-    terms = (
-        [] if documented else [bare[max(0, m.start() - 30) : m.end()] for m in TERMS.finditer(bare)]
-    )
-    return [each for each in NO_MORE if each in said] + terms
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keys and memory of the signer for these tests alone."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(settings, "NANOVM_DATA", tmp_path_factory.mktemp("data"))
-        yield
+def faults(page: str) -> list[str]:
+    """The terms of a page that no plain word goes before."""
+    bare = PARENTHESES.sub(" ", visible(page))
+    return [bare[max(0, m.start() - 30) : m.end()] for m in TERMS.finditer(bare)]
 
 
 @pytest.fixture(scope="module")
@@ -142,17 +116,6 @@ def test_the_other_pages_are_in_plain_words(owner: Visitor, paid: RunHead) -> No
     pages["404"] = owner.read("/runs/ZZZZ-00/", 404)
     pages["405"] = owner.read(f"{at(paid)}audit/verify/", 405)
     assert {path: found for path, page in pages.items() if (found := faults(page))} == {}
-    docs = ("/docs/", "/docs/threat-model/", "/policy/", "/docs/rules/FSM-001/")
-    told = {path: faults(owner.read(path), documented=True) for path in docs}
-    assert {path: found for path, found in told.items() if found} == {}
-
-
-def test_an_old_sentence_and_a_bare_term_are_found() -> None:
-    assert faults('<p title="Take it along">The genesis</p>') == [
-        "Take it along",
-        "Take it along The genesis",
-    ]
-    assert faults("<p>run created (genesis)</p><pre>sealed</pre><p data-raw>seq</p>") == []
 
 
 def test_every_code_of_the_product_has_its_sentence() -> None:

@@ -115,13 +115,6 @@ def chain(run: Run) -> list[Stored]:
     return [Stored(n=row.n, data=bytes(row.bytes), hash=row.hash) for row in rows]
 
 
-def test_canaries_can_be_found_where_they_are(house: House) -> None:
-    (house.folder / "leak.txt").write_text(CANARIES["seller"], "utf-16")
-    (house.folder / "leak.b64").write_bytes(base64.b64encode(b"xy" + CANARIES["e-mail"].encode()))
-    (house.folder / "leak").write_bytes(CANARIES["number"].encode())
-    assert len(sightings(house)) == 3
-
-
 def test_no_value_lies_in_the_clear_before_the_erasure_but_in_the_advice(house: House) -> None:
     run = paid(house)
     assert sightings(house, besides="mail") == []

@@ -74,20 +74,6 @@ def test_program_says_how_many_attempts_there_are_and_a_queue_is_not_needed(
     assert accounts(run)["workspace/EUR"].reserved == 0
 
 
-def test_step_that_nobody_answers_in_time_fails(house: House, leap: Leap) -> None:
-    run = house.started()
-    assert api.take(str(run.id))[1] is not None  # by a worker that is never heard of again
-    leap(HOUR_MS - 30_000)
-    assert deliver(run).state == life.COMPLETED  # it was still time
-    late = house.started()
-    assert api.take(str(late.id))[1] is not None
-    leap(HOUR_MS)
-    assert tasks.stranded() == [str(late.id)]
-    assert deliver(late).state == life.FAILED
-    assert reason(late) == "FSM-014"
-    assert payments(late) == []
-
-
 def test_payment_that_was_not_sent_for_a_day_asks_a_person_and_is_never_sent(
     house: House, leap: Leap
 ) -> None:

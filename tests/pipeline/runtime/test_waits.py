@@ -87,15 +87,6 @@ def test_hold_that_nobody_can_lift_stays(house: House, words: tuple[str, ...], s
     assert payments(run) == []
 
 
-def test_stepping_goes_one_step_at_a_time(house: House) -> None:
-    run, seen = house.started(stepping=True), []
-    while house.drive(run).state == life.PAUSED:
-        seen.append(run.step)
-        api.step(str(run.id), "visitor")
-    assert seen == ["extract", "vault", "propose", "authorize", "charge", "seal"]
-    assert (run.state, len(succeeded(run))) == (life.COMPLETED, 1)
-
-
 def test_paused_run_begins_nothing(house: House) -> None:
     run = house.started()
     api.pause(str(run.id), "visitor")

@@ -10,7 +10,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cache
 from importlib.machinery import SourceFileLoader
@@ -24,17 +24,13 @@ from pypdf import _cmap
 
 from pipeline.steps.extract import (
     PAGES_MAX,
-    Extraction,
-    ExtractionError,
     child,
     confinement,
-    extract,
     reading_child,
     sandbox,
 )
 from pipeline.steps.extract.child import BEGUN
 from tests.house.demo import ROOT
-from tests.pipeline.reading import read_here
 from tests.pipeline.steps.takeover import ATTACKS
 
 pytestmark = pytest.mark.skipif(
@@ -303,21 +299,6 @@ def test_whatever_the_reader_imports_late_is_there_before_the_walls() -> None:
     countries = Path(stdnum.__file__).parent.glob("*/iban.py")
     assert {f"stdnum.{each.parent.name}.iban" for each in countries} <= {*there}
     assert {*_cmap._predefined_cmap.values()} <= {*child._LATE_CODECS}
-
-
-def outcome(file: Path, read: Callable[[bytes], Extraction]) -> Extraction | str:
-    try:
-        return read(file.read_bytes())
-    except ExtractionError as error:
-        return error.code
-
-
-@pytest.mark.reader
-def test_samples_are_read_behind_the_walls_as_without() -> None:
-    samples = sorted((ROOT / "samples").glob("*.pdf"))
-    assert len(samples) == 7
-    for each in samples:
-        assert outcome(each, extract) == outcome(each, read_here), each.name
 
 
 def test_behind_the_walls_threads_start_and_abort_ends_the_process() -> None:

@@ -83,7 +83,6 @@ def test_happy_run_seals_these_kinds_and_says_these_things(house: House) -> None
     ("card", "code"),
     [
         ("pm_card_chargeDeclined", "STR-001"),
-        ("pm_card_chargeDeclinedInsufficientFunds", "STR-001"),
         ("pm_card_nobody_knows", "STR-003"),
     ],
 )

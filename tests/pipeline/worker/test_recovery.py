@@ -9,7 +9,7 @@ from django.db import OperationalError
 from nanovm_core.core import lifecycle as life
 from nanovm_core.core.events import EffectWaiting
 from pipeline.clock import now_ms
-from pipeline.errors import FailedForNowError, TransientError
+from pipeline.errors import FailedForNowError
 from pipeline.models import AdapterCall, Run
 from pipeline.runtime import api
 from pipeline.steps import adapters, vault
@@ -165,19 +165,6 @@ def test_silent_outside_is_left_alone_for_longer_each_time_and_not_by_all_at_onc
         assert all(least_ms <= each <= least_ms * 5 // 4 for each in waits)
         assert len(waits) > 50
     assert drive.backoff_ms(keys[0], 3) == drive.backoff_ms(keys[0], 3)
-
-
-def test_outside_that_stays_silent_about_nothing_granted_is_a_known_failure(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def silent(_: Work) -> Answer:
-        raise TransientError("MDL-001", "The model did not answer.")
-
-    monkeypatch.setattr(drive, "BACKOFF_MS", 0)
-    with_adapter(monkeypatch, "vault.split", silent)
-    run = house.run()
-    assert (run.state, reason(run)) == (life.FAILED, "MDL-001")
-    assert AdapterCall.objects.filter(run=run, tool="vault.split").count() == drive.TRIES_MAX
 
 
 @pytest.mark.parametrize(("code", "again"), [("DOC-007", True), ("DOC-010", False)])

@@ -168,12 +168,6 @@ def test_what_met_another_copy_is_sent_when_that_one_ends(
     assert sent == [str(pressed.id), str(ahead.id)]
 
 
-def test_a_form_without_a_claim_is_not_made(sent: list[str]) -> None:
-    attack = Attack(injector="nonsense", params={})
-    with pytest.raises(CopyError, match="No single check stops this form"):
-        copies.ask(attack)
-
-
 def test_without_a_queue_that_answers_it_is_said(
     attack: Attack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

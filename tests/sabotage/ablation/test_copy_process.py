@@ -4,7 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,10 @@ from django.conf import settings
 from mutations import ablation
 from mutations.ablation import ClaimResult
 from mutations.copy import NICE
-from pipeline.models import Run
-from pipeline.register import welcome
-from sabotage.ablation import copies, copy_process
+from sabotage.ablation import copy_process
 from sabotage.ablation.changes import changes_of
 from sabotage.ablation.copy_process import BusyError, CopyError, run_copy
 from sabotage.ablation.guards import Claim, claim_of, claims
-from sabotage.fire_scenario import fire_scenario
 from tests.house.demo import ROOT, environment, processes_of, wait_for_none
 
 SECONDS_MAX = 120
@@ -99,26 +96,6 @@ def test_without_its_guard_the_run_ends_as_paid_that_never_paid(data: Path) -> N
     assert copies_in(data) == []
 
 
-@pytest.mark.soak  # the copy above is the one of make test; test_copies.py has the parameters
-@pytest.mark.usefixtures("runtime_here", "queued")
-def test_a_shot_of_the_gallery_with_runs_of_its_own_is_made_on_a_copy_as_it_was_fired(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    owner = welcome.new_workspace()
-    with monkeypatch.context() as driven_here:
-        driven_here.setattr(settings, "REDIS_URL", None)
-        shot = fire_scenario(owner, "split_limit", {"agents": "2", "amount_minor": "600000"}, "")
-    runs = Run.objects.count()
-    copies.ask(shot)
-    copies.carry_out(str(shot.id))
-    shot.refresh_from_db()
-    outcome = shot.unguarded["outcome"]
-    assert (shot.integrity, outcome["integrity"]) == ("HELD", "BREACHED")
-    assert [each["amount_minor"] for each in outcome["evidence"]["paid"]] == [600_000] * 2
-    assert (Run.objects.count(), Run.objects.filter(workspace=owner).count()) == (runs, 0)
-    assert copies_in(data) == []
-
-
 def test_a_guard_whose_removal_changes_nothing_is_a_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,19 +119,6 @@ def test_a_guard_whose_removal_changes_nothing_is_a_failure(
 def test_each_attack_is_held_and_each_of_its_guards_is_needed(claim: Claim) -> None:
     tried = ablation.try_claim(claim, layers=True)
     assert (tried.whole, tried.bare, tried.fault) == ("HELD", "BREACHED", "")
-
-
-def test_an_attack_goes_further_where_something_got_out() -> None:
-    def deed(
-        integrity: str, through: bool, paid: int, breaches: Sequence[str] = ()
-    ) -> tuple[bool, bool, int, int]:
-        evidence = {"far_side": {"reachable": True, "succeeded": paid}, "breaches": breaches}
-        return ablation.deed({"integrity": integrity, "got_through": through, "evidence": evidence})
-
-    held, breached = ("HELD", False, 0), ("BREACHED", True, 0)
-    steps = [deed(*held), deed("HELD", True, 0), deed(*breached), deed("BREACHED", True, 1)]
-    steps += [deed("BREACHED", True, 1, ["to another account"]), deed("BREACHED", True, 2)]
-    assert steps == sorted(set(steps))
 
 
 def test_a_copy_has_none_of_the_products_keys_and_servers(

@@ -11,7 +11,6 @@ from sabotage.ablation.guards import (
     FILE,
     Bare,
     Claim,
-    Forms,
     GuardsError,
     bare,
     claim_of,
@@ -90,10 +89,3 @@ def test_a_good_list_is_read(tmp_path: Path) -> None:
     assert (claim.without, claim.moment) == (("gate-judges-proposals",), "the model is to be asked")
     assert claim.each == ({},)
     assert bare(file) == ()
-
-
-def test_of_several_values_each_is_a_form() -> None:
-    claim = Forms(injector="x", when={"a": ["1", "2"], "b": 3})
-    assert claim.each == ({"a": "1", "b": 3}, {"a": "2", "b": 3})
-    assert claim.fits("x", {"a": "2", "b": 3, "c": 4})
-    assert not claim.fits("x", {"a": "3", "b": 3})

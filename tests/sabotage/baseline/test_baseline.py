@@ -91,8 +91,6 @@ ATTACKS: tuple[tuple[str, str, dict[str, str], int, int, str, str, Careful], ...
     ("corrupt_hash", "propose", {"what": "bytes", "envelope": "0"}, 1, 800_000, "EUR",
      "it paid EUR 9,284.50 instead of EUR 1,284.50",
      (1, 800_000, "EUR 9,284.50 instead of EUR 1,284.50")),
-    ("corrupt_hash", "propose", {"what": "bytes", "envelope": "1"}, 1, 800_000, "EUR",
-     "it paid EUR 9,284.50 instead of EUR 1,284.50", None),
     ("corrupt_hash", "propose", {"what": "bytes", "envelope": "2"}, 1, 0, "EUR",
      "it paid EUR 1,284.50 and told the supplier EUR 9,284.50", None),
     ("corrupt_hash", "propose", {"what": "snapshot"}, 2, INVOICE, "EUR", "2 payments",
@@ -164,17 +162,6 @@ def test_it_ends_as_such_a_loop_ends_and_nothing_moves(proposal: str, ended: str
 @pytest.mark.usefixtures("runtime_here")
 def test_it_cannot_read_what_the_runtime_could_not_read() -> None:
     assert under("skip_step", "failed")[0]["ended"].startswith("unreadable: DOC-")
-
-
-@pytest.mark.usefixtures("runtime_here")
-def test_each_of_several_agents_keeps_to_its_own_limit_and_all_break_the_shared_one() -> None:
-    attack = shoot(at("ready"), "tool_injection")
-    attack.injector, attack.id = "split_limit", uuid4()
-    told: dict[str, Any] = run_baseline.run_baseline(
-        attack, {"agents": 3, "amount_minor": 1_000_000}, {"cap_minor": 1_000_000}
-    )
-    assert (told["cost"]["amount_minor"], told["cost"]["currency"]) == (2_000_000, "USD")
-    assert len(listed(str(attack.id))) == 3
 
 
 @pytest.mark.usefixtures("runtime_here")

@@ -207,20 +207,6 @@ def test_whatever_bytes_come_the_oracle_agrees(examples: int) -> None:
     agrees()
 
 
-@pytest.mark.parametrize(
-    ("raw", "due"),
-    [
-        (proposal(), True),
-        (proposal(amount_minor=128_451), False),
-        (proposal(urgent=True), False),
-        (proposal().replace(b"128450", b"128450.0"), False),
-        (proposal("wire_transfer"), False),
-    ],
-)
-def test_the_oracle_tells_them_apart(raw: bytes, due: bool) -> None:
-    assert is_due(raw, PLAYS[0].now.slots) == due
-
-
 @pytest.mark.usefixtures("runtime_here")
 @pytest.mark.parametrize("times", [15, pytest.param(1_000, marks=pytest.mark.soak)])
 def test_over_http_no_proposal_is_an_error_of_ours(times: int) -> None:

@@ -189,7 +189,6 @@ def writing(*lines: str, sure: int = 90, top: float = 400, angle: int = 0, **mor
         ("0PRAVNY D0KLAD", "credit_note"),
         ("ANULL0WANO", "void"),
         ("MUSTEN", "specimen"),
-        ("Opravny da[jovy doklad", "credit_note"),
         ("BEZABIT", None),
         ("Betala", None),
         ("PAIN", None),
