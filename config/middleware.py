@@ -80,9 +80,13 @@ class StorableText:
 
     def process_view(self, request: HttpRequest, *_: Any) -> HttpResponseBase | None:
         """The refusal, or None: then the view answers."""
-        if not request.content_type.startswith(FORMS) or request.method in CountedRequests.READS:
+        if (
+            not (request.content_type or "").startswith(FORMS)
+            or request.method in CountedRequests.READS
+        ):
             return None
-        files = [("the name of the file", each.name or "") for each in request.FILES.values()]
+        names = (getattr(each, "name", None) or "" for each in request.FILES.values())
+        files = [("the name of the file", name) for name in names]
         return refusals.unstorable(request, [*_fields(request.POST), *files])
 
 
