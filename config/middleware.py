@@ -1,15 +1,16 @@
 """Middleware: the content-security policy, uncached errors, UTF-8 forms, and quotas."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBadRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBadRequest, HttpResponseBase, QueryDict
 
 from dashboard.web import quotas, refusals, workspace
 from dashboard.web.client import client_address
 
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self' {sockets}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -60,6 +61,39 @@ def utf8_forms(
         return get_response(request)
 
     return middleware
+
+
+class StorableText:
+    """Refuses text that no column takes, for whatever view: NUL, and halves of characters.
+
+    Paths, queries and cookies are looked at first, a form's fields after its token and quotas.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Go on, or say which part has what cannot be stored."""
+        cookies = [(f"the cookie {name}", value) for name, value in request.COOKIES.items()]
+        given = [("the address", request.path_info), *_fields(request.GET), *cookies]
+        return refusals.unstorable(request, given) or self.get_response(request)
+
+    def process_view(self, request: HttpRequest, *_: Any) -> HttpResponseBase | None:
+        """The refusal, or None: then the view answers."""
+        if (
+            not (request.content_type or "").startswith(FORMS)
+            or request.method in CountedRequests.READS
+        ):
+            return None
+        names = (getattr(each, "name", None) or "" for each in request.FILES.values())
+        files = [("the name of the file", name) for name in names]
+        return refusals.unstorable(request, [*_fields(request.POST), *files])
+
+
+def _fields(sent: QueryDict) -> Iterator[tuple[str, str]]:
+    for name, values in sent.lists():
+        yield "the name of a field", name
+        yield from ((f"the field {name}", value) for value in values)
 
 
 class CountedRequests:

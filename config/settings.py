@@ -50,6 +50,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "config.middleware.CountedRequests",
+    "config.middleware.StorableText",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 

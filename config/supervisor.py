@@ -57,6 +57,7 @@ class Permanent:
     name: str  # as /healthz says it
     spawn: Callable[[str], Child]  # at this address; any, where it is empty
     child: Child = field(init=False)
+    url: str = ""  # that of the first one, once it said it: an end before that loses nothing
     ends_ms: list[int] = field(default_factory=list)
     due_ms: int | None = None  # it is down, and is started again then
     late_ms: int | None = None  # it has to answer until then
@@ -82,13 +83,21 @@ class Permanent:
             say(f"{_capital(self.child.title)} runs again.")
 
     def _start_again(self, now: int, say: Say) -> bool:
+        self.url = self.url or self.child.url
         try:
-            self.child = self.spawn(self.child.url)
+            self.child = self.spawn(self.url)
         except OSError as error:  # no process or no file is to be had: the same as one that ended
             self._ended(f"{self.child.title} could not be started ({error})", now, say)
             return False
         self.due_ms, self.late_ms = None, now + int(START_SECONDS_MAX * 1000)
+        title = _capital(self.child.title)
+        say(f"{title} was started; it has {START_SECONDS_MAX:g} s to answer{self._where()}.")
         return True
+
+    def _where(self) -> str:
+        """The place where it is expected, without the password that its address may have."""
+        place = urlsplit(self.url).netloc.rpartition("@")[2]
+        return f" at {place}" if place else ""
 
     def _down(self, now: int) -> str | None:
         if self.late_ms is not None and now >= self.late_ms:

@@ -40,6 +40,9 @@ class Workspace(models.Model):
     weight = models.PositiveSmallIntegerField(default=1)  # its share of the worker's threads
     served_ms = models.BigIntegerField(default=0)  # when a run of it was last taken in turn
     accounts = BytesField(default=b"")  # its budgets' accounts, as ``store.budgets`` writes them
+    # Whence its last form came: 16 bits of a keyed digest that is another one each day, so that no
+    # address can be told from it. Null: from this machine's commands.
+    place = models.IntegerField(null=True)
 
     class Meta:
         constraints = [

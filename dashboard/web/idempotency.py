@@ -66,7 +66,7 @@ def _claimed(request: HttpRequest, key: str) -> Sent | None:
     try:
         with transaction.atomic():
             old.filter(key=key, browser=browser).update(browser=None)  # its minute is over
-            owner = mine or welcome.new_workspace()
+            owner = workspace.placed(request, mine or welcome.new_workspace())
             sent = Sent.objects.create(
                 workspace=owner, key=key, browser=browser, created_ms=_now_ms()
             )

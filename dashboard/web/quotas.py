@@ -103,10 +103,13 @@ class Refused:
     title: str
     text: str
     wait_s: int = 0
+    unreadable: bool = False
 
     @property
     def status(self) -> int:
-        """Too Many Requests, or Insufficient Storage."""
+        """Bad Request, Too Many Requests, or Insufficient Storage."""
+        if self.unreadable:
+            return 400
         return 429 if self.wait_s else 507
 
     @property

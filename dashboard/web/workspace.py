@@ -4,12 +4,18 @@ from uuid import UUID
 
 from django.core import signing
 from django.http import Http404, HttpRequest, HttpResponseBase, parse_cookie
+from django.utils.crypto import salted_hmac
 
+from dashboard.web.client import client_address
+from pipeline.clock import now_ms
 from pipeline.models import Workspace
 from pipeline.register import welcome
+from pipeline.store import turns
 
 COOKIE = "nanovm_workspace"
 SALT = "nanovm.dashboard.workspace"
+PLACE = "nanovm.dashboard.place"
+DAY_MS = 24 * 3600 * 1000
 YEAR_S = 365 * 24 * 3600
 
 
@@ -59,7 +65,14 @@ def name_of(workspace: Workspace) -> str:
 
 def ensure(request: HttpRequest) -> Workspace:
     """The visitor's workspace, made now if there is none. Only a POST may call this."""
-    return existing(request) or adopt(request, welcome.new_workspace())
+    return placed(request, existing(request) or adopt(request, welcome.new_workspace()))
+
+
+def placed(request: HttpRequest, workspace: Workspace) -> Workspace:
+    """Keep whence this form came, in a number that many addresses share and no two days do."""
+    said = f"{client_address(request)} {now_ms() // DAY_MS}"
+    turns.comes_from(workspace.pk, int(salted_hmac(PLACE, said).hexdigest()[:4], 16))
+    return workspace
 
 
 def adopt(request: HttpRequest, workspace: Workspace) -> Workspace:

@@ -47,12 +47,20 @@ def named(text: str) -> str:
     """An argument that names something: an unset variable of a shell names nothing."""
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty and names nothing; leave it out or name one")
+    if readable(text) != text:
+        raise argparse.ArgumentTypeError("it is no UTF-8 text, so it names nothing; type it again")
     return text
 
 
 def named_file(text: str) -> Path:
-    """An argument that names a file or a folder."""
-    return Path(named(text))
+    """An argument that names a file or a folder, of whatever bytes."""
+    named(readable(text))
+    return Path(text)
+
+
+def readable(text: str) -> str:
+    """The text, with a replacement for each byte of an argument that is no UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def say_json(out: OutputWrapper, value: object) -> None:

@@ -107,7 +107,7 @@ def spawn_stripe_counterpart(data_dir: Path, *options: str) -> Child:
 
     def says_where() -> bool:
         child.url = _announced(child.written()).get("url", "")
-        return bool(child.url)
+        return bool(child.url) and _serves(urlsplit(child.url).port or 0)
 
     child.answers = says_where
     return child

@@ -13,7 +13,7 @@ from pipeline.ops.processes import ProcessError
 from pipeline.ops.upgrade import Recorded
 from pipeline.store import state_file
 
-SCHEMA = 1  # the layout of the tables; a release that adds a migration raises it
+SCHEMA = 2  # the layout of the tables; a release that adds a migration raises it
 RELEASE = "0.1.0"  # of nanovm, as pyproject.toml says it too
 TURN = 0x6E616E6F766D  # "nanovm": the key of the advisory lock on PostgreSQL
 

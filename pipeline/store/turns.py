@@ -29,11 +29,16 @@ _DUE = (
     " SELECT l.id, l.deadline_ms, '' FROM pipeline_run l"
     " WHERE l.until_ms > 0 AND l.until_ms < %s AND l.holder <> '' AND l.deadline_ms <= %s"
 )
+_FINISHED = (
+    "EXISTS (SELECT 1 FROM pipeline_run f WHERE f.workspace_id = w.id AND f.ended_ms IS NOT NULL)"
+)
 # CROSS JOIN: SQLite keeps to the order, and begins with what is due, not with all runs.
 # A cap for what an agent may hold would stand beside that of its workspace.
 _NEXT = (
     "WITH held AS (SELECT r.workspace_id AS id, COUNT(*) AS n,"
     f" SUM(CASE WHEN {_READS} THEN 1 ELSE 0 END) AS documents{_HELD} GROUP BY {_LOG}),"
+    " places AS (SELECT COALESCE(v.place, -1) AS place, SUM(held.documents) AS documents FROM held"
+    " CROSS JOIN pipeline_workspace v WHERE v.id = held.id GROUP BY COALESCE(v.place, -1)),"
     f" due AS ({_DUE})"
     " SELECT r.id FROM due CROSS JOIN pipeline_run r CROSS JOIN pipeline_workspace w"
     " LEFT JOIN held ON held.id = w.id"
@@ -41,7 +46,8 @@ _NEXT = (
     f" AND (r.state IN ('{ACTIVE}', '{WAITING}') OR r.deadline_ms <= %s)"
     " AND w.successor_id IS NULL AND w.id <> %s AND r.until_ms < %s"
     " AND COALESCE(held.n, 0) < %s"
-    f" AND (due.tool <> '{READS}' OR COALESCE(held.documents, 0) < %s"
+    f" AND (due.tool <> '{READS}' OR (COALESCE(held.documents, 0) = 0 OR {_FINISHED})"
+    " AND COALESCE((SELECT documents FROM places WHERE place = COALESCE(w.place, -1)), 0) < %s"
     " AND (SELECT COALESCE(SUM(documents), 0) FROM held) < %s) AND r.id NOT IN "
 )
 _ORDER = (
@@ -50,9 +56,13 @@ _ORDER = (
 )
 _LOCK = " LIMIT 1" if sql.SQLITE else " LIMIT 1 FOR UPDATE OF w, r SKIP LOCKED"
 _READERS = (
-    "SELECT COUNT(*), COALESCE(SUM(CASE WHEN r.workspace_id = %s THEN 1 ELSE 0 END), 0)"
-    f"{_HELD} AND r.id <> %s AND {_READS}"
+    f"SELECT {_FINISHED}, COUNT(r.id), SUM(CASE WHEN r.workspace_id = w.id THEN 1 ELSE 0 END),"
+    " SUM(CASE WHEN COALESCE(v.place, -1) = COALESCE(w.place, -1) THEN 1 ELSE 0 END)"
+    " FROM pipeline_workspace w LEFT JOIN pipeline_run r ON r.until_ms > 0 AND r.until_ms >= %s"
+    f" AND r.holder <> '' AND r.id <> %s AND {_READS}"
+    " LEFT JOIN pipeline_workspace v ON v.id = r.workspace_id WHERE w.id = %s GROUP BY w.id"
 )
+_PLACE = "UPDATE pipeline_workspace SET place = %s WHERE id = %s AND COALESCE(place, -1) <> %s"
 _SERVED = "UPDATE pipeline_workspace SET served_ms = %s WHERE id = %s"
 
 
@@ -62,7 +72,7 @@ def leases_max() -> int:
 
 
 def reads_max() -> tuple[int, int]:
-    """How many documents are read at once: of one workspace, and of all."""
+    """How many documents are read at once: of one visitor's address, and of all."""
     return max(1, int(settings.NANOVM_WORKER_THREADS) - 2), leases_max()
 
 
@@ -84,10 +94,15 @@ def has_slot(run: UUID, workspace: UUID, tool: str) -> bool:
     """Whether a run may begin an effect of this tool beside those that are under way."""
     if tool != READS:
         return True
-    params = (sql.key(workspace), now_ms(), sql.key(run))
-    [(everyones, own)] = sql.execute(_READERS, params)
-    own_max, all_max = reads_max()
-    return int(own) < own_max and int(everyones) < all_max
+    params = (now_ms(), sql.key(run), sql.key(workspace))
+    [(finished, everyones, own, of_place)] = sql.execute(_READERS, params)
+    place_max, all_max = reads_max()
+    return (finished or not own) and int(of_place or 0) < place_max and int(everyones) < all_max
+
+
+def comes_from(workspace: UUID, place: int) -> None:
+    """Keep whence a workspace's last form came: all of a place share the slots of one visitor."""
+    sql.change(_PLACE, (place, sql.key(workspace), place))
 
 
 def serve(workspace: UUID) -> None:

@@ -3,6 +3,7 @@
 import socket
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
@@ -60,7 +61,7 @@ def test_one_that_ends_again_and_again_is_given_up_in_a_sentence(data: Path) -> 
     def spawn(url: str) -> Child:
         addresses.append(url)
         made = child(data, "import sys; sys.exit('a reason')")
-        made.url, made.answers = "the same", lambda: False
+        made.url, made.answers = "it://the same", lambda: False
         return made
 
     said: list[str] = []
@@ -70,9 +71,12 @@ def test_one_that_ends_again_and_again_is_given_up_in_a_sentence(data: Path) -> 
         "The program ended with status 1: a reason. It ended 6 times within 60 s, so the rest "
         f"was stopped too: mend what {data / 'logs' / 'it.log'} says, then start it again."
     )
-    assert addresses == ["", *["the same"] * restarts.MAX_RESTARTS]
-    assert len(said) == restarts.MAX_RESTARTS
-    assert said[0] == "The program ended with status 1: a reason. It is started again in 0.001 s."
+    assert addresses == ["", *["it://the same"] * restarts.MAX_RESTARTS]
+    assert said[:2] == [
+        "The program ended with status 1: a reason. It is started again in 0.001 s.",
+        "The program was started; it has 60 s to answer at the same.",
+    ]
+    assert len(said) == 2 * restarts.MAX_RESTARTS
     recorded = restarts.recorded()
     assert recorded is not None
     assert recorded["it"]["count"] == restarts.MAX_RESTARTS
@@ -111,6 +115,33 @@ def test_one_that_answers_again_is_said_to(data: Path) -> None:
         assert each.child.ended() is None
     finally:
         processes.stop([each.child])
+
+
+def test_the_first_address_is_kept_over_quick_ends_and_nothing_runs_before_it_answers(
+    data: Path,
+) -> None:
+    addresses: list[str] = []
+
+    def spawn(url: str) -> Child:
+        """One that announces an address of its own, where it lives so long: real counterparts."""
+        addresses.append(url)
+        made = processes.spawn_stripe_counterpart(data, "--port", str(urlsplit(url).port or 0))
+        if 1 < len(addresses) < 4:
+            made.popen.kill()  # before it announced anything
+        return made
+
+    each, said, record = Permanent(name="stripe", spawn=spawn), list[str](), restarts.Record()
+    try:
+        first = processes.ready(each.child).url
+        each.child.popen.kill()
+        while not (said and said[-1].endswith("runs again.")):
+            each.tend(record, said.append)
+        assert each.child.url == first
+    finally:
+        processes.stop([each.child])
+    assert addresses == ["", *[first] * 3]
+    assert [line for line in said if "runs again" in line] == said[-1:]
+    assert f"has 60 s to answer at {urlsplit(first).netloc}." in said[-2]
 
 
 def test_one_that_cannot_be_started_again_for_now_is_tried_again(data: Path) -> None:

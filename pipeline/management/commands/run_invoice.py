@@ -11,9 +11,10 @@ from nanovm_core.core.envelope import decode_snapshot
 from pipeline.evidence import signer
 from pipeline.models import Run, Workspace
 from pipeline.ops import timings
-from pipeline.ops.commands import PreparedCommand, named_file, noted, stripe_in_reach
+from pipeline.ops.commands import PreparedCommand, named_file, noted, readable, stripe_in_reach
 from pipeline.queries.duplicates import original_of
 from pipeline.register import welcome
+from pipeline.register.details import DetailsError
 from pipeline.reports import report
 from pipeline.runtime import create_run
 from pipeline.steps.approvals import DUPLICATE, FIRST_PAYMENT, approve
@@ -65,21 +66,28 @@ class Command(PreparedCommand):
                     with noted(NOT_BEGUN.format(file=file)):
                         run = self._begun(file, workspace, options)
                     with noted(UNDER_WAY.format(code=run.code, file=file)):
-                        self._drive(run, registers=options.no_limits)
+                        refused = self._drive(run, registers=options.no_limits)
                 with noted(UNDER_WAY.format(code=run.code, file=file)):
-                    said = _explained(report(run, str(file)), run)
+                    said = {**_explained(report(run, readable(str(file))), run), **refused}
                     self._say(said, spent, as_json=options.json)
                 with noted(UNSIGNED.format(code=run.code)):
                     signer.checkpoint(run.workspace_id)  # told first: a refusal hides no payment
 
-    def _drive(self, run: Run, *, registers: bool) -> None:
-        """Drive a run; ``registers`` a supplier as it comes, as an office that knows it would."""
+    def _drive(self, run: Run, *, registers: bool) -> dict[str, object]:
+        """Drive a run; ``registers`` a supplier as it comes, as an office that knows it would.
+
+        Returns the reason where the register refuses the supplier: the run is held as it was.
+        """
         drive_patiently(str(run.id))
         run.refresh_from_db()
         if registers and decode_snapshot(bytes(run.snapshot)).held_by == FIRST_PAYMENT:
-            approve(str(run.id), "operator")
+            try:
+                approve(str(run.id), "operator")
+            except DetailsError as error:
+                return {"reason": {"code": error.code, "text": error.text}}
             drive_patiently(str(run.id))
             run.refresh_from_db()
+        return {}
 
     def _begun(self, file: Path, workspace: Workspace, options: argparse.Namespace) -> Run:
         policy = "no_limits" if options.no_limits else "default"

@@ -1,12 +1,16 @@
 """The workspace cookie: signed, for this site alone, and for a year."""
 
 import time
+from collections.abc import Callable
 
 import pytest
 from django.core import signing
 from django.test import override_settings
 
+from dashboard.web import workspace
 from dashboard.web.workspace import COOKIE, SALT, YEAR_S, opened
+from pipeline.clock import now_ms
+from pipeline.models import Workspace
 from tests.dashboard.visitor import Visitor
 
 OWNER = "0190a0e0-0000-7000-8000-000000000000"
@@ -42,3 +46,23 @@ def test_a_cookie_of_another_installation_names_no_workspace() -> None:
         cookie = signing.dumps(OWNER, salt=SALT)
     assert opened(cookie) is None
     assert str(opened(signing.dumps(OWNER, salt=SALT))) == OWNER
+
+
+def test_a_form_says_whence_its_workspace_comes_and_no_address_is_kept(
+    arrive: Callable[[], Visitor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A visitor's IPv6 addresses are one; the number is of 16 bits, and another one each day."""
+    first, second, same, far = (arrive() for _ in range(4))
+
+    def place(visitor: Visitor, address: str) -> int | None:
+        assert visitor.post("/runs/plain/", REMOTE_ADDR=address).status_code == 303
+        return Workspace.objects.get(id=str(opened(visitor.cookies[COOKIE].value))).place
+
+    one = place(first, "2001:db8::1")
+    assert one is not None
+    assert 0 <= one < 2**16
+    assert place(second, "2001:db8::ffff") == place(same, "2001:db8:0:0:1::") == one
+    assert place(far, "2001:db8:0:1::1") != one
+    assert place(far, "2001:db8::1") == one  # the last form counts
+    monkeypatch.setattr(workspace, "now_ms", lambda: now_ms() + workspace.DAY_MS)
+    assert place(first, "2001:db8::1") != one

@@ -21,6 +21,7 @@ from pipeline.steps.extract.holds import explained
 from samples import generated, path
 from tests.house.demo import ran
 from tests.pipeline.house import House, lines, sql, succeeded
+from tests.pipeline.pdf_builder import invoice_lines, text_pdf
 
 KEYS = ["file", "run", "state", "decision", "reason", "invoice", "paid", "envelopes", "head"]
 INVOICE = ["invoice_number", "seller", "currency", "total_due", "due_date", "iban"]
@@ -66,6 +67,23 @@ def test_run_invoice_names_what_a_document_has_against_its_payment(
     said = line["reason"]
     assert (line["decision"], said["code"], said["hold"]) == ("held", "POL-020", "stamped_paid")
     assert said["text"] == explained("stamped_paid")
+
+
+def test_one_document_or_name_ends_no_batch_of_run_invoice(house: House, tmp_path: Path) -> None:
+    """The register refuses our own company as a supplier; a name of other bytes is readable."""
+    own = tmp_path / "own.pdf"
+    page = ["Harbour Analytics Ltd                           INVOICE", *invoice_lines()[1:]]
+    own.write_bytes(text_pdf(page))
+    odd = tmp_path / "a\udcffb.pdf"
+    odd.write_bytes(path("plain").read_bytes())
+    done = house.command("run_invoice", str(own), str(odd), "--no-limits", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    held, paid = lines(done)
+    assert (held["decision"], held["reason"]["code"]) == ("held", "SUP-002")
+    assert held["reason"]["text"].endswith("name of Harbour Analytics Ltd.")
+    assert (paid["decision"], paid["file"]) == ("paid", str(tmp_path / "a\ufffdb.pdf"))
+    with pytest.raises(argparse.ArgumentTypeError, match="no UTF-8 text"):
+        commands.named("a\udcffb")
 
 
 def test_run_invoice_in_one_workspace_and_without_limits(house: House) -> None:

@@ -1,4 +1,4 @@
-"""Whose turn it is: the order of the statement, caps, giving way, slots, and lost wake-ups."""
+"""Whose turn it is: the order of the statement, caps, giving way, and lost wake-ups."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from pipeline.steps.work import Answer, Work
 from pipeline.store import leases, sql, turns, workspaces
 from pipeline.worker import drive, tasks
 from tests.pipeline.clock import HOUR_MS, Leap, stopped
-from tests.pipeline.house import House, known_workspace
+from tests.pipeline.house import House
 
 
 @pytest.fixture
@@ -69,12 +69,6 @@ def taken(tick: Leap) -> Begun:
 def answered(work: Begun) -> Begun | None:
     """The effect that follows."""
     return api.answer(work, EffectDone(key=work.effect.key, out={"result": "done"}), (), "").work
-
-
-def answered_as_received(work: Begun) -> Begun | None:
-    """The effect that follows the first step of an invoice, where it may begin."""
-    event = EffectDone(key=work.effect.key, out={"size_bytes": 1_000})
-    return api.answer(work, event, (), "").work
 
 
 def named(works: Sequence[Begun]) -> list[str]:
@@ -234,30 +228,6 @@ def test_the_commit_that_ends_a_turn_begins_the_next_one(tick: Leap) -> None:
     assert work is not None
     assert str(work.run.id) == second
     assert Run.objects.get(id=second).holder == work.holder
-
-
-# --- slots ---------------------------------------------------------------------------------------
-
-
-def test_documents_are_read_in_slots_of_which_one_is_left_to_the_others(
-    house: House, tick: Leap
-) -> None:
-    workspace = known_workspace()
-    runs = [house.started(workspace=workspace) for _ in range(3)]
-    work = [taken(tick) for _ in runs]
-    reading = [answered_as_received(each) for each in work]
-    assert [each is not None for each in reading] == [True, True, False]
-    assert api.take_turn(0).run is None  # its next document waits for a slot
-    other = house.started(workspace=known_workspace())
-    lone = taken(tick)
-    assert named([lone]) == [str(other.id)]
-    assert answered_as_received(lone) is not None
-    third = house.started(workspace=known_workspace())
-    assert answered_as_received(taken(tick)) is None  # all slots are taken
-    begun = reading[0]
-    assert begun is not None
-    leases.release(str(begun.run.id), begun.holder)
-    assert api.take_turn(0).run in {third.name, runs[2].name}
 
 
 # --- messages and wake-ups -----------------------------------------------------------------------

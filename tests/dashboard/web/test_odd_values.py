@@ -1,0 +1,82 @@
+"""Odd values at every address: refused in words where no column takes them, and never an error."""
+
+import logging
+import time
+from itertools import product
+
+import pytest
+from django.core import signing
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from dashboard.web.workspace import COOKIE, SALT
+from pipeline.store import workspaces
+from tests.dashboard.web.test_quotas import addresses, path_of
+
+pytestmark = [pytest.mark.usefixtures("db", "counterpart"), pytest.mark.postgres]
+
+CPU_S_MAX = 6
+POSTED = {
+    *("theme", "demo", "plain", "again", "command", "verify", "fire", "plan", "take_back", "vary"),
+    *("gallery_fire", "arena_check", "arena_propose", "arena_start", "arena_poison"),
+    *("arena_ready", "arena_name", "supplier_import", "supplier_block", "supplier_unblock"),
+    *("supplier_erase", "authenticate", "unguarded", "gallery_unguarded", "stripe_webhook"),
+}
+UNSTORABLE = ("\0", "a\0b", "\0" * 200)
+ODD = (
+    *UNSTORABLE,
+    *("", "\N{ZERO WIDTH SPACE}\N{RIGHT-TO-LEFT OVERRIDE}", "\U0010ffff\ufffe\x01\x1b[0m"),
+    *("9" * 40, "-1", "nan", "%", "'\";--\\", "٣", "[]", "00000000-0000-0000-0000-000000000000"),
+)
+ASKED = (
+    *("q", "state", "attack", "cursor", "run", "preset", "note", "vary", "mark", "event", "first"),
+    *("page", "tab", "refused", "after", "kind", "code", "name", "proposal", "mode", "hold"),
+    *("supplier_code", "key", "next", "theme", "sample", "model", "plan_step", "reason", "confirm"),
+    *("seen", "iban", "tax_id", "email"),
+)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(database_server: None) -> None:
+    """The database is on the server, where one is asked for."""
+
+
+@pytest.fixture
+def odd(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """A visitor with a workspace, for whom an error of the server is an answer of 500."""
+    settings.NANOVM_QUOTA_FACTOR = 0
+    found = Client(raise_request_exception=False)
+    found.cookies[COOKIE] = signing.dumps(str(workspaces.create().id), salt=SALT)
+    monkeypatch.setattr(logging.root.manager, "disable", logging.ERROR)
+    return found
+
+
+def test_no_odd_value_at_any_address_is_an_error_of_the_server(odd: Client) -> None:
+    began, found = time.process_time(), []
+    for name, value in product({*addresses()} - {"healthz"}, ODD):
+        if name in POSTED and value not in UNSTORABLE:
+            continue  # it would be a run, a name or a copy
+        sent = odd.post if name in POSTED else odd.get
+        answer = sent(path_of(name), dict.fromkeys(ASKED, value))
+        found.append((name, value, answer.status_code))
+        if value in UNSTORABLE:
+            assert answer.status_code == 400, found[-1]
+    assert [each for each in found if each[2] >= 500] == []
+    assert len(found) >= 671
+    assert time.process_time() - began <= CPU_S_MAX
+
+
+def test_a_refusal_says_which_part_cannot_be_stored_and_what_to_do(odd: Client) -> None:
+    for answer, part in (
+        (odd.get("/suppliers/%00/"), "the address"),
+        (odd.get("/runs/?q=%00"), "the field q"),
+        (odd.get("/runs/?%00=q"), "the name of a field"),
+        (odd.post("/theme/", {"theme": "\0"}), "the field theme"),
+        (odd.get("/", headers={"Cookie": "theme=\0"}), "the cookie theme"),
+    ):
+        assert answer.status_code == 400
+        assert f"There is a character in {part} that cannot be stored" in answer.content.decode()
+    page = odd.get("/runs/?q=%00", headers={"Accept": "text/html"}).content.decode()
+    assert "Error 400" in page
+    assert "Nothing was changed. Go back, take it out, and send it again." in page
+    assert "Send it again</button>" not in page
