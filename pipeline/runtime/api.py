@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError
 
 from nanovm_core.core.events import (
     AnswerArrived,
@@ -222,7 +222,7 @@ def _ask(run_id: str, event: Event, actor: str) -> Decision:
     """Submit somebody's request, and wake the run where that makes it owe something."""
     decision = submit(run_id, [event], actor=actor)
     if decision.effects:
-        transaction.on_commit(partial(queue.wake, run_id))
+        queue.wake(run_id)
     return decision
 
 

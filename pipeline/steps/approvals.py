@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 
 from nanovm_core.core.envelope import decode_snapshot
+from nanovm_core.core.events import Approved
 from nanovm_core.core.lifecycle import GROUP
 from nanovm_core.core.messages import Decision
 from nanovm_core.errors import VerificationError
@@ -12,7 +13,7 @@ from pipeline.errors import PermanentError
 from pipeline.models import Run, Workspace
 from pipeline.register import suppliers
 from pipeline.register.details import DetailsError
-from pipeline.runtime import api
+from pipeline.runtime import api, queue
 from pipeline.steps import identify
 from pipeline.steps.extract import Extraction, Invoice
 from pipeline.store import records
@@ -38,10 +39,13 @@ def approve(run_id: str, actor: str, hold: str | None = None, *, code: str = "")
         now = decode_snapshot(bytes(run.snapshot))
         waits = now.held_by in (FIRST_PAYMENT, CHANGED_DETAILS)
         fields = _fields(str(now.slots.get("staging", ""))) if waits else None
-        decision = api.approve(run_id, actor, records.hold_of(run) if hold is None else hold)
+        seen = Approved(hold=records.hold_of(run) if hold is None else hold)
+        decision = api.submit(run_id, [seen], actor=actor)
         accepted = decision.refusal is None and GROUP[decision.snapshot.state] == "running"
         if accepted and fields is not None:
             _register(run.workspace, fields, actor, code)
+    if decision.effects:
+        queue.wake(run_id)
     return decision
 
 
