@@ -146,6 +146,11 @@ def test_every_rule_has_a_page(owner: Visitor) -> None:
     assert re.search(r"capabilities\.py:\d+ ungranted", owner.read("/docs/rules/CAP-001/"))
 
 
+def test_the_policy_page_states_a_limit_in_each_currency_s_own_decimals(owner: Visitor) -> None:
+    page = words(owner.read("/policy/"))
+    assert "EUR 1,000,000.00, JPY 100,000,000, KWD 100,000.000, and so on" in page
+
+
 def test_the_list_filters_by_state_code_and_attack(
     owner: Visitor, paid: RunHead, held: RunHead
 ) -> None:
