@@ -12,13 +12,15 @@ from django.views.decorators.http import require_safe
 
 from dashboard.web import workspace
 from dashboard.web.downloads import attached, streamed
-from dashboard.web.pages import own_run, page
+from dashboard.web.pages import not_a_page, own_run, page, unknown
 from nanovm_core.core.canonical import encode
 from nanovm_core.verify import AGENT
 from pipeline.evidence import bundles
 from pipeline.models import Run, Workspace
 from pipeline.queries import far_side, log, runs, timeline
 from pipeline.queries.timeline import Filter
+from pipeline.register import csv_files
+from pipeline.steps.reasons import REASONS, RULES
 
 FIELDS = ("run", "kind", "rule", "step", "actor", "since", "until")
 FIELD_CHARS_MAX = 40
@@ -37,10 +39,14 @@ def everything(request: HttpRequest, name: str = "") -> HttpResponse:
     """The whole workspace's log, newest first."""
     owner = workspace.own_log(request, name) if name else workspace.existing(request)
     typed = _typed(request)
+    cursor = request.GET.get("cursor", "")
     asked, wrong = _asked(owner, typed)
+    wrong = wrong or not_a_page("" if cursor.isdecimal() else cursor)
     found = timeline.Page(rows=(), cursor="")
     if owner is not None and not wrong:
-        found = timeline.page(owner.id, asked, request.GET.get("cursor", ""))
+        found = timeline.page(owner.id, asked, cursor)
+    if not (wrong or found.rows or found.cursor):
+        wrong = _unknown(typed)
     codes = runs.codes_of(owner.id if owner else None, {row.run for row in found.rows})
     context = {
         "name": workspace.name_of(owner) if owner else "",
@@ -49,7 +55,7 @@ def everything(request: HttpRequest, name: str = "") -> HttpResponse:
         "chips": _chips(typed),
         "query": urlencode(_given(typed)),
         "page": found,
-        "paged": request.GET.get("cursor", ""),
+        "paged": cursor,
         "rows": [{"row": row, "code": codes.get(row.run, "")} for row in found.rows],
         "kinds": timeline.KINDS,
         "steps": runs.STEPS,
@@ -160,6 +166,15 @@ def _asked(owner: Workspace | None, typed: Mapping[str, str]) -> tuple[Filter, s
     return asked, ""
 
 
+def _unknown(typed: Mapping[str, str]) -> str:
+    """The sentence for a filter of a list without rows whose value no event can have."""
+    lists = {"kind": timeline.KINDS, "step": runs.STEPS, "actor": ACTORS}
+    said = (unknown(SAID.get(name, name), typed[name], lists[name]) for name in lists)
+    if typed["rule"].upper() not in ("", *RULES, *REASONS):
+        return f"“{typed['rule']}” is not a rule code. Docs lists every rule."
+    return next(filter(None, said), "")
+
+
 def _is_runless(chain: str) -> bool:
     """Whether a chain belongs to no run: the log's own, or an agent's."""
     return chain == "log" or AGENT.fullmatch(chain) is not None
@@ -188,9 +203,5 @@ def _csv(owner: Workspace, asked: Filter) -> Iterator[bytes]:
 def _row(values: Any) -> bytes:
     """A line of CSV in which no cell is a formula."""
     line = io.StringIO()
-    csv.writer(line).writerow([_cell(str(value)) for value in values])
+    csv.writer(line).writerow([csv_files.plain(str(value)) for value in values])
     return line.getvalue().encode("utf-8", "replace")
-
-
-def _cell(text: str) -> str:
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

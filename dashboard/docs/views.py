@@ -9,12 +9,15 @@ from django.views.decorators.http import require_safe
 
 from dashboard.verdicts import verdict_card
 from dashboard.web.pages import page
+from nanovm_core.core.budget import Budget
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.lifecycle import TABLE
+from pipeline.steps.currencies import shown
 from pipeline.steps.reasons import REASONS, RULES
 from pipeline.store import programs
 from sabotage.kit import code_locations
 
+EXAMPLES = ("EUR", "JPY", "KWD")  # currencies with two, no and three decimal places
 FAMILIES = {
     "PRG": "Program",
     "FSM": "Transition",
@@ -38,7 +41,7 @@ def policy(request: HttpRequest) -> HttpResponse:
         "program": program,
         "policy": program.policy,
         "rules": (*program.rules, *program.policy.rules),
-        "budgets": (*program.budgets, *program.policy.budgets),
+        "budgets": [_budget(each) for each in (*program.budgets, *program.policy.budgets)],
         "source": programs.policy_source().decode(),
         "capabilities": capabilities_hash(program),
         "grants": [_grant(program, name) for name in program.grants],
@@ -72,6 +75,16 @@ def rule(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 def threat_model(request: HttpRequest) -> HttpResponse:
     return render(request, "docs/threat_model.html")
+
+
+def _budget(budget: Budget) -> dict[str, str]:
+    """A budget in words. Without a currency it limits each one, in that one's smallest unit."""
+    said = f"{budget.max} {budget.unit}"
+    if budget.unit == "money":
+        each = [budget.currency] if budget.currency else EXAMPLES
+        said = ", ".join(shown(budget.max, currency) for currency in each)
+        said += "" if budget.currency else ", and so on: a limit for each currency"
+    return {"scope": budget.scope, "said": said}
 
 
 def _grant(program: Any, name: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pipeline.privacy.certificate import Certificate
 from pipeline.privacy.certificate import newest as newest_certificate
 from pipeline.queries import personal
 from pipeline.queries.runs import RunHead
+from pipeline.steps.seal import advice_file
 
 
 class IncompleteError(Exception):
@@ -123,7 +124,9 @@ def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> d
         "unfinished": erasure.is_unfinished(run.id),
         "certificate": newest_certificate(run.id),
         "reasons": erasure.REASONS.items(),
-        "kept": erasure.KEPT,
+        "kept": erasure.kept(run.id),
+        "at_stripe": erasure.kept(run.id)[-1],
+        "advice": advice_file(run.id).exists(),
         "retained": retention.of(run.id),
         "closed": erasure_log.is_closed(run.id),
         "typed": typed,

@@ -22,7 +22,7 @@ from dashboard.start.forms import (
 from dashboard.verdicts import cards, plans
 from dashboard.web import workspace
 from dashboard.web.idempotency import once
-from dashboard.web.pages import own_run, page, see_other
+from dashboard.web.pages import not_a_page, own_run, page, see_other, unknown
 from pipeline.models import Run, Workspace
 from pipeline.privacy import expiry
 from pipeline.queries import personal, runs, stuck_runs
@@ -63,11 +63,18 @@ def listing(request: HttpRequest) -> HttpResponse:
     asked = {name: request.GET.get(name, "")[:40] for name in ("state", "attack", "q", "cursor")}
     owner = workspace.current(request)
     ids = cards.ids_with(owner, asked["attack"]) if asked["attack"] else None
+    wrong = unknown("State", asked["state"], dict(STATES))
+    wrong = wrong or unknown("Attacked by", asked["attack"], cards.INJECTORS)
+    wrong = wrong or not_a_page("" if asked["cursor"].isdecimal() else asked["cursor"])
     found = runs.listing(
-        owner, state=asked["state"], code=asked["q"].strip(), ids=ids, cursor=asked["cursor"]
+        None if wrong else owner,
+        state=asked["state"],
+        code=asked["q"].strip(),
+        ids=ids,
+        cursor=asked["cursor"],
     )
     whole = not any(asked.values())
-    context = {"asked": asked, "page": found, "rows": _rows(request, found.runs)}
+    context = {"asked": asked, "wrong": wrong, "page": found, "rows": _rows(request, found.runs)}
     context["expiry"] = expiry.of(owner)
     context["stuck_runs"] = stuck_runs.of_workspace(owner) if whole else []
     choices = {"states": STATES, "injectors": tuple(cards.INJECTORS)}

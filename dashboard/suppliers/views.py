@@ -12,7 +12,7 @@ from dashboard.verdicts.verdict_card import rule_of
 from dashboard.web import workspace
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import once
-from dashboard.web.pages import page, see_other
+from dashboard.web.pages import not_a_page, page, see_other
 from nanovm_core.errors import NanovmError, VerificationError
 from pipeline.queries import suppliers as listed
 from pipeline.queries.suppliers import Line
@@ -163,6 +163,7 @@ def _listed(request: HttpRequest, *, status: int = 200, **said: Any) -> HttpResp
     owner = workspace.existing(request)
     found = listed.page(owner, min(max(at, 1), PAGES_MAX))
     context = {
+        "wrong": not_a_page("" if number == str(at) else number),
         "page": found,
         "company": listed.company(owner),
         "fields": _fields(said),

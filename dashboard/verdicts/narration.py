@@ -220,8 +220,11 @@ def _not_its_program(shot: Shot) -> str:
 
 def _wanted(shot: Shot) -> str:
     """The call that was wanted, in money where its arguments name a sum."""
+    proposal = shot.evidence.get("proposal", "")
+    if proposal == TOMBSTONE:
+        return "a call whose text was erased"
     try:
-        raw = str(shot.evidence.get("proposal", "")).encode("utf-8", "surrogateescape")
+        raw = str(proposal).encode("utf-8", "surrogateescape")
         call = read_proposal(raw)
     except RefusedError:
         return "an answer that is not a tool call"

@@ -2,7 +2,7 @@
 
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from http import HTTPStatus
 from typing import Any
 
@@ -96,3 +96,16 @@ def _length(request: HttpRequest) -> int:
 def see_other(url: str) -> HttpResponse:
     """After a POST: look there (303), so that a reload sends nothing again."""
     return HttpResponseRedirect(url, status=303)
+
+
+def unknown(label: str, value: str, known: Collection[str]) -> str:
+    """The sentence for a filter whose value no row can have; empty for one that is known."""
+    if not value or value in known:
+        return ""
+    choices = ", ".join(each for each in known if each)
+    return f"“{value}” is not a value of the filter “{label}”. Choose one of: {choices}."
+
+
+def not_a_page(cursor: str) -> str:
+    """The sentence for an address whose page is none; empty where nothing was asked for."""
+    return f"“{cursor[:40]}” is not a page of this list. Go to its first page." if cursor else ""

@@ -24,7 +24,11 @@ REASONS: Mapping[str, str] = {
     "art17-1-e": "a law demands the erasure",
     "art17-1-f": "collected from a child",
 }
-KEPT = ("envelopes", "amounts, dates and rule codes")
+KEPT = (
+    "envelopes",
+    "amounts, dates and rule codes",
+    "the supplier's entry in the register: erase the supplier too",
+)
 AT_STRIPE = {  # by what the run knows of its payment
     None: "the payment record at Stripe",
     True: "the payment record at Stripe, which names the supplier's account there",
@@ -121,13 +125,13 @@ def _finish(run_id: str, refs: tuple[str, ...], reason: str, actor: str) -> Cert
     places, failed = crypto_shred.destroy(run_id, refs)
     if failed:
         return certificate.incomplete(run_id, refs, reason, {**places, **failed})
-    done = ErasureDone(refs=refs, reason=reason, destroyed=places, kept=_kept(run_id))
+    done = ErasureDone(refs=refs, reason=reason, destroyed=places, kept=kept(run_id))
     erasure_log.seal(run_id, done, actor)
     return _sealed(run_id, None)
 
 
-def _kept(run_id: str) -> tuple[str, ...]:
-    """What an erasure leaves, in the words of its certificate."""
+def kept(run_id: str) -> tuple[str, ...]:
+    """What an erasure of the run leaves, in the words of its certificate and of the inventory."""
     snapshot = decode_snapshot(bytes(Run.objects.get(id=run_id).snapshot))
     confirmed = snapshot.slots.get("payee_confirmed")
     return (*KEPT, AT_STRIPE[confirmed if isinstance(confirmed, bool) else None])

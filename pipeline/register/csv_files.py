@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -11,7 +12,11 @@ COLUMNS = ("name", "tax_id", "iban", "email")
 COLUMNS_MUST = f"The columns must be {', '.join(COLUMNS)}, separated by commas."
 BYTES_MAX = 1_000_000
 LINES_MAX = 2_000
-SIGNS = (*"=+-@＝＋－＠", "\t", "\r")  # a spreadsheet runs a cell that begins with one
+# Where a spreadsheet that splits at semicolons or tabs begins a cell, and a sign that makes
+# the cell a formula. A quote that already precedes such a sign gets one more, so that it survives.
+BEGINNING = r"((?:^|[;\t\r\n])[\s\"]*)"
+FORMULA = re.compile(BEGINNING + r"(?='*[=+\-@＝＋－＠\t\r])")
+KEPT = re.compile(BEGINNING + r"'(?='*[=+\-@＝＋－＠\t\r])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ def written(suppliers: Iterable[Details]) -> bytes:
     lines = csv.writer(text, lineterminator="\r\n")
     lines.writerow(COLUMNS)
     for each in suppliers:
-        lines.writerow(_plain(getattr(each, column)) for column in COLUMNS)
+        lines.writerow(plain(getattr(each, column)) for column in COLUMNS)
     return text.getvalue().encode()
 
 
@@ -98,10 +103,11 @@ def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
         raise FaultyFileError((Fault(lines.line_num, f"It is no CSV: {error}."),)) from error
 
 
-def _plain(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(SIGNS) else cell
+def plain(cell: str) -> str:
+    """A cell that no spreadsheet runs as a formula, whichever sign separates its cells."""
+    return FORMULA.sub(r"\1'", cell)
 
 
 def _cell(cell: str) -> str:
-    """A cell as it was before ``written`` kept a spreadsheet from running it."""
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(SIGNS) else cell
+    """A cell as it was before ``plain`` kept a spreadsheet from running it."""
+    return KEPT.sub(r"\1", cell)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pipeline.models import Run, Secret
+from pipeline.privacy import erasure
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import api
 from pipeline.vault import secret_store
@@ -133,3 +134,18 @@ def test_a_store_that_will_not_go_makes_no_certificate(
     owner.erase(run)
     assert GONE in words(inventory(owner, run))
     assert "Erasure certificate" in owner.read(f"/privacy/certificates/{run.code}/")
+
+
+def test_inventory_and_certificate_name_the_same_of_stripe_mail_and_register(
+    owner: Visitor, paid: RunHead
+) -> None:
+    before = words(owner.read(f"/privacy/{paid.code}/"))
+    kept = [str(line) for line in erasure.kept(paid.id)]
+    assert all(line in before for line in kept[1:])
+    assert "Remittance advice (mail file)" in before
+    assert f"kept: {kept[-1]}" in before
+    owner.erase(paid)
+    after = words(owner.read(f"/privacy/certificates/{paid.code}/"))
+    assert all(line in after for line in kept[1:])
+    assert "remittance advice in the mail folder" in after
+    assert "Remittance advice (mail file)" not in owner.read(f"/privacy/{paid.code}/")

@@ -146,6 +146,11 @@ def test_every_rule_has_a_page(owner: Visitor) -> None:
     assert re.search(r"capabilities\.py:\d+ ungranted", owner.read("/docs/rules/CAP-001/"))
 
 
+def test_the_policy_page_states_a_limit_in_each_currency_s_own_decimals(owner: Visitor) -> None:
+    page = words(owner.read("/policy/"))
+    assert "EUR 1,000,000.00, JPY 100,000,000, KWD 100,000.000, and so on" in page
+
+
 def test_the_list_filters_by_state_code_and_attack(
     owner: Visitor, paid: RunHead, held: RunHead
 ) -> None:
@@ -156,6 +161,37 @@ def test_the_list_filters_by_state_code_and_attack(
     empty = words(owner.read("/runs/?state=running"))
     assert "No run matches state “running”" in empty
     assert "Clear all" in empty
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (
+            "/runs/?state=done",
+            "“done” is not a value of the filter “State”. Choose one of: ready, ",
+        ),
+        (
+            "/runs/?attack=tool",
+            "“tool” is not a value of the filter “Attacked by”. Choose one of: ",
+        ),
+        ("/runs/?cursor=x", "“x” is not a page of this list."),
+        (
+            "/audit/?kind=paid",
+            "“paid” is not a value of the filter “event”. Choose one of: genesis",
+        ),
+        ("/audit/?step=pay", "“pay” is not a value of the filter “step”. Choose one of: "),
+        ("/audit/?actor=me", "“me” is not a value of the filter “triggered by”. Choose one of: "),
+        ("/audit/?cursor=x", "“x” is not a page of this list."),
+        ("/audit/?rule=CAP", "“CAP” is not a rule code."),
+        ("/suppliers/?page=x", "“x” is not a page of this list."),
+    ],
+)
+def test_an_unknown_filter_is_named_and_shows_no_rows(
+    owner: Visitor, paid: RunHead, path: str, says: str
+) -> None:
+    page = owner.read(path)
+    assert says in words(page)
+    assert f'href="/runs/{paid.code}/' not in page
 
 
 def test_a_form_without_its_token_is_refused_with_a_page(visitor: Visitor) -> None:

@@ -24,7 +24,9 @@ def test_an_injected_call_is_told_by_its_tool_until_it_is_erased(owner: Visitor)
     shot = shot_at(owner, run, "tool_injection", proposal=TRANSFER)
     assert narration.attempt(shot) == "Make the model call wire_transfer."
     owner.erase(run)
-    assert "wire_transfer" not in narration.attempt(cards.of_run(by_code(run.code))[0])
+    erased = cards.of_run(by_code(run.code))[0]
+    assert narration.attempt(erased) == "Make the model call a tool. Its text was erased."
+    assert "a call whose text was erased" in narration.summary(erased)
 
 
 def test_an_injected_call_after_the_end_is_told_without_its_words(

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from dashboard.templatetags import counted
 from dashboard.templatetags.show import refusal
 from dashboard.verdicts import cards
 from pipeline.evidence import signer
@@ -141,3 +142,54 @@ def test_a_refusal_is_said_from_its_code_and_not_from_the_stored_text() -> None:
 
 def at(run: RunHead) -> str:
     return f"/runs/{run.code}/"
+
+
+COUNTED = re.compile(
+    r"\b(\d[\d,]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen)\b"
+    r"(?=\0* (?:\w+ ){0,2}?(?:attacks?|levels?|steps?|verdicts?|characters?|pages?|events?|rules?|"
+    r"MB|per page|were fired)\b)|(?<=[Aa]ll )(?:\d+|two|three|four|five|six|seven|eight)\b"
+    r"|(?<=\0/)\d+\b(?!/)",  # of so many: {{ number }}/7
+    re.IGNORECASE,
+)
+TAG = re.compile(r"{[{%#].*?[}%#]}", re.DOTALL)
+
+
+def typed_counts(source: str) -> list[str]:
+    """The numbers of a template that count something that the code knows, typed by hand."""
+    return [each.group() for each in COUNTED.finditer(TAG.sub("\0", source))]
+
+
+def test_no_template_types_a_number_that_the_code_knows() -> None:
+    found = {
+        path.name: typed
+        for path in (ROOT / "templates").rglob("*.html")
+        if (typed := typed_counts(path.read_text()))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        *("nine other attacks", "Fire all five", "Fire all 5", "Seven levels", "The seven steps"),
+        *("Five other attacks", "up to 10 MB and", "Searched 4,000 events", "50 per page"),
+        *(
+            "<p>The four verdicts</p>",
+            "all 5 <b>x</b>",
+            "<td>{{ n }}/7 {{ step }}</td>",
+            "{% if x %}Eleven{% endif %} attacks",
+        ),
+    ],
+)
+def test_a_stale_number_planted_in_a_template_is_found(planted: str) -> None:
+    assert typed_counts(planted)
+
+
+def test_pages_count_what_there_is(owner: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, path in {
+        "gallery": "/attack/",
+        "injectors": "/attack/gallery/",
+        "steps": "/",
+    }.items():
+        monkeypatch.setitem(counted.COUNTS, name, lambda: 1_234)
+        assert re.search(r"1,234 (other attacks|steps)", visible(owner.read(path))), path

@@ -1,5 +1,8 @@
 """Suppliers from a CSV file and back: whole or not at all, each fault by its line."""
 
+import csv
+import io
+
 import pytest
 
 from pipeline.register import csv_files
@@ -28,6 +31,19 @@ def test_a_file_comes_back_as_it_was_written() -> None:
     assert data.decode().count("\r\n'") == 3
     assert csv_files.read(data) == many
     assert csv_files.read(b"\xef\xbb\xbf" + data + b"\r\n,,,\r\n") == many
+
+
+@pytest.mark.parametrize("sign", "=+-@＝＋－＠")
+@pytest.mark.parametrize("before", ["", "a;", "a; ", 'a;"', "a;;", "a,b;'"])
+def test_no_separator_makes_a_formula_of_a_part_of_a_cell(before: str, sign: str) -> None:
+    many = [Details(name=f"{before}{sign}1+1", tax_id=f"x;{sign}1"), Details(name="A;B - C=D")]
+    text = csv_files.written(many).decode()
+    for separator in ",;\t":
+        rows = csv.reader(io.StringIO(text), delimiter=separator)
+        cells = [cell.strip(' "') for row in rows for cell in row]
+        assert [cell for cell in cells if cell.startswith(tuple("=+-@＝＋－＠"))] == []
+    assert csv_files.read(text.encode()) == many
+    assert "A;B - C=D" in text
 
 
 @pytest.mark.parametrize(
