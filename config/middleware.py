@@ -5,12 +5,12 @@ from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
+from django.db import DataError
 from django.http import HttpRequest, HttpResponseBadRequest, HttpResponseBase, QueryDict
 
 from dashboard.web import quotas, refusals, workspace
 from dashboard.web.client import client_address
 
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self' {sockets}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -66,7 +66,8 @@ def utf8_forms(
 class StorableText:
     """Refuses text that no column takes, for whatever view: NUL, and halves of characters.
 
-    Paths, queries and cookies are looked at first, a form's fields after its token and quotas.
+    Paths, queries and cookies are looked at before. A form's fields may hold any character, such
+    as the proposal that an attacker types: they are looked at where the database refused one.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -78,16 +79,10 @@ class StorableText:
         given = [("the address", request.path_info), *_fields(request.GET), *cookies]
         return refusals.unstorable(request, given) or self.get_response(request)
 
-    def process_view(self, request: HttpRequest, *_: Any) -> HttpResponseBase | None:
-        """The refusal, or None: then the view answers."""
-        if (
-            not (request.content_type or "").startswith(FORMS)
-            or request.method in CountedRequests.READS
-        ):
-            return None
-        names = (getattr(each, "name", None) or "" for each in request.FILES.values())
-        files = [("the name of the file", name) for name in names]
-        return refusals.unstorable(request, [*_fields(request.POST), *files])
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponseBase | None:
+        """The refusal, where the database refused a field; None: it is an error of the server."""
+        is_refused = isinstance(error, DataError | UnicodeEncodeError | ValueError)
+        return refusals.unstorable(request, _fields(request.POST)) if is_refused else None
 
 
 def _fields(sent: QueryDict) -> Iterator[tuple[str, str]]:
