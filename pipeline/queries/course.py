@@ -128,7 +128,7 @@ def _proposed(text: str) -> Call:
         found = read_proposal(text.encode("utf-8", "surrogatepass"))
     except RefusedError:
         return Call(tool=UNREADABLE)
-    return _call(found.tool, {"in": found.args})
+    return _call(found.tool, {"in": dict(found.args)})
 
 
 def _call(tool: str, body: Mapping[str, Any]) -> Call:
