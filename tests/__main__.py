@@ -1,7 +1,7 @@
 """Every check and every test: ``make test``. The exit status of each part counts.
 
-Two parts run at a time, the long ones first: with more of them beside each other on two cores
-each takes more processor time. A part is one process that collects what it runs and no more.
+Three parts run at a time, the long ones first: the browser's waits for its pages half of the time,
+so that two cores are busy. A part is one process that collects what it runs and no more.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tests import report
 
-AT_ONCE = 2
+AT_ONCE = 3
 PYTEST = (sys.executable, "-m", "pytest", "-q")
 
 

@@ -14,6 +14,7 @@ from dashboard.arena import box, judge, score, target
 from dashboard.arena import poison as poisons
 from dashboard.arena.box import BoxError, Typed
 from dashboard.arena.score import NicknameError
+from dashboard.templatetags.counted import COUNTS
 from dashboard.verdicts import cards
 from dashboard.verdicts.cards import InjectionError
 from dashboard.web import broadcast
@@ -28,6 +29,12 @@ from pipeline.queries import dry_run
 from pipeline.queries.dry_run import Dry
 from pipeline.queries.runs import RunHead
 from sabotage.kit import code_locations
+
+COUNTS.update(
+    levels=lambda: len(box.levels()),
+    hours=lambda: score.HOURS,
+    nickname=lambda: score.NAME_CHARS_MAX,
+)
 
 HERE = "/attack/"
 NO_RUN = "There is no run to attack yet. Start one, then propose this."

@@ -10,7 +10,7 @@ from functools import cache
 
 from tests.house.repository import ROOT, files, name_of, source_of, tree_of
 
-BUDGET = "tests/house/budget.toml"
+BUDGET = "tests/house/sizes.toml"
 SLACK_LINES_MAX = 100  # a part that fell by more gets a lower limit
 HISTORY_MAX = 20  # so many of the last changes of the budget are looked at
 RAISES_WITH = (BUDGET, "docs/adr/")

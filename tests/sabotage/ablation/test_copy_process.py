@@ -44,7 +44,7 @@ copy_process.subprocess.Popen = held
 copy_process.run_copy(claims()[0], {})
 """
 HELD_COPY = """
-import os, signal, sys
+import os, signal, sys, time
 import django
 django.setup()
 from django.conf import settings
@@ -53,6 +53,8 @@ from pipeline.ops.processes import spawn_stripe_counterpart
 
 def attack_copy(asked):
     child = spawn_stripe_counterpart(settings.NANOVM_DATA)
+    while not child.answers():  # before, it may not be a program of its own yet
+        time.sleep(0.05)
     print(os.getpriority(os.PRIO_PROCESS, child.popen.pid), file=sys.stderr, flush=True)
     signal.pause()
 
