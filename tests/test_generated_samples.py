@@ -8,6 +8,8 @@ from pypdf import PdfReader
 
 from samples.generated import CONTRARY, HONEST, KINDS, TRICKS, batch, generate
 
+pytestmark = pytest.mark.reader  # make test reads what it generates in tests/pipeline/steps
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_seed_gives_the_same_invoice_each_time(kind: str) -> None:
