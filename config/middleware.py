@@ -81,7 +81,7 @@ class StorableText:
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponseBase | None:
         """The refusal, where the database refused a field; None: it is an error of the server."""
-        is_refused = isinstance(error, DataError | UnicodeEncodeError | ValueError)
+        is_refused = isinstance(error, DataError | UnicodeEncodeError)
         return refusals.unstorable(request, _fields(request.POST)) if is_refused else None
 
 
