@@ -123,10 +123,12 @@ def outcome(run: subprocess.Popen[str]) -> str:
 
 
 def kill(demo: Demo, *parts: str) -> None:
-    """Kill components at once, without a warning."""
+    """Kill components at once, without a warning; they have ended when this returns."""
     found = processes_of(demo.data)
-    for pid in [pid for pid, command in found for part in parts if part in command]:
+    pids = {pid for pid, command in found for part in parts if part in command}
+    for pid in pids:
         os.kill(pid, signal.SIGKILL)
+    assert wait_until(lambda: pids.isdisjoint(dict(processes_of(demo.data))), HEALTHY_MS_MAX)
 
 
 @pytest.mark.soak  # test_processes.py has the endpoint, tests/browser the start and the end
