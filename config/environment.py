@@ -119,7 +119,7 @@ SETTINGS = {
     "NANOVM_WORKER_THREADS": Setting(
         4, _whole(1, sys.maxsize), "the number of threads of all workers together, 1 or more"
     ),
-    "NANOVM_COPIES_AHEAD": Setting(True, lambda text: text != "0"),
+    "NANOVM_COPIES_AHEAD": Setting(1, _whole(0, 1), "1 for on, or 0 for off"),
     "NANOVM_MODEL_URL": Setting(
         "",
         _base,

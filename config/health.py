@@ -95,7 +95,7 @@ def _database() -> str:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 FROM django_migrations LIMIT 1")
     except DatabaseError as error:
-        return f"no answer ({type(error).__name__}): run manage.py migrate, and see the log"
+        return f"no answer ({type(error).__name__}): restart the application, and see the log"
     return OK
 
 

@@ -28,7 +28,7 @@ NANOVM_WORKER_THREADS: int = value("NANOVM_WORKER_THREADS")  # of all workers to
 # The policy that new runs are judged by, read anew for each; None: the one that is shipped.
 NANOVM_POLICY: Path | None = value("NANOVM_POLICY")
 # Whether the shipped attacks are made on a copy before a visitor asks for it.
-NANOVM_COPIES_AHEAD: bool = value("NANOVM_COPIES_AHEAD")
+NANOVM_COPIES_AHEAD = bool(value("NANOVM_COPIES_AHEAD"))
 
 DEBUG = False
 SECRET_KEY = secret_key(NANOVM_DATA)

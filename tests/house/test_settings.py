@@ -186,6 +186,7 @@ def test_without_a_queue_server_queueing_fails_in_words() -> None:
         ("NANOVM_EXPIRE_DAYS", 0, 36_525, 90),
         ("NANOVM_QUOTA_FACTOR", 0, 1_000, 1),
         ("NANOVM_WORKER_THREADS", 1, sys.maxsize, 4),
+        ("NANOVM_COPIES_AHEAD", 0, 1, 1),
     ],
 )
 def test_a_number_is_whole_and_within_its_limits(
