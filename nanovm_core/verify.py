@@ -274,14 +274,6 @@ class Frontier:
             self.roots[self.size] = self.root()
 
 
-def root_of(leaves: Iterable[bytes]) -> bytes:
-    """The root over leaf hashes."""
-    tree = Frontier()
-    for leaf in leaves:
-        tree.append(leaf)
-    return tree.root()
-
-
 def inclusion_root(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes | None:
     """The root that an inclusion proof leads to; None for no proof (§2.1.3.2)."""
     if not 0 <= index < size or len(leaf) != 32:
@@ -298,42 +290,6 @@ def inclusion_root(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -
             root = node_hash(root, each)
         fn, sn = fn >> 1, sn >> 1
     return root if sn == 0 else None
-
-
-def check_inclusion(
-    leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes
-) -> bool:
-    """Whether the leaf lies at ``index`` in the tree of that size and root."""
-    return inclusion_root(leaf, index, size, proof) == root
-
-
-def check_consistency(
-    size1: int, size2: int, root1: bytes, root2: bytes, proof: Sequence[bytes]
-) -> bool:
-    """Whether the second tree is the first one, grown (§2.1.4.2).
-
-    For whoever holds two checkpoints and a proof; the leaves of a whole log give both roots.
-    """
-    if size1 == size2 > 0:
-        return root1 == root2 and not proof
-    if not 0 < size1 < size2 or not proof or any(len(each) != 32 for each in proof):
-        return False
-    path = list(proof) if size1 & (size1 - 1) else [root1, *proof]
-    fn, sn = size1 - 1, size2 - 1
-    while fn & 1:
-        fn, sn = fn >> 1, sn >> 1
-    fr = sr = path[0]
-    for each in path[1:]:
-        if sn == 0:
-            return False
-        if fn & 1 or fn == sn:
-            fr, sr = node_hash(each, fr), node_hash(each, sr)
-            while not fn & 1 and fn:
-                fn, sn = fn >> 1, sn >> 1
-        else:
-            sr = node_hash(sr, each)
-        fn, sn = fn >> 1, sn >> 1
-    return sn == 0 and fr == root1 and sr == root2
 
 
 # --- signed notes, checkpoints, cosignatures (C2SP) ------------------------------------------
