@@ -1,32 +1,22 @@
 """What a run holds of people, erasing it, and the certificate."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard.templatetags.show import refusal
 from dashboard.verdicts import plans
-from dashboard.web import broadcast
-from dashboard.web.idempotency import once
-from dashboard.web.pages import own_run, page, see_other
-from pipeline.errors import ErasureRefusedError
+from dashboard.web import broadcast, erasing
+from dashboard.web.pages import own_run, page
 from pipeline.privacy import erasure, erasure_log, retention
 from pipeline.privacy.certificate import Certificate
 from pipeline.privacy.certificate import newest as newest_certificate
 from pipeline.queries import personal
 from pipeline.queries.runs import RunHead
 from pipeline.steps.seal import advice_file
-
-
-class IncompleteError(Exception):
-    """Some place still holds something: there is no certificate, and erasing goes on from here."""
-
-    def __init__(self, made: Certificate) -> None:
-        self.text = "; ".join(f"{place}: {outcome}" for place, outcome in made.places.items())
-        super().__init__(self.text)
 
 
 @page
@@ -51,37 +41,28 @@ def erased(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 def certificate(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    found = _found(run)
-    context = {"run": run, "certificate": found, "ground": erasure.REASONS.get(found.reason, "")}
-    response = render(request, "privacy/certificate.html", context)
-    response["Clear-Site-Data"] = '"cache"'  # page copies in this browser may hold values
-    return response
+    made = newest_certificate(run.id)
+    return erasing.certificate_page(request, "privacy/certificate.html", made, {"run": run})
 
 
 @page
 @require_safe
 def certificate_json(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    response = JsonResponse(_found(run).to_json(), json_dumps_params={"indent": 2})
-    response["Content-Disposition"] = f'attachment; filename="erasure-{run.code}.json"'
-    return response
+    return erasing.certificate_file(newest_certificate(run.id), f"erasure-{run.code}.json")
 
 
 def erase(
     request: HttpRequest, run: RunHead, there: str, show: Callable[..., HttpResponse]
 ) -> HttpResponse:
     """Erase the run as the form says, and lead ``there``; what is wrong with it is shown."""
-    typed = {"reason": request.POST.get("reason", ""), "confirm": request.POST.get("confirm", "")}
-    errors = _errors(run, typed)
-    if errors:
-        return show(request, run, typed, errors, status=422)
-    try:
-        return see_other(once(request, there, lambda _: _erased(run, typed["reason"], there)))
-    except ErasureRefusedError as refused:
-        errors = {"refused": f"{refusal(refused.code)} ({refused.code})"}
-        return show(request, run, typed, errors, status=409)
-    except IncompleteError as incomplete:
-        return show(request, run, typed, {"incomplete": incomplete.text}, status=500)
+
+    def act(reason: str) -> Certificate:
+        made = erasure.erase_run(run.id, reason, "visitor")
+        broadcast.announce(run.id)
+        return made
+
+    return erasing.erase(request, run.code, there, act, partial(show, request, run))
 
 
 def _shown(
@@ -89,28 +70,10 @@ def _shown(
     run: RunHead,
     typed: dict[str, str] | None = None,
     errors: dict[str, str] | None = None,
-    *,
     status: int = 200,
 ) -> HttpResponse:
     context = context_of(run, typed or {}, errors or {})
     return render(request, "privacy/inventory.html", context, status=status)
-
-
-def _erased(run: RunHead, reason: str, there: str) -> str:
-    made = erasure.erase_run(run.id, reason, "visitor")
-    broadcast.announce(run.id)
-    if made.state != "done":
-        raise IncompleteError(made)
-    return there
-
-
-def _errors(run: RunHead, typed: dict[str, str]) -> dict[str, str]:
-    errors = {}
-    if typed["reason"] not in erasure.REASONS:
-        errors["reason"] = "Choose a ground for the erasure."
-    if typed["confirm"].strip() != f"ERASE {run.code}":
-        errors["confirm"] = f"Type ERASE {run.code} exactly. Nothing was erased."
-    return errors
 
 
 def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> dict[str, Any]:
@@ -132,10 +95,3 @@ def context_of(run: RunHead, typed: dict[str, str], errors: dict[str, str]) -> d
         "typed": typed,
         "errors": errors,
     }
-
-
-def _found(run: RunHead) -> Certificate:
-    found = newest_certificate(run.id)
-    if found is None:
-        raise Http404("nothing of this run was erased")
-    return found

@@ -55,7 +55,7 @@ def _page(
     request: HttpRequest, number: int, run: RunHead | None, *, status: int = 200, **more: Any
 ) -> HttpResponse:
     if run is not None and number == stops.LAST:
-        return _erase_page(request, run, {}, {}, status=status)
+        return _erase_page(request, run, {}, {}, status)
     context = {**_panel(number, run), **more}
     if run is None or number == 1:
         chosen = {"sample": samples.SAMPLES[0].name}
@@ -70,7 +70,6 @@ def _erase_page(
     run: RunHead,
     typed: dict[str, str],
     errors: dict[str, str],
-    *,
     status: int = 200,
 ) -> HttpResponse:
     context = {

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pipeline import reports
 from pipeline.clock import now_ms
 from pipeline.errors import ErasureRefusedError
-from pipeline.models import Run
+from pipeline.models import Envelope, Run, Supplier
 from pipeline.privacy import erasure_log
 from pipeline.store import records
 
@@ -15,12 +15,14 @@ from pipeline.store import records
 class Certificate:
     """What was erased, where, and which envelope seals it. It holds no personal value.
 
-    ``state`` is done, or incomplete where some place still holds something: then no envelope
-    seals the erasure as done, and erasing again continues it.
+    ``of`` is run or supplier, and ``subject`` its id. ``state`` is done, or incomplete where some
+    place still holds something: then no envelope seals the erasure as done, and erasing again
+    continues it.
     """
 
     id: str = ""
-    run: str
+    of: str
+    subject: str
     code: str
     reason: str
     refs: tuple[str, ...]
@@ -39,7 +41,14 @@ class Certificate:
     def to_json(self) -> dict[str, object]:
         """The certificate as JSON values."""
         lists = {"refs": list(self.refs), "kept": list(self.kept), "places": dict(self.places)}
-        return {"v": "nanovm-erasure/1", **asdict(self), **lists}
+        values = asdict(self) | lists
+        of = values.pop("of")
+        return {
+            "v": "nanovm-erasure/1",
+            "id": values.pop("id"),
+            of: values.pop("subject"),
+            **values,
+        }
 
 
 def newest(run_id: str, ref: str | None = None) -> Certificate | None:
@@ -47,7 +56,8 @@ def newest(run_id: str, ref: str | None = None) -> Certificate | None:
     done = erasure_log.found(run_id, "erasure_done")
     for place in reversed(range(len(done))):
         if ref is None or ref in refs_in(records.body_of(done[place].bytes)):
-            return _at(run_id, place)
+            asked = erasure_log.found(run_id, "erasure_requested")[place]
+            return sealed(Run.objects.get(id=run_id), asked, done[place])
     return None
 
 
@@ -57,7 +67,8 @@ def incomplete(
     """A certificate that names the places where something is left."""
     run = Run.objects.get(id=run_id)
     return Certificate(
-        run=str(run.id),
+        of="run",
+        subject=str(run.id),
         code=run.code,
         reason=reason,
         refs=tuple(refs),
@@ -73,19 +84,17 @@ def refs_in(body: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(map(str, refs)) if isinstance(refs, list) else ()
 
 
-def _at(run_id: str, place: int) -> Certificate:
-    """The certificate of the run's erasure of that number."""
-    run = Run.objects.get(id=run_id)
-    asked = erasure_log.found(run_id, "erasure_requested")[place]
-    done = erasure_log.found(run_id, "erasure_done")[place]
+def sealed(row: Run | Supplier, asked: Envelope, done: Envelope) -> Certificate:
+    """The certificate of an erasure, by the envelopes that seal its request and its end."""
     body = records.body_of(done.bytes)
     given, out = records.part_of(body, "in"), records.part_of(body, "out")
     if not given or not out:
         raise ErasureRefusedError("PII-011", "The erasure's envelope cannot be read; run fsck.")
     return Certificate(
         id=done.hash[:32],
-        run=str(run.id),
-        code=run.code,
+        of="run" if isinstance(row, Run) else "supplier",
+        subject=str(row.id),
+        code=row.code,
         reason=str(given["reason"]),
         refs=refs_in(body),
         places=out["destroyed"],

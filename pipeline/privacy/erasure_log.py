@@ -52,12 +52,15 @@ def _goes_on_in(run_id: str) -> UUID | None:
 
 def _after_restore(run_id: str, kinds: Sequence[str]) -> Iterator[Envelope]:
     log = _goes_on_in(run_id)
-    if log is None:
-        return
+    return on_the_logs_chain(log, kinds, run=str(run_id)) if log else iter(())
+
+
+def on_the_logs_chain(log: UUID, kinds: Sequence[str], **subject: str) -> Iterator[Envelope]:
+    """The erasures of a run or a supplier that a log seals, or one that it goes on for."""
     logs = Q(workspace=log) | Q(workspace__successor=log)  # that one, and those before it
     rows = Envelope.objects.filter(logs, run=LOG_RUN, kind__in=kinds)
     for each in rows.order_by("workspace", "seq"):  # a log's id begins with its time of birth
-        if records.part_of(records.body_of(each.bytes), "in").get("run") == str(run_id):
+        if subject.items() <= records.part_of(records.body_of(each.bytes), "in").items():
             yield each
 
 

@@ -1,16 +1,15 @@
 """Erasure of a supplier: sealed on its log's own chain, resumable, with a certificate."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
 
 from nanovm_core.core.envelope import LOG_RUN
 from pipeline.errors import ErasureRefusedError
 from pipeline.models import Envelope, Supplier, Workspace
-from pipeline.privacy import certificate, crypto_shred, journal
+from pipeline.privacy import certificate, crypto_shred, erasure_log, journal
+from pipeline.privacy.certificate import Certificate, sealed
 from pipeline.privacy.erasure import REASONS, REPLAYED
 from pipeline.register import suppliers, versions
 from pipeline.store import records, workspaces
@@ -25,38 +24,7 @@ KEPT = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupplierCertificate:
-    """What was erased of a supplier, and which envelope seals it. It holds no personal value.
-
-    Its fields are those of a run's certificate; ``supplier`` is named in place of a run.
-    ``state`` is done, or incomplete where some place still holds something.
-    """
-
-    id: str = ""
-    supplier: str
-    code: str
-    reason: str
-    refs: tuple[str, ...]
-    places: Mapping[str, object]
-    kept: tuple[str, ...] = ()
-    state: str = "done"
-    head_before: str
-    head_after: str = ""
-    seq: int = -1
-    n: int = -1
-    hash: str = ""
-    log: str = ""
-    chain: str = LOG_RUN
-    at_ms: int
-
-    def to_json(self) -> dict[str, object]:
-        """The certificate as JSON values."""
-        lists = {"refs": list(self.refs), "kept": list(self.kept), "places": dict(self.places)}
-        return {"v": "nanovm-erasure/1", **asdict(self), **lists}
-
-
-def erase_supplier(supplier: Supplier, reason: str, actor: str) -> SupplierCertificate:
+def erase_supplier(supplier: Supplier, reason: str, actor: str) -> Certificate:
     """Erase a supplier's details. Again: what was left, else the same certificate.
 
     Runs that hold an invoice of the supplier keep their values; they are erased as runs.
@@ -69,7 +37,7 @@ def erase_supplier(supplier: Supplier, reason: str, actor: str) -> SupplierCerti
     return _erase(supplier, reason, actor)
 
 
-def erase_again(supplier_id: str) -> SupplierCertificate | None:
+def erase_again(supplier_id: str) -> Certificate | None:
     """Erase a supplier of the journal once more, where anything of it is there again.
 
     None where nothing was, or only keys without a row.
@@ -87,36 +55,13 @@ def is_unfinished(supplier: Supplier) -> bool:
     return len(_found(supplier, REQUESTED)) > len(_found(supplier, DONE))
 
 
-def newest(supplier: Supplier) -> SupplierCertificate | None:
+def newest(supplier: Supplier) -> Certificate | None:
     """The supplier's newest certificate; None without one."""
     asked, done = _found(supplier, REQUESTED), _found(supplier, DONE)
-    return _certificate(supplier, asked[len(done) - 1], done[-1]) if done else None
+    return sealed(supplier, asked[len(done) - 1], done[-1]) if done else None
 
 
-def _certificate(supplier: Supplier, request: Envelope, last: Envelope) -> SupplierCertificate:
-    body = records.body_of(last.bytes)
-    given, out = records.part_of(body, "in"), records.part_of(body, "out")
-    if not given or not out:
-        raise ErasureRefusedError("PII-011", "The erasure's envelope cannot be read; run fsck.")
-    return SupplierCertificate(
-        id=last.hash[:32],
-        supplier=str(supplier.id),
-        code=supplier.code,
-        reason=str(given["reason"]),
-        refs=certificate.refs_in(body),
-        places=out["destroyed"],
-        kept=tuple(out["kept"]),
-        head_before=str(records.body_of(request.bytes).get("prev", "")),
-        head_after=last.hash,
-        seq=last.seq,
-        n=last.n,
-        hash=last.hash,
-        log=str(body["log"]),
-        at_ms=int(str(body["at_ms"])),
-    )
-
-
-def _erase(supplier: Supplier, reason: str, actor: str) -> SupplierCertificate:
+def _erase(supplier: Supplier, reason: str, actor: str) -> Certificate:
     made = None if is_unfinished(supplier) else newest(supplier)
     row = Supplier.objects.get(id=supplier.id)
     if made is not None and row.state == versions.ERASED and row.ciphertext is None:
@@ -128,7 +73,7 @@ def _erase(supplier: Supplier, reason: str, actor: str) -> SupplierCertificate:
     return _finish(Supplier.objects.get(id=row.id), actor)
 
 
-def _finish(row: Supplier, actor: str) -> SupplierCertificate:
+def _finish(row: Supplier, actor: str) -> Certificate:
     """Destroy what a sealed request names, and seal that it is destroyed; the journal is first."""
     request = _found(row, REQUESTED)[-1]
     body = records.body_of(request.bytes)
@@ -140,18 +85,20 @@ def _finish(row: Supplier, actor: str) -> SupplierCertificate:
     Supplier.objects.filter(id=row.id).update(ciphertext=None)
     places: dict[str, object] = {"keys": keys, "ciphertexts": len(refs)}
     if not crypto_shred.wal_truncated():
-        return SupplierCertificate(
-            supplier=str(row.id),
+        return Certificate(
+            of="supplier",
+            subject=str(row.id),
             code=row.code,
             reason=str(asked["reason"]),
             refs=refs,
             places={**places, crypto_shred.WAL: crypto_shred.BUSY},
             state="incomplete",
             head_before=str(body.get("prev", "")),
+            chain=LOG_RUN,
             at_ms=int(str(body["at_ms"])),
         )
     _seal(row, DONE, asked, {"out": {"destroyed": places, "kept": list(KEPT)}}, actor)
-    return _certificate(row, request, _found(row, DONE)[-1])
+    return sealed(row, request, _found(row, DONE)[-1])
 
 
 def _asked(row: Supplier, reason: str) -> dict[str, object]:
@@ -174,12 +121,5 @@ def _open_log(row: Supplier) -> UUID:
 
 def _found(supplier: Supplier, kind: str) -> list[Envelope]:
     """The envelopes of a kind that seal this supplier's erasures, oldest first."""
-    return list(_sealed(_open_log(Supplier.objects.get(id=supplier.id)), str(supplier.id), kind))
-
-
-def _sealed(log: UUID, supplier_id: str, kind: str) -> Iterator[Envelope]:
-    logs = Q(workspace=log) | Q(workspace__successor=log)  # that one, and those before it
-    rows = Envelope.objects.filter(logs, run=LOG_RUN, kind=kind)
-    for each in rows.order_by("workspace", "seq"):  # a log's id begins with its time of birth
-        if records.part_of(records.body_of(each.bytes), "in").get("supplier") == supplier_id:
-            yield each
+    log = _open_log(Supplier.objects.get(id=supplier.id))
+    return [*erasure_log.on_the_logs_chain(log, [kind], supplier=str(supplier.id))]

@@ -10,7 +10,6 @@ from pipeline.errors import ErasureRefusedError
 from pipeline.ops.commands import PreparedCommand, named, named_run, named_supplier, noted
 from pipeline.privacy import erasure, supplier_erasure
 from pipeline.privacy.certificate import Certificate
-from pipeline.privacy.supplier_erasure import SupplierCertificate
 
 CUT_OFF = "What was erased stays erased; the same command given again erases the rest."
 
@@ -45,7 +44,7 @@ class Command(PreparedCommand):
             sys.exit(1)
 
 
-def _erased(options: argparse.Namespace) -> Certificate | SupplierCertificate:
+def _erased(options: argparse.Namespace) -> Certificate:
     if options.ref is not None:
         return erasure.erase_ref(options.ref, options.reason, "operator")
     if options.supplier is not None:

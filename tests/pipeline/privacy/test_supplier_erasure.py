@@ -13,7 +13,13 @@ from nanovm_core.errors import VerificationError
 from pipeline.errors import ErasureRefusedError
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Supplier, SupplierIndex, Workspace
-from pipeline.privacy import crypto_shred, garbage_collection, journal, supplier_erasure
+from pipeline.privacy import (
+    certificate,
+    crypto_shred,
+    garbage_collection,
+    journal,
+    supplier_erasure,
+)
 from pipeline.register import index, suppliers
 from pipeline.register.details import Details
 from pipeline.register.versions import Entry
@@ -33,7 +39,7 @@ def registered(*given: Details) -> list[Entry]:
     return suppliers.register(workspaces.create().id, given, actor="visitor")
 
 
-def erased(entry: Entry, reason: str = REASON) -> supplier_erasure.SupplierCertificate:
+def erased(entry: Entry, reason: str = REASON) -> certificate.Certificate:
     return supplier_erasure.erase_supplier(entry.row, reason, "visitor")
 
 
@@ -75,7 +81,7 @@ def test_the_certificate_names_what_was_done_and_stays_the_same(house: House) ->
     (canary,) = registered(CANARY)
     done = erased(canary, "art17-1-c")
     chain = workspaces.chain(canary.row.workspace_id)
-    assert (done.supplier, done.code, done.reason) == (canary.id, canary.row.code, "art17-1-c")
+    assert (done.subject, done.code, done.reason) == (canary.id, canary.row.code, "art17-1-c")
     assert done.places == {"keys": 1, "ciphertexts": 1}
     assert (done.head_before, done.head_after) == (chain[-4].hash, chain[-1].hash)
     assert (done.n, done.hash, done.chain) == (chain[-1].n, chain[-1].hash, "log")
@@ -98,7 +104,7 @@ CALLS: list[tuple[Any, str]] = [
     (suppliers, "destroy"),
     (crypto_shred, "wal_truncated"),
     (supplier_erasure, "_finish"),
-    (supplier_erasure, "_certificate"),
+    (supplier_erasure, "sealed"),
 ]
 
 

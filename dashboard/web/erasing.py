@@ -1,0 +1,80 @@
+"""Erasing a run or a supplier whose code was typed, and the certificate of it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from dashboard.templatetags.show import refusal
+from dashboard.web.downloads import attached
+from dashboard.web.idempotency import once
+from dashboard.web.pages import see_other
+from pipeline.errors import ErasureRefusedError
+from pipeline.models import Workspace
+from pipeline.privacy.certificate import Certificate
+from pipeline.privacy.erasure import REASONS
+
+Words = dict[str, str]
+
+
+class IncompleteError(Exception):
+    """Some place still holds something: there is no certificate, and erasing goes on from here."""
+
+
+def erase(
+    request: HttpRequest,
+    code: str,
+    there: str,
+    act: Callable[[str], Certificate],
+    show: Callable[[Words, Words, int], HttpResponse],
+) -> HttpResponse:
+    """Erase as the form says, and lead ``there``; what is wrong with it is shown."""
+    typed = {name: request.POST.get(name, "") for name in ("reason", "confirm")}
+    errors = _errors(code, typed)
+    if errors:
+        return show(typed, errors, 422)
+
+    def done(_: Workspace) -> str:
+        made = act(typed["reason"])
+        if made.state != "done":
+            raise IncompleteError("; ".join(f"{at}: {how}" for at, how in made.places.items()))
+        return there
+
+    try:
+        return see_other(once(request, there, done))
+    except ErasureRefusedError as refused:
+        return show(typed, {"refused": f"{refusal(refused.code)} ({refused.code})"}, 409)
+    except IncompleteError as incomplete:
+        return show(typed, {"incomplete": str(incomplete)}, 500)
+
+
+def certificate_page(
+    request: HttpRequest, template: str, made: Certificate | None, context: Mapping[str, Any]
+) -> HttpResponse:
+    """The certificate as a page; 404 where nothing was erased."""
+    made = _there(made)
+    ground = REASONS.get(made.reason, "")
+    response = render(request, template, {**context, "certificate": made, "ground": ground})
+    response["Clear-Site-Data"] = '"cache"'  # page copies in this browser may hold values
+    return response
+
+
+def certificate_file(made: Certificate | None, name: str) -> HttpResponse:
+    """The certificate as JSON; 404 where nothing was erased."""
+    return attached(JsonResponse(_there(made).to_json(), json_dumps_params={"indent": 2}), name)
+
+
+def _there(made: Certificate | None) -> Certificate:
+    if made is None:
+        raise Http404("nothing of this was erased")
+    return made
+
+
+def _errors(code: str, typed: Words) -> Words:
+    errors = {}
+    if typed["reason"] not in REASONS:
+        errors["reason"] = "Choose a ground for the erasure."
+    if typed["confirm"].strip() != f"ERASE {code}":
+        errors["confirm"] = f"Type ERASE {code} exactly. Nothing was erased."
+    return errors
