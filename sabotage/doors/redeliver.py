@@ -1,8 +1,6 @@
 """Redelivers a run's own queue message, as many times as the attack asks."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 from celery import current_app
 from django.conf import settings
@@ -16,25 +14,23 @@ from sabotage.kit.injector import InjectionError
 THREADS_MAX = 64  # deliveries at work at one time where there is no queue
 
 
-@contextmanager
-def delivering(run_id: str, program: str, times: int) -> Iterator[str]:
-    """Deliver the message ``times`` times at once, while the block does something else.
+def deliver(run_id: str, program: str, times: int) -> str:
+    """Deliver the message ``times`` times at once, and return which door it was.
 
     On the real queue where there is one (the caller waits for the workers); else in threads,
-    which have all ended after the block. Yields which door it was.
+    which have all ended by then.
 
     Raises:
         InjectionError: the queue does not answer.
     """
     if settings.REDIS_URL:
         _queue(run_id, program, times)
-        yield "queue"
-        return
+        return "queue"
     with ThreadPoolExecutor(max_workers=min(times, THREADS_MAX)) as pool:
         futures = [pool.submit(_delivered, run_id, program) for _ in range(times)]
-        yield "threads"
-        for future in futures:
-            future.result()
+    for future in futures:
+        future.result()
+    return "threads"
 
 
 def _queue(run_id: str, program: str, times: int) -> None:

@@ -1,6 +1,6 @@
 """Fresh runs to attack, brought to where the attack needs them through the doors of an operator."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from django.conf import settings
@@ -14,7 +14,8 @@ from pipeline.runtime.create_run import NewRun
 from pipeline.store import programs
 from pipeline.vault import secret_store
 from pipeline.worker.drive import drive_patiently
-from sabotage.kit.injector import InjectionError
+from sabotage.gallery import invoices
+from sabotage.kit.injector import InjectionError, Value
 from sabotage.kit.waiting import wait_until
 
 OPERATOR = "operator"
@@ -51,6 +52,11 @@ def fresh(
         stepping=stepping,
     )
     return create_run.make_run(new, run).run
+
+
+def plain(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
+    """A run over the plain sample, READY, whatever the parameters are."""
+    return fresh(workspace, invoices.plain())
 
 
 def start(*runs: Run) -> None:

@@ -22,12 +22,11 @@ from django.conf import settings
 
 import samples
 from nanovm_core.core.envelope import body_of
-from pipeline.models import Run, Workspace
-from sabotage.gallery import fixture, invoices, outcomes
+from sabotage.gallery import fixture, outcomes
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import ROOT, named_in
 from sabotage.kit.evidence import Evidence
-from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Target, Value, choice
+from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Target, choice
 from sabotage.kit.stripe_view import payments_of
 
 NAME = "restored_snapshot"
@@ -104,11 +103,6 @@ class DataFolder:
         for left in self.folder.glob(f"{DATABASE}-*"):
             left.unlink()
         shutil.copy(self.folder / copy, self.folder / DATABASE)
-
-
-def bystander(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
-    """A run that the shot is kept under; it is never started, and not what is attacked."""
-    return fixture.fresh(workspace, invoices.plain())
 
 
 def inject(target: Target) -> Fired:
@@ -198,6 +192,6 @@ SCENARIO = Scenario(
         inject=inject,
         assess=assess,
     ),
-    make_run=bystander,
+    make_run=fixture.plain,
     why_alone="A separate data folder, deleted after the attack.",
 )

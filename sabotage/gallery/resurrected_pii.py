@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from nanovm_core.core.events import EffectDone
 from pipeline.clock import now_ms
-from pipeline.models import Run, Secret, Workspace
+from pipeline.models import Run, Secret
 from pipeline.privacy.erasure import erase_run
 from pipeline.runtime import api
 from pipeline.vault import secret_store
 from sabotage.doors import tamper_db
-from sabotage.gallery import fixture, invoices
+from sabotage.gallery import fixture
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import place
 from sabotage.kit.evidence import Evidence
-from sabotage.kit.injector import Assessment, Fired, Injector, Target, Value, choice
+from sabotage.kit.injector import Assessment, Fired, Injector, Target, choice
 
 NAME = "resurrected_pii"
 ACTOR = f"attacker:{NAME}"
@@ -30,11 +30,6 @@ class Copied:
     rows: tuple[Secret, ...]
     files: Mapping[str, bytes]
     words: bytes
-
-
-def first(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
-    """An ordinary run."""
-    return fixture.fresh(workspace, invoices.plain())
 
 
 def inject(target: Target) -> Fired:
@@ -142,5 +137,5 @@ SCENARIO = Scenario(
         inject=inject,
         assess=assess,
     ),
-    make_run=first,
+    make_run=fixture.plain,
 )

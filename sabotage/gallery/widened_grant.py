@@ -14,16 +14,16 @@ from nanovm_core.errors import RefusedError
 from pipeline.clock import now_ms
 from pipeline.entropy import random_bytes
 from pipeline.errors import EffectError
-from pipeline.models import Run, Workspace
+from pipeline.models import Run
 from pipeline.runtime import warrants
 from pipeline.steps.charge import gateway
 from pipeline.store import programs
-from sabotage.gallery import fixture, invoices
+from sabotage.gallery import fixture
 from sabotage.gallery.outcomes import assess_refusal
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import decided_in
 from sabotage.kit.evidence import Evidence
-from sabotage.kit.injector import Assessment, Fired, Injector, Target, Value, choice
+from sabotage.kit.injector import Assessment, Fired, Injector, Target, choice
 
 NAME = "widened_grant"
 TOOL = "stripe.create_payment_intent"
@@ -37,11 +37,6 @@ class Forged(NamedTuple):
 
     chain: bytes
     holder: Ed25519PrivateKey
-
-
-def bystander(workspace: Workspace, _values: Mapping[str, Value]) -> Run:
-    """A run in whose name the call is made; it is never started."""
-    return fixture.fresh(workspace, invoices.plain())
 
 
 def inject(target: Target) -> Fired:
@@ -150,5 +145,5 @@ SCENARIO = Scenario(
         inject=inject,
         assess=assess,
     ),
-    make_run=bystander,
+    make_run=fixture.plain,
 )

@@ -8,10 +8,10 @@ from pipeline.models import Run
 from pipeline.runtime import api
 from pipeline.store import records
 from sabotage.doors import tamper_db, tamper_transit
-from sabotage.doors.redeliver import delivering
+from sabotage.doors.redeliver import deliver
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import where
-from sabotage.kit.evidence import Evidence, SealedEnvelope, is_driven, observe, sealed_since
+from sabotage.kit.evidence import Evidence, SealedEnvelope, is_answered, is_driven, sealed_since
 from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target, choice
 from sabotage.kit.waiting import wait_until
 
@@ -168,9 +168,8 @@ def _message(target: Target) -> Fired:
     sealed = target.run.program_hash
     place = _byte(target, sealed.encode())
     altered = _other_nibble(sealed, place)
-    with delivering(target.run_id, altered, 1) as door:
-        pass
-    wait_until(lambda: _delivered(target))
+    door = deliver(target.run_id, altered, 1)
+    wait_until(lambda: is_answered(target.run, target.before, "DeliveryReceived"))
     facts = {"what": QUEUE, "door": door, "byte": place + 1, "expected": sealed, "found": altered}
     return Fired(facts=facts)
 
@@ -192,13 +191,6 @@ def _warrant(target: Target) -> Fired:
         "found": sha256(altered).hexdigest(),
     }
     return Fired(facts=facts)
-
-
-def _delivered(target: Target) -> bool:
-    sealed = sealed_since(target.run, target.before.length)
-    counted = observe(target.run_id).absorbed.get("DeliveryReceived", 0)
-    before = target.before.absorbed.get("DeliveryReceived", 0)
-    return counted > before or any(each.event == "DeliveryReceived" for each in sealed)
 
 
 # --- which envelope, which byte --------------------------------------------------------------

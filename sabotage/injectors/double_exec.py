@@ -7,7 +7,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.messages import Decision
 from pipeline.models import AdapterCall, Run
 from pipeline.runtime import api
-from sabotage.doors.redeliver import delivering
+from sabotage.doors.redeliver import deliver
 from sabotage.kit.code_locations import where
 from sabotage.kit.evidence import Evidence, RunState, observe, sealed_since
 from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Param, Target
@@ -26,8 +26,7 @@ def inject(target: Target) -> Fired:
     times = int(target.values["redeliveries"])
     stake = _at_stake(target)
     decisions = _commanded(target)
-    with delivering(target.run_id, target.run.program_hash, times) as door:
-        pass
+    door = deliver(target.run_id, target.run.program_hash, times)
     if wait_until(lambda: _heard(target)):
         wait_until(lambda: _settled(target, times), SETTLED_MS_MAX)
     answered = _answered(target.run, target.before)

@@ -10,13 +10,12 @@ from nanovm_core.core.canonical import digest
 from nanovm_core.core.events import EffectDone
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import load_program
-from pipeline.models import Run
 from pipeline.runtime import api
 from sabotage.doors import tamper_db
-from sabotage.doors.redeliver import delivering
+from sabotage.doors.redeliver import deliver
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.derived_keys import key_of
-from sabotage.kit.evidence import Evidence, is_driven, observe, sealed_since
+from sabotage.kit.evidence import Evidence, is_answered, is_driven
 from sabotage.kit.injector import Assessment, Fired, InjectionError, Injector, Target, choice
 from sabotage.kit.waiting import wait_until
 
@@ -128,8 +127,12 @@ def _fault(source: bytes) -> str:
 
 def _swap(target: Target, source: bytes, _found: str) -> Fired:
     tamper_db.change_terms(target.run, "program", source)
-    wait_until(lambda: _answered(target, "ProgramRefused") or not is_driven(target.run_id))
-    if not _answered(target, "ProgramRefused"):
+    wait_until(
+        lambda: (
+            is_answered(target.run, target.before, "ProgramRefused") or not is_driven(target.run_id)
+        )
+    )
+    if not is_answered(target.run, target.before, "ProgramRefused"):
         api.check(target.run_id)
     return Fired()
 
@@ -139,9 +142,8 @@ def _resume(target: Target, _source: bytes, found: str) -> Fired:
 
 
 def _queue(target: Target, _source: bytes, found: str) -> Fired:
-    with delivering(target.run_id, found, 1) as door:
-        pass
-    wait_until(lambda: _answered(target, "DeliveryReceived"))
+    door = deliver(target.run_id, found, 1)
+    wait_until(lambda: is_answered(target.run, target.before, "DeliveryReceived"))
     return Fired(facts={"door": door})
 
 
@@ -152,13 +154,6 @@ def _reversed(target: Target, _source: bytes, _found: str) -> Fired:
         event = EffectDone(key=key_of(target.run_id, name))
         decisions.append(api.submit(target.run_id, [event], actor=ACTOR))
     return Fired(decisions=tuple(decisions), facts={"results_brought": len(decisions)})
-
-
-def _answered(target: Target, event: str) -> bool:
-    run = Run.objects.get(id=target.run.id)
-    sealed = any(each.event == event for each in sealed_since(run, target.before.length))
-    before, after = target.before.absorbed, observe(target.run_id).absorbed
-    return sealed or after.get(event, 0) > before.get(event, 0)
 
 
 WAYS: Mapping[str, Callable[[Target, bytes, str], Fired]] = {

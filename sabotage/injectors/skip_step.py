@@ -13,11 +13,11 @@ from pipeline.queries.runs import STEPS
 from pipeline.runtime import api
 from pipeline.vault import secret_store
 from sabotage.doors import tamper_db
-from sabotage.doors.redeliver import delivering
+from sabotage.doors.redeliver import deliver
 from sabotage.kit.assessment import assess_events
 from sabotage.kit.code_locations import place
 from sabotage.kit.derived_keys import key_of, tool_of
-from sabotage.kit.evidence import Evidence, observe, sealed_since
+from sabotage.kit.evidence import Evidence, is_answered
 from sabotage.kit.injector import Assessment, Fired, Injector, Target, choice
 from sabotage.kit.integrity import intents
 from sabotage.kit.waiting import wait_until
@@ -85,9 +85,8 @@ def _forged_intent(target: Target) -> Fired:
     now = now_ms()  # as its time to be due: no pause for spectators is before it
     row = {"owed_key": key, "owed_tool": tool_of("charge"), "owed_ms": now, "due_ms": now}
     tamper_db.change_outbox(target.run, {**row, "begun_ms": None})
-    with delivering(target.run_id, target.run.program_hash, 1) as door:
-        pass
-    wait_until(lambda: _noticed(target))
+    door = deliver(target.run_id, target.run.program_hash, 1)
+    wait_until(lambda: is_answered(target.run, target.before, FORGED))
     return Fired(facts={"forged_key": key, "door": door, **beside})
 
 
@@ -96,14 +95,6 @@ def _key_of_a_charge(target: Target) -> str:
     sealed = {intent.key for intent in intents(target.run)}
     keys = (key_of(target.run_id, "charge", attempt) for attempt in count(1))
     return next(key for key in keys if key not in sealed)
-
-
-def _noticed(target: Target) -> bool:
-    sealed = sealed_since(target.run, target.before.length)
-    counted = observe(target.run_id).absorbed.get(FORGED, 0)
-    return any(each.event == FORGED for each in sealed) or counted > target.before.absorbed.get(
-        FORGED, 0
-    )
 
 
 def _beside(target: Target, step: str, key: str, values: Mapping[str, Scalar]) -> dict[str, object]:

@@ -98,6 +98,12 @@ def observe(run_id: str) -> RunState:
     )
 
 
+def is_answered(run: Run, before: RunState, event: str) -> bool:
+    """Whether an event of this kind was sealed since, or counted."""
+    counted = observe(str(run.id)).absorbed.get(event, 0) > before.absorbed.get(event, 0)
+    return counted or any(each.event == event for each in sealed_since(run, before.length))
+
+
 def is_driven(run_id: str) -> bool:
     """Whether a worker is at work on the run: it will meet by itself whatever was changed."""
     now = observe(run_id)
