@@ -50,7 +50,7 @@ def servers(folder: Path) -> Iterator[None]:
         from django.core.management import call_command
 
         call_command("migrate", verbosity=0, interactive=False)
-        stack.enter_context(processes.celery_worker(os.environ))
+        stack.enter_context(processes.running(processes.spawn_celery_worker(os.environ)))
         signer = processes.ready(processes.spawn_signer(os.environ))
         stack.callback(processes.stop, [signer])
         yield

@@ -12,8 +12,7 @@ from django.core.asgi import get_asgi_application
 http = get_asgi_application()  # loads the applications: before their consumers are imported
 
 from config.forwarded import Forwarded  # noqa: E402
-from config.origin import SameOrigin  # noqa: E402
-from config.sockets import CountedSockets  # noqa: E402
+from config.sockets import CountedSockets, SameOrigin  # noqa: E402
 from dashboard.runs.routing import websocket_urlpatterns  # noqa: E402
 
 live = CountedSockets(URLRouter(websocket_urlpatterns))

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from http import HTTPStatus
 from typing import Generic, TypeVar
@@ -17,11 +18,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from kombu.exceptions import KombuError
 
-from config import load
+from config import restarts
 from config.celery import app
 from pipeline.evidence import liveness
 from pipeline.evidence.unsigned import unsigned_logs
 from pipeline.ops import disk
+from pipeline.queries.stuck_runs import waiting_ms
 from pipeline.runtime import queue
 from pipeline.steps.extract import ReaderLostError, sandbox
 from pipeline.worker import webhooks
@@ -65,8 +67,7 @@ def healthz(_request: HttpRequest) -> JsonResponse:
         "disk": room.said(),
         **_refusals(),
         "reader": _reader(),
-        **_webhooks(),
-        **load.said(),
+        **_load(),
     }
     return JsonResponse(said, status=status)
 
@@ -82,12 +83,23 @@ def _refusals() -> dict[str, object]:
     return {"refusals": len(standing), "refused": text}
 
 
-def _webhooks() -> dict[str, object]:
-    """How many deliveries of webhooks came, by what became of them; none of it is a fault."""
-    try:
-        return {"webhooks": webhooks.counts()}
-    except DatabaseError:
-        return {}
+def _load() -> dict[str, object]:
+    """Numbers, of which none is a fault; what cannot be asked is left out.
+
+    ``webhooks`` counts deliveries by what became of them, ``queue_length`` messages that no worker
+    took yet, ``dropped`` those that were malformed since the queue server started, ``restarts`` the
+    children of ``make demo`` that ended.
+    """
+    found: dict[str, object] = {}
+    with suppress(DatabaseError):
+        found["webhooks"] = webhooks.counts()
+    with suppress(redis.RedisError, OSError, ValueError):
+        if settings.REDIS_URL:
+            found["queue_length"], found["dropped"] = queue.counts(settings.REDIS_URL)
+    with suppress(DatabaseError):
+        found["oldest_waiting_ms"] = waiting_ms()
+    restarted = restarts.recorded()
+    return found if restarted is None else {**found, "restarts": restarted}
 
 
 def _database() -> str:

@@ -11,16 +11,18 @@ from django.http import HttpRequest, HttpResponseBadRequest, HttpResponseBase, Q
 from dashboard.web import quotas, refusals, workspace
 from dashboard.web.client import client_address
 
+View = Callable[[HttpRequest], HttpResponseBase]
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self' {sockets}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
 
-def content_security_policy(
-    get_response: Callable[[HttpRequest], HttpResponseBase],
-) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Put the policy on every answer, static files and errors included."""
+def answer_headers(get_response: View) -> View:
+    """Put the content-security policy on every answer, and have no error kept by whoever gets it.
+
+    A browser or a proxy asks again: the page may be there the next time.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         # Some browsers do not count a WebSocket to the same host as 'self'. An unknown Host
@@ -29,18 +31,6 @@ def content_security_policy(
         policy = POLICY.format(sockets=f"{scheme}://{request.get_host()}")
         response = get_response(request)
         response.headers["Content-Security-Policy"] = policy
-        return response
-
-    return middleware
-
-
-def fleeting_errors(
-    get_response: Callable[[HttpRequest], HttpResponseBase],
-) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Have no error kept by a browser or a proxy: the page may be there the next time."""
-
-    def middleware(request: HttpRequest) -> HttpResponseBase:
-        response = get_response(request)
         if response.status_code >= HTTPStatus.BAD_REQUEST:
             response.headers.setdefault("Cache-Control", "no-store")
         return response
@@ -48,9 +38,7 @@ def fleeting_errors(
     return middleware
 
 
-def utf8_forms(
-    get_response: Callable[[HttpRequest], HttpResponseBase],
-) -> Callable[[HttpRequest], HttpResponseBase]:
+def utf8_forms(get_response: View) -> View:
     """Refuse a body in any other encoding, before anything reads it."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
@@ -70,7 +58,7 @@ class StorableText:
     as the proposal that an attacker types: they are looked at where the database refused one.
     """
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+    def __init__(self, get_response: View) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
@@ -99,7 +87,7 @@ class CountedRequests:
 
     READS = ("GET", "HEAD", "OPTIONS")
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+    def __init__(self, get_response: View) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:

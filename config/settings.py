@@ -43,8 +43,7 @@ INSTALLED_APPS = ["django.contrib.staticfiles", "config", "dashboard", "sabotage
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "config.middleware.content_security_policy",
-    "config.middleware.fleeting_errors",
+    "config.middleware.answer_headers",
     "config.middleware.utf8_forms",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -47,7 +47,8 @@ class BoundedRequest(WebRequest):
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
         """Refuse by what the headers say, or make room in memory: nothing goes into files."""
         self.content = BytesIO()
-        refusal = self.channel.visit.use(self._address())
+        visit = self.channel.visit
+        refusal = visit.door.use(visit, self._address())
         if refusal is None and length is not None:
             refusal = self._refusal_of(length)
         if refusal is not None:
@@ -90,7 +91,7 @@ class BoundedRequest(WebRequest):
         self.large = True
         declared, visit = self.channel.length, self.channel.visit
         refusal: HTTPStatus | None
-        refusal = visit.hold(UPLOAD_SIZE_BYTES_MAX if declared is None else declared)
+        refusal = visit.door.hold(visit, UPLOAD_SIZE_BYTES_MAX if declared is None else declared)
         return refusal
 
     def _has_cookie(self) -> bool:
@@ -106,7 +107,7 @@ class BoundedRequest(WebRequest):
         self.refused = True
         self.content = BytesIO()
         self.requestHeaders.removeHeader(b"expect")  # of the body, which is not wanted any more
-        self.channel.visit.drop()
+        self.channel.visit.door.drop(self.channel.visit)
         self.channel.refuse(status)
 
 
@@ -155,7 +156,7 @@ class BoundedChannel(HTTPChannel):
 
     def requestDone(self, request: Any) -> None:  # noqa: N802 - Twisted's name
         """It is answered: the connection waits for the next one."""
-        self.visit.wait()
+        self.visit.door.wait(self.visit)
         super().requestDone(request)
 
     def timeoutConnection(self) -> None:  # noqa: N802 - Twisted's name
@@ -269,24 +270,12 @@ class Visit(ProtocolWrapper):
         peer = str(getattr(transport.getPeer(), "host", ""))
         self.address = "" if is_of(settings.NANOVM_PROXIES, peer) else counted(peer)
         super().makeConnection(transport)
-        self.wait()
+        self.door.wait(self)
 
     def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802 - Twisted's name
         """It is over."""
         self.door.leave(self)
         super().connectionLost(reason)
-
-    def wait(self) -> None:
-        self.door.wait(self)
-
-    def use(self, address: str) -> HTTPStatus | None:
-        return self.door.use(self, address)
-
-    def hold(self, size: int) -> HTTPStatus | None:
-        return self.door.hold(self, size)
-
-    def drop(self) -> None:
-        self.door.drop(self)
 
     def give_way(self) -> None:
         """The door needs the place: only a connection that waits is asked, and that is HTTP."""

@@ -164,33 +164,20 @@ def ready(child: Child) -> Child:
 @contextmanager
 def redis_server(data_dir: Path) -> Iterator[str]:
     """The address of a queue server that runs for the length of the block."""
-    with _running(spawn_redis_server(data_dir)) as child:
+    with running(spawn_redis_server(data_dir)) as child:
         yield child.url
 
 
 @contextmanager
 def stripe_counterpart(data_dir: Path, *options: str) -> Iterator[str]:
     """The address of a Stripe counterpart that runs for the length of the block."""
-    with _running(spawn_stripe_counterpart(data_dir, *options)) as child:
+    with running(spawn_stripe_counterpart(data_dir, *options)) as child:
         yield child.url
 
 
 @contextmanager
-def celery_worker(env: Mapping[str, str], program: Sequence[str] = ("celery",)) -> Iterator[Child]:
-    """A worker that runs for the length of the block."""
-    with _running(spawn_celery_worker(env, program)) as child:
-        yield child
-
-
-@contextmanager
-def daphne(env: Mapping[str, str], port: int) -> Iterator[str]:
-    """The address of a web server that runs for the length of the block."""
-    with _running(spawn_daphne(env, port)) as child:
-        yield child.url
-
-
-@contextmanager
-def _running(child: Child) -> Iterator[Child]:
+def running(child: Child) -> Iterator[Child]:
+    """A program that runs for the length of the block."""
     try:
         yield ready(child)
     finally:

@@ -18,9 +18,10 @@ from pipeline.ops import processes, webhook_endpoint
 from pipeline.ops.processes import (
     Child,
     ProcessError,
-    celery_worker,
     ready,
     redis_server,
+    running,
+    spawn_celery_worker,
     stop,
     stripe_counterpart,
 )
@@ -67,7 +68,7 @@ def test_a_worker_that_cannot_reach_its_queue_does_not_count_as_ready(
     monkeypatch.setattr(processes, "START_SECONDS_MAX", 1)
     nowhere = f"redis://127.0.0.1:{processes.free_port()}/0"
     env = {"NANOVM_DATA": str(tmp_path), "REDIS_URL": nowhere}
-    with pytest.raises(ProcessError, match="the worker"), celery_worker(env):
+    with pytest.raises(ProcessError, match="the worker"), running(spawn_celery_worker(env)):
         pytest.fail("it was taken for ready")
     assert wait_for_none(tmp_path) == []
 
@@ -76,7 +77,7 @@ def test_a_worker_that_is_ready_takes_what_lies_in_its_queue(tmp_path: Path) -> 
     """A task that it does not know is dropped: a list in the queue loses no message; a ping can."""
     with redis_server(tmp_path) as url:
         env = {"NANOVM_DATA": str(tmp_path), "REDIS_URL": url}
-        with celery_worker(env) as worker, Celery("probe", broker=url) as probe:
+        with running(spawn_celery_worker(env)) as worker, Celery("probe", broker=url) as probe:
             assert worker.ended() is None
             probe.send_task("nanovm.no_such_task")
             worker.answers = lambda: "dropped: there is no such task" in worker.written()

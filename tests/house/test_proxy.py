@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pipeline.ops.processes import daphne, free_port
+from pipeline.ops.processes import free_port, running, spawn_daphne
 from tests.house.demo import ROOT
 
 NAME = "pay.example"
@@ -145,7 +145,7 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, dict
         "NANOVM_PROXY": "127.0.0.1",
     }
     app = free_port()
-    with daphne(env, app):
+    with running(spawn_daphne(env, app)):
         yield app, ports
 
 

@@ -18,7 +18,7 @@ from django.test import Client
 from config.environment import UPLOAD_SIZE_BYTES_MAX
 from config.web.connections import DROPPED_SIZE_BYTES_MAX, FREE_SIZE_BYTES_MAX
 from config.web.door import WAITING_PER_ADDRESS_MAX
-from pipeline.ops.processes import daphne, free_port
+from pipeline.ops.processes import free_port, running, spawn_daphne
 from tests.house.demo import processes_of
 
 CHUNK = b"%" * 65536
@@ -81,9 +81,9 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     """The web server alone, on an empty data folder."""
     data = tmp_path_factory.mktemp("web")
     env = {"NANOVM_DATA": str(data)}
-    with daphne(env, free_port()) as url:
+    with running(spawn_daphne(env, free_port())) as child:
         pid = next(pid for pid, line in processes_of(data) if "config.web" in line)
-        yield Web(url, pid, data)
+        yield Web(child.url, pid, data)
 
 
 def send(connection: HTTPConnection, size: int) -> None:

@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 
 from config.asgi import application
-from config.origin import is_same_origin
+from config.sockets import is_same_origin
 from dashboard.runs import frames, screens
 from dashboard.web import broadcast
 from dashboard.web.workspace import COOKIE

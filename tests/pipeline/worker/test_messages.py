@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from config.celery import app
-from pipeline.ops.processes import celery_worker, ready, redis_server
+from pipeline.ops.processes import ready, redis_server, running, spawn_celery_worker
 from pipeline.runtime.queue import DRIVE, DROPPED, QUEUE
 from pipeline.worker import messages, tasks
 from pipeline.worker.messages import Json, MalformedError, checked
@@ -166,7 +166,7 @@ def test_a_worker_counts_them_in_a_line_each_and_goes_on(house: House) -> None:
         client.rpush(QUEUE, *reversed(MALFORMED.values()))
         client.lpush(QUEUE, message())
         env = {"NANOVM_DATA": str(house.folder), "REDIS_URL": url}
-        with celery_worker(env) as worker:
+        with running(spawn_celery_worker(env)) as worker:
             worker.answers = lambda: "does not exist" in worker.written()
             ready(worker)
             worker.answers = lambda: client.get(DROPPED) == str(len(MALFORMED) + 1).encode()

@@ -28,7 +28,7 @@ from nanovm_core.core.program import Program
 from pipeline.evidence import signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.models import Envelope, Run, Workspace
-from pipeline.ops.processes import celery_worker, redis_server
+from pipeline.ops.processes import redis_server, running, spawn_celery_worker
 from pipeline.runtime import decide
 from pipeline.runtime.group_commit import Job, committed
 from pipeline.runtime.queue import DRIVE
@@ -224,7 +224,7 @@ def workers(house: House, runs: Mapping[str, str], count: int) -> Iterator[None]
         for message in messages:
             queue.send_task(DRIVE, args=message)
         env = environment(house, REDIS_URL=url)
-        at_work = [stack.enter_context(celery_worker(env)) for _ in range(count)]
+        at_work = [stack.enter_context(running(spawn_celery_worker(env))) for _ in range(count)]
         yield
         assert [each.ended() for each in at_work] == [None] * count
 
