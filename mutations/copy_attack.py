@@ -13,7 +13,7 @@ from django.conf import settings
 from mutations.changes import changes
 from mutations.readers import lack_guards_too
 from pipeline.ops import schema
-from pipeline.ops.processes import celery_worker, stripe_counterpart
+from pipeline.ops.processes import spawn_celery_worker, stripe_counterpart
 from pipeline.steps.charge import gateway
 from sabotage.campaign import Outcome, attack, attack_at, services
 from sabotage.gallery import SCENARIOS, restored_snapshot
@@ -40,7 +40,7 @@ def attack_copy(asked: Mapping[str, Any]) -> dict[str, object]:
     if without:
         double_exec.SETTLED_MS_MAX = SETTLED_MS
     through = ("mutations", *without, "--") if without else ()
-    worker = partial(celery_worker, program=(*through, "mutations.worker"))
+    worker = partial(spawn_celery_worker, program=(*through, "mutations.worker"))
     with stripe_counterpart(settings.NANOVM_DATA, "--faults") as url:
         settings.STRIPE["api_base"] = url
         if asked["injector"] in SCENARIOS:

@@ -1,7 +1,7 @@
 """A campaign: injectors fired at fresh runs, with a real queue, worker and Stripe counterpart."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -13,7 +13,13 @@ import samples
 from nanovm_core.core import lifecycle as life
 from pipeline.models import Run
 from pipeline.ops.commands import stripe_in_reach
-from pipeline.ops.processes import Child, ProcessError, celery_worker, redis_server
+from pipeline.ops.processes import (
+    Child,
+    ProcessError,
+    redis_server,
+    running,
+    spawn_celery_worker,
+)
 from pipeline.register import welcome
 from pipeline.reports import decision
 from pipeline.runtime import api, create_run
@@ -34,9 +40,6 @@ RESTS_MS_MAX = 20_000  # a run that lost a guard may never end
 AT_REST = life.TERMINAL | life.SUSPENDED
 
 
-Worker = AbstractContextManager[Child]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The outcome of one injector."""
@@ -55,9 +58,9 @@ class Outcome:
 
 
 @contextmanager
-def services(worker: Callable[[Mapping[str, str]], Worker] = celery_worker) -> Iterator[None]:
+def services(worker: Callable[[Mapping[str, str]], Child] = spawn_celery_worker) -> Iterator[None]:
     """Run the servers that a campaign needs for the length of the block."""
-    with stripe_in_reach(), _queue() as url, worker(_worker_environment(url)):
+    with stripe_in_reach(), _queue() as url, running(worker(_worker_environment(url))):
         yield
 
 

@@ -16,7 +16,7 @@ from dashboard.web.pages import not_a_page, page, see_other
 from nanovm_core.errors import NanovmError, VerificationError
 from pipeline.queries import suppliers as listed
 from pipeline.queries.suppliers import Line
-from pipeline.register import csv_files, csv_import, suppliers
+from pipeline.register import csv_files, suppliers
 from pipeline.register.csv_files import Fault, FaultyFileError
 from pipeline.register.details import CHARS_MAX, Details, DetailsError, checked
 from pipeline.register.versions import Entry
@@ -207,7 +207,7 @@ def _registered(workspace_id: UUID, typed: dict[str, str]) -> UUID:
 
 
 def _imported(workspace_id: UUID, data: bytes) -> str:
-    csv_import.import_csv(workspace_id, data, actor="visitor")
+    csv_files.import_csv(workspace_id, data, actor="visitor")
     return HOME
 
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from dashboard.templatetags.show import money, took
 from sabotage.ablation import copies, copy_queue
-from sabotage.ablation.changes import changes_of
 from sabotage.ablation.copy_process import CopyError as CopyError
+from sabotage.ablation.copy_process import changes_of
 from sabotage.ablation.copy_queue import Place
 from sabotage.ablation.guards import claim_of, why_none
 from sabotage.gallery import SCENARIOS

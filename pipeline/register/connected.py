@@ -5,7 +5,7 @@ from dataclasses import replace
 from django.db import transaction
 
 from pipeline.register import suppliers
-from pipeline.register.details import Details, DetailsError
+from pipeline.register.details import DetailsError
 from pipeline.register.versions import Entry
 from pipeline.store import records
 
@@ -23,7 +23,9 @@ def connect(entry: Entry, account: str) -> Entry:
     with transaction.atomic():
         workspace = records.lock_log(entry.row.workspace_id)
         now = suppliers.named(workspace, entry.id)
-        details = _details(now)
+        details = now.details
+        if details is None:
+            raise DetailsError("SUP-003", "The supplier was erased. Register it again.")
         if details.account == account:
             return now
         if details != entry.details or now.row.state != entry.row.state:
@@ -31,9 +33,3 @@ def connect(entry: Entry, account: str) -> Entry:
             raise DetailsError("SUP-005", text)
         new = replace(details, account=account)
         return suppliers.change(now, new, actor="runtime", event=suppliers.CONNECTED)
-
-
-def _details(entry: Entry) -> Details:
-    if entry.details is None:
-        raise DetailsError("SUP-003", "The supplier was erased. Register it again.")
-    return entry.details

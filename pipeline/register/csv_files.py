@@ -1,11 +1,14 @@
-"""The register as a CSV file: read whole or not at all, each faulty line named."""
+"""The register as a CSV file: imported whole or not at all, each faulty line named."""
 
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
+from pipeline.models import SupplierIndex, Workspace
+from pipeline.register import index, suppliers
 from pipeline.register.details import Details, DetailsError, checked
 
 COLUMNS = ("name", "tax_id", "iban", "email")
@@ -111,3 +114,27 @@ def plain(cell: str) -> str:
 def _cell(cell: str) -> str:
     """A cell as it was before ``plain`` kept a spreadsheet from running it."""
     return KEPT.sub(r"\1", cell)
+
+
+def import_csv(workspace_id: UUID, data: bytes, *, actor: str) -> int:
+    """Register the suppliers of a CSV file; says how many.
+
+    Raises:
+        FaultyFileError: what is wrong with the file, or registered already, line by line.
+    """
+    given = numbered(data)
+    try:
+        suppliers.register(workspace_id, [details for _, details in given], actor=actor)
+    except DetailsError as error:
+        found = tuple(_registered(Workspace.objects.get(id=workspace_id), given))
+        raise FaultyFileError(found or (Fault(1, error.text),)) from error
+    return len(given)
+
+
+def _registered(workspace: Workspace, given: Sequence[tuple[int, Details]]) -> Iterator[Fault]:
+    key = index.key_of(workspace)
+    rows = SupplierIndex.objects.filter(workspace=workspace)
+    for line, details in given:
+        for kind, text in details.identities().items():
+            if rows.filter(kind=kind, value=index.blind(key, kind, text)).exists():
+                yield Fault(line, f"A supplier with this {kind.replace('_', ' ')} is registered.")

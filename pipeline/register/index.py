@@ -25,16 +25,11 @@ def key_of(workspace: Workspace) -> bytes:
         VerificationError: PII-002, where the key is gone.
     """
     register = Register.objects.filter(workspace=workspace).first()
-    ref = register.index_ref if register else _new(workspace)
+    ref = register.index_ref if register else rotate(workspace)
     key = keystore().keys([ref]).get(ref)
     if key is None:
         raise VerificationError("PII-002", "The key of the register's index is gone.", at=-1)
     return key
-
-
-def rotate(workspace: Workspace) -> None:
-    """Give the workspace another key. ``sweep`` destroys the old one, once this is committed."""
-    _new(workspace)
 
 
 def sweep(workspace: Workspace) -> None:
@@ -50,7 +45,8 @@ def blind(key: bytes, kind: str, text: str) -> str:
     return hmac.new(key, message, sha256).hexdigest()
 
 
-def _new(workspace: Workspace) -> str:
+def rotate(workspace: Workspace) -> str:
+    """Give the workspace another key. ``sweep`` destroys the old one, once this is committed."""
     ref = f"{PREFIX}{uuid4()}"
     keystore().new_keys(_subject(workspace), [ref])
     Register.objects.update_or_create(workspace=workspace, defaults={"index_ref": ref})

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,6 +24,7 @@ from pipeline.ops.processes import CHILD_GUARD, ROOT
 from sabotage.ablation.guards import Claim
 from sabotage.kit.injector import Value
 
+COMPARING_SECONDS_MAX = 20.0  # a quarter of a second on an idle machine
 SECONDS_MAX = 180.0  # the slowest starts ten processes, on a machine that may be busy
 FOLDER = "copies"
 # What names the product's own servers, keys and settings has no business in a copy.
@@ -65,6 +67,36 @@ def run_copy(
     with _folder(home or settings.NANOVM_DATA / FOLDER) as folder:
         begun()
         return _said(folder, asked, seconds_max)
+
+
+@lru_cache(maxsize=64)
+def changes_of(without: tuple[str, ...]) -> Mapping[str, Any]:
+    """The changed lines that a copy without these guards is compiled from, and what it adds.
+
+    Another process computes them, for nothing that runs imports the lists of guards.
+
+    Raises:
+        CopyError: it could not; the text says why.
+    """
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(OWN)}
+    try:
+        ran = subprocess.run(  # noqa: S603 - our own program, and no shell
+            [sys.executable, "-m", "mutations.changes", *without],
+            cwd=ROOT,
+            env=kept,
+            capture_output=True,
+            text=True,
+            timeout=COMPARING_SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired:
+        raise CopyError(
+            f"They were not computed in {COMPARING_SECONDS_MAX:g} s. Reload the page."
+        ) from None
+    if ran.returncode != 0:
+        last = ran.stderr.strip().splitlines()[-1:] or [f"status {ran.returncode}"]
+        raise CopyError(last[0])
+    found: Mapping[str, Any] = json.loads(ran.stdout)
+    return found
 
 
 def _said(folder: Path, asked: Mapping[str, Any], seconds_max: float) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 Whichever process brings the run to the step hears of its own commit (``pipeline.signals``) and
 moves the plan on; only one can. A worker then fires it, through the door that a button takes. What
-was not heard, or broke off, the sweep finds.
+was not heard, or broke off, the sweep finds. Its text is sealed until then, and destroyed after.
 """
 
+import json
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -16,18 +17,21 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from nanovm_core.core import lifecycle as life
+from nanovm_core.core import vault
+from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
-from pipeline.entropy import uuid4
+from pipeline.entropy import random_bytes, uuid4
 from pipeline.models import Run
+from pipeline.privacy import journal
 from pipeline.queries.runs import STEPS
 from pipeline.signals import announce
 from pipeline.store import sql
+from pipeline.vault.key_store import keystore
 from sabotage.ablation import copies
 from sabotage.fire import fire
 from sabotage.injectors import INJECTORS
 from sabotage.kit.injector import InjectionError, Injector, Value
 from sabotage.models import Attack, Plan
-from sabotage.planned import planned_words
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +88,7 @@ def make(run_id: str, name: str, params: Mapping[str, str], step: int) -> Plan:
                 raise InjectionError(TOO_MANY)
             plan.save(force_insert=True)
     except BaseException:
-        planned_words.destroy(plan)
+        _destroy_words(plan)
         raise
     announce(run)
     return plan
@@ -100,7 +104,7 @@ def take_back(run_id: str, plan_id: UUID) -> bool:
     plan = Plan.objects.filter(run_id=run_id, pk=plan_id).select_related("run").first()
     if plan is None or not Plan.objects.filter(pk=plan_id, state=PLANNED).delete()[0]:
         return False
-    planned_words.destroy(plan)
+    _destroy_words(plan)
     announce(plan.run)
     return True
 
@@ -185,7 +189,7 @@ def _sealed(run_id: str, injector: Injector, values: Mapping[str, Value], step: 
         created_ms=at_ms,
         changed_ms=at_ms,
     )
-    planned_words.seal(plan, {name: str(values[name]) for name in texts})
+    _seal_words(plan, {name: str(values[name]) for name in texts})
     return plan
 
 
@@ -195,7 +199,7 @@ def _values(plan: Plan) -> dict[str, str]:
     Raises:
         InjectionError: the words are gone.
     """
-    words = planned_words.opened(plan)
+    words = _opened_words(plan)
     if words is None:
         raise InjectionError(NO_WORDS)
     return {**{name: str(value) for name, value in plan.params.items()}, **words}
@@ -231,4 +235,43 @@ def _moved(plan: Plan, was: str, now: str, **fields: Any) -> bool:
 def _closed(plan: Plan, was: str, now: str, **fields: Any) -> None:
     """Close a plan and destroy its words; the attack keeps its own copy."""
     if _moved(plan, was, now, words=None, **fields):
-        planned_words.destroy(plan)
+        _destroy_words(plan)
+
+
+def _seal_words(plan: Plan, words: Mapping[str, str]) -> None:
+    """Put words into a plan that is not stored yet; nothing, where there are none.
+
+    They are no secret of the run's record yet, so that no envelope commits to them. Their key
+    belongs to the run, and dies with the run's other keys if the run is erased.
+    """
+    if not words:
+        return
+    plan.words_ref = f"{vault.PREFIX}{uuid4()}"
+    key = keystore().new_keys(str(plan.run_id), [plan.words_ref])[plan.words_ref]
+    plain = json.dumps(words).encode()
+    plan.words = vault.seal(key, random_bytes(vault.NONCE_BYTES), plain, bound_to=plan.words_ref)
+
+
+def _opened_words(plan: Plan) -> dict[str, str] | None:
+    """The words of a plan; None where they were destroyed or changed."""
+    if not plan.words_ref:
+        return {}
+    try:
+        key = keystore().keys([plan.words_ref]).get(plan.words_ref)
+        if key is None or plan.words is None:
+            return None
+        plain = vault.unseal(key, bytes(plan.words), bound_to=plan.words_ref)
+    except VerificationError:
+        return None
+    words: dict[str, str] = json.loads(plain)
+    return words
+
+
+def _destroy_words(plan: Plan) -> None:
+    """Destroy the key, without which no copy of the words says anything.
+
+    The erasure journal knows of it first: ``restore`` destroys a key again that a backup had.
+    """
+    if plan.words_ref:
+        journal.record([plan.words_ref])
+        keystore().destroy([plan.words_ref])

@@ -14,8 +14,7 @@ from mutations import ablation
 from mutations.ablation import ClaimResult
 from mutations.copy import NICE
 from sabotage.ablation import copy_process
-from sabotage.ablation.changes import changes_of
-from sabotage.ablation.copy_process import BusyError, CopyError, run_copy
+from sabotage.ablation.copy_process import BusyError, CopyError, changes_of, run_copy
 from sabotage.ablation.guards import Claim, claim_of, claims
 from tests.house.demo import ROOT, environment, processes_of, wait_for_none
 
