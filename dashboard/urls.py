@@ -4,7 +4,7 @@ from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
 from dashboard.arena import views as arena_views
-from dashboard.attacks import plan_views, share
+from dashboard.attacks import share
 from dashboard.attacks import views as attacks_views
 from dashboard.audit import evidence
 from dashboard.audit import views as audit_views
@@ -75,8 +75,8 @@ urlpatterns = [
     path(f"{ATTACK}vary/", share.vary, name="vary"),
     path(f"{ATTACK}report.md", share.report, name="report"),
     path(f"{RUN}attacks/<slug:name>/", attacks_views.fire, name="fire"),
-    path(f"{RUN}plans/<slug:name>/", plan_views.make, name="plan"),
-    path(f"{RUN}plans/<uuid:plan_id>/take-back/", plan_views.take_back, name="take_back"),
+    path(f"{RUN}plans/<slug:name>/", attacks_views.plan, name="plan"),
+    path(f"{RUN}plans/<uuid:plan_id>/take-back/", attacks_views.take_back, name="take_back"),
     path(f"{RUN}again/", start_views.again, name="again"),
     path(f"{RUN}<command:name>/", runs_views.command, name="command"),
     path("attack/", arena_views.home, name="arena"),

@@ -1,4 +1,4 @@
-"""Firing an injector at a run, and the verdict's own page."""
+"""Firing an injector at a run, planning it, and the verdict's own page."""
 
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from pipeline.models import Workspace
 from pipeline.queries.runs import RunHead
 from sabotage.gallery import SCENARIOS
 
+GONE = "The attack is already firing, or was canceled before."
 LOOK_AGAIN_S = 2
 
 
@@ -37,6 +38,44 @@ def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
     except cards.InjectionError as error:
         return not_fired(request, run, name, str(error))
     return answered(run, name) if is_live(request) else see_other(url)
+
+
+@page
+@require_POST
+def plan(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Plan an attack as its card's form stands, once for this form's key."""
+    run = own_run(request, code)
+    if name not in cards.INJECTORS:
+        raise Http404("there is no such injector")
+    there = f"/runs/{run.code}/#plans"
+
+    def act(_: Workspace) -> str:
+        params = cards.params_of(name, request.POST)
+        plans.make(run.id, name, params, plans.step_of(request.POST.get("plan_step", "")))
+        broadcast.announce(run.id)
+        return there
+
+    try:
+        url = once(request, there, act)
+    except cards.InjectionError as error:
+        return not_fired(request, run, name, str(error), f"{name} was not planned")
+    return answered(run, name) if is_live(request) else see_other(url)
+
+
+@page
+@require_POST
+def take_back(request: HttpRequest, code: str, plan_id: UUID) -> HttpResponse:
+    """Take a plan back, as long as nobody fires it."""
+    run = own_run(request, code)
+    taken = plans.take_back(run.id, plan_id)
+    broadcast.announce(run.id)
+    if not taken:
+        return not_fired(request, run, "plans", GONE, "The plan was not canceled")
+    if not is_live(request):
+        return see_other(f"/runs/{run.code}/#plans")
+    response = answer(run)
+    response.write(frames.render("injector_error", {"name": "plans", "why": ""}, oob=True))
+    return response
 
 
 @page

@@ -16,17 +16,17 @@ from nanovm_core.core.events import (
 )
 from nanovm_core.core.fsm import transition
 from nanovm_core.core.lifecycle import ACTIVE, GROUP, TERMINAL, WAITING
-from nanovm_core.core.messages import Args, Decision, Effect, Snapshot
+from nanovm_core.core.messages import Args, Decision, Effect, Refusal, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
 from pipeline.models import Run
 from pipeline.ops import timings
-from pipeline.runtime import queue, restored_log, warrants
+from pipeline.runtime import queue, warrants
 from pipeline.runtime.context import RUNTIME, Sender, context_of
 from pipeline.runtime.transaction import LockedRun, UnitOfWork, refs_of
 from pipeline.signals import announce
-from pipeline.store import leases, outbox, programs, records, sql, tail, turns
+from pipeline.store import leases, logs, outbox, programs, records, sql, tail, turns
 from pipeline.vault.secret_store import Sealed
 
 RENEW_MS = leases.TTL_MS // 2  # a lease with less than this left is renewed with the next commit
@@ -115,7 +115,7 @@ def apply(
     what the run owes next.
     """
     if held.workspace.successor_id is not None:
-        return restored_log.refused(commit, held, events)
+        return _refused(commit, held, events)
     by_holder = leases.is_holder(held.run.holder, sender.holder)
     may_begin = goes_on if by_holder and not held.run.pace_ms else _nothing_begins
     try:
@@ -124,6 +124,22 @@ def apply(
         decision = quarantine(commit, held, damage)
     commit.after.append(partial(announce, held.run))
     return decision
+
+
+def _refused(commit: UnitOfWork, held: LockedRun, events: Sequence[Event]) -> Decision:
+    """Refuse and count events of a run whose log a restore closed (LOG-009), and seal none.
+
+    The log takes no envelope any more: another copy of it, longer than this one, was signed. The
+    run keeps its value, and owes nothing to anybody.
+    """
+    for event in events:
+        commit.count(held, type(event).__name__)
+    try:
+        value = records.value_of(held.run, held.chain, held.workspace.origin)
+    except VerificationError:  # it is shown and not sealed: fsck names it
+        value = records.trusted(held.run, held.chain.envelopes)
+    no = logs.closed_error(held.workspace)
+    return Decision(value, refusal=Refusal(code=no.code, text=no.text))
 
 
 def quarantine(commit: UnitOfWork, held: LockedRun, damage: VerificationError) -> Decision:
@@ -237,7 +253,7 @@ def claim(commit: UnitOfWork, held: LockedRun, share: Share | None = None) -> Cl
         leases.absorb(held.run.name)
         return Claim(free=False)
     if held.workspace.successor_id is not None:
-        restored_log.refused(commit, held, [DeliveryReceived(program="")])
+        _refused(commit, held, [DeliveryReceived(program="")])
         return Claim()
     try:
         snapshot = records.value_of(held.run, held.chain, held.workspace.origin)

@@ -20,7 +20,6 @@ from nanovm_core.core.envelope import (
 from nanovm_core.errors import VerificationError
 from nanovm_core.verify import AGENT
 from pipeline.evidence.fsck import (
-    bill_audit,
     column_audit,
     row_audit,
     secret_audit,
@@ -217,7 +216,7 @@ def _run_damage(workspace: Workspace, run: Run, grown: GrownTree) -> Iterator[Da
     yield from _contained(workspace, str(run.id), named, found)
     yield from row_audit.run_damage(workspace, run, snapshot, sealed_damage=bool(named))
     yield from secret_audit.secret_damage(workspace, run, envelopes)
-    yield from bill_audit.bill_damage(workspace, run, envelopes)
+    yield from row_audit.bill_damage(workspace, run, envelopes)
 
 
 def _contained(

@@ -25,9 +25,8 @@ from pipeline.steps.extract.page_view.check import (
     is_field,
     other_money,
 )
-from pipeline.steps.extract.page_view.crops import CROPS_MAX, crop
+from pipeline.steps.extract.page_view.crops import CROPS_MAX, Place, crop, field_places
 from pipeline.steps.extract.page_view.page import Page, View, viewed
-from pipeline.steps.extract.page_view.places import Place, field_places
 from pipeline.steps.extract.page_view.recognise import RecogniserMissingError
 from pipeline.steps.extract.reader import check_sound, embedded_files, open_pdf
 from pipeline.steps.extract.reasons import ExtractionError
