@@ -132,7 +132,8 @@ def run(port: int, say: Say) -> None:
         if settings.REDIS_URL:
             require_server(settings.REDIS_URL)
         try:
-            _migrate()
+            schema.migrate()
+            connections.close_all()
             record.write()
             _start(port, front, back, say)
             _watch([*back, *front], record, say)
@@ -182,11 +183,6 @@ def _stripe_in_words(env: dict[str, str]) -> str:
         where = env.get("STRIPE_API_BASE", settings.STRIPE["api_base"])
         return f"the local Stripe counterpart at {where}: no request leaves this machine"
     return "Stripe's test mode, with the key in STRIPE_SECRET_KEY"
-
-
-def _migrate() -> None:
-    schema.migrate()
-    connections.close_all()
 
 
 def _await_health(url: str, children: Sequence[Child]) -> None:

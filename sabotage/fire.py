@@ -109,7 +109,11 @@ def _carried_out(attack: Attack, injector: Injector, values: Mapping[str, Value]
     )
     fired = injector.inject(target)
     _assess(attack, injector, fired, before)
-    attack.params = _params(injector, values, fired)
+    texts = {param.name for param in injector.params if param.kind == "text"}
+    kept = {**values, **dict.fromkeys(texts, fired.proposal_ref)}  # the ref, if the vault kept it
+    attack.params = {
+        param.name: kept[param.name] for param in injector.params if kept[param.name] != ""
+    }
     attack.proposal_ref = fired.proposal_ref
     attack.created_ms = now_ms()
     attack.save()
@@ -129,16 +133,6 @@ def _assess(attack: Attack, injector: Injector, fired: Fired, before: RunState) 
         attack.evidence["event"] = judgement.event
     if fired.proposal_ref:
         attack.evidence["proposal"] = fired.proposal_ref
-
-
-def _params(injector: Injector, values: Mapping[str, Value], fired: Fired) -> dict[str, Value]:
-    """The parameters to store: free text only as its ref, if the vault kept it."""
-    kept: dict[str, Value] = {}
-    for param in injector.params:
-        value = values[param.name] if param.kind != "text" else fired.proposal_ref
-        if value != "":
-            kept[param.name] = value
-    return kept
 
 
 def _has_verdict(attack: Attack) -> bool:

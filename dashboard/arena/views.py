@@ -1,7 +1,6 @@
 """The red team's arena: the box, its dry runs and proposals, levels, scores and bundles."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -76,8 +75,13 @@ def propose(request: HttpRequest) -> HttpResponse:
     run, typed = _run(request, request.POST.get("run", "")), _typed(request)
     if run is None:
         return _page(request, run, typed, problem=NO_RUN, status=422)
+
+    def act(_: Workspace) -> str:
+        attack = target.proposed(run, typed, key_of(request))
+        broadcast.announce(run.id)
+        return f"/runs/{run.code}/attacks/{attack.pk}/"
+
     try:
-        act = _proposing(request, run, typed)
         return see_other(once(request, f"/runs/{run.code}/#verdict", act))
     except (BoxError, InjectionError) as error:
         return _page(request, run, typed, problem=f"{error} Nothing was proposed.", status=422)
@@ -136,15 +140,6 @@ def bundle(request: HttpRequest, attack_id: UUID) -> HttpResponse:
     whole = judge.reproduction(entry, with_proposal="proposal" in request.GET)
     text = json.dumps(whole, indent=2, sort_keys=True)
     return attached(HttpResponse(text, content_type="application/json"), f"{attack_id}.json")
-
-
-def _proposing(request: HttpRequest, run: RunHead, typed: Typed) -> Callable[[Workspace], str]:
-    def act(_: Workspace) -> str:
-        attack = target.proposed(run, typed, key_of(request))
-        broadcast.announce(run.id)
-        return f"/runs/{run.code}/attacks/{attack.pk}/"
-
-    return act
 
 
 def _run(request: HttpRequest, code: str) -> RunHead | None:

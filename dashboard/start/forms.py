@@ -100,10 +100,13 @@ class NewRunForm(forms.Form):
     def wanted(self) -> NewRun:
         """The checked values. An uploaded file goes before a chosen sample."""
         data = self.cleaned_data
-        document, name = _document(data.get("document"), data["sample"])
+        upload: UploadedFile[bytes] | None = data.get("document")
+        if upload is None:
+            given = _of(next(each for each in samples.SAMPLES if each.name == data["sample"]))
+        else:
+            given = {"document": upload.read(), "file_name": upload.name or "document.pdf"}
         return NewRun(
-            document=document,
-            file_name=name,
+            **given,
             model=data["model"],
             proposal=data["proposal"].encode() if data["model"] == "compromised" else b"",
             payment_method=data["payment_method"],
@@ -165,10 +168,3 @@ def repeated(run: RunHead) -> NewRun | None:
 
 def _of(sample: samples.Sample) -> dict[str, Any]:
     return {"document": drawn.sample(sample.name), "file_name": sample.file}
-
-
-def _document(upload: "UploadedFile[bytes] | None", sample: str) -> tuple[bytes, str]:
-    if upload is not None:
-        return upload.read(), upload.name or "document.pdf"
-    chosen = next(s for s in samples.SAMPLES if s.name == sample)
-    return drawn.sample(sample), chosen.file

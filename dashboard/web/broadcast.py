@@ -20,15 +20,11 @@ SOON_S = 0.025
 
 
 def connect() -> None:
-    run_changed.connect(on_change)
+    run_changed.connect(announce)
 
 
 def group_of(run_id: str) -> str:
     return f"run.{run_id}"
-
-
-def on_change(*, run_id: str) -> None:
-    announce(run_id)
 
 
 def announce(run_id: str) -> None:

@@ -117,8 +117,9 @@ def _begun(origin: str, actor: str) -> Successor:
     row = Workspace.objects.filter(origin=origin).first()
     old = records.lock_log(row.id) if row else None
     signed = closing.last_signed(origin)
-    checkpoint = _named(origin, signed[0] if signed else None)
-    size = _found(old.id, signed[0].size if signed else 0) if old else 0
+    head = signed[0] if signed else Head(origin=origin, size=0, root=b"")
+    checkpoint = {"log": origin, "size": head.size, "root": head.root.hex()}
+    size = _found(old.id, head.size) if old else 0
     there = {"size": size, "root": log_lineage.root_of(old, size) if old else ""}
     note = {"note": signed[1].decode()} if signed else {}
     vkeys = {f"vkey{n}": each.vkey for n, each in enumerate(signer.verifiers(origin))}
@@ -127,9 +128,7 @@ def _begun(origin: str, actor: str) -> Successor:
     workspaces.seal(new, "restore", body, actor=actor)
     if old is not None:
         _hand_over(old, new, actor)
-    return Successor(
-        log=origin, signed=signed[0].size if signed else 0, found=size, successor=new.origin
-    )
+    return Successor(log=origin, signed=head.size, found=size, successor=new.origin)
 
 
 def _found(old: UUID, signed: int) -> int:
@@ -139,13 +138,6 @@ def _found(old: UUID, signed: int) -> int:
     except VerificationError:
         size = tree.size(old)
     return min(size, logs.end(old))
-
-
-def _named(origin: str, signed: Head | None) -> dict[str, object]:
-    """The old checkpoint, as envelopes name it; of a log that was never signed, size 0."""
-    if signed is None:
-        return {"log": origin, "size": 0, "root": ""}
-    return {"log": origin, "size": signed.size, "root": signed.root.hex()}
 
 
 def _hand_over(old: Workspace, new: Workspace, actor: str) -> None:

@@ -59,7 +59,9 @@ class Course:
 def of_run(run: RunHead) -> Course:
     """The newest events of a run's own steps, and the newest others: both are bounded."""
     envelopes = sorted(_newest(run), key=lambda each: each.n)
-    begun = _begun(run)
+    # By key: when a worker took the effect up first, where that was not with its intent.
+    taken_up = AdapterCall.objects.filter(run_id=run.id).order_by("-number")
+    begun = dict(taken_up.values_list("key", "at_ms"))
     rows = [(row_of(envelope), body_of(envelope.bytes)) for envelope in envelopes]
     calls = _calls(rows)
     moments = tuple(
@@ -84,12 +86,6 @@ def _newest(run: RunHead) -> list[Envelope]:
     newest = rows.order_by("-n")
     others = newest.exclude(kind__in=STORY)[:OTHERS_MAX]
     return [*newest.filter(kind__in=STORY)[:STORY_MAX], *others]
-
-
-def _begun(run: RunHead) -> dict[str, int]:
-    """By key: when a worker took the effect up first, where that was not with its intent."""
-    calls = AdapterCall.objects.filter(run_id=run.id).order_by("-number")
-    return dict(calls.values_list("key", "at_ms"))
 
 
 def _started_ms(run: RunHead) -> int:

@@ -108,13 +108,10 @@ def _answered(bodies: list[dict[str, Any]], calls: list[AdapterCall]) -> str:
 
 def _open_keys(bodies: list[dict[str, Any]], calls: list[AdapterCall]) -> set[str]:
     """The charges that were sealed or begun and whose answer is not known."""
-    failed = {body.get("idempotency_key") for body in bodies if _is_failed(body)}
+    whole = (body for body in bodies if body.get("kind") == "failed" and body.get("whole"))
+    failed = {body.get("idempotency_key") for body in whole}
     failed |= {call.key for call in calls if call.outcome == NOT_MADE}
     return {key for key in _charge_keys(bodies, calls) if key not in failed}
-
-
-def _is_failed(body: dict[str, Any]) -> bool:
-    return bool(body.get("kind") == "failed" and body.get("whole"))
 
 
 def _charge_keys(bodies: list[dict[str, Any]], calls: Iterable[AdapterCall]) -> set[str]:

@@ -75,7 +75,8 @@ class StepDetail:
 
 def of_step(run: RunHead, step: str) -> StepDetail:
     """The recorded input and output of a step, personal values opened for their owner."""
-    bodies = _bodies(run)
+    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id).order_by("n")
+    bodies = [{**body_of(data), "n": n} for n, data in rows.values_list("n", "bytes")]
     here = [body for body in bodies if body.get("step") == step]
     judged = [body for body in here if body.get("kind") in ("result", "suspended")]
     judged = [body for body in judged if _rules(body)][-1:]
@@ -92,11 +93,6 @@ def of_step(run: RunHead, step: str) -> StepDetail:
         judged=judged[0] if judged else {},
         rules=_rules(judged[0]) if judged else (),
     )
-
-
-def _bodies(run: RunHead) -> list[Body]:
-    rows = Envelope.objects.filter(workspace_id=run.workspace, run=run.id).order_by("n")
-    return [{**body_of(data), "n": n} for n, data in rows.values_list("n", "bytes")]
 
 
 def _kind(bodies: list[Body], kind: str) -> list[Body]:

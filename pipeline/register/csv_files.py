@@ -101,7 +101,7 @@ def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
             raise FaultyFileError((Fault(1, COLUMNS_MUST),))
         for cells in lines:
             if any(cell.strip() for cell in cells):
-                yield lines.line_num, [_cell(cell) for cell in cells]
+                yield lines.line_num, [KEPT.sub(r"\1", cell) for cell in cells]
     except csv.Error as error:
         raise FaultyFileError((Fault(lines.line_num, f"It is no CSV: {error}."),)) from error
 
@@ -109,11 +109,6 @@ def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
 def plain(cell: str) -> str:
     """A cell that no spreadsheet runs as a formula, whichever sign separates its cells."""
     return FORMULA.sub(r"\1'", cell)
-
-
-def _cell(cell: str) -> str:
-    """A cell as it was before ``plain`` kept a spreadsheet from running it."""
-    return KEPT.sub(r"\1", cell)
 
 
 def import_csv(workspace_id: UUID, data: bytes, *, actor: str) -> int:

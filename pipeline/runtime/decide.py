@@ -260,7 +260,8 @@ def claim(commit: UnitOfWork, held: LockedRun, share: Share | None = None) -> Cl
     except VerificationError as damage:
         quarantine(commit, held, damage)
         return Claim()
-    deadline_ms = _deadline(snapshot)
+    is_running = GROUP[snapshot.state] == "running"  # while it is suspended, its clock stands still
+    deadline_ms = (snapshot.deadline_ms or None) if is_running else None
     held.run.deadline_ms = deadline_ms  # the row says whom to look at, and not what is over
     asks = snapshot.state == WAITING and _owes_now(commit, held, snapshot)
     if deadline_ms is not None and deadline_ms <= now_ms() and not asks:
@@ -319,11 +320,6 @@ def continue_run(
             _put_off(commit, held)
     leases.free(held.run)
     return None
-
-
-def _deadline(now: Snapshot) -> int | None:
-    """When the kernel is to be told the time; while a run is suspended, its clock stands still."""
-    return now.deadline_ms or None if GROUP[now.state] == "running" else None
 
 
 def _owes_now(commit: UnitOfWork, held: LockedRun, now: Snapshot) -> bool:

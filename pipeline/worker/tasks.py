@@ -136,15 +136,11 @@ def _sweep_forever() -> None:
         sleep_ms(SWEEP_EVERY_MS)
         if turn % TIDY_TURNS == 0:
             _ask_for(tidy)
-        _rotate_logs()  # here, not as a task: the queue may be what fills them
+        try:  # here, not as a task: the queue may be what fills them
+            log_files.rotate(settings.NANOVM_DATA / "logs")
+        except OSError as error:
+            log.warning("the log files cannot be rotated: %s", error.strerror)
         _ask_for(sweep)
-
-
-def _rotate_logs() -> None:
-    try:
-        log_files.rotate(settings.NANOVM_DATA / "logs")
-    except OSError as error:
-        log.warning("the log files cannot be rotated: %s", error.strerror)
 
 
 def _ask_for(task: Task) -> None:

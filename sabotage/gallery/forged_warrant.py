@@ -68,11 +68,6 @@ def _own_key(work: Work) -> Work:
     return replace(work, effect=effect, token=warrants.sign(warrant, bound, key))
 
 
-def _other_amount(work: Work) -> Work:
-    """The genuine warrant, with a call for another amount."""
-    return replace(work, effect=_other(work.effect))
-
-
 def _edited(work: Work) -> Work:
     """The genuine warrant, its amount overwritten in the signed bytes."""
     amount = str(work.effect.args["amount_minor"]).encode()
@@ -86,7 +81,7 @@ def _other(effect: Effect) -> Effect:
 
 FORGERIES: Mapping[str, Callable[[Work], Work]] = {
     "signed with the attacker's own key": _own_key,
-    "the genuine one, for another amount": _other_amount,
+    "the genuine one, for another amount": lambda w: replace(w, effect=_other(w.effect)),
     "the genuine one, its amount overwritten": _edited,
 }
 

@@ -4,7 +4,7 @@ import io
 from collections.abc import Sequence
 from decimal import Decimal
 
-from pypdf import PageObject, PdfWriter
+from pypdf import PdfWriter
 from pypdf.generic import DictionaryObject, NameObject, StreamObject
 
 from pipeline.entropy import digits
@@ -80,14 +80,10 @@ def _with_page(writer: PdfWriter, lines: Sequence[str]) -> PdfWriter:
     stream = StreamObject()
     stream.set_data(_shown(lines))
     page[NameObject("/Contents")] = writer._add_object(stream)
-    _give_font(page)
-    return writer
-
-
-def _give_font(page: PageObject) -> None:
     font = DictionaryObject({NameObject(k): NameObject(v) for k, v in _FONT.items()})
     fonts = DictionaryObject({NameObject("/F1"): font})
     page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+    return writer
 
 
 def _shown(lines: Sequence[str]) -> bytes:

@@ -45,16 +45,6 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
     return replace(judged, where=at)
 
 
-def _seal_without_charge(target: Target) -> Fired:
-    """Claim the result of the last step."""
-    return _claimed(target, "seal", {"advice": "sent"})
-
-
-def _result_of_a_step(target: Target) -> Fired:
-    """Claim the result of the chosen step, whichever step the run is at."""
-    return _claimed(target, str(target.values["step"]), {})
-
-
 def _claimed(target: Target, name: str, out: Mapping[str, Scalar]) -> Fired:
     key = key_of(target.run_id, name)
     facts = {"claimed": name, **_beside(target, name, key, out)}
@@ -110,10 +100,10 @@ def _beside(target: Target, step: str, key: str, values: Mapping[str, Scalar]) -
 
 
 WAYS: Mapping[str, Callable[[Target], Fired]] = {
-    "seal without charge": _seal_without_charge,
+    "seal without charge": lambda target: _claimed(target, "seal", {"advice": "sent"}),
     "charge without authorize": _charge_without_authorize,
     "forged intent in the outbox": _forged_intent,
-    "result of a step": _result_of_a_step,
+    "result of a step": lambda target: _claimed(target, str(target.values["step"]), {}),
 }
 
 INJECTOR = Injector(

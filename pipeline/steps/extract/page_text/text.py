@@ -45,7 +45,8 @@ def printed(pages: Sequence[Page]) -> Printed:
     separator = decimal_separator(plain)
     sums = sums_of(rows, separator, 2)
     verdict = judge(sums)
-    currency = _currency(verdict.candidate, rows)
+    best = verdict.candidate
+    currency = currency_of(best.amount.mark, best.row, rows) if best else None
     if currency is not None and DECIMALS[currency] != 2:
         sums = sums_of(rows, separator, DECIMALS[currency])
         verdict = judge(sums)
@@ -105,12 +106,6 @@ def invoice_of(document: Printed) -> tuple[Invoice, dict[str, Evidence]]:
         hold=hold,
     )
     return invoice, _evidence(found, candidate)
-
-
-def _currency(candidate: Candidate | None, rows: Sequence[Row]) -> str | None:
-    if candidate is None:
-        return None
-    return currency_of(candidate.amount.mark, candidate.row, rows)
 
 
 def _disputed(candidate: Candidate | None, currency: str, sums: Sums, rows: Sequence[Row]) -> bool:
