@@ -13,13 +13,7 @@ import samples
 from nanovm_core.core import lifecycle as life
 from pipeline.models import Run
 from pipeline.ops.commands import stripe_in_reach
-from pipeline.ops.processes import (
-    Child,
-    ProcessError,
-    redis_server,
-    running,
-    spawn_celery_worker,
-)
+from pipeline.ops.processes import Child, ProcessError, redis_server, running, spawn_celery_worker
 from pipeline.register import welcome
 from pipeline.reports import decision
 from pipeline.runtime import api, create_run

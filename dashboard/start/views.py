@@ -9,16 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 import samples
 from dashboard.start import happened
-from dashboard.start.forms import (
-    CARDS,
-    PACES,
-    PLANTED,
-    NewRun,
-    NewRunForm,
-    models,
-    plain,
-    repeated,
-)
+from dashboard.start.forms import CARDS, PACES, PLANTED, NewRun, NewRunForm, models, plain, repeated
 from dashboard.verdicts import cards, plans
 from dashboard.web import workspace
 from dashboard.web.idempotency import once

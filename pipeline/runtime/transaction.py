@@ -10,13 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.envelope import (
-    ZERO,
-    Place,
-    encode_snapshot,
-    seal,
-    snapshot_hash,
-)
+from nanovm_core.core.envelope import ZERO, Place, encode_snapshot, seal, snapshot_hash
 from nanovm_core.core.messages import Decision, Draft, Recorded, Snapshot
 from nanovm_core.core.program import Program
 from nanovm_core.core.vault import PREFIX

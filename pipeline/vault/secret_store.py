@@ -8,17 +8,8 @@ from pathlib import Path
 from django.conf import settings
 
 from nanovm_core.core.messages import Commitment
-from nanovm_core.core.vault import (
-    NONCE_BYTES,
-    PREFIX,
-    R_BYTES,
-    commit,
-    seal_value,
-    unseal_value,
-)
-from nanovm_core.core.vault import (
-    TOMBSTONE as TOMBSTONE,
-)
+from nanovm_core.core.vault import NONCE_BYTES, PREFIX, R_BYTES, commit, seal_value, unseal_value
+from nanovm_core.core.vault import TOMBSTONE as TOMBSTONE
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
 from pipeline.entropy import random_bytes, uuid4

@@ -14,15 +14,7 @@ from nanovm_core.proof import notes
 from pipeline.evidence import signer
 from pipeline.evidence.fsck.audit import audit
 from pipeline.evidence.signer import keys
-from pipeline.models import (
-    Checkpoint,
-    Envelope,
-    Register,
-    Run,
-    Secret,
-    Supplier,
-    Workspace,
-)
+from pipeline.models import Checkpoint, Envelope, Register, Run, Secret, Supplier, Workspace
 from pipeline.store import budgets, state_file
 from pipeline.vault.key_store import keystore
 from pipeline.vault.secret_store import media

@@ -16,14 +16,7 @@ from nanovm_core.core.fsm.drafts import (
     suspend,
     verdict,
 )
-from nanovm_core.core.fsm.effects import (
-    authority,
-    effect_key,
-    judged_call,
-    needed,
-    owe,
-    warranted,
-)
+from nanovm_core.core.fsm.effects import authority, effect_key, judged_call, needed, owe, warranted
 from nanovm_core.core.gate import Allowed, Facts
 from nanovm_core.core.messages import NOTHING, Args, Decision, Effect, Reservations, Snapshot
 from nanovm_core.core.policy import PolicyRule

@@ -9,14 +9,7 @@ from uuid import UUID
 
 from django.db.models import Model
 
-from nanovm_core.core.envelope import (
-    LOG_RUN,
-    ZERO,
-    Stored,
-    Vouched,
-    chain_faults,
-    starts_segment,
-)
+from nanovm_core.core.envelope import LOG_RUN, ZERO, Stored, Vouched, chain_faults, starts_segment
 from nanovm_core.errors import VerificationError
 from nanovm_core.verify import AGENT
 from pipeline.evidence.fsck import (

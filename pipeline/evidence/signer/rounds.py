@@ -11,12 +11,7 @@ from django.db.models.functions import Coalesce
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
 from pipeline.evidence import unsigned
-from pipeline.evidence.signer.checkpoints import (
-    NO_EXTENSION,
-    REWRITTEN,
-    checkpoint,
-    signed_sizes,
-)
+from pipeline.evidence.signer.checkpoints import NO_EXTENSION, REWRITTEN, checkpoint, signed_sizes
 from pipeline.models import Checkpoint, Envelope, Workspace
 from pipeline.store import logs, records, tree
 

@@ -6,13 +6,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from pipeline.evidence import bundles, signer
 from pipeline.models import Run, Workspace
-from pipeline.ops.commands import (
-    PreparedCommand,
-    named,
-    named_file,
-    named_run,
-    named_workspace,
-)
+from pipeline.ops.commands import PreparedCommand, named, named_file, named_run, named_workspace
 
 
 class Command(PreparedCommand):

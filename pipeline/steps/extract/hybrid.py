@@ -8,11 +8,7 @@ from typing import Final
 
 from pipeline.steps.extract.embedded_xml.structured import Coded
 from pipeline.steps.extract.page_text.amounts import amounts_in
-from pipeline.steps.extract.page_text.labelled import (
-    iban_is_valid,
-    ibans,
-    invoice_number,
-)
+from pipeline.steps.extract.page_text.labelled import iban_is_valid, ibans, invoice_number
 from pipeline.steps.extract.page_text.money import currency_of
 from pipeline.steps.extract.page_text.parties import parties
 from pipeline.steps.extract.page_text.text import Printed, has_text, printed

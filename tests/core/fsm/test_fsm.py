@@ -7,13 +7,7 @@ import pytest
 
 from nanovm_core.core import events
 from nanovm_core.core import lifecycle as life
-from nanovm_core.core.events import (
-    AnswerArrived,
-    Context,
-    EffectDone,
-    Event,
-    KillRequested,
-)
+from nanovm_core.core.events import AnswerArrived, Context, EffectDone, Event, KillRequested
 from nanovm_core.core.fsm import HANDLERS, begin, capabilities_hash, quarantine, transition
 from nanovm_core.core.messages import Reservation
 from nanovm_core.core.program import Program

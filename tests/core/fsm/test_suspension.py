@@ -17,17 +17,7 @@ from nanovm_core.core.messages import Recorded, Reservation
 from nanovm_core.core.warrants import authorize, binding
 from nanovm_core.errors import RefusedError
 from tests.core.kit.refund_desk import Run
-from tests.core.kit.refund_runs import (
-    EVERY,
-    HASH,
-    PROGRAM,
-    RECEIPT,
-    RUN,
-    Refund,
-    body,
-    code,
-    kinds,
-)
+from tests.core.kit.refund_runs import EVERY, HASH, PROGRAM, RECEIPT, RUN, Refund, body, code, kinds
 
 HOUR_MS = 3_600_000
 

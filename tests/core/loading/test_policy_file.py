@@ -19,13 +19,7 @@ from nanovm_core.core.policy import (
 from nanovm_core.core.program import Program
 from nanovm_core.errors import ProgramError
 from nanovm_core.loading import POLICY_BYTES_MAX, load_policy, load_program
-from nanovm_core.loading.schema import (
-    BUDGETS_MAX,
-    DAYS_30_MS,
-    EXAMPLES_MAX,
-    RULES_MAX,
-    WINDOWS_MAX,
-)
+from nanovm_core.loading.schema import BUDGETS_MAX, DAYS_30_MS, EXAMPLES_MAX, RULES_MAX, WINDOWS_MAX
 from tests.core.kit.desk import DESK, check, place
 from tests.core.kit.desk import changed as desk
 from tests.core.kit.desk import error_of as desk_error

@@ -24,16 +24,7 @@ from pipeline.reports import displayed_head, report
 from pipeline.runtime import api
 from pipeline.store import programs
 from tests import postgres
-from tests.pipeline.house import (
-    House,
-    bodies,
-    invoice,
-    kinds,
-    payments,
-    reason,
-    sql,
-    succeeded,
-)
+from tests.pipeline.house import House, bodies, invoice, kinds, payments, reason, sql, succeeded
 
 Statement = tuple[str, Sequence[object]]
 CHANGED = b'{"v":"nanovm-envelope/2"}'

@@ -14,15 +14,7 @@ from pipeline.runtime import api
 from pipeline.steps.charge import gateway
 from pipeline.worker import drive, tasks
 from tests.pipeline.clock import DAY_MS, Leap, stopped
-from tests.pipeline.far_side.pages import (
-    DEBIT,
-    DOLLARS,
-    THREE_D_SECURE,
-    asked,
-    far,
-    press,
-    settle,
-)
+from tests.pipeline.far_side.pages import DEBIT, DOLLARS, THREE_D_SECURE, asked, far, press, settle
 from tests.pipeline.house import (
     House,
     accounts,

@@ -22,13 +22,7 @@ import pytest
 import stdnum
 from pypdf import _cmap
 
-from pipeline.steps.extract import (
-    PAGES_MAX,
-    child,
-    confinement,
-    reading_child,
-    sandbox,
-)
+from pipeline.steps.extract import PAGES_MAX, child, confinement, reading_child, sandbox
 from pipeline.steps.extract.child import BEGUN
 from tests.house.demo import ROOT
 from tests.pipeline.steps.takeover import ATTACKS

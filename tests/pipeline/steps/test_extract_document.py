@@ -18,12 +18,7 @@ from pipeline.steps.extract import (
     extract,
 )
 from pipeline.steps.extract.invoice import Evidence
-from tests.pipeline.pdf_builder import (
-    empty_pages_pdf,
-    encrypted_pdf,
-    invoice_lines,
-    text_pdf,
-)
+from tests.pipeline.pdf_builder import empty_pages_pdf, encrypted_pdf, invoice_lines, text_pdf
 from tests.pipeline.reading import read_here
 
 lack_guards_too()  # in a trial that removes a guard of the reader

@@ -27,11 +27,7 @@ from pipeline.steps.extract import (
 )
 from pipeline.steps.extract.sandbox import MEMORY_BYTES_MAX, SECONDS_MAX, run_child
 from tests.house.demo import ROOT, await_end
-from tests.pipeline.pdf_builder import (
-    invoice_lines,
-    operators_pdf,
-    text_pdf,
-)
+from tests.pipeline.pdf_builder import invoice_lines, operators_pdf, text_pdf
 from tests.pipeline.reading import read_here
 
 T = TypeVar("T")

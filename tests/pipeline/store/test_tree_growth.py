@@ -18,15 +18,7 @@ from pipeline.runtime import api
 from pipeline.store import logs, records, sql, tree, tree_growth, workspaces
 from tests.pipeline.house import House
 from tests.pipeline.house import sql as change
-from tests.pipeline.trees import (
-    drop_nodes,
-    exchange,
-    grown,
-    leaves_of,
-    plant,
-    set_edge,
-    set_node,
-)
+from tests.pipeline.trees import drop_nodes, exchange, grown, leaves_of, plant, set_edge, set_node
 
 COUNT = 13
 AT = 9  # the leaf that is damaged, in the subtree over 8 to 11
