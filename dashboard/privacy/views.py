@@ -8,9 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from dashboard.templatetags.show import refusal
 from dashboard.verdicts import plans
 from dashboard.web import broadcast, erasing
 from dashboard.web.pages import own_run, page
+from pipeline.errors import ErasureRefusedError
 from pipeline.privacy import erasure, erasure_log, retention
 from pipeline.privacy.certificate import Certificate
 from pipeline.privacy.certificate import newest as newest_certificate
@@ -62,7 +64,11 @@ def erase(
         broadcast.announce(run.id)
         return made
 
-    return erasing.erase(request, run.code, there, act, partial(show, request, run))
+    try:
+        return erasing.erase(request, run.code, there, act, partial(show, request, run))
+    except ErasureRefusedError as refused:
+        errors = {"refused": f"{refusal(refused.code)} ({refused.code})"}
+        return show(request, run, erasing.typed_of(request), errors, status=409)
 
 
 def _shown(

@@ -6,11 +6,9 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
-from dashboard.templatetags.show import refusal
 from dashboard.web.downloads import attached
 from dashboard.web.idempotency import once
 from dashboard.web.pages import see_other
-from pipeline.errors import ErasureRefusedError
 from pipeline.models import Workspace
 from pipeline.privacy.certificate import Certificate
 from pipeline.privacy.erasure import REASONS
@@ -30,7 +28,7 @@ def erase(
     show: Callable[[Words, Words, int], HttpResponse],
 ) -> HttpResponse:
     """Erase as the form says, and lead ``there``; what is wrong with it is shown."""
-    typed = {name: request.POST.get(name, "") for name in ("reason", "confirm")}
+    typed = typed_of(request)
     errors = _errors(code, typed)
     if errors:
         return show(typed, errors, 422)
@@ -43,10 +41,13 @@ def erase(
 
     try:
         return see_other(once(request, there, done))
-    except ErasureRefusedError as refused:
-        return show(typed, {"refused": f"{refusal(refused.code)} ({refused.code})"}, 409)
     except IncompleteError as incomplete:
         return show(typed, {"incomplete": str(incomplete)}, 500)
+
+
+def typed_of(request: HttpRequest) -> Words:
+    """What was typed into the form."""
+    return {name: request.POST.get(name, "") for name in ("reason", "confirm")}
 
 
 def certificate_page(

@@ -4,7 +4,7 @@ Each version is a secret of its own, and a ``supplier`` envelope commits to it: 
 edited, exchanged or put back from an earlier version is found when it is read.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -23,9 +23,9 @@ from pipeline.vault.key_store import keystore
 
 ERASED = "erased"  # the state of a supplier without details
 SUBJECT = "supplier-"  # before its id, in the key store
+CHUNK_ROWS = 500  # in memory at a time
 TOGETHER_MAX = 200  # suppliers that one envelope commits to
 STORED = [each.name for each in Supplier._meta.concrete_fields if not each.primary_key]
-_Sealed = Mapping[int, list[dict[str, str]]]  # by the envelope's n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,16 @@ class Version(NamedTuple):
     row: Supplier
     details: Details
     before: str  # its state
+
+
+class Sealed(NamedTuple):
+    """What the envelope ``n`` of the log's own chain says of a supplier."""
+
+    n: int
+    id: str
+    ref: str
+    commitment: str
+    state: str
 
 
 def store(workspace: Workspace, versions: Sequence[Version], event: str, actor: str) -> None:
@@ -114,22 +124,22 @@ def opened(workspace: Workspace, rows: Sequence[Supplier]) -> list[Entry]:
     """The details of these rows, each checked against the envelope that commits to it."""
     alive = [row.ref for row in rows if row.state != ERASED]
     keys = keystore().keys(alive) if alive else {}
-    sealed = _envelopes(workspace, {row.sealed_n for row in rows})
+    sealed = {*sealed_versions(workspace, n__in={row.sealed_n for row in rows})}
     return [
         Entry(row=row, details=_details(workspace, row, keys.get(row.ref), sealed)) for row in rows
     ]
 
 
 def _details(
-    workspace: Workspace, row: Supplier, key: bytes | None, sealed: _Sealed
+    workspace: Workspace, row: Supplier, key: bytes | None, sealed: Collection[Sealed]
 ) -> Details | None:
     if row.state == ERASED:
         return None
     if key is None:
         raise damaged()
     r, value = opening(workspace, row, key)
-    names = {"id": str(row.id), "ref": row.ref, "c": commit(r, row.ref, value), "to": row.state}
-    if names not in sealed.get(row.sealed_n, []):
+    commitment = commit(r, row.ref, value)
+    if Sealed(row.sealed_n, str(row.id), row.ref, commitment, row.state) not in sealed:
         raise damaged()
     return Details.from_bytes(value)
 
@@ -144,32 +154,22 @@ def opening(workspace: Workspace, row: Supplier, key: bytes) -> tuple[bytes, byt
     return unseal_value(key, plain, bound_to=_bound_to(workspace, row.ref))
 
 
-def _envelopes(workspace: Workspace, places: Collection[int]) -> _Sealed:
-    """What ``supplier`` envelopes say, by their ``n``: each supplier's ref, commitment, state."""
-    found: dict[int, list[dict[str, str]]] = {}
-    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN, n__in=places, kind="supplier")
-    for each in rows:
-        data = bytes(each.bytes)
-        if canonical_hash(data) != each.hash:
-            continue
+def sealed_versions(workspace: Workspace, **narrowed: Collection[int]) -> Iterator[Sealed]:
+    """What the whole ``supplier`` envelopes of a log say, the oldest first."""
+    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN, kind="supplier", **narrowed)
+    for n, data, leaf in rows.order_by("n").values_list("n", "bytes", "hash").iterator(CHUNK_ROWS):
+        if canonical_hash(bytes(data)) != leaf:
+            continue  # the audit of the chain names it
         body = records.body_of(data)
-        state, refs = records.part_of(body, "state"), records.part_of(body, "in").get("suppliers")
         listed = body.get("secrets")
         commitments = {
             str(secret.get("ref")): str(secret.get("c"))
             for secret in (listed if isinstance(listed, list) else [])
             if isinstance(secret, dict)
         }
-        found[each.n] = [
-            {
-                "id": name,
-                "ref": str(ref),
-                "c": commitments.get(str(ref), ""),
-                "to": str(state.get("to")),
-            }
-            for name, ref in (refs.items() if isinstance(refs, dict) else ())
-        ]
-    return found
+        state = str(records.part_of(body, "state").get("to"))
+        for name, ref in records.part_of(records.part_of(body, "in"), "suppliers").items():
+            yield Sealed(n, name, str(ref), commitments.get(str(ref), ""), state)
 
 
 def was_sealed(workspace: Workspace, state: str) -> bool:

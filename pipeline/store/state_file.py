@@ -62,9 +62,9 @@ def private(folder: Path) -> Path:
     return folder
 
 
-def sync(folder: Path) -> None:
-    """Bring the names in a folder to the disk."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -18,6 +18,7 @@ from nanovm_core.core.vault import KEY_BYTES, NONCE_BYTES, seal, unseal
 from nanovm_core.errors import VerificationError
 from pipeline.entropy import random_bytes
 from pipeline.ops import timings
+from pipeline.store import state_file
 
 DRAFT = "draft-"  # begins the suffix of a key that is being made
 
@@ -154,11 +155,7 @@ class KeyStore:
         busy, _, _ = self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise sqlite3.OperationalError("readers hold the key store's log: erase again")
-        handle = os.open(f"{self._database}-wal", os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        state_file.sync(Path(f"{self._database}-wal"))
 
     @contextmanager
     def _open(

@@ -3,36 +3,25 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
-from nanovm_core.core.envelope import LOG_RUN, canonical_hash
+from nanovm_core.core.envelope import LOG_RUN
 from nanovm_core.core.vault import commit
 from nanovm_core.errors import VerificationError
 from pipeline.evidence.fsck.damage import Damage
 from pipeline.evidence.fsck.signed_heads import RESTORE
-from pipeline.models import Envelope, Register, Supplier, SupplierIndex, Workspace
+from pipeline.models import Register, Supplier, SupplierIndex, Workspace
 from pipeline.privacy import journal
 from pipeline.register import index, versions
 from pipeline.register.details import Details
-from pipeline.store import records
 from pipeline.vault.key_store import keystore
 
 CHUNK = 500  # rows in memory at a time, and keys that are asked for at once
 EDITED, MISSING = "PII-002", "PII-003"
 
 
-class Sealed(NamedTuple):
-    """What the newest envelope about a supplier says of it."""
-
-    n: int
-    ref: str
-    commitment: str
-    state: str
-
-
 def supplier_damage(workspace: Workspace) -> Iterator[Damage]:
     """Rows that are not the versions that were sealed last, do not open, or are found wrongly."""
-    sealed = _sealed(workspace)
+    sealed = {each.id: each for each in versions.sealed_versions(workspace)}  # the newest of each
     audit = _Audit(workspace, sealed, _index_key(workspace), _index_rows(workspace))
     seen: set[str] = set()
     rows = Supplier.objects.filter(workspace=workspace).order_by("id").iterator(CHUNK)
@@ -57,7 +46,7 @@ class _Audit:
     """One workspace's register, and what its log says of it."""
 
     workspace: Workspace
-    sealed: Mapping[str, Sealed]
+    sealed: Mapping[str, versions.Sealed]
     index_key: bytes | None
     indexed: Mapping[str, set[tuple[str, str]]]  # kind and value, by supplier
 
@@ -70,7 +59,7 @@ class _Audit:
             if said.state != versions.ERASED:
                 text = f"supplier {row.id} reads as erased, and no erasure is sealed for it."
                 yield self._missing(said.n, text)
-        elif (row.ref, row.commitment, row.state) != said[1:] or row.sealed_n != said.n:
+        elif (row.ref, row.commitment, row.state) != said[2:] or row.sealed_n != said.n:
             text = f"The row of supplier {row.id} is not the version that was sealed last."
             yield self._bad(said.n, EDITED, text)
         elif key is None or row.ciphertext is None:
@@ -79,11 +68,13 @@ class _Audit:
         else:
             yield from self._opened(row, key, said)
 
-    def _opened(self, row: Supplier, key: bytes, said: Sealed) -> Iterator[Damage]:
+    def _opened(self, row: Supplier, key: bytes, said: versions.Sealed) -> Iterator[Damage]:
         text = f"The commitment of supplier {row.id} is not its details'."
         try:
             r, value = versions.opening(self.workspace, row, key)
-            details = Details.from_bytes(value) if commit(r, row.ref, value) == said[2] else None
+            details = (
+                Details.from_bytes(value) if commit(r, row.ref, value) == said.commitment else None
+            )
         except (VerificationError, ValueError, TypeError):
             details = None
         if details is None:
@@ -127,27 +118,6 @@ class _Audit:
 
     def _bad(self, n: int, code: str, text: str) -> Damage:
         return Damage(self.workspace.origin, LOG_RUN, n, code, text)
-
-
-def _sealed(workspace: Workspace) -> dict[str, Sealed]:
-    """The newest version of each supplier that the log's own chain commits to."""
-    found: dict[str, Sealed] = {}
-    rows = Envelope.objects.filter(workspace=workspace, run=LOG_RUN, kind="supplier").order_by("n")
-    for n, data, leaf in rows.values_list("n", "bytes", "hash").iterator(CHUNK):
-        if canonical_hash(bytes(data)) != leaf:
-            continue  # the audit of the chain names it
-        body = records.body_of(data)
-        state = str(records.part_of(body, "state").get("to"))
-        listed = body.get("secrets")
-        commitments = {
-            str(each.get("ref")): str(each.get("c"))
-            for each in (listed if isinstance(listed, list) else [])
-            if isinstance(each, dict)
-        }
-        refs = records.part_of(records.part_of(body, "in"), "suppliers")
-        for name, ref in refs.items():
-            found[name] = Sealed(n, str(ref), commitments.get(str(ref), ""), state)
-    return found
 
 
 def _index_key(workspace: Workspace) -> bytes | None:
