@@ -84,7 +84,8 @@ class BoundedRequest(WebRequest):
             return None
         if size > UPLOAD_SIZE_BYTES_MAX:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        if size > FREE_SIZE_BYTES_MAX and not self._has_cookie():
+        cookie = settings.CSRF_COOKIE_NAME.encode("ascii")  # which each form of this site needs
+        if size > FREE_SIZE_BYTES_MAX and cookie not in self.received_cookies:
             return HTTPStatus.FORBIDDEN
         if self.large:
             return None
@@ -93,10 +94,6 @@ class BoundedRequest(WebRequest):
         refusal: HTTPStatus | None
         refusal = visit.door.hold(visit, UPLOAD_SIZE_BYTES_MAX if declared is None else declared)
         return refusal
-
-    def _has_cookie(self) -> bool:
-        """Whether it may come from a form: each form of this site needs its CSRF cookie."""
-        return settings.CSRF_COOKIE_NAME.encode("ascii") in self.received_cookies
 
     def _address(self) -> str:
         """Whose request it is, as it is counted; behind a proxy, by the proxy's word."""

@@ -1,25 +1,32 @@
 """The start page, the list of runs, and making one."""
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
+from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 import samples
-from dashboard.start import happened
 from dashboard.start.forms import CARDS, PACES, PLANTED, NewRun, NewRunForm, models, plain, repeated
+from dashboard.templatetags.show import money
 from dashboard.verdicts import cards, plans
+from dashboard.verdicts.cards import ACCEPTED, BREACHED
 from dashboard.web import workspace
 from dashboard.web.idempotency import once
 from dashboard.web.pages import not_a_page, own_run, page, see_other, unknown
 from pipeline.models import Run, Workspace
 from pipeline.privacy import expiry
 from pipeline.queries import personal, runs, stuck_runs
+from pipeline.queries.money import payments_made
 from pipeline.runtime import api, create_run
+from sabotage.models import Attack
 
 VISITOR = "visitor"
+HAPPENED, FRESH_S = "dashboard.happened", 3  # the scoreboard is as old as that, too
 GONE = "The document of {} can no longer be read. Choose a sample or upload the PDF again."
 STATES = (("", "Any state"), *((name, name.upper()) for name in runs.FILTERS))
 
@@ -34,7 +41,7 @@ def home(request: HttpRequest) -> HttpResponse:
         {
             **_form(None),
             "rows": _rows(request, mine.runs),
-            "here": happened.here(),
+            "here": happened_here(),
             "expiry": expiry.of(workspace.current(request)),
         },
     )
@@ -155,3 +162,35 @@ def _rows(request: HttpRequest, found: tuple[runs.RunHead, ...]) -> list[dict[st
         {"run": run, "file": personal.file_name_of(run), "attacks": counts.get(run.id, 0)}
         for run in found
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    """Counts over all workspaces; ``lost`` holds one sum for each currency."""
+
+    paid: int
+    attacks: int
+    stopped: int
+    lost: tuple[str, ...]
+
+
+def happened_here() -> Happened:
+    """The counts, at most three seconds old."""
+    found = cache.get(HAPPENED)
+    if not isinstance(found, Happened):
+        found = _happened()
+        cache.set(HAPPENED, found, FRESH_S)
+    return found
+
+
+def _happened() -> Happened:
+    judged = Attack.objects.exclude(verdict="")
+    stopped = judged.exclude(integrity=BREACHED).exclude(verdict=ACCEPTED)
+    lost: Counter[str] = Counter()
+    for cost in judged.values_list("control__cost", flat=True).iterator():
+        if cost and cost.get("amount_minor"):
+            lost[str(cost["currency"])] += int(cost["amount_minor"])
+    sums = tuple(money(amount, currency) for currency, amount in lost.most_common())
+    return Happened(
+        paid=payments_made(), attacks=judged.count(), stopped=stopped.count(), lost=sums
+    )

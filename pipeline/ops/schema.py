@@ -1,20 +1,27 @@
-"""The database's tables, made or brought up to date by one process at a time."""
+"""The database's tables, made or brought up to date by one process at a time.
 
+A lock on the data folder refuses an upgrade while another process uses it.
+"""
+
+import fcntl
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 
-from pipeline.ops import error_messages, folder_use, upgrade
+from pipeline.ops import error_messages, upgrade
 from pipeline.ops.processes import ProcessError
 from pipeline.ops.upgrade import Recorded
 from pipeline.store import state_file
 
 SCHEMA = 2  # the layout of the tables; a release that adds a migration raises it
 RELEASE = "0.1.0"  # of nanovm, as pyproject.toml says it too
+_held: dict[Path, int] = {}  # the folder that this process uses, and its lock's file
 TURN = 0x6E616E6F766D  # "nanovm": the key of the advisory lock on PostgreSQL
 
 
@@ -29,7 +36,7 @@ def migrate() -> None:
     try:
         with _in_turn():
             _bring_up_to_date(upgrade.recorded())
-            folder_use.hold(settings.NANOVM_DATA)
+            _hold(settings.NANOVM_DATA)
     except (DatabaseError, sqlite3.Error) as error:
         raise ProcessError(error_messages.of_database(error, "Then start again.")) from error
     except OSError as error:
@@ -43,7 +50,7 @@ def _bring_up_to_date(found: Recorded | None) -> None:
     _refuse_other_versions(loader)
     to = Recorded(version=SCHEMA, release=RELEASE)
     if found is not None and found.version < SCHEMA:
-        with folder_use.alone(settings.NANOVM_DATA):
+        with _alone(settings.NANOVM_DATA):
             upgrade.upgrade(found, to, _which())
     elif found is None or {*loader.disk_migrations} - {*loader.applied_migrations}:
         upgrade.make(to)
@@ -92,3 +99,41 @@ def _which() -> str:
     if connection.vendor == "postgresql":
         return "the one that DATABASE_URL names"
     return str(settings.NANOVM_DATA)
+
+
+def _hold(folder: Path) -> None:
+    """Use a folder from now on, until this process ends or uses another one."""
+    fcntl.flock(_lock_of(folder), fcntl.LOCK_SH)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Be the only process that uses a folder, while the block runs.
+
+    Other starts wait for the caller's own lock meanwhile.
+
+    Raises:
+        ProcessError: where another process uses it.
+    """
+    lock = _lock_of(folder)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise ProcessError(
+            f"The data in {folder} is of an older release and has to be upgraded, and another"
+            " process of nanovm still uses it, so nothing was changed. Stop it (make demo or a"
+            " command), and any worker or web server, then start again."
+        ) from error
+    try:
+        yield
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def _lock_of(folder: Path) -> int:
+    if folder not in _held:
+        handle = os.open(folder / "use.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        for other in [*_held]:
+            os.close(_held.pop(other))
+        _held[folder] = handle
+    return _held[folder]

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import QuerySet
-
 from nanovm_core.errors import VerificationError
 from pipeline.models import Supplier, Workspace
 from pipeline.register import suppliers, versions
@@ -47,7 +45,8 @@ def page(workspace: Workspace | None, number: int = 1) -> Page:
     """A page of a workspace's suppliers, numbered from 1."""
     if workspace is None:
         return Page(lines=(), total=0, older=0)
-    rows = _rows(workspace).order_by("-created_ms", "-id")
+    theirs = Supplier.objects.filter(workspace=workspace).exclude(state=suppliers.OWN)
+    rows = theirs.order_by("-created_ms", "-id")
     total, end = rows.count(), number * PAGE
     lines = tuple(line_of(workspace, row) for row in rows[end - PAGE : end])
     return Page(lines=lines, total=total, older=number + 1 if end < total else 0)
@@ -63,11 +62,6 @@ def company(workspace: Workspace | None) -> Line | None:
     """The workspace's own company; None where nobody said which."""
     found = Supplier.objects.filter(workspace=workspace, state=suppliers.OWN).first()
     return line_of(workspace, found) if workspace is not None and found is not None else None
-
-
-def _rows(workspace: Workspace) -> QuerySet[Supplier]:
-    """The suppliers of a workspace; its own company is none."""
-    return Supplier.objects.filter(workspace=workspace).exclude(state=suppliers.OWN)
 
 
 def line_of(workspace: Workspace, row: Supplier) -> Line:

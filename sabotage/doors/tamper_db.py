@@ -21,56 +21,39 @@ def change_envelope(run: Run, n: int, column: str, value: bytes | str) -> tuple[
 
     They are dropped and put back as they were in the one transaction that changes the row.
     """
-    table = Envelope._meta.db_table
-    with transaction.atomic(), _no_triggers(table) as dropped:
-        changed = _execute(
-            f"UPDATE {table} SET {column} = %s WHERE workspace_id = %s AND run = %s AND n = %s",  # noqa: S608 - names of ours
-            [_stored(Envelope, column, value), _workspace(run), str(run.id), n],
-        )
-        _expect_one(changed)
+    with transaction.atomic(), _no_triggers(Envelope._meta.db_table) as dropped:
+        row = {"workspace": run.workspace_id, "run": str(run.id), "n": n}
+        _change(Envelope, {column: value}, row)
     return dropped
 
 
-def change_run(run: Run, column: str, value: bytes) -> None:
-    """Overwrite a column of this run's row."""
-    table = Run._meta.db_table
-    changed = _execute(
-        f"UPDATE {table} SET {column} = %s WHERE workspace_id = %s AND id = %s",  # noqa: S608 - names of ours
-        [_stored(Run, column, value), _workspace(run), _stored(Run, "id", run.id)],
-    )
-    _expect_one(changed)
+def change_run(run: Run, columns: Mapping[str, object]) -> None:
+    """Overwrite columns of this run's row, without the transaction that would seal an intent."""
+    _change(Run, columns, {"workspace": run.workspace_id, "id": run.id})
 
 
 def change_terms(run: Run, column: str, value: bytes) -> None:
     """Overwrite the program or the policy beside this run."""
-    changed = _execute(
-        f"UPDATE {Terms._meta.db_table} SET {column} = %s WHERE run_id = %s",  # noqa: S608 - names of ours
-        [_stored(Terms, column, value), _stored(Run, "id", run.id)],
-    )
-    _expect_one(changed)
+    _change(Terms, {column: value}, {"run": run.id})
 
 
 def change_secret(run: Run, ref: str, columns: Mapping[str, object]) -> None:
     """Overwrite columns of one secret of this run's row in the vault."""
-    table = Secret._meta.db_table
-    marks = ", ".join(f"{column} = %s" for column in columns)
-    values = [_stored(Secret, column, value) for column, value in columns.items()]
-    changed = _execute(
-        f"UPDATE {table} SET {marks} WHERE run_id = %s AND ref = %s",  # noqa: S608 - names of ours
-        [*values, _stored(Run, "id", run.id), ref],
-    )
-    _expect_one(changed)
+    _change(Secret, columns, {"run": run.id, "ref": ref})
 
 
-def change_outbox(run: Run, columns: Mapping[str, object]) -> None:
-    """Overwrite what this run owes, without the transaction that would seal an intent of it."""
-    marks = ", ".join(f"{column} = %s" for column in columns)
-    values = [_stored(Run, column, value) for column, value in columns.items()]
-    changed = _execute(
-        f"UPDATE {Run._meta.db_table} SET {marks} WHERE workspace_id = %s AND id = %s",  # noqa: S608 - names of ours
-        [*values, _workspace(run), _stored(Run, "id", run.id)],
-    )
-    _expect_one(changed)
+def _change(model: type[Model], columns: Mapping[str, object], row: Mapping[str, object]) -> None:
+    """Overwrite columns of the one row that has these values."""
+    fields: Any = {name: model._meta.get_field(name) for name in (*columns, *row)}
+    new = ", ".join(f"{fields[name].column} = %s" for name in columns)
+    old = " AND ".join(f"{fields[name].column} = %s" for name in row)
+    values = [
+        fields[name].get_db_prep_save(value, connection)  # as the database's driver wants it
+        for name, value in (*columns.items(), *row.items())
+    ]
+    changed = _execute(f"UPDATE {model._meta.db_table} SET {new} WHERE {old}", values)  # noqa: S608 - names of ours
+    if changed != 1:
+        raise RuntimeError(f"the attack was meant for one row and met {changed}")
 
 
 @contextmanager
@@ -95,18 +78,3 @@ def _execute(statement: str, values: list[Any] | None = None) -> int:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return int(cursor.rowcount)
-
-
-def _stored(model: type[Model], column: str, value: object) -> Any:
-    """A value as the database's driver wants it."""
-    field = model._meta.get_field(column)
-    return field.get_db_prep_save(value, connection)  # type: ignore[union-attr]
-
-
-def _workspace(run: Run) -> Any:
-    return _stored(Run, "workspace", run.workspace_id)
-
-
-def _expect_one(changed: int) -> None:
-    if changed != 1:
-        raise RuntimeError(f"the attack was meant for one row and met {changed}")

@@ -53,11 +53,6 @@ def _prepared_call(prepared: Work, own: Work) -> Work:
     return replace(own, effect=effect, token=prepared.token)
 
 
-def _prepared_call_own_warrant(prepared: Work, own: Work) -> Work:
-    """The call that was prepared, under the charger's own warrant."""
-    return replace(own, effect=own.effect._replace(args=prepared.effect.args))
-
-
 def _own_call(prepared: Work, own: Work) -> Work:
     """The charger's own call a second time, as the preparer's: under its key and warrant."""
     effect = prepared.effect._replace(args=own.effect.args)
@@ -66,7 +61,9 @@ def _own_call(prepared: Work, own: Work) -> Work:
 
 WAYS: Mapping[str, Callable[[Work, Work], Work]] = {
     "hand over the call with its warrant": _prepared_call,
-    "hand over the call alone": _prepared_call_own_warrant,
+    "hand over the call alone": lambda prepared, own: replace(
+        own, effect=own.effect._replace(args=prepared.effect.args)
+    ),
     "hand over the key and the warrant": _own_call,
 }
 

@@ -49,7 +49,10 @@ def assess(found: Evidence, fired: Fired) -> Assessment:
     return replace(
         judged,
         where=where(judged.rule),
-        facts={"foreign_refs_in_intents": len(foreign), "refused": _refused(found)},
+        facts={
+            "foreign_refs_in_intents": len(foreign),
+            "refused": sum(each.kind == "refused" for each in found.sealed),
+        },
         breaches=(text,) if foreign else (),
     )
 
@@ -66,10 +69,6 @@ def _refs(body: object) -> set[str]:
     given = body.get("in") if isinstance(body, dict) else None
     values = given.values() if isinstance(given, dict) else ()
     return {str(each) for each in values if str(each).startswith("vault://")}
-
-
-def _refused(found: Evidence) -> int:
-    return sum(each.kind == "refused" for each in found.sealed)
 
 
 SCENARIO = Scenario(

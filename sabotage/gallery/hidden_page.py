@@ -35,17 +35,12 @@ def with_another_total(trick: str, shown: str, told: str) -> bytes:
         page=1, x=_LEFT, y=y, width=A4[0], size=_SIZE, bold=False, text=told, ink=INK, paper=white
     )
     if trick == "remapped":
-        _remapped(pen, spot, shown)
+        pen.text(spot.x, spot.y, _LABEL, spot.size)
+        there = replace(spot, x=spot.x + pen.width(_LABEL, spot.size))
+        remap.draw(pen, there, "encoding", shown, spot.text)  # it draws other signs than it says
     else:
         word_picture(pen, spot.x, spot.y, _LABEL + shown, spot.size, INK, white)
         below = replace(spot, y=y - _LEADING, text=_LABEL + told)
         hiding.HIDES[trick](pen, below, 0)
     pdf = pen.done()
     return hiding.switched_off(pdf) if trick == "layer_off" else pdf
-
-
-def _remapped(pen: Pen, spot: Spot, shown: str) -> None:
-    """The total in a font that draws other signs than it says."""
-    pen.text(spot.x, spot.y, _LABEL, spot.size)
-    there = replace(spot, x=spot.x + pen.width(_LABEL, spot.size))
-    remap.draw(pen, there, "encoding", shown, spot.text)

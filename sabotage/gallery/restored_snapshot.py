@@ -149,17 +149,11 @@ def assess(_found: Evidence, fired: Fired) -> Assessment:
     )
 
 
-def _revoked(house: DataFolder, _run: str) -> None:
-    house.done("revoke", "stripe.create_payment_intent")
-
-
-def _erased(house: DataFolder, run: str) -> None:
-    house.done("erase", "--run", run, "--reason", "art17-1-a")
-
-
-GONE_ON: Mapping[str, Callable[[DataFolder, str], None]] = {
-    "the revocation of a grant": _revoked,
-    "an erasure": _erased,
+GONE_ON: Mapping[str, Callable[[DataFolder, str], Answer]] = {
+    "the revocation of a grant": lambda house, _: house.done(
+        "revoke", "stripe.create_payment_intent"
+    ),
+    "an erasure": lambda house, run: house.done("erase", "--run", run, "--reason", "art17-1-a"),
 }
 
 

@@ -116,10 +116,10 @@ def _snapshot_changed(target: Target) -> dict[str, object]:
     data = bytes(target.run.snapshot)
     if target.values["byte"] != ANY:
         place = _byte(target, data)
-        tamper_db.change_run(target.run, "snapshot", _other(data, place))
+        tamper_db.change_run(target.run, {"snapshot": _other(data, place)})
         return {"hit": target.run.length - 1, "byte": place + 1}
     forged = data.replace(b'"attempt":', b'"attempt":1', 1)  # attempt 1 becomes 11
-    tamper_db.change_run(target.run, "snapshot", forged if forged != data else data + b" ")
+    tamper_db.change_run(target.run, {"snapshot": forged if forged != data else data + b" "})
     return {"hit": target.run.length - 1}
 
 

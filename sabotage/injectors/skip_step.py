@@ -74,7 +74,7 @@ def _forged_intent(target: Target) -> Fired:
     beside = _beside(target, "charge", key, {})
     now = now_ms()  # as its time to be due: no pause for spectators is before it
     row = {"owed_key": key, "owed_tool": tool_of("charge"), "owed_ms": now, "due_ms": now}
-    tamper_db.change_outbox(target.run, {**row, "begun_ms": None})
+    tamper_db.change_run(target.run, {**row, "begun_ms": None})
     door = deliver(target.run_id, target.run.program_hash, 1)
     wait_until(lambda: is_answered(target.run, target.before, FORGED))
     return Fired(facts={"forged_key": key, "door": door, **beside})

@@ -78,7 +78,8 @@ class SignedHeads:
 
     def _in_order(self) -> Iterator[Head]:
         newest = [self.newest] if self.newest else []
-        for row in self._rows():
+        rows = Checkpoint.objects.filter(workspace=self._workspace).order_by("size", "id")
+        for row in rows.iterator(CHUNK):
             try:
                 head, _ = notes.open_checkpoint(bytes(row.note), self._keys)
                 if (head.origin, head.size) != (self._workspace.origin, row.size):
@@ -92,10 +93,6 @@ class SignedHeads:
                 yield newest.pop()
             yield head
         yield from newest
-
-    def _rows(self) -> Iterator[Checkpoint]:
-        rows = Checkpoint.objects.filter(workspace=self._workspace).order_by("size", "id")
-        return rows.iterator(CHUNK)
 
     def _of_state_file(self, note: bytes | None) -> Head | None:
         if note is None:

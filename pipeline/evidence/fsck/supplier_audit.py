@@ -106,12 +106,9 @@ class _Audit:
 
     def stray_indexes(self, seen: set[str]) -> Iterator[Damage]:
         """Index rows that lead to a supplier of another workspace, to an erased one, or nowhere."""
-        living = {name for name in seen & {*self.sealed} if not self._is_erased(name)}
-        for name in sorted({*self.indexed} - living):
+        alive = {name for name, said in self.sealed.items() if said.state != versions.ERASED}
+        for name in sorted({*self.indexed} - (seen & alive)):
             yield self._bad(0, EDITED, f"An index row leads to supplier {name}, which is not here.")
-
-    def _is_erased(self, name: str) -> bool:
-        return self.sealed[name].state == versions.ERASED
 
     def _missing(self, n: int, text: str) -> Damage:
         return self._bad(n, MISSING, f"MISSING-UNEXPLAINED: {text}")

@@ -64,7 +64,7 @@ def test_altered_envelopes_and_a_value_that_nobody_sealed(paid: Run) -> None:
     [said] = breaches(paid, UNREACHABLE)
     assert said.endswith("recorded events were altered without being detected.")
     other = at("succeeded")
-    tamper_db.change_run(other, "snapshot", bytes(other.snapshot) + b" ")
+    tamper_db.change_run(other, {"snapshot": bytes(other.snapshot) + b" "})
     goes_on = "The run continued from a state that does not match its last recorded event."
     assert breaches(now(other), UNREACHABLE) == (goes_on,)
 
