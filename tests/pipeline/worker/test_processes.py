@@ -2,8 +2,6 @@
 
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -37,7 +35,7 @@ from pipeline.store import budgets, programs, turns, workspaces
 from pipeline.store.budgets import BudgetLedger
 from tests import postgres
 from tests.pipeline.databases import on_postgres_alone
-from tests.pipeline.house import POLICY, ROOT, House, invoice, other_number, snapshot, succeeded
+from tests.pipeline.house import POLICY, House, invoice, other_number, snapshot, succeeded
 
 pytestmark = on_postgres_alone
 
@@ -110,33 +108,6 @@ def spread(logs: int, count: int, made: Callable[[bytes, Workspace], Run]) -> di
         str(made(bills[number], owners[number % logs]).id): unit
         for number, unit in enumerate(units)
     }
-
-
-def submitters(house: House, runs: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Two processes that are about to drive all of these runs, each in an order of its own."""
-    for seed in ("7", "11"):
-        yield subprocess.Popen(
-            [sys.executable, "-m", "tests.pipeline.submitter", seed, *runs],
-            cwd=ROOT,
-            env=environment(house),
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("logs", [1, 2])
-@pytest.mark.usefixtures("shared_budgets")
-def test_two_processes_share_runs_logs_and_accounts(house: House, logs: int) -> None:
-    runs = waiting_for_their_model(house, logs, 8)
-    before = deadlocks()
-    at_work = [*submitters(house, runs)]
-    said = [each.communicate(timeout=DONE_SECONDS_MAX)[1] for each in at_work]
-    assert [each.returncode for each in at_work] == [0, 0], said
-    assert deadlocks() == before
-    assert_paid_once(runs)
-    assert_logs_whole()
 
 
 @pytest.mark.usefixtures("shared_budgets")
@@ -229,6 +200,7 @@ def workers(house: House, runs: Mapping[str, str], count: int) -> Iterator[None]
         assert [each.ended() for each in at_work] == [None] * count
 
 
+@pytest.mark.usefixtures("shared_budgets")
 def test_two_workers_whose_connections_are_cut_go_on_and_pay_each_run_once(house: House) -> None:
     runs, cut = started(house, 8), 0
     sealed, before = Envelope.objects.count(), deadlocks()
