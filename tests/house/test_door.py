@@ -114,10 +114,15 @@ def test_who_connects_and_says_nothing_is_hung_up_on(site: Site) -> None:
     assert (line.ended(), line.said) == (True, b"")
 
 
-def test_headers_that_drip_end_by_the_deadline_in_words(site: Site) -> None:
+@pytest.mark.parametrize(
+    ("begun", "seconds"),
+    [(b"X-Slow: ", HEAD_SECONDS_MAX), (b"Content-Length: 10000\r\n\r\n", BODY_SECONDS_MAX)],
+    ids=["headers", "body"],
+)
+def test_what_drips_ends_by_the_deadline_in_words(site: Site, begun: bytes, seconds: int) -> None:
     line = site.line()
-    line.send(HEAD + b"X-Slow: ")
-    site.wait(HEAD_SECONDS_MAX - 1, line, dripping=b"x")
+    line.send(HEAD + begun)
+    site.wait(seconds - 1, line, dripping=b"x")
     assert not line.ended()
     site.wait(1, line, dripping=b"x")
     assert line.ended()
@@ -134,16 +139,6 @@ def test_a_body_that_stalls_ends_and_its_room_is_free(site: Site) -> None:
         assert line.said.startswith(TOO_LATE)
         line.close()
         site.lines.remove(line)
-
-
-def test_a_body_that_drips_ends_by_the_deadline(site: Site) -> None:
-    line = site.line()
-    line.send(HEAD + b"Content-Length: 10000\r\n\r\n")
-    site.wait(BODY_SECONDS_MAX - 1, line, dripping=b"x")
-    assert not line.ended()
-    site.wait(1, line, dripping=b"x")
-    assert line.ended()
-    assert line.said.startswith(TOO_LATE)
 
 
 def test_a_refused_request_is_answered_once(site: Site) -> None:

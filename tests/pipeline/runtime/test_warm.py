@@ -1,5 +1,7 @@
 """Damage of what this very process stored or verified before: it is compared, and not believed."""
 
+from collections.abc import Callable
+
 import pytest
 
 from nanovm_core.core import lifecycle as life
@@ -87,24 +89,18 @@ def test_damage_of_a_known_run_is_found_in_a_commit_that_it_shares(house: House,
     assert run.name not in records._KNOWN
 
 
-@pytest.mark.parametrize("name", ["one byte", "state"])
-def test_damage_of_a_known_run_is_found_in_a_commit_of_its_own(house: House, name: str) -> None:
+@pytest.mark.parametrize(
+    ("damage", "code"), [OF_ONE["one byte"], OF_ONE["state"], (renamed, "LOG-003")]
+)
+def test_damage_of_a_known_run_is_found_in_a_commit_of_its_own(
+    house: House, damage: Callable[[Run], Statement], code: str
+) -> None:
     run, _ = house.once(two_paused)
     warm(run)
-    damage, code = OF_ONE[name]
     sql(damage(run))
     committed(moving(run))
     run.refresh_from_db()
     assert (run.state, reason(run)) == (life.FAILED, code)
-
-
-def test_a_log_that_has_another_name_now_is_not_the_runs(house: House) -> None:
-    run, _ = house.once(two_paused)
-    warm(run)
-    sql(renamed(run))
-    committed(moving(run))
-    run.refresh_from_db()
-    assert (run.state, reason(run)) == (life.FAILED, "LOG-003")
 
 
 def test_an_exchanged_program_of_a_known_run_is_found(house: House) -> None:

@@ -320,19 +320,23 @@ def test_a_run_whose_row_is_gone_is_woken_by_its_name(
     assert queued == {queue.DRIVE: [run], queue.TURN: [""]}
 
 
+def break_claims_of(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = decide.start
+
+    def broken(held: LockedRun, *args: Any) -> Begun:
+        if str(held.id) == run:
+            raise ZeroDivisionError
+        return real(held, *args)
+
+    monkeypatch.setattr(decide, "start", broken)
+
+
 @pytest.mark.postgres
 def test_a_run_that_cannot_be_claimed_does_not_stop_the_others(
     tick: Leap, done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, *good = due(workspaces.create(), 3, tick)
-    real = decide.start
-
-    def broken(held: LockedRun, *args: Any) -> Begun:
-        if str(held.id) == bad:
-            raise ZeroDivisionError
-        return real(held, *args)
-
-    monkeypatch.setattr(decide, "start", broken)
+    break_claims_of(bad, monkeypatch)
     with pytest.raises(ZeroDivisionError):
         message(bad)
     message(good[0])
@@ -343,14 +347,7 @@ def test_an_answer_is_stored_although_the_next_run_cannot_be_claimed(
     tick: Leap, done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, bad, last = due(workspaces.create(), 3, tick)
-    real = decide.start
-
-    def broken(held: LockedRun, *args: Any) -> Begun:
-        if str(held.id) == bad:
-            raise ZeroDivisionError
-        return real(held, *args)
-
-    monkeypatch.setattr(decide, "start", broken)
+    break_claims_of(bad, monkeypatch)
     message(good)
     assert done == [good] * 7 + [last] * 7
 
