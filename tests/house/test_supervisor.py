@@ -180,9 +180,7 @@ def test_a_full_disk_ends_no_supervisor(
     assert "No space left on device" in caplog.text
 
 
-def test_a_server_that_does_not_answer_in_time_is_not_well(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_server_that_does_not_answer_in_time_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "HEALTHY_SECONDS_MAX", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"

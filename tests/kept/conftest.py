@@ -22,10 +22,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
 
 @pytest.fixture
 def data(
-    kept: Kept,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    django_db_blocker: DjangoDbBlocker,
+    kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[Path]:
     """That folder in use, a minute after it was made: no step of its runs is overdue."""
     folder, real = tmp_path / "data", time.time_ns

@@ -113,13 +113,7 @@ def test_nothing_new_holds(known: Path) -> None:
     data = part(OLD)
     assert data.count(b"\n") == 1
     assert (verdict(data, known)[0], remembered(known)) == (0, before)
-    for changed in (
-        {"head": kit.HASH},
-        {"head": ""},
-        {"count": 1},
-        {"count": -1},
-        {"first": -AT},
-    ):
+    for changed in ({"head": kit.HASH}, {"head": ""}, {"count": 1}, {"count": -1}, {"first": -AT}):
         refused(part(OLD, AT, None, **changed), known, 1)
     refused(part(NEW, AT, None, count=0, head=kit.ZEROS), known, 1)
 
@@ -148,10 +142,7 @@ def test_overlap_and_gap(known: Path, first: int) -> None:
 
 
 def test_part_needs_what_came_before(known: Path, tmp_path: Path) -> None:
-    for code, text in (
-        kit.judged(part(NEW), *KEY),
-        verdict(part(NEW), tmp_path / "nothing"),
-    ):
+    for code, text in (kit.judged(part(NEW), *KEY), verdict(part(NEW), tmp_path / "nothing")):
         assert (code, f"begins at seq {AT}: bring the --known NOTE" in text) == (2, True)
     tail_of(known).unlink()
     code, text = verdict(part(NEW), known)
@@ -168,10 +159,7 @@ def test_note_of_a_run_or_a_receipt_has_no_tail(tmp_path: Path) -> None:
         kept = tmp_path / str(len(data))
         code, text = verdict(data, kept)
         assert (code, "remembered: the note alone" in text) == (0, True)
-        assert (verdict(part(NEW), kept)[0], tail_of(kept).exists()) == (
-            2,
-            False,
-        )
+        assert (verdict(part(NEW), kept)[0], tail_of(kept).exists()) == (2, False)
 
 
 def test_receipt_of_the_same_size_leaves_the_tail_in_use(known: Path) -> None:

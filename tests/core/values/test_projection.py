@@ -72,11 +72,7 @@ SPACED = "Pay DE02 1203 0000 0000 2020 51 (de02-1) to\nMain Street 5\n12345  TOW
 @pytest.mark.parametrize(
     ("text", "opened", "shown"),
     [
-        (
-            "Acme Tools and Acme",
-            {"a": "Acme", "b": "Acme Tools"},
-            "{{b}} and {{a}}",
-        ),
+        ("Acme Tools and Acme", {"a": "Acme", "b": "Acme Tools"}, "{{b}} and {{a}}"),
         (SPACED, IBAN, "Pay {{iban}} (de02-1) to\n{{seller_address}}."),
         ("Street 5", {"seller_at": "Street 5", "buyer": "seller"}, "{{seller_at}}"),  # once
         ("a+b.c (x)", {"s": "b.c (x)"}, "a+{{s}}"),  # it is plain text and no pattern

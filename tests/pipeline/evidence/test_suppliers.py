@@ -64,10 +64,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "index key": (_index_key, {"PII-003"}),
     "removed": (_removed, {"PII-003"}),
     "index": (_other_index, {"PII-002"}),
-    "no index": (
-        lambda one, two: SupplierIndex.objects.filter(supplier=one).delete(),
-        {"PII-002"},
-    ),
+    "no index": (lambda one, two: SupplierIndex.objects.filter(supplier=one).delete(), {"PII-002"}),
     "stray index": (_stray_index, {"PII-002"}),
 }
 
@@ -203,10 +200,7 @@ def test_a_restore_that_dies_while_it_hands_over_is_finished(
             with pytest.raises(KeyboardInterrupt):
                 restore.restore("operator")
     new = restored(house, log)
-    assert {each.id: each.details for each in entries(new)} == {
-        one.id: None,
-        two.id: OTHER,
-    }
+    assert {each.id: each.details for each in entries(new)} == {one.id: None, two.id: OTHER}
     assert audit().exit_status == 3
 
 

@@ -133,9 +133,7 @@ def test_payment_of_another_run_is_not_read(house: House) -> None:
     assert afterwards.read(payment, two.id, "USD") is None
 
 
-def test_payment_of_a_run_that_recorded_none_is_sealed_and_asks_a_person(
-    house: House,
-) -> None:
+def test_payment_of_a_run_that_recorded_none_is_sealed_and_asks_a_person(house: House) -> None:
     """Nobody completed it in time by our record; by Stripe's it was paid after all."""
     run = asked(house, DEBIT)
     Run.objects.filter(id=run.id).update(state=life.FAILED, due_ms=None, deadline_ms=None)

@@ -48,12 +48,7 @@ ENDS: dict[str, tuple[str, Callable[[Run, str], None], str, str, str]] = {
 
 @pytest.mark.parametrize(("method", "act", "outcome", "state", "code"), ENDS.values(), ids=ENDS)
 def test_payment_that_is_under_way_waits_and_ends_as_stripe_says(
-    house: House,
-    method: str,
-    act: Callable[[Run, str], None],
-    outcome: str,
-    state: str,
-    code: str,
+    house: House, method: str, act: Callable[[Run, str], None], outcome: str, state: str, code: str
 ) -> None:
     run = asked(house, method)
     assert (run.state, run.step, succeeded(run)) == (life.WAITING, "charge", [])

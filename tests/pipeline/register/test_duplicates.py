@@ -300,10 +300,7 @@ def test_fsck_finds_a_claim_that_was_changed_or_removed(house: House, change: st
     assert audit().damage == ()
     sql((CHANGES[change], [run.id if connection.vendor == "postgresql" else run.id.hex]))
     (found,) = audit().damage
-    assert (found.run, found.code) == (
-        str(run.id),
-        "PII-003" if change == "deleted" else "PII-002",
-    )
+    assert (found.run, found.code) == (str(run.id), "PII-003" if change == "deleted" else "PII-002")
 
 
 def test_an_edited_claim_pays_nobody_else(house: House) -> None:

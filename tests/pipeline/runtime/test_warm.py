@@ -58,11 +58,7 @@ def renamed(run: Run) -> Statement:
     return statement, (run.workspace_id.hex,)
 
 
-OF_ONE = {
-    **DAMAGE,
-    "one byte": (one_byte, "LOG-001"),
-    "another log": (moved_away, "LOG-003"),
-}
+OF_ONE = {**DAMAGE, "one byte": (one_byte, "LOG-001"), "another log": (moved_away, "LOG-003")}
 
 
 FEW = ("bytes", "one byte", "another log", "snapshot", "step", "policy", "head", "length down")

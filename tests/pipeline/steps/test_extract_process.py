@@ -125,9 +125,7 @@ def test_time_until_a_child_begins_is_not_the_documents(monkeypatch: pytest.Monk
 
 
 @pytest.mark.reader
-def test_server_that_no_longer_forks_or_kills_is_replaced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_server_that_no_longer_forks_or_kills_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     data = text_pdf(invoice_lines())
     assert extract(data).pages == 1
     stuck = sandbox._server()

@@ -80,11 +80,7 @@ def test_happy_run_seals_these_kinds_and_says_these_things(house: House) -> None
 
 
 @pytest.mark.parametrize(
-    ("card", "code"),
-    [
-        ("pm_card_chargeDeclined", "STR-001"),
-        ("pm_card_nobody_knows", "STR-003"),
-    ],
+    ("card", "code"), [("pm_card_chargeDeclined", "STR-001"), ("pm_card_nobody_knows", "STR-003")]
 )
 def test_card_that_does_not_pay_fails_the_run_with_its_reason(
     house: House, card: str, code: str

@@ -109,9 +109,7 @@ def test_scan_is_read_on_its_first_pages_alone(monkeypatch: pytest.MonkeyPatch) 
     assert read == [*range(1, scan.PAGES_MAX + 1)]
 
 
-def test_page_of_more_characters_than_the_limit_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_page_of_more_characters_than_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = text_pdf([*invoice_lines(), "Hostile and long"])
     with pdfium.opened(data) as opened:
         count = len(next(pdfium.sheets(opened)).chars())

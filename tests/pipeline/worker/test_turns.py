@@ -287,10 +287,7 @@ def test_a_run_that_becomes_due_while_nobody_may_take_it_is_taken_by_the_thread_
 
 
 def test_a_thread_hands_over_after_its_shift_and_the_sweep_calls_no_more_than_all(
-    tick: Leap,
-    done: list[str],
-    queued: dict[str, list[str]],
-    monkeypatch: pytest.MonkeyPatch,
+    tick: Leap, done: list[str], queued: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = due(workspaces.create(), settings.NANOVM_WORKER_THREADS + 2, tick)
     real = adapters.ADAPTERS["t0"]
