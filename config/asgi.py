@@ -17,11 +17,6 @@ from dashboard.runs.routing import websocket_urlpatterns  # noqa: E402
 
 live = CountedSockets(URLRouter(websocket_urlpatterns))
 application = Forwarded(
-    ProtocolTypeRouter(
-        {
-            "http": http,
-            "websocket": SameOrigin(AllowedHostsOriginValidator(live)),
-        }
-    ),
+    ProtocolTypeRouter({"http": http, "websocket": SameOrigin(AllowedHostsOriginValidator(live))}),
     settings.NANOVM_PROXIES,
 )

@@ -1130,11 +1130,7 @@ def _manifest(held: Any) -> tuple[str, str | None, int, int]:
 
 
 def _whole_log(
-    lines: Iterator[bytes],
-    signed: Checkpoint,
-    leaves: int,
-    judge: Judge,
-    openings: Openings | None,
+    lines: Iterator[bytes], signed: Checkpoint, leaves: int, judge: Judge, openings: Openings | None
 ) -> Evidence:
     if leaves != signed.size:
         raise invalid("not as many leaves as the signed log has", None, signed.size, leaves)

@@ -66,7 +66,6 @@ def read_proposal(raw: bytes) -> Call:
     for name in (tool, *args):
         if not _PLAIN.fullmatch(name):
             raise RefusedError(
-                NOT_PLAIN,
-                "A name has a character beyond printable ASCII, or a trailing space.",
+                NOT_PLAIN, "A name has a character beyond printable ASCII, or a trailing space."
             )
     return Call(tool=tool, args=MappingProxyType(args))

@@ -56,11 +56,7 @@ def authorize(warrant: Warrant | None, binding: Binding, at_ms: int) -> None:
 
 
 def sign(
-    warrant: Warrant,
-    binding: Binding,
-    key: Ed25519PrivateKey,
-    *,
-    grants: Iterable[str] = (),
+    warrant: Warrant, binding: Binding, key: Ed25519PrivateKey, *, grants: Iterable[str] = ()
 ) -> bytes:
     """The warrant as a signed token, which ``check`` verifies with the public key alone.
 

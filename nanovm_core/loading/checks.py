@@ -104,12 +104,7 @@ def _grant_misfits(grant: Grant, parts: Parts) -> Iterator[Misfit]:
 
 
 def _limit_misfits(
-    at: Path,
-    what: str,
-    limit: Constraint,
-    spec: ArgSpec,
-    source: Source,
-    slots: Mapping[str, Slot],
+    at: Path, what: str, limit: Constraint, spec: ArgSpec, source: Source, slots: Mapping[str, Slot]
 ) -> Iterator[Misfit]:
     """A bound that no value of the argument's type meets."""
     for key, value, kind in (

@@ -32,10 +32,7 @@ _TWICE = {
 
 
 def text(
-    like: re.Pattern[str] | None = None,
-    *,
-    among: Collection[str] = (),
-    chars_max: int = CHARS_MAX,
+    like: re.Pattern[str] | None = None, *, among: Collection[str] = (), chars_max: int = CHARS_MAX
 ) -> Reader:
     """A text that is not empty."""
 

@@ -59,10 +59,7 @@ def require_over(run_id: str, refs: Sequence[str], reason: str, actor: str) -> N
     if kept is None or not Secret.objects.filter(ref__in=refs, slot=DOCUMENT).exists():
         return
     refused = ErasureRefused(
-        refs=tuple(sorted(refs)),
-        reason=reason,
-        ground=GROUND,
-        until_ms=kept.until_ms,
+        refs=tuple(sorted(refs)), reason=reason, ground=GROUND, until_ms=kept.until_ms
     )
     if not any(map(_says(refused), erasure_log.found(run_id, "erasure_refused"))):
         erasure_log.seal(run_id, refused, actor)

@@ -290,11 +290,7 @@ def _own_snapshot(run: Run, last: Stored) -> Snapshot:
     found = snapshot_hash(bytes(run.snapshot))
     if expected != found:
         raise VerificationError(
-            "LOG-003",
-            "The run's snapshot was changed.",
-            at=last.n,
-            expected=expected,
-            found=found,
+            "LOG-003", "The run's snapshot was changed.", at=last.n, expected=expected, found=found
         )
     return decode_snapshot(bytes(run.snapshot))
 

@@ -31,10 +31,7 @@ def create(given: Mapping[str, object] | None = None) -> Workspace:
     origin = f"{ORIGIN_HOST}/{workspace_id.hex[-12:]}"
     with transaction.atomic():
         workspace = Workspace.objects.create(
-            id=workspace_id,
-            origin=origin,
-            log_head=ZERO,
-            created_ms=at_ms,
+            id=workspace_id, origin=origin, log_head=ZERO, created_ms=at_ms
         )
         body: dict[str, object] = {
             "program": program.hash,

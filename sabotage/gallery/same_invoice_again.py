@@ -52,11 +52,7 @@ def inject(target: Target) -> Fired:
     second = fixture.fresh(fixture.now(target.run).workspace, again)
     fixture.start(second)
     return Fired(
-        facts={
-            "amount_minor": AMOUNT_MINOR,
-            "currency": CURRENCY,
-            "other_runs": [str(second.id)],
-        }
+        facts={"amount_minor": AMOUNT_MINOR, "currency": CURRENCY, "other_runs": [str(second.id)]}
     )
 
 

@@ -253,10 +253,7 @@ def _keys_after(note: Note) -> list[Ed25519PrivateKey]:
 
 
 def _signed(
-    slot: Slot,
-    head: Head,
-    by: Sequence[Ed25519PrivateKey],
-    others: Sequence[Signature] = (),
+    slot: Slot, head: Head, by: Sequence[Ed25519PrivateKey], others: Sequence[Signature] = ()
 ) -> bytes:
     note = notes.with_signatures(notes.sign(head.text, head.origin, by), others)
     slot.replace(note)

@@ -17,9 +17,7 @@ class Command(PreparedCommand):
         """Which tool, and where."""
         parser.add_argument("tool", type=named, help="a granted tool, by its exact name")
         parser.add_argument(
-            "--workspace",
-            type=named,
-            help="its UUID or its log's name; needed where several exist",
+            "--workspace", type=named, help="its UUID or its log's name; needed where several exist"
         )
 
     def perform(self, options: argparse.Namespace) -> None:

@@ -67,10 +67,7 @@ def complete(endpoint: Endpoint, view: Mapping[str, Scalar]) -> Completion:
 def _question(name: str, view: Mapping[str, Scalar]) -> dict[str, Any]:
     """The request: plain instruction, for not every endpoint takes names with a dot as tools."""
     shown = json.dumps(dict(view), ensure_ascii=False, sort_keys=True)
-    messages = [
-        {"role": "system", "content": INSTRUCTION},
-        {"role": "user", "content": shown},
-    ]
+    messages = [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": shown}]
     return {"model": name, "messages": messages, "temperature": 0, "stream": False}
 
 

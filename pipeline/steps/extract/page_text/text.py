@@ -91,11 +91,7 @@ def invoice_of(document: Printed) -> tuple[Invoice, dict[str, Evidence]]:
         raise ExtractionError("DOC-012")
     amount_minor = minor_units(candidate.value, document.currency)
     found = _fields(document)
-    hold = _hold(
-        document,
-        candidate.value,
-        "seller" in found,
-    )
+    hold = _hold(document, candidate.value, "seller" in found)
     invoice = Invoice(
         **{name: item.value[:_VALUE_CHARS_MAX] for name, item in found.items()},
         iban_valid=labelled.iban_is_valid(found["iban"].value) if "iban" in found else None,

@@ -100,11 +100,7 @@ def _lines_with_hidden(chars: Sequence[Char], visible: Sequence[bool]) -> str:
 
 
 def _page(
-    number: int,
-    chars: Sequence[Char],
-    noted: str,
-    unseen: tuple[Line, ...] = (),
-    faint: str = "",
+    number: int, chars: Sequence[Char], noted: str, unseen: tuple[Line, ...] = (), faint: str = ""
 ) -> Page:
     turned = _plain(char for char in chars if char.made or not char.upright)
     return Page(
