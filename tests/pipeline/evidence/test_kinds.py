@@ -181,14 +181,16 @@ def test_a_value_of_any_kind_in_any_column_is_named_and_hides_nothing(
 
 def test_a_value_of_any_kind_in_the_key_store_hides_nothing(scene: Scene) -> None:
     file = scene.house.folder / "keys.sqlite3"
-    kept = file.read_bytes()
+    kept = sqlite3.connect(":memory:")
+    with closing(sqlite3.connect(file)) as store:
+        store.backup(kept)
     secret = Secret.objects.get(run=scene.run, slot="seller")
     rows = {"subject": f"id = '{scene.run.id}'", "secret": f"ref = '{secret.ref}'"}
     wrong = []
     for table, column in [(t, c) for t in rows for c in ("id", "ref", "subject", "wrapped")]:
         for kind in SOME:
-            file.write_bytes(kept)
             with closing(sqlite3.connect(file)) as store:
+                kept.backup(store)  # its bytes alone would meet the write-ahead log of a reader
                 if column not in {each[1] for each in store.execute(f"PRAGMA table_info({table})")}:
                     continue
                 put = f"UPDATE {table} SET {column} = {VALUES[kind]} WHERE {rows[table]}"
