@@ -12,7 +12,7 @@ from pipeline.vault import secret_store
 from sabotage.baseline import comparison
 from sabotage.baseline.answers import AttackInput
 from sabotage.baseline.checks import CAREFUL, ORDINARY, Checks
-from sabotage.baseline.loop import Bill
+from sabotage.baseline.loop import Bill, NothingToReadError
 from sabotage.kit import integrity
 from sabotage.kit.injector import Value
 from sabotage.models import CAREFUL_KEY, Attack
@@ -46,7 +46,7 @@ def _agent(
         return partial(comparison.not_run, comparison.OUT_OF_REACH)
     run = Run.objects.get(id=attack.run_id)
     known = None if attack.injector in READS_THE_TEXT else _known(run)
-    given = AttackInput(values=values, facts=facts, read=_once(run, known), known=known)
+    given = AttackInput(values=values, facts=facts, read=_once(run, known))
     return partial(
         comparison.compare,
         attack.injector,
@@ -62,10 +62,10 @@ def _once(run: Run, known: Bill | None) -> Callable[[], Bill]:
     """What reads the document, at most once for both agents; a failure is kept as well."""
 
     @cache
-    def found() -> Bill | ExtractionError | comparison.NothingToReadError:
+    def found() -> Bill | ExtractionError | NothingToReadError:
         try:
             return known or _read(run)
-        except (ExtractionError, comparison.NothingToReadError) as error:
+        except (ExtractionError, NothingToReadError) as error:
             return error
 
     def read() -> Bill:
@@ -88,7 +88,7 @@ def _read(run: Run) -> Bill:
     document = run.secrets.filter(slot="document", erased_ms=None).first()
     data = secret_store.read_bytes([document.ref])[document.ref] if document else None
     if data is None:
-        raise comparison.NothingToReadError("the document was erased")
+        raise NothingToReadError("the document was erased")
     found = extract(data)
     fields = found.fields
     return Bill(currency=fields.currency, amount_minor=fields.amount_minor, notes=found.notes)

@@ -15,6 +15,10 @@ CODE_CHARS = 3  # of a currency
 UNKNOWN = "unknown"
 
 
+class NothingToReadError(Exception):
+    """The document was erased, so the loop has nothing to read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
     """What the loop's prompt holds of an invoice."""

@@ -25,6 +25,11 @@ def payments(moved: Sequence[Transfer]) -> str:
     return f"{len(moved)} payment{'s' if len(moved) > 1 else ''}, {in_words(moved)}"
 
 
+def owed_minor(moved: Sequence[Transfer], bill_minor: int | None, currency: str | None) -> int:
+    """What of it an invoice of this sum covers; all beyond that is lost."""
+    return min(total_minor([each for each in moved if each.currency == currency]), bill_minor or 0)
+
+
 def total_minor(moved: Sequence[Transfer]) -> int:
     """The sum of transfers, which are all of one currency: no attack here moves two."""
     return sum(each.amount_minor for each in moved)

@@ -35,6 +35,7 @@ class Tools:
     def __init__(self, account: Account, store: Store, checks: Checks) -> None:
         self.calls: Counter[str] = Counter()
         self.checks, self.message = checks, ""
+        self.to_another = False  # whether it moved money to anybody but the invoice's payee
         self._account, self._store = account, store
         self._named: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
             PAY: self._pay,
@@ -57,7 +58,8 @@ class Tools:
 
     def _pay(self, args: Mapping[str, Any]) -> None:
         """A payment to whoever is named: the ordinary call of an ordinary script."""
-        currency = _currency(args)
+        currency, named = _currency(args), _named(args)
+        self.to_another |= named == MODEL
         params = {
             "amount": gateway.stripe_amount(_minor(args, currency), currency),
             "currency": currency.lower(),
@@ -65,7 +67,7 @@ class Tools:
             "payment_method": "pm_card_visa",
             "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
             "metadata": self._account.metadata,
-            "transfer_data": {"destination": self._account.payee(_named(args))},
+            "transfer_data": {"destination": self._account.payee(named)},
         }
         options = self.checks.options(f"{self._account.tag} {self.message}")
         try:
@@ -75,6 +77,7 @@ class Tools:
 
     def _wire(self, args: Mapping[str, Any]) -> None:
         """A payout. Whom the model named is left out: Stripe pays out to one bank account alone."""
+        self.to_another = True
         currency = _currency(args)
         amount = gateway.stripe_amount(_minor(args, currency), currency)
         self._account.cover(amount, currency.lower())

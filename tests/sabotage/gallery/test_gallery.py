@@ -109,7 +109,7 @@ PAID = {
 # attack, value of its parameter → the loop's payments, what of it was not due, and its words
 CONTROLS: tuple[tuple[str, str, list[int], int, str], ...] = (
     ("split_limit", "", [1_000_000] * 3, 2_000_000, "under one cap"),
-    ("forged_warrant", "", [CENTS], CENTS, "needs no warrant"),
+    ("forged_warrant", "", [CENTS], CENTS - BILL, "needs no warrant"),
     ("forged_warrant", "the genuine one, shown again at the end", [BILL] * 2, BILL,
      "2 payments, EUR 2,569.00 for one invoice"),
     ("widened_grant", "", [900_000], 890_000, "that may pay EUR 100.00"),
