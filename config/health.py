@@ -151,9 +151,7 @@ _worker = Lately(_ask_workers)  # each question is a message to all workers
 
 @cache
 def _walls() -> dict[str, str]:
-    walls = sandbox.confinement(WALLS_SECONDS_MAX)
-    sandbox.end()  # this process reads no documents, so it keeps no fork server
-    return walls
+    return sandbox.confinement(WALLS_SECONDS_MAX)  # its fork server stays: a comparison reads too
 
 
 def _ask_for_walls() -> dict[str, str]:
