@@ -1,6 +1,7 @@
 """How values look: time, money, hashes, icons, a form's key."""
 
 import json
+import re
 import secrets
 from datetime import UTC, datetime
 from functools import cache, lru_cache
@@ -26,6 +27,7 @@ BUSY = {"start": "Starting…", "pause": "Pausing…", "resume": "Resuming…", 
         "wake": "Asking…", "approve": "Approving…", "decline": "Declining…",
         "kill": "Stopping…", "fooled": "Asking…", "honest": "Asking…"}  # fmt: skip
 NO_TIME = "not a time"
+SLOT = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")  # how a model names a value of the invoice
 OF_THE_POLICY = ("POL-003", "POL-020")  # the stored text is what the operator's policy says
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
 CHIPS = {
@@ -224,7 +226,13 @@ def brief(digest: str) -> SafeString | str:
 @register.filter
 def pretty(value: Any) -> str:
     """JSON for reading; never for hashing."""
-    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+    return slots(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True))
+
+
+@register.filter
+def slots(value: object) -> str:
+    """A text with each ``{{payee}}`` in words; what was sent and is hashed stays as it was."""
+    return SLOT.sub(lambda found: f"the invoice's {words(found[1])}", str(value))
 
 
 @register.filter

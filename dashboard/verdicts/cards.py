@@ -54,6 +54,7 @@ class Shot:
     control: Mapping[str, Any] = field(default_factory=dict)  # what the ordinary agent did
     careful: Mapping[str, Any] = field(default_factory=dict)  # what the careful agent did
     unguarded: Mapping[str, Any] = field(default_factory=dict)  # of its copy without the guard
+    invoice: Mapping[str, Any] = field(default_factory=dict)  # of its run, where that is known
 
     @property
     def breached(self) -> bool:

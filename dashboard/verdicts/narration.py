@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dashboard.templatetags.show import lower_first, money
+from dashboard.templatetags.show import lower_first, money, slots, words
 from dashboard.verdicts.cards import Shot
 from nanovm_core.core.proposals import read_proposal
 from nanovm_core.errors import RefusedError
 from pipeline.queries.money import PaymentView
 from pipeline.queries.runs import RunHead
+from pipeline.steps.propose.model_adapters import TOOL
 from pipeline.vault.secret_store import TOMBSTONE
 
 TOOL_CHARS_MAX = 64  # of a name that anybody may have typed
@@ -44,7 +45,7 @@ ENDED = "No effect: the run has ended."
 def attempt(shot: Shot) -> str:
     """What was tried, with the values it was tried with."""
     tell = ATTEMPTS.get(shot.injector)
-    return tell(shot) if tell else ""
+    return slots(tell(shot)) if tell else ""
 
 
 def outcome(shot: Shot) -> str:
@@ -66,7 +67,7 @@ def summary(shot: Shot) -> str:
     if shot.verdict == "IGNORED" and shot.injector != "double_exec":
         return "Ignored: the run has ended"
     tell = SUMMARIES.get(shot.injector) if shot.verdict in WORDS else None
-    return f"{WORDS[shot.verdict]}: {tell(shot)}" if tell else outcome(shot)
+    return slots(f"{WORDS[shot.verdict]}: {tell(shot)}") if tell else outcome(shot)
 
 
 def afterwards(shot: Shot) -> str:
@@ -228,6 +229,8 @@ def _wanted(shot: Shot) -> str:
         call = read_proposal(raw)
     except RefusedError:
         return "an answer that is not a tool call"
+    if call.tool == TOOL and isinstance(shot.invoice.get("amount_minor"), int):
+        return _beside_the_invoice(call.args, shot.invoice)
     args = {name: value for name, value in call.args.items() if isinstance(value, str | int)}
     to = str(args.get("to", args.get("payee", "")))[:TOOL_CHARS_MAX]
     minor, major = args.get("amount_minor"), args.get("amount")
@@ -239,6 +242,28 @@ def _wanted(shot: Shot) -> str:
     else:
         what = f"a call of {call.tool[:TOOL_CHARS_MAX]}"
     return f"{what} to {to}" if to else what
+
+
+def _beside_the_invoice(args: Mapping[str, Any], invoice: Mapping[str, Any]) -> str:
+    """A payment; of an argument that is not the invoice's both values: EUR 9.00 → EUR 8.99."""
+    minor, currency = args.get("amount_minor"), str(args.get("currency", ""))[:3]
+    a_sum = isinstance(minor, int) and not isinstance(minor, bool)
+    due = {
+        "amount_minor": money(invoice["amount_minor"], str(invoice.get("currency"))),
+        **{name: slots(f"{{{{{name}}}}}") for name in ("payee", "memo")},
+    }
+    asked = {name: slots(value)[:TOOL_CHARS_MAX] for name, value in args.items()}
+    asked["amount_minor"] = money(minor, currency) if a_sum else f"“{asked.get('amount_minor')}”"
+    wrong = {
+        name: f"{due.get(name, 'none')} → {text}"
+        for name, text in asked.items()
+        if name != "currency" and due.get(name) != text
+    }
+    said = [{**asked, **wrong}[name] for name in ("amount_minor", "payee") if name in asked]
+    rest = [
+        f"{words(name)} {wrong[name]}" for name in wrong if name not in ("amount_minor", "payee")
+    ]
+    return ", ".join([" to ".join(said), *rest])
 
 
 def _redelivered(shot: Shot) -> str:

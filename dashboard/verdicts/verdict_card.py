@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from dashboard.templatetags.show import money
+from dashboard.templatetags.show import lower_first, money, slots
 from dashboard.verdicts import narration
 from dashboard.verdicts.ablation import Beside, beside_of
 from dashboard.verdicts.cards import Card, Shot
@@ -68,6 +68,15 @@ class Verdict:
         return "unknown" if self.payments == narration.NOT_KNOWN else "0 lost"
 
     @property
+    def without(self) -> str:
+        """What happens without the check, in a sentence; else what an ordinary agent did."""
+        beside = self.beside
+        if beside and beside.shows and not (beside.done and beside.word == "HELD"):
+            return f"Without this check: {lower_first(beside.shows)}"
+        said = str(self.control.get("happened", ""))
+        return f"An ordinary agent: {lower_first(said)}" if said else ""
+
+    @property
     def moved(self) -> bool:
         """Whether the row of steps shows both orders: the wanted one, and the run's own numbers."""
         return any(step.mark == MOVED for step in self.order)
@@ -116,7 +125,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
     rule = rule_of(shot.rule)
     return Verdict(
         word=shot.verdict,
-        summary=narration.summary(shot),
+        summary=narration.summary(replace(shot, invoice=run.slots)),
         headline=narration.outcome(shot),
         tried=narration.attempt(shot),
         rule=shot.rule,
@@ -124,7 +133,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         why=rule.why,
         where=(shot.where,) if shot.where else (),
         by=shot.injector,
-        proposed=_text(evidence.get("proposal", evidence.get("proposed", ""))),
+        proposed=slots(_text(evidence.get("proposal", evidence.get("proposed", "")))),
         granted=_granted(evidence["granted"]) if "granted" in evidence else granted(run),
         expected=shot.expected,
         found=shot.found,
@@ -205,7 +214,7 @@ def of_event(run: RunHead, row: EventRow) -> Verdict:
         why=rule.why,
         where=places(row.rule),
         by=row.actor,
-        proposed=personal.opened(str(proposal)) if proposal else "",
+        proposed=slots(personal.opened(str(proposal))) if proposal else "",
         granted=granted(run) if proposal else "",
         expected=str(fields.get("expected", "")),
         found=str(fields.get("found", "")),

@@ -90,8 +90,8 @@ def _params(attack: Attack, injector: Injector) -> dict[str, str]:
 
 
 def _field(name: str, value: str) -> str:
-    """A field for curl, which encodes it itself; no argument can hold a zero byte."""
-    if "\0" in value:
+    """A field for curl, which encodes it itself; no argument holds a zero byte, no page a slot."""
+    if "\0" in value or "{{" in value:
         return f"--data-raw {shlex.quote(f'{name}={quote_plus(value)}')}"
     return f"--data-urlencode {_word(f'{name}={value}')}"
 

@@ -9,18 +9,26 @@ from django.db import connection
 
 from dashboard.runs import frames
 from dashboard.runs.statechart_svg import ROUTES, SIZES, pairs, statechart_of
-from dashboard.templatetags.show import mark_difference, mark_part
+from dashboard.templatetags.show import lower_first, mark_difference, mark_part
 from dashboard.verdicts import cards
 from nanovm_core.core.lifecycle import STATES
 from pipeline.models import AdapterCall, Envelope, Run
 from pipeline.queries.runs import RunHead
 from pipeline.worker import tasks
 from sabotage import fire
+from sabotage.ablation.guards import claim_of
+from sabotage.baseline.comparison import TOLD_PAID
 from sabotage.kit.injector import Fired, Injector, Target
 from sabotage.models import Attack
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")
+
+# What an ordinary agent does under an attack besides losing money.
+NOTICE = {
+    "skip_step": f": {TOLD_PAID}",
+    "reorder_steps": ": paid, and checked its limit afterwards",
+}
 
 
 def page_of(owner: Visitor, run: RunHead) -> str:
@@ -61,6 +69,41 @@ def test_a_late_delivery_does_not_hide_what_became_of_an_attack(
     last = Envelope.objects.filter(run=paid.id).latest("n")
     assert json.loads(bytes(last.bytes))["kind"] == "ignored"
     assert shown(page_of(owner, paid), "DETECTED")
+
+
+def test_the_row_says_what_happens_without_the_check(
+    owner: Visitor, ready: RunHead, without_queue: dict[str, Injector]
+) -> None:
+    owner.fire(ready, "all")
+    page = words(page_of(owner, ready))
+    for name, injector in without_queue.items():
+        claim = claim_of(name, injector.read({}))
+        assert claim
+        consequence = f"Without this check: {lower_first(claim.shows)}"
+        assert f"ordinary agent{NOTICE.get(name, '')} {consequence}" in page
+    assert "Rule CAP-001 (this tool is not on the allowlist)" in page
+
+
+def test_a_changed_argument_shows_both_values_and_no_page_a_slot(
+    owner: Visitor, paid: RunHead, ready: RunHead
+) -> None:
+    bill = {"amount_minor": 128_450, "currency": "EUR", "payee": "{{payee}}", "memo": "{{ memo }}"}
+    other = {**bill, "amount_minor": "{{amount}}", "payee": "Mirage", "note": "{{x}}"}
+    run = owner.make(pace="step")
+    for _ in range(3):
+        owner.command(run, "step")
+        run = owner.driven(run.code)
+    for args, said in (
+        ({**bill, "amount_minor": 128_449}, "EUR 1,284.50 → EUR 1,284.49 to the invoice's payee"),
+        ({**bill, "currency": "USD"}, "EUR 1,284.50 → USD 1,284.50 to the invoice's payee"),
+        (other, "EUR 1,284.50 → “the invoice's amount” to the invoice's payee → Mirage, note none"),
+    ):
+        call = json.dumps({"tool": "stripe.create_payment_intent", "args": args})
+        verdict = owner.read(owner.fire(run, "tool_injection", proposal=call))
+        row = re.sub(r"(?s)<textarea.*?</textarea>", "", page_of(owner, run))
+        assert f"Stopped: {said}" in words(row)
+        step = owner.read(f"/runs/{run.code}/steps/4/")
+        assert not re.findall(r".*\{\{.*", verdict + row + step)
 
 
 def test_the_runtimes_own_refusal_is_a_verdict_too(owner: Visitor) -> None:

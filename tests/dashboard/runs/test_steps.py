@@ -20,7 +20,7 @@ def test_the_model_s_step_shows_what_was_sent_and_the_answer_with_its_verdict(
     owner: Visitor, paid: RunHead
 ) -> None:
     page = step(owner, paid, 4)
-    assert '"payee": "{{payee}}"' in page
+    assert '"payee": "the invoice\'s payee"' in page
     assert '"amount_minor": 128450' in page
     assert re.search(r"Output: event \d+ , by model → ACCEPTED \(rule within-limit\)", page)
     assert "Nordlicht" not in page
