@@ -1,20 +1,27 @@
 """Fires an injector at a run, once per key, and computes the verdict from evidence."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
+from nanovm_core.core.lifecycle import ACTIVE
 from pipeline.clock import now_ms
 from pipeline.entropy import uuid4
 from pipeline.models import Run
+from pipeline.runtime.api import MODEL
 from pipeline.signals import announce
+from pipeline.vault import secret_store
 from sabotage.gallery import SCENARIOS
 from sabotage.injectors import INJECTORS
-from sabotage.kit.evidence import RunState, as_facts, gather, observe
+from sabotage.kit.assessment import DUE, assess_events
+from sabotage.kit.evidence import RunState, as_facts, gather, observe, sealed_since
 from sabotage.kit.injector import Fired, InjectionError, Injector, Target, Value
 from sabotage.kit.waiting import wait_until
 from sabotage.models import Attack
 
 VERDICT_MS_MAX = 10_000  # how long a repeat waits for the verdict of the first
+PROPOSES = "tool_injection"  # the injector whose attack a model's own answer is
 LASTING = ("after", "payments", "far_side", "breaches", "length_after", "head_after")
 
 
@@ -50,6 +57,40 @@ def fire(
         attack.delete()
         raise
     announce(attack.run)  # judged and stored: the verdict waits for no comparison
+    return _compared(attack, values, fired)
+
+
+def judge_answer(run_id: str, refused: int | None) -> Attack | None:
+    """A run's own model's refused answer as the attack that it is, judged once; or None.
+
+    ``refused`` is the place of a refusal that is not judged yet.
+
+    Raises:
+        VerificationError: the stored answer was changed.
+    """
+    run, key = Run.objects.get(id=run_id), f"model {run_id}"
+    attack = Attack.objects.filter(run=run, idempotency_key=key).first()
+    if attack or refused is None or run.erased_ms:
+        return attack
+    refs = sealed_since(run, refused)[0].refs  # of a damaged record they may be no secrets of it
+    ref = run.secrets.filter(ref__in=refs).values_list("ref", flat=True).first()
+    if ref is None:
+        return None
+    values: dict[str, Value] = {"proposal": secret_store.read(ref), "by": "compromised"}
+    injector = replace(INJECTORS[PROPOSES], assess=partial(assess_events, events=DUE, actor=MODEL))
+    attack, new = _claimed(run, injector, key, run.workspace_id)
+    if new:
+        fired = Fired(facts={"by": run.model}, proposal_ref=ref)
+        before = replace(observe(run_id), state=ACTIVE, length=refused, absorbed={}, calls=())
+        _assess(attack, injector, fired, before)
+        attack.params, attack.proposal_ref = {**values, "proposal": ref}, ref
+        attack.created_ms = run.ended_ms or now_ms()
+        attack.save()
+        _compared(attack, values, fired)
+    return attack
+
+
+def _compared(attack: Attack, values: Mapping[str, Value], fired: Fired) -> Attack:
     from sabotage import run_baseline  # with Stripe's SDK: only where something is fired
 
     attack.control = run_baseline.run_baseline(attack, values, fired.facts)

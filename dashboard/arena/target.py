@@ -11,11 +11,13 @@ from nanovm_core.core.envelope import decode_snapshot
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
 from pipeline.models import Run, Workspace
-from pipeline.queries import dry_run, runs
+from pipeline.queries import dry_run, runs, step_detail
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import api, create_run
+from pipeline.steps.propose import model_adapters
 from pipeline.store import programs, records
 from sabotage.fire import fire
+from sabotage.kit.injector import TEXT_BYTES_MAX, InjectionError
 from sabotage.kit.waiting import wait_until
 from sabotage.models import Attack
 
@@ -23,6 +25,8 @@ INJECTOR = "tool_injection"  # the same attack as the console's: the model's own
 SAMPLE = samples.SAMPLES[0]
 VISITOR = "visitor"
 MODEL_STEP = "propose"
+FOOLED = "gullible"
+STORY_WAITS = "The story of this run waits: press its button first, or start another run."
 LED_MS_MAX = 8_000  # how long a page waits for the workers; pressing again goes on from there
 
 
@@ -69,6 +73,14 @@ def is_ready(run: RunHead) -> bool:
     return open_ or (row.state == life.PAUSED and row.step == MODEL_STEP and now.owed is None)
 
 
+def in_story(run: RunHead) -> bool:
+    """Whether the run waits for the story's button, and refuses all else that might end it."""
+    if run.model != FOOLED or not run.paused or run.step != MODEL_STEP or not is_ready(run):
+        return False
+    order = model_adapters.orders(step_detail.shown_to_model(run))
+    return 0 < len(order.encode()) <= TEXT_BYTES_MAX
+
+
 def refusals_left(run: RunHead) -> int:
     """How many more refused answers the run takes before its step gives up."""
     row = Run.objects.get(id=run.id)
@@ -85,7 +97,10 @@ def proposed(run: RunHead, typed: Typed, key: str) -> Attack:
 
     Where the run is paused before its model, the question is opened first and held, so that
     these bytes are its answer. The same key proposes once.
+    Raises InjectionError while the run waits in its story.
     """
+    if in_story(run):
+        raise InjectionError(STORY_WAITS)
     raw = typed.raw()
     mine = Attack.objects.filter(workspace_id=run.workspace, idempotency_key=key)
     known = mine.first() if key else None

@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from dashboard.arena import target
 from dashboard.attacks import share
 from dashboard.models import Entry
 from dashboard.runs import frames
@@ -29,10 +30,12 @@ LOOK_AGAIN_S = 2
 def fire(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Fire an injector once for this form's key."""
     run = own_run(request, code)
+    if name not in (*cards.INJECTORS, cards.ALL):
+        raise Http404("there is no such injector")
+    if target.in_story(run):
+        return not_fired(request, run, name, target.STORY_WAITS)
     if name == cards.ALL:
         return _all_fired(request, run)
-    if name not in cards.INJECTORS:
-        raise Http404("there is no such injector")
     try:
         url = once(request, f"/runs/{run.code}/#verdict", lambda _: _fired(request, run, name))
     except cards.InjectionError as error:

@@ -69,6 +69,7 @@ class Frame:
 
 def context_of(run: RunHead) -> dict[str, Any]:
     """Everything the run's page and its fragments show, read now."""
+    told, stall = story.story_of(run), stuck_runs.of_run(run)  # it may judge what is counted next
     tally, shots = cards.tally(run), cards.of_run(run)  # none is counted that is not shown
     verdict = verdict_card.latest(run, shots)
     moved = log.last_move(run)
@@ -76,7 +77,6 @@ def context_of(run: RunHead) -> dict[str, Any]:
     values, rail = personal.values_of(run), steps.of_run(run)
     payment, facts = money.payment_of(run, values), personal.facts_of(run, values)
     rows, crops = log.last_rows(run, ROWS_SHOWN), personal.crops_of(values.get("crops", ""))
-    stall = stuck_runs.of_run(run)
     approvable = approvals.to_approve(run.id) if run.held_by else None
     return {
         "run": run,
@@ -85,7 +85,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         **_hold_of(run, payment, facts, stall, approvable),
         "strip": outcome.strip_of(run, rows),
         "rows": rows,
-        "story": story.story_of(run),
+        "story": told,
         "lanes": lanes.lanes_of(run, rail),
         "stopped": tally.stopped,
         "losses": verdict_card.losses(tally.reports),

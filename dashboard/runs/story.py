@@ -2,6 +2,7 @@
 
 A fooled model's answer is an attack like every other: ``tool_injection`` makes it, so that the two
 agents without the runtime get the same answer, and the verdict is computed from what was recorded.
+A run whose own model was refused tells it too. While it waits, nothing but its button goes on.
 """
 
 from dataclasses import dataclass
@@ -20,10 +21,14 @@ from pipeline.queries import personal, runs, step_detail
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import api
 from pipeline.steps.propose import model_adapters
-from sabotage.kit.injector import TEXT_BYTES_MAX
 
-FOOLED, HONEST = "gullible", "faithful"
+FOOLED, HONEST = target.FOOLED, "faithful"
 BEFORE, STOPPED, PAID, OVER = "before", "stopped", "paid", "over"
+NEXT = {
+    BEFORE: ("fooled", "Let the model answer"),
+    STOPPED: ("honest", "Let an honest model answer"),
+}
+GO_ON, LOSE = ("resume", "step"), ("start", "pause", "kill", "wake")
 SAMPLE = "injected"
 HIDDEN = "\n".join(samples.HIDDEN)
 
@@ -37,6 +42,12 @@ class Story:
     hidden: str  # of it, what is printed white on white; known of our own sample alone
     answer: str = ""
     verdict: Verdict | None = None
+    fooled: bool = True  # its model obeys what it reads
+
+    @property
+    def next(self) -> tuple[str, str] | None:
+        """The one command that goes on, and its button's words; None where nothing waits."""
+        return NEXT.get(self.stage)
 
     @property
     def title(self) -> str:
@@ -49,19 +60,15 @@ class Story:
             return f"The model obeyed. {self.verdict.headline}"
         if self.stage == PAID:
             return "The model's call was blocked, and the invoice was paid as printed"
-        return "The model was fooled, and its call was blocked"
+        return f"The model {'was fooled' if self.fooled else 'erred'}, and its call was blocked"
 
 
 def story_of(run: RunHead) -> Story | None:
-    """The story of a run; None where its model obeys nothing, or was asked in another way."""
-    if run.model != FOOLED:
-        return None
-    shot = cards.of_key(run, _key(run.id))
-    if shot is None and not _waits(run):
+    """The story of a run; None where no model of its own was refused, or is to be fooled next."""
+    shot = cards.of_key(run, _key(run.id)) or cards.of_answer(run)
+    if run.erased_ms or (shot is None and not target.in_story(run)):
         return None
     order = model_adapters.orders(step_detail.shown_to_model(run))
-    if not 0 < len(order.encode()) <= TEXT_BYTES_MAX:
-        return None
     verdict = verdict_card.of_attack(run, shot) if shot else None
     return Story(
         stage=_stage(run, verdict),
@@ -69,6 +76,7 @@ def story_of(run: RunHead) -> Story | None:
         hidden=HIDDEN if HIDDEN in order and _is_the_sample(run) else "",
         answer=verdict.proposed if verdict else "",
         verdict=verdict,
+        fooled=run.model == FOOLED,
     )
 
 
@@ -108,16 +116,12 @@ def _key(run_id: str) -> str:
     return f"story {run_id}"
 
 
-def _waits(run: RunHead) -> bool:
-    return run.paused and run.step == target.MODEL_STEP and target.is_ready(run)
-
-
 def _stage(run: RunHead, verdict: Verdict | None) -> str:
     if verdict is None:
         return BEFORE
     if run.label == "SUCCESS":
         return PAID
-    return STOPPED if _waits(run) else OVER
+    return STOPPED if target.in_story(run) else OVER
 
 
 def _is_the_sample(run: RunHead) -> bool:

@@ -8,6 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
+from dashboard.arena import target
 from dashboard.arena.views import box_of
 from dashboard.runs import frames, story
 from dashboard.verdicts import cards, verdict_card
@@ -27,6 +28,7 @@ from pipeline.steps import approvals
 
 HOLD_CHARS = 64
 DECISIONS = ("approve", "decline")
+STORY = "story"  # in place of a rule's code
 TABS = (
     ("events", "Events"),
     ("payment", "Payment"),
@@ -51,10 +53,10 @@ COMMANDS: Mapping[str, Callable[[str, str], Decision | None]] = {
 @require_safe
 def live(request: HttpRequest, code: str) -> HttpResponse:
     run = own_run(request, code)
-    flash = verdict_card.rule_of(request.GET.get("refused", "")[:20])
+    flash = _known(request.GET.get("refused", "")[:20])
     tab = request.GET.get("tab", "")
     shown = {"tab": tab if tab in dict(TABS) else TABS[0][0], "present": "present" in request.GET}
-    context = {**page_of(run), **shown, "tabs": TABS, "flash": flash.code and flash}
+    context = {**page_of(run), **shown, "tabs": TABS, "flash": flash}
     like = _like(request, run)
     if like is not None:
         context["injectors"] = cards.varied(context["injectors"], like)
@@ -192,15 +194,24 @@ def answer(run: RunHead, url: str = "") -> HttpResponse:
     The page takes the run's news from its cursor alone, and so in order: the socket knows what
     this page shows, and would not send again what an answer had painted over.
     """
-    refused = verdict_card.rule_of(url.partition("?refused=")[2])
-    flash = frames.render("flash", {"flash": refused.code and refused}, oob=True)
+    flash = frames.render("flash", {"flash": _known(url.partition("?refused=")[2])}, oob=True)
     return HttpResponse(frames.render("answered", {"run": runs.by_id(run.id)}, oob=True) + flash)
+
+
+def _known(code: str) -> str:
+    """Why a command was not done: a rule, or the run's story; empty for anything else."""
+    return code if code == STORY else verdict_card.rule_of(code).code
 
 
 def _submit(request: HttpRequest, run: RunHead, name: str) -> str:
     """Do what a form asks; the code with which it was refused, or nothing."""
     hold = request.POST.get("hold", "")[:HOLD_CHARS]
     typed = request.POST.get("supplier_code", "")[:HOLD_CHARS]
+    if name in (*story.GO_ON, *story.LOSE) and target.in_story(run):
+        told = story.story_of(run)
+        if name in story.LOSE or told is None or told.next is None:
+            return STORY
+        name = told.next[0]
     try:
         if name == "approve":
             decision = approvals.approve(run.id, "visitor", hold, code=typed)

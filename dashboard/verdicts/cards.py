@@ -11,8 +11,9 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from nanovm_core.errors import VerificationError
-from pipeline.queries import personal
+from pipeline.queries import log, personal
 from pipeline.queries.runs import RunHead
+from pipeline.runtime.api import MODEL
 from pipeline.vault import secret_store
 from pipeline.vault.secret_store import TOMBSTONE
 from sabotage import fire as injection
@@ -140,6 +141,17 @@ def fire_all(run_id: str, key: str) -> list[str]:
         except InjectionError as error:
             complaints.append(f"{name}: {error}")
     return complaints
+
+
+def of_answer(run: RunHead) -> Shot | None:
+    """The attack that the run's own model made, where its answer was refused; judged at sight."""
+    last = log.last_of_kind(run, ("refused",))
+    own = last.number - 1 if last and last.actor == MODEL else None
+    try:
+        attack = injection.judge_answer(run.id, own)
+    except VerificationError:
+        return None
+    return _shot(attack) if attack and attack.verdict else None
 
 
 def params_of(name: str, form: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pipeline.queries import log, personal
 from pipeline.queries.log import EventRow
 from pipeline.queries.money import CHARGE, PaymentView
 from pipeline.queries.runs import RunHead, calls_made
+from pipeline.runtime.api import MODEL
 from pipeline.steps.reasons import REASONS, RULES, Rule
 from pipeline.store import programs
 from sabotage.kit.code_locations import places
@@ -117,7 +118,8 @@ def latest(run: RunHead, shots: tuple[Shot, ...]) -> Verdict | None:
 
 
 def _late(row: EventRow) -> bool:
-    return row.kind == "ignored" and row.actor == "queue"
+    """Of the model's own refused answers one is an attack, and the others repeat it."""
+    return (row.kind, row.actor) in (("ignored", "queue"), ("refused", MODEL))
 
 
 def of_attack(run: RunHead, shot: Shot) -> Verdict:

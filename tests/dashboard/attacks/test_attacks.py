@@ -106,11 +106,17 @@ def test_a_changed_argument_shows_both_values_and_no_page_a_slot(
         assert not re.findall(r".*\{\{.*", verdict + row + step)
 
 
-def test_the_runtimes_own_refusal_is_a_verdict_too(owner: Visitor) -> None:
-    page = page_of(owner, owner.make("injected", model="gullible"))
+def test_the_runtimes_own_refusal_is_an_attack_with_its_comparison(owner: Visitor) -> None:
+    run = owner.make("injected", model="gullible")
+    page_of(owner, run)
+    page = page_of(owner, run)  # a second look counts no second attack
     assert shown(page, "BLOCKED")
     assert re.search(r"capabilities\.py:\d+ ungranted", page)
-    assert not Attack.objects.exists()
+    assert "1 fired · 0 got through" in page
+    assert "ordinary agent: USD 50,000.00 lost" in words(page)
+    assert Attack.objects.get(run_id=run.id).evidence["calls"] == 0
+    Attack.objects.update(created_ms=1)  # as where it was judged before the last refusal
+    assert "own-head" not in page_of(owner, run)
 
 
 def test_no_proposal_breaks_the_verdict(owner: Visitor, ready: RunHead) -> None:

@@ -2,15 +2,21 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db.models import Value
+from django.db.models.functions import Concat
 
 import samples
 from dashboard.runs import story
+from dashboard.verdicts import cards
+from pipeline.models import Secret, Workspace
 from pipeline.queries.runs import RunHead
+from pipeline.runtime import api, create_run
 from sabotage.models import Attack
-from tests.dashboard.visitor import Visitor, by_code, words
+from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -85,9 +91,70 @@ def test_text_is_called_hidden_in_our_own_sample_alone(owner: Visitor, begun: Ru
     assert own.order == other.order
 
 
-def test_other_runs_have_no_story(owner: Visitor, begun: RunHead, paid: RunHead) -> None:
+def test_no_wrong_button_loses_it(owner: Visitor, begun: RunHead) -> None:
+    here = f"/runs/{begun.code}/"
+    for stage, button in (("before", "fooled"), ("stopped", "honest")):
+        page = owner.read(here)
+        assert f'data-stage="{stage}"' in page
+        assert re.findall(r'id="(?:act|bar)-(\w+)"', page) == [button, button]
+        for name in ("kill", "pause", "start", "wake"):
+            assert "The story of this run waits" in owner.read(owner.command(begun, name).url)
+        attacks = [f"{here}attacks/{name}/" for name in (*cards.INJECTORS, "all")]
+        for path in (*attacks, "/attack/propose/"):
+            answer = owner.post(path, {"run": begun.code, "proposal": TRANSFER})
+            assert (answer.status_code, "story of this run waits" in answer.content.decode()) == (
+                422,
+                True,
+            )
+        owner.command(begun, "resume" if stage == "before" else "step")  # they press its button
+    assert by_code(begun.code).label == "SUCCESS"
+    assert told(owner, begun).startswith("The model's call was blocked, and the invoice was paid")
+
+
+@pytest.mark.parametrize("way", ["resume", "upload", "compromised", "command"])
+def test_every_run_whose_model_was_refused_tells_it(
+    owner: Visitor, begun: RunHead, way: str
+) -> None:
+    if way == "resume":
+        api.resume(begun.id, "somebody")  # past the page, which would let the model answer
+        run = by_code(begun.code)
+    elif way == "command":
+        workspace = Workspace.objects.get(pk=begun.workspace)
+        made = create_run.create_run(
+            workspace,
+            samples.path("injected").read_bytes(),
+            "a.pdf",
+            model="gullible",
+            started_by="operator",
+        )
+        run = owner.driven(made.code)
+    else:
+        run = owner.make(
+            "injected", model="gullible" if way == "upload" else way, proposal=TRANSFER
+        )
+    assert run.label == "FAILED"
+    page = owner.read(f"/runs/{run.code}/")
+    said = told(owner, run)
+    assert said.startswith(
+        f"The model {'erred' if way == 'compromised' else 'was fooled'}, and its call was blocked"
+    )
+    assert re.search(
+        r"Stopped: USD 50,000\.00( to Mirage)? 0 lost nanovm 0 lost careful agent"
+        r" −USD 50,000\.00 ordinary agent",
+        said,
+    )
+    assert "The model gave no other answer, so the run ended without a payment." in said
+    assert "1 fired · 0 got through" in page
+
+
+@pytest.mark.parametrize("damage", [{"ciphertext": b"x"}, {"ref": Concat("ref", Value("x"))}])
+def test_a_damaged_answer_breaks_no_page(owner: Visitor, damage: dict[str, Any]) -> None:
+    run = owner.make("injected", model="gullible")
+    Secret.objects.filter(run_id=run.id, slot="proposal").update(**damage)
+    assert "0 fired" in owner.read(f"/runs/{run.code}/")
+
+
+def test_other_runs_have_no_story(owner: Visitor, paid: RunHead) -> None:
     assert story.story_of(paid) is None
-    owner.command(begun, "step")  # its own model is asked three times, and obeys
-    ended = by_code(begun.code)
-    assert ended.label == "FAILED"
-    assert story.story_of(ended) is None
+    assert "fired · " in owner.read(f"/runs/{paid.code}/")
+    assert not Attack.objects.filter(run_id=paid.id).exists()
