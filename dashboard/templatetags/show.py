@@ -1,6 +1,7 @@
 """How values look: time, money, hashes, icons, a form's key."""
 
 import json
+import re
 import secrets
 from datetime import UTC, datetime
 from functools import cache, lru_cache
@@ -10,7 +11,7 @@ from django import template
 from django.conf import settings
 from django.template.loader import render_to_string
 from django.templatetags.static import static
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard.web.idempotency import FIELD, command_key
@@ -26,6 +27,10 @@ BUSY = {"start": "Starting…", "pause": "Pausing…", "resume": "Resuming…", 
         "wake": "Asking…", "approve": "Approving…", "decline": "Declining…",
         "kill": "Stopping…", "fooled": "Asking…", "honest": "Asking…"}  # fmt: skip
 NO_TIME = "not a time"
+VALUE = re.compile(
+    r"(\S?[A-Z]{3} -?\d\S*|[A-Z]{2}\d\d(?: [A-Z0-9]{1,4})+|\S*-\S*|\S*\d\S{3,})"  # money; an IBAN
+)
+WHOLE = '<span class="whole">{}</span>'
 OF_THE_POLICY = ("POL-003", "POL-020")  # the stored text is what the operator's policy says
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
 CHIPS = {
@@ -176,6 +181,15 @@ def _moment(at_ms: int) -> datetime | None:
         return datetime.fromtimestamp(at_ms // 1000, UTC)
     except (OverflowError, ValueError, OSError):
         return None
+
+
+@register.filter
+def values(text: object) -> SafeString:
+    """Text in which no value (an amount, a number, a code, an account, a name) breaks."""
+    parts = enumerate(VALUE.split(str(text)))
+    return format_html_join(
+        "", "{}", ((format_html(WHOLE, part) if at % 2 else part,) for at, part in parts)
+    )
 
 
 @register.filter

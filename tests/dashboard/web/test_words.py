@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from dashboard.templatetags import counted
-from dashboard.templatetags.show import refusal
+from dashboard.templatetags.show import refusal, values
 from dashboard.verdicts import cards
 from pipeline.evidence import signer
 from pipeline.models import Supplier
@@ -129,6 +129,13 @@ def test_every_code_of_the_product_has_its_sentence() -> None:
         sentence = refusal(code)
         assert re.fullmatch(r"[A-Z].*\. .*[.!]", sentence), code
         assert not TERMS.search(PARENTHESES.sub("", sentence)), code
+
+
+def test_each_value_of_a_text_is_kept_whole_and_the_text_stays_text() -> None:
+    shown = values("<b>Pay</b> (EUR 1,284.50) to DE89 3704 0044 by rule over-limit, in 2 days")
+    whole = ["(EUR 1,284.50)", "DE89 3704 0044", "over-limit,"]
+    assert re.findall(r'<span class="whole">(.*?)</span>', shown) == whole
+    assert shown.startswith("&lt;b&gt;Pay&lt;/b&gt; ")
 
 
 def test_a_refusal_is_said_from_its_code_and_not_from_the_stored_text() -> None:
