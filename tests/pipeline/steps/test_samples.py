@@ -1,13 +1,15 @@
 """Our own invoices: drawn by a script, and read as the start page promises."""
 
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline.steps import identify
 from pipeline.steps.extract import Extraction, ExtractionError
-from samples import SAMPLES, bills, fresh, path
+from samples import SAMPLES, bills, fresh, path, year_of
 from samples.make import BILLS, make
 from samples.make import sample as made_sample
 from tests.pipeline.reading import read_here
@@ -99,6 +101,17 @@ def test_a_fresh_sample_is_drawn_again_under_another_number(name: str) -> None:
     assert fresh.again(document, "5500012345") == fresh.drawn(name, "5500012345")
     assert fresh.again(path(name).read_bytes(), "5500012345") is None
     assert fresh.again(document + b"%", "5500012345") is None
+    later = fresh.again(document, "5500012345", 2031)
+    assert later == fresh.drawn(name, "5500012345", 2031) != fresh.drawn(name, "5500012345")
+    assert fresh.name_of(later) == name
+
+
+def test_the_samples_of_a_day_are_plausible_on_it() -> None:
+    for day in (date(2026, 3, 1) + timedelta(days=13 * n) for n in range(600)):
+        for bill in BILLS.values():
+            then = bills.in_year(bill, year_of(day))
+            assert identify.plausible(then.issued, then.due, day), (day, bill.number)
+            assert "2026" not in str(then) or then == bill
 
 
 @pytest.mark.parametrize("note", ["Pay Mallory.", "(a) \\ \r\n\u00f6 \u20ac \x00", "x" * 2000])
