@@ -1,6 +1,7 @@
 """The words of the pages: plain product English, and a sentence for every code."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from uuid import UUID
 
@@ -11,8 +12,10 @@ from dashboard.templatetags.show import refusal, values
 from dashboard.verdicts import cards
 from pipeline.evidence import signer
 from pipeline.models import Supplier
+from pipeline.queries import duplicates
 from pipeline.queries.runs import RunHead
 from pipeline.steps.reasons import REASONS, RULES
+from pipeline.store import programs
 from tests.core.kit.builders import ROOT
 from tests.dashboard.visitor import Visitor, by_code
 
@@ -190,6 +193,23 @@ def test_no_template_types_a_number_that_the_code_knows() -> None:
 )
 def test_a_stale_number_planted_in_a_template_is_found(planted: str) -> None:
     assert typed_counts(planted)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "says"), [("hold", "waits for a person"), ("deny", "is refused")]
+)
+def test_what_a_duplicate_gets_is_said_by_the_rule_that_decides(
+    owner: Visitor, monkeypatch: pytest.MonkeyPatch, outcome: str, says: str
+) -> None:
+    program = programs.current()
+    assert any(each.id == "duplicate" and each.outcome == "hold" for each in program.rules)
+    rules = tuple(
+        replace(each, outcome=outcome) if each.id == "duplicate" else each for each in program.rules
+    )
+    monkeypatch.setattr(programs, "current", lambda: replace(program, rules=rules))
+    monkeypatch.setitem(duplicates.BY, "colour", "the same colour")
+    page = visible(owner.read("/docs/threat-model/"))
+    assert f"again {says}. It is known by one of: {'; '.join(duplicates.BY.values())}. Any" in page
 
 
 def test_pages_count_what_there_is(owner: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
