@@ -1,7 +1,9 @@
 """Our own invoices: drawn by a script, and read as the start page promises."""
 
+import re
 from dataclasses import replace
 from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,14 @@ import pytest
 
 from pipeline.steps import identify
 from pipeline.steps.extract import Extraction, ExtractionError
-from samples import SAMPLES, bills, fresh, path, year_of
+from pipeline.store import programs
+from samples import HIDDEN, SAMPLES, bills, fresh, path, year_of
 from samples.drawing import draw
 from samples.make import BILLS, make
 from samples.make import sample as made_sample
 from tests.pipeline.reading import read_here
+
+SUM = re.compile(r"\d[\d,]*\.\d\d")
 
 
 def some(*names: str) -> list[Any]:
@@ -72,6 +77,14 @@ def test_sample_is_payable_as_printed(name: str, due: str, source: str, pages: i
     assert (fields.issue_date, fields.due_date) == (bill.issued, bill.due)
     assert (fields.iban, fields.iban_valid) == (bill.iban.replace(" ", ""), True)
     assert fields.total_due == str(bill.total_due)
+
+
+def test_the_amounts_that_the_start_page_names_are_those_of_the_samples() -> None:
+    rules = {each.id: each.when.text for each in programs.current().policy.rules}
+    limit = Decimal(rules["over-limit"].partition("amount_minor > ")[2].split()[0]) / 100
+    for sample in SAMPLES:
+        known = {f"{BILLS[sample.name].total_due:,}", f"{limit:,.2f}", *SUM.findall(str(HIDDEN))}
+        assert {*SUM.findall(sample.what)} <= known, sample.name
 
 
 def test_hidden_orders_reach_the_model_and_change_no_field() -> None:
