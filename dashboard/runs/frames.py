@@ -76,7 +76,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
     values, rail = personal.values_of(run), steps.of_run(run)
     payment, facts = money.payment_of(run, values), personal.facts_of(run, values)
     rows, crops = log.last_rows(run, ROWS_SHOWN), personal.crops_of(values.get("crops", ""))
-    stall = stuck_runs.of_run(run)
+    stall, later = stuck_runs.of_run(run), far_side.later(run)
     approvable = approvals.to_approve(run.id) if run.held_by else None
     return {
         "run": run,
@@ -95,10 +95,10 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "stage": verdict_card.stage_of(verdict),
         "breached": cards.breached(run) if tally.breached else (),
         "integrity": integrity.of_run(run, tally.breached),
-        "epoch": moved.number if moved else 0,
+        "epoch": (moved.number if moved else 0) + len(later),
         "machine": statechart_of(run.state, move),
         "payment": payment,
-        "later": far_side.later(run),
+        "later": later,
         "facts": facts,
         "crops": crops,
         "standing": evidence.signing_status(run),

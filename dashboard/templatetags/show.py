@@ -24,8 +24,9 @@ register = template.Library()
 
 THEMES = ("light", "dark")
 BUSY = {"start": "Starting…", "pause": "Pausing…", "resume": "Resuming…", "step": "Stepping…",
-        "wake": "Asking…", "approve": "Approving…", "decline": "Declining…",
-        "kill": "Stopping…", "fooled": "Asking…", "honest": "Asking…"}  # fmt: skip
+        "wake": "Asking…", "checked": "Recording…", "approve": "Approving…",
+        "decline": "Declining…", "kill": "Stopping…", "fooled": "Asking…",
+        "honest": "Asking…"}  # fmt: skip
 NO_TIME = "not a time"
 VALUE = re.compile(
     r"(\S?[A-Z]{3} -?\d\S*|[A-Z]{2}\d\d(?: [A-Z0-9]{1,4})+|\S*-\S*|\S*\d\S{3,})"  # money; an IBAN
