@@ -101,11 +101,7 @@ def _seal(
     at_ms, n = now_ms(), workspace.log_length
     workspaces.seal(workspace, "alert", body, actor=actor)
     FarSide.objects.create(
-        run=run,
-        refunded_minor=found.refunded_minor,
-        dispute=found.dispute,
-        at_ms=at_ms,
-        sealed_n=n,
+        run=run, refunded_minor=found.refunded_minor, dispute=found.dispute, at_ms=at_ms, sealed_n=n
     )
     transaction.on_commit(lambda: announce(run))
 

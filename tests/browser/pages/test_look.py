@@ -1,12 +1,12 @@
 """Every page is accessible, readable and in its frame: light and dark, wide and narrow."""
 
-import tomllib
 from collections.abc import Callable, Iterator, Set
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from pipeline.store import programs
 from tests.browser import gallery, visitor
 from tests.browser.gallery import PLACES, Gallery
 from tests.browser.look import OVERFLOW, looks_well
@@ -23,11 +23,8 @@ COUNT_MOVES = """
   }
 """
 WIDTHS = (320, 360, 768, 1440)
-NAMES = [
-    rule["id"]
-    for name in ("policies/default.toml", "invoice_payment.toml")
-    for rule in tomllib.loads((visitor.ROOT / "pipeline" / name).read_text())["rules"]
-]
+PROGRAM = programs.current()
+NAMES = ["[A-Z]+_TOMBSTONE", *(each.id for each in (*PROGRAM.rules, *PROGRAM.policy.rules))]
 # Amounts, accounts, moments, names of rules, and every word with a digit; a code as a whole.
 BROKEN_VALUES = r"""
   names => {

@@ -183,45 +183,28 @@ def test_no_template_types_a_number_that_the_code_knows() -> None:
     assert found == {}
 
 
-@pytest.mark.parametrize(
-    "planted",
-    [
-        *("nine other attacks", "Fire all five", "Fire all 5", "Seven levels", "The seven steps"),
-        *(
-            "Five other attacks",
-            "up to 10 MB and",
-            "Searched 4,000 events",
-            "50 per page",
-            "EUR 5.00",
-        ),
-        *(
-            "<p>The four verdicts</p>",
-            "all 5 <b>x</b>",
-            "<td>{{ n }}/7 {{ step }}</td>",
-            "{% if x %}Eleven{% endif %} attacks",
-            *('<b title="of 3 checks">x</b>', "kept for {{ n }} or 30 days"),
-        ),
-    ],
-)
+PLANTED = """
+nine other attacks|Fire all five|Fire all 5|Seven levels|The seven steps|Five other attacks
+up to 10 MB and|Searched 4,000 events|50 per page|EUR 5.00|CAP-999|<p>The four verdicts</p>
+all 5 <b>x</b>|<td>{{ n }}/7 {{ step }}</td>|{% if x %}Eleven{% endif %} attacks
+<b title="of 3 checks">x</b>|kept for {{ n }} or 30 days"""
+
+
+@pytest.mark.parametrize("planted", PLANTED.replace("\n", "|").split("|")[1:])
 def test_a_stale_number_planted_in_a_template_is_found(planted: str) -> None:
     assert typed_counts(planted)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "says"), [("hold", "waits for a person"), ("deny", "is refused")]
-)
 def test_what_a_duplicate_gets_is_said_by_the_rule_that_decides(
-    owner: Visitor, monkeypatch: pytest.MonkeyPatch, outcome: str, says: str
+    owner: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = programs.current()
-    assert any(each.id == "duplicate" and each.outcome == "hold" for each in program.rules)
-    rules = tuple(
-        replace(each, outcome=outcome) if each.id == "duplicate" else each for each in program.rules
-    )
-    monkeypatch.setattr(programs, "current", lambda: replace(program, rules=rules))
     monkeypatch.setitem(duplicates.BY, "colour", "the same colour")
-    page = visible(owner.read("/docs/threat-model/"))
-    assert f"again {says}. It is known by one of: {'; '.join(duplicates.BY.values())}. Any" in page
+    known = f"It is known by one of: {'; '.join(duplicates.BY.values())}. Any"
+    assert f"again waits for a person. {known}" in visible(owner.read("/docs/threat-model/"))
+    rules = [replace(r, outcome="deny") if r.id == "duplicate" else r for r in program.rules]
+    monkeypatch.setattr(programs, "current", lambda: replace(program, rules=tuple(rules)))
+    assert f"again is refused. {known}" in visible(owner.read("/docs/threat-model/"))
 
 
 def test_pages_count_what_there_is(owner: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
