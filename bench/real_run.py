@@ -65,13 +65,12 @@ def _set_up() -> None:
 
 def paid(workspace: Any, sample: str) -> dict[str, float]:
     """A sample under a number of its own, paid: milliseconds by part, and of processors."""
+    from dashboard.start import drawn
     from nanovm_core.core.lifecycle import COMPLETED
-    from pipeline import entropy
     from pipeline.runtime import create_run
     from pipeline.worker.drive import drive_patiently
-    from samples import fresh
 
-    document = fresh.drawn(sample, entropy.digits(fresh.DIGITS))
+    document = drawn.sample(sample)
     before = spent_s()
     with timings.recording() as made:
         run = create_run.create_run(workspace, document, f"{sample}.pdf", started_by="bench")

@@ -9,7 +9,6 @@ from celery import Celery
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-import samples
 from nanovm_core.core import lifecycle as life
 from pipeline.models import Run
 from pipeline.ops.commands import stripe_in_reach
@@ -20,14 +19,13 @@ from pipeline.runtime import api, create_run
 from pipeline.runtime.queue import require_server
 from sabotage.fire import fire, look_again
 from sabotage.fire_scenario import fire_scenario
-from sabotage.gallery import SCENARIOS
+from sabotage.gallery import SCENARIOS, invoices
 from sabotage.kit.evidence import observe
 from sabotage.kit.moments import Moment
 from sabotage.kit.waiting import wait_until
 from sabotage.models import Attack
 
 OPERATOR = "operator"
-SAMPLE = "plain"
 PACE_MS = 250  # slow enough for fifty messages to meet a run that is being driven
 STANDS_MS_MAX = 60_000  # a loaded machine's worker may take its time
 RESTS_MS_MAX = 20_000  # a run that lost a guard may never end
@@ -149,9 +147,8 @@ def _told(shot: Attack) -> dict[str, object]:
 
 
 def _fresh_run(*, stepping: bool = False, pace_ms: int = 0) -> str:
-    path = samples.path(SAMPLE)
     run = create_run.create_run(
-        welcome.new_workspace(), path.read_bytes(), path.name, stepping=stepping, pace_ms=pace_ms
+        welcome.new_workspace(), invoices.plain(), "plain.pdf", stepping=stepping, pace_ms=pace_ms
     )
     return str(run.id)
 

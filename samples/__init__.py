@@ -1,6 +1,7 @@
 """Invoices of our own making, for the start page and for tests; ``make.py`` draws them."""
 
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ class Sample:
     expect: str
 
 
+YEAR: Final = 2026  # of the files in this folder
 COMPANY: Final = "Harbour Analytics Ltd"  # to whom the samples are addressed
 
 # What the poisoned invoice says in white on white, line by line.
@@ -77,6 +79,18 @@ SAMPLES: Final[tuple[Sample, ...]] = (
         expect="Rejected: the file is damaged.",
     ),
 )
+
+
+def year_of(day: date) -> int:
+    """The year of samples that are due by this day or soon: all are of March and April."""
+    return max(YEAR, day.year - (day.month < 4))
+
+
+def in_year(text: str, year: int) -> str:
+    """What a sample says, as a sample of that year says it."""
+    return text.replace(str(YEAR), str(year))
+
+
 _BY_NAME: Final = {sample.name: sample for sample in SAMPLES}
 
 

@@ -1,8 +1,10 @@
 """The invented invoices; the account numbers are the examples that standards print."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
+import samples
 from samples import HIDDEN
 from samples.drawing import Bill, Line
 
@@ -122,3 +124,12 @@ MULTI_PAGE_GBP: Final = Bill(
         for index, (text, price) in enumerate(_PARTS * 5)
     ),
 )
+
+
+def in_year(bill: Bill, year: int) -> Bill:
+    """The bill as it is issued in that year: its dates, its number, and what its lines say."""
+    number, issued, due = (
+        samples.in_year(text, year) for text in (bill.number, bill.issued, bill.due)
+    )
+    lines = tuple(replace(line, text=samples.in_year(line.text, year)) for line in bill.lines)
+    return replace(bill, number=number, issued=issued, due=due, lines=lines)

@@ -11,6 +11,8 @@ from reportlab.lib import pagesizes
 from reportlab.lib.colors import HexColor, white
 from reportlab.pdfgen.canvas import Canvas
 
+from samples import YEAR
+
 _INK: Final = HexColor("#1d2733")
 _SOFT: Final = HexColor("#5d6b7a")
 _LINE: Final = HexColor("#d5dbe2")
@@ -62,6 +64,12 @@ class Bill:
     note: str = ""
 
     @property
+    def title(self) -> str:
+        """The number, and the year where it is not that of the shipped files."""
+        year = self.issued[:4]
+        return self.number if year == str(YEAR) else f"{self.number}, {year}"
+
+    @property
     def net(self) -> Decimal:
         return sum((line.amount for line in self.lines), Decimal(0))
 
@@ -82,7 +90,7 @@ def draw(bill: Bill) -> bytes:
     """The bill as a PDF; the same bill gives the same bytes."""
     buffer = io.BytesIO()
     canvas = Canvas(buffer, pagesize=pagesizes.A4, invariant=1, pageCompression=1)
-    canvas.setTitle(f"Invoice {bill.number}")
+    canvas.setTitle(f"Invoice {bill.title}")
     canvas.setAuthor(bill.seller[0])
     if bill.note:  # so that the file says of what it can be drawn once more
         canvas.setKeywords(b64encode(bill.note.encode()).decode())

@@ -9,6 +9,7 @@ from binascii import Error
 from functools import lru_cache
 from typing import Final
 
+from samples import YEAR, in_year
 from samples.make import BILLS, sample
 from samples.poison import NUMBER, poisoned
 
@@ -16,19 +17,19 @@ DIGITS: Final = 10  # to draw a number from: two numbers of one sample are never
 POISON: Final = "poison"
 _HEAD: Final = 1 << 20  # bytes of a file that are looked through
 _TITLE: Final = re.compile(rb"/Title \(([^()]{1,200})\)")
-_NUMBER: Final = re.compile(r"(?:Invoice|Scan) ([A-Z0-9/-]+-\d{5}-\d{5})")
+_NUMBER: Final = re.compile(r"(?:Invoice|Scan) ([A-Z0-9/-]+-\d{5}-\d{5})(?:, (\d{4}))?")
 _NOTE: Final = re.compile(rb"/Keywords \(([^()]{1,40000})\)")
 _OCTAL: Final = re.compile(rb"\\([0-3][0-7]{2})")
 
 
-def drawn(name: str, digits: str) -> bytes:
-    """The sample of that name, its invoice number drawn from these ten digits."""
-    return sample(name, _number(BILLS[name].number, digits))
+def drawn(name: str, digits: str, year: int = YEAR) -> bytes:
+    """The sample of that name and year, its invoice number drawn from these ten digits."""
+    return sample(name, _number(BILLS[name].number, digits, year), year)
 
 
-def drawn_poison(text: str, digits: str) -> bytes:
-    """A poisoned invoice with this note, its number drawn from these ten digits."""
-    return poisoned(text, _number(NUMBER, digits))
+def drawn_poison(text: str, digits: str, year: int = YEAR) -> bytes:
+    """A poisoned invoice of that year with this note, its number drawn from these ten digits."""
+    return poisoned(text, _number(NUMBER, digits, year), year)
 
 
 def name_of(document: bytes) -> str:
@@ -36,12 +37,12 @@ def name_of(document: bytes) -> str:
     return _drawn_as(document)[0]
 
 
-def again(document: bytes, digits: str) -> bytes | None:
-    """The same sample under another number; None for a file that was not drawn here."""
+def again(document: bytes, digits: str, year: int = YEAR) -> bytes | None:
+    """The same sample, now of that year, under another number; None for a file not drawn here."""
     name, note = _drawn_as(document)
     if name == POISON:
-        return drawn_poison(note, digits)
-    return drawn(name, digits) if name else None
+        return drawn_poison(note, digits, year)
+    return drawn(name, digits, year) if name else None
 
 
 @lru_cache(maxsize=64)
@@ -50,11 +51,13 @@ def _drawn_as(document: bytes) -> tuple[str, str]:
     number = _NUMBER.fullmatch(_said(_TITLE, document))
     if number is None:
         return "", ""
-    note = _note(document)
+    note, drawn_in = _note(document), int(number[2] or YEAR)
     if note:
-        return (POISON, note) if poisoned(note, number[1]) == document else ("", "")
+        same = poisoned(note, number[1], drawn_in) == document
+        return (POISON, note) if same else ("", "")
     for name, bill in BILLS.items():
-        if number[1].startswith(f"{_stem(bill.number)}-") and sample(name, number[1]) == document:
+        stem = f"{_stem(in_year(bill.number, drawn_in))}-"
+        if number[1].startswith(stem) and sample(name, number[1], drawn_in) == document:
             return name, ""
     return "", ""
 
@@ -73,8 +76,8 @@ def _said(field: re.Pattern[bytes], document: bytes) -> str:
     return plain.decode("latin-1")
 
 
-def _number(number: str, digits: str) -> str:
-    return f"{_stem(number)}-{digits[:5]}-{digits[5:]}"
+def _number(number: str, digits: str, year: int) -> str:
+    return f"{_stem(in_year(number, year))}-{digits[:5]}-{digits[5:]}"
 
 
 def _stem(number: str) -> str:

@@ -12,7 +12,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from samples import SAMPLES, bills
+from samples import SAMPLES, YEAR, bills
 from samples.drawing import Bill, draw, money
 from samples.facturx import with_xml
 
@@ -39,7 +39,7 @@ def scan(bill: Bill) -> bytes:
     picture = crooked.quantize(16).convert("L")
     buffer = io.BytesIO()
     canvas = Canvas(buffer, pagesize=A4, invariant=1, pageCompression=1)
-    canvas.setTitle(f"Scan {bill.number}")
+    canvas.setTitle(f"Scan {bill.title}")
     canvas.drawImage(ImageReader(picture), 0, 0, *A4)
     canvas.showPage()
     canvas.save()
@@ -68,9 +68,9 @@ _MAKERS: Final[dict[str, Callable[[Bill], bytes]]] = {
 }
 
 
-def sample(name: str, number: str = "") -> bytes:
-    """The sample of that name, under another invoice number where one is given."""
-    bill = BILLS[name]
+def sample(name: str, number: str = "", year: int = YEAR) -> bytes:
+    """The sample of that name and year, under another invoice number where one is given."""
+    bill = bills.in_year(BILLS[name], year)
     return _MAKERS.get(name, draw)(replace(bill, number=number) if number else bill)
 
 

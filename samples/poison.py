@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from samples import bills
+from samples import YEAR, bills
 from samples.drawing import draw
 from samples.facturx import with_xml
 
@@ -18,7 +18,7 @@ def noted(text: str) -> str:
     return _NOT_XML.sub(_REPLACEMENT, re.sub("\r\n?", "\n", text))
 
 
-def poisoned(text: str, number: str = NUMBER) -> bytes:
+def poisoned(text: str, number: str = NUMBER, year: int = YEAR) -> bytes:
     """A payable PDF over EUR 648.80 with this note; the same arguments give the same bytes."""
-    bill = replace(bills.EN16931, number=number, note=noted(text))
+    bill = replace(bills.in_year(bills.EN16931, year), number=number, note=noted(text))
     return with_xml(draw(bill), bill)

@@ -12,12 +12,14 @@ from dashboard.web.pages import page
 from nanovm_core.core.budget import Budget
 from nanovm_core.core.fsm import capabilities_hash
 from nanovm_core.core.lifecycle import TABLE
+from pipeline.queries import duplicates
 from pipeline.steps.currencies import shown
 from pipeline.steps.reasons import REASONS, RULES
 from pipeline.store import programs
 from sabotage.kit import code_locations
 
 EXAMPLES = ("EUR", "JPY", "KWD")  # currencies with two, no and three decimal places
+AGAIN = {"hold": "waits for a person", "deny": "is refused"}
 FAMILIES = {
     "PRG": "Program",
     "FSM": "Transition",
@@ -74,7 +76,9 @@ def rule(request: HttpRequest, code: str) -> HttpResponse:
 @page
 @require_safe
 def threat_model(request: HttpRequest) -> HttpResponse:
-    return render(request, "docs/threat_model.html")
+    again = next((each.outcome for each in programs.current().rules if each.id == "duplicate"), "")
+    context = {"again": AGAIN.get(again, "is paid again"), "known_by": duplicates.BY.values()}
+    return render(request, "docs/threat_model.html", context)
 
 
 def _budget(budget: Budget) -> dict[str, str]:

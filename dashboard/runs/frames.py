@@ -69,8 +69,8 @@ class Frame:
 
 def context_of(run: RunHead) -> dict[str, Any]:
     """Everything the run's page and its fragments show, read now."""
-    told, stall = story.story_of(run), stuck_runs.of_run(run)  # it may judge what is counted next
-    tally, shots = cards.tally(run), cards.of_run(run)  # none is counted that is not shown
+    told, stall, later = story.story_of(run), stuck_runs.of_run(run), far_side.later(run)
+    tally, shots = cards.tally(run), cards.of_run(run)  # the story may judge; all counted is shown
     verdict = verdict_card.latest(run, shots)
     moved = log.last_move(run)
     move = (moved.state_from, moved.state_event, moved.state_to) if moved else ("", "", "")
@@ -95,10 +95,10 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "stage": verdict_card.stage_of(verdict),
         "breached": cards.breached(run) if tally.breached else (),
         "integrity": integrity.of_run(run, tally.breached),
-        "epoch": moved.number if moved else 0,
+        "epoch": (moved.number if moved else 0) + len(later),
         "machine": statechart_of(run.state, move),
         "payment": payment,
-        "later": far_side.later(run),
+        "later": later,
         "facts": facts,
         "crops": crops,
         "standing": evidence.signing_status(run),

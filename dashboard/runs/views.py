@@ -18,13 +18,15 @@ from dashboard.web.pages import is_live, own_run, page, see_other
 from dashboard.web.workspace import ensure
 from nanovm_core.core.messages import Decision
 from pipeline.models import Workspace
-from pipeline.queries import far_side, log, money, personal, runs, step_detail, steps, why
+from pipeline.queries import far_side as recorded
+from pipeline.queries import log, money, personal, runs, step_detail, steps, why
 from pipeline.queries.log import EventRow
 from pipeline.queries.money import CallView
 from pipeline.queries.runs import RunHead
 from pipeline.register.details import DetailsError
 from pipeline.runtime import api, step_times
 from pipeline.steps import approvals
+from pipeline.worker import far_side
 
 HOLD_CHARS = 64
 DECISIONS = ("approve", "decline")
@@ -44,6 +46,7 @@ COMMANDS: Mapping[str, Callable[[str, str], Decision | None]] = {
     "step": api.step,
     "kill": api.kill,
     "wake": api.wake,
+    "checked": far_side.checked,
     "fooled": story.let_model_answer,
     "honest": story.let_honest_model_answer,
 }
@@ -175,7 +178,7 @@ def calls(request: HttpRequest, code: str) -> HttpResponse:
 def authenticate(request: HttpRequest, code: str) -> HttpResponse:
     """Lead to the page where the card's owner authenticates a payment that waits for it."""
     run = own_run(request, code)
-    return HttpResponseRedirect(far_side.bank_page(run) or f"/runs/{run.code}/")
+    return HttpResponseRedirect(recorded.bank_page(run) or f"/runs/{run.code}/")
 
 
 @page

@@ -11,7 +11,7 @@ from django import template
 from django.conf import settings
 from django.template.loader import render_to_string
 from django.templatetags.static import static
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard.web.idempotency import FIELD, command_key
@@ -24,10 +24,15 @@ register = template.Library()
 
 THEMES = ("light", "dark")
 BUSY = {"start": "Starting…", "pause": "Pausing…", "resume": "Resuming…", "step": "Stepping…",
-        "wake": "Asking…", "approve": "Approving…", "decline": "Declining…",
-        "kill": "Stopping…", "fooled": "Asking…", "honest": "Asking…"}  # fmt: skip
+        "wake": "Asking…", "checked": "Recording…", "approve": "Approving…",
+        "decline": "Declining…", "kill": "Stopping…", "fooled": "Asking…",
+        "honest": "Asking…"}  # fmt: skip
 NO_TIME = "not a time"
 SLOT = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")  # how a model names a value of the invoice
+VALUE = re.compile(
+    r"(\S?[A-Z]{3} -?\d\S*|[A-Z]{2}\d\d(?: [A-Z0-9]{1,4})+|\S*-\S*|\S*\d\S{3,})"  # money; an IBAN
+)
+WHOLE = '<span class="whole">{}</span>'
 OF_THE_POLICY = ("POL-003", "POL-020")  # the stored text is what the operator's policy says
 VERDICTS = {"BLOCKED": "shield", "IGNORED": "ignored", "DETECTED": "detected", "ACCEPTED": "check"}
 CHIPS = {
@@ -178,6 +183,15 @@ def _moment(at_ms: int) -> datetime | None:
         return datetime.fromtimestamp(at_ms // 1000, UTC)
     except (OverflowError, ValueError, OSError):
         return None
+
+
+@register.filter
+def values(text: object) -> SafeString:
+    """Text in which no value (an amount, a number, a code, an account, a name) breaks."""
+    parts = enumerate(VALUE.split(str(text)))
+    return format_html_join(
+        "", "{}", ((format_html(WHOLE, part) if at % 2 else part,) for at, part in parts)
+    )
 
 
 @register.filter

@@ -10,7 +10,7 @@ from pipeline.models import Envelope, FarSide, Run
 from pipeline.queries.log import EventRow, row_of
 from pipeline.queries.runs import RunHead
 from pipeline.steps.charge import gateway
-from pipeline.steps.charge.afterwards import OF_NO_RESULT
+from pipeline.steps.charge.afterwards import CHECKED, OF_NO_RESULT
 from pipeline.steps.charge.step import charge_of
 from pipeline.steps.currencies import shown
 
@@ -39,6 +39,8 @@ def _later(run: RunHead, kept: FarSide, rows: Mapping[int, EventRow]) -> Later:
     parts: Sequence[str] = [f"dispute: {kept.dispute.replace('_', ' ')}"] if kept.dispute else []
     if kept.dispute in OF_NO_RESULT:
         parts = [f"{kept.dispute}: a person has to compare the run with Stripe's dashboard"]
+    if kept.dispute == CHECKED:
+        parts = [f"{rows[kept.sealed_n].actor} compared the run with Stripe's dashboard"]
     if kept.refunded_minor:
         sum_ = shown(kept.refunded_minor, str(run.slots.get("currency", "")))
         parts = [f"{sum_} refunded", *parts]

@@ -10,9 +10,9 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.policy import UNKNOWN_OUTCOME
 from nanovm_core.errors import VerificationError
 from pipeline.clock import now_ms
-from pipeline.models import AdapterCall, FarSide, Run
+from pipeline.models import AdapterCall, Run
 from pipeline.queries.runs import RunHead, head_of
-from pipeline.steps.charge.afterwards import OF_NO_RESULT
+from pipeline.steps.charge import afterwards
 from pipeline.steps.extract.holds import HOLDS, explained
 from pipeline.store import programs
 
@@ -48,7 +48,9 @@ UNKNOWN = StuckReason(
 )
 UNEXPECTED = StuckReason(
     says="The run has no payment on record, but Stripe has one or could not rule it out. Compare"
-    " the run with Stripe's dashboard, then refund the payment there or accept it."
+    " the run with Stripe's dashboard, then refund the payment there or accept it.",
+    command="checked",
+    label="Mark as checked",
 )
 UNSEEN = StuckReason(
     says="It is not known whether this step was done. Asking again repeats it with the same key.",
@@ -102,7 +104,7 @@ def of_run(run: RunHead) -> StuckReason | None:
     """Why this run stands; None where it goes on, has ended in order, or somebody paused it."""
     if run.quarantined:
         return DAMAGED
-    if run.ended and FarSide.objects.filter(run_id=run.id, dispute__in=OF_NO_RESULT).exists():
+    if run.ended and afterwards.unchecked().filter(run_id=run.id).exists():
         return UNEXPECTED
     if run.state == life.APPROVAL:
         if run.held_by == UNKNOWN_OUTCOME:
@@ -133,7 +135,7 @@ def of_workspace(workspace: UUID | str | None) -> list[tuple[RunHead, StuckReaso
     at_ms = now_ms()
     silent = Q(state=life.ACTIVE) & ~Q(until_ms__gt=at_ms)
     stands = Q(state__in=(*STANDS, life.IDLE, life.WAITING)) | Q(quarantined=True) | silent
-    stands |= Q(id__in=FarSide.objects.filter(dispute__in=OF_NO_RESULT).values("run_id"))
+    stands |= Q(id__in=afterwards.unchecked())
     rows = Run.objects.filter(stands, workspace_id=workspace)
     heads = [head_of(run) for run in rows.order_by("-created_ms", "-id")[:LISTED_MAX]]
     return [(head, stall) for head in heads if (stall := of_run(head)) is not None]

@@ -1,6 +1,8 @@
 """Recording what became of a payment after its run: on the log's own chain, once a state."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from django.db import transaction
 
@@ -8,7 +10,7 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot
 from pipeline.clock import now_ms
 from pipeline.errors import TransientError
-from pipeline.models import FarSide, Run, StripeEvent
+from pipeline.models import FarSide, Run, StripeEvent, Workspace
 from pipeline.signals import announce
 from pipeline.steps.charge import afterwards
 from pipeline.steps.charge.afterwards import Afterwards
@@ -68,28 +70,40 @@ def _record(run_id: str, found: Afterwards, currency: str) -> None:
     with transaction.atomic():
         run = Run.objects.select_related("workspace").get(id=run_id)
         workspace = records.lock_log(run.workspace.successor_id or run.workspace_id)
-        last = FarSide.objects.filter(run=run).order_by("-id").first()
+        states = FarSide.objects.filter(run=run).exclude(dispute=afterwards.CHECKED)
+        last = states.order_by("-id").first()
         before = Afterwards()
         if last is not None:
             before = Afterwards(refunded_minor=last.refunded_minor, dispute=last.dispute)
         if replace(found, received_minor=0) == before:
             return
-        at_ms, n = now_ms(), workspace.log_length
         out = {"amount_minor": found.refunded_minor, "currency": currency, "dispute": found.dispute}
         if found.dispute in afterwards.OF_NO_RESULT:
             out["received_minor"] = found.received_minor
-        body = {"tool": CHARGE, "step": "charge", "outcome": _word(before, found)}
-        workspaces.seal(
-            workspace, "alert", {**body, "in": {"run": run_id}, "out": out}, actor=ACTOR
-        )
-        FarSide.objects.create(
-            run=run,
-            refunded_minor=found.refunded_minor,
-            dispute=found.dispute,
-            at_ms=at_ms,
-            sealed_n=n,
-        )
-        transaction.on_commit(lambda: announce(run))
+        _seal(run, workspace, found, {"outcome": _word(before, found), "out": out}, ACTOR)
+
+
+def checked(run_id: str, actor: str) -> None:
+    """Seal that a person checked an unexpected payment; nothing where none is left to check."""
+    with transaction.atomic():
+        run = Run.objects.select_related("workspace").get(id=run_id)
+        workspace = records.lock_log(run.workspace.successor_id or run.workspace_id)
+        if afterwards.unchecked().filter(run=run).exists():
+            found = Afterwards(dispute=afterwards.CHECKED)
+            _seal(run, workspace, found, {"outcome": found.dispute}, actor)
+
+
+def _seal(
+    run: Run, workspace: Workspace, found: Afterwards, said: Mapping[str, Any], actor: str
+) -> None:
+    """Seal a state, and keep it; the caller holds the log's lock."""
+    body = {"tool": CHARGE, "step": "charge", "in": {"run": str(run.id)}, **said}
+    at_ms, n = now_ms(), workspace.log_length
+    workspaces.seal(workspace, "alert", body, actor=actor)
+    FarSide.objects.create(
+        run=run, refunded_minor=found.refunded_minor, dispute=found.dispute, at_ms=at_ms, sealed_n=n
+    )
+    transaction.on_commit(lambda: announce(run))
 
 
 def _word(before: Afterwards, found: Afterwards) -> str:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from reportlab.lib.colors import white
 
+from sabotage.gallery.invoices import of_this_year
 from samples.generated import hiding, remap
 from samples.generated.pen import A4, INK, Pen, Spot
 from samples.generated.raster import word_picture
@@ -28,7 +29,7 @@ def with_another_total(trick: str, shown: str, told: str) -> bytes:
     """
     pen = Pen(A4, "Helvetica", "whole")
     y = _TOP
-    for line in _LINES:
+    for line in of_this_year(_LINES):
         pen.text(_LEFT, y, line, _SIZE)
         y -= _LEADING
     spot = Spot(

@@ -7,7 +7,9 @@ from decimal import Decimal
 from pypdf import PdfWriter
 from pypdf.generic import DictionaryObject, NameObject, StreamObject
 
+import samples
 from pipeline.entropy import digits
+from pipeline.steps.identify import today
 
 _PAGE = (595, 842)  # A4, in points
 _SIZE, _LEADING, _TOP = 5, 14, 790  # points; the longest line fits on the page
@@ -61,14 +63,19 @@ def with_data_and(lines: Sequence[str]) -> bytes:
     return _written(_with_page(writer, lines))
 
 
+def of_this_year(lines: Sequence[str]) -> list[str]:
+    """The lines with dates that are plausible today."""
+    return [samples.in_year(line, samples.year_of(today())) for line in lines]
+
+
 def _sample(name: str) -> bytes:
     from samples import fresh  # it draws with reportlab: only where an attack is fired
 
-    return fresh.drawn(name, digits(fresh.DIGITS))
+    return fresh.drawn(name, digits(fresh.DIGITS), samples.year_of(today()))
 
 
 def _page(*lines: str) -> bytes:
-    return _written(_with_page(PdfWriter(), lines))
+    return _written(_with_page(PdfWriter(), of_this_year(lines)))
 
 
 def _sum(amount_minor: int, currency: str) -> str:

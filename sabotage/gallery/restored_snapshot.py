@@ -20,9 +20,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-import samples
 from nanovm_core.core.envelope import body_of
-from sabotage.gallery import fixture, outcomes
+from sabotage.gallery import fixture, invoices, outcomes
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.code_locations import ROOT, named_in
 from sabotage.kit.evidence import Evidence
@@ -109,7 +108,9 @@ def inject(target: Target) -> Fired:
     """Pay and sign, copy, go on and sign; put the copy back, and ask for a signature once more."""
     with tempfile.TemporaryDirectory(prefix="nanovm-restored-") as folder:
         house = DataFolder(Path(folder))
-        paid = json.loads(house.done("run_invoice", str(samples.path("plain")), "--json").said)
+        document = house.folder / "plain.pdf"
+        document.write_bytes(invoices.plain())
+        paid = json.loads(house.done("run_invoice", str(document), "--json").said)
         house.done("export_bundle", "--log", "-o", str(house.folder / "first.zip"))
         house.copy("old.copy")
         GONE_ON[str(target.values["undo"])](house, str(paid["run"]))

@@ -6,14 +6,17 @@ from typing import Any
 from uuid import UUID
 
 import stripe
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from pipeline.errors import OutcomeUnknownError, TransientError
+from pipeline.models import FarSide
 from pipeline.steps.charge.gateway import LOOK_BACK_S, configured, is_unpaid, listed
 from pipeline.steps.currencies import STRIPE_UNITS
 
 # In the place of a dispute's status: Stripe has a payment of a run that recorded none, or its list
 # cannot be read to its end.
 OF_NO_RESULT = UNEXPECTED, UNCLEAR = "unexpected payment", "unclear payment"
+CHECKED = "checked"  # by a person, after one of these
 AWAY = "Stripe's record could not be read; trying again."
 
 
@@ -24,6 +27,13 @@ class Afterwards:
     refunded_minor: int = 0
     dispute: str = ""
     received_minor: int = 0  # by a payment that is unexpected
+
+
+def unchecked() -> QuerySet[FarSide, UUID]:
+    """The runs with an unexpected or unclear payment that no person has checked."""
+    newest = FarSide.objects.filter(run=OuterRef("run")).order_by("-id").values("id")[:1]
+    rows = FarSide.objects.filter(id=Subquery(newest), dispute__in=OF_NO_RESULT)
+    return rows.values_list("run_id", flat=True)
 
 
 def run_of(payment: str) -> str:

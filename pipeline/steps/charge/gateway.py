@@ -24,9 +24,10 @@ from pipeline.errors import (
 )
 from pipeline.steps.charge.bounded import MeasuredClient
 from pipeline.steps.currencies import DECIMALS, STRIPE_UNITS
+from pipeline.store import tail
 
 LOOK_BACK_S = 300  # the two clocks may differ by this much
-KEY_LIFE_MS = 24 * 3_600_000  # Stripe forgets an idempotency key after this
+KEY_LIFE_MS = tail.KEY_LIFE_MS  # Stripe forgets an idempotency key after this
 TIMEOUT_S = 20
 PAGES_MAX, LIST_S_MAX = 200, 60  # of one list: 20,000 objects
 API_VERSION = "2026-08-26.dahlia"  # the version whose shapes the counterpart answers with

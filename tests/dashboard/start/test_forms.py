@@ -12,6 +12,7 @@ from pipeline.queries.runs import RunHead
 from pipeline.vault import secret_store
 from samples import fresh
 from tests.dashboard.visitor import FORM, TRANSFER, Visitor, by_code, words
+from tests.pipeline.clock import DAY_MS, leaping
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -29,6 +30,16 @@ def test_a_double_click_makes_one_run(visitor: Visitor) -> None:
     form = {**FORM, "sample": "plain", "hold": "on", "Idempotency-Key": KEY}
     first, second = visitor.post("/runs/", form), visitor.post("/runs/", form)
     assert first["Location"] == second["Location"]
+
+
+def test_samples_are_paid_whatever_the_year(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaping(monkeypatch)(5 * 365 * DAY_MS)
+    run = visitor.make("en16931")
+    code = visitor.post(f"/runs/{run.code}/again/", {})["Location"].split("/")[2]
+    assert (run.label, visitor.driven(code).label) == ("SUCCESS", "SUCCESS")
+    assert visitor.post("/attack/gallery/changed_bank_details/").status_code == 303  # it pays one
 
 
 def test_run_again_is_a_new_run_of_the_same_sample_and_choices(visitor: Visitor) -> None:

@@ -9,13 +9,14 @@ from nanovm_core.core import lifecycle as life
 from nanovm_core.core.envelope import decode_snapshot, encode_snapshot
 from pipeline.clock import now_ms
 from pipeline.evidence.fsck.audit import audit
-from pipeline.models import Envelope, FarSide, Run, StripeEvent
+from pipeline.models import Envelope, FarSide, Run, StripeEvent, Workspace
 from pipeline.privacy import erasure
 from pipeline.queries import far_side as queries
 from pipeline.queries import stuck_runs
 from pipeline.queries.runs import head_of
 from pipeline.runtime import queue
 from pipeline.steps.charge import afterwards, gateway
+from pipeline.store import workspaces
 from pipeline.worker import far_side, tasks, webhooks
 from tests.pipeline.clock import Leap
 from tests.pipeline.far_side.events import delivered, every, happened, listening
@@ -32,6 +33,8 @@ def told(run: Run) -> list[tuple[str, int, str]]:
     """What the log's own chain says of this run: the word, the sum, the dispute's status."""
     of_run = [each for each in bodies("log") if each["kind"] == "alert"]
     assert all(each["in"] == {"run": str(run.id)} for each in of_run)
+    of_none = [each["outcome"] for each in of_run if "received_minor" in each["out"]]
+    assert {*of_none} <= {"unexpected", "unclear"}
     outs = [(each["outcome"], each["out"]) for each in of_run]
     return [(word, out["amount_minor"], out["dispute"]) for word, out in outs]
 
@@ -115,15 +118,27 @@ def away() -> stripe.StripeClient:
     raise stripe.APIConnectionError("away")  # type: ignore[no-untyped-call]
 
 
-def test_refund_of_an_erased_run_is_not_looked_for(house: House) -> None:
+def test_refund_of_an_erased_run_is_not_looked_for(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = house.run(DOLLARS)
     erasure.erase_run(str(run.id), "art17-1-a", "visitor")
     refund(run, 100)
     (event,) = happened(run, "charge.refunded")
     sealed = Envelope.objects.count()
     assert delivered(event) == 200
+    monkeypatch.setattr(afterwards, "configured", away)
     driven(run)
     assert (told(run), Envelope.objects.count()) == ([], sealed)
+    assert not StripeEvent.objects.filter(looked_ms=None).exists(), "Stripe was asked"
+
+
+def test_refund_after_a_restore_is_sealed_in_the_log_that_goes_on(house: House) -> None:
+    run, goes_on = house.run(DOLLARS), workspaces.create()
+    Workspace.objects.filter(id=run.workspace_id).update(successor=goes_on)
+    far_side._record(str(run.id), afterwards.Afterwards(refunded_minor=5), "USD")
+    (sealed,) = Envelope.objects.filter(run="log", kind="alert")
+    assert sealed.workspace_id == goes_on.id
 
 
 def test_payment_of_another_run_is_not_read(house: House) -> None:
@@ -145,13 +160,20 @@ def test_payment_of_a_run_that_recorded_none_is_sealed_and_asks_a_person(house: 
     assert (body["outcome"], body["in"]) == ("unexpected", {"run": str(run.id)})
     assert body["out"]["received_minor"] == 12_000
     ((listed, why),) = stuck_runs.of_workspace(run.workspace_id)
-    assert (listed.id, why, why.command) == (str(run.id), stuck_runs.UNEXPECTED, "")
+    assert (listed.id, why, why.command) == (str(run.id), stuck_runs.UNEXPECTED, "checked")
     (later,) = queries.later(head_of(run))
     assert later.says.startswith("unexpected payment: a person")
+    far_side.checked(str(run.id), "visitor")
     sealed = Envelope.objects.count()
+    far_side.checked(str(run.id), "visitor")
     StripeEvent.objects.update(looked_ms=None)
     assert driven(run) == run
-    assert Envelope.objects.count() == sealed
+    assert (stuck_runs.of_workspace(run.workspace_id), Envelope.objects.count()) == ([], sealed)
+    last = queries.later(head_of(run))[-1]
+    assert (last.row.outcome, last.row.actor, last.row.at_ms > 0) == ("checked", "visitor", True)
+    assert last.says == "visitor compared the run with Stripe's dashboard"
+    far_side._record(str(run.id), afterwards.Afterwards(dispute=afterwards.UNCLEAR), "USD")
+    assert len(stuck_runs.of_workspace(run.workspace_id)) == 1  # another finding is open again
 
 
 @pytest.mark.parametrize(("endless", "told_of"), [(False, []), (True, ["unclear"])])

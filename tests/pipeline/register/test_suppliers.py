@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from nanovm_core.core.vault import NONCE_BYTES, R_BYTES, seal_value
+from nanovm_core.core.vault import NONCE_BYTES, R_BYTES, commit, seal_value
 from nanovm_core.errors import VerificationError
 from pipeline.models import Envelope, Register, Supplier, SupplierIndex, Workspace
 from pipeline.register import index, suppliers
@@ -219,5 +219,26 @@ def test_an_edited_envelope_of_the_register_leads_to_nobody(workspace: Workspace
     assert edited != bytes(row.bytes)
     table = "UPDATE pipeline_envelope SET bytes = %s WHERE seq = %s AND workspace_id = %s"
     sql((table, [edited, row.seq, key(workspace.id)]))
+    with pytest.raises(VerificationError, match="PII-002"):
+        found(workspace, PAPER)
+
+
+@pytest.mark.parametrize("kind", ["alert", "supplier"])
+def test_only_a_suppliers_envelope_of_the_own_log_says_what_a_row_holds(
+    workspace: Workspace, kind: str
+) -> None:
+    (paper,) = registered(workspace, PAPER)
+    row, other = paper.row, replace(PAPER, iban=WIND.iban).to_bytes()
+    key, r = keystore().keys([row.ref])[row.ref], bytes(R_BYTES)
+    bound_to = f"{workspace.origin}\0{row.ref}"
+    forged = seal_value(key, bytes(NONCE_BYTES), r, other, bound_to=bound_to)
+    said = {"ref": row.ref, "c": commit(r, row.ref, other)}
+    body = {"state": {"to": row.state}, "in": {"suppliers": {paper.id: row.ref}}, "secrets": [said]}
+    with transaction.atomic():
+        log = records.lock_log(workspace.id if kind == "alert" else workspaces.create().id)
+        for _ in range(2):  # the own log has no envelope of the second one's number
+            workspaces.seal(log, kind, body, actor="attacker")
+        place = log.log_length - 1
+    Supplier.objects.filter(id=row.id).update(ciphertext=forged, sealed_n=place)
     with pytest.raises(VerificationError, match="PII-002"):
         found(workspace, PAPER)

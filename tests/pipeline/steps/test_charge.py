@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import stripe
+from django.conf import settings
 
 from nanovm_core.core import lifecycle as life
-from pipeline.errors import OutcomeUnknownError, PermanentError
+from pipeline.errors import EffectError, OutcomeUnknownError, PermanentError
 from pipeline.steps.charge import accounts as accounts_
 from pipeline.steps.charge import gateway, payout
 from pipeline.steps.charge.gateway import (
@@ -235,18 +236,25 @@ def test_earlier_attempt_that_can_still_be_completed_is_not_paid_again(
     assert far.posts == 0
 
 
-def test_page_is_led_to_only_at_stripe_or_at_the_counterpart() -> None:
+def test_page_is_led_to_only_at_stripe_or_at_the_counterpart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(settings.STRIPE, "api_base", "http://127.0.0.1:9")
+
     def page(url: str, kind: str = "redirect_to_url") -> str:
         name = "url" if kind == "redirect_to_url" else "stripe_js"
         return gateway.page_of({"next_action": {"type": kind, kind: {name: url}}})
 
     good = "https://hooks.stripe.com/redirect/authenticate/src_1"
     assert (page(good), page(good, "use_stripe_sdk")) == (good, good)
+    assert page("http://127.0.0.1:9/a") == "http://127.0.0.1:9/a"
     for bad in (
         "https://evil.example/",
         "http://hooks.stripe.com/",
         "https://stripe.com.evil.example",
         "https://evil.example\\.stripe.com",
+        "https://evilstripe.com/",
+        "ftp://127.0.0.1:9/",
         "https://evil.example\\@hooks.stripe.com/",
     ):
         assert page(bad) == page("javascript:alert(1)//hooks.stripe.com") == ""
@@ -315,7 +323,12 @@ def test_list_that_takes_too_long_is_an_unknown_outcome(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("lies", "code"), [({"amount": 1}, "STR-005"), ({"amount_received": 12_000}, "STR-004")]
+    ("lies", "code"),
+    [
+        ({"amount": 1}, "STR-005"),
+        ({"amount_received": 12_000}, "STR-004"),
+        ({"status": "requires_payment_method"}, "STR-001"),
+    ],
 )
 def test_canceled_payment_is_none_only_if_it_is_the_authorized_one_and_unpaid(
     far: FakeStripe, lies: dict[str, Any], code: str
@@ -326,7 +339,7 @@ def test_canceled_payment_is_none_only_if_it_is_the_authorized_one_and_unpaid(
         far.payments[0] |= {"status": "canceled"} | lies
 
     far.cancel = cancel  # type: ignore[attr-defined]
-    with pytest.raises(OutcomeUnknownError, match=code):
+    with pytest.raises(EffectError, match=code):
         gateway.give_up(CHARGE)
 
 
