@@ -62,8 +62,9 @@ class Story:
         self._goes_on()
 
     def _goes_on(self) -> None:
-        """Give what has not ended yet a place at the right end."""
+        """Give what has not ended yet a place at the right end. No model thinks in a pause."""
         going = [item for item in (self.open, self.still) if item is not None]
+        going = [item for item in going if not self.still or item.shape != "proposal"]
         end = self._tick(()) if going else 0
         for item in going:
             said = (svg.wide(item.text) + 6) * (self.grain == ROOMY)
@@ -91,7 +92,9 @@ class Story:
         text = _sum(moment.call)
         if row.tool == CHARGE:
             self.sum = text
-            self._paid_at(since)
+            allowed = [n for n, item in enumerate(self.items) if item.shape == "allowed"]
+            for place in allowed[-1:]:  # from the gate a line leads to the payment
+                self.items[place] = replace(self.items[place], leads=since)
         self.open = Item(
             shape="proposal" if row.step == "propose" else "bar",
             lane=STEP_LANE.get(row.step, svg.DOCUMENT),
@@ -104,13 +107,6 @@ class Story:
             under=text if row.tool == CHARGE else "",
             width=80 if row.tool == CHARGE else STEP_WIDTH,
         )
-
-    def _paid_at(self, tick: int) -> None:
-        """Lead the line of the call that the gate allowed to the payment."""
-        for place in range(len(self.items) - 1, -1, -1):
-            if self.items[place].shape == "allowed":
-                self.items[place] = replace(self.items[place], leads=tick)
-                return
 
     def _moved(self, moment: Moment) -> None:
         row = moment.row
@@ -186,6 +182,7 @@ class Story:
         held, place = row.verdict == "HELD", len(self.ticks) - 1
         word = "approved" if row.state_event == "Approved" else "allowed"
         last = next((item for item in reversed(self.items) if item.shape != "pause"), None)
+        asked = next((it for it in reversed(self.items) if it.over and it.tone == "info"), None)
         under = last is not None and last.shape == "proposal" and last.until == place
         text = f"on hold: {_reason(row)}" if held and self.grain == ROOMY else "on hold"
         box = last.width if last is not None and under else 0
@@ -211,6 +208,7 @@ class Story:
                 tone="warn" if held else "ok",
                 inside=True,
                 called=under,
+                asked=None if under else asked,
                 shift=shift,
             )
         )
@@ -252,6 +250,7 @@ class Story:
         rules = {each.rule for each in rows}
         rule = row.rule if len(rules) == 1 else f"{len(rules)} rules"
         if all(map(_copied, rows)):
+            rule = rule if row.state_event == DELIVERY else ""  # a command's is another one
             self.said_copies = self.said_copies or (newest and self.copies > 0)
             copies = f"{self.copies} copies" if newest and self.copies else "copies"
             return (f"{copies} ignored", rule) if roomy else (copies, "ignored")
@@ -285,6 +284,8 @@ class Story:
         elif self.still is not None and row.state_to and not suspended:
             self.items.append(self._ended_pause(self.still, here))
             self.still = None
+            if self.open is not None and self.open.shape == "proposal":
+                self.open = replace(self.open, since=here)
 
     def _ended_pause(self, still: Item, until: int) -> Item:
         took = length(self.ticks[until].at_ms - self.ticks[still.since].at_ms)

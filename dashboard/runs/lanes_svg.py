@@ -76,6 +76,7 @@ class Item:
     over: str = ""  # the line above
     under: str = ""  # the line below
     called: bool = False  # a decision on a proposal, and not on another message
+    asked: "Item | None" = None  # the proposal that was decided on later, from which a line leads
     leads: int = 0  # the tick at which the payment begins that a decision allowed
     shift: int = 0  # how far left of its room a decision begins, under its proposal
     short: str = ""  # the text where there is little room
@@ -226,7 +227,8 @@ def _drawn(item: Item, axis: Axis) -> Mark:
     if item.shape == "proposal":
         return _proposal(item, left, right)
     if item.shape in ("stop", "allowed"):
-        return _decision(item, left, right, axis.after[item.leads] + 8)
+        box = _drawn(item.asked, axis) if item.asked else None
+        return _decision(item, left, right, axis.after[item.leads] + 8, box)
     if item.shape == "damage":
         mark = _mark(item, left, LOG - 36, right - left, 20)
         return replace(mark, texts=(Text(x=left, y=LOG - 20, text=item.text, kind="loud"),))
@@ -270,10 +272,12 @@ def _proposal(item: Item, left: int, right: int) -> Mark:
     return replace(_mark(item, left, y, width, BOX), texts=(over, inner))
 
 
-def _decision(item: Item, left: int, right: int, paid: int) -> Mark:
-    """An arrow from the model's lane that ends at the gate, or a box that it passes through."""
+def _decision(item: Item, left: int, right: int, paid: int, asked: Mark | None) -> Mark:
+    """An arrow from the model's lane, or a proposal's box, to the gate or a box in it."""
     y, at = item.lane - 14, left + (item.shift - 14 if item.shift > 0 else 20)
     path = f"M{at} {MODEL + BOX // 2 + (0 if item.called else 10)} V{y - 3}"
+    if asked:
+        path = f"M{asked.x + asked.width} {MODEL} H{at} V{y - 3}"
     if item.shape == "allowed":
         path += f" M{left + ALLOWED} {item.lane} H{paid} V{STRIPE - BOX // 2}" * (item.leads > 0)
         box = _mark(item, left, y, ALLOWED, BOX)

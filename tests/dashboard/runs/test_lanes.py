@@ -7,6 +7,7 @@ from django.db import connection
 from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
+from dashboard.arena import target
 from dashboard.runs import lanes_svg
 from dashboard.runs.lanes import Lanes, lanes_of
 from nanovm_core.core.canonical import encode
@@ -15,6 +16,7 @@ from pipeline.privacy import erasure
 from pipeline.queries import course, steps
 from pipeline.queries.log import EventRow
 from pipeline.queries.runs import RunHead, body_of
+from pipeline.runtime import api
 from tests.dashboard.runs.test_damaged_rows import BODIES, forge
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
@@ -105,6 +107,20 @@ def test_a_pause_is_drawn_with_its_length(owner: Visitor) -> None:
     assert pauses[1].title.startswith("paused since ")
     assert ", of which " in found.total
     assert "paused since" in html
+
+
+def test_a_model_thinks_after_a_pause_and_not_through_it(owner: Visitor) -> None:
+    run = owner.make(pace="step")
+    while run.step != "propose":
+        owner.command(run, "step")
+        run = owner.driven(run.code)
+    target.opened(run.id)
+    assert ">thinks<" not in drawn(run)[1]
+    api.resume(run.id, "visitor")
+    marks = drawn(run)[0].marks
+    pause = [mark for mark in marks if mark.shape == "pause"][-1]
+    assert marks[-1].x >= pause.x + pause.width
+    assert marks[-1].title == "propose: in progress"
 
 
 def _begins(row: EventRow, step: str) -> bool:

@@ -10,12 +10,13 @@ from django.db.models import Value
 from django.db.models.functions import Concat
 
 import samples
-from dashboard.runs import story
+from dashboard.runs import lanes_svg, story
 from dashboard.verdicts import cards
 from pipeline.models import Secret, Workspace
 from pipeline.queries.runs import RunHead
 from pipeline.runtime import api, create_run
 from sabotage.models import Attack
+from tests.dashboard.runs.test_lanes import drawn
 from tests.dashboard.visitor import TRANSFER, Visitor, by_code, words
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -64,6 +65,9 @@ def test_it_is_told_in_three_acts(owner: Visitor, begun: RunHead) -> None:
     assert Attack.objects.filter(run_id=begun.id).count() == 1
     paid = by_code(begun.code)
     assert paid.label == "SUCCESS"
+    marks = drawn(paid)[0].marks
+    pay, allowed = ([m for m in marks if m.shape == s][-1] for s in ("proposal", "allowed"))
+    assert allowed.path.startswith(f"M{pay.x + pay.width} {lanes_svg.MODEL} H")
     assert told(owner, paid).startswith("The model's call was blocked, and the invoice was paid")
     assert "EUR 960.00 to Quartz Software GmbH" in words(owner.read(f"/runs/{begun.code}/"))
     owner.erase(paid)
