@@ -13,6 +13,7 @@ from dashboard.verdicts.ablation import Beside
 from dashboard.verdicts.narration import NOT_KNOWN
 from dashboard.verdicts.verdict_card import rule_of
 from pipeline.steps.reasons import Rule
+from sabotage.ablation.guards import decided_in
 from sabotage.gallery import SCENARIOS as SCENARIOS
 from sabotage.gallery.scenario import Scenario
 from sabotage.kit.injector import InjectionError as InjectionError
@@ -42,7 +43,7 @@ class Shown:
     name: str
     verdict: str
     rule: Rule
-    where: str
+    where: tuple[str, ...]
     integrity: str
     breaches: tuple[str, ...]
     calls: int
@@ -158,7 +159,7 @@ def shown_of(row: Attack) -> Shown:
         name=row.injector,
         verdict=row.verdict,
         rule=rule_of(row.rule),
-        where=row.where,
+        where=decided_in(row.injector, row.params, row.rule, row.where),
         integrity=row.integrity,
         breaches=tuple(str(each) for each in breaches),
         calls=evidence.get("calls", 0),

@@ -19,6 +19,7 @@ from pipeline.queries.runs import RunHead, calls_made
 from pipeline.runtime.api import MODEL
 from pipeline.steps.reasons import REASONS, RULES, Rule
 from pipeline.store import programs
+from sabotage.ablation.guards import decided_in
 from sabotage.kit.code_locations import places
 
 KINDS = {"refused": "BLOCKED", "ignored": "IGNORED", "integrity": "DETECTED"}
@@ -133,7 +134,7 @@ def of_attack(run: RunHead, shot: Shot) -> Verdict:
         rule=shot.rule,
         title=rule.title,
         why=rule.why,
-        where=(shot.where,) if shot.where else (),
+        where=decided_in(shot.injector, shot.params, shot.rule, shot.where),
         by=shot.injector,
         proposed=slots(_text(evidence.get("proposal", evidence.get("proposed", "")))),
         granted=_granted(evidence["granted"]) if "granted" in evidence else granted(run),

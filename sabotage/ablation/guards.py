@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from sabotage.kit.injector import Value
 from sabotage.kit.moments import MOMENTS
 
 FILE = Path(__file__).with_name("guards.toml")
+ROOT = FILE.parents[2]
 FAR_SIDE_MS_MAX = 5_000
 
 
@@ -63,6 +64,37 @@ class Bare(Forms):
 def claim_of(injector: str, params: Mapping[str, Value]) -> Claim | None:
     """The claim that an attack with these parameters is aimed at; None where none is laid down."""
     return next((each for each in claims() if each.fits(injector, params)), None)
+
+
+def decided_in(
+    injector: str, params: Mapping[str, Value], rule: str, where: str
+) -> tuple[str, ...]:
+    """The line of the guard that decided, as its copy's changes name it, and the line that refused.
+
+    Of several in that line's file it is the last one above it, else the first of the claim. The
+    refusal's line alone, where no guard of the claim decided.
+    """
+    claim = claim_of(injector, params)
+    if not where or claim is None or not rule.startswith(_rules().get(injector, "")):
+        return (where,) if where else ()
+    lines = [line_of(guard) for guard in claim.without]
+    file, _, line = where.partition(" ")[0].rpartition(":")
+    above = [each for each in lines if each[0] == file and each[1] <= int(line)]
+    return "{}:{}".format(*max(above, default=lines[0])), where
+
+
+@cache
+def line_of(guard: str) -> tuple[str, int]:
+    """File and line of a guard. The lists are read as data: nothing that runs imports them."""
+    lists = (tomllib.loads(path.read_text()) for path in (ROOT / "mutations").glob("*.toml"))
+    found = next(row for each in lists for row in each["mutation"] if row["id"] == guard)
+    before = (ROOT / found["file"]).read_text().partition(found["find"])[0]
+    return found["file"], before.count("\n") + 1
+
+
+@cache
+def _rules() -> Mapping[str, tuple[str, ...]]:
+    return {name: tuple(codes) for name, codes in _tables(FILE)["rules"].items()}
 
 
 def why_none(injector: str, params: Mapping[str, Value]) -> str:

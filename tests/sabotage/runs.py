@@ -21,6 +21,7 @@ from pipeline.models import (
 from pipeline.register import welcome
 from pipeline.runtime import api, create_run
 from pipeline.worker.drive import drive_patiently
+from sabotage.ablation.guards import claim_of, decided_in, line_of
 from sabotage.fire import fire
 from sabotage.models import Attack, Plan
 from samples import fresh
@@ -87,6 +88,14 @@ def now(run: Run) -> Run:
 def shoot(run: Run, injector: str, **params: str) -> Attack:
     """Fire an injector once."""
     return fire(str(run.id), injector, params, f"shot-{next(_shots)}")
+
+
+def names_its_guard(attack: Attack) -> None:
+    """The verdict names a line that *Without this check* removes, where it is that check's."""
+    named, *refused = decided_in(attack.injector, attack.params, attack.rule, attack.where)
+    claim = claim_of(attack.injector, attack.params)
+    lacks = [":".join(map(str, line_of(each))) for each in (claim.without if claim else ())]
+    assert named in lacks if refused else claim is None or attack.rule in ("FSM-003", "FSM-011")
 
 
 def rows_hash(workspace: Workspace) -> str:

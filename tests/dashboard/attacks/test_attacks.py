@@ -48,7 +48,9 @@ def test_a_verdict_names_rule_line_proposal_grants_and_event(
     said = words(page)
     assert "BLOCKED" in said
     assert 'href="/docs/rules/CAP-001/"' in page
-    assert re.search(r"capabilities\.py:\d+ ungranted", said)
+    [(decided, refused)] = re.findall(r"Decided in (\S+) refused in (\S+) ungranted", said)
+    assert decided in said.partition("What will be removed from the copy")[2]
+    assert "capabilities.py:" in refused
     assert "<mark>&quot;wire_transfer&quot;</mark>" in page
     [granted] = re.findall(r"<h[23]>Tool allowlist</h[23]><pre[^>]*>(.*?)</pre>", page, re.S)
     tools = json.loads(granted.replace("&quot;", '"'))
@@ -111,7 +113,7 @@ def test_the_runtimes_own_refusal_is_an_attack_with_its_comparison(owner: Visito
     page_of(owner, run)
     page = page_of(owner, run)  # a second look counts no second attack
     assert shown(page, "BLOCKED")
-    assert re.search(r"capabilities\.py:\d+ ungranted", page)
+    assert re.search(r"gate/__init__\.py:\d+", page)
     assert "1 fired · 0 got through" in page
     assert "ordinary agent: USD 50,000.00 lost" in words(page)
     assert Attack.objects.get(run_id=run.id).evidence["calls"] == 0

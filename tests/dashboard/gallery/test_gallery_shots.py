@@ -8,6 +8,7 @@ from django.utils.html import escape
 from pipeline.models import Run, Workspace
 from pipeline.register import welcome
 from sabotage.ablation import copies, copy_queue
+from sabotage.ablation.guards import line_of
 from sabotage.gallery import SCENARIOS
 from sabotage.models import Attack
 from tests.dashboard.attacks.test_unguarded_page import OUTCOME, card, kept
@@ -53,7 +54,8 @@ def test_it_says_all_of_an_attack_whose_runs_are_in_a_workspace_of_their_own(
     assert 'data-verdict="BLOCKED"' in page
     assert 'href="/docs/rules/BUD-002/"' in page
     for text in (
-        f"Decided in {shot.where}",
+        "Decided in {}:{} , refused in".format(*line_of("budget-shared")),
+        shot.where,
         "Unauthorized calls 0 (adapter log)",
         "stripe.create_payment_intent 2×",
         "Payments 2 (USD 1,000.00, USD 1,000.00), according to the payment provider",

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mutations.changes import changes
 from mutations.patching import named
 from sabotage.ablation.guards import (
     FILE,
@@ -15,6 +17,8 @@ from sabotage.ablation.guards import (
     bare,
     claim_of,
     claims,
+    decided_in,
+    line_of,
     why_none,
 )
 from sabotage.gallery import SCENARIOS
@@ -61,6 +65,18 @@ def test_every_form_of_every_attack_has_a_guard_or_a_reason() -> None:
             assert bool(why_none(name, values)) == isinstance(entries[0], Bare), (name, values)
         assert claim_of(name, attack.read({})) is not None, name
     assert (claim_of("nonsense", {}), why_none("nonsense", {})) == (None, "")
+
+
+def test_a_verdict_names_the_line_that_its_copy_lacks() -> None:
+    for claim in claims():
+        told: Any = changes(claim.without)["guards"]
+        lines = [":".join(map(str, line_of(each))) for each in claim.without]
+        assert lines == [each["where"] for each in told]
+    forged, where = {"skip": "seal without charge"}, "nanovm_core/core/fsm/results.py:9999 _owed"
+    last = ":".join(map(str, line_of("step-fills-its-own-slots")))
+    assert decided_in("skip_step", forged, "FSM-012", where) == (last, where)
+    assert decided_in("skip_step", forged, "FSM-003", where) == (where,)
+    assert decided_in("skip_step", forged, "", "") == ()
 
 
 BAD = (

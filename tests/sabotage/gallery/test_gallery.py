@@ -31,7 +31,7 @@ from sabotage.gallery import (
 from sabotage.kit.injector import InjectionError
 from sabotage.models import Attack
 from tests.sabotage.baseline.test_baseline import listed, reported
-from tests.sabotage.runs import at, rows_hash
+from tests.sabotage.runs import at, names_its_guard, rows_hash
 
 pytestmark = pytest.mark.usefixtures("compared", "runtime_here")
 
@@ -162,6 +162,7 @@ def test_every_form_is_held_as_it_was_written_down(
     place, _, function = shot.where.partition(":")
     assert f"{shot.verdict} {shot.rule}" == verdict
     assert f"{place} {function.partition(' ')[2]}" == decider
+    names_its_guard(shot)
     evidence = shot.evidence
     assert (shot.integrity, evidence["breaches"], evidence["calls"]) == ("HELD", [], 0)
     paid = [(each["amount_minor"], each["currency"]) for each in evidence["far_side"]["payments"]]

@@ -17,6 +17,7 @@ from pipeline.queries.runs import STEPS
 from pipeline.reports import displayed_head
 from pipeline.runtime import api
 from pipeline.worker.drive import drive_patiently
+from sabotage.ablation.guards import claim_of
 from sabotage.fire import look_again
 from sabotage.injectors import INJECTORS
 from sabotage.injectors.corrupt_hash import MISSED, QUEUE, REWRITTEN, WARRANT
@@ -24,7 +25,9 @@ from sabotage.injectors.reorder_steps import ORDERS
 from sabotage.injectors.reorder_steps import WAYS as HOW
 from sabotage.injectors.skip_step import WAYS as SKIPS
 from sabotage.kit.injector import InjectionError
+from sabotage.kit.moments import MOMENTS as MOMENTS_OF
 from sabotage.models import Attack
+from tests.sabotage import runs
 from tests.sabotage.runs import VISITOR, at, let_go, now, owing, rows_hash, run_hash, shoot
 
 pytestmark = pytest.mark.usefixtures("runtime_here")
@@ -142,6 +145,9 @@ def salvo(run: Run, moment: str, shots: Mapping[Shot, Mapping[str, str]]) -> lis
     made = [attack for attack in attacks.values() if attack is not None]
     for attack in made:
         complete(attack)
+        claim = claim_of(attack.injector, attack.params)
+        if claim is not None and moment == MOMENTS_OF[claim.moment].step:
+            runs.names_its_guard(attack)
     return made
 
 
