@@ -30,6 +30,7 @@ from pipeline.queries.runs import STEPS, RunHead
 from pipeline.queries.stuck_runs import StuckReason
 from pipeline.steps import approvals
 from pipeline.steps.approvals import Approvable
+from sabotage.kit.assessment import ATTACKER
 
 # The parts that change while a run goes on: each is one file with one root element and id.
 FRAGMENTS = (
@@ -210,7 +211,8 @@ def _sentence(row: EventRow) -> str:
     if row.kind == "result" and row.step in STEPS:
         return f"Step {STEPS.index(row.step) + 1} of {len(STEPS)}, {row.step}, is done."
     if row.kind == "refused":
-        return f"Blocked by rule {row.rule}."
+        by_attack = row.actor.startswith(ATTACKER)  # it may have several; its verdict names one
+        return "An attack was blocked." if by_attack else f"Blocked by rule {row.rule}."
     if row.kind == "ignored":
         return "A duplicate message was ignored."
     if row.kind == "integrity":

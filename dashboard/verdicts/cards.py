@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from nanovm_core.errors import VerificationError
+from pipeline.clock import now_ms
 from pipeline.queries import log, personal
 from pipeline.queries.runs import RunHead
 from pipeline.runtime.api import MODEL
@@ -30,6 +31,7 @@ NO_WORDS = (
 ALL = "all"  # in place of an injector's name: each of them once
 LAST = "corrupt_hash"  # it ends the run, so the others come before it
 SHOWN_MAX = 50
+JUDGED_MS_MAX = 60_000  # an attack without a verdict after that was cut off
 BREACHED, ACCEPTED = "BREACHED", "ACCEPTED"
 
 
@@ -192,6 +194,12 @@ def tally(run: RunHead) -> Tally:
 def find(run: RunHead, attack_id: UUID) -> Shot | None:
     row = row_of(run, attack_id)
     return _shot(row) if row else None
+
+
+def is_under_way(run: RunHead, at_ms: int) -> bool:
+    """Whether an attack that has no verdict yet had begun then: what came since is its evidence."""
+    begun = Attack.objects.filter(run_id=run.id, verdict="", created_ms__lte=at_ms)
+    return begun.filter(created_ms__gt=now_ms() - JUDGED_MS_MAX).exists()
 
 
 def of_key(run: RunHead, key: str) -> Shot | None:

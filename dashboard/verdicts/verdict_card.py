@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from dashboard.templatetags.show import lower_first, money, slots
-from dashboard.verdicts import narration
+from dashboard.verdicts import cards, narration
 from dashboard.verdicts.ablation import Beside, beside_of
 from dashboard.verdicts.cards import Card, Shot
 from dashboard.verdicts.step_order import MOVED, StepMark, steps_of
@@ -110,12 +110,14 @@ def latest(run: RunHead, shots: tuple[Shot, ...]) -> Verdict | None:
     """The newest verdict on this run, an attack's or the runtime's own.
 
     A delivery of the queue's own that comes behind an attack and is dropped says nothing new:
-    what became of the attack stays.
+    what became of the attack stays. Of an attack that is under way its own verdict is said alone.
     """
     row = log.last_of_kind(run, KINDS)
     if shots and (row is None or _late(row) or shots[0].created_ms >= row.at_ms):
         return of_attack(run, shots[0])
-    return of_event(run, row) if row else None
+    if row is None or not cards.is_under_way(run, row.at_ms):
+        return of_event(run, row) if row else None
+    return of_attack(run, shots[0]) if shots else None
 
 
 def _late(row: EventRow) -> bool:

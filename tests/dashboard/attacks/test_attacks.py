@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -12,8 +13,11 @@ from dashboard.runs.statechart_svg import ROUTES, SIZES, pairs, statechart_of
 from dashboard.templatetags.show import lower_first, mark_difference, mark_part
 from dashboard.verdicts import cards
 from nanovm_core.core.lifecycle import STATES
+from pipeline.clock import now_ms
 from pipeline.models import AdapterCall, Envelope, Run
+from pipeline.queries import log
 from pipeline.queries.runs import RunHead
+from pipeline.runtime import api
 from pipeline.worker import tasks
 from sabotage import fire
 from sabotage.ablation.guards import claim_of
@@ -29,6 +33,18 @@ NOTICE = {
     "skip_step": f": {TOLD_PAID}",
     "reorder_steps": ": paid, and checked its limit afterwards",
 }
+
+
+def test_an_attack_under_way_shows_no_rule_that_its_verdict_will_not_name(owner: Visitor) -> None:
+    run = owner.make(pace="step")
+    row = {"id": uuid4(), "run_id": run.id, "workspace_id": run.workspace, "created_ms": now_ms()}
+    attack = Attack.objects.create(injector="double_exec", **row)
+    api.start(run.id, "attacker:double_exec")
+    page = page_of(owner, run)
+    assert ('class="card verdict"' in page, ">FSM-002</text>" in page) == (False, False)
+    assert frames.said(log.last_rows(by_code(run.code), 1)) == "An attack was blocked."
+    Attack.objects.filter(pk=attack.pk).update(created_ms=now_ms() - cards.JUDGED_MS_MAX)  # cut off
+    assert "FSM-002" in words(page_of(owner, run).partition('class="card verdict"')[2])
 
 
 def page_of(owner: Visitor, run: RunHead) -> str:
