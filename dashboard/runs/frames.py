@@ -93,7 +93,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "latest": verdict.attack if verdict else None,
         "fired": sum(tally.fired.values()),
         "verdict": verdict,
-        "stage": verdict_card.stage_of(verdict),
+        "stage": verdict_card.stage_of(run, shots),
         "breached": cards.breached(run) if tally.breached else (),
         "integrity": integrity.of_run(run, tally.breached),
         "epoch": (moved.number if moved else 0) + len(later),

@@ -129,13 +129,18 @@ def fire(run_id: str, name: str, params: Mapping[str, str], key: str) -> Attack:
     return attack
 
 
+def in_order() -> list[str]:
+    """The injectors as they are listed and fired; the one that ends the run comes last."""
+    return sorted(INJECTORS, key=LAST.__eq__)
+
+
 def fire_all(run_id: str, key: str) -> list[str]:
     """Fire each injector once at a run, with its first values; what could not be made, and why.
 
     The same key does nothing again, as with one of them; an empty one is always new.
     """
     complaints = []
-    for name in sorted(INJECTORS, key=LAST.__eq__):
+    for name in in_order():
         own = hashlib.sha256(f"{key} {name}".encode()).hexdigest() if key else ""
         params = {param.name: str(param.default) for param in INJECTORS[name].params}
         try:
@@ -249,11 +254,11 @@ def cards(run: RunHead, shots: Sequence[Shot], counts: Mapping[str, int]) -> tup
     """Each injector with its last attack, which may be older than all of ``shots``."""
     return tuple(
         Card(
-            injector=injector,
+            injector=INJECTORS[name],
             fired=counts.get(name, 0),
             last=_last(run, name, shots) if name in counts else None,
         )
-        for name, injector in INJECTORS.items()
+        for name in in_order()
     )
 
 

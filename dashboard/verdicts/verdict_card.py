@@ -171,15 +171,21 @@ def shown(run: RunHead, rows: Sequence[Card], payment: PaymentView) -> tuple[Car
     )
 
 
-def stage_of(verdict: Verdict | None) -> dict[str, Any]:
-    """An attack's verdict in a word that is read from afar, and what the other agents lost."""
-    if verdict is None or verdict.attack is None:
+def stage_of(run: RunHead, shots: tuple[Shot, ...]) -> dict[str, Any]:
+    """The last attack, with its verdict in a word that is read from afar."""
+    if not shots:
         return {"word": ""}
-    accepted = "ALLOWED" if verdict.word == "ACCEPTED" else "HELD"
-    word = "BREACHED" if verdict.breached else accepted
-    if not verdict.breached and verdict.payments == narration.NOT_KNOWN:
+    verdict = of_attack(run, shots[0])
+    word = "ALLOWED" if verdict.word == "ACCEPTED" else "HELD"
+    if verdict.own == "unknown":
         word = "NOT KNOWN"
-    return {"word": word, "others": losses([{**verdict.control, "careful": verdict.careful}])}
+    word = "BREACHED" if verdict.breached else word
+    return {
+        "word": word,
+        "said": {"HELD": "STOPPED", "BREACHED": "GOT THROUGH"}.get(word, word),
+        "verdict": verdict,
+        "summary": verdict.summary.removeprefix("Stopped: ").removeprefix("Ignored: "),
+    }
 
 
 def losses(controls: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:

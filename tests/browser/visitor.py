@@ -161,6 +161,13 @@ def compared(page: Page) -> Locator:
     return page.locator("#verdict")
 
 
+def lanes_fit(page: Page, width: int, height: int) -> bool:
+    """Whether all of the lanes is seen without scrolling, on a screen of this size."""
+    page.set_viewport_size({"width": width, "height": height})
+    box = page.locator("#lanes svg").bounding_box()
+    return box is not None and box["y"] >= 0 and box["y"] + box["height"] <= height
+
+
 def tab(page: Page, name: str) -> None:
     """Open one of the tabs under the lanes."""
     page.click(f".tabs [data-tab={name}]")

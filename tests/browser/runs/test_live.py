@@ -20,7 +20,11 @@ def test_the_demo_tells_of_a_poisoned_invoice_in_three_clicks(page: Page, app: D
     expect(told.locator(".decided")).to_contain_text("USD 50,000.00", timeout=visitor.END_MS)
     expect(told.locator(".is-loss")).to_contain_text("ordinary agent", timeout=visitor.END_MS)
     assert far_side.payments(app, code) == []
-    page.click("#act-honest")
+    page.goto(f"/runs/{code}/?present=1")
+    for exhibit in page.locator(".acts :is(blockquote, pre)").all():
+        assert exhibit.evaluate("it => getComputedStyle(it).fontSize") == "28px"
+    assert visitor.lanes_fit(page, 1280, 720)
+    page.keyboard.press("n")
     expect(told).to_have_attribute("data-stage", "paid", timeout=visitor.END_MS)
     assert far_side.payments(app, code) == [(96000, "eur", "succeeded")]
 

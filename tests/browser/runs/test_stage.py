@@ -7,6 +7,8 @@ from playwright.sync_api import Page, expect
 from tests.browser import visitor
 from tests.browser.look import looks_well
 
+ORDER = ("tool_injection", "double_exec", "skip_step", "reorder_steps", "corrupt_hash")
+
 
 def test_a_run_is_shown_on_a_stage_and_driven_by_keys(page: Page) -> None:
     code = visitor.paused_before(page, "propose")
@@ -17,10 +19,14 @@ def test_a_run_is_shown_on_a_stage_and_driven_by_keys(page: Page) -> None:
     stage = page.locator("#stage")
     expect(stage).to_contain_text("No attacks yet")
     page.keyboard.press("1")
-    expect(stage).to_have_attribute("data-word", "HELD", timeout=visitor.END_MS)
-    expect(stage).to_contain_text("HELD 0 lost")
+    expect(stage).to_contain_text("STOPPED tool_injection", timeout=visitor.END_MS)
+    expect(stage).to_contain_text("Rule CAP-001")
+    keys = stage.locator("li")
+    expect(keys).to_have_text([re.compile(f"{n} {each}") for n, each in enumerate(ORDER, start=1)])
+    expect(stage.locator(".is-fired")).to_have_text("1 tool_injection, fired")
     expect(stage).to_contain_text("ordinary agent: USD 50,000.00 lost", timeout=visitor.END_MS)
     assert page.evaluate("() => getComputedStyle(document.documentElement).fontSize") == "24px"
+    assert visitor.lanes_fit(page, 1920, 1080)
     looks_well(page)
     page.keyboard.press("n")
     visitor.at_step(page, 5)
