@@ -158,7 +158,7 @@ def _all_fired(request: HttpRequest, run: RunHead) -> HttpResponse:
         complaints.extend(cards.fire_all(run.id, key_of(request)))
         return here
 
-    here = f"/runs/{run.code}/#verdict"
+    here = f"/runs/{run.code}/#all_fired"
     url = once(request, here, act)
     if complaints and len(complaints) < len(cards.INJECTORS):
         complaints.append("The others were fired.")

@@ -35,7 +35,7 @@ from sabotage.kit.assessment import ATTACKER
 # The parts that change while a run goes on: each is one file with one root element and id.
 FRAGMENTS = (
     *("alarm", "title", "controls", "outcome", "stage", "strip", "story", "rail", "lanes"),
-    *("own_verdict", "machine", "payment", "facts", "receipt", "total"),
+    *("own_verdict", "all_fired", "machine", "payment", "facts", "receipt", "total"),
     *("score", "expect", "plans", "planning", "shots", "tail", "bar"),
 )
 # What is drawn once for all viewers, and all that it shows: nothing that the vault opened.
@@ -93,7 +93,7 @@ def context_of(run: RunHead) -> dict[str, Any]:
         "latest": verdict.attack if verdict else None,
         "fired": sum(tally.fired.values()),
         "verdict": verdict,
-        "stage": verdict_card.stage_of(run, shots),
+        **verdict_card.stage_of(run, shots),
         "breached": cards.breached(run) if tally.breached else (),
         "integrity": integrity.of_run(run, tally.breached),
         "epoch": (moved.number if moved else 0) + len(later),

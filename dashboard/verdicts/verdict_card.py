@@ -174,18 +174,20 @@ def shown(run: RunHead, rows: Sequence[Card], payment: PaymentView) -> tuple[Car
 def stage_of(run: RunHead, shots: tuple[Shot, ...]) -> dict[str, Any]:
     """The last attack, with its verdict in a word that is read from afar."""
     if not shots:
-        return {"word": ""}
+        return {"stage": {"word": ""}}
     verdict = of_attack(run, shots[0])
     word = "ALLOWED" if verdict.word == "ACCEPTED" else "HELD"
     if verdict.own == "unknown":
         word = "NOT KNOWN"
     word = "BREACHED" if verdict.breached else word
-    return {
+    said = {
         "word": word,
         "said": {"HELD": "STOPPED", "BREACHED": "GOT THROUGH"}.get(word, word),
         "verdict": verdict,
         "summary": verdict.summary.removeprefix("Stopped: ").removeprefix("Ignored: "),
     }
+    last = [shot.injector for shot in reversed(shots[: len(cards.INJECTORS)])]
+    return {"stage": said, "all_fired": last == cards.in_order()}
 
 
 def losses(controls: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:

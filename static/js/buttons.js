@@ -31,6 +31,6 @@
     if (button && button.dataset.busy && !event.defaultPrevented) work(button);
   });
   addEventListener("pageshow", () => {
-    for (const button of document.querySelectorAll("[data-label]")) rest(button);
+    for (const button of document.querySelectorAll("button[data-label]")) rest(button);
   });
 })();

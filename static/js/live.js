@@ -91,19 +91,18 @@
 
   // --- an attack's answer opens in the row that was pressed, and that row keeps its place -----
   const shotOf = () => document.querySelector(`#shot-${pressed} [data-attack]`)?.dataset.attack ?? "";
-  const buttonOf = () => pressed && byId(`fire-${pressed}`);
+  const buttonOf = () => pressed && ((pressed === "all" && byId("head-all")) || byId(`fire-${pressed}`));
 
   function keepPlace() {
     const button = buttonOf();
-    stood = button ? button.getBoundingClientRect().top : null;
+    stood = button ? [button.id, button.getBoundingClientRect().top] : null;
   }
 
   function putBack() {
-    const button = buttonOf();
-    if (!button || stood === null) return;
-    const moved = button.getBoundingClientRect().top - stood;
-    if (moved) scrollBy({ top: moved, behavior: "instant" });
+    const [id, top] = stood ?? [];
     stood = null;
+    const moved = byId(id)?.getBoundingClientRect().top - top;
+    if (moved) scrollBy({ top: moved, behavior: "instant" });
   }
 
   // Before anybody sees a swap: what the visitor unfolded stays so, and the row is in its place.
@@ -131,7 +130,7 @@
     const bar = byId("bar").getBoundingClientRect();
     const floor = bar.height ? bar.top : innerHeight;
     const below = head.getBoundingClientRect().bottom + 8 - floor;
-    const above = Math.min(0, buttonOf().getBoundingClientRect().top - 8);
+    const above = Math.min(0, ...[buttonOf(), head].map((it) => it.getBoundingClientRect().top - 8));
     if (below > 0 || above < 0) scrollBy({ top: below > 0 ? below : above, behavior: "instant" });
   }
 

@@ -18,7 +18,7 @@ from pipeline.models import AdapterCall, Run
 run = Run.objects.get(code=sys.argv[1])
 AdapterCall.objects.create(run=run, number=99, key="f" * 64, tool="wire_transfer", at_ms=1)
 """
-FILE_AND_LINE = re.compile(r"[\w/]+\.py:\d+ \w+")
+FILE_AND_LINE = re.compile(r"[\w/]+\.py:\d+")
 # The last one damages the record.
 EACH = ("tool_injection", "double_exec", "skip_step", "reorder_steps", "corrupt_hash")
 STATES: dict[
@@ -56,7 +56,7 @@ def test_a_tool_injected_in_the_middle_is_blocked_and_explained(page: Page, app:
     visitor.fire(page, "tool_injection")
     card = visitor.verdict(page, "BLOCKED")
     assert has_its_evidence(page, card, "tool_injection") == "CAP-001"
-    expect(card).to_contain_text("capabilities.py:")
+    expect(card).to_contain_text("gate/__init__.py:")
     expect(card).to_contain_text('"tool": "wire_transfer"')
     expect(card.locator("#stripe-calls")).to_have_text("0")
     resolves(page, card.locator("text=/^event \\d+/"), "CAP-001")
@@ -153,6 +153,17 @@ def test_all_five_are_fired_and_the_run_is_made_again(page: Page, app: Demo) -> 
         "5 fired · 0 got through", timeout=2 * visitor.END_MS
     )
     visitor.verdict(page, "DETECTED")
+    table = page.locator("#shot-all")
+    expect(table.locator("h2")).to_be_focused()
+    expect(table.locator("h2")).to_be_in_viewport()
+    expect(table.locator("tbody tr")).to_have_count(5)
+    expect(table.locator("tr >> nth=1")).to_contain_text("Every call that the model proposes")
+    expect(table.locator("tr >> nth=1")).to_contain_text(
+        "USD 50,000.00 lost", timeout=visitor.END_MS
+    )
+    expect(page.locator("[id^=opened-][open]")).to_have_count(0)
+    page.reload()
+    expect(table.locator("td[data-label]")).to_have_count(25)  # a phone shows them as labels
     expect(page.locator("#fire-all")).to_have_text("Fire all five")
     assert far_side.payments(app, code) == []
     page.click("#act-again")
