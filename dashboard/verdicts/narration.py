@@ -167,7 +167,7 @@ def _discarded(shot: Shot) -> str:
     kept = f"; {drove} started the run's own next step" if drove else ""
     late = f"; {open_} not answered in time" if open_ else ""
     again = _number(shot, "commands_again") - _number(shot, "commands_taken")
-    refused = f", {again} commands refused" if again > 0 else ""
+    refused = f", {again} command{'s' * (again > 1)} refused" if again > 0 else ""
     discarded = f"{times - drove - open_} of {times} duplicates ignored"
     return f"No effect: {discarded}{refused}{kept}{late}."
 
